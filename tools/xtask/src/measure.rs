@@ -1,0 +1,179 @@
+//! `measure`: times whole `memfold consolidate` processes and stores the result as data.
+//!
+//! Every line of `bench/results/consolidate.jsonl` is one store size: the command, the machine, the
+//! wall times of all runs, and what the runs reported of themselves.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use crate::{figures, report};
+
+/// Where the results are kept.
+pub(crate) const RESULTS: &str = "bench/results/consolidate.jsonl";
+
+/// A store to build and how often to consolidate it.
+struct Workload {
+    name: &'static str,
+    rows: u64,
+    runs: usize,
+    /// Arguments of `memfold generate` beside rows and output.
+    generate: Vec<String>,
+}
+
+/// Measures all sizes; `--full` adds a million rows. With `MEMFOLD_DATA`, real vectors and texts as well.
+pub(crate) fn run(root: &Path, full: bool) -> bool {
+    let binary = root.join("target/release/memfold");
+    let built = Command::new("cargo")
+        .current_dir(root)
+        .args(["build", "--release", "--locked", "--package", "memfold"])
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        return false;
+    }
+    let mut lines = String::new();
+    for workload in workloads(full) {
+        match measure(root, &binary, &workload) {
+            Ok(line) => {
+                report::line(&line);
+                lines.push_str(&line);
+                lines.push('\n');
+            }
+            Err(reason) => {
+                report::line(&format!("measure: {}: {reason}", workload.name));
+                return false;
+            }
+        }
+    }
+    let path = root.join(RESULTS);
+    let written = std::fs::create_dir_all(root.join("bench/results"))
+        .and_then(|()| std::fs::write(&path, lines));
+    if let Err(error) = &written {
+        report::line(&format!("measure: cannot write {}: {error}", path.display()));
+    }
+    written.is_ok() && figures::write(root)
+}
+
+fn workloads(full: bool) -> Vec<Workload> {
+    let mut list = Vec::new();
+    if let Some(data) = std::env::var_os("MEMFOLD_DATA") {
+        let folder = PathBuf::from(data).join("embeddings");
+        let real = |name, rows, runs| Workload {
+            name,
+            rows,
+            runs,
+            generate: vec![
+                "--from".into(),
+                folder.join("vectors_f16.npy").display().to_string(),
+                "--texts".into(),
+                folder.join("texts.parquet").display().to_string(),
+            ],
+        };
+        list.extend([
+            real("real-1k", 1_000, 25),
+            real("real-10k", 10_000, 15),
+            real("real-36k", 36_000, 9),
+        ]);
+    }
+    let synthetic = |name, rows, runs| Workload { name, rows, runs, generate: Vec::new() };
+    list.extend([
+        synthetic("synthetic-1k", 1_000, 25),
+        synthetic("synthetic-36k", 36_000, 9),
+        synthetic("synthetic-100k", 100_000, 5),
+    ]);
+    if full {
+        list.push(synthetic("synthetic-1m", 1_000_000, 1));
+    }
+    list
+}
+
+fn measure(root: &Path, binary: &Path, workload: &Workload) -> Result<String, String> {
+    let folder = root.join("target/measure");
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let store = folder.join(format!("{}.db", workload.name));
+    if !store.exists() {
+        let rows = workload.rows.to_string();
+        let mut generate = Command::new(binary);
+        generate.args(["generate", "--brain", "--quiet", "--rows", &rows]).args(&workload.generate);
+        let status = generate.arg("--output").arg(&store).status().map_err(|e| e.to_string())?;
+        if !status.success() {
+            return Err(format!("generate ended with {status}"));
+        }
+    }
+    let mut wall = Vec::new();
+    let mut output = String::new();
+    for _ in 0..workload.runs {
+        let (seconds, text) = consolidate(binary, &store)?;
+        wall.push(seconds);
+        output = text;
+    }
+    wall.sort_by(f64::total_cmp);
+    Ok(line(workload, &wall, &output))
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is where whole processes are timed")]
+fn consolidate(binary: &Path, store: &Path) -> Result<(f64, String), String> {
+    let mut command = Command::new(binary);
+    command.arg("consolidate").arg(store).args(["--json", "--quiet", "--threads", "2"]);
+    let start = Instant::now();
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot run memfold: {error}"))?;
+    let seconds = start.elapsed().as_secs_f64();
+    if !output.status.success() {
+        return Err(format!("consolidate ended with {}", output.status));
+    }
+    Ok((seconds, String::from_utf8_lossy(&output.stdout).into_owned()))
+}
+
+fn line(workload: &Workload, wall: &[f64], output: &str) -> String {
+    let mut line = String::from("{");
+    let mut field = |name: &str, value: &str| {
+        let comma = if line.len() > 1 { "," } else { "" };
+        // Writing to a string cannot fail.
+        let _written = write!(line, "{comma}\"{name}\":{value}");
+    };
+    let extra: String = match workload.generate.is_empty() {
+        true => String::new(),
+        false => " --from vectors_f16.npy --texts texts.parquet".to_owned(),
+    };
+    let command = format!(
+        "memfold generate --brain --rows {}{extra} --output S.db && memfold consolidate S.db --json --threads 2",
+        workload.rows
+    );
+    field("data", &quoted(workload.name));
+    field("rows", &workload.rows.to_string());
+    field("command", &quoted(&command));
+    field("machine", &quoted(&machine()));
+    field("version", &quoted(env!("CARGO_PKG_VERSION")));
+    field("runs", &wall.len().to_string());
+    field("wall_seconds_median", &format!("{:.4}", wall[wall.len() / 2]));
+    field("wall_seconds_min", &format!("{:.4}", wall[0]));
+    field("wall_seconds_max", &format!("{:.4}", wall[wall.len() - 1]));
+    let compact: String = output.lines().map(str::trim).collect();
+    field("last_run", &compact);
+    line.push('}');
+    line
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Names the processor and the number of cores.
+fn machine() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let field = |name: &str| {
+        let line = info.lines().find(|line| line.starts_with(name));
+        line.and_then(|line| line.split(": ").nth(1)).unwrap_or("unknown").to_owned()
+    };
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    format!(
+        "{} (family {}, model {}), {cores} cores",
+        field("model name"),
+        field("cpu family"),
+        field("model\t")
+    )
+}
