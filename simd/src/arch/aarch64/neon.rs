@@ -1,0 +1,200 @@
+//! NEON.
+//!
+//! Base NEON multiplies signed by signed bytes (`SMULL`) and adds pairs of the 16-bit products into
+//! an i32 (`SADALP`), exactly; so rows are shifted back. The sign test keeps a tile of 4 rows × 8
+//! columns in 16 of the 32 registers; each column has two partial sums, which are added at the end.
+#![expect(
+    unsafe_code,
+    reason = "loads by pointer, and calls from where the processor is not known"
+)]
+
+use std::arch::aarch64::*;
+
+use crate::panel::{ColumnPanel, Group, GroupStep, Hit, RowBlock, RowTile, signed_codes};
+use crate::panel::{STEP_DIMS, push_mask};
+use crate::{Kernels, Level, canonical, portable};
+
+/// Returns this level's table, or `None` where the processor lacks it.
+pub(crate) fn kernels() -> Option<&'static Kernels> {
+    Level::Neon.is_available().then_some(&KERNELS)
+}
+
+static KERNELS: Kernels = Kernels {
+    level: Level::Neon,
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    dot: |a, b| unsafe { dot(a, b) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    dot_f32: |a, b| unsafe { dot_f32(a, b) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    dot_i8: |a, b| unsafe { dot_i8(a, b) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    hits: |rows, panel, hits| unsafe { self::hits(rows, panel, hits) },
+};
+
+/// Rows of a tile.
+const TILE_ROWS: usize = 4;
+
+/// Columns of a tile: two registers of four.
+const TILE_COLUMNS: usize = 8;
+
+/// The scores of a tile.
+type Scores = [[int32x4_t; 2]; TILE_ROWS];
+
+#[target_feature(enable = "neon")]
+fn dot(a: &[f32], b: &[f32]) -> f64 {
+    let (a_chunks, a_tail) = a.as_chunks::<16>();
+    let (b_chunks, b_tail) = b.as_chunks::<16>();
+    let mut sums = [[vdupq_n_f64(0.0); 2]; 4];
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        let (a, b) = (a.as_chunks::<4>().0, b.as_chunks::<4>().0);
+        for ([low, high], (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            let (a, b) = (load_f32(a), load_f32(b));
+            let a_low = vcvt_f64_f32(vget_low_f32(a));
+            *low = vfmaq_f64(*low, a_low, vcvt_f64_f32(vget_low_f32(b)));
+            *high = vfmaq_f64(*high, vcvt_high_f64_f32(a), vcvt_high_f64_f32(b));
+        }
+    }
+    let mut lanes = [0.0; canonical::LANES];
+    for (lanes, sum) in lanes.as_chunks_mut::<2>().0.iter_mut().zip(sums.as_flattened()) {
+        // SAFETY: the array is the 16 bytes that are written.
+        unsafe { vst1q_f64(lanes.as_mut_ptr(), *sum) };
+    }
+    canonical::finish(lanes, a_tail, b_tail)
+}
+
+#[target_feature(enable = "neon")]
+fn load_f32(x: &[f32; 4]) -> float32x4_t {
+    // SAFETY: the array is the 16 bytes that are read.
+    unsafe { vld1q_f32(x.as_ptr()) }
+}
+
+#[target_feature(enable = "neon")]
+fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
+    let (a_chunks, a_tail) = a.as_chunks::<16>();
+    let (b_chunks, b_tail) = b.as_chunks::<16>();
+    let mut sums = [vdupq_n_f32(0.0); 4];
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        let (a, b) = (a.as_chunks::<4>().0, b.as_chunks::<4>().0);
+        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *sum = vfmaq_f32(*sum, load_f32(a), load_f32(b));
+        }
+    }
+    let [s0, s1, s2, s3] = sums;
+    let tail: f32 = a_tail.iter().zip(b_tail).map(|(a, b)| a * b).sum();
+    vaddvq_f32(vaddq_f32(vaddq_f32(s0, s1), vaddq_f32(s2, s3))) + tail
+}
+
+#[target_feature(enable = "neon")]
+fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
+    let (a_chunks, a_tail) = a.as_chunks::<16>();
+    let (b_chunks, b_tail) = b.as_chunks::<16>();
+    let mut sums = [vdupq_n_s32(0); 2];
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        sums = add_products(sums, load_i8(a), load_i8(b));
+    }
+    vaddvq_s32(vaddq_s32(sums[0], sums[1])) + portable::dot_i8(a_tail, b_tail)
+}
+
+#[target_feature(enable = "neon")]
+fn load_i8(x: &[i8; 16]) -> int8x16_t {
+    // SAFETY: the array is the 16 bytes that are read.
+    unsafe { vld1q_s8(x.as_ptr()) }
+}
+
+/// Adds pairs of products: of the lower eight bytes to the first sums, of the upper to the second.
+#[inline]
+#[target_feature(enable = "neon")]
+fn add_products([low, high]: [int32x4_t; 2], a: int8x16_t, b: int8x16_t) -> [int32x4_t; 2] {
+    let low_products = vmull_s8(vget_low_s8(a), vget_low_s8(b));
+    [vpadalq_s16(low, low_products), vpadalq_s16(high, vmull_high_s8(a, b))]
+}
+
+#[target_feature(enable = "neon")]
+fn hits(rows: &RowBlock<'_>, panel: &ColumnPanel, hits: &mut Vec<Hit>) {
+    let mut tile = RowTile::<i32, TILE_ROWS>::new();
+    for first_row in (0..rows.biases.len()).step_by(TILE_ROWS) {
+        tile.fill(rows, first_row, join_signed);
+        for group in panel.groups() {
+            for first_column in (0..group.biases.signed.len()).step_by(TILE_COLUMNS) {
+                let scores = scores(&tile, &group, first_column);
+                if any_passes(&scores) {
+                    push_passing(&scores, first_row, group.first_column + first_column, hits);
+                }
+            }
+        }
+    }
+}
+
+/// Joins four codes, shifted back to signed.
+fn join_signed(codes: [u8; STEP_DIMS]) -> i32 {
+    i32::from_le_bytes(signed_codes(codes).map(i8::cast_unsigned))
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn scores(tile: &RowTile<i32, TILE_ROWS>, group: &Group<'_>, first_column: usize) -> Scores {
+    let zero = vdupq_n_s32(0);
+    // Row, register of columns, half of that register.
+    let mut sums = [[[zero; 2]; 2]; TILE_ROWS];
+    for (rows, columns) in tile.steps.iter().zip(group.steps) {
+        let columns = load_columns(columns, first_column);
+        for (sums, &row) in sums.iter_mut().zip(rows) {
+            let row = vreinterpretq_s8_s32(vdupq_n_s32(row));
+            for (sums, column) in sums.iter_mut().zip(columns) {
+                *sums = add_products(*sums, row, column);
+            }
+        }
+    }
+    let biases = load_biases(group, first_column);
+    let mut scores = [[zero; 2]; TILE_ROWS];
+    for ((scores, sums), &row_bias) in scores.iter_mut().zip(sums).zip(&tile.biases) {
+        for ((score, [low, high]), bias) in scores.iter_mut().zip(sums).zip(biases) {
+            let bias = vaddq_s32(bias, vdupq_n_s32(row_bias));
+            *score = vaddq_s32(vpaddq_s32(low, high), bias);
+        }
+    }
+    scores
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn load_columns(step: &GroupStep, first_column: usize) -> [int8x16_t; 2] {
+    let quads: &[[i8; 16]] = step.0.as_chunks().0;
+    [load_i8(&quads[first_column / 4]), load_i8(&quads[first_column / 4 + 1])]
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn load_biases(group: &Group<'_>, first_column: usize) -> [int32x4_t; 2] {
+    let quads: &[[i32; 4]] = group.biases.signed.as_chunks().0;
+    let (low, high) = (&quads[first_column / 4], &quads[first_column / 4 + 1]);
+    // SAFETY: each array is the 16 bytes that are read.
+    unsafe { [vld1q_s32(low.as_ptr()), vld1q_s32(high.as_ptr())] }
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn any_passes(scores: &Scores) -> bool {
+    let mut largest = vdupq_n_s32(i32::MIN);
+    for &score in scores.as_flattened() {
+        largest = vmaxq_s32(largest, score);
+    }
+    vmaxvq_s32(largest) >= 0
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn push_passing(scores: &Scores, first_row: usize, first_column: usize, hits: &mut Vec<Hit>) {
+    for (row, scores) in scores.iter().enumerate() {
+        let mut lanes = [[0_i32; 4]; 2];
+        for (lanes, &score) in lanes.iter_mut().zip(scores) {
+            // SAFETY: the array is the 16 bytes that are written.
+            unsafe { vst1q_s32(lanes.as_mut_ptr(), score) };
+        }
+        let mut mask = 0;
+        for (column, &score) in lanes.as_flattened().iter().enumerate() {
+            mask |= u32::from(score >= 0) << column;
+        }
+        push_mask(hits, first_row + row, first_column, mask);
+    }
+}

@@ -1,0 +1,24 @@
+//! Kernels per instruction set. `unsafe` is allowed below here only.
+//!
+//! Each level's module keeps its table private and hands it out only where the processor has the
+//! level.
+
+use crate::{Kernels, Level};
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+/// Returns the table for `level`, or `None` where the processor lacks it.
+pub(crate) fn kernels(level: Level) -> Option<&'static Kernels> {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => x86_64::avx2::kernels(),
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => x86_64::avx512::kernels(),
+        #[cfg(target_arch = "aarch64")]
+        Level::Neon => aarch64::neon::kernels(),
+        _ => None,
+    }
+}

@@ -1,0 +1,229 @@
+//! AVX2 and FMA.
+//!
+//! `VPMADDUBSW` would saturate, so bytes are widened: `VPMADDWD` multiplies 16-bit codes and adds
+//! pairs into an i32, exactly. The sign test keeps a tile of 6 rows × 8 columns in 12 of the 16
+//! registers; each column has two partial sums, which are added at the end.
+#![expect(
+    unsafe_code,
+    reason = "loads by pointer, and calls from where the processor is not known"
+)]
+
+use std::arch::x86_64::*;
+
+use crate::panel::{ColumnPanel, Group, GroupStep, Hit, RowBlock, RowTile, STEP_DIMS, push_mask};
+use crate::{Kernels, Level, canonical, portable};
+
+/// Returns this level's table, or `None` where the processor lacks it.
+pub(crate) fn kernels() -> Option<&'static Kernels> {
+    Level::Avx2.is_available().then_some(&KERNELS)
+}
+
+static KERNELS: Kernels = Kernels {
+    level: Level::Avx2,
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    dot: |a, b| unsafe { dot(a, b) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    dot_f32: |a, b| unsafe { dot_f32(a, b) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    dot_i8: |a, b| unsafe { dot_i8(a, b) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    hits: |rows, panel, hits| unsafe { self::hits(rows, panel, hits) },
+};
+
+/// Rows of a full tile.
+const TILE_ROWS: usize = 6;
+
+/// Blocks of up to this many rows, as scans have, are swept row by row: padding would cost more.
+const FEW_ROWS: usize = 2;
+
+/// Columns of a tile.
+const TILE_COLUMNS: usize = 8;
+
+/// Columns in the order in which `VPHADDD` leaves them.
+const COLUMN_ORDER: [u32; TILE_COLUMNS] = [0, 1, 4, 5, 2, 3, 6, 7];
+
+/// The scores of a tile, columns in [`COLUMN_ORDER`].
+type Scores<const ROWS: usize> = [__m256i; ROWS];
+
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn dot(a: &[f32], b: &[f32]) -> f64 {
+    let (a_chunks, a_tail) = a.as_chunks::<16>();
+    let (b_chunks, b_tail) = b.as_chunks::<16>();
+    let mut sums = [_mm256_setzero_pd(); 4];
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        let (a, b) = (a.as_chunks::<4>().0, b.as_chunks::<4>().0);
+        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *sum = _mm256_fmadd_pd(widen(a), widen(b), *sum);
+        }
+    }
+    let mut lanes = [0.0; canonical::LANES];
+    for (lanes, sum) in lanes.as_chunks_mut::<4>().0.iter_mut().zip(sums) {
+        // SAFETY: the array is the 32 bytes that are written.
+        unsafe { _mm256_storeu_pd(lanes.as_mut_ptr(), sum) };
+    }
+    canonical::finish(lanes, a_tail, b_tail)
+}
+
+#[target_feature(enable = "avx2")]
+fn widen(x: &[f32; 4]) -> __m256d {
+    // SAFETY: the array is the 16 bytes that are read.
+    _mm256_cvtps_pd(unsafe { _mm_loadu_ps(x.as_ptr()) })
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
+    let (a_chunks, a_tail) = a.as_chunks::<32>();
+    let (b_chunks, b_tail) = b.as_chunks::<32>();
+    let mut sums = [_mm256_setzero_ps(); 4];
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        let (a, b) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
+        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *sum = _mm256_fmadd_ps(load_f32(a), load_f32(b), *sum);
+        }
+    }
+    let [s0, s1, s2, s3] = sums;
+    let sum = _mm256_add_ps(_mm256_add_ps(s0, s1), _mm256_add_ps(s2, s3));
+    let mut lanes = [0.0; 8];
+    // SAFETY: the array is the 32 bytes that are written.
+    unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), sum) };
+    let tail: f32 = a_tail.iter().zip(b_tail).map(|(a, b)| a * b).sum();
+    lanes.iter().sum::<f32>() + tail
+}
+
+#[target_feature(enable = "avx2")]
+fn load_f32(x: &[f32; 8]) -> __m256 {
+    // SAFETY: the array is the 32 bytes that are read.
+    unsafe { _mm256_loadu_ps(x.as_ptr()) }
+}
+
+#[target_feature(enable = "avx2")]
+fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
+    let (a_chunks, a_tail) = a.as_chunks::<32>();
+    let (b_chunks, b_tail) = b.as_chunks::<32>();
+    let mut sums = [_mm256_setzero_si256(); 2];
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        let (a, b) = (a.as_chunks::<16>().0, b.as_chunks::<16>().0);
+        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(widen_i8(a), widen_i8(b)));
+        }
+    }
+    let sum = _mm256_add_epi32(sums[0], sums[1]);
+    let mut lanes = [0; 8];
+    // SAFETY: the array is the 32 bytes that are written.
+    unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sum) };
+    lanes.iter().sum::<i32>() + portable::dot_i8(a_tail, b_tail)
+}
+
+#[target_feature(enable = "avx2")]
+fn widen_i8(x: &[i8; 16]) -> __m256i {
+    // SAFETY: the array is the 16 bytes that are read.
+    _mm256_cvtepi8_epi16(unsafe { _mm_loadu_si128(x.as_ptr().cast()) })
+}
+
+#[target_feature(enable = "avx2")]
+fn hits(rows: &RowBlock<'_>, panel: &ColumnPanel, hits: &mut Vec<Hit>) {
+    if rows.biases.len() <= FEW_ROWS {
+        sweep::<1>(rows, panel, hits);
+    } else {
+        sweep::<TILE_ROWS>(rows, panel, hits);
+    }
+}
+
+#[target_feature(enable = "avx2")]
+fn sweep<const ROWS: usize>(rows: &RowBlock<'_>, panel: &ColumnPanel, hits: &mut Vec<Hit>) {
+    let mut tile = RowTile::<i64, ROWS>::new();
+    for first_row in (0..rows.biases.len()).step_by(ROWS) {
+        tile.fill(rows, first_row, join_widened);
+        for group in panel.groups() {
+            for first_column in (0..group.biases.shifted.len()).step_by(TILE_COLUMNS) {
+                let scores = scores(&tile, &group, first_column);
+                if any_passes(&scores) {
+                    push_passing(&scores, first_row, group.first_column + first_column, hits);
+                }
+            }
+        }
+    }
+}
+
+/// Joins four codes, each widened to 16 bits.
+fn join_widened(codes: [u8; STEP_DIMS]) -> i64 {
+    codes.into_iter().rev().fold(0, |joined, code| joined << 16 | i64::from(code))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn scores<const ROWS: usize>(
+    tile: &RowTile<i64, ROWS>,
+    group: &Group<'_>,
+    first_column: usize,
+) -> Scores<ROWS> {
+    let zero = _mm256_setzero_si256();
+    let mut sums = [[zero; 2]; ROWS];
+    for (rows, columns) in tile.steps.iter().zip(group.steps) {
+        let columns = load_columns(columns, first_column);
+        for (sums, &row) in sums.iter_mut().zip(rows) {
+            let row = _mm256_set1_epi64x(row);
+            for (sum, column) in sums.iter_mut().zip(columns) {
+                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(row, column));
+            }
+        }
+    }
+    let biases = load_biases(group, first_column);
+    let mut scores = [zero; ROWS];
+    for ((score, [low, high]), &bias) in scores.iter_mut().zip(sums).zip(&tile.biases) {
+        let bias = _mm256_add_epi32(biases, _mm256_set1_epi32(bias));
+        *score = _mm256_add_epi32(_mm256_hadd_epi32(low, high), bias);
+    }
+    scores
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_columns(step: &GroupStep, first_column: usize) -> [__m256i; 2] {
+    let quads: &[[i8; 16]] = step.0.as_chunks().0;
+    [widen_i8(&quads[first_column / 4]), widen_i8(&quads[first_column / 4 + 1])]
+}
+
+/// Loads the biases of the tile's columns, in [`COLUMN_ORDER`].
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_biases(group: &Group<'_>, first_column: usize) -> __m256i {
+    let biases: &[[i32; TILE_COLUMNS]] = group.biases.shifted.as_chunks().0;
+    // SAFETY: the array is the 32 bytes that are read.
+    let biases = unsafe { _mm256_loadu_si256(biases[first_column / TILE_COLUMNS].as_ptr().cast()) };
+    // The middle pairs change places, as in `COLUMN_ORDER`.
+    _mm256_permute4x64_epi64::<0b11_01_10_00>(biases)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn any_passes<const ROWS: usize>(scores: &Scores<ROWS>) -> bool {
+    let all = scores.iter().fold(_mm256_set1_epi32(-1), |all, &score| _mm256_and_si256(all, score));
+    sign_mask(all) != 0xff
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn sign_mask(x: __m256i) -> u32 {
+    _mm256_movemask_ps(_mm256_castsi256_ps(x)).cast_unsigned()
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn push_passing<const ROWS: usize>(
+    scores: &Scores<ROWS>,
+    first_row: usize,
+    first_column: usize,
+    hits: &mut Vec<Hit>,
+) {
+    // All signs first: a loop that pushes is not unrolled, and would have every tile's scores stored.
+    let mut signs = [0_u32; ROWS];
+    for (signs, &score) in signs.iter_mut().zip(scores) {
+        *signs = sign_mask(score);
+    }
+    for (row, signs) in signs.into_iter().enumerate() {
+        let passing =
+            COLUMN_ORDER.iter().enumerate().map(|(bit, column)| (!signs >> bit & 1) << column);
+        push_mask(hits, first_row + row, first_column, passing.sum());
+    }
+}

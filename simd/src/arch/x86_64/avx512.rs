@@ -1,0 +1,182 @@
+//! AVX-512 with VNNI.
+//!
+//! `VPDPBUSD` multiplies unsigned by signed bytes and adds four products to each i32, exactly: it
+//! does not saturate. The canonical dot product is that of AVX2, whose 16 lanes fill four registers:
+//! with two, additions wait for each other (measured on Zen 4: 8 against 12 products per ns). The sign test keeps a tile of 12 rows × 32 columns in 24 of the 32 registers.
+//!
+//! Measured on one Zen 4 core, 1,024 rows × 4,096 columns × 64 random codes, one pair in 2,048
+//! passing, November 2026: 220 GMAC/s of the 240 that `VPDPBUSD` alone reaches; the same with 256-bit
+//! registers 214.
+#![expect(
+    unsafe_code,
+    reason = "loads by pointer, and calls from where the processor is not known"
+)]
+
+use std::arch::x86_64::*;
+
+use super::avx2;
+use crate::panel::{ColumnPanel, Group, Hit, RowBlock, RowTile, push_mask};
+use crate::{Kernels, Level, portable};
+
+/// Returns this level's table, or `None` where the processor lacks it.
+pub(crate) fn kernels() -> Option<&'static Kernels> {
+    Level::Avx512.is_available().then_some(&KERNELS)
+}
+
+static KERNELS: Kernels = Kernels {
+    level: Level::Avx512,
+    // SAFETY: `kernels` hands this out only where the processor has the level, which includes AVX2.
+    dot: |a, b| unsafe { avx2::dot(a, b) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    dot_f32: |a, b| unsafe { dot_f32(a, b) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    dot_i8: |a, b| unsafe { dot_i8(a, b) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    hits: |rows, panel, hits| unsafe { self::hits(rows, panel, hits) },
+};
+
+/// Rows of a full tile.
+const TILE_ROWS: usize = 12;
+
+/// Blocks of up to this many rows, as scans have, are swept row by row: padding would cost more.
+const FEW_ROWS: usize = 3;
+
+/// Registers of a tile's row: 32 columns.
+const TILE_REGISTERS: usize = 2;
+
+/// The scores of a tile.
+type Scores<const ROWS: usize> = [[__m512i; TILE_REGISTERS]; ROWS];
+
+#[target_feature(enable = "avx512f")]
+fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
+    let (a_chunks, a_rest) = a.as_chunks::<64>();
+    let (b_chunks, b_rest) = b.as_chunks::<64>();
+    let mut sums = [_mm512_setzero_ps(); 4];
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        let (a, b) = (a.as_chunks::<16>().0, b.as_chunks::<16>().0);
+        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *sum = _mm512_fmadd_ps(load_f32(a), load_f32(b), *sum);
+        }
+    }
+    for (a, b) in a_rest.chunks(16).zip(b_rest.chunks(16)) {
+        sums[0] = _mm512_fmadd_ps(load_f32_part(a), load_f32_part(b), sums[0]);
+    }
+    let [s0, s1, s2, s3] = sums;
+    _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(s0, s1), _mm512_add_ps(s2, s3)))
+}
+
+#[target_feature(enable = "avx512f")]
+fn load_f32(x: &[f32; 16]) -> __m512 {
+    // SAFETY: the array is the 64 bytes that are read.
+    unsafe { _mm512_loadu_ps(x.as_ptr()) }
+}
+
+/// Loads up to 16 numbers, and zeros for the rest.
+#[target_feature(enable = "avx512f")]
+fn load_f32_part(x: &[f32]) -> __m512 {
+    let mask = ((1_u32 << x.len().min(16)) - 1) as __mmask16;
+    // SAFETY: the mask has a bit for no more elements than the slice; others are not read.
+    unsafe { _mm512_maskz_loadu_ps(mask, x.as_ptr()) }
+}
+
+/// `Σ a·b = Σ (a + 128)·b − 128 Σ b`; sums may wrap on the way.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
+    let (a_chunks, a_tail) = a.as_chunks::<64>();
+    let (b_chunks, b_tail) = b.as_chunks::<64>();
+    let shift = _mm512_set1_epi8(i8::MIN);
+    let (mut sum, mut correction) = (_mm512_setzero_si512(), _mm512_setzero_si512());
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        let (a, b) = (load_i8(a), load_i8(b));
+        sum = _mm512_dpbusd_epi32(sum, _mm512_xor_si512(a, shift), b);
+        correction = _mm512_dpbusd_epi32(correction, shift, b);
+    }
+    let sum = _mm512_reduce_add_epi32(_mm512_sub_epi32(sum, correction));
+    sum + portable::dot_i8(a_tail, b_tail)
+}
+
+#[target_feature(enable = "avx512f")]
+fn load_i8(x: &[i8; 64]) -> __m512i {
+    // SAFETY: the array is the 64 bytes that are read.
+    unsafe { _mm512_loadu_si512(x.as_ptr().cast()) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn hits(rows: &RowBlock<'_>, panel: &ColumnPanel, hits: &mut Vec<Hit>) {
+    if rows.biases.len() <= FEW_ROWS {
+        sweep::<1>(rows, panel, hits);
+    } else {
+        sweep::<TILE_ROWS>(rows, panel, hits);
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn sweep<const ROWS: usize>(rows: &RowBlock<'_>, panel: &ColumnPanel, hits: &mut Vec<Hit>) {
+    let mut tile = RowTile::<i32, ROWS>::new();
+    for first_row in (0..rows.biases.len()).step_by(ROWS) {
+        tile.fill(rows, first_row, i32::from_le_bytes);
+        for group in panel.groups() {
+            let scores = scores(&tile, &group);
+            if any_passes(&scores) {
+                push_passing(&scores, first_row, group.first_column, hits);
+            }
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn scores<const ROWS: usize>(tile: &RowTile<i32, ROWS>, group: &Group<'_>) -> Scores<ROWS> {
+    let biases: &[[i32; 16]] = group.biases.shifted.as_chunks().0;
+    // SAFETY: each half is the 64 bytes that are read.
+    let biases = [0, 1].map(|half| unsafe { _mm512_loadu_si512(biases[half].as_ptr().cast()) });
+    let mut scores = [biases; ROWS];
+    for (scores, &bias) in scores.iter_mut().zip(&tile.biases) {
+        for score in scores {
+            *score = _mm512_add_epi32(*score, _mm512_set1_epi32(bias));
+        }
+    }
+    for (rows, columns) in tile.steps.iter().zip(group.steps) {
+        let columns: &[[i8; 64]] = columns.0.as_chunks().0;
+        let columns = [load_i8(&columns[0]), load_i8(&columns[1])];
+        for (scores, &row) in scores.iter_mut().zip(rows) {
+            let row = _mm512_set1_epi32(row);
+            for (score, column) in scores.iter_mut().zip(columns) {
+                *score = _mm512_dpbusd_epi32(*score, row, column);
+            }
+        }
+    }
+    scores
+}
+
+/// Tells whether a score is not negative: whether the signs' conjunction is clear somewhere.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn any_passes<const ROWS: usize>(scores: &Scores<ROWS>) -> bool {
+    let mut all = _mm512_set1_epi32(-1);
+    for &[low, high] in scores {
+        // 0x80: the conjunction of all three.
+        all = _mm512_ternarylogic_epi32::<0x80>(all, low, high);
+    }
+    _mm512_cmpge_epi32_mask(all, _mm512_setzero_si512()) != 0
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn push_passing<const ROWS: usize>(
+    scores: &Scores<ROWS>,
+    first_row: usize,
+    first_column: usize,
+    hits: &mut Vec<Hit>,
+) {
+    let zero = _mm512_setzero_si512();
+    // All masks first: a loop that pushes is not unrolled, and would have every tile's scores stored.
+    let mut masks = [0_u32; ROWS];
+    for (mask, &[low, high]) in masks.iter_mut().zip(scores) {
+        let (low, high) = (_mm512_cmpge_epi32_mask(low, zero), _mm512_cmpge_epi32_mask(high, zero));
+        *mask = u32::from(low) | u32::from(high) << 16;
+    }
+    for (row, mask) in masks.into_iter().enumerate() {
+        push_mask(hits, first_row + row, first_column, mask);
+    }
+}

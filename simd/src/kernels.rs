@@ -1,0 +1,122 @@
+//! The table of kernels, chosen once.
+
+use std::sync::OnceLock;
+
+use crate::panel::{BIAS_MAX, ColumnPanel, Hit, RowBlock};
+use crate::{Level, Similarity, arch, portable};
+
+/// The longest int8 vectors whose dot product is certain to fit an i32.
+pub const DOT_I8_DIM_MAX: usize = 65_536;
+
+/// The kernels of one ISA level.
+///
+/// A table for a level can only be obtained when the processor has it. Kernels of all levels give
+/// the same bits, except [`dot_f32`](Self::dot_f32), which only proposes.
+pub struct Kernels {
+    pub(crate) level: Level,
+    pub(crate) dot: fn(&[f32], &[f32]) -> f64,
+    pub(crate) dot_f32: fn(&[f32], &[f32]) -> f32,
+    pub(crate) dot_i8: fn(&[i8], &[i8]) -> i32,
+    pub(crate) hits: fn(&RowBlock<'_>, &ColumnPanel, &mut Vec<Hit>),
+}
+
+impl Kernels {
+    /// Returns the table for this machine: the best level, or the one `MEMFOLD_ISA` names.
+    ///
+    /// An unknown or unavailable name is ignored here; programs check [`Level::requested`] first.
+    #[must_use]
+    pub fn active() -> &'static Self {
+        static ACTIVE: OnceLock<&'static Kernels> = OnceLock::new();
+        ACTIVE.get_or_init(|| {
+            let level = Level::requested().ok().flatten().unwrap_or_else(Level::best);
+            Self::at(level).unwrap_or(&portable::KERNELS)
+        })
+    }
+
+    /// Returns the table for `level`, or `None` where the processor lacks it.
+    #[must_use]
+    pub fn at(level: Level) -> Option<&'static Self> {
+        match level {
+            Level::Scalar => Some(&portable::KERNELS),
+            _ => arch::kernels(level),
+        }
+    }
+
+    /// Returns the level.
+    #[must_use]
+    pub const fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Returns the canonical dot product in f64. See [`crate::canonical`].
+    ///
+    /// # Panics
+    /// When the lengths differ.
+    #[must_use]
+    pub fn dot(&self, a: &[f32], b: &[f32]) -> f64 {
+        assert_eq!(a.len(), b.len(), "vectors of different length");
+        (self.dot)(a, b)
+    }
+
+    /// Returns the canonical similarity, given both canonical squared norms (`dot(a, a)`, `dot(b, b)`);
+    /// `None` where a norm is zero or not finite.
+    ///
+    /// # Panics
+    /// When the lengths differ.
+    #[must_use]
+    pub fn similarity(&self, a: &[f32], b: &[f32], norms: (f64, f64)) -> Option<Similarity> {
+        Similarity::from_dot(self.dot(a, b), norms)
+    }
+
+    /// Returns a fast f32 dot product, whose last bits depend on the level: it only proposes.
+    ///
+    /// # Panics
+    /// When the lengths differ.
+    #[must_use]
+    pub fn dot_f32(&self, a: &[f32], b: &[f32]) -> f32 {
+        assert_eq!(a.len(), b.len(), "vectors of different length");
+        (self.dot_f32)(a, b)
+    }
+
+    /// Returns the exact integer dot product of two int8 vectors of up to [`DOT_I8_DIM_MAX`] codes.
+    ///
+    /// # Panics
+    /// When the lengths differ or are too large.
+    #[must_use]
+    pub fn dot_i8(&self, a: &[i8], b: &[i8]) -> i32 {
+        assert_eq!(a.len(), b.len(), "vectors of different length");
+        assert!(a.len() <= DOT_I8_DIM_MAX, "{} codes may overflow an i32", a.len());
+        (self.dot_i8)(a, b)
+    }
+
+    /// Appends every `(row, column)` of the block × panel whose score is not negative, in no
+    /// particular order: `score = Σ row code · column code + row bias + column bias ≥ 0`, exact.
+    ///
+    /// No matrix of scores is written. A block with one row is a scan of the panel.
+    ///
+    /// # Panics
+    /// When block and panel have different `dim`, the block's lengths do not agree, or a row bias
+    /// is beyond ±[`BIAS_MAX`].
+    pub fn hits(&self, rows: &RowBlock<'_>, columns: &ColumnPanel, hits: &mut Vec<Hit>) {
+        assert_eq!(
+            rows.shifted_codes.len(),
+            rows.biases.len() * rows.dim,
+            "codes and biases of different row counts"
+        );
+        if rows.biases.is_empty() || columns.is_empty() {
+            return;
+        }
+        assert_eq!(rows.dim, columns.dim(), "block and panel of different dim");
+        assert!(
+            rows.biases.iter().all(|bias| bias.unsigned_abs() <= BIAS_MAX.unsigned_abs()),
+            "row bias beyond {BIAS_MAX}"
+        );
+        (self.hits)(rows, columns, hits);
+    }
+}
+
+impl std::fmt::Debug for Kernels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kernels").field("level", &self.level).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,43 @@
+//! How similar are two vectors?
+//!
+//! One answer decides: the [canonical similarity](canonical), a cosine in f64 whose bits are equal
+//! on every processor. Everything else here is faster and only *proposes*:
+//!
+//! | kernel | type | contract |
+//! |---|---|---|
+//! | [`Kernels::dot`] | f32 → f64 | same bits on every level |
+//! | [`Kernels::dot_i8`] | i8 → i32 | exact |
+//! | [`Kernels::hits`] | i8 → (row, column) | exact sign test of a block against a panel |
+//! | [`Kernels::dot_f32`] | f32 → f32 | last bits depend on the level |
+//! | [`simsimd`] | f32, f16, bf16, i8 | none: the yardstick |
+//!
+//! A [`Level`] names what the processor can do; a table of [`Kernels`] for it can only be had after
+//! the processor was asked. Only `arch` contains `unsafe`.
+//!
+//! ```
+//! use memfold_simd::canonical;
+//!
+//! let similarity = canonical::similarity(&[1.0, 2.0], &[2.0, 4.0]).unwrap();
+//! assert_eq!(similarity.get(), 1.0);
+//! assert!(canonical::similarity(&[1.0, 2.0], &[0.0, 0.0]).is_none());
+//! ```
+
+pub mod similarity;
+
+pub mod canonical;
+pub mod level;
+
+pub mod kernels;
+pub mod panel;
+
+mod arch;
+mod portable;
+pub mod simsimd;
+
+#[cfg(test)]
+mod tests;
+
+pub use kernels::Kernels;
+pub use level::{Level, RequestLevelError};
+pub use panel::{ColumnPanel, Hit, RowBlock};
+pub use similarity::Similarity;

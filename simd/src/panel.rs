@@ -1,0 +1,223 @@
+//! int8 panels: how codes are laid out so that the sign test of the join reads them in a stream.
+//!
+//! A panel holds groups of 32 columns. A group is a run of steps; a step holds
+//! 4 consecutive codes of each of its columns, column after column, which is one operand
+//! of a multiply-and-add of bytes:
+//!
+//! ```text
+//! step 0: c0[0..4] c1[0..4] … c31[0..4]     step 1: c0[4..8] c1[4..8] … c31[4..8]     …
+//! ```
+//!
+//! Rows are unsigned (`code + 128`), since such instructions of x86-64 multiply unsigned by signed
+//! bytes. `Σ (row + 128) · column = Σ row · column + 128 Σ column`, so packing subtracts `128 Σ column`
+//! from the column's bias. Levels that multiply signed bytes shift the rows back and use the bias
+//! as it was given. Sums may wrap on the way; the score itself fits an i32 as long as biases are
+//! within ±[`BIAS_MAX`] and `dim` is at most [`DIM_MAX`]: 2²⁹ + 2²⁹ + 2¹⁵ · 2¹⁴ < 2³¹.
+//!
+//! The last group is padded with columns (and tiles with rows) of zeros whose bias is so low that
+//! they never pass.
+
+/// Columns of one group.
+pub(crate) const GROUP_COLUMNS: usize = 32;
+
+/// Consecutive dimensions of one step.
+pub(crate) const STEP_DIMS: usize = 4;
+
+/// The largest magnitude of a row or column bias.
+pub const BIAS_MAX: i32 = 1 << 29;
+
+/// The largest `dim` of a panel.
+pub const DIM_MAX: usize = 1 << 15;
+
+/// The bias of padding: negative beside every legal bias, and two of them do not wrap.
+const NEVER: i32 = -(1 << 30);
+
+/// The unsigned form of code 0.
+const SHIFTED_ZERO: u8 = 128;
+
+/// A block of rows: codes and biases as the caller holds them.
+#[derive(Debug, Clone, Copy)]
+pub struct RowBlock<'a> {
+    /// `dim` codes for each row, shifted to unsigned: code + 128.
+    pub shifted_codes: &'a [u8],
+    /// One bias for each row, within ±[`BIAS_MAX`].
+    pub biases: &'a [i32],
+    /// Codes per row; a multiple of 4.
+    pub dim: usize,
+}
+
+/// A panel of columns, packed in groups of columns with 4 dimensions interleaved.
+///
+/// Packing folds the correction for the rows' shift by 128 into the column biases.
+#[derive(Debug, Clone, Default)]
+pub struct ColumnPanel {
+    steps: Vec<GroupStep>,
+    biases: Vec<GroupBiases>,
+    column_count: usize,
+    dim: usize,
+}
+
+/// A row of the block and a column of the panel that passed the test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hit {
+    /// The row's position in its block.
+    pub row: u32,
+    /// The column's position in its panel.
+    pub column: u32,
+}
+
+/// [`STEP_DIMS`] codes of each column of a group.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct GroupStep(pub(crate) [i8; GROUP_COLUMNS * STEP_DIMS]);
+
+/// The bias of each column of a group.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct GroupBiases {
+    /// For rows as they are: unsigned.
+    pub(crate) shifted: [i32; GROUP_COLUMNS],
+    /// For rows shifted back to signed codes.
+    pub(crate) signed: [i32; GROUP_COLUMNS],
+}
+
+/// A group of a panel, as kernels read it.
+#[derive(Clone, Copy)]
+pub(crate) struct Group<'a> {
+    /// The panel position of the group's first column.
+    pub(crate) first_column: usize,
+    pub(crate) steps: &'a [GroupStep],
+    pub(crate) biases: &'a GroupBiases,
+}
+
+impl ColumnPanel {
+    /// Packs `codes` (`dim` for each column, row-major; `dim` a multiple of 4) and their biases
+    /// (within ±[`BIAS_MAX`]) into this panel, reusing its memory.
+    ///
+    /// # Panics
+    /// When `dim` is zero, not a multiple of 4 or above [`DIM_MAX`], the lengths do not agree, or a
+    /// bias is out of range.
+    pub fn pack(&mut self, codes: &[i8], biases: &[i32], dim: usize) {
+        assert!(
+            dim > 0 && dim.is_multiple_of(STEP_DIMS) && dim <= DIM_MAX,
+            "dim {dim} is not a multiple of {STEP_DIMS} in 1..={DIM_MAX}"
+        );
+        assert_eq!(codes.len(), biases.len() * dim, "codes and biases of different column counts");
+        assert!(
+            biases.iter().all(|bias| bias.unsigned_abs() <= BIAS_MAX.unsigned_abs()),
+            "column bias beyond {BIAS_MAX}"
+        );
+        self.column_count = biases.len();
+        self.dim = dim;
+        self.steps.clear();
+        self.biases.clear();
+        let group_codes = codes.chunks(GROUP_COLUMNS * dim);
+        for (codes, biases) in group_codes.zip(biases.chunks(GROUP_COLUMNS)) {
+            self.push_group(codes, biases);
+        }
+    }
+
+    /// Returns the number of columns.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.column_count
+    }
+
+    /// Tells whether the panel has no columns.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.column_count == 0
+    }
+
+    /// Returns the codes per column; 0 for a panel into which nothing was packed.
+    #[must_use]
+    pub const fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Returns the groups in column order.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = Group<'_>> {
+        let steps = self.steps.chunks_exact((self.dim / STEP_DIMS).max(1));
+        steps.zip(&self.biases).enumerate().map(|(index, (steps, biases))| Group {
+            first_column: index * GROUP_COLUMNS,
+            steps,
+            biases,
+        })
+    }
+
+    fn push_group(&mut self, codes: &[i8], biases: &[i32]) {
+        let first_step = self.steps.len();
+        let step_count = self.dim / STEP_DIMS;
+        self.steps.resize(first_step + step_count, GroupStep([0; GROUP_COLUMNS * STEP_DIMS]));
+        let mut packed =
+            GroupBiases { shifted: [NEVER; GROUP_COLUMNS], signed: [NEVER; GROUP_COLUMNS] };
+        for (column, (codes, bias)) in codes.chunks_exact(self.dim).zip(biases).enumerate() {
+            let at = column * STEP_DIMS;
+            let mut sum = 0_i32;
+            for (step, codes) in self.steps[first_step..].iter_mut().zip(codes.as_chunks().0) {
+                let codes: &[i8; STEP_DIMS] = codes;
+                step.0[at..at + STEP_DIMS].copy_from_slice(codes);
+                sum += codes.iter().map(|&code| i32::from(code)).sum::<i32>();
+            }
+            packed.signed[column] = *bias;
+            packed.shifted[column] = bias.wrapping_sub(sum * i32::from(SHIFTED_ZERO));
+        }
+        self.biases.push(packed);
+    }
+}
+
+/// Rows of a block that are tested together, laid out as a panel's steps are: the [`STEP_DIMS`]
+/// codes of each row as one `T` that a kernel broadcasts.
+pub(crate) struct RowTile<T, const ROWS: usize> {
+    pub(crate) steps: Vec<[T; ROWS]>,
+    pub(crate) biases: [i32; ROWS],
+}
+
+impl<T: Copy, const ROWS: usize> RowTile<T, ROWS> {
+    pub(crate) const fn new() -> Self {
+        Self { steps: Vec::new(), biases: [NEVER; ROWS] }
+    }
+
+    /// Lays out the rows from `first_row` on; rows beyond the block's end never pass.
+    pub(crate) fn fill(
+        &mut self,
+        block: &RowBlock<'_>,
+        first_row: usize,
+        join: impl Fn([u8; STEP_DIMS]) -> T,
+    ) {
+        let row_count = ROWS.min(block.biases.len() - first_row);
+        self.biases = [NEVER; ROWS];
+        self.biases[..row_count].copy_from_slice(&block.biases[first_row..first_row + row_count]);
+        self.steps.clear();
+        self.steps.resize(block.dim / STEP_DIMS, [join([SHIFTED_ZERO; STEP_DIMS]); ROWS]);
+        let codes = block.shifted_codes[first_row * block.dim..].chunks_exact(block.dim);
+        for (row, codes) in codes.take(row_count).enumerate() {
+            for (step, codes) in self.steps.iter_mut().zip(codes.as_chunks().0) {
+                step[row] = join(*codes);
+            }
+        }
+    }
+}
+
+/// Returns unsigned row codes as the signed codes they stand for.
+#[inline]
+pub(crate) fn signed_codes(shifted: [u8; STEP_DIMS]) -> [i8; STEP_DIMS] {
+    shifted.map(|code| (code ^ SHIFTED_ZERO).cast_signed())
+}
+
+/// Appends a hit of `row` for each set bit of `mask`; bit `k` is column `first_column + k`.
+#[inline]
+pub(crate) fn push_mask(hits: &mut Vec<Hit>, row: usize, first_column: usize, mut mask: u32) {
+    while mask != 0 {
+        let column = first_column + mask.trailing_zeros() as usize;
+        hits.push(hit(row, column));
+        mask &= mask - 1;
+    }
+}
+
+/// Returns the hit of a row and a column.
+#[inline]
+pub(crate) fn hit(row: usize, column: usize) -> Hit {
+    // A panel or block of 2³² rows would hold 16 GiB of codes at the least dim; positions are u32.
+    Hit { row: row as u32, column: column as u32 }
+}

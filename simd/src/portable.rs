@@ -1,0 +1,63 @@
+//! Kernels in plain Rust: the twin that every processor has.
+
+use crate::panel::{
+    ColumnPanel, GROUP_COLUMNS, Group, Hit, RowBlock, STEP_DIMS, push_mask, signed_codes,
+};
+use crate::{Kernels, Level, canonical};
+
+/// The table of level `scalar`.
+pub(crate) static KERNELS: Kernels =
+    Kernels { level: Level::Scalar, dot: canonical::dot, dot_f32, dot_i8, hits };
+
+/// Accumulators of [`dot_f32`], so that additions do not wait for each other.
+const F32_LANES: usize = 32;
+
+fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
+    let mut lanes = [0.0_f32; F32_LANES];
+    let (a_chunks, a_tail) = a.as_chunks::<F32_LANES>();
+    let (b_chunks, b_tail) = b.as_chunks::<F32_LANES>();
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
+            *lane += a * b;
+        }
+    }
+    let tail: f32 = a_tail.iter().zip(b_tail).map(|(a, b)| a * b).sum();
+    lanes.iter().sum::<f32>() + tail
+}
+
+/// Returns the exact sum; also the tail of the other levels.
+pub(crate) fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
+    a.iter().zip(b).map(|(&a, &b)| i32::from(i16::from(a) * i16::from(b))).sum()
+}
+
+fn hits(rows: &RowBlock<'_>, panel: &ColumnPanel, hits: &mut Vec<Hit>) {
+    // Groups outside: one group stays in the nearest cache while all rows pass over it.
+    for group in panel.groups() {
+        let rows = rows.shifted_codes.chunks_exact(rows.dim).zip(rows.biases);
+        for (row, (codes, &bias)) in rows.enumerate() {
+            let passing = passing(codes, bias, &group);
+            push_mask(hits, row, group.first_column, passing);
+        }
+    }
+}
+
+/// Returns the columns of the group that pass with this row, one bit each.
+fn passing(row: &[u8], row_bias: i32, group: &Group<'_>) -> u32 {
+    let mut scores = group.biases.signed.map(|bias| bias.wrapping_add(row_bias));
+    let row_steps: &[[u8; STEP_DIMS]] = row.as_chunks().0;
+    for (row, columns) in row_steps.iter().zip(group.steps) {
+        let row = signed_codes(*row);
+        let columns: &[[i8; STEP_DIMS]] = columns.0.as_chunks().0;
+        for (score, column) in scores.iter_mut().zip(columns) {
+            for (row, &column) in row.into_iter().zip(column) {
+                *score = score.wrapping_add(i32::from(row) * i32::from(column));
+            }
+        }
+    }
+    let mut mask = 0;
+    for (column, score) in scores.into_iter().enumerate() {
+        mask |= u32::from(score >= 0) << column;
+    }
+    const { assert!(GROUP_COLUMNS == u32::BITS as usize) };
+    mask
+}
