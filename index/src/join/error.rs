@@ -1,0 +1,80 @@
+//! [`JoinError`]: why a join gave no answer.
+
+/// Why a join gave no answer.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// A row holds NaN, an infinite value, or only zeros.
+    #[error("row {row}: {reason}")]
+    InvalidVector {
+        /// The row.
+        row: u32,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The threshold does not discriminate on these vectors.
+    #[error("more than {budget} distinct pairs are at or above {threshold}")]
+    PairBudget {
+        /// Pairs allowed.
+        budget: u64,
+        /// The threshold asked for.
+        threshold: f64,
+        /// Share of sampled pairs at or above each tabulated similarity, ascending: `(similarity, share)`.
+        histogram: Vec<(f64, f64)>,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+impl JoinError {
+    /// Returns advice, where there is some.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::InvalidVector { .. } => {
+                Some("embed this row again, or leave it out: it has no direction".into())
+            }
+            Self::PairBudget { threshold, histogram, .. } => {
+                Some(raise_threshold(*threshold, histogram))
+            }
+            Self::Cancelled => None,
+        }
+    }
+}
+
+/// Names the lowest tabulated threshold that keeps few of the sampled pairs.
+fn raise_threshold(threshold: f64, histogram: &[(f64, f64)]) -> String {
+    let selective =
+        histogram.iter().find(|&&(similarity, share)| similarity > threshold && share <= 1e-3);
+    match selective {
+        Some((similarity, share)) => format!(
+            "raise the threshold: {:.3} % of sampled pairs are at or above {similarity}",
+            share * 100.0
+        ),
+        None => "nearly all of these vectors point the same way: check the embedding model, \
+                 or join smaller scopes"
+            .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spent_budget_advises_a_threshold() {
+        let histogram = vec![(0.8, 0.5), (0.85, 0.2), (0.9, 0.0005)];
+        let error = JoinError::PairBudget { budget: 10, threshold: 0.8, histogram };
+        assert_eq!(error.to_string(), "more than 10 distinct pairs are at or above 0.8");
+        let hint = error.hint().unwrap();
+        assert_eq!(hint, "raise the threshold: 0.050 % of sampled pairs are at or above 0.9");
+    }
+
+    #[test]
+    fn without_a_selective_threshold_the_model_is_suspected() {
+        let histogram = vec![(0.8, 1.0), (0.9, 1.0)];
+        let error = JoinError::PairBudget { budget: 10, threshold: 0.8, histogram };
+        assert!(error.hint().unwrap().contains("embedding model"));
+    }
+}

@@ -1,0 +1,25 @@
+//! Which vectors are near this one, and which pairs are near each other?
+//!
+//! `memfold-index` searches vectors exactly: [`join`] finds every pair of rows at or above a cosine
+//! threshold and is proven complete, [`scan`] finds a query's nearest rows. Vectors are borrowed
+//! through [`VectorMatrix`], often straight from a [`Mapped`] file. Everything here is deterministic:
+//! the same rows give the same answer on any number of threads and at every ISA level.
+
+pub mod join;
+pub mod neighbor;
+pub mod pool;
+pub mod progress;
+pub mod row;
+pub mod scan;
+pub mod snapshot;
+pub mod transform;
+pub mod vectors;
+
+pub use join::{JoinError, JoinOptions, JoinedPairs, Pair, join_pairs};
+pub use neighbor::{BestNeighbors, Neighbor};
+pub use pool::Pool;
+pub use progress::{NoProgress, Progress};
+pub use row::Row;
+pub use scan::{Scan, ScanError};
+pub use snapshot::{MapError, Mapped};
+pub use vectors::VectorMatrix;

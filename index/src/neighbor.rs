@@ -1,0 +1,96 @@
+//! [`Neighbor`], its total order, and the bounded list of the best.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use memfold_simd::Similarity;
+
+use crate::Row;
+
+/// A row and how similar it is; ordered best first: by similarity descending, then row ascending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Neighbor {
+    /// The row found.
+    pub row: Row,
+    /// Its canonical similarity to the query.
+    pub similarity: Similarity,
+}
+
+impl Ord for Neighbor {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.similarity.cmp(&self.similarity).then(self.row.cmp(&other.row))
+    }
+}
+
+impl PartialOrd for Neighbor {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Keeps the best `limit` of the neighbours offered to it, in any order of offering.
+#[derive(Debug, Clone)]
+pub struct BestNeighbors {
+    /// The worst kept one is on top.
+    kept: BinaryHeap<Neighbor>,
+    limit: usize,
+}
+
+impl BestNeighbors {
+    /// Makes an empty list of at most `limit` neighbours.
+    #[must_use]
+    pub const fn new(limit: usize) -> Self {
+        Self { kept: BinaryHeap::new(), limit }
+    }
+
+    /// Keeps `neighbor` if it is among the best so far.
+    pub fn offer(&mut self, neighbor: Neighbor) {
+        if self.kept.len() < self.limit {
+            self.kept.push(neighbor);
+        } else if let Some(mut worst) = self.kept.peek_mut()
+            && neighbor < *worst
+        {
+            *worst = neighbor;
+        }
+    }
+
+    /// Returns the kept neighbours, best first.
+    #[must_use]
+    pub fn into_sorted(self) -> Vec<Neighbor> {
+        self.kept.into_sorted_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn neighbor(row: u32, cosine: f64) -> Neighbor {
+        Neighbor { row: Row(row), similarity: Similarity::clamped(cosine).unwrap() }
+    }
+
+    #[test]
+    fn ties_are_broken_by_row() {
+        let mut found = vec![neighbor(2, 0.5), neighbor(1, 0.5), neighbor(3, 0.9)];
+        found.sort();
+        assert_eq!(found, [neighbor(3, 0.9), neighbor(1, 0.5), neighbor(2, 0.5)]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_best_are_kept_as_by_sorting(
+            steps in prop::collection::vec(-4_i32..=4, 0..40), limit in 0_usize..12,
+        ) {
+            let all: Vec<_> =
+                (0..).zip(&steps).map(|(row, step)| neighbor(row, f64::from(*step) / 4.0)).collect();
+            let mut best = BestNeighbors::new(limit);
+            all.iter().rev().for_each(|&found| best.offer(found));
+            let mut expected = all;
+            expected.sort();
+            expected.truncate(limit);
+            prop_assert_eq!(best.into_sorted(), expected);
+        }
+    }
+}

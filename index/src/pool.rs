@@ -1,0 +1,83 @@
+//! The thread pool: the only home of rayon.
+
+use std::num::NonZeroUsize;
+
+use rayon::prelude::*;
+
+/// A pool of worker threads whose results come back in task order.
+///
+/// Nothing computed on it depends on the number of threads.
+#[derive(Debug)]
+pub struct Pool {
+    inner: rayon::ThreadPool,
+}
+
+/// The operating system refused to start the worker threads.
+#[derive(Debug, thiserror::Error)]
+#[error("start {threads} worker threads: {reason}")]
+pub struct StartPoolError {
+    threads: usize,
+    reason: String,
+}
+
+impl Pool {
+    /// Starts `threads` workers, or one for each core when `None`.
+    ///
+    /// # Errors
+    /// When the operating system refuses to start a thread.
+    pub fn new(threads: Option<NonZeroUsize>) -> Result<Self, StartPoolError> {
+        let threads = threads.map_or_else(default_threads, NonZeroUsize::get);
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("memfold-{i}"))
+            .build()
+            .map(|inner| Self { inner })
+            .map_err(|e| StartPoolError { threads, reason: e.to_string() })
+    }
+
+    /// Returns the number of workers.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.inner.current_num_threads()
+    }
+
+    /// Computes `task(0), …, task(count - 1)` in parallel and returns the results in that order.
+    pub fn map<T: Send>(&self, count: usize, task: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
+        self.inner.install(|| (0..count).into_par_iter().map(task).collect())
+    }
+
+    /// Sorts a slice by a key that is unique for each element, in parallel.
+    pub fn sort_by_key<T: Send, K: Ord>(
+        &self,
+        items: &mut [T],
+        key: impl Fn(&T) -> K + Sync + Send,
+    ) {
+        self.inner.install(|| items.par_sort_unstable_by_key(key));
+    }
+}
+
+fn default_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_task_order() {
+        for threads in [1, 2, 8] {
+            let pool = Pool::new(NonZeroUsize::new(threads)).unwrap();
+            assert_eq!(pool.threads(), threads);
+            let results = pool.map(1_000, |task| task * task);
+            assert!(results.into_iter().eq((0..1_000).map(|task| task * task)));
+        }
+    }
+
+    #[test]
+    fn sorting_orders_by_the_key() {
+        let mut items: Vec<u32> = (0..5_000).map(|at| at * 7_919 % 5_003).collect();
+        Pool::new(None).unwrap().sort_by_key(&mut items, |&item| std::cmp::Reverse(item));
+        assert!(items.is_sorted_by(|a, b| a > b));
+    }
+}

@@ -1,0 +1,220 @@
+//! Exact k-nearest and range search by scanning: every row is compared with the query.
+//!
+//! The oracle of everything faster, and fast enough itself for some 10,000 rows. Cost: one
+//! canonical product of `dim` terms for each row.
+
+use memfold_simd::{Kernels, Similarity};
+
+use crate::{BestNeighbors, Neighbor, Pool, Row, VectorMatrix};
+
+/// Why a query cannot be answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScanError {
+    /// The query has another dimension than the rows.
+    #[error("query of dimension {found}, expected {expected}")]
+    Dimension {
+        /// The rows' dimension.
+        expected: usize,
+        /// The query's.
+        found: usize,
+    },
+    /// The query holds NaN, an infinite value, or only zeros.
+    #[error("query {query} has no direction: it holds NaN, an infinite value or only zeros")]
+    InvalidQuery {
+        /// The query's position, 0 for a single one.
+        query: u32,
+    },
+    /// A row holds NaN, an infinite value, or only zeros.
+    #[error("row {row} has no direction: it holds NaN, an infinite value or only zeros")]
+    InvalidRow {
+        /// The row.
+        row: u32,
+    },
+}
+
+/// Rows with their canonical squared norms, ready to be scanned by many queries.
+#[derive(Debug)]
+pub struct Scan<'a> {
+    matrix: &'a VectorMatrix<'a>,
+    squared_norms: Vec<f64>,
+    kernels: &'static Kernels,
+}
+
+impl<'a> Scan<'a> {
+    /// Reads every row once.
+    ///
+    /// # Errors
+    /// When a row has no direction.
+    pub fn new(
+        matrix: &'a VectorMatrix<'a>,
+        pool: &Pool,
+        kernels: &'static Kernels,
+    ) -> Result<Self, ScanError> {
+        let squared_norms = pool.map(matrix.len(), |row| {
+            // A matrix has fewer than 2³² rows.
+            let row = Row(row as u32);
+            squared_norm(matrix.vector(row), kernels).ok_or(ScanError::InvalidRow { row: row.0 })
+        });
+        let squared_norms = squared_norms.into_iter().collect::<Result<_, _>>()?;
+        Ok(Self { matrix, squared_norms, kernels })
+    }
+
+    /// Returns the `k` rows most similar to `query`, best first; of rows equally similar the smaller
+    /// ones. Fewer when there are fewer rows.
+    ///
+    /// # Errors
+    /// When the query has another dimension or no direction.
+    pub fn k_nearest(&self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
+        let mut best = BestNeighbors::new(k);
+        self.neighbors(query, 0)?.for_each(|neighbor| best.offer(neighbor));
+        Ok(best.into_sorted())
+    }
+
+    /// Returns every row with a similarity of at least `threshold`, best first.
+    ///
+    /// # Errors
+    /// When the query has another dimension or no direction.
+    pub fn range(&self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
+        self.range_at(query, 0, threshold)
+    }
+
+    /// Answers [`k_nearest`](Self::k_nearest) for every row of `queries`, in their order.
+    ///
+    /// # Errors
+    /// When the queries have another dimension or one has no direction.
+    pub fn k_nearest_batch(
+        &self,
+        queries: &VectorMatrix<'_>,
+        k: usize,
+        pool: &Pool,
+    ) -> Result<Vec<Vec<Neighbor>>, ScanError> {
+        let found = pool.map(queries.len(), |at| {
+            let mut best = BestNeighbors::new(k);
+            let query = queries.vector(Row(at as u32));
+            self.neighbors(query, at as u32)?.for_each(|neighbor| best.offer(neighbor));
+            Ok(best.into_sorted())
+        });
+        found.into_iter().collect()
+    }
+
+    /// Answers [`range`](Self::range) for every row of `queries`, in their order.
+    ///
+    /// # Errors
+    /// When the queries have another dimension or one has no direction.
+    pub fn range_batch(
+        &self,
+        queries: &VectorMatrix<'_>,
+        threshold: Similarity,
+        pool: &Pool,
+    ) -> Result<Vec<Vec<Neighbor>>, ScanError> {
+        let found = pool.map(queries.len(), |at| {
+            self.range_at(queries.vector(Row(at as u32)), at as u32, threshold)
+        });
+        found.into_iter().collect()
+    }
+
+    fn range_at(
+        &self,
+        query: &[f32],
+        position: u32,
+        threshold: Similarity,
+    ) -> Result<Vec<Neighbor>, ScanError> {
+        let neighbors = self.neighbors(query, position)?;
+        let mut found: Vec<_> =
+            neighbors.filter(|neighbor| neighbor.similarity >= threshold).collect();
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// Returns every row with its similarity, in row order.
+    fn neighbors(
+        &self,
+        query: &[f32],
+        position: u32,
+    ) -> Result<impl Iterator<Item = Neighbor>, ScanError> {
+        let (expected, found) = (self.matrix.dim(), query.len());
+        if expected != found {
+            return Err(ScanError::Dimension { expected, found });
+        }
+        let query_norm =
+            squared_norm(query, self.kernels).ok_or(ScanError::InvalidQuery { query: position })?;
+        let rows = self.matrix.rows().zip(&self.squared_norms);
+        Ok(rows.filter_map(move |(row, &norm)| {
+            let vector = self.matrix.vector(row);
+            let similarity = self.kernels.similarity(query, vector, (query_norm, norm))?;
+            Some(Neighbor { row, similarity })
+        }))
+    }
+}
+
+/// Returns the canonical squared norm of a vector that has a direction.
+fn squared_norm(vector: &[f32], kernels: &Kernels) -> Option<f64> {
+    let squared_norm = kernels.dot(vector, vector);
+    (squared_norm.is_finite() && squared_norm > 0.0).then_some(squared_norm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VALUES: [f32; 10] = [1.0, 0.0, 0.0, 1.0, 2.0, 0.0, -1.0, 0.0, 1.0, 1.0];
+
+    fn scanned<T>(act: impl FnOnce(&Scan<'_>, &Pool) -> T) -> T {
+        let pool = Pool::new(None).unwrap();
+        let matrix = VectorMatrix::from_slice(&VALUES, 2).unwrap();
+        act(&Scan::new(&matrix, &pool, Kernels::active()).unwrap(), &pool)
+    }
+
+    fn rows(found: &[Neighbor]) -> Vec<u32> {
+        found.iter().map(|neighbor| neighbor.row.0).collect()
+    }
+
+    #[test]
+    fn equally_similar_rows_come_in_row_order() {
+        scanned(|scan, _| {
+            assert_eq!(rows(&scan.k_nearest(&[3.0, 0.0], 4).unwrap()), [0, 2, 4, 1]);
+            assert_eq!(rows(&scan.k_nearest(&[3.0, 0.0], 1).unwrap()), [0]);
+            assert_eq!(scan.k_nearest(&[3.0, 0.0], 99).unwrap().len(), 5);
+        });
+    }
+
+    #[test]
+    fn a_range_includes_its_threshold() {
+        scanned(|scan, _| {
+            let threshold = Similarity::new(0.0).unwrap();
+            let found = scan.range(&[1.0, 0.0], threshold).unwrap();
+            assert_eq!(rows(&found), [0, 2, 4, 1]);
+            assert_eq!(found[3].similarity, threshold);
+        });
+    }
+
+    #[test]
+    fn a_batch_answers_as_single_queries_do() {
+        scanned(|scan, pool| {
+            let queries = VectorMatrix::from_slice(&VALUES, 2).unwrap();
+            let threshold = Similarity::new(0.5).unwrap();
+            let nearest = scan.k_nearest_batch(&queries, 3, pool).unwrap();
+            let ranges = scan.range_batch(&queries, threshold, pool).unwrap();
+            for row in queries.rows() {
+                let query = queries.vector(row);
+                assert_eq!(nearest[row.index()], scan.k_nearest(query, 3).unwrap());
+                assert_eq!(ranges[row.index()], scan.range(query, threshold).unwrap());
+            }
+        });
+    }
+
+    #[test]
+    fn what_has_no_direction_is_refused() {
+        scanned(|scan, pool| {
+            let expected = ScanError::Dimension { expected: 2, found: 1 };
+            assert_eq!(scan.k_nearest(&[1.0], 1).unwrap_err(), expected);
+            let queries = [1.0, 0.0, f32::NAN, 0.0];
+            let queries = VectorMatrix::from_slice(&queries, 2).unwrap();
+            let expected = ScanError::InvalidQuery { query: 1 };
+            assert_eq!(scan.k_nearest_batch(&queries, 1, pool).unwrap_err(), expected);
+            let error = Scan::new(&queries, pool, Kernels::active()).unwrap_err();
+            assert_eq!(error, ScanError::InvalidRow { row: Row(1).0 });
+        });
+    }
+}

@@ -1,0 +1,220 @@
+//! [`Projection`]: directions in which the vectors differ most.
+
+use memfold_simd::Kernels;
+
+use super::f32_dot_error;
+use crate::Pool;
+
+/// Coordinates that take part in learning; further ones of very long vectors are left out.
+const LEARNED_DIM_MAX: usize = 4_096;
+
+/// Bounds the multiplications for the covariance, so that long vectors learn from fewer rows.
+const COVARIANCE_COST_MAX: usize = 16_000_000_000;
+
+/// Rounds of subspace iteration: the leading directions separate well before, and an imperfect basis
+/// costs survivors, never pairs.
+const ITERATIONS: usize = 5;
+
+/// A direction shorter than this share of what it was before is rounding noise.
+const NOISE: f32 = 1e-4;
+
+/// Directions (rows of a matrix `P` in f32) with a proven bound on how much they stretch.
+#[derive(Debug, Clone)]
+pub struct Projection {
+    /// `width × dim`.
+    directions: Vec<f32>,
+    dim: usize,
+    squared_norm_max: f64,
+}
+
+impl Projection {
+    /// Learns up to `width` principal directions from `units`, a sample of rows of `dim` values,
+    /// strongest first.
+    ///
+    /// Any sample gives a sound projection; a good one keeps near and far apart. Cost: about
+    /// `rows · dim² / 2` multiplications, bounded.
+    #[must_use]
+    pub fn learn(units: &[f32], dim: usize, width: usize, pool: &Pool, kernels: &Kernels) -> Self {
+        let picked: Vec<usize> = strided(dim, LEARNED_DIM_MAX);
+        let row_limit = (COVARIANCE_COST_MAX / (picked.len() * picked.len())).max(256);
+        let row_count = (units.len() / dim).min(row_limit);
+        let columns = centered_columns(&units[..row_count * dim], dim, &picked, pool);
+        let covariance = covariance(&columns, row_count, pool, kernels);
+        let leading =
+            leading_directions(&covariance, picked.len(), width.min(picked.len()), pool, kernels);
+        let mut directions = vec![0.0; leading.len() / picked.len() * dim];
+        for (to, from) in directions.chunks_exact_mut(dim).zip(leading.chunks_exact(picked.len())) {
+            for (&at, &value) in picked.iter().zip(from) {
+                to[at] = value;
+            }
+        }
+        Self::from_directions(directions, dim, kernels)
+    }
+
+    /// Takes directions as they are, `dim` values each.
+    fn from_directions(directions: Vec<f32>, dim: usize, kernels: &Kernels) -> Self {
+        let rows = || directions.chunks_exact(dim);
+        let squared_norm_max = rows()
+            .map(|a| rows().map(|b| kernels.dot(a, b).abs()).sum::<f64>())
+            .fold(0.0, f64::max);
+        // The sums are of exact products in f64.
+        Self { directions, dim, squared_norm_max: squared_norm_max * (1.0 + 1e-9) }
+    }
+
+    /// Returns the number of directions.
+    #[must_use]
+    pub const fn width(&self) -> usize {
+        self.directions.len() / self.dim
+    }
+
+    /// Returns an upper bound of `‖P‖²`, for these and for the first few directions alike.
+    #[must_use]
+    pub const fn squared_norm_max(&self) -> f64 {
+        self.squared_norm_max
+    }
+
+    /// Returns an upper bound of `|computed − P u|` over the first `width` coordinates of a unit vector.
+    #[must_use]
+    pub fn rounding_error(&self, width: usize) -> f64 {
+        f32_dot_error(self.dim) * (width as f64 * self.squared_norm_max).sqrt() + 1e-9
+    }
+
+    /// Writes the first `width` coordinates of a unit vector.
+    pub fn apply(&self, unit: &[f32], width: usize, kernels: &Kernels, coordinates: &mut Vec<f32>) {
+        coordinates.clear();
+        let directions = self.directions.chunks_exact(self.dim).take(width);
+        coordinates.extend(directions.map(|direction| kernels.dot_f32(direction, unit)));
+    }
+}
+
+/// Returns up to `limit` positions of `0..len`, evenly strided.
+fn strided(len: usize, limit: usize) -> Vec<usize> {
+    let count = len.min(limit);
+    (0..count).map(|k| k * len / count).collect()
+}
+
+/// Returns the picked columns, each without its mean, one after the other.
+fn centered_columns(units: &[f32], dim: usize, picked: &[usize], pool: &Pool) -> Vec<f32> {
+    let columns = pool.map(picked.len(), |at| {
+        let column = units.chunks_exact(dim).map(|row| row[picked[at]]);
+        let mean = column.clone().map(f64::from).sum::<f64>() / column.len().max(1) as f64;
+        column.map(|value| (f64::from(value) - mean) as f32).collect::<Vec<_>>()
+    });
+    columns.concat()
+}
+
+/// Returns the symmetric matrix of all dot products of columns of `row_count` values.
+fn covariance(columns: &[f32], row_count: usize, pool: &Pool, kernels: &Kernels) -> Vec<f32> {
+    if row_count == 0 {
+        return Vec::new();
+    }
+    let columns: Vec<&[f32]> = columns.chunks_exact(row_count).collect();
+    let width = columns.len();
+    let upper = pool.map(width, |i| {
+        columns[i..].iter().map(|other| kernels.dot_f32(columns[i], other)).collect::<Vec<_>>()
+    });
+    let mut matrix = vec![0.0; width * width];
+    for (i, row) in upper.iter().enumerate() {
+        for (offset, &value) in row.iter().enumerate() {
+            matrix[i * width + i + offset] = value;
+            matrix[(i + offset) * width + i] = value;
+        }
+    }
+    matrix
+}
+
+/// Subspace iteration: returns up to `width` orthonormal rows of `dim` values, strongest first.
+fn leading_directions(
+    matrix: &[f32],
+    dim: usize,
+    width: usize,
+    pool: &Pool,
+    kernels: &Kernels,
+) -> Vec<f32> {
+    if matrix.is_empty() {
+        return Vec::new();
+    }
+    let mut directions: Vec<Vec<f32>> =
+        (0..width).map(|k| (0..dim).map(|at| hashed((k * dim + at) as u64)).collect()).collect();
+    for _ in 0..ITERATIONS {
+        let matrix_rows = || matrix.chunks_exact(dim);
+        let turned = pool.map(directions.len(), |k| {
+            matrix_rows().map(|row| kernels.dot_f32(row, &directions[k])).collect()
+        });
+        directions = orthonormalize(orthonormalize(turned, kernels), kernels);
+    }
+    directions.concat()
+}
+
+/// Gram–Schmidt in the given order; directions without a part of their own are dropped.
+fn orthonormalize(directions: Vec<Vec<f32>>, kernels: &Kernels) -> Vec<Vec<f32>> {
+    let mut kept: Vec<Vec<f32>> = Vec::with_capacity(directions.len());
+    for mut direction in directions {
+        let norm_before = kernels.dot(&direction, &direction).sqrt();
+        scale(&mut direction, 1.0 / norm_before);
+        for other in &kept {
+            let share = kernels.dot_f32(&direction, other);
+            for (value, along) in direction.iter_mut().zip(other) {
+                *value -= share * along;
+            }
+        }
+        let norm = kernels.dot(&direction, &direction).sqrt();
+        // Also false for NaN, which a covariance of zeros leads to.
+        if norm > f64::from(NOISE) {
+            scale(&mut direction, 1.0 / norm);
+            kept.push(direction);
+        }
+    }
+    kept
+}
+
+fn scale(direction: &mut [f32], factor: f64) {
+    for value in direction {
+        *value = (f64::from(*value) * factor) as f32;
+    }
+}
+
+/// Returns a value in \[−1, 1), spread evenly (splitmix64).
+fn hashed(position: u64) -> f32 {
+    let mut bits = position.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((bits ^ (bits >> 31)) >> 40) as f32 / 8_388_608.0 - 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn learned(units: &[f32], dim: usize, width: usize) -> Projection {
+        Projection::learn(units, dim, width, &Pool::new(None).unwrap(), Kernels::active())
+    }
+
+    #[test]
+    fn the_strongest_direction_comes_first() {
+        let units: Vec<f32> = (0..64)
+            .flat_map(|row| {
+                let (strong, weak) = (hashed(row), hashed(row + 64));
+                [0.1 * weak, 0.2, 0.8 * strong, 0.0]
+            })
+            .collect();
+        let projection = learned(&units, 4, 4);
+        assert!(projection.directions[2].abs() > 0.99, "{projection:?}");
+        // Two coordinates do not change: they have no direction.
+        assert_eq!(projection.width(), 2);
+    }
+
+    #[test]
+    fn equal_rows_have_no_directions() {
+        assert_eq!(learned(&[0.6, 0.8, 0.6, 0.8], 2, 2).width(), 0);
+        assert_eq!(learned(&[], 5, 4).width(), 0);
+    }
+
+    #[test]
+    fn differences_are_not_stretched_beyond_the_bound() {
+        let units: Vec<f32> = (0..100 * 24).map(|at| hashed(at) / 24_f32.sqrt()).collect();
+        let projection = learned(&units, 24, 16);
+        assert_eq!(projection.width(), 16);
+        assert!((1.0..1.001).contains(&projection.squared_norm_max()), "{projection:?}");
+    }
+}

@@ -1,0 +1,149 @@
+//! [`Quantizer`]: int8 codes and biases whose sign test lets every near pair pass.
+
+use super::{Projection, SIMILARITY_SLACK};
+
+/// The largest magnitude of a bias; see [`Quantizer::encode`].
+pub const BIAS_LIMIT: f64 = 268_435_456.0;
+
+/// The most coordinates for which [`BIAS_LIMIT`] exceeds every negative part of a score.
+pub const WIDTH_MAX: usize = 8_192;
+
+/// The sample's range is widened by this share, so that few other rows are clipped.
+const RANGE_MARGIN: f64 = 0.02;
+
+/// The largest code.
+const CODE_MAX: f64 = 127.0;
+
+/// Turns coordinates into int8 codes with one global step, and into a bias for the sign test.
+#[derive(Debug, Clone)]
+pub struct Quantizer {
+    /// The translation `m`: the middle of each coordinate's range.
+    middles: Vec<f64>,
+    /// The step `Δ`.
+    step: f64,
+    /// `s / 2` plus the rounding error of coordinates.
+    reach: f64,
+}
+
+impl Quantizer {
+    /// Fits the first `width` coordinates of a sample of rows of `projection.width()` coordinates, for a
+    /// test of similarity ≥ `threshold`.
+    ///
+    /// # Panics
+    /// When `width` is larger than the projection's or than [`WIDTH_MAX`].
+    #[must_use]
+    pub fn fit(projection: &Projection, width: usize, coordinates: &[f32], threshold: f64) -> Self {
+        assert!(width <= projection.width() && width <= WIDTH_MAX, "{width} coordinates");
+        let mut lowest = vec![f64::INFINITY; width];
+        let mut highest = vec![f64::NEG_INFINITY; width];
+        for row in coordinates.chunks_exact(projection.width().max(1)) {
+            for ((low, high), &value) in lowest.iter_mut().zip(&mut highest).zip(row) {
+                *low = low.min(f64::from(value));
+                *high = high.max(f64::from(value));
+            }
+        }
+        let ranges = || lowest.iter().zip(&highest).filter(|(low, high)| low <= high);
+        let half = ranges().map(|(low, high)| (high - low) / 2.0).fold(0.0, f64::max);
+        let step = half * (1.0 + RANGE_MARGIN) / CODE_MAX;
+        let distance_max =
+            (projection.squared_norm_max() * (2.0 - 2.0 * threshold + SIMILARITY_SLACK)).sqrt();
+        let middle = |(low, high): (&f64, &f64)| if low <= high { (low + high) / 2.0 } else { 0.0 };
+        Self {
+            middles: lowest.iter().zip(&highest).map(middle).collect(),
+            // Without a range every code is 0 and every pair passes.
+            step: if step > 1e-12 { step } else { 1.0 },
+            reach: distance_max / 2.0 + projection.rounding_error(width),
+        }
+    }
+
+    /// Returns the codes of each row: the width, rounded up to a multiple of 4, at least 4.
+    #[must_use]
+    pub fn dim(&self) -> usize {
+        self.middles.len().next_multiple_of(4).max(4)
+    }
+
+    /// Appends [`dim`](Self::dim) codes for one row's coordinates (further ones are ignored) and returns
+    /// its bias.
+    ///
+    /// Two rows within reach have `Σ code · code + bias + bias ≥ 0`. At the limit a bias exceeds
+    /// `127² · WIDTH_MAX · 3 / 2`, more than what the rest of a score can take away.
+    pub fn encode(&self, coordinates: &[f32], codes: &mut Vec<i8>) -> i32 {
+        let end = codes.len() + self.dim();
+        let (mut squared_error, mut squared_length) = (0.0, 0.0);
+        for (&coordinate, middle) in coordinates.iter().zip(&self.middles) {
+            let moved = f64::from(coordinate) - middle;
+            let code = nearest_integer((moved / self.step).clamp(-CODE_MAX, CODE_MAX));
+            let error = moved - code * self.step;
+            squared_error += error * error;
+            squared_length += code * code;
+            codes.push(code as i8);
+        }
+        codes.resize(end, 0);
+        let allowance = (self.reach + squared_error.sqrt() * (1.0 + 1e-9)) / self.step;
+        let bias = (allowance * allowance - squared_length / 2.0 + 1e-3).ceil();
+        bias.clamp(-BIAS_LIMIT, BIAS_LIMIT) as i32
+    }
+}
+
+/// Rounds a small number by adding what leaves no room for a fraction: far cheaper than a call on
+/// processors without a rounding instruction.
+fn nearest_integer(value: f64) -> f64 {
+    const NO_FRACTION: f64 = 6_755_399_441_055_744.0;
+    (value + NO_FRACTION) - NO_FRACTION
+}
+
+#[cfg(test)]
+mod tests {
+    use memfold_simd::Kernels;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Pool;
+    use crate::transform::normalize_into;
+
+    const DIM: usize = 10;
+
+    fn units(values: &[f32]) -> Vec<f32> {
+        let mut unit = Vec::new();
+        let mut all = Vec::new();
+        for vector in values.chunks_exact(DIM) {
+            normalize_into(vector, Kernels::active().dot(vector, vector).max(1e-30), &mut unit);
+            all.extend_from_slice(&unit);
+        }
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_at_the_threshold_pass(
+            values in prop::collection::vec(-1.0_f32..1.0, DIM * 12),
+            sampled in 1_usize..12,
+            width in 1_usize..=DIM,
+        ) {
+            let kernels = Kernels::active();
+            let units = units(&values);
+            let rows: Vec<_> = units.chunks_exact(DIM).collect();
+            let pool = Pool::new(None).unwrap();
+            let projection = Projection::learn(&units[..sampled * DIM], DIM, width, &pool, kernels);
+            let width = projection.width();
+            let mut sample = Vec::new();
+            let mut coordinates = Vec::new();
+            for row in &rows[..sampled] {
+                projection.apply(row, width, kernels, &mut coordinates);
+                sample.extend_from_slice(&coordinates);
+            }
+            for pair in rows.windows(2) {
+                let cosine = kernels.dot(pair[0], pair[1]).clamp(-1.0, 1.0);
+                let quantizer = Quantizer::fit(&projection, width, &sample, cosine);
+                let mut codes = Vec::new();
+                let mut biases = 0;
+                for row in pair {
+                    projection.apply(row, width, kernels, &mut coordinates);
+                    biases += quantizer.encode(&coordinates, &mut codes);
+                }
+                let (left, right) = codes.split_at(quantizer.dim());
+                prop_assert!(kernels.dot_i8(left, right) + biases >= 0);
+            }
+        }
+    }
+}
