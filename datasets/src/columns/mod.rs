@@ -1,0 +1,21 @@
+//! Mapped columns: Arrow IPC, uncompressed, 64-byte aligned, read without a copy.
+//!
+//! [`ColumnsWriter`] writes them in batches of [`crate::schema::BATCH_ROWS`] rows with bounded
+//! memory; [`MappedColumns`] maps a finished file and lends its vectors as a
+//! [`memfold_index::VectorMatrix`].
+
+mod batch;
+mod layout;
+mod read;
+mod records;
+mod write;
+
+pub(crate) use batch::BatchBuilder;
+pub(crate) use read::MAGIC;
+pub use read::{MappedColumns, OpenColumnsError};
+pub use records::{MappedRecord, Records, TextColumn};
+pub(crate) use write::first_not_finite;
+pub use write::{ColumnRecord, ColumnsWriter, WriteColumnsError};
+
+#[cfg(test)]
+mod tests;

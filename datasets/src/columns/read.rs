@@ -1,0 +1,307 @@
+//! [`MappedColumns`]: a finished column file, mapped.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float32Type;
+use arrow_array::{Float32Array, RecordBatch};
+use arrow_buffer::Buffer;
+use arrow_ipc::reader::{FileDecoder, read_footer_length};
+use arrow_ipc::{Block, MetadataVersion};
+use arrow_schema::SchemaRef;
+use memfold_index::snapshot::MapError;
+use memfold_index::{Mapped, VectorMatrix};
+
+use super::layout::{BlockSpan, check_batch, check_field};
+use super::records::{Records, TextColumn};
+use crate::schema::{BATCH_ROWS, Column, ColumnSet, ColumnsMeta, MetadataError, key, parsed};
+
+/// The first and last bytes of an Arrow IPC file.
+pub(crate) const MAGIC: &[u8] = b"ARROW1";
+/// Footer length and magic.
+const TRAILER_BYTES: usize = 10;
+
+/// A column file in memory: vectors are lent from the map, other columns decoded when asked for.
+///
+/// Opening reads the footer and the head of each batch, not the rows.
+#[derive(Debug, Clone)]
+pub struct MappedColumns {
+    path: PathBuf,
+    bytes: Buffer,
+    schema: SchemaRef,
+    meta: ColumnsMeta,
+    blocks: Vec<(Block, BlockSpan)>,
+    vectors: Vec<Float32Array>,
+    row_count: usize,
+}
+
+/// A column file could not be opened or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenColumnsError {
+    /// It could not be mapped.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// It does not begin and end as an Arrow IPC file.
+    #[error("{}: not a finished Arrow IPC file ({found})", path.display())]
+    NotArrow {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        found: String,
+    },
+    /// It is an Arrow file with other columns.
+    #[error("{}: not a memfold column file ({found})", path.display())]
+    OtherSchema {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        found: String,
+    },
+    /// Its metadata are missing or of another version.
+    #[error("{}: {source}", path.display())]
+    Metadata {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: MetadataError,
+    },
+    /// Its parts contradict each other.
+    #[error("{}: damaged: {found}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where, and what was found.
+        found: String,
+    },
+    /// It has no such column.
+    #[error("{}: no column {}", path.display(), column.name())]
+    NoColumn {
+        /// The file.
+        path: PathBuf,
+        /// The column asked for.
+        column: Column,
+    },
+}
+
+impl OpenColumnsError {
+    /// Returns advice, where there is some.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Map(error) => error.hint(),
+            Self::NotArrow { .. } | Self::Damaged { .. } => {
+                Some("export the file again; it is derived and can be deleted".into())
+            }
+            Self::Metadata { source: MetadataError::Version { .. }, .. } => {
+                Some("export the file again with this version".into())
+            }
+            Self::OtherSchema { .. } | Self::Metadata { .. } => Some(
+                "docs/formats.md lists the columns; write the file with `memfold export`".into(),
+            ),
+            Self::NoColumn { column: Column::Text | Column::Lineage, .. } => {
+                Some("export with --with text,lineage".into())
+            }
+            Self::NoColumn { .. } => None,
+        }
+    }
+}
+
+impl MappedColumns {
+    /// Maps the file at `path`.
+    ///
+    /// # Errors
+    /// When it cannot be mapped, is no column file, or is damaged or misaligned.
+    pub fn open(path: &Path) -> Result<Self, OpenColumnsError> {
+        Self::from_mapped(Mapped::open(path)?, path)
+    }
+
+    /// Reads a map; `path` is the name that errors use.
+    ///
+    /// # Errors
+    /// When it is no column file, or is damaged or misaligned.
+    pub fn from_mapped(mapped: Mapped, path: &Path) -> Result<Self, OpenColumnsError> {
+        Self::from_buffer(Buffer::from(bytes::Bytes::from_owner(mapped)), path)
+    }
+
+    pub(crate) fn from_buffer(bytes: Buffer, path: &Path) -> Result<Self, OpenColumnsError> {
+        let damaged = |found: String| OpenColumnsError::Damaged { path: path.into(), found };
+        let (footer_bytes, data_end) = footer_bytes(&bytes, path)?;
+        let footer = arrow_ipc::root_as_footer(footer_bytes)
+            .map_err(|error| damaged(format!("unreadable footer: {error}")))?;
+        if footer.version() != MetadataVersion::V5 {
+            return Err(damaged(format!("metadata version {:?}, expected V5", footer.version())));
+        }
+        let (meta, row_count) = read_meta(footer, path)?;
+        let schema = Arc::new(meta.arrow_schema());
+        let mut blocks = Vec::new();
+        for block in footer.recordBatches().iter().flatten() {
+            blocks.push((*block, BlockSpan::checked(block, data_end).map_err(damaged)?));
+        }
+        let columns =
+            Self { path: path.into(), bytes, schema, meta, blocks, vectors: vec![], row_count };
+        columns.check_blocks()?;
+        columns.with_vectors()
+    }
+
+    fn check_blocks(&self) -> Result<(), OpenColumnsError> {
+        let mut total = 0;
+        for (i, (_, span)) in self.blocks.iter().enumerate() {
+            let bytes = &self.bytes[span.start..span.start + span.length];
+            let rows = check_batch(bytes, *span, &self.schema)
+                .map_err(|what| self.damaged(format!("batch {i}: {what}")))?;
+            if i + 1 < self.blocks.len() && rows != BATCH_ROWS {
+                let found = format!("batch {i}: {rows} rows, expected {BATCH_ROWS}");
+                return Err(self.damaged(found));
+            }
+            total += rows;
+        }
+        if total != self.row_count {
+            return Err(self.damaged(format!("{total} rows, expected {}", self.row_count)));
+        }
+        Ok(())
+    }
+
+    fn with_vectors(mut self) -> Result<Self, OpenColumnsError> {
+        let vectors = self.decode(&[Column::Vector])?;
+        self.vectors = vectors
+            .iter()
+            .map(|batch| batch.column(0).as_fixed_size_list().values())
+            .map(|values| values.as_primitive::<Float32Type>().clone())
+            .collect();
+        let chunks = self.vectors.iter().map(|chunk| &chunk.values()[..]).collect();
+        VectorMatrix::from_chunks(chunks, self.dim())
+            .map_err(|error| self.damaged(error.to_string()))?;
+        Ok(self)
+    }
+
+    /// Decodes some columns of every batch; text is checked to be UTF-8, nothing is copied.
+    fn decode(&self, columns: &[Column]) -> Result<Vec<RecordBatch>, OpenColumnsError> {
+        let mut projection = Vec::new();
+        for &column in columns {
+            let position = self.meta.columns.columns().position(|other| other == column);
+            projection.push(
+                position.ok_or_else(|| OpenColumnsError::NoColumn {
+                    path: self.path.clone(),
+                    column,
+                })?,
+            );
+        }
+        let decoder = FileDecoder::new(Arc::clone(&self.schema), MetadataVersion::V5)
+            .with_projection(projection)
+            .with_require_alignment(true);
+        let decode = |(i, (block, span)): (usize, &(Block, BlockSpan))| {
+            let bytes = self.bytes.slice_with_length(span.start, span.length);
+            match decoder.read_record_batch(block, &bytes) {
+                Ok(Some(batch)) => Ok(batch),
+                Ok(None) => Err(self.damaged(format!("batch {i}: empty message"))),
+                Err(error) => Err(self.damaged(format!("batch {i}: {error}"))),
+            }
+        };
+        self.blocks.iter().enumerate().map(decode).collect()
+    }
+
+    fn damaged(&self, found: String) -> OpenColumnsError {
+        OpenColumnsError::Damaged { path: self.path.clone(), found }
+    }
+
+    /// Returns what the file says about its rows.
+    #[must_use]
+    pub const fn meta(&self) -> &ColumnsMeta {
+        &self.meta
+    }
+
+    /// Returns the number of components of each vector.
+    #[must_use]
+    pub const fn dim(&self) -> usize {
+        self.meta.dim as usize
+    }
+
+    /// Returns the number of rows.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.row_count
+    }
+
+    /// Tells whether there are no rows.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.row_count == 0
+    }
+
+    /// Lends the vectors, straight from the map.
+    #[must_use]
+    pub fn vectors(&self) -> VectorMatrix<'_> {
+        let chunks = self.vectors.iter().map(|chunk| &chunk.values()[..]).collect();
+        VectorMatrix::from_chunks(chunks, self.dim()).expect("checked when the file was opened")
+    }
+
+    /// Returns the ids.
+    ///
+    /// # Errors
+    /// When the file holds bare vectors, or an id is no UTF-8.
+    pub fn ids(&self) -> Result<TextColumn, OpenColumnsError> {
+        let batches = self.decode(&[Column::Id])?;
+        Ok(TextColumn::new(batches.iter().map(|batch| batch.column(0).as_string().clone())))
+    }
+
+    /// Returns all columns beside the vectors.
+    ///
+    /// # Errors
+    /// When the file holds bare vectors, or a text is no UTF-8.
+    pub fn records(&self) -> Result<Records, OpenColumnsError> {
+        let wanted: Vec<Column> = match self.meta.columns {
+            // Asking for an id gives the error that names the file.
+            ColumnSet::Vectors => vec![Column::Id],
+            set => set.columns().filter(|c| !matches!(c, Column::Row | Column::Vector)).collect(),
+        };
+        Ok(Records::new(self.decode(&wanted)?))
+    }
+}
+
+/// Finds the footer; returns it with the end of the data before it.
+fn footer_bytes<'a>(bytes: &'a [u8], path: &Path) -> Result<(&'a [u8], usize), OpenColumnsError> {
+    let not_arrow = |found: String| OpenColumnsError::NotArrow { path: path.into(), found };
+    if bytes.len() < MAGIC.len() + TRAILER_BYTES {
+        return Err(not_arrow(format!("{} bytes", bytes.len())));
+    }
+    if !bytes.starts_with(MAGIC) {
+        let head = bytes[..MAGIC.len()].escape_ascii();
+        return Err(not_arrow(format!("it begins with \"{head}\"")));
+    }
+    let trailer_start = bytes.len() - TRAILER_BYTES;
+    let Some(trailer) = bytes.last_chunk::<TRAILER_BYTES>().filter(|t| t.ends_with(MAGIC)) else {
+        let tail = bytes[bytes.len() - MAGIC.len()..].escape_ascii();
+        return Err(not_arrow(format!("it ends with \"{tail}\"")));
+    };
+    let length = read_footer_length(*trailer).map_err(|error| not_arrow(error.to_string()))?;
+    let start = trailer_start.checked_sub(length).filter(|start| *start >= MAGIC.len());
+    let start = start.ok_or_else(|| not_arrow(format!("a footer of {length} bytes")))?;
+    Ok((&bytes[start..trailer_start], start))
+}
+
+/// Reads schema and metadata and checks that the columns are ours.
+fn read_meta(
+    footer: arrow_ipc::Footer<'_>,
+    path: &Path,
+) -> Result<(ColumnsMeta, usize), OpenColumnsError> {
+    let other = |found: String| OpenColumnsError::OtherSchema { path: path.into(), found };
+    let invalid = |source| OpenColumnsError::Metadata { path: path.into(), source };
+    let schema = footer.schema().ok_or_else(|| other("no schema".into()))?;
+    let fields: Vec<arrow_ipc::Field<'_>> = schema.fields().iter().flatten().collect();
+    let names: Vec<&str> = fields.iter().map(|field| field.name().unwrap_or_default()).collect();
+    let set = ColumnSet::from_names(&names).ok_or_else(|| {
+        let list = names.iter().take(16).map(|name| name.escape_debug().to_string());
+        other(format!("columns {}", list.collect::<Vec<_>>().join(", ")))
+    })?;
+    let get = |wanted: &str| {
+        let pairs = schema.custom_metadata().into_iter().chain(footer.custom_metadata());
+        pairs.flatten().find(|pair| pair.key() == Some(wanted)).and_then(|pair| pair.value())
+    };
+    let meta = ColumnsMeta::from_metadata(get, set).map_err(invalid)?;
+    for (found, expected) in fields.iter().zip(meta.arrow_schema().fields()) {
+        check_field(*found, expected).map_err(other)?;
+    }
+    Ok((meta, parsed(get, key::ROW_COUNT).map_err(invalid)?))
+}

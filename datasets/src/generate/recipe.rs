@@ -1,0 +1,146 @@
+//! [`VectorRecipe`]: what is to be generated.
+
+use std::sync::Arc;
+
+use super::background::Shape;
+use crate::schema::DIM_MAX;
+
+/// A validated description of synthetic vectors. [`Self::builder`] and [`Self::like`] make one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorRecipe {
+    pub(crate) rows: u32,
+    pub(crate) dim: usize,
+    pub(crate) seed: u64,
+    pub(crate) duplicate_share: f64,
+    pub(crate) exact_share: f64,
+    pub(crate) group_sizes: GroupSizes,
+    pub(crate) similarities: Similarities,
+    /// `None`: an invented one.
+    pub(crate) shape: Option<Arc<Shape>>,
+}
+
+/// How large groups are.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum GroupSizes {
+    /// From 2 to `max`, in proportion to 1 / size².
+    InverseSquare { max: u32 },
+    /// As often as they stand here; not empty.
+    Observed(Arc<[u32]>),
+}
+
+/// How near copies that are not bit-equal come to the first of their group.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Similarities {
+    /// Spread evenly.
+    Even { min: f64, max: f64 },
+    /// As often as they stand here; not empty.
+    Observed(Arc<[f64]>),
+}
+
+/// Rows in groups of two or more: what a store shows after months without consolidation.
+const DUPLICATE_SHARE: f64 = 0.3;
+/// Copies that are bit-equal to the first of their group.
+const EXACT_SHARE: f64 = 0.2;
+/// Keeps the default near 1.6 pairs ≥ 0.85 for each row.
+const GROUP_SIZE_MAX: u32 = 40;
+/// Just above the flagging threshold of 0.85.
+const SIMILARITY_MIN: f64 = 0.86;
+/// Just below a copy.
+const SIMILARITY_MAX: f64 = 0.999;
+
+/// Sets the parts of a [`VectorRecipe`].
+#[derive(Debug, Clone)]
+pub struct VectorRecipeBuilder {
+    pub(super) recipe: VectorRecipe,
+}
+
+/// A recipe that cannot be followed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecipeError {
+    /// A number is outside its range.
+    #[error("{name} must be between {min} and {max}, found {found}")]
+    Range {
+        /// Which number.
+        name: &'static str,
+        /// What was given.
+        found: f64,
+        /// Its smallest value.
+        min: f64,
+        /// Its largest value.
+        max: f64,
+    },
+}
+
+impl VectorRecipe {
+    /// Begins with the defaults: 30 % of the rows in groups of 2 to 40, a fifth of the copies bit-equal,
+    /// the others at a cosine of 0.86 to 0.999 to the first of their group.
+    #[must_use]
+    pub const fn builder(rows: u32, dim: usize, seed: u64) -> VectorRecipeBuilder {
+        let recipe = Self {
+            rows,
+            dim,
+            seed,
+            duplicate_share: DUPLICATE_SHARE,
+            exact_share: EXACT_SHARE,
+            group_sizes: GroupSizes::InverseSquare { max: GROUP_SIZE_MAX },
+            similarities: Similarities::Even { min: SIMILARITY_MIN, max: SIMILARITY_MAX },
+            shape: None,
+        };
+        VectorRecipeBuilder { recipe }
+    }
+}
+
+impl VectorRecipeBuilder {
+    /// Sets the share of rows that stand in groups of two or more.
+    #[must_use]
+    pub const fn duplicate_share(mut self, share: f64) -> Self {
+        self.recipe.duplicate_share = share;
+        self
+    }
+
+    /// Sets the share of copies that are bit-equal to the first of their group.
+    #[must_use]
+    pub const fn exact_share(mut self, share: f64) -> Self {
+        self.recipe.exact_share = share;
+        self
+    }
+
+    /// Sets the largest group; sizes from 2 to this come in proportion to 1 / size².
+    #[must_use]
+    pub fn group_size_max(mut self, size: u32) -> Self {
+        self.recipe.group_sizes = GroupSizes::InverseSquare { max: size };
+        self
+    }
+
+    /// Sets the range of cosines between a near copy and the first of its group.
+    #[must_use]
+    pub fn similarities(mut self, min: f64, max: f64) -> Self {
+        self.recipe.similarities = Similarities::Even { min, max };
+        self
+    }
+
+    /// Checks every number.
+    ///
+    /// # Errors
+    /// When one is outside its range.
+    pub fn build(self) -> Result<VectorRecipe, RecipeError> {
+        let recipe = self.recipe;
+        let in_range = |name, found: f64, min: f64, max: f64| {
+            let inside = (min..=max).contains(&found);
+            if inside { Ok(()) } else { Err(RecipeError::Range { name, found, min, max }) }
+        };
+        in_range("rows", recipe.rows.into(), 0.0, f64::from(u32::MAX - 1))?;
+        in_range("dim", recipe.dim as f64, 2.0, DIM_MAX as f64)?;
+        in_range("duplicate share", recipe.duplicate_share, 0.0, 1.0)?;
+        in_range("exact share", recipe.exact_share, 0.0, 1.0)?;
+        if let GroupSizes::InverseSquare { max } = recipe.group_sizes {
+            in_range("largest group", max.into(), 2.0, 1e6)?;
+        }
+        if let Similarities::Even { min, max } = recipe.similarities {
+            in_range("smallest similarity", min, 0.0, 1.0)?;
+            in_range("largest similarity", max, min, 1.0)?;
+        }
+        Ok(recipe)
+    }
+}

@@ -1,0 +1,25 @@
+//! Where do vectors come from, how are they laid out, what is the right answer?
+//!
+//! Everything that is written down in columns has one [`schema`]; [`columns`] is its mapped form
+//! (Arrow IPC, read without a copy), [`parquet`] its exchange form. [`npy`] exchanges bare vectors
+//! with numpy, [`vector_file`] reads vectors from any of them, [`generate`] makes labelled synthetic
+//! ones, [`ground_truth`] keeps the right answers. [`sample`] holds the memories this project wrote
+//! for its demo and its tests.
+
+pub mod schema;
+pub mod columns;
+pub mod publish;
+pub mod parquet;
+pub mod npy;
+pub mod vector_file;
+pub mod generate;
+pub mod ground_truth;
+pub mod sample;
+
+pub use columns::{ColumnRecord, ColumnsWriter, MappedColumns};
+pub use generate::{VectorGenerator, VectorRecipe};
+pub use ground_truth::{GroundTruth, NearestTruth, PairTruth};
+pub use npy::{NpyReader, NpyWriter};
+pub use parquet::{ParquetText, ParquetVectors, ParquetWriter};
+pub use schema::{Column, ColumnSet, ColumnsMeta};
+pub use vector_file::VectorFile;

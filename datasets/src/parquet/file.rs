@@ -1,0 +1,205 @@
+//! [`ParquetFile`]: an open file whose footer makes sense.
+
+use std::any::Any;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use arrow_schema::{Field, Schema};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::basic::Compression;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+
+use super::ReadParquetError;
+use super::footer::check_footer;
+
+/// The first and last bytes of a Parquet file.
+pub(crate) const MAGIC: &[u8] = b"PAR1";
+/// The last bytes of a file whose footer is encrypted.
+const MAGIC_ENCRYPTED: &[u8] = b"PARE";
+/// Footer length and magic.
+const TRAILER_BYTES: usize = 8;
+/// Columns named in an error.
+const COLUMNS_SHOWN: usize = 20;
+
+/// An open file whose footer makes sense.
+#[derive(Debug)]
+pub(super) struct ParquetFile {
+    file: File,
+    path: PathBuf,
+    length: u64,
+    metadata: ArrowReaderMetadata,
+    row_count: usize,
+}
+
+impl ParquetFile {
+    pub(super) fn open(path: &Path) -> Result<Self, ReadParquetError> {
+        let io_failed = |source| ReadParquetError::Io { path: path.into(), source };
+        let damaged = |found| ReadParquetError::Damaged {
+            path: path.into(),
+            found: format!("footer: {found}"),
+        };
+        let mut file = File::open(path).map_err(io_failed)?;
+        let length = file.metadata().map_err(io_failed)?.len();
+        check_footer(&read_footer(&mut file, length, path)?).map_err(damaged)?;
+        // Plain Parquet types are fewer than the Arrow types that a file may claim besides.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let metadata = guarded(|| ArrowReaderMetadata::load(&file, options))
+            .and_then(|loaded| loaded.map_err(|error| error.to_string()))
+            .map_err(damaged)?;
+        let row_count = row_count(metadata.metadata()).map_err(damaged)?;
+        Ok(Self { file, path: path.into(), length, metadata, row_count })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) const fn row_count(&self) -> usize {
+        self.row_count
+    }
+
+    pub(super) const fn metadata(&self) -> &ArrowReaderMetadata {
+        &self.metadata
+    }
+
+    /// Returns another handle of the file.
+    pub(super) fn handle(&self) -> Result<File, ReadParquetError> {
+        let handle = self.file.try_clone();
+        handle.map_err(|source| ReadParquetError::Io { path: self.path.clone(), source })
+    }
+
+    /// Returns the names of all columns.
+    pub(super) fn column_names(&self) -> Vec<&str> {
+        self.metadata.schema().fields().iter().map(|field| field.name().as_str()).collect()
+    }
+
+    /// Looks up a key of the file's metadata.
+    pub(super) fn metadata_value(&self, key: &str) -> Option<&str> {
+        let pairs = self.metadata.metadata().file_metadata().key_value_metadata()?;
+        pairs.iter().find(|pair| pair.key == key)?.value.as_deref()
+    }
+
+    /// Finds the first of the columns `names` that the file has.
+    pub(super) fn find_column(&self, names: &[&str]) -> Result<(usize, &Field), ReadParquetError> {
+        let schema = self.metadata.schema();
+        let found = names.iter().find_map(|name| schema.column_with_name(name));
+        found.ok_or_else(|| ReadParquetError::NoColumn {
+            path: self.path.clone(),
+            expected: names.join(", "),
+            found: column_list(schema),
+        })
+    }
+
+    /// Checks that the parts of a column lie inside the file and are compressed in a way that this
+    /// build can read.
+    pub(super) fn check_chunks(&self, column: &str) -> Result<(), ReadParquetError> {
+        let groups = self.metadata.metadata().row_groups().iter();
+        for chunk in groups.flat_map(RowGroupMetaData::columns) {
+            if chunk.column_path().parts().first().is_none_or(|name| name != column) {
+                continue;
+            }
+            let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
+            let size = chunk.compressed_size();
+            let is_inside = start >= MAGIC.len() as i64
+                && size >= 0
+                && start.checked_add(size).is_some_and(|end| end.cast_unsigned() <= self.length);
+            if !is_inside {
+                let length = self.length;
+                let found = format!("column {column:?}: {size} bytes at {start} of {length}");
+                return Err(self.damaged(found));
+            }
+            let compression = chunk.compression();
+            if !is_known(compression) {
+                let found = compression.to_string().split('(').next().unwrap_or_default().into();
+                let (path, column) = (self.path.clone(), column.into());
+                return Err(ReadParquetError::Compression { path, column, found });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn damaged(&self, found: String) -> ReadParquetError {
+        ReadParquetError::Damaged { path: self.path.clone(), found }
+    }
+}
+
+const fn is_known(compression: Compression) -> bool {
+    matches!(compression, Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::ZSTD(_))
+}
+
+fn column_list(schema: &Schema) -> String {
+    let fields = schema.fields();
+    let mut shown: Vec<String> = fields
+        .iter()
+        .take(COLUMNS_SHOWN)
+        .map(|field| format!("{:?} ({})", field.name(), field.data_type()))
+        .collect();
+    if fields.len() > COLUMNS_SHOWN {
+        shown.push(format!("{} more", fields.len() - COLUMNS_SHOWN));
+    }
+    if shown.is_empty() { "none".into() } else { shown.join(", ") }
+}
+
+/// Returns the number of rows on which the file and its row groups agree.
+fn row_count(metadata: &ParquetMetaData) -> Result<usize, String> {
+    let rows = metadata.file_metadata().num_rows();
+    let groups = metadata.row_groups().iter().map(|group| group.num_rows());
+    let sum = groups.clone().try_fold(0_i64, i64::checked_add);
+    if groups.min().is_some_and(|rows| rows < 0) || sum != Some(rows) {
+        return Err(format!("{rows} rows, but row groups of {}", sum.unwrap_or(i64::MAX)));
+    }
+    match u32::try_from(rows) {
+        Ok(rows) if rows < u32::MAX => Ok(rows as usize),
+        _ => Err(format!("{rows} rows, expected at most {}", u32::MAX - 1)),
+    }
+}
+
+/// Returns the bytes of the footer, whose place and length are checked against the file's.
+fn read_footer(file: &mut File, length: u64, path: &Path) -> Result<Vec<u8>, ReadParquetError> {
+    let io_failed = |source| ReadParquetError::Io { path: path.into(), source };
+    let not_parquet = |found| ReadParquetError::NotParquet { path: path.into(), found };
+    let mut start = Vec::new();
+    file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut start).map_err(io_failed)?;
+    if start != MAGIC {
+        return Err(not_parquet(format!("it begins with \"{}\"", start.escape_ascii())));
+    }
+    if length < (MAGIC.len() + TRAILER_BYTES) as u64 {
+        return Err(not_parquet(format!("cut off after {length} bytes")));
+    }
+    let trailer_start = length - TRAILER_BYTES as u64;
+    let trailer: [u8; TRAILER_BYTES] = read_at(file, trailer_start).map_err(io_failed)?;
+    let (&footer_length, magic) = trailer.split_first_chunk().unwrap_or((&[0; 4], &[]));
+    if magic == MAGIC_ENCRYPTED {
+        return Err(not_parquet("its footer is encrypted".into()));
+    }
+    if magic != MAGIC {
+        let found = format!("cut off: it ends in \"{}\"", magic.escape_ascii());
+        return Err(not_parquet(found));
+    }
+    let footer_length = u64::from(u32::from_le_bytes(footer_length));
+    let Some(footer_start) = trailer_start.checked_sub(footer_length) else {
+        return Err(not_parquet(format!("a footer of {footer_length} bytes in {length}")));
+    };
+    let mut footer = vec![0; footer_length as usize];
+    file.seek(SeekFrom::Start(footer_start)).map_err(io_failed)?;
+    file.read_exact(&mut footer).map_err(io_failed)?;
+    Ok(footer)
+}
+
+fn read_at<const N: usize>(file: &mut File, position: u64) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    file.seek(SeekFrom::Start(position))?;
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Runs a decoder, whose asserts on damaged input become an error.
+pub(super) fn guarded<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(decode)).map_err(|payload: Box<dyn Any + Send>| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+        format!("the decoder gave up: {}", text.unwrap_or("no reason given"))
+    })
+}

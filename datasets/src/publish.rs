@@ -1,0 +1,144 @@
+//! [`NewFile`]: a file that appears whole or not at all.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+/// A file being written: under a temporary name beside its place, or under no name at all.
+///
+/// Dropped before [`publish`](Self::publish), it leaves nothing behind.
+#[derive(Debug)]
+pub struct NewFile {
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Named { file: NamedTempFile, path: PathBuf },
+    Unnamed(File),
+}
+
+impl NewFile {
+    /// Opens a temporary file in the folder of `path`.
+    ///
+    /// # Errors
+    /// When the folder is missing or cannot be written.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".memfold-").suffix(".tmp");
+        #[cfg(unix)]
+        {
+            // The umask applies on top, as it would to a file opened the ordinary way.
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        let file = builder.tempfile_in(folder_of(path))?;
+        Ok(Self { kind: Kind::Named { file, path: path.into() } })
+    }
+
+    /// Opens a file without a name in `folder`; the system removes it when it is closed.
+    ///
+    /// # Errors
+    /// When the folder is missing or cannot be written.
+    pub fn create_unlinked(folder: &Path) -> io::Result<Self> {
+        Ok(Self::from_file(tempfile::tempfile_in(folder)?))
+    }
+
+    /// Takes an empty, readable and writable file that needs no publishing.
+    #[must_use]
+    pub const fn from_file(file: File) -> Self {
+        Self { kind: Kind::Unnamed(file) }
+    }
+
+    /// Returns the place that the file will take.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match &self.kind {
+            Kind::Named { path, .. } => path,
+            Kind::Unnamed(_) => Path::new("unnamed file"),
+        }
+    }
+
+    /// Returns the open file.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        match &self.kind {
+            Kind::Named { file, .. } => file.as_file(),
+            Kind::Unnamed(file) => file,
+        }
+    }
+
+    /// Makes the bytes durable, moves the file to its place and makes that durable too.
+    ///
+    /// A file without a name is returned as it is.
+    ///
+    /// # Errors
+    /// When the system refuses; the place then holds what it held before.
+    pub fn publish(self) -> io::Result<File> {
+        match self.kind {
+            Kind::Unnamed(file) => Ok(file),
+            Kind::Named { file, path } => {
+                file.as_file().sync_all()?;
+                let file = file.persist(&path).map_err(|failed| failed.error)?;
+                sync_folder(folder_of(&path))?;
+                Ok(file)
+            }
+        }
+    }
+}
+
+impl io::Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl io::Seek for NewFile {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        self.file().seek(to)
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    // Windows has no such call and needs none.
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_seen_before_publish() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows");
+        let mut file = NewFile::create(&path).unwrap();
+        file.write_all(b"all").unwrap();
+        assert!(!path.exists());
+        file.publish().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"all");
+    }
+
+    #[test]
+    fn an_abandoned_file_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(NewFile::create(&folder.path().join("rows")).unwrap());
+        drop(NewFile::create_unlinked(folder.path()).unwrap());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
