@@ -1,0 +1,193 @@
+//! The stages in one call: load → export → join → cluster → plan.
+
+use std::path::Path;
+
+use jiff::tz::TimeZone;
+use memfold_index::{JoinOptions, Pool, Progress, VectorMatrix};
+use memfold_simd::{Kernels, Similarity};
+
+use crate::columns::{ColumnSink, ColumnsError};
+use crate::detect::{DetectError, DetectInput, detect, join_spaces, join_threshold};
+use crate::guard::Guard;
+use crate::memory::MemoryIndex;
+use crate::plan::{GuardedTexts, Plan, PlanInput, decide};
+use crate::policy::Policy;
+use crate::report::{Executed, Mode, Report, Run, Seconds};
+use crate::store::{LoadRequest, LoadStoreError, MemoryStore, Snapshot};
+use crate::time::Instant;
+
+/// What a run works with; only `now` and `time_zone` reach the plan.
+#[derive(Clone, Copy)]
+pub struct RunContext<'a> {
+    /// The run's time.
+    pub now: Instant,
+    /// The zone of naive times.
+    pub time_zone: &'a TimeZone,
+    /// sha256 of the semantic configuration.
+    pub config_hash: &'a str,
+    /// The workers.
+    pub pool: &'a Pool,
+    /// The kernels.
+    pub kernels: &'static Kernels,
+    /// Where progress goes.
+    pub progress: &'a dyn Progress,
+    /// Seconds since any fixed moment, for the report.
+    pub clock: &'a dyn Fn() -> f64,
+    /// A folder for unlinked temporary files as large as the vectors.
+    pub scratch_dir: &'a Path,
+}
+
+/// What a run found and would do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// What should be done.
+    pub plan: Plan,
+    /// The plan with what it rests on, for people and programs. Its memory figures are the caller's to fill in.
+    pub report: Report,
+}
+
+/// Why a run gave no plan.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConsolidateError {
+    /// The store could not be read.
+    #[error(transparent)]
+    Load(#[from] LoadStoreError),
+    /// The temporary columns could not be written or mapped.
+    #[error(transparent)]
+    Columns(#[from] ColumnsError),
+    /// Detection gave no answer.
+    #[error(transparent)]
+    Detect(#[from] DetectError),
+}
+
+impl ConsolidateError {
+    /// Returns what the user can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Load(error) => error.hint(),
+            Self::Columns(error) => error.hint(),
+            Self::Detect(error) => error.hint(),
+        }
+    }
+
+    /// Tells whether the caller asked to stop.
+    #[must_use]
+    pub const fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Load(LoadStoreError::Cancelled) | Self::Detect(DetectError::Cancelled))
+    }
+}
+
+/// Loads a store, finds what it says twice and plans what to do. Writes nothing to the store.
+///
+/// # Errors
+/// When the store cannot be read, the scratch folder not written, the threshold tells nothing apart, or the
+/// run is cancelled.
+pub fn consolidate(
+    store: &dyn MemoryStore,
+    policy: &Policy,
+    guard: &Guard,
+    context: &RunContext<'_>,
+) -> Result<Outcome, ConsolidateError> {
+    let mut laps = Laps::new(context.clock);
+    let mut sink = ColumnSink::new(context.scratch_dir);
+    let request =
+        LoadRequest { time_zone: context.time_zone, now: context.now, progress: context.progress };
+    let snapshot = store.load(&request, &mut sink)?;
+    let load = laps.lap();
+    let columns = sink.finish()?;
+    let matrices = columns.matrices();
+    let export = laps.lap();
+
+    let options = JoinOptions {
+        pool: context.pool,
+        kernels: context.kernels,
+        pair_budget: policy.detect.pair_budget,
+        progress: context.progress,
+    };
+    let joins = join_spaces(&snapshot.spaces, &matrices, join_threshold(policy), &options)?;
+    let join = laps.lap();
+    let input = DetectInput {
+        snapshot: &snapshot,
+        matrices: &matrices,
+        policy,
+        guard,
+        pool: context.pool,
+        kernels: context.kernels,
+        progress: context.progress,
+    };
+    let detection = detect(&input, &joins)?;
+    drop(joins);
+    let cluster = laps.lap();
+
+    let similarity = |a, b| similarity(&snapshot, &matrices, context.kernels, a, b);
+    let decided = decide(&PlanInput {
+        snapshot: &snapshot,
+        detection: &detection,
+        policy,
+        guard: &GuardedTexts { guard, memories: &snapshot.memories },
+        similarity: &similarity,
+        now: context.now,
+        config_hash: context.config_hash,
+    });
+    let plan = laps.lap();
+    let total = laps.total();
+    let seconds = Seconds { load, export, join, cluster, plan, execute: 0.0, total };
+    let report = Report::from(&Run {
+        snapshot: &snapshot,
+        detection: &detection,
+        decided: &decided,
+        policy,
+        similarity: &similarity,
+        now: context.now,
+        mode: Mode::DryRun,
+        executed: Executed::default(),
+        seconds,
+        peak_rss_bytes: 0,
+        peak_anon_bytes: 0,
+        threads: context.pool.threads(),
+        isa: context.kernels.level().name(),
+    });
+    Ok(Outcome { plan: decided.plan, report })
+}
+
+/// The canonical similarity of two memories with vectors of one space.
+fn similarity(
+    snapshot: &Snapshot,
+    matrices: &[VectorMatrix<'_>],
+    kernels: &Kernels,
+    a: MemoryIndex,
+    b: MemoryIndex,
+) -> Option<Similarity> {
+    let place = |memory: MemoryIndex| snapshot.memories[memory.index()].embedding.vector();
+    let ((space, row), (other_space, other_row)) = (place(a)?, place(b)?);
+    if space != other_space {
+        return None;
+    }
+    let matrix = &matrices[space.0 as usize];
+    let (x, y) = (matrix.vector(row), matrix.vector(other_row));
+    kernels.similarity(x, y, (kernels.dot(x, x), kernels.dot(y, y)))
+}
+
+struct Laps<'a> {
+    clock: &'a dyn Fn() -> f64,
+    start: f64,
+    last: f64,
+}
+
+impl<'a> Laps<'a> {
+    fn new(clock: &'a dyn Fn() -> f64) -> Self {
+        let now = clock();
+        Self { clock, start: now, last: now }
+    }
+
+    fn lap(&mut self) -> f64 {
+        let now = (self.clock)();
+        now - std::mem::replace(&mut self.last, now)
+    }
+
+    fn total(&self) -> f64 {
+        self.last - self.start
+    }
+}

@@ -1,0 +1,162 @@
+//! The guard: reads texts, judges pairs.
+
+use sha2::{Digest, Sha256};
+
+use super::compare::{Comparison, Finding, lacking_quotes};
+use super::lexicon::{BUILT_IN, Lexicon};
+use super::matching::{Matching, weighs};
+use super::reading::{Flags, Token};
+use super::{Absorption, Difference, Judgement, LexiconError, Reading, Verdict};
+use super::{read, score};
+use crate::policy::GuardPolicy;
+use crate::text;
+
+/// Differences that a judgement lists.
+const DIFFERENCES_MAX: usize = 64;
+/// Bytes of a text that a difference shows.
+const SHOWN_BYTES_MAX: usize = 200;
+
+/// Judges whether texts say the same, by the rules of the policy and a lexicon.
+///
+/// Deterministic, without a model; may be shared between threads.
+#[derive(Debug)]
+pub struct Guard {
+    policy: GuardPolicy,
+    lexicon: Lexicon,
+    lexicon_text: String,
+}
+
+impl Guard {
+    /// Loads the built-in lexicon and merges the user's.
+    ///
+    /// # Errors
+    /// Returns a [`LexiconError`] that names the line where the user's lexicon cannot be read.
+    pub fn new(policy: &GuardPolicy) -> Result<Self, LexiconError> {
+        let lexicon = Lexicon::load(policy.lexicon.as_deref())?;
+        let lexicon_text = BUILT_IN.to_owned() + policy.lexicon.as_deref().unwrap_or_default();
+        Ok(Self { policy: policy.clone(), lexicon, lexicon_text })
+    }
+
+    /// Reads a text once, for any number of judgements. Linear in the length.
+    #[must_use]
+    pub fn read(&self, text: &str) -> Reading {
+        read::read(text, &self.lexicon, self.policy.window_chars)
+    }
+
+    /// Judges two texts. The verdict does not depend on their order; `left` is the older text.
+    ///
+    /// Near linear in the lengths; equal strict keys are compatible at no cost.
+    #[must_use]
+    pub fn judge(&self, older: &Reading, newer: &Reading) -> Judgement {
+        if older.strict == newer.strict {
+            return Judgement {
+                verdict: Verdict::Compatible,
+                contradiction_score: 0.0,
+                signals: vec![],
+                differences: vec![],
+            };
+        }
+        // Pairing is greedy: one order for both directions keeps the verdict symmetric.
+        let swapped = newer.text < older.text;
+        let (left, right) = if swapped { (newer, older) } else { (older, newer) };
+        let Comparison { findings, frame, .. } = Comparison::of(left, right, &self.lexicon);
+        let signals = score::signals(&findings, frame);
+        let contradiction_score = score::score(&signals);
+        Judgement {
+            verdict: score::verdict(&findings, contradiction_score),
+            contradiction_score,
+            signals,
+            differences: differences(&findings, (older, newer), swapped),
+        }
+    }
+
+    /// Tells whether the survivor's text carries everything that the row's says.
+    ///
+    /// Every specific of the row must be there; at most `lacking_words_max` of its content words may be missing;
+    /// where either text is beyond the window, `containment_min` of the row's word shingles must be there too.
+    #[must_use]
+    pub fn absorbs(&self, survivor: &Reading, row: &Reading) -> Absorption {
+        let matching = Matching::of(row, survivor, &self.lexicon);
+        let lacking: Vec<&Token> = matching
+            .unmatched_left(row)
+            .into_iter()
+            .map(|at| &row.tokens[at])
+            .filter(|token| weighs(token))
+            .collect();
+        let shown = |token: &&Token| shown(row.text_of(token));
+        let specific = |token: &&&Token| token.is_specific() || may_be_name(row, token);
+        let mut lacking_specifics: Vec<String> =
+            lacking.iter().filter(specific).map(shown).collect();
+        let quotes = lacking_quotes(row, survivor);
+        lacking_specifics.extend(
+            quotes
+                .iter()
+                .map(|(start, end)| self::shown(&row.text[*start as usize..*end as usize])),
+        );
+        let lacking_words: Vec<String> =
+            lacking.iter().filter(|token| !specific(token)).map(shown).collect();
+        let words = row.tokens.iter().filter(|token| weighs(token)).count();
+        let lacking_share = lacking.len() as f64 / words.max(1) as f64;
+        let containment = (survivor.beyond_window || row.beyond_window)
+            .then(|| text::shingle_containment(&row.text, &survivor.text));
+        let absorbable = lacking_specifics.is_empty()
+            && lacking_share <= self.policy.lacking_words_max
+            && containment.is_none_or(|share| share >= self.policy.containment_min);
+        Absorption { absorbable, lacking_specifics, lacking_words, lacking_share, containment }
+    }
+
+    /// Returns the built-in lexicon followed by the user's.
+    #[must_use]
+    pub fn lexicon_text(&self) -> &str {
+        &self.lexicon_text
+    }
+
+    /// Returns the sha256 of [`Guard::lexicon_text`].
+    #[must_use]
+    pub fn lexicon_bytes_hash(&self) -> [u8; 32] {
+        Sha256::digest(&self.lexicon_text).into()
+    }
+}
+
+/// Tells whether a sentence's first word could be a name: an unknown word with a capital.
+fn may_be_name(reading: &Reading, token: &Token) -> bool {
+    token.flags.has(Flags::INITIAL)
+        && token.entry == 0
+        && reading.text_of(token).starts_with(char::is_uppercase)
+}
+
+/// Puts the findings into words, in the order of the older text.
+fn differences(
+    findings: &[Finding],
+    (older, newer): (&Reading, &Reading),
+    swapped: bool,
+) -> Vec<Difference> {
+    let mut differences: Vec<Difference> = findings
+        .iter()
+        .map(|finding| {
+            let (left, right) = match swapped {
+                true => (finding.right, finding.left),
+                false => (finding.left, finding.right),
+            };
+            let range = |(start, end): (u32, u32)| start as usize..end as usize;
+            let (left, right) = (left.map(range), right.map(range));
+            let text = |reading: &Reading, range: &Option<std::ops::Range<usize>>| {
+                range.as_ref().map_or(String::new(), |range| shown(&reading.text[range.clone()]))
+            };
+            let (left_text, right_text) = (text(older, &left), text(newer, &right));
+            Difference { kind: finding.kind, left, right, left_text, right_text }
+        })
+        .collect();
+    let place = |range: &Option<std::ops::Range<usize>>| {
+        range.as_ref().map_or(usize::MAX, |range| range.start)
+    };
+    differences.sort_by_key(|difference| {
+        (place(&difference.left), place(&difference.right), difference.kind)
+    });
+    differences.truncate(DIFFERENCES_MAX);
+    differences
+}
+
+fn shown(text: &str) -> String {
+    text[..text.floor_char_boundary(SHOWN_BYTES_MAX)].to_owned()
+}

@@ -1,0 +1,165 @@
+//! Reads the lexicon's text.
+//!
+//! ```text
+//! # comment
+//! [synonyms]
+//! car, automobile            words and phrases (≤ 4 words) that mean the same
+//! [opposites]
+//! on, enabled | off          each on the left is the opposite of each on the right
+//! [exclusive colour]         a class: one member with all its names a line
+//! grey, gray
+//! red
+//! ```
+//! `[distinct NAME]` is a class whose members differ without contradiction, `[modality NAME]` one of modal words.
+//! `[forms]` and `[past-forms]` take `base = form, form`; the other sections list words.
+
+use super::entry::Membership;
+use super::section::{SECTIONS, Section};
+use super::{Form, Lexicon, LexiconError, PHRASE_WORDS_MAX, Relation, Unit};
+use crate::guard::key::word_key;
+use crate::text;
+
+/// Characters of a faulty line that an error shows.
+const FOUND_CHARS_MAX: usize = 60;
+
+/// Adds a lexicon's text.
+pub(super) fn parse(source: &str, lexicon: &mut Lexicon) -> Result<(), LexiconError> {
+    let mut section = None;
+    let mut relation = 0;
+    for (index, line) in source.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        let fail = |expected| LexiconError {
+            line: index + 1,
+            expected,
+            found: text::excerpt(line, FOUND_CHARS_MAX),
+        };
+        if line.is_empty() {
+            continue;
+        }
+        if line.starts_with('[') {
+            section = Some(header(line).map_err(fail)?);
+            relation = lexicon.new_relation();
+            continue;
+        }
+        let section = section.ok_or_else(|| fail("a section before the first entry"))?;
+        Line { lexicon, text: line, relation }.add(section).map_err(fail)?;
+    }
+    Ok(())
+}
+
+fn header(line: &str) -> Result<Section, &'static str> {
+    let inner = line.trim_start_matches('[').strip_suffix(']').ok_or("a section in brackets")?;
+    let (name, rest) = inner.split_once(' ').unwrap_or((inner, ""));
+    let (_, section) =
+        SECTIONS.iter().find(|(known, _)| *known == name).ok_or("a known section")?;
+    if section.is_named() && rest.trim().is_empty() {
+        return Err("a name behind the section");
+    }
+    Ok(*section)
+}
+
+/// One line of a section.
+struct Line<'a> {
+    lexicon: &'a mut Lexicon,
+    text: &'a str,
+    relation: u32,
+}
+
+impl Line<'_> {
+    fn add(mut self, section: Section) -> Result<(), &'static str> {
+        match section {
+            Section::Role(roles) => self.each(self.text, |lexicon, entry| {
+                let entry = lexicon.entry_mut(entry);
+                entry.roles = entry.roles.with(roles);
+            }),
+            Section::Synonyms => self.synonyms(),
+            Section::Opposites => self.opposites(),
+            Section::Class(kind) => self.member(kind),
+            Section::Forms { past } => self.forms(past),
+            Section::Units { currency } => self.units(currency),
+        }
+    }
+
+    fn synonyms(&mut self) -> Result<(), &'static str> {
+        if !self.text.contains(',') {
+            return Err("two or more words apart by commas");
+        }
+        self.one_meaning()
+    }
+
+    fn one_meaning(&mut self) -> Result<(), &'static str> {
+        let meaning = self.lexicon.new_relation();
+        self.each(self.text, |lexicon, entry| lexicon.entry_mut(entry).meanings.push(meaning))
+    }
+
+    fn opposites(&mut self) -> Result<(), &'static str> {
+        let (left, right) = self.text.split_once('|').ok_or("two sides apart by `|`")?;
+        let relation = self.lexicon.new_relation();
+        for (side, words) in [(0, left), (1, right)] {
+            let membership = Membership { relation, side, kind: Relation::Opposite };
+            self.join(words, membership)?;
+        }
+        Ok(())
+    }
+
+    fn member(&mut self, kind: Relation) -> Result<(), &'static str> {
+        let side = self.lexicon.new_relation();
+        self.join(self.text, Membership { relation: self.relation, side, kind })?;
+        self.one_meaning()
+    }
+
+    fn join(&mut self, words: &str, membership: Membership) -> Result<(), &'static str> {
+        self.each(words, |lexicon, entry| lexicon.entry_mut(entry).memberships.push(membership))
+    }
+
+    fn forms(&mut self, past: bool) -> Result<(), &'static str> {
+        let (base, forms) = self.text.split_once('=').ok_or("`base = forms`")?;
+        let mut buffer = String::new();
+        let base = word_key(base.trim(), &mut buffer).stem;
+        for form in forms.split(',') {
+            let key = word_key(form.trim(), &mut buffer);
+            self.lexicon.forms.insert(key.surface, Form { base, past });
+        }
+        Ok(())
+    }
+
+    fn units(&mut self, currency: bool) -> Result<(), &'static str> {
+        let id = self.lexicon.new_relation();
+        let mut buffer = String::new();
+        for name in self.text.split(',') {
+            let key = word_key(name.trim(), &mut buffer);
+            self.lexicon.units.insert(key.surface, Unit { id, currency });
+        }
+        Ok(())
+    }
+
+    /// Calls `add` with the entry of each word or phrase.
+    fn each(
+        &mut self,
+        words: &str,
+        mut add: impl FnMut(&mut Lexicon, u32),
+    ) -> Result<(), &'static str> {
+        let mut buffer = String::new();
+        for name in words.split(',') {
+            let stems: Vec<u64> = name
+                .split([' ', '-', '\t'])
+                .filter(|word| !word.is_empty())
+                .map(|word| {
+                    let key = word_key(word, &mut buffer);
+                    let form = self.lexicon.form(key.surface).or(self.lexicon.form(key.stem));
+                    form.map_or(key.stem, |form| form.base)
+                })
+                .collect();
+            let entry = match stems.as_slice() {
+                [] => return Err("a word"),
+                [stem] => self.lexicon.word_entry(*stem),
+                stems if stems.len() > PHRASE_WORDS_MAX => {
+                    return Err("at most 4 words in a phrase");
+                }
+                stems => self.lexicon.phrase_entry(stems),
+            };
+            add(self.lexicon, entry);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,203 @@
+//! What the guard knows of one text.
+
+use std::ops::Range;
+
+use super::key::KeyHasher;
+
+/// Everything the guard reads out of one text, once.
+///
+/// Takes about 30 bytes per word besides the text itself.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    pub(super) text: Box<str>,
+    /// blake3 of the strict key, shortened.
+    pub(super) strict: [u8; 16],
+    pub(super) tokens: Box<[Token]>,
+    /// Positions of the tokens that count ([`Token::counts`]), by key, affirmed ones first, then position.
+    pub(super) by_key: Box<[u32]>,
+    /// Quoted strings, as ranges of tokens.
+    pub(super) quotes: Box<[Quote]>,
+    /// Whether it speaks of what will be.
+    pub(super) future: bool,
+    /// Whether it speaks of what was.
+    pub(super) past: bool,
+    /// Whether it is longer than the embedder's window.
+    pub(super) beyond_window: bool,
+}
+
+impl Reading {
+    /// Returns how many specifics (numbers, dates, ids, names …) and how many content words the text has.
+    #[must_use]
+    pub fn information(&self) -> (usize, usize) {
+        let specifics = self.tokens.iter().filter(|token| token.is_specific()).count();
+        let words = self.tokens.iter().filter(|token| token.is_content()).count();
+        (specifics, words)
+    }
+
+    /// Returns a key that is equal only for texts which [`Guard::judge`](super::Guard::judge) finds compatible, for
+    /// bucketing; compatible texts may well have different ones.
+    #[must_use]
+    pub fn signature(&self) -> u64 {
+        let telling = |token: &&Token| token.key != 0;
+        let tokens = self.tokens.iter().filter(telling).fold(
+            KeyHasher::new(u8::from(self.future)).byte(u8::from(self.past)),
+            |hasher, token| hasher.number(token.key).byte(token.flags.0),
+        );
+        self.quotes.iter().fold(tokens, |hasher, quote| hasher.number(quote.key)).finish()
+    }
+
+    pub(super) fn text_of(&self, token: &Token) -> &str {
+        &self.text[token.range()]
+    }
+}
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Class {
+    /// A word that means something.
+    Word,
+    /// A small word.
+    Function,
+    /// A word that negates what follows.
+    Negator,
+    /// A run of a script without a lexicon.
+    Script,
+    /// A count or an amount.
+    Number,
+    /// A position: `2nd`.
+    Ordinal,
+    /// An amount of money.
+    Currency,
+    /// A day of a year.
+    Date,
+    /// A year.
+    Year,
+    /// A time of day.
+    Time,
+    /// A version.
+    Version,
+    /// An id, a hash, `#n`, a numbered thing.
+    Identifier,
+    /// A URL, an address, a path.
+    Locator,
+    /// An identifier of code.
+    Code,
+    /// A comma or colon.
+    Comma,
+    /// The end of a sentence or line.
+    Break,
+}
+
+/// What is known of a token besides its class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Flags(u8);
+
+impl Flags {
+    /// It stands under a negation.
+    pub(super) const NEGATED: Self = Self(1);
+    /// It is written like a name.
+    pub(super) const NAME: Self = Self(1 << 1);
+    /// It is the first word of a sentence.
+    pub(super) const INITIAL: Self = Self(1 << 2);
+    /// It is a form of the past.
+    pub(super) const PAST: Self = Self(1 << 3);
+    /// It is a small word that can still conflict: `before`, `all`, `must`.
+    pub(super) const LIGHT: Self = Self(1 << 4);
+    /// A number in words.
+    pub(super) const SPELLED: Self = Self(1 << 5);
+    /// It is a negator that takes words on its left.
+    pub(super) const SPENT: Self = Self(1 << 6);
+
+    pub(super) const fn has(self, flag: Self) -> bool {
+        self.0 & flag.0 != 0
+    }
+
+    pub(super) const fn set(&mut self, flag: Self) {
+        self.0 |= flag.0;
+    }
+
+    pub(super) const fn clear(&mut self, flag: Self) {
+        self.0 &= !flag.0;
+    }
+
+    pub(super) const fn toggle(&mut self, flag: Self) {
+        self.0 ^= flag.0;
+    }
+}
+
+/// A token and what it is compared by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Token {
+    /// Equal for tokens that say the same.
+    pub(super) key: u64,
+    /// First byte.
+    pub(super) start: u32,
+    /// Past the last byte.
+    pub(super) end: u32,
+    /// Its entry in the lexicon, or 0; for numbers the unit.
+    pub(super) entry: u32,
+    /// What it is.
+    pub(super) class: Class,
+    /// What else is known.
+    pub(super) flags: Flags,
+}
+
+impl Token {
+    pub(super) const fn range(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    /// Tells whether a text without it says less.
+    pub(super) const fn is_content(&self) -> bool {
+        !matches!(self.class, Class::Function | Class::Negator | Class::Comma | Class::Break)
+    }
+
+    /// Tells whether it takes part in matching.
+    pub(super) const fn counts(&self) -> bool {
+        self.is_content() || self.flags.has(Flags::LIGHT)
+    }
+
+    /// Tells whether a survivor must have it: everything but plain words.
+    pub(super) const fn is_specific(&self) -> bool {
+        match self.class {
+            Class::Word => self.flags.has(Flags::NAME),
+            Class::Function | Class::Negator | Class::Comma | Class::Break => false,
+            _ => true,
+        }
+    }
+
+    /// Tells whether its entry is one of the lexicon.
+    pub(super) const fn is_word(&self) -> bool {
+        matches!(self.class, Class::Word | Class::Function | Class::Negator | Class::Script)
+    }
+
+    pub(super) const fn is_negated(&self) -> bool {
+        self.flags.has(Flags::NEGATED)
+    }
+}
+
+/// A quoted string.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Quote {
+    /// First byte inside.
+    pub(super) start: u32,
+    /// Past the last byte inside.
+    pub(super) end: u32,
+    /// First token inside.
+    pub(super) first: u32,
+    /// Past the last token inside.
+    pub(super) last: u32,
+    /// Key of what is quoted.
+    pub(super) key: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_stay_small() {
+        assert_eq!(size_of::<Token>(), 24);
+        assert!(size_of::<Reading>() <= 96, "{}", size_of::<Reading>());
+    }
+}

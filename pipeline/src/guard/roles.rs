@@ -1,0 +1,113 @@
+//! Roles: the same words in each other's places.
+
+use super::lexicon::{Lexicon, Roles};
+use super::matching::Matching;
+use super::reading::{Class, Flags, Reading};
+
+/// Exchanges are searched among so many moved words.
+const MOVED_MAX: usize = 64;
+
+/// What stands beside a token: keys of the nearest content words or prepositions; 0 at a boundary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Place {
+    before: u64,
+    after: u64,
+    /// Tokens joined by `and`, `or` or commas share a list.
+    list: u32,
+    /// Whether the token can have a role: content words and pronouns.
+    counts: bool,
+}
+
+/// A matched token that stands in another place.
+struct Moved {
+    left: usize,
+    right: usize,
+    from: Place,
+    to: Place,
+}
+
+/// Finds two tokens that changed places: `Alice manages Bob`, `from 8080 to 9090`; returns one of them in both texts.
+///
+/// Members of a list may change places, and a word that keeps a neighbour has not moved.
+pub(super) fn exchanged(
+    left: &Reading,
+    right: &Reading,
+    matching: &Matching,
+    lexicon: &Lexicon,
+) -> Option<(usize, usize)> {
+    let in_order = {
+        let mut last = None;
+        matching.pairs().all(|(_, right)| {
+            let grows = last.is_none_or(|last| right > last);
+            last = Some(right);
+            grows
+        })
+    };
+    if in_order {
+        return None;
+    }
+    let (left_places, right_places) = (places(left, lexicon), places(right, lexicon));
+    let moved: Vec<Moved> = matching
+        .pairs()
+        .filter(|(own, _)| left_places[*own].counts)
+        .map(|(own, theirs)| Moved {
+            left: own,
+            right: theirs,
+            from: left_places[own],
+            to: right_places[theirs],
+        })
+        .filter(Moved::has_other_neighbors)
+        .take(MOVED_MAX)
+        .collect();
+    let exchange = moved.iter().enumerate().find(|(at, first)| {
+        moved[at + 1..].iter().any(|second| {
+            let one_list = first.from.list == second.from.list && first.to.list == second.to.list;
+            !one_list && first.from.meets(second.to) && second.from.meets(first.to)
+        })
+    });
+    exchange.map(|(_, moved)| (moved.left, moved.right))
+}
+
+impl Moved {
+    /// Tells whether what stood beside it does so no more; the end of a sentence is nobody's neighbour.
+    const fn has_other_neighbors(&self) -> bool {
+        let (from, to) = (self.from, self.to);
+        from.before != to.before && (from.after != to.after || from.after == 0)
+    }
+}
+
+impl Place {
+    /// Tells whether both have a neighbour in common.
+    const fn meets(self, other: Self) -> bool {
+        (self.before == other.before && self.before != 0)
+            || (self.after == other.after && self.after != 0)
+    }
+}
+
+fn places(reading: &Reading, lexicon: &Lexicon) -> Vec<Place> {
+    let mut places = vec![Place::default(); reading.tokens.len()];
+    let mut last: Option<usize> = None;
+    let mut before = 0;
+    let mut list = 0;
+    let mut joined = false;
+    for (at, token) in reading.tokens.iter().enumerate() {
+        let roles = lexicon.entry_of(token).map(|entry| entry.roles).unwrap_or_default();
+        let preposition = token.class == Class::Function && roles.has(Roles::PREPOSITION);
+        let pronoun = token.flags.has(Flags::LIGHT) && roles.has(Roles::SUBJECT);
+        joined |= token.class == Class::Comma || roles.has(Roles::COORDINATOR);
+        if token.class == Class::Break {
+            (last, before, joined) = (None, 0, false);
+            list += 1;
+        } else if token.is_content() || preposition || pronoun {
+            let key = token.key ^ u64::from(token.is_negated());
+            if let Some(last) = last.take() {
+                places[last].after = key;
+            }
+            list += u32::from(!joined);
+            places[at] = Place { before, after: 0, list, counts: !preposition };
+            (before, joined) = (key, false);
+            last = (!preposition).then_some(at);
+        }
+    }
+    places
+}

@@ -1,0 +1,349 @@
+//! Cuts a text into pieces: words, shapes (numbers, paths, ids …), commas and breaks.
+
+use std::ops::Range;
+
+use super::shape::{self, Shape};
+
+/// A piece of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// Its bytes.
+    pub(super) range: Range<usize>,
+    /// What it is.
+    pub(super) kind: PieceKind,
+}
+
+/// What a piece is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PieceKind {
+    /// A run of letters, apostrophes taken off.
+    Word,
+    /// The `n't` of a contraction.
+    Not,
+    /// Letters of a script without spaces or lexicon, or a symbol.
+    Script,
+    /// Something with a shape of its own.
+    Shape(Shape),
+    /// A comma, colon or bracket.
+    Comma,
+    /// The end of a sentence or line.
+    Break,
+    /// A double quotation mark.
+    Quote,
+    /// A backtick.
+    Tick,
+}
+
+/// Cuts a text into pieces, in order. Linear in its length.
+pub(super) fn scan(text: &str) -> Vec<Piece> {
+    let mut scanner = Scanner { text, pieces: Vec::with_capacity(text.len() / 4 + 4) };
+    let mut start = None;
+    for (at, character) in text.char_indices() {
+        match (character.is_whitespace(), start) {
+            (true, Some(from)) => {
+                scanner.chunk(from..at);
+                start = None;
+            }
+            (false, None) => start = Some(at),
+            _ => {}
+        }
+        if character == '\n' {
+            scanner.push(at..at + 1, PieceKind::Break);
+        }
+    }
+    if let Some(from) = start {
+        scanner.chunk(from..text.len());
+    }
+    scanner.pieces
+}
+
+struct Scanner<'a> {
+    text: &'a str,
+    pieces: Vec<Piece>,
+}
+
+impl Scanner<'_> {
+    fn push(&mut self, range: Range<usize>, kind: PieceKind) {
+        self.pieces.push(Piece { range, kind });
+    }
+
+    /// Cuts what stands between white space.
+    fn chunk(&mut self, range: Range<usize>) {
+        let text = self.text;
+        if text[range.clone()].bytes().all(|byte| byte.is_ascii_alphabetic()) {
+            return self.push(range, PieceKind::Word);
+        }
+        if is_operator(&text[range.clone()]) {
+            return self.push(range, PieceKind::Script);
+        }
+        let start = self.opening(range.clone());
+        let end = closing(text, start..range.end);
+        if start < end {
+            self.core(start..end);
+        }
+        self.marks(end..range.end);
+    }
+
+    /// Reads the marks before a word; returns where it starts.
+    fn opening(&mut self, range: Range<usize>) -> usize {
+        let mut start = range.start;
+        let mut characters = self.text[range.clone()].chars().peekable();
+        while let Some(character) = characters.next() {
+            let next = characters.peek().copied().unwrap_or(' ');
+            let kind = match character {
+                '!' if next.is_alphabetic() => PieceKind::Not,
+                '<' | '>' | '≤' | '≥'
+                    if next.is_ascii_digit() || matches!(next, '=' | '-' | '$') =>
+                {
+                    PieceKind::Script
+                }
+                '(' | '[' | '{' => PieceKind::Comma,
+                '"' | '“' | '”' | '„' | '«' | '»' => PieceKind::Quote,
+                '`' => PieceKind::Tick,
+                '\'' | '‘' | '’' | '<' | '*' | '|' | '>' | '…' | '=' | '—' | '–' | '•' =>
+                {
+                    start += character.len_utf8();
+                    continue;
+                }
+                _ => break,
+            };
+            self.push(start..start + character.len_utf8(), kind);
+            start += character.len_utf8();
+        }
+        start
+    }
+
+    /// Reads the marks behind a word.
+    fn marks(&mut self, range: Range<usize>) {
+        for (at, character) in self.text[range.clone()].char_indices() {
+            let kind = match character {
+                '.' | '!' | '?' | ';' | '…' => PieceKind::Break,
+                ',' | ':' | ')' | ']' | '}' => PieceKind::Comma,
+                '"' | '“' | '”' | '„' | '«' | '»' => PieceKind::Quote,
+                '`' => PieceKind::Tick,
+                _ => continue,
+            };
+            let at = range.start + at;
+            self.push(at..at + character.len_utf8(), kind);
+        }
+    }
+
+    /// Cuts a chunk without its outer marks.
+    fn core(&mut self, range: Range<usize>) {
+        let core = &self.text[range.clone()];
+        if let Some(shape) = shape::of(core) {
+            return self.push(range, PieceKind::Shape(shape));
+        }
+        let mut from = range.start;
+        for (at, character) in core.char_indices() {
+            if !is_inner_separator(character) {
+                continue;
+            }
+            let at = range.start + at;
+            self.part(from..at);
+            from = at + character.len_utf8();
+            if matches!(character, '<' | '>') {
+                self.push(at..from, PieceKind::Script);
+            }
+            self.marks(at..from);
+        }
+        self.part(from..range.end);
+    }
+
+    /// Reads a part between inner separators: a shape, a number with a word behind a hyphen, or words.
+    fn part(&mut self, range: Range<usize>) {
+        let part = &self.text[range.clone()];
+        if part.is_empty() {
+            return;
+        }
+        if let Some(shape) = shape::of(part) {
+            return self.push(range, PieceKind::Shape(shape));
+        }
+        let mut from = range.start;
+        for word in part.split('-') {
+            let end = from + word.len();
+            match shape::of(word) {
+                Some(shape) => self.push(from..end, PieceKind::Shape(shape)),
+                None => self.word(from..end),
+            }
+            from = end + 1;
+        }
+    }
+
+    /// Reads words of one or several scripts.
+    fn word(&mut self, range: Range<usize>) {
+        let word = &self.text[range.clone()];
+        let mut run: Option<(usize, Script)> = None;
+        for (at, character) in word.char_indices() {
+            let script = Script::of(character);
+            match run {
+                Some((from, known)) if script != known && !is_joiner(character) => {
+                    self.run(range.start + from..range.start + at, known);
+                    run = (script != Script::None).then_some((at, script));
+                }
+                None if script != Script::None => run = Some((at, script)),
+                _ => {}
+            }
+            if script == Script::None {
+                self.foreign_mark(range.start + at, character);
+            }
+        }
+        if let Some((from, script)) = run {
+            self.run(range.start + from..range.end, script);
+        }
+    }
+
+    fn foreign_mark(&mut self, at: usize, character: char) {
+        let kind = match character {
+            '。' | '！' | '？' | '；' | '।' | '؟' => PieceKind::Break,
+            '、' | '，' | '：' => PieceKind::Comma,
+            '「' | '」' | '『' | '』' => PieceKind::Quote,
+            _ => return,
+        };
+        self.push(at..at + character.len_utf8(), kind);
+    }
+
+    fn run(&mut self, mut range: Range<usize>, script: Script) {
+        if script == Script::Other {
+            return self.push(range, PieceKind::Script);
+        }
+        loop {
+            let run = &self.text[range.clone()];
+            let Some((at, mark)) = run.char_indices().find(|(_, found)| is_joiner(*found)) else {
+                break;
+            };
+            let (middle, rest) = (range.start + at, range.start + at + mark.len_utf8());
+            let tail = &self.text[rest..range.end];
+            if run[..at].ends_with(['n', 'N']) && tail.eq_ignore_ascii_case("t") {
+                self.word_piece(range.start..middle - 1);
+                return self.push(middle - 1..range.end, PieceKind::Not);
+            }
+            self.word_piece(range.start..middle);
+            if tail.eq_ignore_ascii_case("s") {
+                return;
+            }
+            range.start = rest;
+        }
+        self.word_piece(range);
+    }
+
+    fn word_piece(&mut self, range: Range<usize>) {
+        if !range.is_empty() {
+            self.push(range, PieceKind::Word);
+        }
+    }
+}
+
+/// Comparisons mean something where they stand alone.
+fn is_operator(chunk: &str) -> bool {
+    matches!(chunk, "<" | ">" | "<=" | ">=" | "==" | "!=" | "≤" | "≥" | "≠" | "=" | "≈")
+}
+
+/// Returns where a word ends and the marks behind it start.
+fn closing(text: &str, range: Range<usize>) -> usize {
+    let trimmed = text[range.clone()].trim_end_matches(|character| {
+        matches!(
+            character,
+            '.' | ','
+                | ';'
+                | ':'
+                | '!'
+                | '?'
+                | ')'
+                | ']'
+                | '}'
+                | '>'
+                | '"'
+                | '“'
+                | '”'
+                | '«'
+                | '»'
+                | '\''
+                | '’'
+                | '‘'
+                | '*'
+                | '…'
+                | '`'
+                | '|'
+                | '-'
+                | '—'
+                | '–'
+                | '='
+        )
+    });
+    range.start + trimmed.len()
+}
+
+const fn is_inner_separator(character: char) -> bool {
+    matches!(
+        character,
+        ',' | ';'
+            | ':'
+            | '!'
+            | '?'
+            | '('
+            | ')'
+            | '['
+            | ']'
+            | '{'
+            | '}'
+            | '<'
+            | '>'
+            | '"'
+            | '“'
+            | '”'
+            | '='
+            | '|'
+            | '…'
+            | '—'
+            | '–'
+            | '/'
+            | '&'
+            | '*'
+            | '`'
+            | '.'
+            | '\\'
+            | '~'
+            | '^'
+            | '_'
+    )
+}
+
+const fn is_joiner(character: char) -> bool {
+    matches!(character, '\'' | '’')
+}
+
+/// Which rules a letter is read by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Script {
+    /// Latin letters and digits.
+    Latin,
+    /// Other letters, symbols.
+    Other,
+    /// White space and punctuation.
+    None,
+}
+
+impl Script {
+    fn of(character: char) -> Self {
+        match character {
+            '0'..='9' | 'a'..='z' | 'A'..='Z' | 'À'..='ɏ' | '\u{300}'..='\u{36F}' | 'Ḁ'..='ỿ' => {
+                if matches!(character, '×' | '÷') {
+                    Self::None
+                } else {
+                    Self::Latin
+                }
+            }
+            '+' | '%' | '#' | '$' | '@' => Self::Other,
+            _ if character.is_ascii() => Self::None,
+            '\u{80}'..='\u{A9}' | '\u{AB}'..='\u{B4}' | '\u{B6}'..='\u{BF}' => Self::None,
+            '\u{2000}'..='\u{206F}' | '\u{3000}'..='\u{3004}' | '\u{3008}'..='\u{3020}' => {
+                Self::None
+            }
+            '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FF01}'..='\u{FF0F}' => Self::None,
+            '；' | '：' | '？' | '।' | '؟' | '،' | '・' => Self::None,
+            _ if character.is_control() || character.is_whitespace() => Self::None,
+            _ => Self::Other,
+        }
+    }
+}

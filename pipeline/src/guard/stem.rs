@@ -1,0 +1,189 @@
+//! A conservative stemmer for English inflection: plural, third person, `-ed` and `-ing`.
+//!
+//! Stems are keys, not words: `decide` and `deciding` share `decid`. Derivation (`-ly`, `-er`, `-ness`) stays,
+//! because it changes what a word says.
+
+/// Words that only look inflected.
+const UNINFLECTED: [&str; 26] = [
+    "always",
+    "news",
+    "perhaps",
+    "lens",
+    "series",
+    "species",
+    "evening",
+    "morning",
+    "ceiling",
+    "wedding",
+    "nothing",
+    "something",
+    "anything",
+    "everything",
+    "during",
+    "hundred",
+    "canvas",
+    "alias",
+    "atlas",
+    "does",
+    "windows",
+    "kubernetes",
+    "postgres",
+    "redis",
+    "sales",
+    "towards",
+];
+
+/// A stem and whether an ending of the past was taken off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stem {
+    /// Bytes of the word that remain.
+    pub(super) length: usize,
+    /// What to append to them.
+    pub(super) suffix: &'static str,
+    /// Whether the word ended in `-ed`.
+    pub(super) past: bool,
+}
+
+/// Stems a lower-case word of ASCII letters.
+pub(super) fn stem(word: &str) -> Stem {
+    let whole = Stem { length: word.len(), suffix: "", past: false };
+    if word.len() < 4 || UNINFLECTED.contains(&word) {
+        return whole;
+    }
+    if let Some(stem) = verb_stem(word) {
+        return stem;
+    }
+    let singular = singular(word);
+    settle(&word[..singular.length], singular.suffix, false)
+}
+
+/// Takes off `-ed` and `-ing` where a vowel remains.
+fn verb_stem(word: &str) -> Option<Stem> {
+    if let Some(base) = word.strip_suffix("ied").filter(|base| base.len() > 1) {
+        return Some(Stem { length: base.len(), suffix: "y", past: true });
+    }
+    let (base, past) = match (word.strip_suffix("ing"), word.strip_suffix("ed")) {
+        (Some(base), _) => (base, false),
+        (None, Some(base)) if !base.ends_with('e') => (base, true),
+        _ => return None,
+    };
+    (base.len() >= 2 && has_vowel(base)).then(|| restore(base, past))
+}
+
+/// Gives a stripped verb the stem that its base form has.
+fn restore(base: &str, past: bool) -> Stem {
+    let bytes = base.as_bytes();
+    let last = bytes[bytes.len() - 1];
+    let doubled = bytes.len() >= 3 && bytes[bytes.len() - 2] == last && !is_vowel(last);
+    if doubled {
+        return Stem { length: base.len() - 1, suffix: "", past };
+    }
+    if is_short(base) && !matches!(last, b'w' | b'x' | b'y') {
+        return Stem { length: base.len(), suffix: "e", past };
+    }
+    settle(base, "", past)
+}
+
+/// Takes off the plural.
+fn singular(word: &str) -> Stem {
+    let stem = |length, suffix| Stem { length, suffix, past: false };
+    let length = word.len();
+    if ["ss", "us", "is"].iter().any(|end| word.ends_with(end)) || !word.ends_with('s') {
+        stem(length, "")
+    } else if word.ends_with("ies") && length > 4 {
+        stem(length - 3, "y")
+    } else if ["sses", "xes", "zes", "ches", "shes"].iter().any(|end| word.ends_with(end)) {
+        stem(length - 2, "")
+    } else {
+        stem(length - 1, "")
+    }
+}
+
+/// Drops a final `e` and a doubled final consonant, so that base and inflected forms meet.
+fn settle(base: &str, suffix: &'static str, past: bool) -> Stem {
+    let bytes = base.as_bytes();
+    let whole = Stem { length: base.len(), suffix, past };
+    if !suffix.is_empty() || bytes.len() < 4 {
+        return whole;
+    }
+    let last = bytes[bytes.len() - 1];
+    if base.ends_with("ie") {
+        return Stem { length: base.len() - 2, suffix: "y", past };
+    }
+    if last == b'e' && !base.ends_with("ee") {
+        let shorter = &base[..base.len() - 1];
+        return if is_short(shorter) { whole } else { Stem { length: shorter.len(), ..whole } };
+    }
+    let doubled = last == bytes[bytes.len() - 2] && !is_vowel(last);
+    if doubled { Stem { length: base.len() - 1, ..whole } } else { whole }
+}
+
+/// One vowel and then one consonant at the end, no vowel before: `hop`, `us`, `writ`.
+fn is_short(base: &str) -> bool {
+    let bytes = base.as_bytes();
+    let vowels = bytes.iter().filter(|byte| is_vowel(**byte)).count();
+    vowels == 1 && bytes.len() >= 2 && is_vowel(bytes[bytes.len() - 2])
+}
+
+fn has_vowel(base: &str) -> bool {
+    base.bytes().any(|byte| is_vowel(byte) || byte == b'y')
+}
+
+const fn is_vowel(byte: u8) -> bool {
+    matches!(byte, b'a' | b'e' | b'i' | b'o' | b'u')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stemmed(word: &str) -> String {
+        let stem = stem(word);
+        format!("{}{}", &word[..stem.length], stem.suffix)
+    }
+
+    #[test]
+    fn inflections_meet() {
+        for (left, right) in [
+            ("hope", "hoping"),
+            ("hop", "hopping"),
+            ("plan", "planned"),
+            ("plane", "planes"),
+            ("decide", "decided"),
+            ("visit", "visiting"),
+            ("play", "plays"),
+            ("try", "tried"),
+            ("cookie", "cookies"),
+            ("fall", "falling"),
+            ("control", "controlling"),
+            ("class", "classes"),
+            ("box", "boxes"),
+            ("use", "using"),
+            ("use", "used"),
+            ("write", "writing"),
+            ("cache", "caches"),
+            ("cache", "caching"),
+            ("merge", "merged"),
+        ] {
+            assert_eq!(stemmed(left), stemmed(right), "{left} {right}");
+        }
+    }
+
+    #[test]
+    fn different_words_stay_apart() {
+        for (left, right) in [
+            ("hope", "hop"),
+            ("plan", "plane"),
+            ("new", "news"),
+            ("even", "evening"),
+            ("fill", "file"),
+            ("string", "str"),
+            ("need", "ne"),
+            ("window", "windows"),
+            ("use", "us"),
+            ("stable", "stably"),
+        ] {
+            assert_ne!(stemmed(left), stemmed(right), "{left} {right}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What the guard promises, pair by pair.
+
+mod data;
+mod graveyard;
+mod minimal_edits;
+mod properties;
+
+use super::*;
+use crate::policy::GuardPolicy;
+
+/// The shipped thresholds, without a user's lexicon.
+fn guard() -> Guard {
+    guard_with(None)
+}
+
+fn guard_with(lexicon: Option<&str>) -> Guard {
+    let policy = GuardPolicy {
+        enabled: true,
+        lacking_words_max: 0.2,
+        window_chars: 1000,
+        containment_min: 0.9,
+        lexicon: lexicon.map(str::to_owned),
+    };
+    Guard::new(&policy).unwrap()
+}
+
+fn judge(guard: &Guard, left: &str, right: &str) -> Judgement {
+    guard.judge(&guard.read(left), &guard.read(right))
+}
+
+fn check(cases: &[(Verdict, &str, &str)]) {
+    let guard = guard();
+    let failures: Vec<String> = cases
+        .iter()
+        .filter_map(|(expected, left, right)| {
+            let judgement = judge(&guard, left, right);
+            (judgement.verdict != *expected)
+                .then(|| format!("{left} | {right}\n  expected {expected:?}, found {judgement:?}"))
+        })
+        .collect();
+    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), cases.len(), failures.join("\n"));
+}

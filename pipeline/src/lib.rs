@@ -1,0 +1,64 @@
+//! What should become of memories that are near each other?
+//!
+//! `Plan = f(memories, decisions, policy, now)`: a store is loaded, near memories are detected,
+//! clustered and judged, and a plan and a report come out. The modules stand in the order in which
+//! a memory passes through them; [`consolidate`] calls the stages one after the other.
+//!
+//! | stage | from | to |
+//! |---|---|---|
+//! | [`store`] | a [`MemoryStore`](store::MemoryStore), such as `brain.db` | a [`Snapshot`](store::Snapshot): memories, and what was left out |
+//! | [`columns`] | vectors, as the store is read | mapped matrices, one for each model and dimension |
+//! | [`detect`] | pairs of near vectors | units, clusters, contradictions |
+//! | [`guard`], [`cluster`] | two texts; a graph of links | a verdict; groups that are linked throughout |
+//! | [`plan`] | a detection and a [`Policy`](policy::Policy) | actions, and noops with a reason |
+//! | [`report`] | all of it | JSON, Markdown, the screen |
+//!
+//! A stage is a function from plain data to plain data. [`guard`], [`cluster`] and [`plan`] do no I/O, read no clock
+//! and know no store. No answer depends on threads, ISA level, the order of a store's rows or a hash map's;
+//! the time is an argument. Nothing here writes to a store that somebody else owns;
+//! [`store::brain_db::BrainDbWriter`] makes new ones for demos, tests and benchmarks.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use jiff::tz::TimeZone;
+//! use memfold_index::{NoProgress, Pool};
+//! use memfold_pipeline::consolidate::{RunContext, consolidate};
+//! use memfold_pipeline::guard::Guard;
+//! use memfold_pipeline::policy::{Policy, config_hash};
+//! use memfold_pipeline::store::BrainDb;
+//! use memfold_pipeline::store::brain_db::OpenOptions;
+//! use memfold_pipeline::time::Instant;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let policy = Policy::builtin();
+//! let guard = Guard::new(&policy.guard)?;
+//! let store = BrainDb::open(Path::new("brain.db"), OpenOptions::default())?;
+//! let outcome = consolidate(&store, &policy, &guard, &RunContext {
+//!     now: Instant::parse("2026-06-30T12:00:00Z", &TimeZone::UTC).ok_or("no time")?,
+//!     time_zone: &TimeZone::UTC,
+//!     config_hash: &config_hash(&policy, guard.lexicon_text().as_bytes()),
+//!     pool: &Pool::new(None)?,
+//!     kernels: memfold_simd::Kernels::active(),
+//!     progress: &NoProgress,
+//!     clock: &|| 0.0,
+//!     scratch_dir: &std::env::temp_dir(),
+//! })?;
+//! assert!(outcome.report.detected.pair_recall.value >= 1.0);
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod memory;
+pub mod time;
+pub mod text;
+pub mod store;
+pub mod decisions;
+pub mod policy;
+pub mod columns;
+pub mod guard;
+pub mod detect;
+pub mod cluster;
+pub mod plan;
+pub mod report;
+pub mod consolidate;
+pub mod export;

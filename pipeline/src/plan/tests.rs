@@ -1,0 +1,299 @@
+//! Decisions on hand-made detections.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::fixture::{Fixture, row};
+use super::{Action, ActionType, Risk, plan_digest};
+use crate::memory::{CreatedAt, Embedding, Memory, MemoryId, Standing};
+use crate::policy::{Canonical, RuleAction};
+use crate::report::{read_plan, write_plan};
+
+fn with(mut memory: Memory, change: impl FnOnce(&mut Memory)) -> Memory {
+    change(&mut memory);
+    memory
+}
+
+fn category(memory: Memory, category: &str) -> Memory {
+    with(memory, |m| m.categories.push(category.into()))
+}
+
+fn merge_of(fixture: &Fixture) -> Action {
+    let actions = fixture.decide().plan.actions;
+    actions.into_iter().find(|action| action.action == ActionType::Merge).unwrap()
+}
+
+#[test]
+fn the_newest_with_a_vector_survives() {
+    let memories = || {
+        vec![
+            with(row("a", "x y", 2), |m| m.embedding = Embedding::Missing),
+            row("b", "x y", 3),
+            row("c", "x", 4),
+        ]
+    };
+    let fixture = Fixture::new(memories()).cluster(&["a", "b", "c"]);
+    assert_eq!(fixture.fates(), ["merge b<a<c R2"]);
+    let mut informative = Fixture::new(vec![row("a", "x", 2), row("b", "x", 3), row("c", "x", 4)]);
+    informative.policy.merge.canonical = Canonical::MostInformative;
+    assert_eq!(informative.cluster(&["a", "b", "c"]).fates(), ["merge a<b<c R1"]);
+}
+
+#[test]
+fn the_first_rule_that_holds_for_all_wins() {
+    let fixture = |similarity| {
+        Fixture::new(vec![row("a", "x y", 2), row("b", "x", 3)]).cluster(&["a", "b"]).at(similarity)
+    };
+    assert_eq!(fixture(0.99).fates(), ["merge a<b R1"]);
+    assert_eq!(fixture(0.96).fates(), ["merge a<b R2"]);
+    assert_eq!(fixture(0.94).fates(), ["noop a cluster", "noop b similarity"]);
+    let equal = Fixture::new(vec![row("a", "x", 2), row("b", " x ", 3)]).cluster(&["a", "b"]);
+    assert_eq!(equal.at(0.5).fates(), ["merge a<b R1"]);
+}
+
+#[test]
+fn what_the_survivor_lacks_is_tried_among_itself() {
+    let memories = vec![row("a", "x", 2), row("b", "x y z", 3), row("c", "x y", 4)];
+    let fixture = Fixture::new(memories).cluster(&["a", "b", "c"]);
+    assert_eq!(fixture.fates(), ["merge b<c R2", "noop a cluster"]);
+    let different = Fixture::new(vec![row("a", "x A", 2), row("b", "x B", 3)]);
+    assert_eq!(different.cluster(&["a", "b"]).fates(), ["noop a cluster", "noop b guard"]);
+}
+
+#[test]
+fn protected_rows_never_change() {
+    type Protect = fn(Memory) -> Memory;
+    let cases: [(&str, Protect); 6] = [
+        ("category", |m| category(m, "Decisions")),
+        ("below", |m| category(m, "decisions/storage")),
+        ("source", |m| with(m, |m| m.root_source = "user:ann".into())),
+        ("importance", |m| with(m, |m| m.importance = 3.0)),
+        ("age", |m| with(m, |m| m.created_at = row("", "", 0).created_at)),
+        ("future", |m| with(m, |m| m.created_at = row("", "", -9).created_at)),
+    ];
+    for (name, protect) in cases {
+        let memories = vec![protect(row("a", "x", 2)), row("b", "x y", 3), row("c", "x", 4)];
+        let fixture = Fixture::new(memories).cluster(&["a", "b", "c"]);
+        let merge = merge_of(&fixture);
+        assert_eq!(merge.target_ids, ["a", "c"].map(MemoryId::new), "{name}");
+        assert!(merge.survivor_protected && merge.new_categories.is_none(), "{name}");
+        assert_eq!(fixture.fates()[1..], ["noop b protection"], "{name}");
+    }
+}
+
+#[test]
+fn nothing_folds_into_a_protected_row_at_a_loss() {
+    let memories = vec![
+        category(row("a", "x", 2), "pinned"),
+        category(row("b", "x", 3), "sop"),
+        with(row("c", "x", 4), |m| m.importance = 2.0),
+    ];
+    let fixture = Fixture::new(memories).cluster(&["a", "b", "c"]);
+    assert_eq!(fixture.fates(), ["merge b<c R1", "noop a protection"]);
+}
+
+#[test]
+fn a_merge_keeps_the_most() {
+    let memories = vec![
+        category(row("a", "x y", 2), "one"),
+        with(category(category(row("b", "x", 3), "two"), "one"), |m| m.importance = 2.5),
+    ];
+    let merge = merge_of(&Fixture::new(memories).cluster(&["a", "b"]));
+    assert_eq!(merge.new_categories.unwrap(), ["one", "two"]);
+    assert_eq!(merge.new_importance, Some(2.5));
+    assert_eq!(merge.risk, Risk::Reworded);
+}
+
+#[test]
+fn unreadable_times_neither_survive_nor_age() {
+    let unreadable = |id, text| {
+        with(row(id, text, 0), |m| {
+            m.created_at = CreatedAt::Unreadable("?".into());
+            m.access_count = 0;
+        })
+    };
+    let merging = Fixture::new(vec![unreadable("a", "x"), row("b", "x y", 3)]).cluster(&["a", "b"]);
+    assert_eq!(merging.fates(), ["merge b<a R2"]);
+    let alone = Fixture::new(vec![unreadable("a", "x"), row("b", "y", 3), row("c", "z", 3)]);
+    assert!(alone.fates().is_empty());
+}
+
+#[test]
+fn promotions_read_the_largest_count_once() {
+    let procedure = |id, text, age, reads| {
+        with(category(row(id, text, age), "SOP"), |m| {
+            m.importance = 2.0;
+            m.access_count = reads;
+        })
+    };
+    let merged = |reads| {
+        Fixture::new(vec![procedure("a", "x y", 2, 3), procedure("b", "x", 3, reads)])
+            .cluster(&["a", "b"])
+    };
+    assert_eq!(merged(3).fates(), ["merge a<b R2"]);
+    assert_eq!(merged(5).fates(), ["merge a<b R2", "promote a R3"]);
+
+    // The night after: the survivor holds the sum, its ghost its own share.
+    let survivor = Standing::Ghost { survivor: MemoryId::new("a") };
+    let ghost = with(procedure("b", "x", 3, 3), |m| m.standing = survivor);
+    assert!(Fixture::new(vec![procedure("a", "x y", 2, 6), ghost]).fates().is_empty());
+
+    let mut again = Fixture::new(vec![procedure("a", "x", 2, 9)]);
+    assert_eq!(again.fates(), ["promote a R3"]);
+    again.snapshot.decisions.promoted_at_access.insert(MemoryId::new("a"), 5);
+    assert!(again.fates().is_empty());
+    again.snapshot.memories[0].access_count = 10;
+    assert_eq!(again.fates(), ["promote a R3"]);
+    again.snapshot.memories[0].importance = 3.0;
+    assert!(again.fates().is_empty(), "at the cap nothing changes");
+    assert!(again.decide().protected.is_empty(), "our own raise does not protect");
+}
+
+#[test]
+fn archival_needs_a_counter_that_says_something() {
+    let unread = |id, age| with(row(id, id, age), |m| m.access_count = 0);
+    let fixture = Fixture::new(vec![category(unread("a", 31), "c"), row("b", "b", 40)]);
+    let decided = fixture.decide();
+    assert_eq!(fixture.fates(), ["archive a R4"]);
+    assert_eq!(
+        decided.plan.actions[0].new_categories.as_deref().unwrap(),
+        ["archived", "archive/c"]
+    );
+    let silent = Fixture::new(vec![unread("a", 31), unread("b", 31)]);
+    assert!(silent.fates().is_empty());
+    assert!(silent.decide().notes[0].contains("2 of 2 live memories have access_count 0"));
+}
+
+#[test]
+fn flags_keep_to_their_caps() {
+    let memories: Vec<_> = ["a", "b", "c", "d", "e"].map(|id| row(id, id, 5)).into();
+    let mut fixture = Fixture::new(memories);
+    fixture.contradictions =
+        vec![("a", "b", 0.9), ("a", "c", 0.8), ("a", "d", 0.7), ("a", "e", 0.95), ("d", "e", 0.1)];
+    let decided = fixture.decide();
+    assert_eq!(decided.plan.count(ActionType::FlagContradiction), 3);
+    assert_eq!(decided.plan.actions[0].target_ids[1].as_str(), "e");
+    assert_eq!(decided.flags_deferred, 1);
+    assert_eq!(decided.deferred_patterns["number"], 1);
+}
+
+#[test]
+fn a_flag_speaks_of_survivors_once() {
+    let memories = vec![row("a", "x y", 2), row("b", "x", 3), row("c", "z", 4)];
+    let mut fixture = Fixture::new(memories).cluster(&["a", "b"]);
+    fixture.contradictions = vec![("c", "b", 0.9), ("c", "a", 0.9)];
+    assert_eq!(fixture.fates(), ["merge a<b R2", "flag_contradiction c<a R5"]);
+}
+
+#[test]
+fn what_contradicts_or_is_kept_apart_does_not_fold() {
+    let memories = || vec![row("a", "x y", 2), row("b", "x", 3), row("c", "x", 4)];
+    let mut contradictory = Fixture::new(memories()).cluster(&["a", "b", "c"]);
+    contradictory.policy.guard.enabled = false;
+    contradictory.contradictions = vec![("b", "a", 0.9)];
+    let fates = contradictory.fates();
+    assert_eq!(fates, ["merge a<c R2", "flag_contradiction b<a R5", "noop b guard"]);
+    let mut apart = Fixture::new(memories()).cluster(&["a", "b", "c"]);
+    apart.snapshot.decisions.keep_both.insert((MemoryId::new("a"), MemoryId::new("b")));
+    assert_eq!(apart.fates(), ["merge a<c R2", "noop b decision"]);
+}
+
+#[test]
+fn a_noop_rule_leaves_its_rows_alone() {
+    let memories = vec![category(row("a", "x", 2), "keep"), category(row("b", "x", 3), "keep")];
+    let mut fixture = Fixture::new(memories).cluster(&["a", "b"]);
+    let mut rule = fixture.policy.rules[0].clone();
+    rule.id = "R0-keep".into();
+    rule.then = RuleAction::Noop;
+    rule.when.categories_any = vec!["keep".into()];
+    fixture.policy.rules.insert(0, rule);
+    assert_eq!(fixture.fates(), ["noop a cluster", "noop b R0"]);
+}
+
+fn sample() -> Fixture {
+    let memories = vec![
+        row("a", "deploy port 8080", 2),
+        row("b", "deploy  port 8080", 3),
+        row("c", "tests pass now", 4),
+        row("d", "tests pass", 5),
+        category(row("e", "we chose SQLite", 6), "decisions"),
+        with(row("f", "old note", 50), |m| m.access_count = 0),
+    ];
+    let mut fixture = Fixture::new(memories).cluster(&["a", "b"]).cluster(&["c", "d"]);
+    fixture.contradictions = vec![("d", "e", 0.8)];
+    fixture
+}
+
+#[test]
+fn plan_json() {
+    let mut plan = sample().decide().plan;
+    plan.engine_version = "[version]".into();
+    insta::assert_json_snapshot!(plan);
+}
+
+#[test]
+fn plan_files_are_read_back_and_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plan.json");
+    let plan = sample().decide().plan;
+    write_plan(&path, &plan).unwrap();
+    assert_eq!(read_plan(&path).unwrap(), plan);
+    std::fs::write(&path, "{\"schema_version\": 9}").unwrap();
+    let error = read_plan(&path).unwrap_err();
+    assert!(error.to_string().ends_with("expected schema_version 1, found 9"), "{error}");
+    assert!(error.hint().is_some());
+}
+
+proptest! {
+    #[test]
+    fn the_digest_does_not_see_the_order_of_rows(order in Just((0..6).collect::<Vec<usize>>()).prop_shuffle()) {
+        let expected = plan_digest(&sample().decide().plan);
+        let mut shuffled = sample();
+        let memories = shuffled.snapshot.memories.clone();
+        shuffled.snapshot.memories = order.into_iter().map(|at| memories[at].clone()).collect();
+        prop_assert_eq!(plan_digest(&shuffled.decide().plan), expected);
+    }
+
+    #[test]
+    fn a_row_has_one_fate(
+        rows in prop::collection::vec(("[xyzAB]( [xyzAB]){0,2}", 0_i64..60, 0_i64..7, 0_u8..4), 2..9),
+        similarity in prop::sample::select(vec![0.94, 0.96, 0.99]),
+    ) {
+        const IDS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        let memories = rows.iter().zip(IDS).map(|((text, age, reads, kind), id)| {
+            with(row(id, text, *age), |m| {
+                m.access_count = *reads;
+                match kind {
+                    1 => m.embedding = Embedding::Missing,
+                    2 => { m.categories.push("sop".into()); m.importance = 2.0; }
+                    3 => m.categories.push("pinned".into()),
+                    _ => {}
+                }
+            })
+        });
+        let memories: Vec<_> = memories.collect();
+        let ids: Vec<&str> = IDS[..memories.len()].to_vec();
+        let fixture = Fixture::new(memories).cluster(&ids).at(similarity);
+        let decided = fixture.decide();
+        let (mut folded, mut single) = (BTreeSet::new(), BTreeSet::new());
+        let protected: BTreeSet<_> =
+            decided.protected.iter().map(|(at, _)| fixture.snapshot.memories[at.index()].id.clone()).collect();
+        for action in &decided.plan.actions {
+            for id in action.absorbed_ids() {
+                prop_assert!(!protected.contains(id), "{} was absorbed", id);
+            }
+            for id in &action.target_ids {
+                let first_time = match action.action {
+                    ActionType::Merge | ActionType::Noop => folded.insert(id.clone()),
+                    _ => single.insert(id.clone()),
+                };
+                prop_assert!(first_time, "{} has two fates", id);
+            }
+        }
+        prop_assert_eq!(folded.len(), fixture.snapshot.memories.len());
+        for id in decided.plan.actions.iter().flat_map(Action::absorbed_ids) {
+            prop_assert!(!single.contains(id));
+        }
+    }
+}

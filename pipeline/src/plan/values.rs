@@ -1,0 +1,84 @@
+//! What a memory's columns are after the merges of a plan.
+
+use super::fold::Merge;
+use super::group::Context;
+use crate::memory::{Memory, MemoryIndex};
+use crate::policy::CategoryMerge;
+
+/// The columns that rules look at and merges change.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Values {
+    pub(super) categories: Vec<Box<str>>,
+    pub(super) importance: f64,
+    /// The sum over a merge.
+    pub(super) access_count: i64,
+}
+
+impl Values {
+    /// A memory as it is.
+    pub(super) fn of(memory: &Memory) -> Self {
+        Self {
+            categories: memory.categories.clone(),
+            importance: memory.importance,
+            access_count: memory.access_count,
+        }
+    }
+
+    /// A survivor after its merge; a protected one stays as it is.
+    pub(super) fn after(context: &Context<'_>, merge: &Merge<'_>) -> Self {
+        let mut values = Self::of(context.memory(merge.survivor));
+        if merge.survivor_protected {
+            return values;
+        }
+        let policy = &context.input.policy.merge;
+        for &row in &merge.absorbed {
+            values.absorb(context.memory(row), policy.categories, policy.importance_cap);
+        }
+        values
+    }
+
+    fn absorb(&mut self, row: &Memory, categories: CategoryMerge, importance_cap: f64) {
+        if categories == CategoryMerge::Union {
+            for category in &row.categories {
+                if !self.categories.contains(category) {
+                    self.categories.push(category.clone());
+                }
+            }
+        }
+        self.importance = self.importance.max(row.importance.min(importance_cap));
+        self.access_count = self.access_count.saturating_add(row.access_count);
+    }
+
+    /// The categories, where they are not those of the memory.
+    pub(super) fn new_categories(&self, memory: &Memory) -> Option<Vec<String>> {
+        (self.categories != memory.categories)
+            .then(|| self.categories.iter().map(ToString::to_string).collect())
+    }
+
+    /// The importance, where it is not that of the memory.
+    pub(super) fn new_importance(&self, memory: &Memory) -> Option<f64> {
+        self.importance.total_cmp(&memory.importance).is_ne().then_some(self.importance)
+    }
+}
+
+/// Returns the access count of each memory of a unit without what it took over by merges, at most.
+pub(super) fn largest_own_count(
+    memories: &[Memory],
+    live: MemoryIndex,
+    ghosts: &[MemoryIndex],
+) -> i64 {
+    let unit = || std::iter::once(&live).chain(ghosts).map(|index| &memories[index.index()]);
+    let taken_over = |survivor: &Memory| -> i64 {
+        let folded = unit().filter(|ghost| {
+            matches!(&ghost.standing, crate::memory::Standing::Ghost { survivor: into } if *into == survivor.id)
+        });
+        folded.fold(0_i64, |sum, ghost| sum.saturating_add(ghost.access_count))
+    };
+    if ghosts.is_empty() {
+        return memories[live.index()].access_count;
+    }
+    unit()
+        .map(|memory| memory.access_count.saturating_sub(taken_over(memory)).max(0))
+        .max()
+        .unwrap_or(0)
+}

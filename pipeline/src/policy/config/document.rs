@@ -1,0 +1,245 @@
+//! A layer as a tree whose values know where they come from.
+
+use std::fmt;
+use std::path::Path;
+
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use serde_saphyr::Spanned;
+
+use super::error::ConfigError;
+use super::source::{FileLayer, Source, shown};
+
+/// A value and its origin.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Node {
+    pub(super) value: NodeValue,
+    pub(super) source: Source,
+}
+
+/// What a [`Node`] holds.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum NodeValue {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(String),
+    /// Words of a variable or of `--set`, whose type the schema decides.
+    Words(String),
+    List(Vec<Node>),
+    Map(Vec<(String, Node)>),
+}
+
+impl Node {
+    /// Takes JSON that comes from one place.
+    pub(super) fn from_json(value: Value, source: &Source) -> Self {
+        let node = |value| Self::from_json(value, source);
+        let value = match value {
+            Value::Null => NodeValue::Null,
+            Value::Bool(bool) => NodeValue::Bool(bool),
+            Value::Number(number) => NodeValue::Number(number),
+            Value::String(text) => NodeValue::Text(text),
+            Value::Array(items) => NodeValue::List(items.into_iter().map(node).collect()),
+            Value::Object(map) => {
+                NodeValue::Map(map.into_iter().map(|(key, value)| (key, node(value))).collect())
+            }
+        };
+        Self { value, source: source.clone() }
+    }
+
+    /// Returns the plain JSON.
+    pub(super) fn to_json(&self) -> Value {
+        match &self.value {
+            NodeValue::Null => Value::Null,
+            NodeValue::Bool(bool) => (*bool).into(),
+            NodeValue::Number(number) => number.clone().into(),
+            NodeValue::Text(text) | NodeValue::Words(text) => text.as_str().into(),
+            NodeValue::List(items) => items.iter().map(Self::to_json).collect(),
+            NodeValue::Map(entries) => {
+                let json = |(key, node): &(String, Self)| (key.clone(), node.to_json());
+                Value::Object(entries.iter().map(json).collect::<Map<_, _>>())
+            }
+        }
+    }
+
+    /// Builds nested mappings around a value. `rules.<id>` becomes a list of one rule.
+    pub(super) fn nested(path: &[&str], leaf: NodeValue, source: &Source) -> Self {
+        let here = |value| Self { value, source: source.clone() };
+        match path {
+            [] => here(leaf),
+            ["rules", id, rest @ ..] => {
+                let Self { value, .. } = Self::nested(rest, leaf, source);
+                let entries = if let NodeValue::Map(entries) = value { entries } else { vec![] };
+                let id = ("id".to_owned(), here(NodeValue::Text((*id).to_owned())));
+                let rule = here(NodeValue::Map([vec![id], entries].concat()));
+                let rules = here(NodeValue::List(vec![rule]));
+                here(NodeValue::Map(vec![("rules".to_owned(), rules)]))
+            }
+            [key, rest @ ..] => {
+                let inner = Self::nested(rest, leaf, source);
+                here(NodeValue::Map(vec![((*key).to_owned(), inner)]))
+            }
+        }
+    }
+
+    /// Returns the entries of a mapping; none of anything else.
+    pub(super) fn entries(&self) -> &[(String, Self)] {
+        if let NodeValue::Map(entries) = &self.value { entries } else { &[] }
+    }
+
+    /// Returns the items of a list; none of anything else.
+    pub(super) fn items(&self) -> &[Self] {
+        if let NodeValue::List(items) = &self.value { items } else { &[] }
+    }
+
+    /// Returns the value under a path of keys; a rule is found by its id.
+    pub(super) fn get(&self, path: &[&str]) -> Option<&Self> {
+        let [key, rest @ ..] = path else { return Some(self) };
+        let inner = match &self.value {
+            NodeValue::List(items) => items.iter().find(|item| item.id() == Some(key)),
+            _ => self.entries().iter().find(|(name, _)| name == key).map(|(_, node)| node),
+        };
+        inner?.get(rest)
+    }
+
+    /// Returns the text under `id`.
+    pub(super) fn id(&self) -> Option<&str> {
+        match &self.get_key("id")?.value {
+            NodeValue::Text(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    fn get_key(&self, key: &str) -> Option<&Self> {
+        self.entries().iter().find(|(name, _)| name == key).map(|(_, node)| node)
+    }
+
+    /// Returns what it is, in words and with its value.
+    pub(super) fn described(&self) -> String {
+        match &self.value {
+            NodeValue::Null => "nothing".to_owned(),
+            NodeValue::Bool(bool) => bool.to_string(),
+            NodeValue::Number(number) => number.to_string(),
+            NodeValue::Text(text) | NodeValue::Words(text) => {
+                format!("the text \"{}\"", shown(text))
+            }
+            NodeValue::List(_) => "a list".to_owned(),
+            NodeValue::Map(_) => "a mapping".to_owned(),
+        }
+    }
+}
+
+/// Reads a file's text, YAML or JSON. An empty file is an empty mapping.
+pub(super) fn read_document(text: &str, file: FileLayer, path: &Path) -> Result<Node, ConfigError> {
+    let place = |line| Source::File { file, path: path.to_path_buf(), line };
+    let options = serde_saphyr::options! { with_snippet: false };
+    let parsed: Spanned<Parsed> = serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| ConfigError::syntax(&error, &place))?;
+    let node = locate(parsed, &place);
+    match node.value {
+        NodeValue::Null => Ok(Node { value: NodeValue::Map(Vec::new()), ..node }),
+        NodeValue::Map(_) => Ok(node),
+        _ => Err(ConfigError::NotAMapping { found: node.described().into(), place: node.source }),
+    }
+}
+
+/// Reads a value given in one line of YAML, as in `--set cluster.separate_by=[private]`.
+pub(super) fn read_words(text: &str, source: &Source) -> Result<Node, ConfigError> {
+    let options = serde_saphyr::options! { with_snippet: false };
+    let here = |_| source.clone();
+    serde_saphyr::from_str_with_options(text, options)
+        .map(|parsed| locate(parsed, &here))
+        .map_err(|error| ConfigError::syntax(&error, &here))
+}
+
+/// What the parser hands over.
+enum Parsed {
+    Scalar(NodeValue),
+    List(Vec<Spanned<Self>>),
+    Map(Vec<(Spanned<String>, Spanned<Self>)>),
+}
+
+/// Attaches sources; a mapping's value is placed where its key stands.
+fn locate(parsed: Spanned<Parsed>, place: &impl Fn(u64) -> Source) -> Node {
+    let source = place(parsed.referenced.line());
+    let value = match parsed.value {
+        Parsed::Scalar(value) => value,
+        Parsed::List(items) => {
+            NodeValue::List(items.into_iter().map(|item| locate(item, place)).collect())
+        }
+        Parsed::Map(entries) => {
+            let entry = |(key, value): (Spanned<String>, _)| {
+                let node = Node { source: place(key.referenced.line()), ..locate(value, place) };
+                (key.value, node)
+            };
+            NodeValue::Map(entries.into_iter().map(entry).collect())
+        }
+    };
+    Node { value, source }
+}
+
+impl<'de> Deserialize<'de> for Parsed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ParsedVisitor)
+    }
+}
+
+struct ParsedVisitor;
+
+impl<'de> Visitor<'de> for ParsedVisitor {
+    type Value = Parsed;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Parsed, E> {
+        Ok(Parsed::Scalar(NodeValue::Null))
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<Parsed, E> {
+        self.visit_unit()
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Parsed, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Parsed, E> {
+        Ok(Parsed::Scalar(NodeValue::Bool(value)))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Parsed, E> {
+        Ok(Parsed::Scalar(NodeValue::Number(value.into())))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Parsed, E> {
+        Ok(Parsed::Scalar(NodeValue::Number(value.into())))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Parsed, E> {
+        let number =
+            Number::from_f64(value).ok_or_else(|| E::custom("a number that is not finite"))?;
+        Ok(Parsed::Scalar(NodeValue::Number(number)))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Parsed, E> {
+        Ok(Parsed::Scalar(NodeValue::Text(value.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Parsed, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Parsed::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Parsed, A::Error> {
+        let mut map = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            map.push(entry);
+        }
+        Ok(Parsed::Map(map))
+    }
+}

@@ -1,0 +1,41 @@
+//! Configuration: from layers of files, variables and flags to a [`Policy`] and [`Settings`].
+//!
+//! Each layer becomes a tree whose values know where they come from ([`Source`]). A tree's keys
+//! are brought to one spelling, checked against the schema, and laid over the layers below; the
+//! result is validated once. Files are read only where the [`ConfigLoader`] was told to; variables
+//! and the machine's time zone are handed in.
+//!
+//! [`Policy`]: crate::policy::Policy
+
+mod aliases;
+mod conform;
+mod document;
+mod error;
+mod files;
+mod keys;
+mod layers;
+mod loader;
+mod markdown;
+mod nearest;
+mod rules;
+mod schema;
+mod source;
+mod time;
+mod validate;
+mod words;
+
+pub use error::ConfigError;
+pub use keys::{
+    ClusterConfig, Config, DetectConfig, FlagConfig, GuardConfig, MergeConfig, ProtectionConfig,
+    QuickCheckConfig, ScopeConfig,
+};
+pub use loader::{ConfigLoader, Configuration, Entry, Settings};
+pub use markdown::configuration_markdown;
+pub use rules::{Action, ParamsConfig, RuleConfig, ThenConfig, WhenConfig};
+pub use schema::config_schema;
+pub use source::{FileLayer, Notice, Source};
+pub use time::time_zone;
+pub use words::environment_names;
+
+#[cfg(test)]
+mod tests;

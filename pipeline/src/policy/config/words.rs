@@ -1,0 +1,106 @@
+//! Values given as words: environment variables and `--set`.
+
+use serde_json::Number;
+
+use super::aliases::nested_words;
+use super::document::{Node, NodeValue, read_words};
+use super::error::ConfigError;
+use super::nearest::nearest;
+use super::schema::{Kind, Shape, leaves};
+use super::source::{Notice, Source};
+
+/// Words for true.
+const TRUE: &[&str] = &["1", "true", "yes", "on", "enabled"];
+/// Words for false.
+const FALSE: &[&str] = &["0", "false", "no", "off", "disabled"];
+
+/// Variables of other programs that mean the same as a key of ours.
+const FOREIGN_VARIABLES: &[(&str, &str)] = &[("MEMORY_CONSOLIDATION_ENABLED", "enabled")];
+
+/// Variables of other programs that look like a key of ours and mean something else.
+const UNUSED_VARIABLES: &[(&str, &str)] = &[(
+    "MEMORY_CONSOLIDATION_THRESHOLD",
+    "it is the threshold of topic summaries, not of merges; set MEMFOLD_THRESHOLD for these",
+)];
+
+/// Returns every environment variable that is read, and its key: the foreign ones first, because
+/// later ones win.
+#[must_use]
+pub fn environment_names() -> Vec<(String, String)> {
+    let foreign = FOREIGN_VARIABLES.iter().map(|(name, key)| ((*name).into(), (*key).into()));
+    let own = leaves().into_iter().map(|(key, _)| {
+        let name = format!("MEMFOLD_{}", key.replace('.', "_").to_uppercase());
+        (name, key)
+    });
+    foreign.chain(own).collect()
+}
+
+/// Returns one layer per variable that is read, weakest first. Empty variables count as unset.
+pub(super) fn environment_layers(
+    variables: &[(String, String)],
+    notices: &mut Vec<Notice>,
+) -> Vec<Node> {
+    let names = environment_names();
+    let place = |name: &str| Source::Environment { name: name.into() };
+    let is_set = |name: &str| variables.iter().any(|(set, text)| set == name && !text.is_empty());
+    for (name, reason) in UNUSED_VARIABLES.iter().filter(|(name, _)| is_set(name)) {
+        notices.push(Notice { source: place(name), text: format!("not used: {reason}") });
+    }
+    let known = || names.iter().map(|(name, _)| name.as_str());
+    for (name, _) in variables.iter().filter(|(name, _)| name.starts_with("MEMFOLD_")) {
+        let meant = nearest(name, known()).filter(|meant| meant != name);
+        if let Some(meant) = meant.filter(|_| known().all(|known| known != name)) {
+            let text = format!("not used; did you mean {meant}?");
+            notices.push(Notice { source: place(name), text });
+        }
+    }
+    let layer = |(name, key): &(String, String)| {
+        let (_, text) = variables.iter().rfind(|(set, text)| set == name && !text.is_empty())?;
+        Some(nested_words(key, text.trim(), &place(name)))
+    };
+    names.iter().filter_map(layer).collect()
+}
+
+/// Returns the layer of one `KEY=VALUE`.
+pub(super) fn set_layer(text: &str) -> Result<Node, ConfigError> {
+    let source = Source::Set { text: text.into() };
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok(nested_words(key.trim(), value.trim(), &source))
+        }
+        _ => Err(ConfigError::SetWithoutValue { text: text.into() }),
+    }
+}
+
+/// Gives words the type that the schema wants; words that have none of it stay words.
+pub(super) fn typed(words: &str, shape: &Shape, source: &Source) -> Result<NodeValue, ConfigError> {
+    let lower = words.to_lowercase();
+    let stays = || NodeValue::Words(words.to_owned());
+    if shape.nullable && ["", "null", "none", "~"].contains(&lower.as_str()) {
+        return Ok(NodeValue::Null);
+    }
+    Ok(match &shape.kind {
+        Kind::Bool if TRUE.contains(&lower.as_str()) => NodeValue::Bool(true),
+        Kind::Bool if FALSE.contains(&lower.as_str()) => NodeValue::Bool(false),
+        Kind::Bool => stays(),
+        Kind::Text | Kind::Choice(_) => NodeValue::Text(words.to_owned()),
+        Kind::Number(_) => number(words).map_or_else(stays, NodeValue::Number),
+        Kind::List(items) if !words.starts_with('[') => match Shape::of(items).kind {
+            Kind::Map(_) => stays(),
+            _ => NodeValue::List(listed(words, source)),
+        },
+        Kind::List(_) | Kind::Map(_) => read_words(words, source)?.value,
+    })
+}
+
+fn number(words: &str) -> Option<Number> {
+    let whole = words.parse::<i64>().ok().map(Number::from);
+    whole.or_else(|| words.parse::<f64>().ok().and_then(Number::from_f64))
+}
+
+/// Splits at commas.
+fn listed(words: &str, source: &Source) -> Vec<Node> {
+    let texts = words.split(',').map(str::trim).filter(|text| !text.is_empty());
+    let node = |text: &str| Node { value: NodeValue::Text(text.into()), source: source.clone() };
+    texts.map(node).collect()
+}

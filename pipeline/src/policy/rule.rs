@@ -1,0 +1,148 @@
+//! Rules: when they fire and what they do.
+
+use memfold_simd::Similarity;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::hash::optional_similarity;
+use super::merge::{Absorbed, Canonical};
+
+/// Merges what is equal but for spelling.
+pub const EXACT_DUPLICATE: &str = "R1-exact-duplicate-merge";
+/// Merges what says the same; `threshold` sets its `min_similarity`.
+pub const NEAR_DUPLICATE: &str = "R2-near-duplicate-merge";
+/// Raises procedures that proved their worth.
+pub const PROMOTE: &str = "R3-promote-high-value-procedural";
+/// Archives what nobody reads.
+pub const ARCHIVE: &str = "R4-archive-low-utility";
+/// Flags contradictions.
+pub const CONTRADICTION: &str = "R5-flag-contradiction";
+
+/// A rule: when it fires and what it does.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rule {
+    /// Its id, unique.
+    pub id: String,
+    /// What runs it.
+    pub trigger: Trigger,
+    /// Conditions; all must hold.
+    pub when: Conditions,
+    /// What it does.
+    pub then: RuleAction,
+}
+
+/// What runs a rule.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Trigger {
+    /// Every day.
+    Daily,
+    /// Every week.
+    Weekly,
+    /// When a session ends.
+    SessionEnd,
+    /// When an index overflows.
+    IndexOverflow,
+    /// By hand.
+    Manual,
+    /// On similar memories, in every run.
+    OnSimilarity,
+    /// On contradictory memories, in every run.
+    OnContradiction,
+}
+
+/// Conditions of a rule; `None` or empty: no condition.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Conditions {
+    /// Smallest pairwise similarity of the cluster, at least.
+    #[serde(serialize_with = "optional_similarity")]
+    pub min_similarity: Option<Similarity>,
+    /// `min_similarity` holds as well, whatever the vectors say, where all members share one
+    /// strict key.
+    pub or_equal_text: bool,
+    /// Smallest pairwise similarity of the cluster, at most.
+    #[serde(serialize_with = "optional_similarity")]
+    pub max_similarity: Option<Similarity>,
+    /// Members, at least.
+    pub min_cluster_size: Option<usize>,
+    /// Members, at most.
+    pub max_cluster_size: Option<usize>,
+    /// Age in days, at least.
+    pub min_age_days: Option<f64>,
+    /// Age in days, at most.
+    pub max_age_days: Option<f64>,
+    /// Access count, at least.
+    pub min_access_count: Option<i64>,
+    /// Access count, at most.
+    pub max_access_count: Option<i64>,
+    /// Importance, at least.
+    pub min_importance: Option<f64>,
+    /// Importance, at most.
+    pub max_importance: Option<f64>,
+    /// Has any of these categories.
+    pub categories_any: Vec<String>,
+    /// Has none of these categories.
+    pub categories_none: Vec<String>,
+    /// Has all of these categories.
+    pub categories_all: Vec<String>,
+    /// Has any of these types (category `type:<t>` or `<t>`).
+    pub types_any: Vec<String>,
+    /// Jaccard of categories to the survivor, at least.
+    pub tag_overlap_min: Option<f64>,
+    /// Jaccard of tokens to the survivor, at least.
+    pub content_similarity_min: Option<f64>,
+    /// Root source starts with any of these.
+    pub source_prefix_any: Vec<String>,
+}
+
+/// What a rule does.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum RuleAction {
+    /// Fold a cluster. Overrides of the merge policy where given.
+    Merge {
+        /// Who survives.
+        canonical: Option<Canonical>,
+        /// What happens to the others.
+        absorbed: Option<Absorbed>,
+    },
+    /// Raise importance.
+    Promote {
+        /// By how much.
+        increase: f64,
+        /// Never above.
+        cap: f64,
+        /// Whether to add `validated/<category>`.
+        validated: bool,
+    },
+    /// Archive a memory.
+    Archive,
+    /// Flag a contradictory pair.
+    FlagContradiction,
+    /// Leave alone, with this rule as the reason.
+    Noop,
+}
+
+impl Trigger {
+    /// Returns the name as written.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Daily => "daily",
+            Self::Weekly => "weekly",
+            Self::SessionEnd => "session_end",
+            Self::IndexOverflow => "index_overflow",
+            Self::Manual => "manual",
+            Self::OnSimilarity => "on_similarity",
+            Self::OnContradiction => "on_contradiction",
+        }
+    }
+
+    /// Returns whether rules of this trigger run in every run.
+    #[must_use]
+    pub const fn is_always(self) -> bool {
+        matches!(self, Self::OnSimilarity | Self::OnContradiction)
+    }
+}

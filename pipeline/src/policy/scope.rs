@@ -1,0 +1,34 @@
+//! Which live memories take part, and how many contradictions are flagged.
+
+use std::num::NonZeroUsize;
+
+use serde::Serialize;
+
+use super::hash::instant;
+use crate::time::Instant;
+
+/// Which live memories take part.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Scope {
+    /// Any of these categories; empty: all.
+    pub categories: Vec<String>,
+    /// Created at or after.
+    #[serde(serialize_with = "instant")]
+    pub since: Option<Instant>,
+    /// Created before.
+    #[serde(serialize_with = "instant")]
+    pub until: Option<Instant>,
+    /// Root sources starting with any of these; empty: all.
+    pub sources: Vec<String>,
+    /// Only the newest so many.
+    pub newest: Option<NonZeroUsize>,
+}
+
+/// Caps on contradiction flags.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FlagPolicy {
+    /// Flags per run.
+    pub max_per_run: usize,
+    /// Flags per memory.
+    pub max_per_memory: usize,
+}

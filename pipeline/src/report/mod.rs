@@ -1,0 +1,31 @@
+//! Reports: what a run found, planned and did, for programs (JSON), for people (Markdown), and the
+//! few lines a run ends with.
+//!
+//! A [`Run`] goes in, a [`Report`] comes out; everything else is a view of the report. Texts stand in
+//! it as excerpts only: cut, escaped, secrets masked.
+
+mod build;
+mod diff;
+mod markdown;
+mod model;
+mod plan_file;
+mod samples;
+mod schema;
+mod screen;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use build::{Run, run_id};
+pub use diff::{Piece, PieceKind, word_diff};
+pub use markdown::markdown;
+pub use model::{
+    AbsorbedByRisk, AbsorbedSample, Detected, Executed, Loaded, MergeSample, Mode, PairSample,
+    Planned, ProtectedRow, ProtectedRows, REPORT_SCHEMA_VERSION, Recall, RecallKind, Report,
+    RowView, Samples, ScopeView, Seconds, Sensitivity, Stats,
+};
+pub use plan_file::{ReadPlanError, WritePlanError, read_plan, write_plan};
+pub use schema::report_schema;
+pub use screen::{Commands, screen};
+pub use write::{ReportPaths, WriteReportError, write_report, write_report_in};

@@ -1,0 +1,63 @@
+//! Reports of a hand-made run.
+
+use super::{Commands, Executed, Mode, Report, Run, Seconds, markdown, screen, write_report_in};
+use crate::plan::fixture::{Fixture, NOW, row};
+
+fn report() -> Report {
+    let memories = vec![
+        row("a", "deploy port 8080", 2),
+        row("b", "deploy  port 8080", 3),
+        row("c", "tests `pass` <b>now</b>, password: hunter2", 4),
+        row("d", "tests pass, password: hunter2", 5),
+        row("e", "nothing else", 0),
+    ];
+    let mut fixture = Fixture::new(memories).cluster(&["a", "b"]).cluster(&["c", "d"]);
+    fixture.contradictions = vec![("d", "e", 0.8)];
+    let (detection, decided) = (fixture.detection(), fixture.decide());
+    Report::from(&Run {
+        snapshot: &fixture.snapshot,
+        detection: &detection,
+        decided: &decided,
+        policy: &fixture.policy,
+        similarity: &|left, right| fixture.similarity_of(left, right),
+        now: NOW,
+        mode: Mode::DryRun,
+        executed: Executed::default(),
+        seconds: Seconds::default(),
+        peak_rss_bytes: 0,
+        peak_anon_bytes: 0,
+        threads: 1,
+        isa: "scalar",
+    })
+}
+
+#[test]
+fn people_read_it_by_risk() {
+    let markdown = markdown(&report());
+    assert!(!markdown.contains("hunter2") && !markdown.contains("<b>"));
+    insta::assert_snapshot!(markdown);
+}
+
+#[test]
+fn a_run_ends_with_a_few_narrow_lines() {
+    let mut report = report();
+    report.loaded.live = 1_783;
+    report.stats.live_after = 1_331;
+    let screen = screen(&report, &Commands::of("brain.db", &report));
+    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    insta::assert_snapshot!(screen);
+}
+
+#[test]
+fn reports_are_never_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = report();
+    let first = write_report_in(folder.path(), &report).unwrap();
+    let second = write_report_in(folder.path(), &report).unwrap();
+    assert_ne!(first, second);
+    let read: Report = serde_json::from_slice(&std::fs::read(&first.json).unwrap()).unwrap();
+    assert_eq!(read, report);
+    let error = super::write_report(&first.json, &report).unwrap_err();
+    assert!(error.to_string().ends_with("a file is there already"), "{error}");
+    assert!(error.hint().is_some());
+}

@@ -1,0 +1,118 @@
+//! Report files: whole or not at all, and never over another.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::{Report, markdown};
+
+/// Where a report was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReportPaths {
+    /// For programs.
+    pub json: PathBuf,
+    /// For people.
+    pub markdown: PathBuf,
+}
+
+/// Why a report could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteReportError {
+    /// The folder cannot be made.
+    #[error("create report folder {}: {error}", path.display())]
+    CreateFolder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+    /// Another report is there.
+    #[error("write report {}: a file is there already", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be written.
+    #[error("write report {}: {error}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+}
+
+impl WriteReportError {
+    /// Returns what the user can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Exists { .. } => {
+                Some("reports are never overwritten: give --report another name".to_owned())
+            }
+            Self::CreateFolder { .. } | Self::Write { .. } => {
+                Some("give --report-dir a folder that you may write and that has room".to_owned())
+            }
+        }
+    }
+}
+
+/// Writes `<run_id>.json` and `<run_id>.md` into a folder, which is made where missing; where the name
+/// is taken, `<run_id>-2` and so on.
+///
+/// # Errors
+/// When the folder cannot be made or written.
+pub fn write_report_in(folder: &Path, report: &Report) -> Result<ReportPaths, WriteReportError> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| WriteReportError::CreateFolder { path: folder.to_owned(), error })?;
+    let mut number = 1_u32;
+    loop {
+        let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+        match write_report(&folder.join(format!("{}{suffix}.json", report.run_id)), report) {
+            Err(WriteReportError::Exists { .. }) if number < u32::MAX => number += 1,
+            done => return done,
+        }
+    }
+}
+
+/// Writes a report to a file, and its Markdown beside it with the ending `.md`.
+///
+/// # Errors
+/// When one of the files is there already or cannot be written; then neither stays.
+pub fn write_report(json: &Path, report: &Report) -> Result<ReportPaths, WriteReportError> {
+    let paths = ReportPaths { json: json.to_owned(), markdown: markdown_path(json) };
+    let mut document = serde_json::to_vec_pretty(report).map_err(|error| {
+        WriteReportError::Write { path: paths.json.clone(), error: error.into() }
+    })?;
+    document.push(b'\n');
+    write_new(&paths.markdown, markdown(report).as_bytes())?;
+    if let Err(error) = write_new(&paths.json, &document) {
+        // The Markdown is ours: it was new a moment ago. Its loss is not worth a second error.
+        let _ = std::fs::remove_file(&paths.markdown);
+        return Err(error);
+    }
+    Ok(paths)
+}
+
+/// The Markdown's name; never that of the JSON, whatever its ending.
+fn markdown_path(json: &Path) -> PathBuf {
+    let beside = json.with_extension("md");
+    if beside == json { json.with_extension("md.md") } else { beside }
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> Result<(), WriteReportError> {
+    let failed = |error| WriteReportError::Write { path: path.to_owned(), error };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut file =
+        tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
+    match file.persist_noclobber(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(WriteReportError::Exists { path: path.to_owned() })
+        }
+        Err(error) => Err(failed(error.error)),
+    }
+}

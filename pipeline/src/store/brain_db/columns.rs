@@ -1,0 +1,76 @@
+//! Which tables and columns a store really has: every version differs, and owners ALTER.
+
+use rusqlite::Connection;
+
+/// Columns that `stm` has in every version of the owner.
+pub(super) const REQUIRED: [&str; 7] =
+    ["id", "content", "categories", "importance", "access_count", "created_at", "source"];
+
+/// The columns of one table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Columns {
+    table: &'static str,
+    names: Vec<String>,
+}
+
+impl Columns {
+    /// Reads a table's columns; none where there is no such table.
+    pub(super) fn of(connection: &Connection, table: &'static str) -> rusqlite::Result<Self> {
+        let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
+        let names = statement.query_map([table], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        Ok(Self { table, names })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    pub(super) fn has(&self, column: &str) -> bool {
+        self.spelling(column).is_some()
+    }
+
+    pub(super) fn has_all(&self, columns: &[&str]) -> bool {
+        columns.iter().all(|column| self.has(column))
+    }
+
+    /// Returns the column as an SQL expression, NULL where it does not exist.
+    pub(super) fn expression(&self, column: &str) -> String {
+        self.spelling(column)
+            .map_or_else(|| "NULL".into(), |name| format!("{}.{}", self.table, quoted(name)))
+    }
+
+    /// Returns several columns as a list of SQL expressions.
+    pub(super) fn expressions(&self, columns: &[&str]) -> String {
+        columns.iter().map(|column| self.expression(column)).collect::<Vec<_>>().join(", ")
+    }
+
+    fn spelling(&self, column: &str) -> Option<&str> {
+        self.names.iter().find(|name| name.eq_ignore_ascii_case(column)).map(String::as_str)
+    }
+}
+
+/// Tells whether rows of the table have a rowid.
+pub(super) fn has_rowid(connection: &Connection, table: &str) -> rusqlite::Result<bool> {
+    connection.query_row(
+        "SELECT count(*) FROM pragma_table_list(?1) WHERE schema = 'main' AND type = 'table' AND wr = 0",
+        [table],
+        |row| row.get(0),
+    )
+}
+
+/// Tells whether an index (or key) makes each (source_type, source_id) of `embeddings` unique.
+pub(super) fn embeddings_are_unique(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row(
+        "SELECT count(*) FROM pragma_index_list('embeddings') AS list
+         WHERE list.\"unique\" = 1 AND list.partial = 0
+           AND (SELECT group_concat(lower(name)) FROM
+                (SELECT name FROM pragma_index_info(list.name) ORDER BY lower(name)))
+               IN ('source_id,source_type', 'source_id')",
+        [],
+        |row| row.get::<_, i64>(0).map(|count| count > 0),
+    )
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

@@ -1,0 +1,321 @@
+//! Reading a whole `brain.db`: memories first, then embeddings, each in one sequential pass.
+
+use std::collections::HashMap;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow};
+
+use super::access::Stamp;
+use super::columns::{self, Columns};
+use super::open::{BrainDb, Reader};
+use crate::memory::MemoryId;
+use crate::store::reading::{
+    Cell, EmbeddingReader, MemoryReader, ModelShapes, RawEmbedding, RawMemory, ReadMemories,
+    ShapeSurvey,
+};
+use crate::store::{LoadRequest, LoadStoreError, MemoryStore, Snapshot, VectorSink};
+
+/// How often a store is read without locks before a writer's haste calls for them.
+const UNLOCKED_TRIES: u32 = 2;
+
+/// Rows between two looks at progress and the wish to stop.
+const BATCH_ROWS: u64 = 4096;
+
+/// Blobs looked at to learn whether a model's vectors are f32 or f64.
+const PROBE_BLOBS: u32 = 16;
+
+/// Which embeddings belong to memories. By the index on `source_type` nearly every row would be
+/// found one by one and then sorted.
+const OF_MEMORIES: &str = "FROM embeddings NOT INDEXED WHERE source_type = 'stm'";
+
+impl MemoryStore for BrainDb {
+    fn load(
+        &self,
+        request: &LoadRequest<'_>,
+        sink: &mut dyn VectorSink,
+    ) -> Result<Snapshot, LoadStoreError> {
+        for _ in 0..UNLOCKED_TRIES {
+            let reader = self.connect(false)?;
+            let loaded = self.read_all(&reader, request, sink);
+            let (is_isolated, before) = (reader.access.is_isolated(), reader.stamp.clone());
+            drop(reader);
+            if is_isolated || Stamp::take(self.path()).is_ok_and(|after| after == before) {
+                return loaded;
+            }
+            sink.restart().map_err(|_| LoadStoreError::Changed { path: self.path().into() })?;
+        }
+        self.read_all(&self.connect(true)?, request, sink)
+    }
+}
+
+impl BrainDb {
+    fn read_all(
+        &self,
+        reader: &Reader,
+        request: &LoadRequest<'_>,
+        sink: &mut dyn VectorSink,
+    ) -> Result<Snapshot, LoadStoreError> {
+        let transaction = reader
+            .connection
+            .unchecked_transaction()
+            .map_err(|error| self.failed(reader, "stm", &error))?;
+        let pass = Pass { store: self, reader, connection: &transaction, request };
+        let read = pass.memories()?;
+        let (shapes, embedding_count, notes) = pass.survey()?;
+        let store_id = pass.recorded_store_id()?;
+        let mut embeddings = EmbeddingReader::new(&read, &shapes);
+        if let Some(count) = embedding_count {
+            pass.embeddings(count, &mut embeddings, sink)?;
+        }
+        let found = embeddings.finish();
+        Ok(found.into_snapshot(read, store_id, notes))
+    }
+
+    fn failed(
+        &self,
+        reader: &Reader,
+        table: &'static str,
+        error: &rusqlite::Error,
+    ) -> LoadStoreError {
+        use super::OpenStoreError as Open;
+        match self.explain(error, &reader.stamp) {
+            Open::Sqlite { path, reason } | Open::Damaged { path, reason } => {
+                LoadStoreError::Read { path, table, reason }
+            }
+            other => LoadStoreError::Open(other),
+        }
+    }
+}
+
+/// One read transaction.
+struct Pass<'a> {
+    store: &'a BrainDb,
+    reader: &'a Reader,
+    connection: &'a Connection,
+    request: &'a LoadRequest<'a>,
+}
+
+impl Pass<'_> {
+    fn memories(&self) -> Result<ReadMemories, LoadStoreError> {
+        let failed = |error| self.failed("stm", error);
+        let columns = &self.reader.memory_columns;
+        let total = self.count("stm")?;
+        if total >= u64::from(u32::MAX) {
+            return Err(LoadStoreError::TooManyRows { limit: u32::MAX - 1 });
+        }
+        let has_rowid = columns::has_rowid(self.connection, "stm").map_err(failed)?;
+        let (position, order) = if has_rowid { ("rowid", "ORDER BY rowid") } else { ("0", "") };
+        let listed = columns.expressions(&[
+            "id",
+            "content",
+            "categories",
+            "importance",
+            "access_count",
+            "created_at",
+            "expires_at",
+            "source",
+            "archived_by",
+        ]);
+        let sql = format!("SELECT {position}, {listed} FROM stm {order}");
+        let mut memories = MemoryReader::new(*self.request);
+        self.each_row("stm", "read memories", (&sql, total), |row| {
+            let at = row.get::<_, Option<i64>>(0).map_err(failed)?.unwrap_or(0);
+            memories.take(&raw_memory(row).map_err(failed)?, at);
+            Ok(())
+        })?;
+        Ok(memories.finish(self.lineage()?))
+    }
+
+    /// Looks over all embeddings: how many there are (`None`: no table) and what they look like.
+    fn survey(&self) -> Result<(ModelShapes, Option<u64>, Vec<String>), LoadStoreError> {
+        let failed = |error| self.failed("embeddings", error);
+        let mut survey = ShapeSurvey::default();
+        let columns = Columns::of(self.connection, "embeddings").map_err(failed)?;
+        if !columns.has_all(&["source_type", "source_id", "embedding"]) {
+            let lack = if columns.is_empty() { "no table" } else { "no columns of use in table" };
+            let note = format!("{lack} embeddings: only equal texts can be found");
+            let shapes = survey.decide(|_, _| Ok::<_, LoadStoreError>(Vec::new()))?;
+            return Ok((shapes, None, vec![note]));
+        }
+        let model = columns.expression("model");
+        let sql = format!(
+            "SELECT {model}, iif(typeof(embedding) = 'blob', length(embedding), NULL) {OF_MEMORIES}"
+        );
+        let total = self.count("embeddings")?;
+        let mut count = 0;
+        self.each_row("embeddings", "look over embeddings", (&sql, total), |row| {
+            let named = cell(row, 0).map_err(failed)?.text().ok().flatten();
+            let length = row.get::<_, Option<i64>>(1).map_err(failed)?;
+            survey.add(named.as_deref(), length.and_then(|length| usize::try_from(length).ok()));
+            count += 1;
+            Ok(())
+        })?;
+        let probe = format!(
+            "SELECT embedding {OF_MEMORIES} AND ({model} IS ?1 OR ?1 IS NULL)
+             AND typeof(embedding) = 'blob' AND length(embedding) = ?2 LIMIT {PROBE_BLOBS}"
+        );
+        let shapes = survey.decide(|model, length| {
+            let mut statement = self.connection.prepare(&probe).map_err(failed)?;
+            let blobs =
+                statement.query_map((model, length as i64), |row| row.get(0)).map_err(failed)?;
+            blobs.collect::<Result<_, _>>().map_err(failed)
+        })?;
+        Ok((shapes, Some(count), Vec::new()))
+    }
+
+    fn embeddings(
+        &self,
+        count: u64,
+        embeddings: &mut EmbeddingReader<'_>,
+        sink: &mut dyn VectorSink,
+    ) -> Result<(), LoadStoreError> {
+        let failed = |error| self.failed("embeddings", error);
+        let columns = Columns::of(self.connection, "embeddings").map_err(failed)?;
+        let last = self.last_of_repeated()?;
+        let has_rowid = columns::has_rowid(self.connection, "embeddings").map_err(failed)?;
+        let (position, order) = if has_rowid { ("rowid", "ORDER BY rowid") } else { ("0", "") };
+        let listed = columns.expressions(&["source_id", "content", "embedding", "model"]);
+        let sql = format!("SELECT {position}, {listed} {OF_MEMORIES} {order}");
+        self.each_row("embeddings", "read embeddings", (&sql, count), |row| {
+            let raw = raw_embedding(row).map_err(failed)?;
+            let at: i64 = row.get(0).map_err(failed)?;
+            let id = if last.is_empty() { None } else { raw.source_id.text().ok().flatten() };
+            if id.and_then(|id| last.get(&*id)).is_some_and(|last| *last != at) {
+                embeddings.repeated(raw.source_id);
+                return Ok(());
+            }
+            embeddings.take(&raw, sink).map_err(LoadStoreError::Sink)
+        })
+    }
+
+    /// Returns the last rowid of each memory that has several embeddings.
+    fn last_of_repeated(&self) -> Result<HashMap<String, i64>, LoadStoreError> {
+        let failed = |error| self.failed("embeddings", error);
+        if columns::embeddings_are_unique(self.connection).map_err(failed)?
+            || !columns::has_rowid(self.connection, "embeddings").map_err(failed)?
+        {
+            return Ok(HashMap::new());
+        }
+        let sql = format!(
+            "SELECT CAST(source_id AS TEXT), max(rowid) {OF_MEMORIES} AND typeof(source_id) <> 'blob'
+             GROUP BY 1 HAVING count(*) > 1"
+        );
+        let mut last = HashMap::new();
+        self.each_row("embeddings", "find repeated embeddings", (&sql, 0), |row| {
+            if let Some(id) = cell(row, 0).map_err(failed)?.text().ok().flatten() {
+                last.insert(id.into_owned(), row.get(1).map_err(failed)?);
+            }
+            Ok(())
+        })?;
+        Ok(last)
+    }
+
+    /// Returns (absorbed, survivor) pairs of earlier runs, the latest record of each first.
+    fn lineage(&self) -> Result<Vec<(MemoryId, MemoryId)>, LoadStoreError> {
+        let failed = |error| self.failed("memfold_lineage", error);
+        let columns = Columns::of(self.connection, "memfold_lineage").map_err(failed)?;
+        let wanted = ["absorbed_id", "survivor_id"];
+        if !columns.has_all(&wanted) {
+            return Ok(Vec::new());
+        }
+        let listed = columns.expressions(&wanted);
+        let sql = format!("SELECT {listed} FROM memfold_lineage ORDER BY rowid DESC");
+        let mut statement = self.connection.prepare(&sql).map_err(failed)?;
+        let pairs = statement
+            .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
+            .map_err(failed)?
+            .map(|pair| pair.map(|(a, s)| (MemoryId::new(a), MemoryId::new(s))));
+        pairs.collect::<Result<_, _>>().map_err(failed)
+    }
+
+    /// Returns the name that an earlier run gave the store.
+    fn recorded_store_id(&self) -> Result<Option<Box<str>>, LoadStoreError> {
+        let failed = |error| self.failed("memfold_schema", error);
+        let columns = Columns::of(self.connection, "memfold_schema").map_err(failed)?;
+        if !columns.has("store_uuid") {
+            return Ok(None);
+        }
+        let sql = "SELECT store_uuid FROM memfold_schema WHERE store_uuid IS NOT NULL LIMIT 1";
+        let id = self.connection.query_row(sql, [], |row| row.get::<_, String>(0)).optional();
+        id.map(|id| id.map(Into::into)).map_err(failed)
+    }
+
+    fn count(&self, table: &'static str) -> Result<u64, LoadStoreError> {
+        let count: i64 = self
+            .connection
+            .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))
+            .map_err(|error| self.failed(table, &error))?;
+        Ok(count.unsigned_abs())
+    }
+
+    /// Runs a query of about `total` rows as one stage of progress.
+    fn each_row(
+        &self,
+        table: &'static str,
+        stage: &'static str,
+        (sql, total): (&str, u64),
+        mut take: impl FnMut(&SqlRow<'_>) -> Result<(), LoadStoreError>,
+    ) -> Result<(), LoadStoreError> {
+        let failed = |error| self.failed(table, error);
+        let progress = self.request.progress;
+        let mut statement = self.connection.prepare(sql).map_err(failed)?;
+        let mut rows = statement.query([]).map_err(failed)?;
+        progress.begin(stage, Some(total));
+        let mut pending = 0;
+        while let Some(row) = rows.next().map_err(failed)? {
+            take(row)?;
+            pending += 1;
+            if pending == BATCH_ROWS {
+                progress.advance(pending);
+                pending = 0;
+                if progress.cancelled() {
+                    return Err(LoadStoreError::Cancelled);
+                }
+            }
+        }
+        progress.advance(pending);
+        progress.end();
+        Ok(())
+    }
+
+    fn failed(
+        &self,
+        table: &'static str,
+        error: impl std::borrow::Borrow<rusqlite::Error>,
+    ) -> LoadStoreError {
+        self.store.failed(self.reader, table, error.borrow())
+    }
+}
+
+fn raw_memory<'a>(row: &'a SqlRow<'_>) -> rusqlite::Result<RawMemory<'a>> {
+    Ok(RawMemory {
+        id: cell(row, 1)?,
+        content: cell(row, 2)?,
+        categories: cell(row, 3)?,
+        importance: cell(row, 4)?,
+        access_count: cell(row, 5)?,
+        created_at: cell(row, 6)?,
+        expires_at: cell(row, 7)?,
+        source: cell(row, 8)?,
+        archived_by: cell(row, 9)?,
+    })
+}
+
+fn raw_embedding<'a>(row: &'a SqlRow<'_>) -> rusqlite::Result<RawEmbedding<'a>> {
+    Ok(RawEmbedding {
+        source_id: cell(row, 1)?,
+        content: cell(row, 2)?,
+        embedding: cell(row, 3)?,
+        model: cell(row, 4)?,
+    })
+}
+
+fn cell<'a>(row: &'a SqlRow<'_>, column: usize) -> rusqlite::Result<Cell<'a>> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(value) => Cell::Integer(value),
+        ValueRef::Real(value) => Cell::Real(value),
+        ValueRef::Text(bytes) => Cell::Text(bytes),
+        ValueRef::Blob(bytes) => Cell::Blob(bytes),
+    })
+}

@@ -1,0 +1,173 @@
+//! [`BrainDb`]: finding out whether a file is a store, and connecting to it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::access::{Access, Stamp};
+use super::columns::{Columns, REQUIRED};
+use super::error::OpenStoreError;
+
+/// Tables named in an error.
+const TABLES_SHOWN: u32 = 10;
+
+/// How to open a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenOptions {
+    busy_timeout: Duration,
+}
+
+impl OpenOptions {
+    /// The owner's own patience with locks.
+    pub const BUSY_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
+
+    /// Sets how long to wait for a lock of another process (default 5 s).
+    #[must_use]
+    pub const fn busy_timeout(mut self, timeout: Duration) -> Self {
+        self.busy_timeout = timeout;
+        self
+    }
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { busy_timeout: Self::BUSY_TIMEOUT_DEFAULT }
+    }
+}
+
+/// A `brain.db` that is only read.
+#[derive(Debug, Clone)]
+pub struct BrainDb {
+    path: PathBuf,
+    options: OpenOptions,
+}
+
+/// An open connection, how it reads and what the file looked like before.
+pub(super) struct Reader {
+    pub(super) connection: Connection,
+    pub(super) access: Access,
+    pub(super) stamp: Stamp,
+    pub(super) memory_columns: Columns,
+}
+
+impl BrainDb {
+    /// Finds out whether `path` holds a readable store; neither creates nor changes any file.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read.
+    pub fn open(path: impl Into<PathBuf>, options: OpenOptions) -> Result<Self, OpenStoreError> {
+        let store = Self { path: path.into(), options };
+        store.connect(false)?;
+        Ok(store)
+    }
+
+    /// Returns the path of the store's file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Connects; `shared` takes SQLite's locks even where nobody else seems to have the store open.
+    pub(super) fn connect(&self, shared: bool) -> Result<Reader, OpenStoreError> {
+        let stamp = self.examine()?;
+        let access = if shared { Access::Shared } else { stamp.access(&self.path) };
+        let connection = self.connection(access).map_err(|error| self.explain(&error, &stamp))?;
+        let memory_columns = self.memory_columns(&connection, &stamp)?;
+        Ok(Reader { connection, access, stamp, memory_columns })
+    }
+
+    /// Turns what SQLite says into what it means here.
+    pub(super) fn explain(&self, error: &rusqlite::Error, stamp: &Stamp) -> OpenStoreError {
+        let path = self.path.clone();
+        let reason = error.to_string();
+        match (error.sqlite_error_code(), error.sqlite_error().map(|e| e.extended_code)) {
+            (Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked), _) => {
+                OpenStoreError::Locked { path, waited: self.options.busy_timeout }
+            }
+            (_, Some(rusqlite::ffi::SQLITE_READONLY_ROLLBACK)) => {
+                OpenStoreError::HotJournal { path, reason }
+            }
+            (Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase), _) => {
+                OpenStoreError::Damaged { path, reason }
+            }
+            (Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly), _) if stamp.has_log() => {
+                OpenStoreError::HotWal { path, reason }
+            }
+            (Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied), _) => {
+                OpenStoreError::Denied { path, reason }
+            }
+            _ => OpenStoreError::Sqlite { path, reason },
+        }
+    }
+
+    /// Looks at the file itself, because SQLite's own messages say too little.
+    fn examine(&self) -> Result<Stamp, OpenStoreError> {
+        let path = || self.path.clone();
+        let refused = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => OpenStoreError::Missing { path: path() },
+            _ => OpenStoreError::Denied { path: path(), reason: error.to_string() },
+        };
+        let metadata = fs::metadata(&self.path).map_err(refused)?;
+        if !metadata.is_file() {
+            let found = if metadata.is_dir() { "a folder" } else { "no regular file" };
+            return Err(OpenStoreError::NotAFile { path: path(), found });
+        }
+        if metadata.len() == 0 {
+            return Err(OpenStoreError::Empty { path: path() });
+        }
+        let stamp = Stamp::take(&self.path).map_err(refused)?;
+        if !stamp.is_sqlite() {
+            let head = &stamp.header()[..stamp.header().len().min(16)];
+            let found = format!("\"{}\"", head.escape_ascii());
+            return Err(OpenStoreError::NotADatabase { path: path(), found });
+        }
+        Ok(stamp)
+    }
+
+    fn connection(&self, access: Access) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(access.uri(&self.path), flags)?;
+        connection.busy_timeout(self.options.busy_timeout)?;
+        // Whatever the log holds stays there when we leave.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        if access == Access::PrivateLog {
+            // Keeps the log's index in our memory instead of a file.
+            connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        }
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
+    }
+
+    fn memory_columns(
+        &self,
+        connection: &Connection,
+        stamp: &Stamp,
+    ) -> Result<Columns, OpenStoreError> {
+        let explain = |error| self.explain(&error, stamp);
+        let columns = Columns::of(connection, "stm").map_err(explain)?;
+        if columns.is_empty() {
+            let tables = table_names(connection).map_err(explain)?;
+            return Err(OpenStoreError::NoMemoryTable { path: self.path.clone(), tables });
+        }
+        let missing: Vec<_> = REQUIRED.into_iter().filter(|name| !columns.has(name)).collect();
+        if !missing.is_empty() {
+            return Err(OpenStoreError::MissingColumns { path: self.path.clone(), missing });
+        }
+        Ok(columns)
+    }
+}
+
+fn table_names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'
+         ORDER BY name LIMIT ?1",
+    )?;
+    statement.query_map([TABLES_SHOWN], |row| row.get(0))?.collect()
+}
