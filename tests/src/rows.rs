@@ -1,0 +1,128 @@
+//! Stores in a line.
+
+use std::path::Path;
+
+use jiff::tz::TimeZone;
+use memfold_datasets::{VectorGenerator, VectorRecipe, sample};
+use memfold_pipeline::store::brain_db::{
+    BrainDbWriter, CreateOptions, NewMemory, StoreStyle, WrittenStore,
+};
+use memfold_pipeline::store::{InMemoryStore, PlainEmbedding, PlainMemory};
+use memfold_pipeline::time::Instant;
+
+/// The time of every run here: that of the sample.
+pub const NOW: &str = sample::NOW;
+
+/// The first of January 2026 in microseconds.
+const FIRST: i64 = 1_767_225_600_000_000;
+
+/// Returns a creation time in 2026: the later, the larger the number; a second apart.
+#[must_use]
+pub fn created_at(number: usize) -> String {
+    Instant(FIRST + number as i64 * 1_000_000).to_naive_local(&TimeZone::UTC)
+}
+
+/// Makes memory `number` with a text and a vector; larger numbers are newer.
+#[must_use]
+pub fn memory(number: usize, content: impl Into<String>, vector: &[f32]) -> PlainMemory {
+    let embedding =
+        PlainEmbedding { model: Some("m".into()), vector: vector.to_vec(), content: None };
+    PlainMemory {
+        embedding: Some(embedding),
+        ..PlainMemory::new(format!("m{number:06}"), content, created_at(number))
+    }
+}
+
+/// Returns the unit vector along `axis`.
+///
+/// # Panics
+/// When `axis` is not below `dim`.
+#[must_use]
+pub fn unit_vector(dim: usize, axis: usize) -> Vec<f32> {
+    let mut vector = vec![0.0; dim];
+    vector[axis] = 1.0;
+    vector
+}
+
+/// Makes a store whose row `i` has vector `i` and a text of its own; later rows are newer.
+#[must_use]
+pub fn store_of_vectors(vectors: &[f32], dim: usize) -> InMemoryStore {
+    let row =
+        |(i, vector)| memory(i, format!("Text number {i} says something of its own."), vector);
+    InMemoryStore::new(vectors.chunks_exact(dim).enumerate().map(row).collect())
+}
+
+/// Returns synthetic vectors with planted near and exact copies.
+///
+/// # Panics
+/// When a number is outside a recipe's range.
+#[must_use]
+pub fn generated_rows(rows: u32, dim: usize, seed: u64) -> Vec<f32> {
+    let recipe = VectorRecipe::builder(rows, dim, seed).build().expect("the numbers are in range");
+    let generator = VectorGenerator::new(recipe);
+    let mut vectors = vec![0.0; rows as usize * dim];
+    for (row, vector) in (0..rows).zip(vectors.chunks_exact_mut(dim)) {
+        generator.row(row, vector);
+    }
+    vectors
+}
+
+/// Returns the committed sample as plain rows.
+#[must_use]
+pub fn sample_rows() -> Vec<PlainMemory> {
+    let sample = sample::memories();
+    let row = |(i, memory): (usize, &sample::SampleMemory)| PlainMemory {
+        id: memory.id.to_string(),
+        content: memory.content.to_string(),
+        categories: memory.categories.iter().map(ToString::to_string).collect(),
+        importance: memory.importance,
+        access_count: memory.access_count,
+        created_at: memory.created_at.to_string(),
+        expires_at: memory.expires_at.as_deref().map(str::to_owned),
+        source: memory.source.to_string(),
+        archived_by: None,
+        embedding: sample.vector(i).map(|vector| PlainEmbedding {
+            model: Some(sample::MODEL.into()),
+            vector: vector.to_vec(),
+            content: Some(embedded_prefix(
+                memory.embedded_text.as_deref().unwrap_or(&memory.content),
+            )),
+        }),
+    };
+    sample.memories.iter().enumerate().map(row).collect()
+}
+
+/// The owner embeds, and keeps beside the vector, this many characters.
+fn embedded_prefix(text: &str) -> String {
+    text.chars().take(1000).collect()
+}
+
+/// Writes rows to a new `brain.db`.
+///
+/// # Panics
+/// When the file cannot be written, or a row is archived by its column, which a plain store lacks.
+pub fn brain_db(path: &Path, rows: &[PlainMemory], style: StoreStyle) -> WrittenStore {
+    let options = CreateOptions { style, ..CreateOptions::default() };
+    let mut writer = BrainDbWriter::create(path, options).expect("the folder is writable");
+    for row in rows {
+        assert_eq!(row.archived_by, None, "{}", row.id);
+        let categories: Vec<&str> = row.categories.iter().map(String::as_str).collect();
+        let embedding = row.embedding.as_ref();
+        let memory = NewMemory {
+            id: &row.id,
+            content: &row.content,
+            categories: &categories,
+            importance: row.importance,
+            access_count: row.access_count,
+            created_at: &row.created_at,
+            updated_at: None,
+            expires_at: row.expires_at.as_deref(),
+            source: &row.source,
+            vector: embedding.map(|embedding| &*embedding.vector),
+            embedded_text: embedding.and_then(|embedding| embedding.content.as_deref()),
+            model: embedding.and_then(|embedding| embedding.model.as_deref()),
+        };
+        writer.push(&memory).expect("ids are unique");
+    }
+    writer.finish().expect("the folder is writable")
+}

@@ -1,0 +1,119 @@
+//! Runs in a line.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+
+use jiff::tz::TimeZone;
+use memfold_index::{NoProgress, Pool};
+use memfold_pipeline::consolidate::{ConsolidateError, Outcome, RunContext, consolidate};
+use memfold_pipeline::guard::Guard;
+use memfold_pipeline::memory::MemoryId;
+use memfold_pipeline::plan::{Action, ActionType, Plan};
+use memfold_pipeline::policy::ConfigLoader;
+use memfold_pipeline::store::MemoryStore;
+use memfold_pipeline::time::Instant;
+use memfold_simd::{Kernels, Level};
+
+use crate::NOW;
+
+/// How to run: configuration, threads, ISA level.
+#[derive(Debug, Clone)]
+pub struct Run {
+    set: Vec<String>,
+    threads: usize,
+    level: Level,
+}
+
+impl Run {
+    /// Runs as built in, on two threads and the best level.
+    #[must_use]
+    pub fn builtin() -> Self {
+        Self { set: Vec::new(), threads: 2, level: Level::best() }
+    }
+
+    /// Runs on vectors alone: no guard, no protection, no equal texts; merges from `threshold` on.
+    #[must_use]
+    pub fn on_vectors(threshold: f64) -> Self {
+        Self::builtin()
+            .set("guard.enabled=false")
+            .set("protection.enabled=false")
+            .set("detect.exact_text=false")
+            .set(format!("threshold={threshold}"))
+    }
+
+    /// Sets a configuration key.
+    #[must_use]
+    pub fn set(mut self, text: impl Into<String>) -> Self {
+        self.set.push(text.into());
+        self
+    }
+
+    /// Sets the number of threads.
+    #[must_use]
+    pub fn threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// Sets the ISA level, which this machine must have.
+    #[must_use]
+    pub fn level(self, level: Level) -> Self {
+        Self { level, ..self }
+    }
+
+    /// Plans.
+    ///
+    /// # Panics
+    /// When the configuration is wrong or the run fails.
+    #[must_use]
+    pub fn plan(&self, store: &dyn MemoryStore) -> Outcome {
+        self.try_plan(store).expect("the run succeeds")
+    }
+
+    /// Plans, or fails.
+    ///
+    /// # Errors
+    /// When the run fails.
+    ///
+    /// # Panics
+    /// When the configuration is wrong.
+    pub fn try_plan(&self, store: &dyn MemoryStore) -> Result<Outcome, ConsolidateError> {
+        let loader = self.set.iter().fold(ConfigLoader::new(), |loader, text| loader.set(text));
+        let policy = loader.load().expect("the configuration is valid").policy;
+        let guard = Guard::new(&policy.guard).expect("the built-in lexicon is valid");
+        let scratch = tempfile::tempdir().expect("the folder of temporary files is writable");
+        let context = RunContext {
+            now: Instant::parse(NOW, &TimeZone::UTC).expect("it is RFC 3339"),
+            time_zone: &TimeZone::UTC,
+            config_hash: "sha256:0",
+            pool: &Pool::new(NonZeroUsize::new(self.threads)).expect("threads start"),
+            kernels: Kernels::at(self.level).expect("the caller asked for an available level"),
+            progress: &NoProgress,
+            clock: &|| 0.0,
+            scratch_dir: scratch.path(),
+        };
+        consolidate(store, &policy, &guard, &context)
+    }
+}
+
+/// Returns the merges of a plan: the survivor first, then what folds into it.
+#[must_use]
+pub fn merges(plan: &Plan) -> Vec<Vec<&str>> {
+    let merges = plan.actions.iter().filter(|action| action.action == ActionType::Merge);
+    merges.map(|action| action.target_ids.iter().map(MemoryId::as_str).collect()).collect()
+}
+
+/// Returns the merges of a plan as sets of ids.
+#[must_use]
+pub fn clusters(plan: &Plan) -> BTreeSet<BTreeSet<String>> {
+    merges(plan).into_iter().map(|ids| ids.into_iter().map(str::to_owned).collect()).collect()
+}
+
+/// Returns the rows that a plan leaves alone: id, cause and reasons.
+#[must_use]
+pub fn noops(plan: &Plan) -> Vec<(&str, &str, String)> {
+    let noops = plan.actions.iter().filter(|action| action.action == ActionType::Noop);
+    let line = |action: &Action| action.rationale.reasons.join("; ");
+    noops
+        .map(|action| (action.target_ids[0].as_str(), &*action.rationale.rule_id, line(action)))
+        .collect()
+}

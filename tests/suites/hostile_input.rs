@@ -1,0 +1,156 @@
+//! What stores do to a consolidator: copies, broken embedders, strange texts.
+
+use std::fmt::Write as _;
+
+use memfold_pipeline::report::markdown;
+use memfold_pipeline::store::{InMemoryStore, PlainMemory};
+use memfold_tests::{Run, generated_rows, memory, merges, noops, unit_vector};
+
+fn texts_on_one_vector(count: usize) -> InMemoryStore {
+    let vector = unit_vector(16, 3);
+    let row = |i| memory(i, format!("Build #{i} of branch release-{} passed.", i % 9), &vector);
+    InMemoryStore::new((0..count).map(row).collect())
+}
+
+#[test]
+fn ten_thousand_copies_of_ten_texts_become_ten_memories() {
+    let vectors = generated_rows(10, 32, 21);
+    let topics = ["backup", "tea", "fonts", "rail", "gate", "moss", "drum", "ink", "kite", "salt"];
+    let row = |i: usize| {
+        let text = format!("The {} team meets in the garden room.", topics[i % 10]);
+        memory(i, text, &vectors[i % 10 * 32..(i % 10 + 1) * 32])
+    };
+    let store = InMemoryStore::new((0..10_000).map(row).collect());
+    let outcome = Run::builtin().plan(&store);
+    let merges = merges(&outcome.plan);
+    assert_eq!(merges.len(), 10);
+    assert!(merges.iter().all(|ids| ids.len() == 1_000));
+    assert_eq!(outcome.report.stats.live_after, 10);
+    assert_eq!(outcome.report.detected.duplicate_groups, 10);
+}
+
+#[test]
+fn one_vector_under_many_texts_merges_nothing() {
+    let store = texts_on_one_vector(1_062);
+    let outcome = Run::builtin().plan(&store);
+    assert!(merges(&outcome.plan).is_empty());
+    let notes = outcome.report.notes.join("\n");
+    assert!(notes.contains("1,062") || notes.contains("1062"), "{notes}");
+}
+
+#[test]
+fn without_the_guard_equal_vectors_are_evidence_as_they_were_told_to_be() {
+    let merged = Run::on_vectors(0.95).plan(&texts_on_one_vector(1_062));
+    assert_eq!(merges(&merged.plan).iter().map(Vec::len).collect::<Vec<_>>(), [1_062]);
+    assert_eq!(merged.report.detected.pairs, 1_062 * 1_061 / 2);
+}
+
+#[test]
+fn a_shared_vector_below_the_limit_is_left_to_the_guard() {
+    let outcome = Run::builtin().plan(&texts_on_one_vector(19));
+    assert!(merges(&outcome.plan).is_empty());
+    assert_eq!(outcome.report.detected.pairs, 19 * 18 / 2);
+}
+
+#[test]
+fn a_constant_embedder_still_lets_equal_texts_fold() {
+    let vector = unit_vector(16, 0);
+    let row = |i: usize| memory(i, format!("Fact {} of the archive room.", i % 100), &vector);
+    let outcome = Run::builtin().plan(&InMemoryStore::new((0..300).map(row).collect()));
+    let merges = merges(&outcome.plan);
+    assert!(merges.iter().all(|ids| ids.len() == 3), "{merges:?}");
+    assert_eq!(merges.len(), 100);
+    assert!(!outcome.report.notes.is_empty());
+}
+
+#[test]
+fn two_models_of_one_dimension_are_never_compared() {
+    let text = |spelling: &str| format!("The nightly backup runs at 03:40{spelling}");
+    let vector = unit_vector(32, 1);
+    let mut rows = vec![memory(0, text("."), &vector), memory(1, text("!"), &vector)];
+    let merged = Run::builtin().plan(&InMemoryStore::new(rows.clone()));
+    assert_eq!(merges(&merged.plan).len(), 1, "of one model they are one memory");
+    if let Some(embedding) = &mut rows[1].embedding {
+        embedding.model = Some("another".into());
+    }
+    for run in [Run::builtin(), Run::on_vectors(0.5)] {
+        let outcome = run.plan(&InMemoryStore::new(rows.clone()));
+        assert!(merges(&outcome.plan).is_empty());
+        assert_eq!(outcome.report.detected.pairs, 0);
+    }
+}
+
+fn long_text(tail: &str) -> String {
+    let mut text = String::new();
+    for step in 0..40 {
+        let _ = write!(text, "Step {step}: check the gate, sign the list, close the door. ");
+    }
+    text + tail
+}
+
+#[test]
+fn texts_that_differ_beyond_the_embedders_window_are_two() {
+    let vector = unit_vector(32, 2);
+    for (older, newer) in [
+        ("Then call Miriam on extension 114.", "Then call Miriam on extension 115."),
+        ("Never restart the pump.", "Restart the pump."),
+        ("Finally water the ferns in the hall.", "Finally post the parcels to Oslo."),
+    ] {
+        assert!(long_text("").chars().count() > 1_000);
+        let rows = vec![memory(0, long_text(older), &vector), memory(1, long_text(newer), &vector)];
+        let outcome = Run::builtin().plan(&InMemoryStore::new(rows));
+        assert!(merges(&outcome.plan).is_empty(), "{older} | {newer}");
+    }
+}
+
+#[test]
+fn texts_of_a_megabyte_are_read_and_compared() {
+    let vector = unit_vector(8, 0);
+    let long = "The ledger of the mill lists every sack of flour. ".repeat(21_000);
+    assert!(long.len() > 1_000_000);
+    let rows = vec![
+        memory(0, format!("{long}Sack 77 is missing."), &vector),
+        memory(1, long.clone(), &vector),
+        memory(2, long, &vector),
+    ];
+    let outcome = Run::builtin().plan(&InMemoryStore::new(rows));
+    assert_eq!(merges(&outcome.plan), [["m000002", "m000001"]]);
+}
+
+#[test]
+fn control_characters_and_markup_are_escaped_in_every_report() {
+    let hostile = "Clear \u{1b}[2J\u{1b}[31mred <script>alert(1)</script> ![x](http://e.vil) \u{202e}evil\u{7}";
+    let vector = unit_vector(8, 0);
+    let mut rows = vec![memory(0, hostile, &vector), memory(1, format!("{hostile} "), &vector)];
+    rows[0].id = "m\u{1b}[5m<i>0</i>".into();
+    rows[0].source = "agent\u{1b}[1m".into();
+    rows[1].categories = vec!["<b>bold</b>\u{1b}[0m".into()];
+    let outcome = Run::builtin().plan(&InMemoryStore::new(rows));
+    assert_eq!(merges(&outcome.plan).len(), 1);
+    let page = markdown(&outcome.report);
+    let data = serde_json::to_string(&outcome.report.samples).unwrap();
+    for (name, text) in [("markdown", &page), ("samples", &data)] {
+        for banned in ['\u{1b}', '\u{202e}', '\u{7}'] {
+            assert!(!text.contains(banned), "{name} holds {banned:?}");
+        }
+    }
+    assert!(!page.contains("<script>") && !page.contains("<b>"), "{page}");
+    assert!(!page.contains("<i>"), "{page}");
+    assert!(!page.contains("![x]("), "{page}");
+}
+
+#[test]
+fn zero_and_broken_vectors_keep_a_row_out_of_vector_merging_only() {
+    let text = "The kiln is fired on Mondays.";
+    let rows: Vec<PlainMemory> = vec![
+        memory(0, text, &[0.0; 8]),
+        memory(1, text, &[f32::NAN; 8]),
+        memory(2, text, &unit_vector(8, 4)),
+        memory(3, "The kiln is fired on Tuesdays.", &[0.0; 8]),
+    ];
+    let outcome = Run::builtin().plan(&InMemoryStore::new(rows));
+    assert_eq!(merges(&outcome.plan), [["m000002", "m000001", "m000000"]]);
+    let skipped = &outcome.report.loaded.skipped;
+    assert_eq!((skipped["embedding_zero"], skipped["embedding_not_finite"]), (2, 1));
+    assert!(noops(&outcome.plan).is_empty());
+}

@@ -1,0 +1,10 @@
+//! The promises, one module each.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod complete;
+mod same_bytes;
+mod nothing_lost;
+mod hostile_input;
+mod converges;
+mod honest_load;
