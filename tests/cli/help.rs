@@ -1,0 +1,76 @@
+//! What `--help` says, in 80 columns.
+
+use crate::support::Place;
+
+const COMMANDS: [&str; 9] = [
+    "demo",
+    "consolidate",
+    "export",
+    "generate",
+    "explain",
+    "doctor",
+    "config",
+    "completions",
+    "man",
+];
+
+#[test]
+fn every_help_is_as_published() {
+    let place = Place::new();
+    insta::assert_snapshot!("memfold", place.succeed(&["--help"]));
+    for command in COMMANDS {
+        insta::assert_snapshot!(command, place.succeed(&[command, "--help"]));
+    }
+    for command in ["show", "schema", "path"] {
+        let name = format!("config-{command}");
+        insta::assert_snapshot!(name, place.succeed(&["config", command, "--help"]));
+    }
+}
+
+#[test]
+fn no_command_is_without_a_snapshot() {
+    let help = Place::new().succeed(&["--help"]);
+    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let named: Vec<&str> = list
+        .lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert_eq!(named, COMMANDS);
+}
+
+#[test]
+fn help_fits_eighty_columns() {
+    let place = Place::new();
+    for command in COMMANDS {
+        let help = place.succeed(&[command, "--help"]);
+        let widest = help.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(80), "{command}: {widest:?}");
+    }
+}
+
+#[test]
+fn the_version_is_that_of_the_package() {
+    let expected = format!("memfold {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(Place::new().succeed(&["--version"]), expected);
+}
+
+#[test]
+fn completions_exist_for_every_shell() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = place.succeed(&["completions", shell]);
+        assert!(script.contains("memfold") && script.contains("consolidate"), "{shell}");
+    }
+}
+
+#[test]
+fn a_man_page_is_written_for_every_command() {
+    let place = Place::new();
+    place.succeed(&["man", "pages"]);
+    for name in ["memfold".to_owned()].into_iter().chain(COMMANDS.map(|c| format!("memfold-{c}"))) {
+        let page = std::fs::read_to_string(place.path(&format!("pages/{name}.1"))).unwrap();
+        assert!(page.contains(".TH") && page.contains("NAME"), "{name}");
+    }
+}

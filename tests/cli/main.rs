@@ -1,0 +1,14 @@
+//! The command line, as its users meet it: the real binary, its streams, its exit codes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+mod help;
+mod consolidating;
+mod traceless;
+mod open_errors;
+mod usage_errors;
+mod writing;
+mod streams;
+mod other_commands;

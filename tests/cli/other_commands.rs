@@ -1,0 +1,155 @@
+//! The smaller commands.
+
+use memfold_datasets::{Column, MappedColumns, NpyReader};
+use serde_json::Value;
+
+use crate::support::{Place, consolidate};
+
+#[test]
+fn the_configuration_is_shown_with_its_sources() {
+    let place = Place::with_pair();
+    let file = place.write("memfold.yaml", "cluster:\n  linkage: average\n");
+    let shown = place.succeed(&["config", "show", "brain.db", "--set", "guard.enabled=false"]);
+    let line = |key: &str| shown.lines().find(|line| line.contains(key)).unwrap().to_owned();
+    assert!(line(" guard.enabled").contains("false"), "{shown}");
+    assert!(line(" cluster.linkage").contains("average"), "{shown}");
+    assert!(line(" read_only").contains("built-in"), "{shown}");
+    let document = place.json(&["config", "show", "brain.db", "--json"]);
+    assert_eq!(document["merged"]["cluster"]["linkage"], "average");
+    let paths = place.succeed(&["config", "path", "brain.db"]);
+    assert!(paths.contains("memfold.yaml"), "{paths} {}", file.display());
+}
+
+#[test]
+fn the_schema_is_a_json_schema_of_every_section() {
+    let schema: Value = serde_json::from_str(&Place::new().succeed(&["config", "schema"])).unwrap();
+    assert!(schema["$schema"].as_str().is_some_and(|uri| uri.contains("json-schema.org")));
+    for section in ["rules", "detect", "cluster", "guard", "protection", "merge", "scope"] {
+        assert!(schema["properties"].get(section).is_some(), "{section}");
+    }
+}
+
+#[test]
+fn two_texts_are_explained() {
+    let place = Place::new();
+    let texts = ["explain", "--texts", "The port is 8080.", "The port is 9090."];
+    insta::assert_snapshot!("explain", place.succeed(&texts));
+    let document = place.json(&[&texts[..], &["--json"]].concat());
+    assert_eq!(document["verdict"], "contradictory");
+    assert_eq!(document["mergeable"], false);
+    let same = ["explain", "--texts", "The port is 8080", "the port is 8080.", "--json"];
+    assert_eq!(place.json(&same)["mergeable"], true);
+    assert_eq!(place.run(&["explain", "--texts", "alone"]).code, Some(2));
+}
+
+#[test]
+fn the_doctor_tells_what_is_in_a_store() {
+    let place = Place::with_sample();
+    let document = place.json(&["doctor", "brain.db", "--json"]);
+    assert_eq!(document["memories"], 377);
+    assert_eq!(document["spaces"][0]["dim"], 384);
+    for (reason, count) in document["skipped"].as_object().unwrap() {
+        assert!(count.as_u64() > Some(0), "{reason}");
+        assert!(document["examples"].get(reason).is_some(), "{reason} has no example");
+    }
+    let text = place.succeed(&["doctor", "brain.db"]);
+    assert!(text.starts_with("377 memories, "), "{text}");
+}
+
+#[test]
+fn generated_vectors_are_the_same_for_one_seed() {
+    let place = Place::new();
+    let generate = |name: &str, seed: &str| {
+        place.succeed(&["generate", "-o", name, "--rows", "300", "--dim", "16", "--seed", seed]);
+        std::fs::read(place.path(name)).unwrap()
+    };
+    let first = generate("a.npy", "5");
+    assert_eq!(first, generate("b.npy", "5"));
+    assert_ne!(first, generate("c.npy", "6"));
+    let reader = NpyReader::open(&place.path("a.npy")).unwrap();
+    assert_eq!((reader.dim(), reader.read_all().unwrap().len()), (16, 300 * 16));
+    generate("a.arrow", "5");
+    let columns = MappedColumns::open(&place.path("a.arrow")).unwrap();
+    assert_eq!((columns.vectors().len(), columns.vectors().dim()), (300, 16));
+}
+
+#[test]
+fn an_existing_file_is_replaced_only_with_force() {
+    let place = Place::new();
+    place.write("a.npy", "mine");
+    let arguments = ["generate", "-o", "a.npy", "--rows", "10", "--dim", "4"];
+    place.run(&arguments).fails(2, "a.npy exists", "name another file, or replace it with --force");
+    assert_eq!(std::fs::read(place.path("a.npy")).unwrap(), b"mine");
+    place.succeed(&[&arguments[..], &["--force"]].concat());
+    assert_ne!(std::fs::read(place.path("a.npy")).unwrap(), b"mine");
+}
+
+#[test]
+fn generated_stores_load_completely() {
+    let place = Place::new();
+    for (name, wild) in [("brain.db", None), ("wild.db", Some("--wild"))] {
+        let mut arguments = vec!["generate", "-o", name, "--brain", "--rows", "400", "--dim", "32"];
+        arguments.extend(wild);
+        place.succeed(&arguments);
+        let loaded = &place.json(&["consolidate", name, "--json"])["loaded"];
+        let (rows, live) = (loaded["memories"].as_u64().unwrap(), loaded["live"].as_u64().unwrap());
+        if wild.is_none() {
+            assert_eq!((rows, live), (400, 400));
+        } else {
+            assert!(live >= 400 && rows > live, "{loaded}");
+        }
+    }
+}
+
+#[test]
+fn an_export_is_read_back_as_it_was() {
+    let place = Place::with_sample();
+    let document = place.json(&["export", "brain.db", "-o", "x.arrow", "--with", "text", "--json"]);
+    let columns = MappedColumns::open(&place.path("x.arrow")).unwrap();
+    assert_eq!(document["rows"].as_u64(), Some(columns.vectors().len() as u64));
+    assert_eq!(columns.vectors().dim(), 384);
+    assert!(columns.meta().columns.contains(Column::Text));
+    let sample = memfold_datasets::sample::memories();
+    let known: std::collections::BTreeSet<Vec<u32>> = (0..sample.memories.len())
+        .filter_map(|i| sample.vector(i))
+        .map(|vector| vector.iter().map(|value| (value + 0.0).to_bits()).collect())
+        .collect();
+    for row in columns.vectors().rows() {
+        let bits: Vec<u32> = columns.vectors().vector(row).iter().map(|v| v.to_bits()).collect();
+        assert!(known.contains(&bits), "row {}", row.0);
+    }
+}
+
+#[test]
+fn an_export_without_a_format_says_what_to_give() {
+    Place::with_sample().run(&["export", "brain.db", "-o", "x.dat"]).fails(
+        2,
+        "x.dat does not tell the format",
+        "end the name in .arrow or .parquet, or give --format",
+    );
+}
+
+#[test]
+fn variables_and_flags_lie_over_files() {
+    let place = Place::with_pair();
+    place.write("memfold.yaml", "protection:\n  categories: [general]\n");
+    let flags = ["--json", "--set", "protection.enabled=false"];
+    assert_eq!(place.json(&consolidate(&flags))["planned"]["merge"], 1);
+}
+
+#[test]
+fn a_store_is_made_of_given_vectors() {
+    let place = Place::with_sample();
+    for file in ["x.arrow", "x.parquet"] {
+        place.succeed(&["export", "brain.db", "-o", file]);
+    }
+    for (file, name) in [("x.arrow", "a.db"), ("x.parquet", "p.db")] {
+        place.succeed(&["generate", "-o", name, "--brain", "--from", file]);
+    }
+    let digests = ["a.db", "p.db"].map(|name| {
+        let document = place.json(&["consolidate", name, "--json", "--now", memfold_tests::NOW]);
+        assert_eq!(document["loaded"]["live"], document["loaded"]["memories"], "{name}");
+        (document["loaded"].clone(), document["plan_digest"].clone())
+    });
+    assert_eq!(digests[0], digests[1]);
+}

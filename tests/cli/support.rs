@@ -1,0 +1,149 @@
+//! The binary in a folder of its own.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use memfold_pipeline::store::PlainMemory;
+use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold_tests::{NOW, brain_db, memory, sample_rows, unit_vector};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder, and the binary working in it.
+pub(crate) struct Place {
+    folder: TempDir,
+    home: TempDir,
+}
+
+/// What a command left.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), home: tempfile::tempdir().unwrap() }
+    }
+
+    /// With the sample as `brain.db`.
+    pub(crate) fn with_sample() -> Self {
+        let place = Self::new();
+        brain_db(&place.path("brain.db"), &sample_rows(), StoreStyle::Plain);
+        place
+    }
+
+    /// With two equal and one other memory as `brain.db`.
+    pub(crate) fn with_pair() -> Self {
+        let place = Self::new();
+        brain_db(&place.path("brain.db"), &pair(), StoreStyle::Plain);
+        place
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        std::fs::write(self.path(name), text).unwrap();
+        self.path(name)
+    }
+
+    /// The binary with nothing of this machine's configuration.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_memfold"));
+        command
+            .args(arguments)
+            .current_dir(self.folder())
+            .env_clear()
+            .env("HOME", self.home.path())
+            .env("XDG_CONFIG_HOME", self.home.path())
+            .env("TMPDIR", self.home.path())
+            .env("TZ", "UTC")
+            .env("COLUMNS", "80");
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Answer {
+        self.answer(self.command(arguments).output().unwrap())
+    }
+
+    /// Runs what must succeed and returns its stdout.
+    pub(crate) fn succeed(&self, arguments: &[&str]) -> String {
+        let answer = self.run(arguments);
+        assert_eq!(answer.code, Some(0), "{arguments:?}: {answer:?}");
+        answer.out
+    }
+
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let document: Value = serde_json::from_str(&self.succeed(arguments)).unwrap();
+        assert_eq!(document["schema_version"], 1, "{arguments:?}");
+        document
+    }
+
+    pub(crate) fn answer(&self, output: Output) -> Answer {
+        let folder = self.folder().display().to_string();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(&folder, "DIR");
+        Answer { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// Every file of the folder, recursively, with its bytes.
+    pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut files = BTreeMap::new();
+        let mut folders = vec![self.folder().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    files.insert(path.clone(), std::fs::read(path).unwrap());
+                }
+            }
+        }
+        files
+    }
+}
+
+impl Answer {
+    /// Asserts an exit code and the words on stderr, with nothing on stdout.
+    #[track_caller]
+    pub(crate) fn fails(&self, code: i32, error: &str, hint: &str) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert_eq!(self.out, "");
+        let expected = format!("error: {error}\nhint: {hint}\n");
+        assert_eq!(self.err, expected);
+    }
+
+    /// Asserts an exit code and parts of stderr.
+    #[track_caller]
+    pub(crate) fn fails_with(&self, code: i32, parts: &[&str]) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert_eq!(self.out, "");
+        for part in parts {
+            assert!(self.err.contains(part), "no {part:?} in {}", self.err);
+        }
+    }
+}
+
+fn pair() -> Vec<PlainMemory> {
+    let text = "The kiln is fired on Mondays.";
+    let other = "Tea is ordered from the harbour shop.";
+    vec![
+        memory(0, text, &unit_vector(8, 0)),
+        memory(1, text, &unit_vector(8, 0)),
+        memory(2, other, &unit_vector(8, 1)),
+    ]
+}
+
+/// Arguments of a run at the sample's time.
+pub(crate) fn consolidate<'a>(further: &[&'a str]) -> Vec<&'a str> {
+    [&["consolidate", "brain.db", "--now", NOW], further].concat()
+}

@@ -1,0 +1,306 @@
+//! What was typed.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Finds the memories that say the same thing and folds them together without losing a fact.
+#[derive(Debug, Parser)]
+#[command(name = "memfold", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    after_help = "Exit codes: 0 done, 1 failure, 2 usage, 3 changes pending (with --exit-code), \
+                        130 interrupted.\nData goes to stdout, progress and remarks to stderr."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct GlobalArgs {
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Use N worker threads [default: one for each core]
+    #[arg(long, global = true, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Print nothing on stderr but errors
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// Print more on stderr
+    #[arg(long, short, global = true)]
+    pub(crate) verbose: bool,
+    /// Read this configuration file as well (YAML or JSON)
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Set a configuration key, such as guard.enabled=false (can be repeated)
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Show no progress bars
+    #[arg(long, global = true)]
+    pub(crate) no_progress: bool,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Build a sample brain.db in ./memfold-demo and consolidate it (dry run)
+    Demo(DemoArgs),
+    /// Find what a store says twice, and plan how to fold it (dry run: writes nothing)
+    Consolidate(ConsolidateArgs),
+    /// Write a store's vectors and columns to an Arrow or Parquet file
+    Export(ExportArgs),
+    /// Generate vectors, or a whole brain.db
+    Generate(GenerateArgs),
+    /// Explain what the fact guard says of two texts
+    Explain(ExplainArgs),
+    /// Tell what is in a store, and what is wrong with it
+    Doctor(DoctorArgs),
+    /// Show the configuration
+    Config(ConfigArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+    /// Write the man pages
+    Man(ManArgs),
+}
+
+/// `memfold demo`
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Build the sample here; rebuilt only if it is ours
+    #[arg(long, value_name = "DIR", default_value = "memfold-demo")]
+    pub(crate) dir: PathBuf,
+}
+
+/// `memfold consolidate`
+#[derive(Debug, Args)]
+pub(crate) struct ConsolidateArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// Merge at or above this cosine similarity [default: 0.95]
+    #[arg(long, value_name = "T")]
+    pub(crate) threshold: Option<f64>,
+    /// How to search for near pairs [default: auto]
+    #[arg(long, value_enum, value_name = "M")]
+    pub(crate) method: Option<MethodArg>,
+    /// Only memories of this category (can be repeated)
+    #[arg(long, value_name = "C")]
+    pub(crate) category: Vec<String>,
+    /// Only memories created at or after this time (ISO 8601)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Only memories created before this time (ISO 8601)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// Plan as if it were this time (RFC 3339) [default: the clock]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) now: Option<String>,
+    /// Run only the rules of this trigger, and those of on_* [default: all rules]
+    #[arg(long, value_name = "T")]
+    pub(crate) trigger: Option<String>,
+    /// Write the plan here (JSON)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plan: Option<PathBuf>,
+    /// Write the report here (JSON), and its Markdown beside it
+    #[arg(long, value_name = "FILE", conflicts_with = "report_dir")]
+    pub(crate) report: Option<PathBuf>,
+    /// Write <run_id>.json and <run_id>.md into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) report_dir: Option<PathBuf>,
+    /// Write nothing to the store; this is the default and wins over anything else
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Exit with 3 if the plan holds changes
+    #[arg(long)]
+    pub(crate) exit_code: bool,
+}
+
+impl ConsolidateArgs {
+    /// Returns the arguments of `memfold consolidate DB`.
+    pub(crate) const fn of(db: PathBuf) -> Self {
+        Self {
+            db,
+            threshold: None,
+            method: None,
+            category: Vec::new(),
+            since: None,
+            until: None,
+            now: None,
+            trigger: None,
+            plan: None,
+            report: None,
+            report_dir: None,
+            dry_run: true,
+            exit_code: false,
+        }
+    }
+}
+
+/// How near pairs are searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MethodArg {
+    /// Exact as far as that is fastest
+    Auto,
+    /// The exact join
+    Exact,
+    /// The graph index
+    Graph,
+}
+
+impl MethodArg {
+    /// Returns the configuration's name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Exact => "exact",
+            Self::Graph => "graph",
+        }
+    }
+}
+
+/// `memfold export`
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// The file to write
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// The format [default: by the file's ending]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<ExportFormat>,
+    /// Further columns
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "COLUMN,…")]
+    pub(crate) with: Vec<ExtraColumn>,
+    /// Only vectors of this model [default: the one with most vectors]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// File formats of vectors with columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// Arrow IPC, to be mapped
+    Arrow,
+    /// Parquet, to be exchanged
+    Parquet,
+}
+
+/// Columns that an export leaves out unless asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExtraColumn {
+    /// The memories' texts
+    Text,
+    /// What each memory was folded into
+    Lineage,
+}
+
+/// `memfold generate`
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArgs {
+    /// The file to write: .arrow, .parquet or .npy, or a store with --brain
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Vectors to generate [default: 10000, or all of --from]
+    #[arg(long, value_name = "N")]
+    pub(crate) rows: Option<usize>,
+    /// Components per vector [default: 384, or that of --like or --from]
+    #[arg(long, value_name = "D")]
+    pub(crate) dim: Option<usize>,
+    /// The seed: equal seeds give equal bytes on every machine
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Draw from the mean and covariance of a real file (Arrow, Parquet or npy)
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    pub(crate) like: Option<PathBuf>,
+    /// Write a whole brain.db
+    #[arg(long)]
+    pub(crate) brain: bool,
+    /// With every habit of a real store: mixed times, broken rows, archived rows
+    #[arg(long, requires = "brain")]
+    pub(crate) wild: bool,
+    /// Take the vectors from this file
+    #[arg(long, value_name = "FILE", requires = "brain")]
+    pub(crate) from: Option<PathBuf>,
+    /// Take the texts from this Parquet file (column text, and created_at where there is one)
+    #[arg(long, value_name = "FILE", requires = "from")]
+    pub(crate) texts: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// `memfold explain`
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The two texts: the older one first
+    #[arg(long, num_args = 2, value_names = ["A", "B"], required = true)]
+    pub(crate) texts: Vec<String>,
+}
+
+/// `memfold doctor`
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+}
+
+/// `memfold config`
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+/// What to show of the configuration.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show the merged configuration and where each value came from
+    Show {
+        /// Include the memfold.yaml beside this store
+        #[arg(value_name = "DB")]
+        db: Option<PathBuf>,
+    },
+    /// Print the JSON Schema of configuration files
+    Schema,
+    /// List the files that are looked for, and which of them exist
+    Path {
+        /// Include the memfold.yaml beside this store
+        #[arg(value_name = "DB")]
+        db: Option<PathBuf>,
+    },
+}
+
+/// `memfold completions`
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `memfold man`
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The folder to write memfold.1 and one page for each command into
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,90 @@
+//! `memfold demo`: a sample store, built where nothing else is, and consolidated.
+
+use std::path::Path;
+
+use memfold_pipeline::store::brain_db::{
+    BrainDbWriter, CreateOptions, CreateStoreError, NewMemory,
+};
+
+use crate::args::{ConsolidateArgs, DemoArgs, GlobalArgs};
+use crate::commands::consolidate;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+
+/// The file that says that a folder is ours.
+const MARKER: &str = ".memfold-demo";
+
+pub(crate) fn run(global: &GlobalArgs, args: &DemoArgs, printer: Printer) -> Result<Exit, Failure> {
+    claim(&args.dir)?;
+    let store = args.dir.join("brain.db");
+    let count = build(&store).map_err(|error| {
+        let hint = error.hint();
+        Failure::new("build the sample store", &error, hint)
+    })?;
+    printer.note(&format!("built {} with {count} memories", store.display()));
+    let consolidation = ConsolidateArgs {
+        now: Some(memfold_datasets::sample::NOW.to_owned()),
+        plan: Some(args.dir.join("plan.json")),
+        report_dir: Some(args.dir.join("reports")),
+        ..ConsolidateArgs::of(store)
+    };
+    let global = GlobalArgs { set: zone_first(&global.set), ..global.clone() };
+    consolidate::run(&global, &consolidation, printer)
+}
+
+/// The sample's naive times are UTC, whatever the machine's zone; what the user sets still wins.
+fn zone_first(set: &[String]) -> Vec<String> {
+    std::iter::once("time_zone=UTC".to_owned()).chain(set.iter().cloned()).collect()
+}
+
+/// Makes the folder ours, or refuses one that is somebody else's.
+fn claim(dir: &Path) -> Result<(), Failure> {
+    let marker = dir.join(MARKER);
+    let mut entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return mark(dir, &marker),
+        Err(error) => return Err(Failure::new(&format!("use {}", dir.display()), &error, None)),
+    };
+    if marker.exists() || entries.next().is_none() {
+        return mark(dir, &marker);
+    }
+    Err(Failure::usage(
+        format!(
+            "{} holds other files; the demo writes only into a folder of its own",
+            dir.display()
+        ),
+        "name a new folder: memfold demo --dir DIR",
+    ))
+}
+
+fn mark(dir: &Path, marker: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(dir)
+        .and_then(|()| std::fs::write(marker, "made by memfold demo; rebuilt by it\n"))
+        .map_err(|error| Failure::new(&format!("write to {}", dir.display()), &error, None))
+}
+
+fn build(path: &Path) -> Result<usize, CreateStoreError> {
+    let options = CreateOptions { overwrite: true, ..CreateOptions::default() };
+    let mut writer = BrainDbWriter::create(path, options)?;
+    let sample = memfold_datasets::sample::memories();
+    for (i, memory) in sample.memories.iter().enumerate() {
+        let categories: Vec<&str> = memory.categories.iter().map(|c| &**c).collect();
+        writer.push(&NewMemory {
+            id: &memory.id,
+            content: &memory.content,
+            categories: &categories,
+            importance: memory.importance,
+            access_count: memory.access_count,
+            created_at: &memory.created_at,
+            updated_at: memory.updated_at.as_deref(),
+            expires_at: memory.expires_at.as_deref(),
+            source: &memory.source,
+            vector: sample.vector(i),
+            embedded_text: memory.embedded_text.as_deref(),
+            model: Some(memfold_datasets::sample::MODEL),
+        })?;
+    }
+    writer.finish()?;
+    Ok(sample.memories.len())
+}

@@ -1,0 +1,346 @@
+//! `memfold generate`: vectors, or a whole store.
+
+use std::path::Path;
+
+use memfold_datasets::generate::{VectorGenerator, VectorRecipe, VectorRecipeBuilder};
+use memfold_datasets::npy::{Component, NpyWriter};
+use memfold_datasets::vector_file::VectorFileError;
+use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetText, ParquetWriter, VectorFile};
+use memfold_index::{JoinOptions, Progress, VectorMatrix};
+use memfold_pipeline::export::SYNTHETIC_MODEL;
+use memfold_pipeline::store::brain_db::texts::templated;
+use memfold_pipeline::store::brain_db::{
+    BrainDbWriter, CreateOptions, NewMemory, StoreStyle, WrittenStore,
+};
+use memfold_pipeline::time::Instant;
+use memfold_simd::Kernels;
+use serde_json::json;
+
+use crate::args::{GenerateArgs, GlobalArgs};
+use crate::commands::export::refuse_existing;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::progress::Bars;
+use crate::settings;
+
+/// Rows where neither the command line nor a file says how many.
+const ROWS_DEFAULT: u32 = 10_000;
+
+/// The dimension of the model that most small stores use.
+const DIM_DEFAULT: usize = 384;
+
+pub(crate) fn run(
+    global: &GlobalArgs,
+    args: &GenerateArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    refuse_existing(&args.output, args.force)?;
+    let bars = Bars::new(printer);
+    let rows = match (args.brain, &args.from) {
+        (true, Some(vectors)) => given_store(args, vectors, &bars)?,
+        (true, None) => synthetic_store(global, args, &bars)?,
+        (false, _) => synthetic_vectors(global, args, &bars)?,
+    };
+    if global.json {
+        let output = args.output.display().to_string();
+        let synthetic = args.from.is_none();
+        printer.json(&json!({
+            "schema_version": 1, "rows": rows, "output": output, "seed": args.seed, "synthetic": synthetic,
+        }))?;
+    } else {
+        printer.note(&format!("wrote {rows} rows to {}", args.output.display()));
+    }
+    Ok(Exit::Done)
+}
+
+fn recipe(global: &GlobalArgs, args: &GenerateArgs, bars: &Bars) -> Result<VectorRecipe, Failure> {
+    let rows = match args.rows {
+        Some(rows) => row_count(rows)?,
+        None => ROWS_DEFAULT,
+    };
+    let builder = match &args.like {
+        Some(file) => like(global, args, file, rows, bars)?,
+        None => VectorRecipe::builder(rows, args.dim.unwrap_or(DIM_DEFAULT), args.seed),
+    };
+    builder.build().map_err(|error| {
+        Failure::usage(error.to_string(), "see memfold generate --help for the ranges")
+    })
+}
+
+/// Learns from a real file.
+fn like(
+    global: &GlobalArgs,
+    args: &GenerateArgs,
+    path: &Path,
+    rows: u32,
+    bars: &Bars,
+) -> Result<VectorRecipeBuilder, Failure> {
+    let mut file = VectorFile::open(path).map_err(|error| unreadable(path, &error))?;
+    let dim = file.dim();
+    if args.dim.is_some_and(|wanted| wanted != dim) {
+        return Err(Failure::usage(
+            format!("--dim differs from the {dim} dimensions of {}", path.display()),
+            "leave --dim out: the dimension is that of the file",
+        ));
+    }
+    let mut values = Vec::new();
+    file.read_rows(usize::MAX, &mut values).map_err(|error| unreadable(path, &error))?;
+    let learn = format!("learn from {}", path.display());
+    let matrix = VectorMatrix::from_slice(&values, dim)
+        .map_err(|error| Failure::new(&learn, &error, None))?;
+    let options = JoinOptions {
+        pool: &settings::pool(global)?,
+        kernels: Kernels::active(),
+        pair_budget: None,
+        progress: bars,
+    };
+    VectorRecipe::like(&matrix, rows, args.seed, &options).map_err(|error| {
+        if bars.cancelled() {
+            return Failure::interrupted();
+        }
+        let hint = error.hint();
+        Failure::new(&learn, &error, hint)
+    })
+}
+
+fn unreadable(path: &Path, error: &VectorFileError) -> Failure {
+    let hint = error.hint();
+    Failure::new(&format!("read {}", path.display()), error, hint)
+}
+
+fn row_count(rows: usize) -> Result<u32, Failure> {
+    u32::try_from(rows).map_err(|_| {
+        Failure::usage(
+            format!("--rows {rows} is more than 4,294,967,295"),
+            "generate several files with different seeds",
+        )
+    })
+}
+
+/// Rows written between two looks at the progress.
+const BATCH: u32 = 4096;
+
+/// Calls `write` with every row of the recipe in order.
+fn each_row(
+    generator: &VectorGenerator,
+    bars: &Bars,
+    mut write: impl FnMut(u32, &[f32], u64, u64) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
+    let rows = generator.len() as u32;
+    let mut vector = vec![0.0; generator.dim()];
+    bars.begin("generate", Some(u64::from(rows)));
+    for row in 0..rows {
+        let drawn = generator.row(row, &mut vector);
+        write(row, &vector, drawn.group, u64::from(drawn.member))?;
+        if (row + 1).is_multiple_of(BATCH) {
+            bars.advance(u64::from(BATCH));
+            if bars.cancelled() {
+                return Err(Failure::interrupted());
+            }
+        }
+    }
+    bars.end();
+    Ok(u64::from(rows))
+}
+
+fn synthetic_vectors(
+    global: &GlobalArgs,
+    args: &GenerateArgs,
+    bars: &Bars,
+) -> Result<u64, Failure> {
+    let generator = VectorGenerator::new(recipe(global, args, bars)?);
+    let ending = args.output.extension().and_then(|ending| ending.to_str());
+    let meta = ColumnsMeta {
+        normalised: true,
+        synthetic: true,
+        ..ColumnsMeta::vectors(generator.dim() as u32)
+    };
+    let path = &args.output;
+    match ending {
+        Some("npy") => {
+            let failed = |error| failure(path, error);
+            let mut writer =
+                NpyWriter::create(path, generator.dim(), Component::F32).map_err(failed)?;
+            let rows =
+                each_row(&generator, bars, |_, vector, _, _| writer.push(vector).map_err(failed))?;
+            writer.finish().map_err(failed)?;
+            Ok(rows)
+        }
+        Some("arrow" | "ipc") => {
+            let failed = |error| failure(path, error);
+            let mut writer = ColumnsWriter::create(path, &meta).map_err(failed)?;
+            let rows = each_row(&generator, bars, |_, vector, _, _| {
+                writer.push_vector(vector).map(drop).map_err(failed)
+            })?;
+            writer.finish().map_err(failed)?;
+            Ok(rows)
+        }
+        Some("parquet") => {
+            let failed = |error| failure(path, error);
+            let mut writer = ParquetWriter::create(path, &meta).map_err(failed)?;
+            let rows = each_row(&generator, bars, |_, vector, _, _| {
+                writer.push_vector(vector).map(drop).map_err(failed)
+            })?;
+            writer.finish().map_err(failed)?;
+            Ok(rows)
+        }
+        _ => Err(Failure::usage(
+            format!("{} does not tell the format", path.display()),
+            "end the name in .arrow, .parquet or .npy, or write a store with --brain",
+        )),
+    }
+}
+
+fn failure(path: &Path, error: impl std::error::Error) -> Failure {
+    let hint = "check that its folder exists, may be written and has room".to_owned();
+    Failure::new(&format!("generate {}", path.display()), &error, Some(hint))
+}
+
+fn begin_store(args: &GenerateArgs) -> Result<BrainDbWriter, Failure> {
+    let style = if args.wild { StoreStyle::Wild } else { StoreStyle::Plain };
+    let options = CreateOptions { style, overwrite: args.force, ..CreateOptions::default() };
+    BrainDbWriter::create(&args.output, options).map_err(|error| {
+        let hint = error.hint();
+        Failure::new("create the store", &error, hint)
+    })
+}
+
+fn synthetic_store(global: &GlobalArgs, args: &GenerateArgs, bars: &Bars) -> Result<u64, Failure> {
+    let generator = VectorGenerator::new(recipe(global, args, bars)?);
+    let mut writer = begin_store(args)?;
+    each_row(&generator, bars, |row, vector, group, member| {
+        let text = templated(group, member, args.seed);
+        let row = u64::from(row);
+        push(&mut writer, row, &text, vector, &Stamp::of(row, SYNTHETIC_MODEL))
+    })?;
+    finish(writer)
+}
+
+/// When a generated memory was made, and the model of its vector.
+struct Stamp<'a> {
+    created_at: String,
+    model: &'a str,
+}
+
+impl<'a> Stamp<'a> {
+    /// 2026-01-01T00:00:00Z, and a minute and a bit between two memories.
+    fn of(row: u64, model: &'a str) -> Self {
+        const FIRST_SECOND: i64 = 1_767_225_600;
+        const STEP_MICROSECONDS: i64 = 61_000_003;
+        const YEAR_MICROSECONDS: i64 = 365 * 86_400 * 1_000_000;
+        let offset = (row as i64).wrapping_mul(STEP_MICROSECONDS).rem_euclid(YEAR_MICROSECONDS / 2);
+        let at = Instant(FIRST_SECOND * 1_000_000 + offset);
+        Self { created_at: at.to_naive_local(&jiff::tz::TimeZone::UTC), model }
+    }
+}
+
+fn push(
+    writer: &mut BrainDbWriter,
+    row: u64,
+    text: &str,
+    vector: &[f32],
+    stamp: &Stamp<'_>,
+) -> Result<(), Failure> {
+    const CATEGORIES: [&[&str]; 4] =
+        [&["general"], &["facts"], &["coding", "facts"], &["procedure"]];
+    let memory = NewMemory {
+        id: &format!("stm_{row:012x}"),
+        content: text,
+        categories: CATEGORIES[(row % 4) as usize],
+        importance: 1.0 + (row % 3) as f64 * 0.5,
+        access_count: (row % 7) as i64,
+        created_at: &stamp.created_at,
+        updated_at: None,
+        expires_at: None,
+        source: "agent",
+        vector: Some(vector),
+        embedded_text: None,
+        model: Some(stamp.model),
+    };
+    writer.push(&memory).map_err(|error| Failure::new("generate the store", &error, error.hint()))
+}
+
+fn finish(writer: BrainDbWriter) -> Result<u64, Failure> {
+    let written = writer.finish();
+    let WrittenStore { rows_total, .. } =
+        written.map_err(|error| Failure::new("finish the store", &error, error.hint()))?;
+    Ok(rows_total)
+}
+
+/// The model of vectors whose file does not name it.
+const UNNAMED_MODEL: &str = "imported";
+
+/// Writes a store of given vectors, with given texts or templated ones.
+fn given_store(args: &GenerateArgs, vectors: &Path, bars: &Bars) -> Result<u64, Failure> {
+    let failed = |error| unreadable(vectors, &error);
+    let mut file = VectorFile::open(vectors).map_err(failed)?;
+    let dim = file.dim();
+    let rows = args.rows.unwrap_or(file.len()).min(file.len());
+    let model = file.meta().and_then(|meta| meta.model).unwrap_or_else(|| UNNAMED_MODEL.into());
+    let mut texts = args.texts.as_deref().map(Texts::open).transpose()?;
+    let mut writer = begin_store(args)?;
+    let mut values = Vec::new();
+    let mut row = 0;
+    bars.begin("generate", Some(rows as u64));
+    while row < rows {
+        values.clear();
+        let read = file.read_rows((rows - row).min(BATCH as usize), &mut values).map_err(failed)?;
+        if read == 0 {
+            break;
+        }
+        for vector in values.chunks_exact(dim) {
+            let (text, created_at) = match &mut texts {
+                Some(texts) => texts.next(row)?,
+                None => (templated(row as u64, 0, args.seed), None),
+            };
+            let drawn = Stamp::of(row as u64, &model);
+            let stamp = Stamp { created_at: created_at.unwrap_or(drawn.created_at), model: &model };
+            push(&mut writer, row as u64, &text, vector, &stamp)?;
+            row += 1;
+        }
+        bars.advance(read as u64);
+        if bars.cancelled() {
+            return Err(Failure::interrupted());
+        }
+    }
+    bars.end();
+    finish(writer)
+}
+
+/// The texts of a Parquet file, and their times where it has them.
+struct Texts {
+    path: String,
+    texts: ParquetText,
+    times: Option<ParquetText>,
+}
+
+impl Texts {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        let shown = path.display().to_string();
+        let texts = ParquetText::open(path, &["text", "content"]).map_err(|error| {
+            let hint = error.hint();
+            Failure::new(&format!("read {shown}"), &error, hint)
+        })?;
+        // Times are welcome, not needed.
+        let times = ParquetText::open(path, &["created_at"]).ok();
+        Ok(Self { path: shown, texts, times })
+    }
+
+    /// Returns the text of the next row, and its time.
+    fn next(&mut self, row: usize) -> Result<(String, Option<String>), Failure> {
+        let failed = |error| Failure::new(&format!("read {}", self.path), &error, None);
+        let Some(text) = self.texts.next() else {
+            return Err(Failure::usage(
+                format!("{} has {row} texts, fewer than there are vectors", self.path),
+                "take fewer vectors: --rows N",
+            ));
+        };
+        let text = text.map_err(failed)?.unwrap_or_default();
+        let time = match &mut self.times {
+            Some(times) => times.next().transpose().map_err(failed)?.flatten(),
+            None => None,
+        };
+        Ok((text, time))
+    }
+}

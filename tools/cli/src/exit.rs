@@ -1,0 +1,25 @@
+//! Exit codes: what scripts rely on.
+
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// Everything was done.
+    Done = 0,
+    /// Something failed; nothing is half done.
+    Failure = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// There are changes to make (only with `--exit-code`).
+    ChangesPending = 3,
+    /// The user interrupted.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}

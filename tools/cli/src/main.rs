@@ -1,0 +1,56 @@
+//! `memfold`: the command line. `main` is the table of contents; each command has its file.
+
+mod args;
+mod commands;
+mod exit;
+mod failure;
+mod printer;
+mod progress;
+mod resources;
+mod settings;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command, GlobalArgs};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let printer = Printer::new(cli.global.quiet, cli.global.verbose, cli.global.no_progress);
+    match run(&cli.global, cli.command, printer) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            printer.failure(&failure);
+            failure.exit.into()
+        }
+    }
+}
+
+fn run(global: &GlobalArgs, command: Command, printer: Printer) -> Result<Exit, Failure> {
+    settings::check_isa()?;
+    match command {
+        Command::Demo(args) => commands::demo::run(global, &args, printer),
+        Command::Consolidate(args) => commands::consolidate::run(global, &args, printer),
+        Command::Export(args) => commands::export::run(global, &args, printer),
+        Command::Generate(args) => commands::generate::run(global, &args, printer),
+        Command::Explain(args) => commands::explain::run(global, &args, printer),
+        Command::Doctor(args) => commands::doctor::run(global, &args, printer),
+        Command::Config(args) => commands::config::run(global, &args, printer),
+        Command::Completions(args) => commands::completions::run(&args, printer),
+        Command::Man(args) => commands::man::run(&args, printer),
+    }
+}
+
+/// Help and version go to stdout with 0, mistakes to stderr with 2.
+fn usage(error: &clap::Error) -> ExitCode {
+    // Nobody is left to be told when the stream is gone.
+    let _unread = error.print();
+    if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }
+}

@@ -1,0 +1,142 @@
+//! What was typed, made valid: configuration, guard, pool, kernels, time.
+
+use std::path::{Path, PathBuf};
+
+use jiff::tz::TimeZone;
+use memfold_index::Pool;
+use memfold_pipeline::guard::Guard;
+use memfold_pipeline::policy::{ConfigLoader, Configuration, config_hash};
+use memfold_pipeline::time::Instant;
+use memfold_simd::Level;
+use serde_json::Value;
+
+use crate::args::GlobalArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+
+/// A flag that sets a configuration key.
+pub(crate) struct FlagValue {
+    /// The flag as typed, `--threshold`.
+    pub(crate) flag: &'static str,
+    /// The key it sets.
+    pub(crate) key: &'static str,
+    /// The value.
+    pub(crate) value: Value,
+}
+
+/// The valid settings of a command.
+pub(crate) struct Settings {
+    /// The merged configuration.
+    pub(crate) configuration: Configuration,
+}
+
+impl Settings {
+    /// Loads all layers; the file beside `store` is one of them.
+    pub(crate) fn load(
+        global: &GlobalArgs,
+        store: Option<&Path>,
+        flags: &[FlagValue],
+    ) -> Result<Self, Failure> {
+        let mut loader = loader(global, store);
+        for FlagValue { flag, key, value } in flags {
+            loader = loader.flag(*flag, *key, value.clone());
+        }
+        let configuration = loader.load().map_err(|error| {
+            let hint = error.hint();
+            Failure { exit: Exit::Usage, ..Failure::new("read the configuration", &error, hint) }
+        })?;
+        Ok(Self { configuration })
+    }
+
+    /// Tells what a person should know of the configuration.
+    pub(crate) fn show_notices(&self, printer: Printer) {
+        for notice in &self.configuration.notices {
+            printer.note(&format!("note: {notice}"));
+        }
+    }
+
+    /// Makes the fact guard.
+    pub(crate) fn guard(&self) -> Result<Guard, Failure> {
+        Guard::new(&self.configuration.policy.guard).map_err(|error| {
+            let hint = error.hint();
+            Failure { exit: Exit::Usage, ..Failure::new("read the lexicon", &error, hint) }
+        })
+    }
+
+    /// Returns the zone of naive times.
+    pub(crate) fn time_zone(&self) -> Result<TimeZone, Failure> {
+        let name = &self.configuration.policy.time_zone;
+        self.configuration.policy.zone().ok_or_else(|| {
+            Failure::usage(
+                format!("the time zone {name:?} is not known"),
+                "use an IANA name such as Europe/Berlin, or UTC",
+            )
+        })
+    }
+
+    /// Returns the hash of everything that can change a plan.
+    pub(crate) fn config_hash(&self, guard: &Guard) -> String {
+        config_hash(&self.configuration.policy, guard.lexicon_text().as_bytes())
+    }
+}
+
+/// Collects the layers that every command reads.
+pub(crate) fn loader(global: &GlobalArgs, store: Option<&Path>) -> ConfigLoader {
+    // Variables that are no text cannot be ours.
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let mut loader = ConfigLoader::new().machine_files().environment(environment);
+    if let Some(name) = TimeZone::system().iana_name() {
+        loader = loader.time_zone(name);
+    }
+    if let Some(store) = store {
+        loader = loader.store(store);
+    }
+    if let Some(file) = &global.config {
+        loader = loader.file(file.clone());
+    }
+    global.set.iter().fold(loader, |loader, text| loader.set(text))
+}
+
+/// Starts the workers.
+pub(crate) fn pool(global: &GlobalArgs) -> Result<Pool, Failure> {
+    Pool::new(global.threads).map_err(|error| {
+        Failure::new("start", &error, Some("use fewer threads: --threads N".to_owned()))
+    })
+}
+
+/// Refuses an ISA level that `MEMFOLD_ISA` names and this machine lacks.
+pub(crate) fn check_isa() -> Result<(), Failure> {
+    Level::requested().map(drop).map_err(|error| {
+        let hint = error.hint();
+        Failure { exit: Exit::Usage, ..Failure::new("choose the kernels", &error, hint) }
+    })
+}
+
+/// Returns the time given, or the clock's.
+pub(crate) fn now(given: Option<&str>, time_zone: &TimeZone) -> Result<Instant, Failure> {
+    match given {
+        Some(text) => Instant::parse(text, time_zone).ok_or_else(|| {
+            Failure::usage(
+                format!("--now {text:?} is no time"),
+                "use RFC 3339, such as 2026-06-30T12:00:00Z",
+            )
+        }),
+        None => Ok(clock()),
+    }
+}
+
+/// Returns the time of the clock.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the edge reads the clock; everything below takes it"
+)]
+pub(crate) fn clock() -> Instant {
+    Instant(jiff::Timestamp::now().as_microsecond())
+}
+
+/// Returns the folder for large temporary files.
+pub(crate) fn scratch_dir() -> PathBuf {
+    std::env::temp_dir()
+}
