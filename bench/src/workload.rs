@@ -1,0 +1,196 @@
+//! Workloads: stores to consolidate, and what a run needs beside a store.
+
+use std::path::{Path, PathBuf};
+
+use jiff::tz::TimeZone;
+use memfold_datasets::generate::RecipeError;
+use memfold_datasets::{VectorGenerator, VectorRecipe};
+use memfold_index::pool::StartPoolError;
+use memfold_index::{NoProgress, Pool};
+use memfold_pipeline::consolidate::{ConsolidateError, Outcome, RunContext, consolidate};
+use memfold_pipeline::guard::{Guard, LexiconError};
+use memfold_pipeline::policy::{Policy, config_hash};
+use memfold_pipeline::store::BrainDb;
+use memfold_pipeline::store::brain_db::texts::templated;
+use memfold_pipeline::store::brain_db::{
+    BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, OpenOptions, OpenStoreError,
+};
+use memfold_pipeline::time::Instant;
+use memfold_simd::Kernels;
+
+/// Components of a generated vector, as of small embedding models.
+pub const DIM: usize = 384;
+
+/// One seed for all stores, so that a figure can be compared with yesterday's.
+const SEED: u64 = 1;
+
+/// 2026-01-01T00:00:00Z, in microseconds since 1970: when the first memory was made.
+const FIRST_INSTANT: i64 = 1_767_225_600_000_000;
+
+/// Time between two memories, in microseconds.
+const INTERVAL: i64 = 61_000_003;
+
+/// 2027-06-30T00:00:00Z, in microseconds since 1970: later than every memory, so that none is protected
+/// for being fresh.
+const NOW: Instant = Instant(1_814_313_600_000_000);
+
+/// Why a workload could not be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkloadError {
+    /// No temporary folder could be made.
+    #[error("temporary folder: {0}")]
+    Folder(#[from] std::io::Error),
+    /// The vectors cannot be generated.
+    #[error(transparent)]
+    Recipe(#[from] RecipeError),
+    /// The store could not be written.
+    #[error(transparent)]
+    Create(#[from] CreateStoreError),
+    /// The threads could not be started.
+    #[error(transparent)]
+    Pool(#[from] StartPoolError),
+    /// The lexicon cannot be read.
+    #[error(transparent)]
+    Lexicon(#[from] LexiconError),
+}
+
+/// Why a run of a workload failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The store could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenStoreError),
+    /// No plan was made.
+    #[error(transparent)]
+    Consolidate(#[from] ConsolidateError),
+}
+
+/// A generated `brain.db` in a temporary folder, removed when dropped.
+///
+/// Vectors and texts are synthetic: 30 % of the memories stand in groups of 2 to 48 that say the same,
+/// with cosines of 0.86 to 1 to the first of their group.
+#[derive(Debug)]
+pub struct SyntheticStore {
+    folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl SyntheticStore {
+    /// Writes a store of `row_count` memories of [`DIM`] components. Equal on every machine and in every run.
+    ///
+    /// # Errors
+    /// When the temporary folder cannot be written.
+    pub fn build(row_count: u32) -> Result<Self, WorkloadError> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("brain.db");
+        let generator = VectorGenerator::new(VectorRecipe::builder(row_count, DIM, SEED).build()?);
+        let mut writer = BrainDbWriter::create(&path, CreateOptions::default())?;
+        let mut vector = vec![0.0; DIM];
+        for row in 0..row_count {
+            let planted = generator.row(row, &mut vector);
+            let text = templated(planted.group, planted.member.into(), SEED);
+            write(&mut writer, row, &text, &vector)?;
+        }
+        writer.finish()?;
+        Ok(Self { folder, path })
+    }
+
+    /// Returns the path of the store.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the folder of the store; files beside it are removed with it.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+fn write(
+    writer: &mut BrainDbWriter,
+    row: u32,
+    text: &str,
+    vector: &[f32],
+) -> Result<(), CreateStoreError> {
+    const CATEGORIES: [&[&str]; 3] = [&["general"], &["facts"], &["coding", "facts"]];
+    let created_at = Instant(FIRST_INSTANT + i64::from(row) * INTERVAL);
+    writer.push(&NewMemory {
+        id: &format!("stm_{row:012x}"),
+        content: text,
+        categories: CATEGORIES[row as usize % CATEGORIES.len()],
+        importance: 1.0,
+        access_count: i64::from(row % 7),
+        created_at: &created_at.to_naive_local(&TimeZone::UTC),
+        updated_at: None,
+        expires_at: None,
+        source: "agent",
+        vector: Some(vector),
+        embedded_text: None,
+        model: Some("synthetic"),
+    })
+}
+
+/// What every run of the pipeline works with: the built-in policy, a guard and threads.
+#[derive(Debug)]
+pub struct Workbench {
+    policy: Policy,
+    guard: Guard,
+    config_hash: String,
+    pool: Pool,
+}
+
+impl Workbench {
+    /// Starts one thread for each core and reads the built-in policy and lexicon.
+    ///
+    /// # Errors
+    /// When the threads cannot be started.
+    pub fn start() -> Result<Self, WorkloadError> {
+        let policy = Policy::builtin();
+        let guard = Guard::new(&policy.guard)?;
+        let config_hash = config_hash(&policy, guard.lexicon_text().as_bytes());
+        Ok(Self { policy, guard, config_hash, pool: Pool::new(None)? })
+    }
+
+    /// Returns the workers.
+    #[must_use]
+    pub const fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Opens a store and makes its plan and report, as `memfold consolidate` does.
+    ///
+    /// # Errors
+    /// When the store cannot be read or the scratch folder not written.
+    pub fn consolidate(&self, store: &SyntheticStore) -> Result<Outcome, RunError> {
+        let context = RunContext {
+            now: NOW,
+            time_zone: &TimeZone::UTC,
+            config_hash: &self.config_hash,
+            pool: &self.pool,
+            kernels: Kernels::active(),
+            progress: &NoProgress,
+            clock: &|| 0.0,
+            scratch_dir: store.folder(),
+        };
+        let opened = BrainDb::open(store.path(), OpenOptions::default())?;
+        Ok(consolidate(&opened, &self.policy, &self.guard, &context)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SyntheticStore, Workbench};
+
+    #[test]
+    fn a_synthetic_store_has_something_to_fold() {
+        let store = SyntheticStore::build(300).unwrap();
+        let outcome = Workbench::start().unwrap().consolidate(&store).unwrap();
+        assert_eq!(outcome.report.loaded.live, 300);
+        assert!(outcome.report.detected.pairs > 30, "{}", outcome.report.detected.pairs);
+        assert!(outcome.report.planned.merge > 10, "{}", outcome.report.planned.merge);
+    }
+}
