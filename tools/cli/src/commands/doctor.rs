@@ -2,7 +2,7 @@
 
 use std::io;
 
-use memfold_index::{Progress, Row};
+use memfold_index::Row;
 use memfold_pipeline::memory::{SpaceIndex, VectorSpace};
 use memfold_pipeline::store::brain_db::{BrainDb, Rival};
 use memfold_pipeline::store::{LoadRequest, LoadStoreError, MemoryStore, Snapshot, VectorSink};
@@ -30,7 +30,9 @@ pub(crate) fn run(
     let store = open_store(&args.db, &settings)?;
     let bars = Bars::new(printer);
     let mut sink = CountingSink::default();
-    let (snapshot, rivals) = examine(&store, &settings, &bars, &mut sink).map_err(|error| {
+    let time_zone = settings.time_zone()?;
+    let request = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &bars };
+    let (snapshot, rivals) = examine(&store, &request, &mut sink).map_err(|error| {
         if matches!(error, LoadStoreError::Cancelled) {
             return Failure::interrupted();
         }
@@ -48,13 +50,10 @@ pub(crate) fn run(
 
 fn examine(
     store: &BrainDb,
-    settings: &Settings,
-    progress: &dyn Progress,
+    request: &LoadRequest<'_>,
     sink: &mut CountingSink,
 ) -> Result<(Snapshot, Vec<Rival>), LoadStoreError> {
-    let time_zone = settings.configuration.policy.zone().unwrap_or(jiff::tz::TimeZone::UTC);
-    let request = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress };
-    let snapshot = store.load(&request, sink)?;
+    let snapshot = store.load(request, sink)?;
     Ok((snapshot, store.rivals()?))
 }
 
