@@ -14,3 +14,9 @@ pub struct Decisions {
     /// Access count at the last promotion of a memory.
     pub promoted_at_access: BTreeMap<MemoryId, i64>,
 }
+
+/// Returns the hash by which a decision about a text is void once the text changes: 32 hex digits.
+#[must_use]
+pub fn content_hash(content: &str) -> String {
+    blake3::hash(content.as_bytes()).to_hex()[..32].to_owned()
+}

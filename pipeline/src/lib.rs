@@ -51,6 +51,7 @@
 pub mod memory;
 pub mod time;
 pub mod text;
+pub mod journal;
 pub mod store;
 pub mod decisions;
 pub mod policy;

@@ -3,6 +3,7 @@
 mod error;
 mod open;
 mod rivals;
+mod own;
 mod access;
 mod columns;
 mod load;
