@@ -1,5 +1,6 @@
 //! The stages in one call: load → export → join → cluster → plan.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::tz::TimeZone;
@@ -9,7 +10,7 @@ use memfold_simd::{Kernels, Similarity};
 use crate::columns::{ColumnSink, ColumnsError};
 use crate::detect::{DetectError, DetectInput, detect, join_spaces, join_threshold};
 use crate::guard::Guard;
-use crate::memory::MemoryIndex;
+use crate::memory::{MemoryId, MemoryIndex};
 use crate::plan::{GuardedTexts, Plan, PlanInput, decide};
 use crate::policy::Policy;
 use crate::report::{Executed, Mode, Report, Run, Seconds};
@@ -42,6 +43,8 @@ pub struct RunContext<'a> {
 pub struct Outcome {
     /// What should be done.
     pub plan: Plan,
+    /// Access counts at which its promotions are recorded once they are applied.
+    pub access_counts: BTreeMap<MemoryId, i64>,
     /// The plan with what it rests on, for people and programs. Its memory figures are the caller's to fill in.
     pub report: Report,
 }
@@ -149,7 +152,7 @@ pub fn consolidate(
         threads: context.pool.threads(),
         isa: context.kernels.level().name(),
     });
-    Ok(Outcome { plan: decided.plan, report })
+    Ok(Outcome { plan: decided.plan, access_counts: decided.access_counts, report })
 }
 
 /// The canonical similarity of two memories with vectors of one space.

@@ -61,5 +61,7 @@ pub mod detect;
 pub mod cluster;
 pub mod plan;
 pub mod report;
+pub mod runs;
 pub mod consolidate;
+pub mod execute;
 pub mod export;

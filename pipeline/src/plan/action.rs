@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::memory::MemoryId;
 
@@ -120,6 +121,10 @@ pub struct Plan {
     pub engine_version: String,
     /// The injected time, RFC 3339.
     pub now: String,
+    /// Semantic keys set on the command line when it was made, so that applying it can use the same
+    /// configuration; no part of the digest.
+    #[serde(skip_serializing_if = "Map::is_empty", default)]
+    pub overrides: Map<String, Value>,
     /// Actions in plan order, noops included.
     pub actions: Vec<Action>,
     /// Base digest (hex) of every memory that a non-noop action touches.
@@ -137,6 +142,25 @@ impl ActionType {
             Self::Archive => "archive",
             Self::FlagContradiction => "flag_contradiction",
             Self::Noop => "noop",
+        }
+    }
+
+    /// Returns the type of a name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        let all = [Self::Merge, Self::Promote, Self::Archive, Self::FlagContradiction, Self::Noop];
+        all.into_iter().find(|action| action.name() == name)
+    }
+}
+
+impl Risk {
+    /// Returns the name that JSON uses.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Identical => "identical",
+            Self::Trivial => "trivial",
+            Self::Reworded => "reworded",
         }
     }
 }

@@ -7,12 +7,26 @@ use sha2::{Digest, Sha256};
 
 use super::Plan;
 
+/// Digits of a plan's name: 48 bits tell the plans of one store apart.
+const PLAN_ID_DIGITS: usize = 12;
+
 /// Returns the sha256 (hex) of the canonical JSON of the plan's actions in plan order.
 #[must_use]
 pub fn plan_digest(plan: &Plan) -> String {
     let actions =
         serde_json::to_value(&plan.actions).expect("actions hold only strings and numbers");
-    let digest = Sha256::digest(canonical_json(&actions));
+    sha256_hex(&actions)
+}
+
+/// Returns the name of a plan: `p` and 12 hex digits of the sha256 of its canonical JSON as a whole.
+#[must_use]
+pub fn plan_id(plan: &Plan) -> String {
+    let plan = serde_json::to_value(plan).expect("a plan holds only strings, numbers and JSON");
+    format!("p{}", &sha256_hex(&plan)[..PLAN_ID_DIGITS])
+}
+
+fn sha256_hex(value: &Value) -> String {
+    let digest = Sha256::digest(canonical_json(value));
     digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
         write!(hex, "{byte:02x}").expect("a String takes every character");
         hex

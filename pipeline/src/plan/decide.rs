@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use memfold_simd::Similarity;
+use serde_json::Map;
 
 use super::conditions::met;
 use super::flags::{Flag, Flags, flags};
@@ -45,6 +46,8 @@ pub struct PlanInput<'a> {
 pub struct Decided {
     /// The plan.
     pub plan: Plan,
+    /// Access counts at which the plan's promotions are recorded once they are applied.
+    pub access_counts: BTreeMap<MemoryId, i64>,
     /// Protected units, newest first, and why.
     pub protected: Vec<(MemoryIndex, ProtectedBy)>,
     /// Contradictory pairs of units that the caps on flags left out.
@@ -72,6 +75,9 @@ pub fn decide(input: &PlanInput<'_>) -> Decided {
     let (singles, notes) = single_fates(&context, &merges);
     let Flags { flags, deferred, deferred_patterns } = flags(&context, &merges);
 
+    let promoted = singles.iter().filter(|fate| matches!(fate.change, Change::Promote { .. }));
+    let access_counts =
+        promoted.map(|fate| (context.memory(fate.row).id.clone(), fate.access_count)).collect();
     let mut actions: Vec<Action> = merges.iter().map(|m| merge_action(&context, m)).collect();
     for wanted in [ActionType::Promote, ActionType::Archive] {
         let singles = singles.iter().map(|fate| single_action(&context, fate));
@@ -84,6 +90,7 @@ pub fn decide(input: &PlanInput<'_>) -> Decided {
 
     let units = &input.detection.units;
     Decided {
+        access_counts,
         protected: units
             .iter()
             .filter_map(|unit| Some((unit.live, context.protected.get(&unit.live)?.clone())))
@@ -111,6 +118,7 @@ fn plan(input: &PlanInput<'_>, actions: Vec<Action>) -> Plan {
         config_hash: input.config_hash.to_owned(),
         engine_version: env!("CARGO_PKG_VERSION").to_owned(),
         now: rfc3339(input.now),
+        overrides: Map::new(),
         actions,
         base_digests,
     }

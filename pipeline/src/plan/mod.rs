@@ -19,6 +19,7 @@ mod fold;
 mod group;
 mod protection;
 mod risk;
+mod saved;
 mod schema;
 mod single;
 mod values;
@@ -32,11 +33,12 @@ mod tests;
 pub use action::{
     Action, ActionType, Evidence, PLAN_SCHEMA_VERSION, Plan, Rationale, Risk, action_label,
 };
-pub use canonical::{canonical_json, plan_digest};
+pub use canonical::{canonical_json, plan_digest, plan_id};
 pub use compare::{FactGuard, GuardedTexts, SimilarityOf};
 pub use decide::{Decided, PlanInput, decide};
 
 pub use protection::ProtectedBy;
+pub use saved::{ActionState, PlanSummary, SavedAction, SavedPlan};
 pub use schema::plan_schema;
 pub use single::largest_access_count;
 

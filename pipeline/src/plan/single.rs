@@ -16,6 +16,8 @@ pub(super) struct Fate<'a> {
     pub(super) rule: &'a Rule,
     pub(super) reasons: Vec<String>,
     pub(super) change: Change,
+    /// The access count that a promotion is recorded at.
+    pub(super) access_count: i64,
 }
 
 /// The change itself.
@@ -116,7 +118,8 @@ fn fate<'a>(
         if let Some(change) = change {
             let by = stopped_by.unwrap_or(rule);
             let change = if stopped_by.is_some() { Change::LeaveAlone } else { change };
-            return Some(Fate { row, rule: by, reasons: met(&by.when), change });
+            let access_count = largest_count(context, row, merge);
+            return Some(Fate { row, rule: by, reasons: met(&by.when), change, access_count });
         }
     }
     None

@@ -2,7 +2,9 @@
 
 use std::num::NonZeroUsize;
 
-use super::{Absorbed, Canonical, CategoryMerge, JoinMethod, Linkage, Profile, Trigger};
+use super::{
+    Absorbed, Canonical, CategoryMerge, FlagTarget, JoinMethod, Linkage, Profile, Trigger,
+};
 
 /// Declares constants whose documentation is their reason, and lists the reasons by key, so that
 /// docs/configuration.md says the same as the code.
@@ -123,6 +125,10 @@ defaults! {
     "flags.max_per_memory"
     FLAGS_PER_MEMORY_MAX: usize = 3,
     "One noisy memory must not use up the flags of a run.";
+
+    "flags.write_to"
+    FLAG_TARGET: FlagTarget = FlagTarget::Table,
+    "Rows of flags in the owner's table would fill what its agent reads first.";
 
     "rules.R3-promote-high-value-procedural.when.min_access_count"
     PROMOTE_ACCESS_COUNT_MIN: i64 = 5,

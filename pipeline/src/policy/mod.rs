@@ -31,7 +31,7 @@ pub use rule::{
     ARCHIVE, CONTRADICTION, Conditions, EXACT_DUPLICATE, NEAR_DUPLICATE, PROMOTE, Rule, RuleAction,
     Trigger,
 };
-pub use scope::{FlagPolicy, Scope};
+pub use scope::{FlagPolicy, FlagTarget, Scope};
 
 /// The validated, merged semantic configuration. Nothing in it is a path, a thread count or a secret.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]

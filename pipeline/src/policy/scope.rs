@@ -2,7 +2,8 @@
 
 use std::num::NonZeroUsize;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::hash::instant;
 use crate::time::Instant;
@@ -31,4 +32,16 @@ pub struct FlagPolicy {
     pub max_per_run: usize,
     /// Flags per memory.
     pub max_per_memory: usize,
+    /// Where flags are written.
+    pub write_to: FlagTarget,
+}
+
+/// Where flags are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FlagTarget {
+    /// Into `memfold_flags` only.
+    Table,
+    /// Also as rows of `stm`, as the owner's own consolidator does: its agent reads them as memories.
+    Stm,
 }

@@ -33,6 +33,12 @@ impl Commands {
     }
 }
 
+/// Returns words as a POSIX shell reads them back.
+#[must_use]
+pub fn shell_words(words: &[&str]) -> String {
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
 /// Lines are at most so wide, unless one word is wider.
 const COLUMNS: usize = 80;
 

@@ -59,6 +59,29 @@ impl WriteReportError {
     }
 }
 
+/// Makes sure that a report can be written into a folder, which is made where missing.
+///
+/// # Errors
+/// When the folder cannot be made or written.
+pub fn ensure_report_dir(folder: &Path) -> Result<(), WriteReportError> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| WriteReportError::CreateFolder { path: folder.to_owned(), error })?;
+    // It is removed as soon as it is made.
+    tempfile::NamedTempFile::new_in(folder)
+        .map(drop)
+        .map_err(|error| WriteReportError::Write { path: folder.to_owned(), error })
+}
+
+/// Returns the folder for reports on a store whose own folder cannot be written, if the user has a home.
+#[must_use]
+pub fn state_report_dir(store: &Path) -> Option<PathBuf> {
+    use etcetera::BaseStrategy as _;
+    let strategy = etcetera::choose_base_strategy().ok()?;
+    let state = strategy.state_dir().unwrap_or_else(|| strategy.data_dir());
+    let name = blake3::hash(store.as_os_str().as_encoded_bytes()).to_hex();
+    Some(state.join("memfold").join("reports").join(&name[..16]))
+}
+
 /// Writes `<run_id>.json` and `<run_id>.md` into a folder, which is made where missing; where the name
 /// is taken, `<run_id>-2` and so on.
 ///

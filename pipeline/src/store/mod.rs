@@ -7,7 +7,7 @@ mod memory_store;
 mod snapshot;
 mod skip;
 mod error;
-mod reading;
+pub(crate) mod reading;
 pub mod brain_db;
 mod in_memory;
 mod vec_sink;

@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 #[command(name = "memfold", version, propagate_version = true, max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 done, 1 failure, 2 usage, 3 changes pending (with --exit-code), \
-                        130 interrupted.\nData goes to stdout, progress and remarks to stderr."
+                        4 partial, 5 locked by another run, 130 interrupted.\nData goes to stdout, progress and remarks to stderr."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -51,8 +51,12 @@ pub(crate) struct GlobalArgs {
 pub(crate) enum Command {
     /// Build a sample brain.db in ./memfold-demo and consolidate it (dry run)
     Demo(DemoArgs),
-    /// Find what a store says twice, and plan how to fold it (dry run: writes nothing)
+    /// Find what a store says twice and fold it (dry run unless --execute)
     Consolidate(ConsolidateArgs),
+    /// Apply a saved plan, or a part of it (dry run unless --execute)
+    Apply(ApplyArgs),
+    /// Take back what a run did, or a part of it (dry run unless --execute)
+    Undo(UndoArgs),
     /// Write a store's vectors and columns to an Arrow or Parquet file
     Export(ExportArgs),
     /// Generate vectors, or a whole brain.db
@@ -112,12 +116,95 @@ pub(crate) struct ConsolidateArgs {
     /// Write <run_id>.json and <run_id>.md into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) report_dir: Option<PathBuf>,
-    /// Write nothing to the store; this is the default and wins over anything else
+    /// Save the plan in the store, for review and apply
+    #[arg(long)]
+    pub(crate) save_plan: bool,
+    /// Apply the plan
+    #[arg(long)]
+    pub(crate) execute: bool,
+    /// Apply only the plan with this digest: the one that was reviewed
+    #[arg(long, value_name = "DIGEST", requires = "execute")]
+    pub(crate) expect: Option<String>,
+    /// Without --expect, refuse to change a larger share of the live memories, 0 to 1 [default: 0.1]
+    #[arg(long, value_name = "X", requires = "execute")]
+    pub(crate) max_change_share: Option<f64>,
+    /// Apply N units at most; running again continues
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// Execute although the fact guard or protection is off
+    #[arg(long)]
+    pub(crate) allow_unguarded: bool,
+    /// Write nothing to the store; this is the default and wins over --execute and --save-plan
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Exit with 3 if the plan holds changes
+    /// Exit with 3 if the plan holds changes that were not applied
     #[arg(long)]
     pub(crate) exit_code: bool,
+}
+
+/// `memfold apply`
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// A saved plan (its id, the beginning of it, or latest) or a plan file
+    pub(crate) plan: String,
+    /// Only these actions: labels (a17), risks (identical, trivial, reworded) or types
+    #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Not these actions
+    #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
+    pub(crate) except: Vec<String>,
+    /// Apply N units at most; running again continues
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// Write to the store
+    #[arg(long)]
+    pub(crate) execute: bool,
+    /// Write nothing; this is the default and wins over --execute
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Execute although the fact guard or protection is off
+    #[arg(long)]
+    pub(crate) allow_unguarded: bool,
+    /// Write times as if it were this time (RFC 3339) [default: the clock]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) now: Option<String>,
+}
+
+/// `memfold undo`
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("target").args(["run", "action", "memory"]).required(true).multiple(true))]
+pub(crate) struct UndoArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// The run to take back, as `memfold runs` lists it
+    #[arg(conflicts_with = "memory")]
+    pub(crate) run: Option<String>,
+    /// Only the unit with this action (a17): of RUN, or of the last run that applied one
+    #[arg(long, value_name = "A", conflicts_with = "memory")]
+    pub(crate) action: Option<String>,
+    /// Only the last unit that changed this memory
+    #[arg(long, value_name = "ID")]
+    pub(crate) memory: Option<String>,
+    /// Restore also what somebody changed since
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Bring back also what somebody deleted since
+    #[arg(long)]
+    pub(crate) recreate: bool,
+    /// Let the next run do the same again
+    #[arg(long)]
+    pub(crate) remerge_ok: bool,
+    /// Write to the store
+    #[arg(long)]
+    pub(crate) execute: bool,
+    /// Write nothing; this is the default and wins over --execute
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Write times as if it were this time (RFC 3339) [default: the clock]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) now: Option<String>,
 }
 
 impl ConsolidateArgs {
@@ -135,6 +222,12 @@ impl ConsolidateArgs {
             plan: None,
             report: None,
             report_dir: None,
+            save_plan: false,
+            execute: false,
+            expect: None,
+            max_change_share: None,
+            limit: None,
+            allow_unguarded: false,
             dry_run: true,
             exit_code: false,
         }

@@ -14,6 +14,10 @@ pub(crate) enum Exit {
     Usage = 2,
     /// There are changes to make (only with `--exit-code`).
     ChangesPending = 3,
+    /// Some units were skipped or rolled back.
+    Partial = 4,
+    /// Another run holds the store.
+    Locked = 5,
     /// The user interrupted.
     Interrupted = 130,
 }

@@ -37,6 +37,11 @@ impl Failure {
         Self { exit: Exit::Usage, message: message.into(), hint: Some(hint.into()) }
     }
 
+    /// What was asked for must not be done as things are.
+    pub(crate) fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { exit: Exit::Failure, message: message.into(), hint: Some(hint.into()) }
+    }
+
     /// The user interrupted; nothing was written.
     pub(crate) fn interrupted() -> Self {
         let message = "interrupted; nothing was written".to_owned();

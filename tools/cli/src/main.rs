@@ -38,6 +38,8 @@ fn run(global: &GlobalArgs, command: Command, printer: Printer) -> Result<Exit, 
     match command {
         Command::Demo(args) => commands::demo::run(global, &args, printer),
         Command::Consolidate(args) => commands::consolidate::run(global, &args, printer),
+        Command::Apply(args) => commands::apply::run(global, &args, printer),
+        Command::Undo(args) => commands::undo::run(global, &args, printer),
         Command::Export(args) => commands::export::run(global, &args, printer),
         Command::Generate(args) => commands::generate::run(global, &args, printer),
         Command::Explain(args) => commands::explain::run(global, &args, printer),

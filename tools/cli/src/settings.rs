@@ -8,7 +8,7 @@ use memfold_pipeline::guard::Guard;
 use memfold_pipeline::policy::{ConfigLoader, Configuration, config_hash};
 use memfold_pipeline::time::Instant;
 use memfold_simd::Level;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::args::GlobalArgs;
 use crate::exit::Exit;
@@ -41,6 +41,27 @@ impl Settings {
         let mut loader = loader(global, store);
         for FlagValue { flag, key, value } in flags {
             loader = loader.flag(*flag, *key, value.clone());
+        }
+        let configuration = loader.load().map_err(|error| {
+            let hint = error.hint();
+            Failure { exit: Exit::Usage, ..Failure::new("read the configuration", &error, hint) }
+        })?;
+        Ok(Self { configuration })
+    }
+
+    /// Loads all layers with what was typed when a plan was made, so that it need not be typed again.
+    pub(crate) fn load_for_plan(
+        global: &GlobalArgs,
+        store: Option<&Path>,
+        overrides: &Map<String, Value>,
+    ) -> Result<Self, Failure> {
+        let set = overrides.get("set").and_then(Value::as_array).into_iter().flatten();
+        let set = set.filter_map(Value::as_str).map(str::to_owned);
+        let global =
+            GlobalArgs { set: set.chain(global.set.iter().cloned()).collect(), ..global.clone() };
+        let mut loader = loader(&global, store);
+        for (key, value) in overrides.iter().filter(|(key, _)| *key != "set") {
+            loader = loader.flag("the plan", key.as_str(), value.clone());
         }
         let configuration = loader.load().map_err(|error| {
             let hint = error.hint();
@@ -134,6 +155,17 @@ pub(crate) fn now(given: Option<&str>, time_zone: &TimeZone) -> Result<Instant, 
 )]
 pub(crate) fn clock() -> Instant {
     Instant(jiff::Timestamp::now().as_microsecond())
+}
+
+/// Returns who runs: the machine and the process.
+pub(crate) fn holder() -> String {
+    let from_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let from_shell =
+        || ["HOSTNAME", "COMPUTERNAME"].iter().find_map(|name| std::env::var(name).ok());
+    let machine = from_kernel.or_else(from_shell).unwrap_or_default();
+    let machine: String = machine.trim().chars().filter(|c| !c.is_whitespace()).collect();
+    let machine = if machine.is_empty() { "localhost".to_owned() } else { machine };
+    format!("{machine} {}", std::process::id())
 }
 
 /// Returns the folder for large temporary files.

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::{RuleConfig, builtin_rules};
 use crate::policy::defaults;
-use crate::policy::{Absorbed, Canonical, CategoryMerge, JoinMethod, Linkage, Profile, Trigger};
+use crate::policy::{
+    Absorbed, Canonical, CategoryMerge, FlagTarget, JoinMethod, Linkage, Profile, Trigger,
+};
 
 /// Configuration of memfold. Every key may be left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -154,6 +156,8 @@ pub struct FlagConfig {
     pub max_per_run: usize,
     /// Flags per memory.
     pub max_per_memory: usize,
+    /// Where flags are written: `table` is `memfold_flags`, `stm` also adds a row to the owner's table.
+    pub write_to: FlagTarget,
 }
 
 /// Which live memories take part.
@@ -292,6 +296,7 @@ impl Default for FlagConfig {
         Self {
             max_per_run: defaults::FLAGS_PER_RUN_MAX,
             max_per_memory: defaults::FLAGS_PER_MEMORY_MAX,
+            write_to: defaults::FLAG_TARGET,
         }
     }
 }

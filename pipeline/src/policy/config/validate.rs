@@ -60,6 +60,7 @@ pub(super) fn validate(merged: &Node, config: &Config) -> Result<(Policy, Settin
         flags: FlagPolicy {
             max_per_run: config.flags.max_per_run,
             max_per_memory: config.flags.max_per_memory,
+            write_to: config.flags.write_to,
         },
         scope: scope(merged, config, &zone)?,
         time_zone: zone_name,

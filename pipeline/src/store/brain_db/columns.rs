@@ -21,6 +21,20 @@ impl Columns {
         Ok(Self { table, names })
     }
 
+    /// Returns the table's name.
+    pub(super) const fn table(&self) -> &'static str {
+        self.table
+    }
+
+    /// Returns the columns' names as spelled in the store, in the table's order.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    pub(super) fn into_names(self) -> Vec<String> {
+        self.names
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.names.is_empty()
     }

@@ -3,7 +3,9 @@
 mod error;
 mod open;
 mod rivals;
-mod own;
+pub(crate) mod own;
+mod session;
+mod plans;
 mod access;
 mod columns;
 mod load;
@@ -20,4 +22,10 @@ pub use create::{
 };
 pub use error::OpenStoreError;
 pub use open::{BrainDb, OpenOptions};
+pub use own::{ActionUpdate, Deed, FindPlanError, UnitRecord};
 pub use rivals::Rival;
+pub use session::{
+    BackupOutcome, Probe, Session, SessionError, SessionOptions, Writes, made_up_error,
+};
+
+pub(crate) use session::{Layout, Mark, NowRows, UnitRow, apply, raw_memory};

@@ -5,12 +5,12 @@ use super::Cell;
 /// The oldest row, by the bytes of its creation time and id: it outlives edits of texts, new rows,
 /// added columns, VACUUM and a backup's import, and it is the same in whatever order rows come.
 #[derive(Debug, Default)]
-pub(super) struct OldestRow {
+pub(crate) struct OldestRow {
     key: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl OldestRow {
-    pub(super) fn consider(&mut self, created_at: Cell<'_>, id: Cell<'_>) {
+    pub(crate) fn consider(&mut self, created_at: Cell<'_>, id: Cell<'_>) {
         let (Cell::Text(created_at), Cell::Text(id)) = (created_at, id) else { return };
         let older = self
             .key
@@ -22,7 +22,7 @@ impl OldestRow {
     }
 
     /// Returns `store_` and 32 hex digits.
-    pub(super) fn store_id(&self) -> Box<str> {
+    pub(crate) fn store_id(&self) -> Box<str> {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"memfold store 1");
         if let Some((created_at, id)) = &self.key {

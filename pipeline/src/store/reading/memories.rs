@@ -1,18 +1,14 @@
 //! Rows become memories.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::cell::{Cell, InvalidUtf8};
+use super::cell::Cell;
+use super::digest;
+use super::facts::{self, Texts};
 use super::identity::OldestRow;
-use super::provenance::{self, Provenance};
 use super::tally::Tally;
-use super::{categories, digest};
 use crate::memory::{CreatedAt, Embedding, Exclusion, Memory, MemoryId, Standing};
 use crate::store::{LoadRequest, SkipReason};
-
-const IMPORTANCE_DEFAULT: f64 = 1.0;
-const SOURCE_DEFAULT: &str = "agent";
 
 /// A row of a memory table as stored; columns that do not exist are NULL.
 #[derive(Debug, Clone, Copy)]
@@ -70,14 +66,6 @@ pub(crate) struct ReadMemories {
     pub(crate) store_id: Box<str>,
 }
 
-/// The text columns of a row, valid UTF-8.
-struct Texts<'a> {
-    id: Cow<'a, str>,
-    content: Cow<'a, str>,
-    categories: Option<Cow<'a, str>>,
-    source: Cow<'a, str>,
-}
-
 impl<'a> MemoryReader<'a> {
     /// Begins with no rows.
     pub(crate) fn new(request: LoadRequest<'a>) -> Self {
@@ -93,7 +81,7 @@ impl<'a> MemoryReader<'a> {
     pub(crate) fn take(&mut self, raw: &RawMemory<'_>, position: i64) {
         self.read.rows_total += 1;
         self.oldest.consider(raw.created_at, raw.id);
-        match texts(raw) {
+        match facts::texts(raw) {
             Ok(texts) => {
                 let memory = self.understand(raw, &texts, position);
                 self.read.memories.push(memory);
@@ -121,30 +109,23 @@ impl<'a> MemoryReader<'a> {
     }
 
     fn understand(&mut self, raw: &RawMemory<'_>, texts: &Texts<'_>, rowid: i64) -> Memory {
-        let zone = self.request.time_zone;
-        let categories = texts.categories.as_deref().map(categories::parse).unwrap_or_default();
-        let provenance = provenance::parse(&texts.source);
-        let expires_at = raw.expires_at.instant(zone);
-        let archived = provenance.archived
-            || !matches!(raw.archived_by, Cell::Null)
-            || categories.iter().any(|category| provenance::archives(category));
-        let expired = expires_at.is_some_and(|at| at <= self.request.now);
+        let facts = facts::facts(raw, texts, self.request.time_zone, self.request.now);
         let id = MemoryId::new(&*texts.id);
-        if !provenance.merged_from.is_empty() {
-            self.merged_from.push((id.clone(), provenance.merged_from.clone()));
+        if !facts.merged_from.is_empty() {
+            self.merged_from.push((id.clone(), facts.merged_from));
         }
         Memory {
             rowid,
             id,
             content: texts.content.as_ref().into(),
-            categories,
-            importance: raw.importance.number().unwrap_or(IMPORTANCE_DEFAULT),
-            access_count: raw.access_count.count().unwrap_or(0),
+            categories: facts.categories,
+            importance: facts.importance,
+            access_count: facts.access_count,
             created_at: created_at(raw.created_at, self.request),
-            expires_at,
+            expires_at: facts.expires_at,
             source: texts.source.as_ref().into(),
-            standing: standing(&provenance, archived, expired),
-            root_source: provenance.root,
+            standing: facts.standing,
+            root_source: facts.root_source,
             embedding: Embedding::Missing,
             base_digest: digest::of_columns(raw),
         }
@@ -209,33 +190,10 @@ impl<'a> MemoryReader<'a> {
     }
 }
 
-fn texts<'a>(raw: &RawMemory<'a>) -> Result<Texts<'a>, SkipReason> {
-    let invalid = |_: InvalidUtf8| SkipReason::InvalidUtf8;
-    let no_id = if matches!(raw.id, Cell::Null) { SkipReason::IdNull } else { SkipReason::IdBlob };
-    let id = raw.id.text().map_err(invalid)?.ok_or(no_id)?;
-    let content = raw.content.text().map_err(invalid)?.ok_or(SkipReason::ContentMissing)?;
-    if content.trim().is_empty() {
-        return Err(SkipReason::ContentMissing);
-    }
-    let categories = raw.categories.text().map_err(invalid)?;
-    let source = raw.source.text().map_err(invalid)?.unwrap_or(SOURCE_DEFAULT.into());
-    Ok(Texts { id, content, categories, source })
-}
-
 fn created_at(cell: Cell<'_>, request: LoadRequest<'_>) -> CreatedAt {
     match (cell.instant(request.time_zone), cell) {
         (Some(instant), _) => CreatedAt::At(instant),
         (None, Cell::Text(bytes)) => CreatedAt::Unreadable(String::from_utf8_lossy(bytes).into()),
         (None, other) => CreatedAt::Unreadable(other.shown().into()),
-    }
-}
-
-fn standing(provenance: &Provenance, archived: bool, expired: bool) -> Standing {
-    match (&provenance.merged_into, archived) {
-        (Some(survivor), true) => Standing::Ghost { survivor: survivor.clone() },
-        (None, true) => Standing::Excluded(Exclusion::Archived),
-        _ if provenance.record => Standing::Excluded(Exclusion::ConsolidationRecord),
-        _ if expired => Standing::Excluded(Exclusion::Expired),
-        _ => Standing::Live,
     }
 }

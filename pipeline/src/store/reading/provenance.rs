@@ -16,6 +16,8 @@ pub(super) struct Provenance {
     pub(super) merged_into: Option<MemoryId>,
     /// The memories that were folded into this row.
     pub(super) merged_from: Vec<MemoryId>,
+    /// How many that were: the list may be cut.
+    pub(super) merged_count: u64,
     /// Whether the source marks the row as archived.
     pub(super) archived: bool,
     /// Whether the row is a record about other rows.
@@ -29,6 +31,7 @@ pub(super) fn parse(source: &str) -> Provenance {
         root: root_source(source, DEPTH_MAX).into(),
         merged_into: None,
         merged_from: Vec::new(),
+        merged_count: 0,
         archived: false,
         record: source.starts_with("consolidation:contradiction:"),
     };
@@ -36,7 +39,11 @@ pub(super) fn parse(source: &str) -> Provenance {
         provenance.archived = true;
         provenance.merged_into = merged_into(rest);
     } else if let Some(rest) = source.strip_prefix("consolidation:") {
-        provenance.merged_from = merged_from(rest);
+        let fields = object(rest).unwrap_or_default();
+        provenance.merged_from = merged_from(&fields);
+        let listed = provenance.merged_from.len() as u64;
+        provenance.merged_count =
+            fields.get("merged_count").and_then(Value::as_u64).unwrap_or(listed);
     }
     provenance
 }
@@ -71,8 +78,7 @@ fn merged_into(rest: &str) -> Option<MemoryId> {
     (!id.is_empty()).then(|| MemoryId::new(id))
 }
 
-fn merged_from(rest: &str) -> Vec<MemoryId> {
-    let Some(fields) = object(rest) else { return Vec::new() };
+fn merged_from(fields: &Map<String, Value>) -> Vec<MemoryId> {
     let ids = fields.get("merged_from").and_then(Value::as_array).into_iter().flatten();
     ids.filter_map(Value::as_str).map(MemoryId::new).collect()
 }
@@ -131,8 +137,11 @@ mod tests {
         assert_eq!(parse(r#"archived:{"merged_into": "stm_1"}"#).merged_into, survivor);
         assert_eq!(parse("archived:low_utility").merged_into, None);
         assert_eq!(parse("archived:merged_into:").merged_into, None);
-        let from = parse(r#"consolidation:{"merged_from":["a","b",3]}"#).merged_from;
-        assert_eq!(from, [MemoryId::new("a"), MemoryId::new("b")]);
+        let listed = parse(r#"consolidation:{"merged_from":["a","b",3]}"#);
+        assert_eq!(listed.merged_from, [MemoryId::new("a"), MemoryId::new("b")]);
+        assert_eq!(listed.merged_count, 2);
+        let cut = parse(r#"consolidation:{"merged_from":["a"],"merged_count":101}"#);
+        assert_eq!((cut.merged_from.len(), cut.merged_count), (1, 101));
         assert!(parse("archived:x").archived && !parse("archived").archived);
         assert!(parse("consolidation:contradiction:1").record);
     }

@@ -1,19 +1,25 @@
-//! `memfold consolidate`: detect → plan → report. Writes nothing to the store.
+//! `memfold consolidate`: detect → plan → report → execute. A dry run unless `--execute`.
 
 use std::path::Path;
 use std::time::Duration;
 
 use memfold_pipeline::consolidate::{Outcome, RunContext, consolidate};
+use memfold_pipeline::execute::{
+    CHANGE_SHARE_MAX, ExecuteRequest, Execution, Selection, change_share, execute,
+};
 use memfold_pipeline::policy::JoinMethod;
 use memfold_pipeline::report::{
-    Commands, Report, screen, write_plan, write_report, write_report_in,
+    Commands, Mode, Report, screen, write_plan, write_report, write_report_in,
 };
+use memfold_pipeline::runs::RunState;
 use memfold_pipeline::store::BrainDb;
 use memfold_pipeline::store::brain_db::OpenOptions;
+use memfold_pipeline::time::Instant;
 use memfold_simd::Kernels;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::args::{ConsolidateArgs, GlobalArgs};
+use crate::commands::writing;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -26,26 +32,40 @@ pub(crate) fn run(
     args: &ConsolidateArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let settings = Settings::load(global, Some(&args.db), &flags(args)?)?;
+    let flags = flags(args)?;
+    let overrides = overrides(&flags, &global.set);
+    let settings = Settings::load(global, Some(&args.db), &flags)?;
     settings.show_notices(printer);
     let watch = MemoryWatch::start();
-    let mut outcome = plan_store(global, args, &settings, printer)?;
+    let bars = Bars::new(printer);
+    let mut work = Work { global, args, settings: &settings, printer, bars: &bars };
+    let mut outcome = work.plan()?;
+    outcome.plan.overrides = overrides;
+    let execution = work.write_to_the_store(&mut outcome)?;
     let (peak_rss, peak_anon) = watch.finish();
     // 0 where the system does not tell.
     outcome.report.peak_rss_bytes = peak_rss.unwrap_or(0);
     outcome.report.peak_anon_bytes = peak_anon.unwrap_or(0);
-    let written = write_files(args, &outcome)?;
-    if global.json {
-        printer.json(&summary(&outcome.report)?)?;
-    } else {
-        printer.data(&screen(&outcome.report, &commands(args)))?;
-        printer.note("dry run: nothing was written to the store");
-    }
+    let written = work.write_files(&outcome, execution.is_some())?;
+    work.show(&outcome, execution.as_ref())?;
     for path in written {
         printer.note(&format!("wrote {path}"));
     }
-    let pending = args.exit_code && outcome.plan.changes() > 0;
-    Ok(if pending { Exit::ChangesPending } else { Exit::Done })
+    Ok(match &execution {
+        Some(execution) => exit_of(execution.state),
+        None if args.exit_code && outcome.plan.changes() > 0 => Exit::ChangesPending,
+        None => Exit::Done,
+    })
+}
+
+/// How a command ends that ran something.
+pub(crate) const fn exit_of(state: RunState) -> Exit {
+    match state {
+        RunState::Done | RunState::Running => Exit::Done,
+        RunState::Partial => Exit::Partial,
+        RunState::Interrupted => Exit::Interrupted,
+        RunState::Failed => Exit::Failure,
+    }
 }
 
 /// Opens the store that a command names.
@@ -76,6 +96,16 @@ fn flags(args: &ConsolidateArgs) -> Result<Vec<FlagValue>, Failure> {
     Ok(flags)
 }
 
+/// What of the configuration was typed, so that applying the plan later needs no typing again.
+fn overrides(flags: &[FlagValue], set: &[String]) -> Map<String, Value> {
+    let mut overrides: Map<String, Value> =
+        flags.iter().map(|flag| (flag.key.to_owned(), flag.value.clone())).collect();
+    if !set.is_empty() {
+        overrides.insert("set".to_owned(), set.into());
+    }
+    overrides
+}
+
 fn no_graph() -> Failure {
     Failure::usage(
         "the graph method needs an index, which this version cannot build",
@@ -83,67 +113,186 @@ fn no_graph() -> Failure {
     )
 }
 
-fn plan_store(
-    global: &GlobalArgs,
-    args: &ConsolidateArgs,
-    settings: &Settings,
+/// One call of the command.
+struct Work<'a> {
+    global: &'a GlobalArgs,
+    args: &'a ConsolidateArgs,
+    settings: &'a Settings,
     printer: Printer,
-) -> Result<Outcome, Failure> {
-    let policy = &settings.configuration.policy;
-    if policy.detect.method == JoinMethod::Graph {
-        return Err(no_graph());
-    }
-    let guard = settings.guard()?;
-    let store = open_store(&args.db, settings)?;
-    let time_zone = settings.time_zone()?;
-    let stopwatch = Stopwatch::start();
-    let context = RunContext {
-        now: settings::now(args.now.as_deref(), &time_zone)?,
-        time_zone: &time_zone,
-        config_hash: &settings.config_hash(&guard),
-        pool: &settings::pool(global)?,
-        kernels: Kernels::active(),
-        progress: &Bars::new(printer),
-        clock: &|| stopwatch.seconds(),
-        scratch_dir: &settings::scratch_dir(),
-    };
-    consolidate(&store, policy, &guard, &context).map_err(|error| {
-        if error.is_cancelled() {
-            return Failure::interrupted();
-        }
-        let hint = error.hint();
-        Failure::new(&format!("consolidate {}", args.db.display()), &error, hint)
-    })
+    bars: &'a Bars,
 }
 
-/// Writes what was asked for and returns where.
-fn write_files(args: &ConsolidateArgs, outcome: &Outcome) -> Result<Vec<String>, Failure> {
-    let mut written = Vec::new();
-    if let Some(path) = &args.plan {
-        write_plan(path, &outcome.plan).map_err(|error| {
+impl Work<'_> {
+    fn plan(&self) -> Result<Outcome, Failure> {
+        let policy = &self.settings.configuration.policy;
+        if policy.detect.method == JoinMethod::Graph {
+            return Err(no_graph());
+        }
+        let guard = self.settings.guard()?;
+        let store = open_store(&self.args.db, self.settings)?;
+        let time_zone = self.settings.time_zone()?;
+        let stopwatch = Stopwatch::start();
+        let context = RunContext {
+            now: settings::now(self.args.now.as_deref(), &time_zone)?,
+            time_zone: &time_zone,
+            config_hash: &self.settings.config_hash(&guard),
+            pool: &settings::pool(self.global)?,
+            kernels: Kernels::active(),
+            progress: self.bars,
+            clock: &|| stopwatch.seconds(),
+            scratch_dir: &settings::scratch_dir(),
+        };
+        consolidate(&store, policy, &guard, &context).map_err(|error| {
+            if error.is_cancelled() {
+                return Failure::interrupted();
+            }
             let hint = error.hint();
-            Failure::new("write the plan", &error, hint)
-        })?;
-        written.push(path.display().to_string());
+            Failure::new(&format!("consolidate {}", self.args.db.display()), &error, hint)
+        })
     }
-    let report = match (&args.report, &args.report_dir) {
-        (Some(path), _) => Some(write_report(path, &outcome.report)),
-        (None, Some(folder)) => Some(write_report_in(folder, &outcome.report)),
-        (None, None) => None,
-    };
-    if let Some(paths) = report {
-        let paths = paths.map_err(|error| {
-            let hint = error.hint();
-            Failure::new("write the report", &error, hint)
-        })?;
-        written.extend([paths.json, paths.markdown].map(|path| path.display().to_string()));
+
+    /// Saves and applies the plan as far as that was asked for; a plan without changes needs neither.
+    fn write_to_the_store(&mut self, outcome: &mut Outcome) -> Result<Option<Execution>, Failure> {
+        let args = self.args;
+        let wanted = (args.execute || args.save_plan, args.dry_run);
+        if !writing::may_write(self.settings, wanted, self.printer) || outcome.plan.changes() == 0 {
+            return Ok(None);
+        }
+        if !args.execute {
+            return self.save(outcome).map(|()| None);
+        }
+        writing::check_guarded(self.settings, args.allow_unguarded)?;
+        self.check_reviewed(outcome)?;
+        self.execute(outcome).map(Some)
     }
-    Ok(written)
+
+    fn save(&self, outcome: &Outcome) -> Result<(), Failure> {
+        let session = writing::open_own_tables(&self.args.db, self.settings)?;
+        let at = self.now(outcome)?.to_naive_local(&self.settings.time_zone()?);
+        let plan_id = session
+            .save_plan(&outcome.plan, &outcome.access_counts, &at)
+            .map_err(|error| writing::session_failure("save the plan", &error))?;
+        self.printer.note(&format!("saved the plan as {plan_id}"));
+        Ok(())
+    }
+
+    /// The run's time, which the plan holds.
+    fn now(&self, outcome: &Outcome) -> Result<Instant, Failure> {
+        settings::now(Some(&outcome.plan.now), &self.settings.time_zone()?)
+    }
+
+    /// Refuses another plan than the one that was reviewed, and without a review one that changes much.
+    fn check_reviewed(&self, outcome: &Outcome) -> Result<(), Failure> {
+        let found = &outcome.report.plan_digest;
+        if let Some(expected) = &self.args.expect {
+            if expected.trim_start_matches("sha256:") == found.trim_start_matches("sha256:") {
+                return Ok(());
+            }
+            return Err(Failure::refused(
+                format!(
+                    "the plan is not the one that was reviewed: expected {expected}, found {found}"
+                ),
+                "the store or the configuration changed since: review the new plan",
+            ));
+        }
+        let max = self.args.max_change_share.unwrap_or(CHANGE_SHARE_MAX);
+        let share = change_share(&outcome.plan, outcome.report.loaded.live);
+        if share <= max {
+            return Ok(());
+        }
+        Err(Failure::refused(
+            format!(
+                "the plan changes {:.1} % of the live memories by more than folding identical texts; \
+                 without a review at most {:.1} % may change",
+                share * 100.0,
+                max * 100.0
+            ),
+            format!(
+                "look at the plan (--save-plan, then memfold review), then apply it, or say \
+                 --expect {found} or --max-change-share 1"
+            ),
+        ))
+    }
+
+    fn execute(&self, outcome: &mut Outcome) -> Result<Execution, Failure> {
+        if self.args.report.is_none() && self.args.report_dir.is_none() {
+            writing::report_dir(&self.args.db, self.settings)?;
+        }
+        let stopwatch = Stopwatch::start();
+        let session = writing::open_session(&self.args.db, self.settings)?;
+        let execution = execute(
+            &session,
+            &ExecuteRequest {
+                plan: &outcome.plan,
+                access_counts: &outcome.access_counts,
+                selection: &Selection::default(),
+                limit: self.args.limit,
+                run_id: &outcome.report.run_id,
+                now: self.now(outcome)?,
+                time_zone: &self.settings.time_zone()?,
+                policy: &self.settings.configuration.policy,
+                config_hash: &outcome.plan.config_hash,
+                holder: &settings::holder(),
+                progress: self.bars,
+                clock: &|| stopwatch.seconds(),
+            },
+        )
+        .map_err(|error| writing::execute_failure(&error))?;
+        let report = &mut outcome.report;
+        report.mode = Mode::Execute;
+        report.run_id.clone_from(&execution.run_id);
+        report.executed = execution.executed;
+        report.seconds.execute = stopwatch.seconds();
+        report.seconds.total += report.seconds.execute;
+        writing::note_backup(&execution, self.printer);
+        Ok(execution)
+    }
+
+    /// Writes what was asked for, and always the report of a run that wrote; returns where.
+    fn write_files(&self, outcome: &Outcome, executed: bool) -> Result<Vec<String>, Failure> {
+        let mut written = Vec::new();
+        if let Some(path) = &self.args.plan {
+            write_plan(path, &outcome.plan).map_err(|error| {
+                let hint = error.hint();
+                Failure::new("write the plan", &error, hint)
+            })?;
+            written.push(path.display().to_string());
+        }
+        let report = match (&self.args.report, &self.args.report_dir) {
+            (Some(path), _) => Some(write_report(path, &outcome.report)),
+            (None, Some(folder)) => Some(write_report_in(folder, &outcome.report)),
+            (None, None) if executed => {
+                let folder = writing::report_dir(&self.args.db, self.settings)?;
+                Some(write_report_in(&folder, &outcome.report))
+            }
+            (None, None) => None,
+        };
+        if let Some(paths) = report {
+            let paths = paths.map_err(|error| {
+                let hint = error.hint();
+                Failure::new("write the report", &error, hint)
+            })?;
+            written.extend([paths.json, paths.markdown].map(|path| path.display().to_string()));
+        }
+        Ok(written)
+    }
+
+    fn show(&self, outcome: &Outcome, execution: Option<&Execution>) -> Result<(), Failure> {
+        if self.global.json {
+            return self.printer.json(&summary(&outcome.report)?);
+        }
+        self.printer.data(&screen(&outcome.report, &commands(self.args, &outcome.report)))?;
+        match execution {
+            Some(execution) => writing::note_execution(&self.args.db, execution, self.printer),
+            None => self.printer.note("dry run: nothing was changed in the store"),
+        }
+        Ok(())
+    }
 }
 
 /// What other programs rely on; the lists for people stay in the report file.
 fn summary(report: &Report) -> Result<Value, Failure> {
-    const FIELDS: [&str; 15] = [
+    const FIELDS: [&str; 17] = [
         "schema_version",
         "run_id",
         "mode",
@@ -159,22 +308,18 @@ fn summary(report: &Report) -> Result<Value, Failure> {
         "peak_anon_bytes",
         "threads",
         "isa",
+        "stats",
+        "notes",
     ];
     let mut document = serde_json::to_value(report)
         .map_err(|error| Failure::new("encode the report", &error, None))?;
     if let Value::Object(fields) = &mut document {
-        fields.retain(|name, _| {
-            FIELDS.contains(&name.as_str()) || name == "stats" || name == "notes"
-        });
+        fields.retain(|name, _| FIELDS.contains(&name.as_str()));
     }
     Ok(document)
 }
 
-/// The next thing to do: read the whole report.
-fn commands(args: &ConsolidateArgs) -> Commands {
-    if args.report.is_some() || args.report_dir.is_some() {
-        return Commands::default();
-    }
-    let words = ["memfold", "consolidate", &args.db.to_string_lossy(), "--report", "report.json"];
-    Commands { next: words.map(str::to_owned).to_vec(), undo: Vec::new() }
+/// The next thing to do.
+fn commands(args: &ConsolidateArgs, report: &Report) -> Commands {
+    Commands::of(&args.db.to_string_lossy(), report)
 }

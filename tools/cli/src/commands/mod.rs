@@ -3,6 +3,9 @@
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod consolidate;
+pub(crate) mod writing;
+pub(crate) mod apply;
+pub(crate) mod undo;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod explain;

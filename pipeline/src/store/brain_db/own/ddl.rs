@@ -4,7 +4,7 @@
 //! be locked out of the whole file.
 
 /// Version of the tables: how many migrations have run.
-pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
+pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// What leads from each version to the next. Never change one that was published.
 pub(super) const MIGRATIONS: &[&str] = &[FIRST];

@@ -4,15 +4,6 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::ddl::{MIGRATIONS, VERSION};
 
-/// Which store it is, and whether its tables are new.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::store::brain_db) struct Migrated {
-    /// The store's name.
-    pub(in crate::store::brain_db) store_id: String,
-    /// Whether nothing was ever written to this store before.
-    pub(in crate::store::brain_db) is_first: bool,
-}
-
 /// Why the tables cannot be used.
 #[derive(Debug)]
 pub(in crate::store::brain_db) enum MigrateError {
@@ -37,7 +28,7 @@ pub(in crate::store::brain_db) fn migrate(
     connection: &Connection,
     store_id: impl FnOnce() -> rusqlite::Result<String>,
     at: &str,
-) -> Result<Migrated, MigrateError> {
+) -> Result<(), MigrateError> {
     let found = recorded(connection)?;
     let version = found.as_ref().map_or(0, |(version, _)| *version);
     if version > VERSION {
@@ -46,29 +37,33 @@ pub(in crate::store::brain_db) fn migrate(
     for sql in MIGRATIONS.iter().skip(version.max(0) as usize) {
         connection.execute_batch(sql)?;
     }
-    let Some((_, store_id)) = found else {
+    if found.is_none() {
         let store_id = store_id()?;
         connection.execute(
             "INSERT INTO memfold_schema(version, store_uuid, created_at, engine_version)
              VALUES (?1, ?2, ?3, ?4)",
             params![VERSION, store_id, at, env!("CARGO_PKG_VERSION")],
         )?;
-        return Ok(Migrated { store_id, is_first: true });
-    };
-    if version < VERSION {
+    } else if version < VERSION {
         connection.execute("UPDATE memfold_schema SET version = ?1", [VERSION])?;
     }
-    Ok(Migrated { store_id, is_first: false })
+    Ok(())
 }
 
-/// The tables' version and the store's name; `None` where there are no tables yet.
-fn recorded(connection: &Connection) -> rusqlite::Result<Option<(i64, String)>> {
-    let exists: bool = connection.query_row(
+/// Tells whether memfold ever wrote to the store.
+pub(crate) fn exist(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row(
         "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'memfold_schema'",
         [],
         |row| row.get(0),
-    )?;
-    if !exists {
+    )
+}
+
+/// The tables' version and the store's name; `None` where there are no tables yet.
+pub(in crate::store::brain_db) fn recorded(
+    connection: &Connection,
+) -> rusqlite::Result<Option<(i64, String)>> {
+    if !exist(connection)? {
         return Ok(None);
     }
     connection
@@ -89,10 +84,11 @@ mod tests {
     #[test]
     fn tables_are_made_once() {
         let connection = Connection::open_in_memory().unwrap();
-        let first = migrate(&connection, fresh, "t").unwrap();
-        assert!(first.is_first && first.store_id == "store_1");
-        let again = migrate(&connection, || unreachable!(), "t").unwrap();
-        assert!(!again.is_first && again.store_id == "store_1");
+        assert_eq!(recorded(&connection).unwrap(), None);
+        migrate(&connection, fresh, "t").unwrap();
+        migrate(&connection, || unreachable!(), "t").unwrap();
+        let found = recorded(&connection).unwrap();
+        assert_eq!(found, Some((VERSION, "store_1".to_owned())));
     }
 
     #[test]

@@ -2,5 +2,19 @@
 
 mod ddl;
 mod migrate;
+pub(crate) mod plans;
+pub(crate) mod runs;
+mod units;
+mod flags;
 
-pub(in crate::store::brain_db) use migrate::{MigrateError, Migrated, migrate};
+pub(crate) use ddl::VERSION;
+pub(crate) use flags::close_flags;
+pub(crate) use migrate::exist;
+pub(in crate::store::brain_db) use migrate::{MigrateError, migrate, recorded};
+pub use plans::{ActionUpdate, FindPlanError};
+pub(in crate::store::brain_db) use runs::running;
+pub use units::{Deed, UnitRecord};
+pub(crate) use units::{
+    applied_units, insert_unit, journal, last_unit_of_memory, later_units, mark_unit, unit,
+    unit_of_action, units_of_plan, units_of_run,
+};

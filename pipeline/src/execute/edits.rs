@@ -1,0 +1,350 @@
+//! What each action does to the rows of its unit.
+
+use std::collections::BTreeMap;
+
+use jiff::tz::TimeZone;
+
+use super::draft::Draft;
+use super::provenance::{self, Merged};
+use crate::decisions::content_hash;
+use crate::journal::{Change, Record, RowImage, StoredValue, Table};
+use crate::memory::MemoryId;
+use crate::plan::{Action, ActionType, SavedAction};
+use crate::policy::{Absorbed, FlagTarget, Policy};
+use crate::store::brain_db::{UnitRow, raw_memory};
+use crate::store::reading::{RowFacts, categories_to_json, row_facts};
+use crate::time::Instant;
+
+/// What edits depend on besides the rows.
+#[derive(Clone, Copy)]
+pub(super) struct EditContext<'a> {
+    pub(super) policy: &'a Policy,
+    pub(super) time_zone: &'a TimeZone,
+    pub(super) run_id: &'a str,
+    pub(super) now: Instant,
+    /// The run's time as the owner writes times.
+    pub(super) at: &'a str,
+}
+
+/// Returns the changes of a unit's actions, or the row that cannot be read.
+pub(super) fn edits(
+    actions: &[&SavedAction],
+    rows: &[UnitRow],
+    context: EditContext<'_>,
+) -> Result<Vec<Change>, MemoryId> {
+    let read = |row: &UnitRow| {
+        let facts = row_facts(&raw_memory(&row.image), context.time_zone, context.now);
+        facts.map(|facts| (row.id.clone(), facts)).map_err(|_| row.id.clone())
+    };
+    let facts = rows.iter().map(read).collect::<Result<_, _>>()?;
+    let mut editing = Editing { draft: Draft::new(rows), facts, context };
+    for saved in actions {
+        let action = saved.effective();
+        match action.action {
+            ActionType::Merge => editing.merge(action),
+            ActionType::Promote => editing.promote(action, saved.access_count),
+            ActionType::Archive => editing.archive(action),
+            ActionType::FlagContradiction => editing.flag(action),
+            ActionType::Noop => {}
+        }
+    }
+    Ok(editing.draft.into_changes(context.at))
+}
+
+struct Editing<'a> {
+    draft: Draft<'a>,
+    /// What each row says of itself before the unit.
+    facts: BTreeMap<MemoryId, RowFacts>,
+    context: EditContext<'a>,
+}
+
+impl Editing<'_> {
+    fn access_count(&self, id: &MemoryId) -> i64 {
+        self.facts.get(id).map_or(0, |facts| facts.access_count)
+    }
+
+    fn expires_at(&self, id: &MemoryId) -> Option<Instant> {
+        self.facts.get(id).and_then(|facts| facts.expires_at)
+    }
+
+    fn root_source(&self, id: &MemoryId) -> &str {
+        self.facts.get(id).map_or("agent", |facts| &facts.root_source)
+    }
+
+    fn merge(&mut self, action: &Action) {
+        let Some(survivor) = action.target_ids.first() else { return };
+        if !action.survivor_protected {
+            self.take_over(survivor, action);
+        }
+        if self.draft.was(survivor).is_some_and(|row| row.is_indexed == Some(false)) {
+            self.draft.then(Change::Index { id: survivor.to_string() });
+        }
+        for absorbed in action.absorbed_ids() {
+            match self.context.policy.merge.absorbed {
+                Absorbed::Archive => self.mark_absorbed(absorbed, survivor),
+                Absorbed::Move => self.draft.then(Change::TakeOut {
+                    id: absorbed.to_string(),
+                    survivor: Some(survivor.to_string()),
+                }),
+            }
+            self.draft.then(lineage(action, survivor, absorbed));
+        }
+    }
+
+    /// Gives a survivor what it takes over from the rows that fold into it.
+    fn take_over(&mut self, survivor: &MemoryId, action: &Action) {
+        let Some(was) = self.draft.was(survivor) else { return };
+        let absorbed: Vec<&UnitRow> =
+            action.absorbed_ids().iter().filter_map(|id| self.draft.was(id)).collect();
+        self.set_planned(survivor, action);
+        let counts =
+            absorbed.iter().map(|row| self.access_count(&row.id)).fold(0, i64::saturating_add);
+        if counts != 0 {
+            let sum = self.access_count(survivor).saturating_add(counts);
+            self.draft.set(survivor, "access_count", StoredValue::Integer(sum));
+        }
+        if let Some(expires_at) = self.latest_end(was, &absorbed) {
+            self.draft.set(survivor, "expires_at", expires_at);
+        }
+        for column in ["confidence", "last_accessed"] {
+            if let Some(value) = self.largest(column, was, &absorbed) {
+                self.draft.set(survivor, column, value);
+            }
+        }
+        let source = self.survivor_source(survivor, &absorbed);
+        self.draft.set(survivor, "source", source.into());
+    }
+
+    /// Sets what the plan says of categories and importance.
+    fn set_planned(&mut self, id: &MemoryId, action: &Action) {
+        if let Some(categories) = &action.new_categories {
+            self.draft.set(id, "categories", categories_to_json(categories).into());
+        }
+        if let Some(importance) = action.new_importance {
+            self.draft.set(id, "importance", StoredValue::Real(importance));
+        }
+    }
+
+    /// The end that counts for all: none beats any, else the latest. `None`: the survivor's own.
+    fn latest_end(&self, survivor: &UnitRow, absorbed: &[&UnitRow]) -> Option<StoredValue> {
+        let own = self.expires_at(&survivor.id)?;
+        let mut latest = (own, None);
+        for row in absorbed {
+            match self.expires_at(&row.id) {
+                None => return Some(StoredValue::Null),
+                Some(other) if other > latest.0 => {
+                    latest = (other, row.image.get("expires_at").cloned());
+                }
+                Some(_) => {}
+            }
+        }
+        latest.1
+    }
+
+    /// The largest value of a column with its storage class, where that is not the survivor's.
+    fn largest(
+        &self,
+        column: &str,
+        survivor: &UnitRow,
+        absorbed: &[&UnitRow],
+    ) -> Option<StoredValue> {
+        let size = |value: &StoredValue| {
+            let cell = value.as_cell();
+            match column {
+                "last_accessed" => {
+                    cell.instant(self.context.time_zone).map(|instant| instant.0 as f64)
+                }
+                _ => cell.number(),
+            }
+        };
+        let own = survivor.image.get(column)?;
+        let others = absorbed.iter().filter_map(|row| row.image.get(column));
+        let mut largest = (size(own), own);
+        for value in others {
+            let size = size(value);
+            let is_larger = match (size, largest.0) {
+                (Some(new), Some(old)) => new.total_cmp(&old).is_gt(),
+                (Some(_), None) => true,
+                (None, _) => false,
+            };
+            if is_larger {
+                largest = (size, value);
+            }
+        }
+        (largest.1 != own).then(|| largest.1.clone())
+    }
+
+    fn survivor_source(&self, survivor: &MemoryId, absorbed: &[&UnitRow]) -> String {
+        let earlier = |id: &MemoryId| {
+            let facts = self.facts.get(id);
+            facts.map(|facts| (facts.merged_from.clone(), facts.merged_count)).unwrap_or_default()
+        };
+        let (mut from, mut count) = earlier(survivor);
+        for row in absorbed {
+            let (below, below_count) = earlier(&row.id);
+            from.extend(below);
+            from.push(row.id.clone());
+            count = count.saturating_add(below_count).saturating_add(1);
+        }
+        provenance::of_survivor(&Merged {
+            from,
+            count,
+            run_id: self.context.run_id,
+            at: self.context.at,
+            root: self.root_source(survivor),
+        })
+    }
+
+    fn mark_absorbed(&mut self, id: &MemoryId, survivor: &MemoryId) {
+        let root = self.root_source(id);
+        let source = provenance::of_absorbed(survivor, self.context.run_id, root);
+        let old = self.facts.get(id).map(|facts| &*facts.categories).unwrap_or_default();
+        let categories = archived_categories(old.iter().map(|category| &**category));
+        self.mark_archived(id, &categories, source);
+    }
+
+    fn mark_archived(&mut self, id: &MemoryId, categories: &[String], source: String) {
+        self.draft.keep_image(id);
+        self.draft.set(id, "categories", categories_to_json(categories).into());
+        self.draft.set(id, "source", source.into());
+        self.draft.set(id, "archived_by", format!("memfold:{}", self.context.run_id).into());
+    }
+
+    fn promote(&mut self, action: &Action, access_count: Option<i64>) {
+        let Some(id) = action.target_ids.first() else { return };
+        self.set_planned(id, action);
+        let count = access_count.unwrap_or_else(|| self.access_count(id));
+        self.draft.then(Change::Record(Record {
+            table: Table::Decisions,
+            cells: vec![
+                ("kind", "promoted".into()),
+                ("memory_id", id.as_str().into()),
+                ("access_count", StoredValue::Integer(count)),
+            ],
+        }));
+    }
+
+    fn archive(&mut self, action: &Action) {
+        let Some(id) = action.target_ids.first() else { return };
+        if self.context.policy.merge.absorbed == Absorbed::Move {
+            self.draft.then(Change::TakeOut { id: id.to_string(), survivor: None });
+            return;
+        }
+        let root = self.root_source(id);
+        let source = provenance::of_archived(&action.rationale.rule_id, self.context.run_id, root);
+        let categories = action.new_categories.clone().unwrap_or_default();
+        self.mark_archived(id, &categories, source);
+    }
+
+    fn flag(&mut self, action: &Action) {
+        let Some(flag) = Flag::of(action, &self.draft) else { return };
+        let memory_id = match self.context.policy.flags.write_to {
+            FlagTarget::Table => StoredValue::Null,
+            FlagTarget::Stm => {
+                let row = flag.row(action, self.context);
+                let id =
+                    row.get("id").and_then(StoredValue::as_text).unwrap_or_default().to_owned();
+                self.draft.then(Change::PutIn { id: id.clone(), image: Some(row) });
+                id.into()
+            }
+        };
+        self.draft.then(flag.record(action, memory_id));
+    }
+}
+
+/// `archived`, and each category as `archive/<category>`.
+fn archived_categories<'c>(categories: impl Iterator<Item = &'c str>) -> Vec<String> {
+    let old = categories.map(|category| format!("archive/{category}"));
+    std::iter::once("archived".to_owned()).chain(old).collect()
+}
+
+fn lineage(action: &Action, survivor: &MemoryId, absorbed: &MemoryId) -> Change {
+    let rationale = &action.rationale;
+    let similarity = rationale.evidence.similarity;
+    Change::Record(Record {
+        table: Table::Lineage,
+        cells: vec![
+            ("absorbed_id", absorbed.as_str().into()),
+            ("survivor_id", survivor.as_str().into()),
+            ("similarity", similarity.map_or(StoredValue::Null, StoredValue::Real)),
+            ("rule_id", rationale.rule_id.as_str().into()),
+            ("reasons", rationale.reasons.join("; ").into()),
+        ],
+    })
+}
+
+/// A contradictory pair, smaller id first, with the hashes of its texts.
+struct Flag<'a> {
+    ids: [&'a MemoryId; 2],
+    hashes: [String; 2],
+    key: String,
+}
+
+impl<'a> Flag<'a> {
+    fn of(action: &'a Action, draft: &Draft<'_>) -> Option<Self> {
+        let [a, b] = &action.target_ids[..] else { return None };
+        let ids = if a < b { [a, b] } else { [b, a] };
+        let hash = |id: &MemoryId| {
+            let content = draft.was(id)?.image.get("content")?.as_text()?.to_owned();
+            Some(content_hash(&content))
+        };
+        Some(Self { ids, hashes: [hash(ids[0])?, hash(ids[1])?], key: flag_key(ids) })
+    }
+
+    fn record(&self, action: &Action, memory_id: StoredValue) -> Change {
+        let evidence = &action.rationale.evidence;
+        let json = |list: &[String]| serde_json::Value::from(list.to_vec()).to_string().into();
+        let number = |value: Option<f64>| value.map_or(StoredValue::Null, StoredValue::Real);
+        Change::Record(Record {
+            table: Table::Flags,
+            cells: vec![
+                ("key", self.key.as_str().into()),
+                ("left_id", self.ids[0].as_str().into()),
+                ("right_id", self.ids[1].as_str().into()),
+                ("left_hash", self.hashes[0].as_str().into()),
+                ("right_hash", self.hashes[1].as_str().into()),
+                ("similarity", number(evidence.similarity)),
+                ("score", number(action.rationale.score)),
+                ("signals", json(&evidence.contradiction_signals)),
+                ("differences", json(&evidence.differences)),
+                ("memory_id", memory_id),
+                ("state", "open".into()),
+            ],
+        })
+    }
+
+    /// The row of `stm` that the owner's own consolidator would write.
+    fn row(&self, action: &Action, context: EditContext<'_>) -> RowImage {
+        let evidence = &action.rationale.evidence;
+        let content = serde_json::json!({
+            "type": "contradiction",
+            "ids": self.ids,
+            "evidence": {
+                "similarity": evidence.similarity,
+                "contradictionSignals": evidence.contradiction_signals,
+                "differences": evidence.differences,
+            },
+            "run_id": context.run_id,
+        });
+        let digest = blake3::hash(format!("{} {}", self.key, context.run_id).as_bytes()).to_hex();
+        let cells: Vec<(&str, StoredValue)> = vec![
+            ("id", format!("stm_{}", &digest[..12]).into()),
+            ("content", content.to_string().into()),
+            ("categories", categories_to_json(&["contradictions", "consolidation"]).into()),
+            ("importance", StoredValue::Real(2.0)),
+            ("access_count", StoredValue::Integer(0)),
+            ("created_at", context.at.into()),
+            ("updated_at", context.at.into()),
+            ("source", format!("consolidation:contradiction:{}", self.key).into()),
+        ];
+        let cells = cells.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        RowImage { rowid: None, cells }
+    }
+}
+
+/// The name of a contradictory pair: the first 16 hex digits of sha256 of the sorted ids joined by `|`.
+fn flag_key(ids: [&MemoryId; 2]) -> String {
+    use sha2::Digest as _;
+    let digest = sha2::Sha256::digest(format!("{}|{}", ids[0], ids[1]).as_bytes());
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}

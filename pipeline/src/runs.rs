@@ -1,0 +1,164 @@
+//! Runs: what was started on a store, and how it ended.
+
+use std::fmt;
+
+use crate::report::Executed;
+
+/// What a run is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RunKind {
+    /// Applies a plan.
+    Execute,
+    /// Takes back what runs did.
+    Undo,
+    /// Brings archived memories back to life.
+    Restore,
+    /// Erases memories everywhere.
+    Forget,
+    /// Removes old entries of the journal.
+    Prune,
+    /// Writes down what a person decided.
+    Review,
+}
+
+impl RunKind {
+    /// Every kind.
+    pub const ALL: [Self; 6] =
+        [Self::Execute, Self::Undo, Self::Restore, Self::Forget, Self::Prune, Self::Review];
+
+    /// Returns the name in the store.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Execute => "execute",
+            Self::Undo => "undo",
+            Self::Restore => "restore",
+            Self::Forget => "forget",
+            Self::Prune => "prune",
+            Self::Review => "review",
+        }
+    }
+
+    /// Returns the kind of a name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+impl fmt::Display for RunKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How a run ended, or that it has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RunState {
+    /// It has not ended.
+    Running,
+    /// Everything was done.
+    Done,
+    /// Some units were skipped or rolled back.
+    Partial,
+    /// It was stopped, or its process died.
+    Interrupted,
+    /// It could not go on.
+    Failed,
+}
+
+impl RunState {
+    /// Every state.
+    pub const ALL: [Self; 5] =
+        [Self::Running, Self::Done, Self::Partial, Self::Interrupted, Self::Failed];
+
+    /// Returns the name in the store.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Partial => "partial",
+            Self::Interrupted => "interrupted",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Returns the state of a name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+}
+
+impl fmt::Display for RunState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A run that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningRun {
+    /// Which run.
+    pub run_id: String,
+    /// Who runs it: host and process.
+    pub holder: String,
+    /// When it was last known to be alive.
+    pub heartbeat_at: String,
+}
+
+/// A run as it is listed. Texts are as stored: escape them where they are shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSummary {
+    /// Which run.
+    pub run_id: String,
+    /// A [`RunKind`]'s name, or one of a later version.
+    pub kind: String,
+    /// The plan it applied.
+    pub plan_id: Option<String>,
+    /// What it was asked for; the sha256 of it where that was to be forgotten.
+    pub target: Option<String>,
+    /// A [`RunState`]'s name, or one of a later version.
+    pub state: String,
+    /// Who ran it.
+    pub holder: String,
+    /// When it started.
+    pub started_at: String,
+    /// When it ended.
+    pub finished_at: Option<String>,
+    /// How much it did.
+    pub executed: Executed,
+    /// Units of it that the store still knows.
+    pub units: u64,
+    /// Those of them that were taken back.
+    pub undone: u64,
+}
+
+/// Where the chain of runs does not hold: a run before this one was changed, added or removed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the audit chain breaks at run {run_id}: expected {expected}, found {found}")]
+pub struct ChainBreak {
+    /// The run whose hash of the one before does not fit.
+    pub run_id: String,
+    /// The hash of the run before, as it is now.
+    pub expected: String,
+    /// The hash that was written down.
+    pub found: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RunKind, RunState};
+
+    #[test]
+    fn names_are_read_back() {
+        for kind in RunKind::ALL {
+            assert_eq!(RunKind::of_name(kind.name()), Some(kind));
+        }
+        for state in RunState::ALL {
+            assert_eq!(RunState::of_name(state.name()), Some(state));
+        }
+        assert_eq!((RunKind::of_name("x"), RunState::of_name("")), (None, None));
+    }
+}

@@ -1,0 +1,199 @@
+//! Moving rows between the owner's tables and `memfold_archive`, bit for bit.
+
+use rusqlite::types::ToSql;
+use rusqlite::{OptionalExtension as _, params};
+use serde_json::Value;
+
+use super::SessionError;
+use super::apply::Mark;
+use super::fts::{self, quoted};
+use super::layout::{Layout, Search};
+use super::rows::{image, row, select};
+use super::writes::Writes;
+use crate::journal::RowImage;
+use crate::store::brain_db::columns::Columns;
+
+/// Moves a memory, its embeddings and its search entry into the archive table.
+pub(super) fn take_out(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    mark: &Mark<'_>,
+    (id, survivor): (&str, Option<&str>),
+) -> Result<(), SessionError> {
+    let memory = writes
+        .query("read a memory", |c| row(c, (&layout.memories, layout.has_rowid), ("id", id)))?
+        .ok_or_else(|| refused(format!("memory {id} is gone")))?;
+    let indexed = match memory.rowid {
+        Some(rowid) => fts::remove(writes, layout, (rowid, &memory))?,
+        None => false,
+    };
+    let mut moved = vec![("stm", memory, indexed)];
+    moved.extend(
+        embeddings(writes, layout, id)?.into_iter().map(|image| ("embeddings", image, false)),
+    );
+    for (table, image, indexed) in &moved {
+        writes.execute(
+            "archive a row",
+            "INSERT INTO memfold_archive
+                (memory_id, table_name, row_rowid, row, indexed, survivor_id, run_id, at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            params![
+                id,
+                table,
+                image.rowid,
+                image.to_json().to_string(),
+                indexed,
+                survivor,
+                mark.run_id,
+                mark.at
+            ],
+        )?;
+    }
+    if !layout.embeddings.is_empty() {
+        let sql = "DELETE FROM embeddings WHERE source_type = 'stm' AND source_id = ?1";
+        writes.execute("remove an embedding", sql, [id])?;
+    }
+    writes.execute("remove a memory", "DELETE FROM stm WHERE id = ?1", [id]).map(drop)
+}
+
+fn embeddings(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    id: &str,
+) -> Result<Vec<RowImage>, SessionError> {
+    if layout.embeddings.is_empty() {
+        return Ok(Vec::new());
+    }
+    writes.query("read embeddings", |connection| {
+        let columns = &layout.embeddings;
+        let rest = "WHERE source_type = 'stm' AND source_id = ?1 ORDER BY 1";
+        let sql = select(columns, layout.embeddings_have_rowid, rest);
+        let mut statement = connection.prepare_cached(&sql)?;
+        let rows = statement.query_map([id], |row| image(columns, row))?;
+        rows.collect()
+    })
+}
+
+/// Brings a memory back from the archive table, with what was moved with it.
+pub(super) fn put_back(writes: &Writes<'_>, layout: &Layout, id: &str) -> Result<(), SessionError> {
+    let rows = archived(writes, id)?;
+    if rows.is_empty() {
+        return Err(refused(format!("memory {id} is not in memfold_archive")));
+    }
+    for (table, image, indexed) in rows {
+        match table.as_str() {
+            "stm" => put_in(writes, layout, &image, indexed)?,
+            _ if layout.embeddings.is_empty() => {}
+            _ => {
+                insert(writes, &layout.embeddings, layout.embeddings_have_rowid, &image)?;
+            }
+        }
+    }
+    let sql = "DELETE FROM memfold_archive WHERE memory_id = ?1";
+    writes.execute("clear the archive", sql, [id]).map(drop)
+}
+
+/// Inserts a memory and, where wanted, makes it searchable.
+pub(super) fn put_in(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    image: &RowImage,
+    indexed: bool,
+) -> Result<(), SessionError> {
+    let rowid = match layout.search {
+        Search::ByHand { .. } => Some(free_rowid(writes, image.rowid)?),
+        _ => image.rowid,
+    };
+    let placed = RowImage { rowid, cells: image.cells.clone() };
+    let rowid = insert(writes, &layout.memories, layout.has_rowid, &placed)?;
+    if indexed && layout.has_rowid {
+        fts::add(writes, layout, (rowid, image))?;
+    }
+    Ok(())
+}
+
+/// The rowid wanted, unless it is taken or words of a deleted row still hang on it; else the next one.
+fn free_rowid(writes: &Writes<'_>, wanted: Option<i64>) -> Result<i64, SessionError> {
+    writes.query("find a free rowid", |connection| {
+        if let Some(rowid) = wanted {
+            let sql = "SELECT EXISTS (SELECT 1 FROM stm WHERE rowid = ?1)
+                           OR EXISTS (SELECT 1 FROM stm_fts_docsize WHERE id = ?1)";
+            if !connection.prepare_cached(sql)?.query_row([rowid], |row| row.get::<_, bool>(0))? {
+                return Ok(rowid);
+            }
+        }
+        let sql = "SELECT max(coalesce((SELECT max(rowid) FROM stm), 0),
+                              coalesce((SELECT max(id) FROM stm_fts_docsize), 0)) + 1";
+        connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
+    })
+}
+
+/// Inserts the columns that the table has; at its rowid where that is free.
+fn insert(
+    writes: &Writes<'_>,
+    columns: &Columns,
+    has_rowid: bool,
+    image: &RowImage,
+) -> Result<i64, SessionError> {
+    let table = columns.table();
+    let rowid = match image.rowid.filter(|_| has_rowid) {
+        Some(rowid) if !is_taken(writes, table, rowid)? => Some(rowid),
+        _ => None,
+    };
+    let cells: Vec<_> = image.cells.iter().filter(|(name, _)| columns.has(name)).collect();
+    let mut names: Vec<String> = cells.iter().map(|(name, _)| quoted(name)).collect();
+    let mut params: Vec<&dyn ToSql> = cells.iter().map(|(_, value)| value as &dyn ToSql).collect();
+    if let Some(rowid) = &rowid {
+        names.push("rowid".to_owned());
+        params.push(rowid);
+    }
+    let marks = (1..=params.len()).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ");
+    let sql = format!("INSERT INTO {table}({}) VALUES ({marks})", names.join(", "));
+    writes.execute("insert a row", &sql, &*params)?;
+    Ok(writes.connection().last_insert_rowid())
+}
+
+fn is_taken(writes: &Writes<'_>, table: &str, rowid: i64) -> Result<bool, SessionError> {
+    let sql = format!("SELECT 1 FROM {table} WHERE rowid = ?1");
+    writes.query("look for a rowid", |connection| connection.prepare_cached(&sql)?.exists([rowid]))
+}
+
+/// The archived rows of a memory: its own first.
+fn archived(writes: &Writes<'_>, id: &str) -> Result<Vec<(String, RowImage, bool)>, SessionError> {
+    let rows: Vec<(String, Option<i64>, String, bool)> =
+        writes.query("read memfold_archive", |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT table_name, row_rowid, row, indexed FROM memfold_archive
+                 WHERE memory_id = ?1 ORDER BY table_name <> 'stm', id",
+            )?;
+            let rows = statement
+                .query_map([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+            rows.collect()
+        })?;
+    rows.into_iter()
+        .map(|(table, rowid, json, indexed)| {
+            let value: Option<Value> = serde_json::from_str(&json).ok();
+            let image = value.and_then(|value| RowImage::from_json(rowid, &value));
+            let image = image.ok_or_else(|| SessionError::Unreadable {
+                path: writes.path().to_owned(),
+                what: format!("the archived row of {id}"),
+            })?;
+            Ok((table, image, indexed))
+        })
+        .collect()
+}
+
+/// Tells whether a memory of this id stands in `stm`.
+pub(super) fn stands(writes: &Writes<'_>, id: &str) -> Result<bool, SessionError> {
+    writes.query("look for a memory", |connection| {
+        let found = connection
+            .prepare_cached("SELECT 1 FROM stm WHERE id = ?1")?
+            .query_row([id], |_| Ok(()))
+            .optional()?;
+        Ok(found.is_some())
+    })
+}
+
+fn refused(reason: String) -> SessionError {
+    SessionError::Refused { what: "move a memory", reason }
+}

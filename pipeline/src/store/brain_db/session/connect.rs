@@ -1,0 +1,46 @@
+//! Connecting for writing.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+
+use super::SessionError;
+use crate::store::reading::{Cell, OldestRow};
+
+/// Opens an existing store; never makes one, never changes its journal mode.
+pub(super) fn for_writing(path: &Path, busy_timeout: Duration) -> Result<Connection, SessionError> {
+    let explain = |error: rusqlite::Error| {
+        SessionError::of_sqlite(path, "open the store for writing", &error, Some(busy_timeout))
+    };
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(explain)?;
+    connection.busy_timeout(busy_timeout).map_err(explain)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(explain)?;
+    connection.pragma_update(None, "synchronous", "FULL").map_err(explain)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    if connection.is_readonly("main").map_err(explain)? {
+        let reason = "the file is read-only".to_owned();
+        return Err(SessionError::ReadOnly { path: path.to_owned(), reason });
+    }
+    Ok(connection)
+}
+
+const STATEMENTS_CACHED: usize = 64;
+
+/// Names a store that holds no name, as a reader of the whole store names it.
+pub(super) fn derived_store_id(connection: &Connection) -> rusqlite::Result<String> {
+    let mut oldest = OldestRow::default();
+    let first: Option<(Vec<u8>, Vec<u8>)> = connection
+        .query_row(
+            "SELECT CAST(created_at AS BLOB), CAST(id AS BLOB) FROM stm
+             WHERE typeof(created_at) = 'text' AND typeof(id) = 'text' ORDER BY 1, 2 LIMIT 1",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .optional()?;
+    if let Some((created_at, id)) = &first {
+        oldest.consider(Cell::Text(created_at), Cell::Text(id));
+    }
+    Ok(oldest.store_id().into())
+}

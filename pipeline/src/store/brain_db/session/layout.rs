@@ -1,0 +1,109 @@
+//! What the owner's tables look like, as far as writing needs to know.
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+use crate::store::brain_db::columns::{self, Columns};
+
+/// The owner's tables.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    /// Columns of `stm` that can be written.
+    pub(super) memories: Columns,
+    /// Whether rows of `stm` have a rowid.
+    pub(super) has_rowid: bool,
+    /// Columns of `embeddings`; empty where there is no such table of use.
+    pub(super) embeddings: Columns,
+    pub(super) embeddings_have_rowid: bool,
+    /// How texts become searchable.
+    pub(super) search: Search,
+    /// Tables whose rows refer to rows of `stm` by a foreign key.
+    pub(crate) referring: Vec<String>,
+}
+
+/// How texts become searchable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Search {
+    /// There is no `stm_fts`, or one whose layout nobody here understands: it is left alone.
+    None,
+    /// Triggers of the owner keep it.
+    ByTriggers,
+    /// It is kept by hand: these columns of `stm` go into the columns of the same names.
+    ByHand {
+        /// Its columns.
+        columns: Vec<String>,
+        /// Whether plain DELETE removes an entry (`contentless_delete=1`).
+        plain_delete: bool,
+    },
+}
+
+impl Layout {
+    pub(super) fn of(connection: &Connection) -> rusqlite::Result<Self> {
+        let memories = Columns::of(connection, "stm")?;
+        let mut embeddings = Columns::of(connection, "embeddings")?;
+        if !embeddings.has_all(&["source_type", "source_id", "embedding"]) {
+            embeddings = Columns::of(connection, "memfold_no_such_table")?;
+        }
+        Ok(Self {
+            has_rowid: columns::has_rowid(connection, "stm")?,
+            embeddings_have_rowid: columns::has_rowid(connection, "embeddings")?,
+            search: Search::of(connection, &memories)?,
+            referring: referring(connection)?,
+            memories,
+            embeddings,
+        })
+    }
+
+    /// Tells whether `stm` has a column.
+    pub(crate) fn has_column(&self, column: &str) -> bool {
+        self.memories.has(column)
+    }
+
+    /// Tells whether search entries are ours to keep.
+    pub(crate) fn keeps_search_by_hand(&self) -> bool {
+        matches!(self.search, Search::ByHand { .. })
+    }
+}
+
+impl Search {
+    fn of(connection: &Connection, memories: &Columns) -> rusqlite::Result<Self> {
+        let ddl: Option<String> = connection
+            .query_row(
+                "SELECT sql FROM sqlite_master WHERE name = 'stm_fts' AND type = 'table'",
+                [],
+                |row| row.get(0),
+            )
+            .optional()?;
+        let Some(ddl) = ddl else { return Ok(Self::None) };
+        let words: String = ddl.to_lowercase().chars().filter(|c| !c.is_whitespace()).collect();
+        if !words.contains("usingfts5(") {
+            return Ok(Self::None);
+        }
+        let by_triggers: bool = connection.query_row(
+            "SELECT count(*) FROM sqlite_master
+             WHERE type = 'trigger' AND lower(tbl_name) = 'stm' AND lower(sql) LIKE '%stm_fts%'",
+            [],
+            |row| row.get(0),
+        )?;
+        if by_triggers {
+            return Ok(Self::ByTriggers);
+        }
+        let has_sizes: bool = connection.query_row(
+            "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'stm_fts_docsize'",
+            [],
+            |row| row.get(0),
+        )?;
+        let columns = Columns::of(connection, "stm_fts")?.into_names();
+        if !has_sizes || columns.is_empty() || !columns.iter().all(|name| memories.has(name)) {
+            return Ok(Self::None);
+        }
+        Ok(Self::ByHand { columns, plain_delete: words.contains("contentless_delete=1") })
+    }
+}
+
+fn referring(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT DISTINCT m.name FROM sqlite_master AS m, pragma_foreign_key_list(m.name) AS f
+         WHERE m.type = 'table' AND lower(f.\"table\") = 'stm' ORDER BY 1",
+    )?;
+    statement.query_map([], |row| row.get(0))?.collect()
+}

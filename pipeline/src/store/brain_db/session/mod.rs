@@ -1,0 +1,194 @@
+//! [`Session`]: the right to write to a store that belongs to somebody else.
+//!
+//! Every write is one short `BEGIN IMMEDIATE` transaction. The journal mode stays as the owner set it, foreign
+//! keys are enforced, commits reach the disk. One run at a time: a lock file beside the store says who.
+
+mod error;
+mod connect;
+mod lock;
+mod writes;
+mod layout;
+mod rows;
+mod fts;
+mod apply;
+mod archive;
+mod backup;
+mod runs;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+pub use backup::BackupOutcome;
+pub use error::{SessionError, made_up_error};
+pub use writes::{Probe, Writes};
+
+pub(crate) use apply::{Mark, apply};
+pub(crate) use layout::Layout;
+pub(crate) use rows::{NowRows, UnitRow, raw_memory};
+
+use self::lock::StoreLock;
+use super::access::Stamp;
+use super::own::{self, MigrateError};
+use super::{BrainDb, OpenOptions};
+
+/// How to open a store for writing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionOptions {
+    /// How long to wait for a lock of another process.
+    pub busy_timeout: Duration,
+    /// Who writes: shown to whoever finds the store locked.
+    pub holder: String,
+}
+
+/// A store that is open for writing.
+pub struct Session {
+    path: PathBuf,
+    connection: Connection,
+    busy_timeout: Duration,
+    probe: Option<Probe>,
+    /// Held while a run writes; `None` for writes to our own tables only.
+    _lock: Option<StoreLock>,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Opens a store for a run: nobody else's run writes meanwhile. Changes nothing yet.
+    ///
+    /// # Errors
+    /// When it is no store, cannot be written, or another run holds it.
+    pub fn open(path: &Path, options: &SessionOptions) -> Result<Self, SessionError> {
+        let mut session = Self::open_beside_runs(path, options)?;
+        session._lock = Some(StoreLock::take(&session.path, &options.holder, || {
+            own::running(&session.connection).ok().flatten()
+        })?);
+        Ok(session)
+    }
+
+    /// Opens a store for writes to memfold's own tables only, such as saving or reviewing a plan.
+    ///
+    /// # Errors
+    /// When it is no store or cannot be written.
+    pub fn open_beside_runs(path: &Path, options: &SessionOptions) -> Result<Self, SessionError> {
+        BrainDb::open(path, OpenOptions::default().busy_timeout(options.busy_timeout))?;
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let connection = connect::for_writing(&path, options.busy_timeout)?;
+        Ok(Self { path, connection, busy_timeout: options.busy_timeout, probe: None, _lock: None })
+    }
+
+    /// Calls `probe` before every statement that writes, and fails where it fails: for fault injection.
+    #[must_use]
+    pub fn with_probe(mut self, probe: Probe) -> Self {
+        self.probe = Some(probe);
+        self
+    }
+
+    /// Returns the store's file, links resolved.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes or renews memfold's tables where needed.
+    ///
+    /// # Errors
+    /// When they are of a later version, or cannot be written.
+    pub fn prepare(&self, at: &str) -> Result<(), SessionError> {
+        let transaction = self.begin()?;
+        own::migrate(&transaction, || connect::derived_store_id(&transaction), at).map_err(
+            |error| match error {
+                MigrateError::Newer { found } => {
+                    SessionError::NewerTables { path: self.path.clone(), found }
+                }
+                MigrateError::Sqlite(error) => self.explain("make memfold's tables", &error),
+            },
+        )?;
+        self.commit(transaction)
+    }
+
+    /// Runs `work` in one write transaction: all of it or nothing.
+    ///
+    /// # Errors
+    /// Those of `work`, and what keeps SQLite from beginning or committing.
+    pub fn write<T, E: From<SessionError>>(
+        &self,
+        work: impl FnOnce(&Writes<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let transaction = self.begin()?;
+        let writes = Writes::new(&transaction, &self.path, self.probe.as_deref());
+        // An early return drops the transaction, which rolls it back.
+        let done = work(&writes)?;
+        self.commit(transaction)?;
+        Ok(done)
+    }
+
+    /// Runs `look` in one read transaction.
+    ///
+    /// # Errors
+    /// Those of `look`, and what keeps SQLite from beginning.
+    pub fn read<T, E: From<SessionError>>(
+        &self,
+        look: impl FnOnce(&Writes<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let begin = self.connection.unchecked_transaction();
+        let transaction = begin.map_err(|error| self.explain("read the store", &error))?;
+        look(&Writes::new(&transaction, &self.path, None))
+    }
+
+    fn begin(&self) -> Result<Transaction<'_>, SessionError> {
+        Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
+            .map_err(|error| self.explain("begin to write", &error))
+    }
+
+    fn commit(&self, transaction: Transaction<'_>) -> Result<(), SessionError> {
+        if let Some(probe) = &self.probe {
+            probe().map_err(|error| self.explain("commit", &error))?;
+        }
+        transaction.commit().map_err(|error| self.explain("commit", &error))
+    }
+
+    fn explain(&self, what: &'static str, error: &rusqlite::Error) -> SessionError {
+        SessionError::of_sqlite(&self.path, what, error, Some(self.busy_timeout))
+    }
+}
+
+impl BrainDb {
+    /// Runs `look` over the store as it is at one instant, without leaving a trace.
+    ///
+    /// # Errors
+    /// Those of `look`, and what keeps the store from being read.
+    pub(crate) fn look_on<T, E: From<SessionError>>(
+        &self,
+        look: impl Fn(&Writes<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let opened = |error| E::from(SessionError::Open(error));
+        let reader = self.connect(false).map_err(opened)?;
+        let found = self.look_through(&reader.connection, &look);
+        if reader.access.is_isolated()
+            || Stamp::take(self.path()).is_ok_and(|after| after == reader.stamp)
+        {
+            return found;
+        }
+        // Somebody wrote while no lock kept them from it.
+        let reader = self.connect(true).map_err(opened)?;
+        self.look_through(&reader.connection, &look)
+    }
+
+    fn look_through<T, E: From<SessionError>>(
+        &self,
+        connection: &Connection,
+        look: impl Fn(&Writes<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let begin = connection.unchecked_transaction();
+        let transaction = begin.map_err(|error| {
+            SessionError::of_sqlite(self.path(), "read the store", &error, None)
+        })?;
+        look(&Writes::new(&transaction, self.path(), None))
+    }
+}

@@ -1,0 +1,200 @@
+//! Reading the rows of a unit as they are now.
+
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OptionalExtension as _};
+
+use super::SessionError;
+use super::layout::{Layout, Search};
+use super::writes::Writes;
+use crate::journal::{CurrentRows, RowImage, RowKey, StoredValue, Table};
+use crate::memory::{BaseDigest, MemoryId};
+use crate::store::brain_db::columns::Columns;
+use crate::store::reading::{Cell, RawMemory, base_digest};
+
+/// A memory's row with what belongs to it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct UnitRow {
+    /// Its id.
+    pub(crate) id: MemoryId,
+    /// Its row of `stm`.
+    pub(crate) image: RowImage,
+    /// Digest of what a plan rests on.
+    pub(crate) digest: BaseDigest,
+    /// Whether it has an embedding of any kind.
+    pub(crate) has_embedding: bool,
+    /// Whether its text is searchable; `None` where that is not ours to keep.
+    pub(crate) is_indexed: Option<bool>,
+}
+
+impl ToSql for StoredValue {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Integer(value) => ValueRef::Integer(*value),
+            Self::Real(value) => ValueRef::Real(*value),
+            Self::Text(bytes) => ValueRef::Text(bytes),
+            Self::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+impl From<ValueRef<'_>> for StoredValue {
+    fn from(value: ValueRef<'_>) -> Self {
+        match value {
+            ValueRef::Null => Self::Null,
+            ValueRef::Integer(value) => Self::Integer(value),
+            ValueRef::Real(value) => Self::Real(value),
+            ValueRef::Text(bytes) => Self::Text(bytes.to_vec()),
+            ValueRef::Blob(bytes) => Self::Blob(bytes.to_vec()),
+        }
+    }
+}
+
+impl StoredValue {
+    /// Borrows the value as a cell.
+    pub(crate) fn as_cell(&self) -> Cell<'_> {
+        match self {
+            Self::Null => Cell::Null,
+            Self::Integer(value) => Cell::Integer(*value),
+            Self::Real(value) => Cell::Real(*value),
+            Self::Text(bytes) => Cell::Text(bytes),
+            Self::Blob(bytes) => Cell::Blob(bytes),
+        }
+    }
+}
+
+/// Borrows a row's columns as the loader does; columns that do not exist are NULL.
+pub(crate) fn raw_memory(image: &RowImage) -> RawMemory<'_> {
+    let cell = |column: &str| image.get(column).map_or(Cell::Null, StoredValue::as_cell);
+    RawMemory {
+        id: cell("id"),
+        content: cell("content"),
+        categories: cell("categories"),
+        importance: cell("importance"),
+        access_count: cell("access_count"),
+        created_at: cell("created_at"),
+        expires_at: cell("expires_at"),
+        source: cell("source"),
+        archived_by: cell("archived_by"),
+    }
+}
+
+impl Writes<'_> {
+    /// Reads a memory; `None` where it is gone.
+    pub(crate) fn memory(
+        &self,
+        layout: &Layout,
+        id: &MemoryId,
+    ) -> Result<Option<UnitRow>, SessionError> {
+        self.query("read a memory", |connection| read_memory(connection, layout, id))
+    }
+}
+
+fn read_memory(
+    connection: &Connection,
+    layout: &Layout,
+    id: &MemoryId,
+) -> rusqlite::Result<Option<UnitRow>> {
+    let Some(image) = row(connection, (&layout.memories, layout.has_rowid), ("id", id.as_str()))?
+    else {
+        return Ok(None);
+    };
+    let embedding = embedding(connection, layout, id.as_str())?;
+    let cell = embedding.as_ref().map_or(Cell::Null, StoredValue::as_cell);
+    let digest = base_digest(&raw_memory(&image), cell);
+    let is_indexed = match (&layout.search, image.rowid) {
+        (Search::ByHand { .. }, Some(rowid)) => Some(is_indexed(connection, rowid)?),
+        _ => None,
+    };
+    let has_embedding = !matches!(embedding, None | Some(StoredValue::Null));
+    Ok(Some(UnitRow { id: id.clone(), image, digest, has_embedding, is_indexed }))
+}
+
+/// Reads one row by a text key.
+pub(super) fn row(
+    connection: &Connection,
+    (columns, has_rowid): (&Columns, bool),
+    (key, value): (&str, &str),
+) -> rusqlite::Result<Option<RowImage>> {
+    let sql = select(columns, has_rowid, &format!("WHERE {} = ?1", columns.expression(key)));
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([value])?;
+    rows.next()?.map(|row| image(columns, row)).transpose()
+}
+
+/// `SELECT rowid, columns… FROM table` and what follows.
+pub(super) fn select(columns: &Columns, has_rowid: bool, rest: &str) -> String {
+    let position = if has_rowid { "rowid" } else { "NULL" };
+    let names: Vec<&str> = columns.names().iter().map(String::as_str).collect();
+    format!("SELECT {position}, {} FROM {} {rest}", columns.expressions(&names), columns.table())
+}
+
+/// Reads a row of [`select`].
+pub(super) fn image(columns: &Columns, row: &rusqlite::Row<'_>) -> rusqlite::Result<RowImage> {
+    let cells = columns
+        .names()
+        .iter()
+        .enumerate()
+        .map(|(at, name)| Ok((name.clone(), row.get_ref(at + 1)?.into())))
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(RowImage { rowid: row.get(0)?, cells })
+}
+
+/// The embedding that a loader takes: the last of several.
+fn embedding(
+    connection: &Connection,
+    layout: &Layout,
+    id: &str,
+) -> rusqlite::Result<Option<StoredValue>> {
+    if layout.embeddings.is_empty() {
+        return Ok(None);
+    }
+    let order =
+        if layout.embeddings_have_rowid { "ORDER BY rowid DESC LIMIT 1" } else { "LIMIT 1" };
+    let sql = format!(
+        "SELECT embedding FROM embeddings WHERE source_type = 'stm' AND source_id = ?1 {order}"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    statement.query_row([id], |row| Ok(row.get_ref(0)?.into())).optional()
+}
+
+/// Tells whether a row of `stm` has a search entry.
+pub(super) fn is_indexed(connection: &Connection, rowid: i64) -> rusqlite::Result<bool> {
+    let mut statement = connection.prepare_cached("SELECT 1 FROM stm_fts_docsize WHERE id = ?1")?;
+    statement.exists([rowid])
+}
+
+/// The rows of one transaction, for undoing.
+pub(crate) struct NowRows<'a> {
+    /// The transaction.
+    pub(crate) writes: &'a Writes<'a>,
+    /// The tables.
+    pub(crate) layout: &'a Layout,
+}
+
+impl CurrentRows for NowRows<'_> {
+    type Error = SessionError;
+
+    fn row(&self, key: &RowKey) -> Result<Option<RowImage>, SessionError> {
+        self.writes.query("read a row", |connection| match key.table {
+            Table::Memories => {
+                row(connection, (&self.layout.memories, self.layout.has_rowid), ("id", &key.key))
+            }
+            own => {
+                let columns = Columns::of(connection, own.name())?;
+                let number = key.key.parse::<i64>().unwrap_or(-1);
+                let sql = select(&columns, true, "WHERE id = ?1");
+                let mut statement = connection.prepare_cached(&sql)?;
+                let mut rows = statement.query([number])?;
+                rows.next()?.map(|row| image(&columns, row)).transpose()
+            }
+        })
+    }
+
+    fn is_archived(&self, id: &str) -> Result<bool, SessionError> {
+        self.writes.query("look into memfold_archive", |connection| {
+            let sql = "SELECT 1 FROM memfold_archive WHERE memory_id = ?1 AND table_name = 'stm'";
+            connection.prepare_cached(sql)?.exists([id])
+        })
+    }
+}

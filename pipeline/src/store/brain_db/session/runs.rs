@@ -1,0 +1,80 @@
+//! What a session knows and writes down of runs and plans.
+
+use std::collections::BTreeMap;
+
+use super::{Session, SessionError, connect};
+use crate::memory::MemoryId;
+use crate::plan::{Plan, SavedPlan};
+use crate::store::brain_db::own;
+use crate::store::brain_db::own::plans::FindPlanError;
+use crate::store::brain_db::own::runs::RunStart;
+
+impl Session {
+    /// Returns the store's name: the recorded one, or the one a reader derives.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn store_id(&self) -> Result<String, SessionError> {
+        self.read(|reads| {
+            reads.query("read the store's name", |connection| match own::recorded(connection)? {
+                Some((_, store_id)) => Ok(store_id),
+                None => connect::derived_store_id(connection),
+            })
+        })
+    }
+
+    /// Saves a plan for review; one that is there already is left as it is. Returns its id.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn save_plan(
+        &self,
+        plan: &Plan,
+        access_counts: &BTreeMap<MemoryId, i64>,
+        at: &str,
+    ) -> Result<String, SessionError> {
+        self.prepare(at)?;
+        self.write(|writes| {
+            writes.step("save the plan", |connection| {
+                own::plans::save(connection, plan, access_counts, at)
+            })
+        })
+    }
+
+    /// Begins a run and returns its id. Runs that were killed are marked as interrupted first.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub(crate) fn begin_run(&self, start: &RunStart<'_>) -> Result<String, SessionError> {
+        self.write(|writes| {
+            writes.step("begin the run", |connection| {
+                own::runs::mark_dead(connection, start.at)?;
+                let run_id = own::runs::free_run_id(connection, start.run_id)?;
+                own::runs::begin(connection, &RunStart { run_id: &run_id, ..*start })?;
+                Ok(run_id)
+            })
+        })
+    }
+
+    /// Tells whether no run before this one executed anything on this store.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn is_first_execution(&self, run_id: &str) -> Result<bool, SessionError> {
+        self.read(|reads| {
+            reads.query("read memfold_runs", |connection| {
+                let sql = "SELECT 1 FROM memfold_runs WHERE kind = 'execute' AND run_id <> ?1";
+                Ok(!connection.prepare_cached(sql)?.exists([run_id])?)
+            })
+        })
+    }
+
+    /// Reads a saved plan by its id, the beginning of it, or `latest`.
+    ///
+    /// # Errors
+    /// When there is none, several begin that way, or what the store holds is no plan.
+    pub fn plan(&self, name: &str) -> Result<SavedPlan, FindPlanError> {
+        let begun = self.connection.unchecked_transaction()?;
+        own::plans::find(&begun, name)
+    }
+}
