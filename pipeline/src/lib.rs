@@ -62,6 +62,7 @@ pub mod cluster;
 pub mod plan;
 pub mod report;
 pub mod runs;
+pub mod lineage;
 pub mod consolidate;
 pub mod execute;
 pub mod export;

@@ -147,6 +147,36 @@ pub struct ChainBreak {
     pub found: String,
 }
 
+/// All runs of a store.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunHistory {
+    /// The runs, the first one first.
+    pub runs: Vec<RunSummary>,
+    /// Where their audit chain breaks first; `None`: it holds.
+    pub chain_break: Option<ChainBreak>,
+}
+
+/// A unit of a run: what was done in one transaction. Texts are as stored: escape them where they are shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnitSummary {
+    /// Its number in the run.
+    pub unit: i64,
+    /// `applied` or `undone`.
+    pub state: String,
+    /// The run that took it back.
+    pub undone_by: Option<String>,
+    /// The plan it carried out.
+    pub plan_id: Option<String>,
+    /// The plan's actions that it carried out: `a1 merge`.
+    pub actions: Vec<String>,
+    /// The run and unit that it took back.
+    pub reverts: Option<(String, i64)>,
+    /// The memories that it changed, by id.
+    pub memories: Vec<String>,
+    /// When.
+    pub at: String,
+}
+
 #[cfg(test)]
 mod tests {
     use super::{RunKind, RunState};

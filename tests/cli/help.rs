@@ -2,12 +2,14 @@
 
 use crate::support::Place;
 
-const COMMANDS: [&str; 9] = [
+const COMMANDS: [&str; 11] = [
     "demo",
     "consolidate",
     "export",
     "generate",
+    "runs",
     "explain",
+    "resolve",
     "doctor",
     "config",
     "completions",

@@ -6,9 +6,14 @@ mod support;
 
 mod help;
 mod consolidating;
+mod doctor;
 mod traceless;
 mod open_errors;
 mod usage_errors;
 mod writing;
 mod streams;
 mod other_commands;
+mod history;
+mod faults;
+mod torture;
+mod model;

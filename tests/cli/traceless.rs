@@ -21,8 +21,13 @@ fn a_wild_store_stays_as_it_is() {
     assert!(before == place.files());
     let loaded = &document["loaded"];
     assert!(loaded["memories"].as_u64() > loaded["live"].as_u64());
-    for command in [["doctor", "brain.db"], ["consolidate", "brain.db"]] {
-        place.succeed(&command);
+    let commands: [&[&str]; 3] = [
+        &["doctor", "brain.db"],
+        &["doctor", "brain.db", "--health"],
+        &["consolidate", "brain.db"],
+    ];
+    for command in commands {
+        place.succeed(command);
         assert!(before == place.files(), "{command:?}");
     }
 }

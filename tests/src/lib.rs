@@ -1,17 +1,27 @@
 //! Support for the suites: stores in a line, runs in a line, definitions to compare with.
 
 mod data;
+mod draws;
 mod definition;
 mod linkage;
 mod model;
 mod rows;
 mod run;
+mod store_facts;
+mod store_image;
+mod wild_store;
+
+pub mod torture;
 
 pub use data::{real_vectors, report_skipped};
 pub use definition::{NeighborLists, greedy_definition, neighbor_lists};
+pub use draws::Draws;
 pub use linkage::{LinkageCase, linkage_cases};
-pub use model::apply;
+pub use model::{apply, comparable_source};
 pub use rows::{
     NOW, brain_db, created_at, generated_rows, memory, sample_rows, store_of_vectors, unit_vector,
 };
 pub use run::{Run, clusters, merges, noops};
+pub use store_facts::{FactReader, facts_findable};
+pub use store_image::{StoreImage, diff, integrity, tokens};
+pub use wild_store::{Fact, wild_store, wild_store_with_journal};

@@ -8,3 +8,4 @@ mod nothing_lost;
 mod hostile_input;
 mod converges;
 mod honest_load;
+mod images_and_facts;

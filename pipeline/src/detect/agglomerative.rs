@@ -2,8 +2,10 @@
 
 use memfold_simd::Similarity;
 
-use super::links::{NodeLinks, Vertices};
+use super::apart::ApartUnits;
+use super::links::NodeLinks;
 use super::nodes::{NONE, Nodes};
+use super::vertices::Vertices;
 use super::{DetectError, DetectInput, Joins};
 use crate::cluster::{LinkGraph, agglomerate, components, condensed_len};
 use crate::policy::Linkage;
@@ -17,6 +19,7 @@ pub(super) struct Distances<'a> {
     pub(super) nodes: &'a Nodes,
     pub(super) joins: &'a Joins,
     pub(super) links: &'a NodeLinks,
+    pub(super) apart: &'a ApartUnits,
     pub(super) threshold: Similarity,
 }
 
@@ -70,8 +73,12 @@ impl Distances<'_> {
         condensed
     }
 
-    /// The distance of two units is that of their farthest rows; units with equal live rows have none.
+    /// The distance of two units is that of their farthest rows; units with equal live rows have none,
+    /// unless a person keeps them apart.
     fn between(&self, a: u32, b: u32) -> f64 {
+        if self.apart.are_apart(a, b) {
+            return APART;
+        }
         if self.nodes.live_nodes[a as usize] == self.nodes.live_nodes[b as usize] {
             return 0.0;
         }

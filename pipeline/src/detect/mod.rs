@@ -4,18 +4,21 @@
 //! 2. `near` joins the vectors of each space ([`join_spaces`]); pairs of distinct vectors come out.
 //! 3. `nodes` collapses rows that share vector, strict key and class; pairs of vectors become pairs of nodes.
 //! 4. `judge` reads each text once and asks the guard about each pair: linked, apart or contradictory.
-//! 5. `links` lifts links between nodes to links between units; equal texts are cliques without edges.
+//! 5. `vertices` lifts the `links` between nodes to links between units, but for those that a person keeps `apart`;
+//!    equal texts are cliques without edges.
 //! 6. The clustering groups units that are all linked: greedily, or by `agglomerative` linkage.
 //!
 //! Costs grow with distinct texts, vectors and near pairs, not with the square of copies.
 
 mod agglomerative;
+mod apart;
 mod judge;
 mod links;
 mod near;
 mod nodes;
 mod pipeline;
 mod units;
+mod vertices;
 
 #[cfg(test)]
 mod tests;

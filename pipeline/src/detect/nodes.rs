@@ -78,13 +78,6 @@ impl Nodes {
         under(&self.by_vector, vector)
     }
 
-    /// Returns the nodes that share the text key of `node` or, where asked, its vector; itself included.
-    pub(super) fn equal_to(&self, node: u32, by_vector: bool) -> impl Iterator<Item = u32> {
-        let Node { key, vector, .. } = self.nodes[node as usize];
-        let vector = if by_vector { vector } else { NONE };
-        under(&self.by_key, key).chain(under(&self.by_vector, vector))
-    }
-
     /// Counts the groups of two or more live rows that repeat one text (without text keys: one node).
     pub(super) fn duplicate_groups(&self) -> u64 {
         let live = |&(_, node): &(u32, u32)| self.nodes[node as usize].live_count;

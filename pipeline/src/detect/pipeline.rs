@@ -1,14 +1,14 @@
 //! The stages of detection in order.
 
-use std::collections::BTreeSet;
-
 use memfold_index::{Pool, Progress, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
+use super::apart::ApartUnits;
 use super::judge::{CONTRADICTIONS_MAX, Judge, Opinion, count_verdicts};
-use super::links::{NodeLinks, Vertices, kept_apart};
+use super::links::NodeLinks;
 use super::near::NodePair;
 use super::nodes::{self, Nodes};
+use super::vertices::Vertices;
 use super::{Cluster, DetectError, Detection, Joins, PairRecall, Unit, agglomerative, units};
 use crate::cluster::greedy_complete;
 use crate::guard::Guard;
@@ -135,10 +135,9 @@ struct Clustering<'a> {
 impl Clustering<'_> {
     fn run(&self, links: &NodeLinks, threshold: Similarity) -> Result<Vec<Cluster>, DetectError> {
         let DetectInput { snapshot, policy, pool, progress, .. } = *self.input;
-        let apart = kept_apart(&snapshot.memories, self.units, &snapshot.decisions);
-        let special: BTreeSet<u32> = apart.iter().flat_map(|&(a, b)| [a, b]).collect();
-        let vertices = Vertices::new(self.nodes, &special);
-        let graph = vertices.graph(self.nodes, links, &apart);
+        let apart = ApartUnits::new(&snapshot.memories, self.units, &snapshot.decisions);
+        let vertices = Vertices::new(self.nodes, &apart);
+        let graph = vertices.graph(self.nodes, links);
         progress.begin("cluster", None);
         let groups = match policy.cluster.linkage {
             Linkage::GreedyComplete => expand(greedy_complete(&graph), &vertices),
@@ -148,6 +147,7 @@ impl Clustering<'_> {
                     nodes: self.nodes,
                     joins: self.joins,
                     links,
+                    apart: &apart,
                     threshold,
                 };
                 agglomerative::groups(&distances, &graph, &vertices)?

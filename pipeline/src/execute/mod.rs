@@ -15,7 +15,9 @@ mod edits;
 mod share;
 mod run;
 mod undo;
+mod review;
 
+pub use review::{KeepBothRequest, keep_both};
 pub use run::{ExecuteError, ExecuteRequest, Execution, UnitOutcome, UnitResult, execute, preview};
 pub use select::{Pick, PickError, Selection};
 pub use share::{CHANGE_SHARE_MAX, change_share};

@@ -490,7 +490,8 @@ fn decisions(
     Ok(changes)
 }
 
-fn decision(
+/// A decision about a memory whose text is as it is; `None` where the memory is gone.
+pub(super) fn decision(
     writes: &Writes<'_>,
     layout: &Layout,
     (kind, id): (&str, &MemoryId),

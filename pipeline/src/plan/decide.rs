@@ -75,9 +75,13 @@ pub fn decide(input: &PlanInput<'_>) -> Decided {
     let (singles, notes) = single_fates(&context, &merges);
     let Flags { flags, deferred, deferred_patterns } = flags(&context, &merges);
 
-    let promoted = singles.iter().filter(|fate| matches!(fate.change, Change::Promote { .. }));
-    let access_counts =
-        promoted.map(|fate| (context.memory(fate.row).id.clone(), fate.access_count)).collect();
+    let access_counts = singles.iter().filter_map(|fate| match fate.change {
+        Change::Promote { access_count, .. } => {
+            Some((context.memory(fate.row).id.clone(), access_count))
+        }
+        Change::Archive { .. } | Change::LeaveAlone => None,
+    });
+    let access_counts = access_counts.collect();
     let mut actions: Vec<Action> = merges.iter().map(|m| merge_action(&context, m)).collect();
     for wanted in [ActionType::Promote, ActionType::Archive] {
         let singles = singles.iter().map(|fate| single_action(&context, fate));
@@ -211,7 +215,7 @@ fn lacking(context: &Context<'_>, merge: &Merge<'_>) -> Vec<String> {
 
 fn single_action(context: &Context<'_>, fate: &Fate<'_>) -> Action {
     let (action, new_categories, new_importance) = match &fate.change {
-        Change::Promote { new_importance, new_categories } => {
+        Change::Promote { new_importance, new_categories, .. } => {
             (ActionType::Promote, new_categories.clone(), *new_importance)
         }
         Change::Archive { new_categories } => {

@@ -28,7 +28,8 @@ pub(super) struct Flags<'a> {
     pub(super) deferred_patterns: BTreeMap<String, u64>,
 }
 
-/// Flags one contradiction per pair of units, highest score first, within the caps of the policy.
+/// Flags one contradiction per pair of units, highest score first, within the caps of the policy. A pair
+/// that was flagged before is passed over and takes no room.
 pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a> {
     let survivor_of: BTreeMap<MemoryIndex, MemoryIndex> = merges
         .iter()
@@ -36,6 +37,7 @@ pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a
         .collect();
     let live = |row: MemoryIndex| survivor_of.get(&row).copied().unwrap_or(row);
     let detection = context.input.detection;
+    let flagged = &context.input.snapshot.decisions.flagged;
     let mut seen = BTreeSet::new();
     let mut per_memory: BTreeMap<MemoryIndex, usize> = BTreeMap::new();
     let mut flags = Flags::default();
@@ -43,6 +45,9 @@ pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a
         let Some(rule) = matching_rule(context, contradiction) else { continue };
         let pair = (live(contradiction.older), live(contradiction.newer));
         if pair.0 == pair.1 || !seen.insert((pair.0.min(pair.1), pair.0.max(pair.1))) {
+            continue;
+        }
+        if flagged.contains(&context.memory(pair.0).id, &context.memory(pair.1).id) {
             continue;
         }
         let caps = &context.input.policy.flags;
@@ -85,8 +90,9 @@ fn ranked(
 fn matching_rule<'a>(context: &Context<'a>, contradiction: &Contradiction) -> Option<&'a Rule> {
     let Contradiction { older, newer, similarity, ref judgement } = *contradiction;
     let policy = context.input.policy;
+    let decisions = &context.input.snapshot.decisions;
     if judgement.contradiction_score < policy.detect.contradiction_threshold
-        || context.are_kept_apart(context.memory(older), context.memory(newer))
+        || decisions.keep_both.are_apart(&context.memory(older).id, &context.memory(newer).id)
     {
         return None;
     }

@@ -6,6 +6,7 @@ use memfold_simd::Similarity;
 
 use super::conditions::{Subject, unmet_kind, unmet_likeness, unmet_measure, unmet_shape};
 use super::group::{Context, Member, Obstacle, has_vector};
+use super::rivals::Rivals;
 use crate::detect::Cluster;
 use crate::memory::MemoryIndex;
 use crate::policy::{Canonical, CategoryMerge, Rule, RuleAction};
@@ -218,27 +219,18 @@ impl<'a> Folding<'_, 'a> {
     /// The rows that nothing but a rule keeps from folding into the survivor.
     fn absorbable(&mut self, survivor: usize, rows: &[usize]) -> Vec<usize> {
         let mut candidates: Vec<usize> = Vec::with_capacity(rows.len());
+        let mut rivals = Rivals::new(self.context);
         for &row in rows {
             let (host, member) = (&self.members[survivor], &self.members[row]);
-            let contradicts =
-                |&&other: &&usize| self.context.contradict(member.index, self.members[other].index);
-            let rival = if self.context.is_contradicted(member.index) {
-                candidates.iter().find(contradicts)
-            } else {
-                None
-            };
-            let obstacle = match rival {
-                Some(&rival) => {
-                    let id = &self.members[rival].memory.id;
-                    Some(Obstacle::new("guard", format!("contradicts {id}")))
-                }
-                None => self.context.obstacle(host, member),
-            };
+            let obstacle = rivals.obstacle(member).or_else(|| self.context.obstacle(host, member));
             match obstacle {
                 Some(obstacle) => {
                     self.obstacles.entry(row).or_insert(obstacle);
                 }
-                None => candidates.push(row),
+                None => {
+                    rivals.add(member);
+                    candidates.push(row);
+                }
             }
         }
         candidates

@@ -7,6 +7,7 @@ use memfold_simd::Similarity;
 use super::protection::{age_days, protected_by};
 use super::words;
 use super::{PlanInput, ProtectedBy};
+use crate::decisions::share;
 use crate::detect::{Contradiction, Unit};
 use crate::memory::{Embedding, Memory, MemoryIndex};
 use crate::policy::{Rule, RuleAction};
@@ -22,6 +23,8 @@ pub(super) struct Context<'a> {
     pub(super) ghosts: BTreeMap<MemoryIndex, &'a [MemoryIndex]>,
     pub(super) protected: BTreeMap<MemoryIndex, ProtectedBy>,
     contradictory: BTreeMap<MemoryIndex, BTreeSet<MemoryIndex>>,
+    /// Keep-both groups of the units that are in any, ascending.
+    apart_groups: BTreeMap<MemoryIndex, Vec<u32>>,
     shared_vectors: BTreeSet<MemoryIndex>,
 }
 
@@ -69,6 +72,7 @@ impl<'a> Context<'a> {
             threshold: input.policy.merge_threshold(),
             protected: units.iter().filter_map(protection).collect(),
             contradictory: partners(contradictions),
+            apart_groups: apart_groups(input),
             shared_vectors: input.detection.shared_vector_rows.iter().copied().collect(),
             ghosts,
         }
@@ -122,7 +126,7 @@ impl<'a> Context<'a> {
             let reason = format!("survivor {} has no embedding", survivor.memory.id);
             return Some(Obstacle::new("embedding", reason));
         }
-        if self.are_kept_apart(survivor.memory, row.memory) {
+        if share(self.apart_groups(survivor.index), self.apart_groups(row.index)) {
             let reason = format!("a person keeps it apart from {}", survivor.memory.id);
             return Some(Obstacle::new("decision", reason));
         }
@@ -132,10 +136,10 @@ impl<'a> Context<'a> {
         self.too_far(survivor, row).or_else(|| self.lacking(survivor, row))
     }
 
-    pub(super) fn are_kept_apart(&self, left: &Memory, right: &Memory) -> bool {
-        let (smaller, larger) = if left.id < right.id { (left, right) } else { (right, left) };
-        let keep_both = &self.input.snapshot.decisions.keep_both;
-        !keep_both.is_empty() && keep_both.contains(&(smaller.id.clone(), larger.id.clone()))
+    /// Returns the keep-both groups that a unit's live row or a ghost is in, ascending. Units of one group
+    /// are kept apart.
+    pub(super) fn apart_groups(&self, live: MemoryIndex) -> &[u32] {
+        self.apart_groups.get(&live).map_or(&[], Vec::as_slice)
     }
 
     /// The row, or anything once folded into it, is below the threshold to the survivor.
@@ -204,6 +208,20 @@ impl<'a> Context<'a> {
 /// Tells whether a memory has a valid, fresh vector.
 pub(super) fn has_vector(memory: &Memory) -> bool {
     matches!(memory.embedding, Embedding::Vector { .. })
+}
+
+fn apart_groups(input: &PlanInput<'_>) -> BTreeMap<MemoryIndex, Vec<u32>> {
+    let (memories, apart) = (&input.snapshot.memories, &input.snapshot.decisions.keep_both);
+    if apart.is_empty() {
+        return BTreeMap::new();
+    }
+    let groups = |unit: &Unit| {
+        let rows = std::iter::once(&unit.live).chain(&unit.ghosts);
+        let groups = rows.flat_map(|row| apart.groups_of(&memories[row.index()].id));
+        let groups: BTreeSet<u32> = groups.copied().collect();
+        (!groups.is_empty()).then(|| (unit.live, groups.into_iter().collect()))
+    };
+    input.detection.units.iter().filter_map(groups).collect()
 }
 
 fn partners(contradictions: &[Contradiction]) -> BTreeMap<MemoryIndex, BTreeSet<MemoryIndex>> {

@@ -19,9 +19,11 @@ mod fold;
 mod group;
 mod protection;
 mod risk;
+mod rivals;
 mod saved;
 mod schema;
 mod single;
+mod swap;
 mod values;
 mod words;
 
@@ -41,6 +43,7 @@ pub use protection::ProtectedBy;
 pub use saved::{ActionState, PlanSummary, SavedAction, SavedPlan};
 pub use schema::plan_schema;
 pub use single::largest_access_count;
+pub use swap::{SwapInput, SwapRefusal, swap_survivor};
 
 pub(crate) use decide::rfc3339;
 

@@ -6,6 +6,7 @@ use super::conditions::{Subject, has_category, met, unmet_kind, unmet_measure, u
 use super::fold::Merge;
 use super::group::Context;
 use super::values::{Values, largest_own_count};
+use crate::decisions::SingleAction;
 use crate::memory::{Memory, MemoryIndex};
 use crate::policy::{Rule, RuleAction};
 use crate::store::Snapshot;
@@ -16,13 +17,16 @@ pub(super) struct Fate<'a> {
     pub(super) rule: &'a Rule,
     pub(super) reasons: Vec<String>,
     pub(super) change: Change,
-    /// The access count that a promotion is recorded at.
-    pub(super) access_count: i64,
 }
 
 /// The change itself.
 pub(super) enum Change {
-    Promote { new_importance: Option<f64>, new_categories: Option<Vec<String>> },
+    Promote {
+        new_importance: Option<f64>,
+        new_categories: Option<Vec<String>>,
+        /// What the promotion is recorded at.
+        access_count: i64,
+    },
     Archive { new_categories: Vec<String> },
     LeaveAlone,
 }
@@ -90,7 +94,8 @@ fn live_and_unread(snapshot: &Snapshot) -> (usize, usize) {
     (live().count(), live().filter(|memory| memory.access_count == 0).count())
 }
 
-/// The first rule that matches and would change something; a noop rule before it stops it.
+/// The first rule that matches and would change something; a noop rule before it stops it. What a person
+/// took back gives way to the rules behind it.
 fn fate<'a>(
     context: &Context<'a>,
     rules: &[&'a Rule],
@@ -100,6 +105,7 @@ fn fate<'a>(
     let memory = context.memory(row);
     let values = merge.map_or_else(|| Values::of(memory), |merge| Values::after(context, merge));
     let mut stopped_by: Option<&'a Rule> = None;
+    let mut declined: Option<Fate<'a>> = None;
     for &rule in rules {
         if !matches(context, rule, (row, memory), (&values, merge)) {
             continue;
@@ -115,14 +121,46 @@ fn fate<'a>(
                 None
             }
         };
-        if let Some(change) = change {
-            let by = stopped_by.unwrap_or(rule);
-            let change = if stopped_by.is_some() { Change::LeaveAlone } else { change };
-            let access_count = largest_count(context, row, merge);
-            return Some(Fate { row, rule: by, reasons: met(&by.when), change, access_count });
+        let Some(change) = change else { continue };
+        if let Some(by) = stopped_by {
+            return Some(Fate {
+                row,
+                rule: by,
+                reasons: met(&by.when),
+                change: Change::LeaveAlone,
+            });
         }
+        if !is_declined(context, &change, row, merge) {
+            return Some(Fate { row, rule, reasons: met(&rule.when), change });
+        }
+        declined.get_or_insert_with(|| took_back(row, rule));
     }
-    None
+    // A survivor has its fate already.
+    declined.filter(|_| merge.is_none())
+}
+
+/// Tells whether a person took this action on any member of the unit back.
+fn is_declined(
+    context: &Context<'_>,
+    change: &Change,
+    row: MemoryIndex,
+    merge: Option<&Merge<'_>>,
+) -> bool {
+    let declined = &context.input.snapshot.decisions.declined;
+    let action = match change {
+        Change::Promote { .. } => SingleAction::Promote,
+        Change::Archive { .. } => SingleAction::Archive,
+        Change::LeaveAlone => return false,
+    };
+    !declined.is_empty()
+        && members(context, row, merge)
+            .any(|member| declined.contains(&(context.memory(member).id.clone(), action)))
+}
+
+fn took_back(row: MemoryIndex, rule: &Rule) -> Fate<'_> {
+    let mut reasons = met(&rule.when);
+    reasons.push("a person took this back".to_owned());
+    Fate { row, rule, reasons, change: Change::LeaveAlone }
 }
 
 fn matches(
@@ -157,6 +195,18 @@ fn rows<'m>(
     std::iter::once(row).chain(merge.into_iter().flat_map(|merge| merge.absorbed.iter().copied()))
 }
 
+/// Live rows and ghosts of those units.
+fn members<'m>(
+    context: &'m Context<'_>,
+    row: MemoryIndex,
+    merge: Option<&'m Merge<'_>>,
+) -> impl Iterator<Item = MemoryIndex> + 'm {
+    rows(row, merge).flat_map(|row| {
+        let ghosts = context.ghosts.get(&row).copied().unwrap_or_default();
+        std::iter::once(row).chain(ghosts.iter().copied())
+    })
+}
+
 fn largest_count(context: &Context<'_>, row: MemoryIndex, merge: Option<&Merge<'_>>) -> i64 {
     let count = |row| {
         let ghosts = context.ghosts.get(&row).copied().unwrap_or_default();
@@ -171,11 +221,7 @@ fn promoted_at(context: &Context<'_>, row: MemoryIndex, merge: Option<&Merge<'_>
     if promotions.is_empty() {
         return None;
     }
-    rows(row, merge)
-        .flat_map(|row| {
-            let ghosts = context.ghosts.get(&row).copied().unwrap_or_default();
-            std::iter::once(row).chain(ghosts.iter().copied())
-        })
+    members(context, row, merge)
         .filter_map(|row| promotions.get(&context.memory(row).id).copied())
         .max()
 }
@@ -211,6 +257,7 @@ impl Raise {
         (after != *values).then(|| Change::Promote {
             new_importance: after.new_importance(memory),
             new_categories: after.new_categories(memory),
+            access_count: largest_count(context, row, merge),
         })
     }
 

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::fixture::{Fixture, row};
 use super::{Action, ActionType, Risk, plan_digest};
+use crate::decisions::SingleAction;
 use crate::memory::{CreatedAt, Embedding, Memory, MemoryId, Standing};
 use crate::policy::{Canonical, RuleAction};
 use crate::report::{read_plan, write_plan};
@@ -151,6 +152,33 @@ fn promotions_read_the_largest_count_once() {
 }
 
 #[test]
+fn what_a_person_took_back_is_not_planned_again() {
+    let declined = |fixture: &mut Fixture, id, action| {
+        fixture.snapshot.decisions.declined.insert((MemoryId::new(id), action));
+    };
+    let old = || category(with(row("a", "old note", 31), |m| m.access_count = 0), "c");
+    let mut archival = Fixture::new(vec![old(), row("b", "b", 40)]);
+    declined(&mut archival, "a", SingleAction::Promote);
+    assert_eq!(archival.fates(), ["archive a R4"]);
+    declined(&mut archival, "a", SingleAction::Archive);
+    assert_eq!(archival.fates(), ["noop a R4"]);
+    let reasons = archival.decide().plan.actions[0].rationale.reasons.clone();
+    assert_eq!(reasons.last().unwrap(), "a person took this back");
+    archival.snapshot.memories[0].access_count = 1;
+    assert!(archival.fates().is_empty(), "the rule does not fire");
+
+    let procedure = |id, text, age| {
+        with(category(row(id, text, age), "sop"), |m| (m.importance, m.access_count) = (2.0, 5))
+    };
+    let mut promotion = Fixture::new(vec![procedure("a", "x y", 2), procedure("b", "x", 3)]);
+    declined(&mut promotion, "b", SingleAction::Promote);
+    assert_eq!(promotion.fates(), ["promote a R3", "noop b R3"]);
+    // Whoever takes b in says what b says.
+    let merged = promotion.cluster(&["a", "b"]);
+    assert_eq!(merged.fates(), ["merge a<b R2"]);
+}
+
+#[test]
 fn archival_needs_a_counter_that_says_something() {
     let unread = |id, age| with(row(id, id, age), |m| m.access_count = 0);
     let fixture = Fixture::new(vec![category(unread("a", 31), "c"), row("b", "b", 40)]);
@@ -179,6 +207,31 @@ fn flags_keep_to_their_caps() {
 }
 
 #[test]
+fn a_pair_is_flagged_once() {
+    let flagged = |fixture: &mut Fixture, a, b| {
+        fixture.snapshot.decisions.flagged.insert(MemoryId::new(a), MemoryId::new(b));
+    };
+    let memories: Vec<_> = ["a", "b", "c", "d", "e"].map(|id| row(id, id, 5)).into();
+    let mut fixture = Fixture::new(memories);
+    fixture.contradictions =
+        vec![("a", "b", 0.9), ("a", "c", 0.8), ("a", "d", 0.7), ("a", "e", 0.6)];
+    flagged(&mut fixture, "c", "a");
+    let decided = fixture.decide();
+    let others: Vec<_> =
+        decided.plan.actions.iter().map(|action| action.target_ids[1].as_str()).collect();
+    assert_eq!(others, ["b", "d", "e"], "what was flagged takes no room");
+    assert_eq!(decided.flags_deferred, 0);
+
+    let memories = vec![row("a", "x y", 2), row("b", "x", 3), row("c", "z", 4)];
+    let mut moved = Fixture::new(memories).cluster(&["a", "b"]);
+    moved.contradictions = vec![("c", "b", 0.9)];
+    flagged(&mut moved, "b", "c");
+    assert_eq!(moved.fates(), ["merge a<b R2", "flag_contradiction c<a R5"]);
+    flagged(&mut moved, "a", "c");
+    assert_eq!(moved.fates(), ["merge a<b R2"]);
+}
+
+#[test]
 fn a_flag_speaks_of_survivors_once() {
     let memories = vec![row("a", "x y", 2), row("b", "x", 3), row("c", "z", 4)];
     let mut fixture = Fixture::new(memories).cluster(&["a", "b"]);
@@ -195,8 +248,26 @@ fn what_contradicts_or_is_kept_apart_does_not_fold() {
     let fates = contradictory.fates();
     assert_eq!(fates, ["merge a<c R2", "flag_contradiction b<a R5", "noop b guard"]);
     let mut apart = Fixture::new(memories()).cluster(&["a", "b", "c"]);
-    apart.snapshot.decisions.keep_both.insert((MemoryId::new("a"), MemoryId::new("b")));
+    apart.snapshot.decisions.keep_both.insert_group(["a", "b"].map(MemoryId::new));
     assert_eq!(apart.fates(), ["merge a<c R2", "noop b decision"]);
+}
+
+#[test]
+fn members_of_a_kept_group_fold_neither_into_nor_with_each_other() {
+    let memories =
+        || vec![row("a", "x y", 2), row("b", "x", 3), row("c", "x", 4), row("d", "x", 5)];
+    let mut apart = Fixture::new(memories()).cluster(&["a", "b", "c", "d"]);
+    apart.snapshot.decisions.keep_both.insert_group(["b", "c"].map(MemoryId::new));
+    assert_eq!(apart.fates(), ["merge a<b<d R2", "noop c decision"]);
+
+    // A ghost's decision holds for its unit.
+    let survivor = |id| Standing::Ghost { survivor: MemoryId::new(id) };
+    let mut with_ghosts = memories();
+    with_ghosts.push(with(row("e", "x", 6), |m| m.standing = survivor("a")));
+    with_ghosts.push(with(row("f", "x", 7), |m| m.standing = survivor("b")));
+    let mut of_ghosts = Fixture::new(with_ghosts).cluster(&["a", "b", "c", "d"]);
+    of_ghosts.snapshot.decisions.keep_both.insert_group(["e", "f"].map(MemoryId::new));
+    assert_eq!(of_ghosts.fates(), ["merge a<c<d R2", "noop b decision"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::fold::Merge;
 use super::group::Context;
 use crate::memory::{Memory, MemoryIndex};
-use crate::policy::CategoryMerge;
+use crate::policy::{CategoryMerge, MergePolicy};
 
 /// The columns that rules look at and merges change.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,13 +26,23 @@ impl Values {
 
     /// A survivor after its merge; a protected one stays as it is.
     pub(super) fn after(context: &Context<'_>, merge: &Merge<'_>) -> Self {
-        let mut values = Self::of(context.memory(merge.survivor));
+        let survivor = context.memory(merge.survivor);
         if merge.survivor_protected {
-            return values;
+            return Self::of(survivor);
         }
-        let policy = &context.input.policy.merge;
-        for &row in &merge.absorbed {
-            values.absorb(context.memory(row), policy.categories, policy.importance_cap);
+        let absorbed = merge.absorbed.iter().map(|&row| context.memory(row));
+        Self::merged(survivor, absorbed, &context.input.policy.merge)
+    }
+
+    /// An unprotected survivor after it absorbed other memories, in their order.
+    pub(super) fn merged<'a>(
+        survivor: &Memory,
+        absorbed: impl IntoIterator<Item = &'a Memory>,
+        policy: &MergePolicy,
+    ) -> Self {
+        let mut values = Self::of(survivor);
+        for row in absorbed {
+            values.absorb(row, policy.categories, policy.importance_cap);
         }
         values
     }

@@ -6,7 +6,9 @@
 
 mod build;
 mod diff;
+pub mod log_lines;
 mod markdown;
+mod metrics;
 mod model;
 mod plan_file;
 mod samples;
@@ -20,6 +22,7 @@ mod tests;
 pub use build::{Run, run_id};
 pub use diff::{Piece, PieceKind, word_diff};
 pub use markdown::markdown;
+pub use metrics::{WriteMetricsError, metrics, write_metrics};
 pub use model::{
     AbsorbedByRisk, AbsorbedSample, Detected, Executed, Loaded, MergeSample, Mode, PairSample,
     Planned, ProtectedRow, ProtectedRows, REPORT_SCHEMA_VERSION, Recall, RecallKind, Report,
@@ -27,6 +30,7 @@ pub use model::{
 };
 pub use plan_file::{ReadPlanError, WritePlanError, read_plan, write_plan};
 pub use schema::report_schema;
+pub(crate) use screen::{grouped, quoted as shell_word};
 pub use screen::{Commands, screen, shell_words};
 pub use write::{
     ReportPaths, WriteReportError, ensure_report_dir, state_report_dir, write_report,

@@ -21,6 +21,17 @@ pub enum Mode {
     Execute,
 }
 
+impl Mode {
+    /// Returns the name that JSON, log lines and metrics use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DryRun => "dry_run",
+            Self::Execute => "execute",
+        }
+    }
+}
+
 /// What a run found, planned and did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {

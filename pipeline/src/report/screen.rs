@@ -31,6 +31,32 @@ impl Commands {
         };
         Self { next, undo: words(&["memfold", "undo", store, run, "--execute"]) }
     }
+
+    /// Returns the command after a plan was saved: review it.
+    #[must_use]
+    pub fn review(store: &str, plan_id: &str) -> Self {
+        let next = ["memfold", "review", store, plan_id];
+        Self { next: next.map(str::to_owned).to_vec(), undo: Vec::new() }
+    }
+
+    /// Returns the commands after a review: apply what was approved, and undo. `RUN` stands for the id
+    /// that the applying run will print.
+    #[must_use]
+    pub fn apply(store: &str, plan_id: &str) -> Self {
+        let next = ["memfold", "apply", store, plan_id, "--execute"];
+        let undo = ["memfold", "undo", store, "RUN", "--execute"];
+        let words = |words: [&str; 5]| words.map(str::to_owned).to_vec();
+        Self { next: words(next), undo: words(undo) }
+    }
+
+    /// Returns the lines that a screen ends with, for a POSIX shell, each at most 80 columns wide
+    /// unless one word is wider.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let commands = [("next: ", &self.next), ("undo: ", &self.undo)];
+        let named = commands.into_iter().filter(|(_, command)| !command.is_empty());
+        named.flat_map(|(label, command)| command_lines(label, command)).collect()
+    }
 }
 
 /// Returns words as a POSIX shell reads them back.
@@ -65,11 +91,7 @@ pub fn screen(report: &Report, commands: &Commands) -> String {
     if planned.merge + planned.promote + planned.archive + planned.flag_contradiction == 0 {
         lines.push("nothing to do".to_owned());
     } else {
-        for (label, command) in [("next: ", &commands.next), ("undo: ", &commands.undo)] {
-            if !command.is_empty() {
-                lines.extend(command_lines(label, command));
-            }
-        }
+        lines.extend(commands.lines());
     }
     lines.join("\n") + "\n"
 }
@@ -120,7 +142,7 @@ fn command_lines(label: &str, command: &[String]) -> Vec<String> {
 }
 
 /// A word that a POSIX shell reads back; control characters are shown as escapes.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:@%+,=".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
@@ -161,7 +183,7 @@ fn wrap(parts: &[String], separator: &str, first: &str, indent: &str) -> Vec<Str
 }
 
 /// A count with a comma after each three digits.
-pub(super) fn grouped(count: u64) -> String {
+pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (position, digit) in digits.chars().enumerate() {
@@ -176,6 +198,19 @@ pub(super) fn grouped(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn saved_plans_are_reviewed_then_applied() {
+        assert_eq!(Commands::review("my db", "p1").lines(), ["next: memfold review 'my db' p1"]);
+        assert_eq!(
+            Commands::apply("b.db", "p1").lines(),
+            ["next: memfold apply b.db p1 --execute", "undo: memfold undo b.db RUN --execute"]
+        );
+        let far = "x".repeat(70);
+        let lines = Commands::apply(&far, "p1").lines();
+        let joined = lines[..3].join("").replace("\\    ", "");
+        assert_eq!(joined, format!("next: memfold apply {far} p1 --execute"));
+    }
 
     #[test]
     fn counts_are_grouped() {

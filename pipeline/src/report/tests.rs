@@ -3,7 +3,7 @@
 use super::{Commands, Executed, Mode, Report, Run, Seconds, markdown, screen, write_report_in};
 use crate::plan::fixture::{Fixture, NOW, row};
 
-fn report() -> Report {
+pub(super) fn report() -> Report {
     let memories = vec![
         row("a", "deploy port 8080", 2),
         row("b", "deploy  port 8080", 3),

@@ -11,7 +11,8 @@ use crate::memory::{Memory, Standing, VectorSpace};
 pub struct Snapshot {
     /// Which store this is: stable while the store lives, the same for every reader.
     pub store_id: Box<str>,
-    /// Every row that could be read, in any order: live rows, ghosts and excluded ones.
+    /// Every row that could be read, in any order: live rows, ghosts and excluded ones. Also those that an
+    /// earlier run moved out of the memory table; they are in no count of rows.
     pub memories: Vec<Memory>,
     /// The vector spaces, indexed by [`SpaceIndex`](crate::memory::SpaceIndex).
     pub spaces: Vec<VectorSpace>,

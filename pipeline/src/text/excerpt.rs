@@ -103,7 +103,7 @@ fn escape(text: &str) -> String {
 }
 
 /// Control characters, invisible characters and direction marks.
-fn is_deceptive(character: char) -> bool {
+pub(crate) fn is_deceptive(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}')
 }

@@ -61,9 +61,13 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Generate vectors, or a whole brain.db
     Generate(GenerateArgs),
-    /// Explain what the fact guard says of two texts
+    /// List the runs on a store, or what one of them did
+    Runs(RunsArgs),
+    /// Tell what a memory is made of, or what the fact guard says of two texts
     Explain(ExplainArgs),
-    /// Tell what is in a store, and what is wrong with it
+    /// Print the id under which a memory lives on
+    Resolve(ResolveArgs),
+    /// Tell what is in a store, what is wrong with it, and what mends it
     Doctor(DoctorArgs),
     /// Show the configuration
     Config(ConfigArgs),
@@ -116,6 +120,9 @@ pub(crate) struct ConsolidateArgs {
     /// Write <run_id>.json and <run_id>.md into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) report_dir: Option<PathBuf>,
+    /// Write metrics of the run here, for Prometheus (replaces the file)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) metrics: Option<PathBuf>,
     /// Save the plan in the store, for review and apply
     #[arg(long)]
     pub(crate) save_plan: bool,
@@ -228,6 +235,7 @@ impl ConsolidateArgs {
             max_change_share: None,
             limit: None,
             allow_unguarded: false,
+            metrics: None,
             dry_run: true,
             exit_code: false,
         }
@@ -331,19 +339,50 @@ pub(crate) struct GenerateArgs {
     pub(crate) force: bool,
 }
 
+/// `memfold runs`
+#[derive(Debug, Args)]
+pub(crate) struct RunsArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// Show what this run did: its id, how that begins, or `latest`
+    #[arg(value_name = "RUN")]
+    pub(crate) run: Option<String>,
+}
+
 /// `memfold explain`
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// The two texts: the older one first
-    #[arg(long, num_args = 2, value_names = ["A", "B"], required = true)]
+    /// The store: a brain.db
+    #[arg(required_unless_present = "texts", conflicts_with = "texts")]
+    pub(crate) db: Option<PathBuf>,
+    /// The memory's id
+    #[arg(required_unless_present = "texts", conflicts_with = "texts")]
+    pub(crate) id: Option<String>,
+    /// Judge two texts instead: the older one first
+    #[arg(long, num_args = 2, value_names = ["A", "B"])]
     pub(crate) texts: Vec<String>,
+}
+
+/// `memfold resolve`
+#[derive(Debug, Args)]
+pub(crate) struct ResolveArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// The memory's id
+    pub(crate) id: String,
 }
 
 /// `memfold doctor`
 #[derive(Debug, Args)]
+#[command(
+    after_help = "With --health the exit codes are those that monitors expect: 0 ok, 1 warning, 2 critical."
+)]
 pub(crate) struct DoctorArgs {
     /// The store: a brain.db
     pub(crate) db: PathBuf,
+    /// Print one line, such as `OK | STM:377 | live:366`, and exit with 0 ok, 1 warning or 2 critical
+    #[arg(long)]
+    pub(crate) health: bool,
 }
 
 /// `memfold config`

@@ -32,6 +32,11 @@ impl Failure {
         Self { exit: Exit::Failure, message, hint }
     }
 
+    /// A failure in its own words.
+    pub(crate) fn plain(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { exit: Exit::Failure, message: message.into(), hint: Some(hint.into()) }
+    }
+
     /// A wrong command line.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, message: message.into(), hint: Some(hint.into()) }

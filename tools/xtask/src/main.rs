@@ -1,10 +1,11 @@
-//! The project's own checks and chores: `cargo xtask ci | tidy | bless | measure | figures`.
+//! The project's own checks and chores: `cargo xtask ci | tidy | bless | measure | figures | torture`.
 
 mod ci;
 mod figures;
 mod measure;
 mod report;
 mod tidy;
+mod torture;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,7 +18,10 @@ const USAGE: &str = "usage: cargo xtask <command>
   measure [--full]
          times whole runs of `memfold consolidate` and renews bench/results/consolidate.jsonl
   figures
-         writes the stored results into README.md and docs/performance.md; measure does so, too";
+         writes the stored results into README.md and docs/performance.md; measure does so, too
+  torture [--full] [--only kill|faults|writers|reader]
+         disturbs runs of `memfold consolidate --execute` and `memfold undo` by kills, failing writes, busy locks,
+         readers and writers, and renews bench/results/torture.jsonl";
 
 fn main() -> ExitCode {
     let root = root();
@@ -28,6 +32,7 @@ fn main() -> ExitCode {
         Some("bless") => ci::bless(&root),
         Some("measure") => measure::run(&root, std::env::args().any(|a| a == "--full")),
         Some("figures") => figures::write(&root),
+        Some("torture") => torture::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
         _ => {
             report::line(USAGE);
             return ExitCode::from(2);

@@ -163,7 +163,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Names the processor and the number of cores.
-fn machine() -> String {
+pub(crate) fn machine() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
         let line = info.lines().find(|line| line.starts_with(name));

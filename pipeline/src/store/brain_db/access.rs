@@ -65,16 +65,19 @@ impl Stamp {
         self.log.is_some_and(|(length, _)| length > 0)
     }
 
+    /// Tells whether the store is in WAL mode.
+    pub(super) fn in_wal_mode(&self) -> bool {
+        // A log counts whatever the header says: the change of mode itself may be in the log.
+        self.header.get(READ_VERSION_AT) == Some(&READ_VERSION_WAL) || self.log.is_some()
+    }
+
     /// Chooses the way to read.
     pub(super) fn access(&self, path: &Path) -> Access {
-        // A log counts whatever the header says: the change of mode itself may be in the log.
-        let in_wal_mode =
-            self.header.get(READ_VERSION_AT) == Some(&READ_VERSION_WAL) || self.log.is_some();
         // Whoever has a store in WAL mode open keeps both files beside it.
         let is_open = self.log.is_some() && beside(path, "-shm").exists();
         // Only SQLite can tell whether a journal is hot.
         let has_journal = self.journal.is_some_and(|(length, _)| length > 0);
-        match (in_wal_mode && !has_journal, is_open, self.has_log()) {
+        match (self.in_wal_mode() && !has_journal, is_open, self.has_log()) {
             (false, _, _) | (_, true, _) => Access::Shared,
             (true, false, false) => Access::Frozen,
             (true, false, true) if cfg!(unix) => Access::PrivateLog,

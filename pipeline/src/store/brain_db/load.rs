@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow};
 use super::access::Stamp;
 use super::columns::{self, Columns};
 use super::open::{BrainDb, Reader};
-use crate::memory::MemoryId;
+use crate::memory::Memory;
 use crate::store::reading::{
     Cell, EmbeddingReader, MemoryReader, ModelShapes, RawEmbedding, RawMemory, ReadMemories,
     ShapeSurvey,
@@ -22,7 +22,20 @@ const UNLOCKED_TRIES: u32 = 2;
 const BATCH_ROWS: u64 = 4096;
 
 /// Blobs looked at to learn whether a model's vectors are f32 or f64.
-const PROBE_BLOBS: u32 = 16;
+pub(super) const PROBE_BLOBS: usize = 16;
+
+/// What [`raw_memory`] reads, after a first column of the caller's.
+pub(super) const MEMORY_COLUMNS: [&str; 9] = [
+    "id",
+    "content",
+    "categories",
+    "importance",
+    "access_count",
+    "created_at",
+    "expires_at",
+    "source",
+    "archived_by",
+];
 
 /// Which embeddings belong to memories. By the index on `source_type` nearly every row would be
 /// found one by one and then sorted.
@@ -60,18 +73,34 @@ impl BrainDb {
             .unchecked_transaction()
             .map_err(|error| self.failed(reader, "stm", &error))?;
         let pass = Pass { store: self, reader, connection: &transaction, request };
-        let read = pass.memories()?;
-        let (shapes, embedding_count, notes) = pass.survey()?;
+        let mut notes = Vec::new();
+        let read = pass.memories(&mut notes)?;
+        let (shapes, embedding_count) = pass.survey(&mut notes)?;
         let store_id = pass.recorded_store_id()?;
         let mut embeddings = EmbeddingReader::new(&read, &shapes);
         if let Some(count) = embedding_count {
             pass.embeddings(count, &mut embeddings, sink)?;
         }
+        notes.extend(pass.archived_embeddings(&mut embeddings, sink)?);
         let found = embeddings.finish();
-        Ok(found.into_snapshot(read, store_id, notes))
+        let mut snapshot = found.into_snapshot(read, store_id, notes);
+        pass.recorded()?.add_to(&mut snapshot.decisions, &snapshot.memories);
+        Ok(snapshot)
     }
 
-    fn failed(
+    /// Reads the memories alone, without their embeddings, in a transaction of the caller.
+    pub(super) fn read_memories(
+        &self,
+        reader: &Reader,
+        connection: &Connection,
+        request: &LoadRequest<'_>,
+    ) -> Result<Vec<Memory>, LoadStoreError> {
+        let pass = Pass { store: self, reader, connection, request };
+        // What is worth a remark shows in the findings themselves.
+        Ok(pass.memories(&mut Vec::new())?.memories)
+    }
+
+    pub(super) fn failed(
         &self,
         reader: &Reader,
         table: &'static str,
@@ -88,34 +117,24 @@ impl BrainDb {
 }
 
 /// One read transaction.
-struct Pass<'a> {
+pub(super) struct Pass<'a> {
     store: &'a BrainDb,
     reader: &'a Reader,
-    connection: &'a Connection,
+    pub(super) connection: &'a Connection,
     request: &'a LoadRequest<'a>,
 }
 
 impl Pass<'_> {
-    fn memories(&self) -> Result<ReadMemories, LoadStoreError> {
+    fn memories(&self, notes: &mut Vec<String>) -> Result<ReadMemories, LoadStoreError> {
         let failed = |error| self.failed("stm", error);
         let columns = &self.reader.memory_columns;
         let total = self.count("stm")?;
-        if total >= u64::from(u32::MAX) {
+        if total + self.archived_count()? >= u64::from(u32::MAX) {
             return Err(LoadStoreError::TooManyRows { limit: u32::MAX - 1 });
         }
         let has_rowid = columns::has_rowid(self.connection, "stm").map_err(failed)?;
         let (position, order) = if has_rowid { ("rowid", "ORDER BY rowid") } else { ("0", "") };
-        let listed = columns.expressions(&[
-            "id",
-            "content",
-            "categories",
-            "importance",
-            "access_count",
-            "created_at",
-            "expires_at",
-            "source",
-            "archived_by",
-        ]);
+        let listed = columns.expressions(&MEMORY_COLUMNS);
         let sql = format!("SELECT {position}, {listed} FROM stm {order}");
         let mut memories = MemoryReader::new(*self.request);
         self.each_row("stm", "read memories", (&sql, total), |row| {
@@ -123,21 +142,41 @@ impl Pass<'_> {
             memories.take(&raw_memory(row).map_err(failed)?, at);
             Ok(())
         })?;
+        notes.extend(self.archived_memories(&mut memories)?);
         Ok(memories.finish(self.lineage()?))
     }
 
     /// Looks over all embeddings: how many there are (`None`: no table) and what they look like.
-    fn survey(&self) -> Result<(ModelShapes, Option<u64>, Vec<String>), LoadStoreError> {
+    fn survey(
+        &self,
+        notes: &mut Vec<String>,
+    ) -> Result<(ModelShapes, Option<u64>), LoadStoreError> {
         let failed = |error| self.failed("embeddings", error);
         let mut survey = ShapeSurvey::default();
+        let archived = self.survey_archived(&mut survey)?;
         let columns = Columns::of(self.connection, "embeddings").map_err(failed)?;
-        if !columns.has_all(&["source_type", "source_id", "embedding"]) {
-            let lack = if columns.is_empty() { "no table" } else { "no columns of use in table" };
-            let note = format!("{lack} embeddings: only equal texts can be found");
-            let shapes = survey.decide(|_, _| Ok::<_, LoadStoreError>(Vec::new()))?;
-            return Ok((shapes, None, vec![note]));
-        }
         let model = columns.expression("model");
+        let count = if columns.has_all(&["source_type", "source_id", "embedding"]) {
+            Some(self.survey_table(&model, &mut survey)?)
+        } else {
+            let lack = if columns.is_empty() { "no table" } else { "no columns of use in table" };
+            notes.push(format!("{lack} embeddings: only equal texts can be found"));
+            None
+        };
+        let shapes = survey.decide(|named, length| {
+            let mut blobs = Vec::new();
+            if count.is_some() {
+                blobs = self.probe(&model, named, length)?;
+            }
+            archived.fill(&mut blobs, named, length);
+            Ok::<_, LoadStoreError>(blobs)
+        })?;
+        Ok((shapes, count))
+    }
+
+    /// Looks over the table of embeddings; returns how many there are.
+    fn survey_table(&self, model: &str, survey: &mut ShapeSurvey) -> Result<u64, LoadStoreError> {
+        let failed = |error| self.failed("embeddings", error);
         let sql = format!(
             "SELECT {model}, iif(typeof(embedding) = 'blob', length(embedding), NULL) {OF_MEMORIES}"
         );
@@ -150,17 +189,25 @@ impl Pass<'_> {
             count += 1;
             Ok(())
         })?;
-        let probe = format!(
+        Ok(count)
+    }
+
+    /// Returns some blobs of a length and, where one is named, a model.
+    fn probe(
+        &self,
+        model: &str,
+        named: Option<&str>,
+        length: usize,
+    ) -> Result<Vec<Vec<u8>>, LoadStoreError> {
+        let failed = |error| self.failed("embeddings", error);
+        let sql = format!(
             "SELECT embedding {OF_MEMORIES} AND ({model} IS ?1 OR ?1 IS NULL)
              AND typeof(embedding) = 'blob' AND length(embedding) = ?2 LIMIT {PROBE_BLOBS}"
         );
-        let shapes = survey.decide(|model, length| {
-            let mut statement = self.connection.prepare(&probe).map_err(failed)?;
-            let blobs =
-                statement.query_map((model, length as i64), |row| row.get(0)).map_err(failed)?;
-            blobs.collect::<Result<_, _>>().map_err(failed)
-        })?;
-        Ok((shapes, Some(count), Vec::new()))
+        let mut statement = self.connection.prepare(&sql).map_err(failed)?;
+        let blobs =
+            statement.query_map((named, length as i64), |row| row.get(0)).map_err(failed)?;
+        blobs.collect::<Result<_, _>>().map_err(failed)
     }
 
     fn embeddings(
@@ -210,24 +257,6 @@ impl Pass<'_> {
         Ok(last)
     }
 
-    /// Returns (absorbed, survivor) pairs of earlier runs, the latest record of each first.
-    fn lineage(&self) -> Result<Vec<(MemoryId, MemoryId)>, LoadStoreError> {
-        let failed = |error| self.failed("memfold_lineage", error);
-        let columns = Columns::of(self.connection, "memfold_lineage").map_err(failed)?;
-        let wanted = ["absorbed_id", "survivor_id"];
-        if !columns.has_all(&wanted) {
-            return Ok(Vec::new());
-        }
-        let listed = columns.expressions(&wanted);
-        let sql = format!("SELECT {listed} FROM memfold_lineage ORDER BY rowid DESC");
-        let mut statement = self.connection.prepare(&sql).map_err(failed)?;
-        let pairs = statement
-            .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
-            .map_err(failed)?
-            .map(|pair| pair.map(|(a, s)| (MemoryId::new(a), MemoryId::new(s))));
-        pairs.collect::<Result<_, _>>().map_err(failed)
-    }
-
     /// Returns the name that an earlier run gave the store.
     fn recorded_store_id(&self) -> Result<Option<Box<str>>, LoadStoreError> {
         let failed = |error| self.failed("memfold_schema", error);
@@ -240,7 +269,7 @@ impl Pass<'_> {
         id.map(|id| id.map(Into::into)).map_err(failed)
     }
 
-    fn count(&self, table: &'static str) -> Result<u64, LoadStoreError> {
+    pub(super) fn count(&self, table: &'static str) -> Result<u64, LoadStoreError> {
         let count: i64 = self
             .connection
             .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0))
@@ -249,7 +278,7 @@ impl Pass<'_> {
     }
 
     /// Runs a query of about `total` rows as one stage of progress.
-    fn each_row(
+    pub(super) fn each_row(
         &self,
         table: &'static str,
         stage: &'static str,
@@ -278,7 +307,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn failed(
+    pub(super) fn failed(
         &self,
         table: &'static str,
         error: impl std::borrow::Borrow<rusqlite::Error>,
@@ -287,7 +316,7 @@ impl Pass<'_> {
     }
 }
 
-fn raw_memory<'a>(row: &'a SqlRow<'_>) -> rusqlite::Result<RawMemory<'a>> {
+pub(super) fn raw_memory<'a>(row: &'a SqlRow<'_>) -> rusqlite::Result<RawMemory<'a>> {
     Ok(RawMemory {
         id: cell(row, 1)?,
         content: cell(row, 2)?,
@@ -310,7 +339,7 @@ fn raw_embedding<'a>(row: &'a SqlRow<'_>) -> rusqlite::Result<RawEmbedding<'a>> 
     })
 }
 
-fn cell<'a>(row: &'a SqlRow<'_>, column: usize) -> rusqlite::Result<Cell<'a>> {
+pub(super) fn cell<'a>(row: &'a SqlRow<'_>, column: usize) -> rusqlite::Result<Cell<'a>> {
     Ok(match row.get_ref(column)? {
         ValueRef::Null => Cell::Null,
         ValueRef::Integer(value) => Cell::Integer(value),

@@ -6,9 +6,15 @@ mod rivals;
 pub(crate) mod own;
 mod session;
 mod plans;
+mod checkup;
 mod access;
 mod columns;
 mod load;
+mod recorded;
+mod archived;
+mod consult;
+mod history;
+mod lineage;
 mod schema;
 mod create;
 mod wild;
@@ -17,6 +23,11 @@ pub mod texts;
 #[cfg(test)]
 mod tests;
 
+pub use checkup::{
+    AuditChain, Checkup, Facts, Files, Finding, Found, FullText, FullTextKind, Health,
+    HealthCounts, HealthStatus, MemoryFacts, Mend, OwnTables, Severity, SpaceFacts, StoreFigures,
+    UnfinishedRun, findings, health,
+};
 pub use create::{
     BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, StoreStyle, WrittenStore,
 };

@@ -27,6 +27,7 @@ pub(crate) struct RawEmbedding<'a> {
 /// Takes the rows of an embeddings table, one by one.
 pub(crate) struct EmbeddingReader<'a> {
     memories: &'a [Memory],
+    in_table: usize,
     left_out: &'a HashSet<Box<str>>,
     index: HashMap<&'a str, u32>,
     shapes: &'a ModelShapes,
@@ -53,6 +54,7 @@ impl<'a> EmbeddingReader<'a> {
         let index = (0_u32..).zip(memories).map(|(at, memory)| (memory.id.as_str(), at)).collect();
         Self {
             memories,
+            in_table: read.in_table,
             left_out: &read.left_out,
             index,
             shapes,
@@ -73,9 +75,8 @@ impl<'a> EmbeddingReader<'a> {
         raw: &RawEmbedding<'_>,
         sink: &mut dyn VectorSink,
     ) -> io::Result<()> {
-        let id = raw.source_id.text().ok().flatten();
-        let Some(at) = id.as_deref().and_then(|id| self.index.get(id)).map(|at| *at as usize)
-        else {
+        let Some(at) = self.position(raw) else {
+            let id = raw.source_id.text().ok().flatten();
             if !id.is_some_and(|id| self.left_out.contains(&*id)) {
                 self.found.tally.add(SkipReason::EmbeddingOrphan, || raw.source_id.shown());
             }
@@ -85,6 +86,35 @@ impl<'a> EmbeddingReader<'a> {
             self.repeated(raw.source_id);
             return Ok(());
         }
+        self.put(at, raw, sink)
+    }
+
+    /// Takes a row that was moved out of the table together with its memory, the latest record first. What
+    /// the tables hold again goes before it.
+    pub(crate) fn take_archived(
+        &mut self,
+        raw: &RawEmbedding<'_>,
+        sink: &mut dyn VectorSink,
+    ) -> io::Result<()> {
+        match self.position(raw) {
+            Some(at) if at >= self.in_table && self.found.digests[at].is_none() => {
+                self.put(at, raw, sink)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn position(&self, raw: &RawEmbedding<'_>) -> Option<usize> {
+        let id = raw.source_id.text().ok().flatten()?;
+        self.index.get(&*id).map(|at| *at as usize)
+    }
+
+    fn put(
+        &mut self,
+        at: usize,
+        raw: &RawEmbedding<'_>,
+        sink: &mut dyn VectorSink,
+    ) -> io::Result<()> {
         let memory = &self.memories[at];
         self.found.digests[at] = Some(digest::with_embedding(memory.base_digest, raw.embedding));
         self.found.embeddings[at] = self.understand(memory, raw, sink)?;
@@ -175,8 +205,9 @@ impl Found {
             memory.embedding = embedding;
             memory.base_digest =
                 digest.unwrap_or_else(|| digest::with_embedding(memory.base_digest, Cell::Null));
-            count(memory, &mut tally);
         }
+        memories[..read.in_table].iter().for_each(|memory| count(memory, &mut tally));
+        tally.examples.retain(|reason, _| tally.counts.contains_key(reason));
         Snapshot {
             store_id: store_id.unwrap_or(read.store_id),
             memories,

@@ -45,6 +45,7 @@ impl Default for RawMemory<'_> {
 pub(crate) struct MemoryReader<'a> {
     request: LoadRequest<'a>,
     read: ReadMemories,
+    archived: Vec<Memory>,
     oldest: OldestRow,
     merged_from: Vec<(MemoryId, Vec<MemoryId>)>,
 }
@@ -54,6 +55,8 @@ pub(crate) struct MemoryReader<'a> {
 pub(crate) struct ReadMemories {
     /// The readable rows; each one's embedding is `Missing`, its digest covers the columns only.
     pub(crate) memories: Vec<Memory>,
+    /// How many of them stand in the memory table; those behind them were moved out of it.
+    pub(crate) in_table: usize,
     /// Ids of rows that were left out: their embeddings are no orphans.
     pub(crate) left_out: HashSet<Box<str>>,
     /// Reasons for rows that are not among the memories.
@@ -72,6 +75,7 @@ impl<'a> MemoryReader<'a> {
         Self {
             request,
             read: ReadMemories::default(),
+            archived: Vec::new(),
             oldest: OldestRow::default(),
             merged_from: Vec::new(),
         }
@@ -90,9 +94,27 @@ impl<'a> MemoryReader<'a> {
         }
     }
 
+    /// Takes a row that was moved out of the table and into `survivor`, if anything; the latest record of
+    /// an id comes first. Returns whether it can be read.
+    pub(crate) fn take_archived(
+        &mut self,
+        raw: &RawMemory<'_>,
+        survivor: Option<MemoryId>,
+    ) -> bool {
+        let Ok(texts) = facts::texts(raw) else { return false };
+        let standing = survivor.map_or(Standing::Excluded(Exclusion::Archived), |survivor| {
+            Standing::Ghost { survivor }
+        });
+        let memory = Memory { standing, ..self.understand(raw, &texts, 0) };
+        self.archived.push(memory);
+        true
+    }
+
     /// Ends the table. `lineage` holds (absorbed, survivor) pairs recorded outside of the rows.
     pub(crate) fn finish(mut self, lineage: Vec<(MemoryId, MemoryId)>) -> ReadMemories {
         self.drop_repeated_ids();
+        self.read.in_table = self.read.memories.len();
+        self.add_archived();
         self.read.store_id = self.oldest.store_id();
         self.fold(lineage);
         self.read
@@ -152,6 +174,20 @@ impl<'a> MemoryReader<'a> {
                 self.read.memories.push(memory);
             }
         }
+    }
+
+    /// Adds the rows that were moved out, unless the table holds a row of that id again.
+    fn add_archived(&mut self) {
+        if self.archived.is_empty() {
+            return;
+        }
+        let read = &mut self.read;
+        let ids = read.memories.iter().map(|memory| memory.id.as_str());
+        let mut known: HashSet<&str> = ids.chain(read.left_out.iter().map(|id| &**id)).collect();
+        let is_new: Vec<bool> =
+            self.archived.iter().map(|memory| known.insert(memory.id.as_str())).collect();
+        let archived = self.archived.drain(..).zip(is_new);
+        read.memories.extend(archived.filter_map(|(memory, is_new)| is_new.then_some(memory)));
     }
 
     /// Learns who was folded into whom: a row's own word first, then lineage, then survivors' lists.

@@ -1,5 +1,6 @@
 //! How rows of any store are understood: cells become memories, with every odd one accounted for.
 
+mod archived;
 mod categories;
 mod cell;
 mod digest;
@@ -7,7 +8,8 @@ mod embeddings;
 mod facts;
 mod identity;
 mod memories;
-mod provenance;
+mod recorded;
+pub(in crate::store) mod provenance;
 mod shapes;
 mod tally;
 mod vector;
@@ -18,4 +20,5 @@ pub(crate) use embeddings::{EmbeddingReader, RawEmbedding};
 pub(crate) use facts::{RowFacts, base_digest, row_facts};
 pub(crate) use identity::OldestRow;
 pub(crate) use memories::{MemoryReader, RawMemory, ReadMemories};
+pub(crate) use recorded::{Recorded, RecordedDecision, RecordedFlag};
 pub(crate) use shapes::{ModelShapes, ShapeSurvey};

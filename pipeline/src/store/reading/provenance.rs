@@ -9,24 +9,24 @@ const DEPTH_MAX: usize = 16;
 
 /// What a `source` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Provenance {
+pub(crate) struct Provenance {
     /// The first source; `consolidation` or `archived` where the original was overwritten.
-    pub(super) root: Box<str>,
+    pub(crate) root: Box<str>,
     /// The memory this row was folded into.
-    pub(super) merged_into: Option<MemoryId>,
+    pub(crate) merged_into: Option<MemoryId>,
     /// The memories that were folded into this row.
-    pub(super) merged_from: Vec<MemoryId>,
+    pub(crate) merged_from: Vec<MemoryId>,
     /// How many that were: the list may be cut.
-    pub(super) merged_count: u64,
+    pub(crate) merged_count: u64,
     /// Whether the source marks the row as archived.
-    pub(super) archived: bool,
+    pub(crate) archived: bool,
     /// Whether the row is a record about other rows.
-    pub(super) record: bool,
+    pub(crate) record: bool,
 }
 
 /// Reads a source, one of `<name>`, `consolidation:{json}`, `archived:{json}`,
 /// `consolidation:contradiction:<key>`, `archived:merged_into:<id>` or `archived:<reason>`.
-pub(super) fn parse(source: &str) -> Provenance {
+pub(crate) fn parse(source: &str) -> Provenance {
     let mut provenance = Provenance {
         root: root_source(source, DEPTH_MAX).into(),
         merged_into: None,

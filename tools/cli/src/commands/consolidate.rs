@@ -19,7 +19,7 @@ use memfold_simd::Kernels;
 use serde_json::{Map, Value};
 
 use crate::args::{ConsolidateArgs, GlobalArgs};
-use crate::commands::writing;
+use crate::commands::{metrics, writing};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -47,6 +47,9 @@ pub(crate) fn run(
     outcome.report.peak_rss_bytes = peak_rss.unwrap_or(0);
     outcome.report.peak_anon_bytes = peak_anon.unwrap_or(0);
     let written = work.write_files(&outcome, execution.is_some())?;
+    if let Some(path) = &args.metrics {
+        metrics::write(path, &outcome.report, &open_store(&args.db, &settings)?)?;
+    }
     work.show(&outcome, execution.as_ref())?;
     for path in written {
         printer.note(&format!("wrote {path}"));

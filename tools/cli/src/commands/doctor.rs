@@ -1,13 +1,12 @@
-//! `memfold doctor`: what is in a store, and what is wrong with it.
+//! `memfold doctor`: what is in a store, what is wrong with it, and what mends it.
 
-use std::io;
+mod health;
+mod listing;
 
-use memfold_index::Row;
-use memfold_pipeline::memory::{SpaceIndex, VectorSpace};
-use memfold_pipeline::store::brain_db::{BrainDb, Rival};
-use memfold_pipeline::store::{LoadRequest, LoadStoreError, MemoryStore, Snapshot, VectorSink};
+use memfold_pipeline::store::brain_db::{Checkup, Finding, findings};
+use memfold_pipeline::store::{LoadRequest, LoadStoreError, Snapshot};
 use memfold_pipeline::text::excerpt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::{DoctorArgs, GlobalArgs};
 use crate::commands::consolidate::open_store;
@@ -25,100 +24,92 @@ pub(crate) fn run(
     args: &DoctorArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
+    if args.health {
+        return health::run(global, args, printer);
+    }
     let settings = Settings::load(global, Some(&args.db), &[])?;
     settings.show_notices(printer);
-    let store = open_store(&args.db, &settings)?;
-    let bars = Bars::new(printer);
-    let mut sink = CountingSink::default();
-    let time_zone = settings.time_zone()?;
-    let request = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &bars };
-    let (snapshot, rivals) = examine(&store, &request, &mut sink).map_err(|error| {
-        if matches!(error, LoadStoreError::Cancelled) {
-            return Failure::interrupted();
-        }
-        let hint = error.hint();
-        Failure::new(&format!("read {}", args.db.display()), &error, hint)
-    })?;
-    let checkup = Checkup { snapshot: &snapshot, vectors: &sink.rows, rivals: &rivals };
+    let checkup = examine(args, &settings, printer)?;
+    let findings = findings(&checkup.facts, &args.db.to_string_lossy());
+    let view = View { checkup: &checkup, findings: &findings };
     if global.json {
-        printer.json(&checkup.to_json())?;
+        printer.json(&view.to_json())?;
     } else {
-        printer.data(&checkup.to_text())?;
+        printer.data(&view.to_text(&args.db.to_string_lossy()))?;
     }
-    Ok(Exit::Done)
-}
-
-fn examine(
-    store: &BrainDb,
-    request: &LoadRequest<'_>,
-    sink: &mut CountingSink,
-) -> Result<(Snapshot, Vec<Rival>), LoadStoreError> {
-    let snapshot = store.load(request, sink)?;
-    Ok((snapshot, store.rivals()?))
-}
-
-/// Counts vectors and keeps none.
-#[derive(Debug, Default)]
-struct CountingSink {
-    rows: Vec<u32>,
-}
-
-impl VectorSink for CountingSink {
-    fn open_space(&mut self, _space: &VectorSpace) -> io::Result<SpaceIndex> {
-        self.rows.push(0);
-        Ok(SpaceIndex(self.rows.len() as u32 - 1))
-    }
-
-    fn push(&mut self, space: SpaceIndex, _vector: &[f32]) -> io::Result<Row> {
-        let rows = &mut self.rows[space.0 as usize];
-        *rows += 1;
-        Ok(Row(*rows - 1))
-    }
-
-    fn restart(&mut self) -> io::Result<()> {
-        self.rows.clear();
-        Ok(())
+    match &checkup.loaded {
+        Ok(_) => Ok(Exit::Done),
+        Err(error) => Err(unreadable(args, error)),
     }
 }
 
-struct Checkup<'a> {
-    snapshot: &'a Snapshot,
-    vectors: &'a [u32],
-    rivals: &'a [Rival],
+fn examine(args: &DoctorArgs, settings: &Settings, printer: Printer) -> Result<Checkup, Failure> {
+    let store = open_store(&args.db, settings)?;
+    let time_zone = settings.time_zone()?;
+    let bars = Bars::new(printer);
+    let request = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &bars };
+    let shared_texts = settings.configuration.policy.detect.shared_vector_texts_max;
+    store.checkup(&request, shared_texts).map_err(|error| unreadable(args, &error))
 }
 
-impl Checkup<'_> {
-    fn to_json(&self) -> serde_json::Value {
-        let snapshot = self.snapshot;
-        let spaces = snapshot.spaces.iter().zip(self.vectors);
-        let spaces = spaces.map(|(space, vectors)| {
-            json!({ "model": space.model, "dim": space.dim, "vectors": vectors })
-        });
+fn unreadable(args: &DoctorArgs, error: &LoadStoreError) -> Failure {
+    if matches!(error, LoadStoreError::Cancelled) {
+        return Failure::interrupted();
+    }
+    Failure::new(&format!("read {}", args.db.display()), error, error.hint())
+}
+
+struct View<'a> {
+    checkup: &'a Checkup,
+    findings: &'a [Finding],
+}
+
+impl View<'_> {
+    /// What could not be read is null.
+    fn to_json(&self) -> Value {
+        let snapshot = self.checkup.loaded.as_ref().ok();
         let rivals =
-            self.rivals.iter().map(|rival| json!({ "place": rival.place, "what": rival.what }));
+            self.checkup.facts.rivals.iter().map(
+                |rival| json!({ "place": rival.place, "what": rival.what, "rows": rival.rows }),
+            );
         json!({
             "schema_version": 1,
-            "store_id": snapshot.store_id,
-            "memories": snapshot.rows_total,
-            "live": snapshot.live_count(),
-            "with_embedding": snapshot.with_vector_count(),
-            "skipped": snapshot.skipped,
-            "examples": snapshot.skip_examples,
-            "spaces": spaces.collect::<Vec<_>>(),
+            "store_id": snapshot.map(|snapshot| &snapshot.store_id),
+            "memories": snapshot.map(|snapshot| snapshot.rows_total),
+            "live": snapshot.map(Snapshot::live_count),
+            "with_embedding": snapshot.map(Snapshot::with_vector_count),
+            "skipped": snapshot.map(|snapshot| &snapshot.skipped),
+            "examples": snapshot.map(|snapshot| &snapshot.skip_examples),
+            "spaces": snapshot.map(|snapshot| self.spaces(snapshot)),
             "rivals": rivals.collect::<Vec<_>>(),
-            "notes": snapshot.notes,
+            "notes": snapshot.map(|snapshot| &snapshot.notes),
+            "findings": self.findings,
         })
     }
 
-    fn to_text(&self) -> String {
-        let snapshot = self.snapshot;
+    fn spaces(&self, snapshot: &Snapshot) -> Vec<Value> {
+        let spaces = snapshot.spaces.iter().zip(&self.checkup.vectors);
+        let space = |(space, vectors): (&memfold_pipeline::memory::VectorSpace, &u64)| json!({ "model": space.model, "dim": space.dim, "vectors": vectors });
+        spaces.map(space).collect()
+    }
+
+    fn to_text(&self, store: &str) -> String {
+        let mut text = match &self.checkup.loaded {
+            Ok(snapshot) => self.contents(snapshot) + "\n",
+            Err(_) => String::new(),
+        };
+        text.push_str(&listing::listing(self.findings, store));
+        text
+    }
+
+    fn contents(&self, snapshot: &Snapshot) -> String {
         let mut text = format!(
             "{} memories, {} live, {} of them with a usable vector\n",
             snapshot.rows_total,
             snapshot.live_count(),
             snapshot.with_vector_count()
         );
-        for (space, vectors) in snapshot.spaces.iter().zip(self.vectors) {
+        for (space, vectors) in snapshot.spaces.iter().zip(&self.checkup.vectors) {
             text.push_str(&format!(
                 "{vectors} vectors of {} with {} dimensions\n",
                 excerpt(&space.model, MODEL_CHARS),
@@ -127,24 +118,21 @@ impl Checkup<'_> {
         }
         if !snapshot.skipped.is_empty() {
             text.push('\n');
-            text.push_str(&self.skipped_table());
+            text.push_str(&skipped_table(snapshot));
         }
         for note in &snapshot.notes {
             text.push_str(&format!("note: {note}\n"));
         }
-        for Rival { place, what } in self.rivals {
-            text.push_str(&format!("rival: {place}: {what}\n"));
-        }
         text
     }
+}
 
-    fn skipped_table(&self) -> String {
-        let rows = self.snapshot.skipped.iter().map(|(reason, count)| {
-            let name = serde_json::to_value(reason).unwrap_or_default();
-            let name = name.as_str().unwrap_or_default().replace('_', " ");
-            let example = self.snapshot.skip_examples.get(reason).cloned().unwrap_or_default();
-            vec![name, count.to_string(), example]
-        });
-        table(&["left out or limited", "rows", "for example"], rows.collect())
-    }
+fn skipped_table(snapshot: &Snapshot) -> String {
+    let rows = snapshot.skipped.iter().map(|(reason, count)| {
+        let name = serde_json::to_value(reason).unwrap_or_default();
+        let name = name.as_str().unwrap_or_default().replace('_', " ");
+        let example = snapshot.skip_examples.get(reason).cloned().unwrap_or_default();
+        vec![name, count.to_string(), example]
+    });
+    table(&["left out or limited", "rows", "for example"], rows.collect())
 }

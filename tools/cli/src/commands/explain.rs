@@ -1,9 +1,10 @@
-//! `memfold explain --texts A B`: what the fact guard says of two texts, for people who tune.
+//! `memfold explain`: a memory of a store, or what the fact guard says of two texts.
 
 use memfold_pipeline::guard::{Absorption, Difference, Judgement};
 use serde_json::json;
 
 use crate::args::{ExplainArgs, GlobalArgs};
+use crate::commands::explain_memory;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -14,9 +15,21 @@ pub(crate) fn run(
     args: &ExplainArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
+    match (&args.db, &args.id, &args.texts[..]) {
+        (Some(db), Some(id), _) => explain_memory::run(global, (db, id), printer),
+        (_, _, [older, newer]) => explain_texts(global, [older.as_str(), newer.as_str()], printer),
+        _ => Err(Failure::usage("nothing to explain", "give DB and ID, or --texts A B")),
+    }
+}
+
+fn explain_texts(
+    global: &GlobalArgs,
+    [older, newer]: [&str; 2],
+    printer: Printer,
+) -> Result<Exit, Failure> {
     let settings = Settings::load(global, None, &[])?;
     let guard = settings.guard()?;
-    let (older, newer) = (guard.read(&args.texts[0]), guard.read(&args.texts[1]));
+    let (older, newer) = (guard.read(older), guard.read(newer));
     let judgement = guard.judge(&older, &newer);
     let absorption = guard.absorbs(&newer, &older);
     if global.json {

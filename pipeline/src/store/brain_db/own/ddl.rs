@@ -151,3 +151,9 @@ CREATE TABLE memfold_archive (
     at TEXT NOT NULL);
 CREATE INDEX memfold_archive_memory ON memfold_archive(memory_id);
 ";
+
+/// Returns the names of the tables.
+pub(in crate::store::brain_db) fn table_names() -> impl Iterator<Item = &'static str> {
+    let tables = MIGRATIONS.iter().flat_map(|sql| sql.split("CREATE TABLE ").skip(1));
+    tables.filter_map(|rest| rest.split([' ', '(']).next())
+}

@@ -8,6 +8,7 @@ mod units;
 mod flags;
 
 pub(crate) use ddl::VERSION;
+pub(in crate::store::brain_db) use ddl::table_names;
 pub(crate) use flags::close_flags;
 pub(crate) use migrate::exist;
 pub(in crate::store::brain_db) use migrate::{MigrateError, migrate, recorded};

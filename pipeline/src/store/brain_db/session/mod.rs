@@ -26,6 +26,7 @@ pub use writes::{Probe, Writes};
 
 pub(crate) use apply::{Mark, apply};
 pub(crate) use layout::Layout;
+pub(in crate::store::brain_db) use lock::lock_path;
 pub(crate) use rows::{NowRows, UnitRow, raw_memory};
 
 use self::lock::StoreLock;

@@ -11,4 +11,4 @@ pub use error::FindPlanError;
 pub use write::ActionUpdate;
 
 pub(crate) use read::{find, list, load};
-pub(crate) use write::{amend, save, set_state};
+pub(crate) use write::{amend, save, set_state, state};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Serialize;
 
 use crate::memory::MemoryId;
@@ -115,6 +115,16 @@ pub(crate) fn set_state(
         params![plan_id, position as i64, state.name(), run_id, unit, note],
     )?;
     one(changed)
+}
+
+/// Returns the name of an action's state; `None` where there is no such action.
+pub(crate) fn state(
+    connection: &Connection,
+    plan_id: &str,
+    position: usize,
+) -> rusqlite::Result<Option<String>> {
+    let sql = "SELECT state FROM memfold_actions WHERE plan_id = ?1 AND position = ?2";
+    connection.query_row(sql, params![plan_id, position as i64], |row| row.get(0)).optional()
 }
 
 /// Writes down how a person changed an action; `None` is as planned.

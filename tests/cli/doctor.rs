@@ -1,0 +1,156 @@
+//! `doctor`: findings for people and for programs, the line for monitors, the page for Prometheus.
+
+use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold_tests::{brain_db, sample_rows};
+use rusqlite::Connection;
+use serde_json::Value;
+
+use crate::support::{Place, consolidate};
+
+fn wild() -> Place {
+    let place = Place::new();
+    brain_db(&place.path("brain.db"), &sample_rows(), StoreStyle::Wild);
+    place
+}
+
+/// What a screen says after its counts, without what depends on the disk.
+fn screen(place: &Place) -> String {
+    place.succeed(&["doctor", "brain.db"]).replace("\r", "")
+}
+
+#[test]
+fn screens_are_as_published() {
+    for (name, place) in [("sample", Place::with_sample()), ("wild", wild())] {
+        let text = screen(&place);
+        let widest =
+            text.lines().filter(|line| !line.contains("run:  ")).map(|l| l.chars().count());
+        assert!(widest.max() <= Some(80), "{text}");
+        insta::assert_snapshot!(name, text);
+    }
+}
+
+#[test]
+fn a_repaired_store_has_nothing_to_mend() {
+    let place = Place::with_pair();
+    let text = screen(&place);
+    assert!(text.contains("nothing is wrong with this store"), "{text}");
+    assert!(!text.contains("sql"), "{text}");
+}
+
+#[test]
+fn programs_get_the_findings_with_all_that_was_there_before() {
+    let place = wild();
+    let document = place.json(&["doctor", "brain.db", "--json"]);
+    for field in [
+        "store_id",
+        "memories",
+        "live",
+        "with_embedding",
+        "skipped",
+        "examples",
+        "spaces",
+        "rivals",
+        "notes",
+    ] {
+        assert!(!document[field].is_null(), "{field}");
+    }
+    let findings = document["findings"].as_array().unwrap();
+    for finding in findings {
+        let severity = finding["severity"].as_str().unwrap();
+        assert!(["ok", "info", "warning", "critical"].contains(&severity));
+        for mend in finding["mend"].as_array().into_iter().flatten() {
+            let kind = mend["kind"].as_str().unwrap();
+            assert!(["command", "sql", "advice"].contains(&kind) && mend["text"].is_string());
+        }
+    }
+    let by_code = |code: &str| findings.iter().find(|finding| finding["code"] == code).unwrap();
+    assert_eq!(by_code("embeddings_invalid")["count"], 7);
+    assert_eq!(by_code("sound")["severity"], "ok");
+    assert_eq!(document["rivals"][0]["rows"], 1);
+}
+
+#[test]
+fn damage_is_told_with_what_mends_it() {
+    let place = Place::with_sample();
+    let mut bytes = std::fs::read(place.path("brain.db")).unwrap();
+    let length = bytes.len();
+    for at in (8 * 4096..length).step_by(5 * 4096) {
+        bytes[at..at + 512].fill(0x5a);
+    }
+    place.write("brain.db", bytes);
+    let before = place.files();
+    let answer = place.run(&["doctor", "brain.db"]);
+    assert!(answer.out.starts_with("1 critical finding"), "{answer:?}");
+    assert!(answer.out.contains("the file is damaged: "), "{answer:?}");
+    assert!(answer.out.contains("run:  sqlite3 brain.db .recover | sqlite3 brain.db.recovered"));
+    let health = place.run(&["doctor", "brain.db", "--health"]);
+    assert_eq!((health.code, health.err.as_str()), (Some(2), ""), "{health:?}");
+    assert!(health.out.starts_with("CRITICAL | "), "{health:?}");
+    assert!(before == place.files());
+}
+
+#[test]
+fn health_is_one_line_and_a_code() {
+    let place = Place::with_sample();
+    let before = place.files();
+    let line = place.succeed(&["doctor", "brain.db", "--health"]);
+    let expected = "OK | STM:377 | live:366 | embedded:";
+    assert!(line.starts_with(expected) && line.lines().count() == 1, "{line}");
+    let document = place.json(&["doctor", "brain.db", "--health", "--json"]);
+    assert_eq!((document["status"].as_str(), document["live"].as_u64()), (Some("ok"), Some(366)));
+    assert_eq!(document["line"].as_str().unwrap(), line.trim_end());
+    assert!(before == place.files());
+}
+
+#[test]
+fn health_of_what_is_no_store_is_critical_and_quiet() {
+    let place = Place::new();
+    place.write("empty.db", "");
+    place.write("text.db", "id,content\n1,\x1b[31mred\n");
+    place.write("cut.db", "SQLite format 3\0");
+    std::fs::create_dir(place.path("folder.db")).unwrap();
+    for name in ["missing.db", "empty.db", "text.db", "cut.db", "folder.db"] {
+        let answer = place.run(&["doctor", name, "--health"]);
+        assert_eq!((answer.code, answer.err.as_str()), (Some(2), ""), "{name}: {answer:?}");
+        assert!(answer.out.starts_with(&format!("CRITICAL | {name} ")), "{answer:?}");
+        assert_eq!(answer.out.lines().count(), 1, "{answer:?}");
+        let document = place.run(&["doctor", name, "--health", "--json"]);
+        let document: Value = serde_json::from_str(&document.out).unwrap();
+        assert_eq!(document["status"], "critical");
+        assert!(document["memories"].is_null());
+    }
+    let answer = place.run(&["doctor", "brain.db", "--health", "--set", "no.such.key=1"]);
+    assert_eq!((answer.code, answer.err.as_str()), (Some(2), ""), "{answer:?}");
+    assert!(answer.out.starts_with("CRITICAL | failed to read the configuration"), "{answer:?}");
+}
+
+#[test]
+fn a_store_that_somebody_locks_is_a_warning() {
+    let place = Place::with_pair();
+    let connection = Connection::open(place.path("brain.db")).unwrap();
+    connection.execute_batch("PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE").unwrap();
+    let answer = place.run(&["doctor", "brain.db", "--health", "--set", "busy_timeout_ms=50"]);
+    assert_eq!((answer.code, answer.err.as_str()), (Some(1), ""), "{answer:?}");
+    assert!(answer.out.starts_with("WARN | brain.db was locked by another process"), "{answer:?}");
+}
+
+#[test]
+fn metrics_of_a_run_replace_those_of_the_one_before() {
+    let place = Place::with_sample();
+    place.write("memfold.prom", "old");
+    place.succeed(&consolidate(&["--metrics", "memfold.prom"]));
+    let page = std::fs::read_to_string(place.path("memfold.prom")).unwrap();
+    for line in [
+        "# TYPE helios_stm_total gauge",
+        "helios_stm_total 377",
+        "memfold_live 366",
+        "memfold_last_run_success 1",
+        "memfold_executed{outcome=\"applied\"} 0",
+    ] {
+        assert!(page.lines().any(|found| found == line), "no {line:?} in {page}");
+    }
+    assert!(page.contains("helios_consolidation_ratio 0"), "{page}");
+    let answer = place.run(&consolidate(&["--metrics", "no/such/folder.prom"]));
+    assert_eq!(answer.code, Some(1));
+    assert!(answer.err.contains("hint: create its folder first"), "{}", answer.err);
+}

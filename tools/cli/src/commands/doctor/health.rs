@@ -1,0 +1,67 @@
+//! `memfold doctor --health`: one line, and an exit code of its own.
+
+use std::time::Duration;
+
+use memfold_index::NoProgress;
+use memfold_pipeline::store::LoadRequest;
+use memfold_pipeline::store::brain_db::{Health, HealthStatus, OpenOptions, health};
+use serde_json::{Value, json};
+
+use crate::args::{DoctorArgs, GlobalArgs};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::settings::{self, Settings};
+
+/// Prints the line, or the same as a document.
+pub(super) fn run(
+    global: &GlobalArgs,
+    args: &DoctorArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    // A monitor reads one line, whatever went wrong.
+    let health = look(global, args)
+        .unwrap_or_else(|failure| Health::unknown(HealthStatus::Critical, &failure.message));
+    if global.json {
+        printer.json(&document(&health))?;
+    } else {
+        printer.data(&(health.line() + "\n"))?;
+    }
+    Ok(exit_of(health.status))
+}
+
+fn look(global: &GlobalArgs, args: &DoctorArgs) -> Result<Health, Failure> {
+    let settings = Settings::load(global, Some(&args.db), &[])?;
+    let time_zone = settings.time_zone()?;
+    let request =
+        LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &NoProgress };
+    let timeout = Duration::from_millis(settings.configuration.settings.busy_timeout_ms.into());
+    Ok(health(&args.db, OpenOptions::default().busy_timeout(timeout), &request))
+}
+
+/// Monitors expect 0, 1 and 2 for ok, warning and critical, which elsewhere stand for other things.
+const fn exit_of(status: HealthStatus) -> Exit {
+    match status {
+        HealthStatus::Ok => Exit::Done,
+        HealthStatus::Warning => Exit::Failure,
+        HealthStatus::Critical => Exit::Usage,
+    }
+}
+
+fn document(health: &Health) -> Value {
+    let counts = health.counts.as_ref();
+    json!({
+        "schema_version": 1,
+        "status": health.status.word().to_lowercase(),
+        "reasons": health.reasons,
+        "memories": counts.map(|counts| counts.figures.memories),
+        "live": counts.map(|counts| counts.live),
+        "with_embedding_row": counts.map(|counts| counts.figures.embedded),
+        "consolidated": counts.map(|counts| counts.figures.consolidated),
+        "open_flags": counts.map(|counts| counts.open_flags),
+        "store_bytes": counts.map(|counts| counts.store_bytes),
+        "log_bytes": counts.map(|counts| counts.log_bytes),
+        "whole_file_checked": counts.map(|counts| counts.is_whole_file_checked),
+        "line": health.line(),
+    })
+}

@@ -1,0 +1,177 @@
+//! `memfold plans`: the saved plans of a store, or the actions of one.
+
+use std::collections::BTreeMap;
+
+use memfold_pipeline::plan::{Action, ActionState, ActionType, PlanSummary, SavedAction, SavedPlan};
+use memfold_pipeline::store::BrainDb;
+use memfold_pipeline::store::brain_db::FindPlanError;
+use memfold_pipeline::text::excerpt;
+use serde_json::{Value, json};
+
+use crate::args::{GlobalArgs, PlansArgs};
+use crate::commands::consolidate::open_store;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::{Printer, table};
+use crate::settings::Settings;
+
+/// Characters of an id that are shown.
+const ID_CHARS: usize = 40;
+
+/// Absorbed memories that are named in a line.
+const ABSORBED_SHOWN_MAX: usize = 3;
+
+/// Characters of a reason that are shown.
+const REASON_CHARS: usize = 160;
+
+pub(crate) fn run(
+    global: &GlobalArgs,
+    args: &PlansArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let settings = Settings::load(global, Some(&args.db), &[])?;
+    let store = open_store(&args.db, &settings)?;
+    match &args.plan {
+        Some(wanted) => {
+            let plan = find_plan(&store, wanted)?;
+            if global.json {
+                printer.json(&plan_json(&plan))?;
+            } else {
+                printer.data(&plan_text(&plan))?;
+            }
+        }
+        None => {
+            let plans = store.plans().map_err(|error| failure("list the plans", &error))?;
+            if global.json {
+                printer.json(&json!({ "schema_version": 1, "plans": plans }))?;
+            } else if plans.is_empty() {
+                printer.note("no plan is saved; save one: memfold consolidate DB --save-plan");
+            } else {
+                printer.data(&list(&plans))?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Finds the plan that a command names.
+pub(crate) fn find_plan(store: &BrainDb, wanted: &str) -> Result<SavedPlan, Failure> {
+    store.plan(wanted).map_err(|error| failure("find the plan", &error))
+}
+
+fn failure(what: &str, error: &FindPlanError) -> Failure {
+    Failure::new(what, error, error.hint())
+}
+
+fn list(plans: &[PlanSummary]) -> String {
+    let rows = plans.iter().map(|plan| {
+        vec![
+            excerpt(&plan.plan_id, ID_CHARS),
+            to_the_minute(&plan.saved_at),
+            counts(plan.types.iter().map(|(action, count)| (action.name(), *count))),
+            counts(plan.states.iter().map(|(state, count)| (state.name(), *count))),
+        ]
+    });
+    table(&["plan", "saved", "actions", "changes"], rows.collect())
+}
+
+/// A naive local time without its seconds.
+fn to_the_minute(time: &str) -> String {
+    excerpt(time, ID_CHARS).chars().take(16).collect::<String>().replace('T', " ")
+}
+
+fn counts<'a>(counts: impl Iterator<Item = (&'a str, u64)>) -> String {
+    let counts: Vec<String> = counts.map(|(name, count)| format!("{count} {name}")).collect();
+    if counts.is_empty() { "none".to_owned() } else { counts.join(" · ") }
+}
+
+fn plan_json(plan: &SavedPlan) -> Value {
+    let actions = plan.actions.iter().map(|saved| {
+        json!({
+            "label": saved.label(),
+            "state": saved.state,
+            "amended": saved.amended.is_some(),
+            "run_id": saved.run_id,
+            "note": saved.note,
+            "action": saved.effective(),
+        })
+    });
+    json!({
+        "schema_version": 1,
+        "plan_id": plan.plan_id,
+        "plan_digest": plan.plan_digest,
+        "config_hash": plan.plan.config_hash,
+        "overrides": plan.overrides(),
+        "now": plan.plan.now,
+        "saved_at": plan.saved_at,
+        "actions": actions.collect::<Vec<_>>(),
+    })
+}
+
+fn plan_text(plan: &SavedPlan) -> String {
+    let mut states: BTreeMap<ActionState, u64> = BTreeMap::new();
+    for action in plan.changes() {
+        *states.entry(action.state).or_default() += 1;
+    }
+    let mut text = format!(
+        "{}, saved {}, for {}\n{}\n",
+        plan.plan_id,
+        to_the_minute(&plan.saved_at),
+        excerpt(&plan.plan.now, ID_CHARS),
+        counts(states.iter().map(|(state, count)| (state.name(), *count)))
+    );
+    for action in plan.changes() {
+        text.push_str(&line(action));
+        text.push('\n');
+    }
+    let left_alone = plan.actions.len() - plan.changes().count();
+    if left_alone > 0 {
+        text.push_str(&format!("and {left_alone} memories left alone\n"));
+    }
+    text
+}
+
+/// `a3 approved merge reworded: m7 ← m2, m1: lacks "very" of m1`.
+fn line(saved: &SavedAction) -> String {
+    let action = saved.effective();
+    let mut line = format!(
+        "{} {} {} {}: {}",
+        saved.label(),
+        saved.state.name(),
+        action.action.name(),
+        action.risk.name(),
+        targets(action)
+    );
+    if let Some(similarity) = action.rationale.evidence.similarity {
+        line.push_str(&format!(", similarity {similarity:.4}"));
+    }
+    if let Some(importance) = action.new_importance {
+        line.push_str(&format!(", importance → {importance}"));
+    }
+    if saved.amended.is_some() {
+        line.push_str(", amended");
+    }
+    let differences = action.rationale.evidence.differences.join("; ");
+    for remark in [Some(differences.as_str()), saved.note.as_deref()].into_iter().flatten() {
+        if !remark.is_empty() {
+            line.push_str(&format!(": {}", excerpt(remark, REASON_CHARS)));
+        }
+    }
+    line
+}
+
+fn targets(action: &Action) -> String {
+    let ids: Vec<String> =
+        action.target_ids.iter().map(|id| excerpt(id.as_str(), ID_CHARS)).collect();
+    let [first, rest @ ..] = ids.as_slice() else { return "nothing".to_owned() };
+    match action.action {
+        ActionType::Merge => {
+            let shown = rest[..rest.len().min(ABSORBED_SHOWN_MAX)].join(", ");
+            let more = rest.len().saturating_sub(ABSORBED_SHOWN_MAX);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("{first} ← {shown}{more}")
+        }
+        ActionType::FlagContradiction => ids.join(" ↔ "),
+        _ => first.clone(),
+    }
+}

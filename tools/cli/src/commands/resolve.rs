@@ -1,0 +1,95 @@
+//! `memfold resolve`: the id under which a memory lives on.
+
+use memfold_pipeline::lineage::{Resolved, Whereabouts};
+use memfold_pipeline::memory::MemoryId;
+use memfold_pipeline::text::excerpt;
+use serde_json::{Value, json};
+
+use crate::args::{GlobalArgs, ResolveArgs};
+use crate::commands::consolidate::open_store;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::settings::{self, Settings};
+
+/// Ids are cut after so many characters in messages.
+const ID_CHARS: usize = 80;
+
+pub(crate) fn run(
+    global: &GlobalArgs,
+    args: &ResolveArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let settings = Settings::load(global, Some(&args.db), &[])?;
+    settings.show_notices(printer);
+    let store = open_store(&args.db, &settings)?;
+    let id = MemoryId::new(&*args.id);
+    let resolved =
+        store.resolve(&id, &settings.time_zone()?, settings::clock()).map_err(|error| {
+            let hint = error.hint();
+            Failure::new("look for the memory", &error, hint)
+        })?;
+    if global.json {
+        printer.json(&document(&resolved))?;
+    }
+    match resolved.live_id() {
+        Some(_) if global.json => {}
+        Some(live) => printer.data(&format!("{}\n", plain(live)))?,
+        None => return Err(not_live(&resolved)),
+    }
+    Ok(Exit::Done)
+}
+
+/// The id itself, for scripts; escaped only where it would steer a terminal.
+fn plain(id: &MemoryId) -> String {
+    if id.as_str().chars().any(char::is_control) {
+        return excerpt(id.as_str(), usize::MAX);
+    }
+    id.to_string()
+}
+
+fn document(resolved: &Resolved) -> Value {
+    json!({
+        "schema_version": 1,
+        "id": resolved.id,
+        "live_id": resolved.live_id(),
+        "whereabouts": resolved.whereabouts,
+        "end": resolved.end,
+        "last": resolved.last(),
+        "is_circle": resolved.is_circle,
+        "folds": resolved.folds,
+    })
+}
+
+/// Says where the folds end, if not with the living.
+fn not_live(resolved: &Resolved) -> Failure {
+    let shown = |id: &MemoryId| excerpt(id.as_str(), ID_CHARS);
+    let (id, last) = (shown(&resolved.id), shown(resolved.last()));
+    let restore = format!("`memfold restore DB {id}` brings {id} back");
+    if resolved.is_circle {
+        let message = format!("{id} was folded into {last}, which leads back to itself");
+        return Failure::plain(message, restore);
+    }
+    let (is, hint) = match resolved.end {
+        Whereabouts::Unknown => ("is not in this store", "check the id and the store".to_owned()),
+        Whereabouts::Gone if resolved.folds.is_empty() => {
+            ("is gone", "somebody deleted it; the backup beside the store may hold it".to_owned())
+        }
+        Whereabouts::Gone => ("is gone", restore),
+        Whereabouts::Moved => ("was moved to the archive table", restore),
+        Whereabouts::Expired => ("has expired", "its owner set the end; nothing to do".to_owned()),
+        Whereabouts::Record => {
+            ("is a record of a contradiction", "`memfold explain DB ID` tells of which".to_owned())
+        }
+        Whereabouts::Unreadable => {
+            ("cannot be read", "`memfold doctor DB` tells why rows are left out".to_owned())
+        }
+        Whereabouts::Archived | Whereabouts::Ghost | Whereabouts::Live => ("is archived", restore),
+    };
+    let message = if resolved.folds.is_empty() {
+        format!("{id} {is}")
+    } else {
+        format!("{id} was folded into {last}, which {is}")
+    };
+    Failure::plain(message, hint)
+}
