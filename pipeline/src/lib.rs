@@ -63,6 +63,7 @@ pub mod plan;
 pub mod report;
 pub mod runs;
 pub mod lineage;
+pub mod upkeep;
 pub mod consolidate;
 pub mod execute;
 pub mod export;

@@ -1,7 +1,7 @@
 //! `doctor`: findings for people and for programs, the line for monitors, the page for Prometheus.
 
 use memfold_pipeline::store::brain_db::StoreStyle;
-use memfold_tests::{brain_db, sample_rows};
+use memfold_tests::{NOW, brain_db, sample_rows};
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -13,9 +13,8 @@ fn wild() -> Place {
     place
 }
 
-/// What a screen says after its counts, without what depends on the disk.
 fn screen(place: &Place) -> String {
-    place.succeed(&["doctor", "brain.db"]).replace("\r", "")
+    place.succeed(&["doctor", "brain.db", "--now", NOW])
 }
 
 #[test]
@@ -93,10 +92,10 @@ fn damage_is_told_with_what_mends_it() {
 fn health_is_one_line_and_a_code() {
     let place = Place::with_sample();
     let before = place.files();
-    let line = place.succeed(&["doctor", "brain.db", "--health"]);
+    let line = place.succeed(&["doctor", "brain.db", "--health", "--now", NOW]);
     let expected = "OK | STM:377 | live:366 | embedded:";
     assert!(line.starts_with(expected) && line.lines().count() == 1, "{line}");
-    let document = place.json(&["doctor", "brain.db", "--health", "--json"]);
+    let document = place.json(&["doctor", "brain.db", "--health", "--json", "--now", NOW]);
     assert_eq!((document["status"].as_str(), document["live"].as_u64()), (Some("ok"), Some(366)));
     assert_eq!(document["line"].as_str().unwrap(), line.trim_end());
     assert!(before == place.files());
@@ -153,4 +152,28 @@ fn metrics_of_a_run_replace_those_of_the_one_before() {
     let answer = place.run(&consolidate(&["--metrics", "no/such/folder.prom"]));
     assert_eq!(answer.code, Some(1));
     assert!(answer.err.contains("hint: create its folder first"), "{}", answer.err);
+}
+
+#[test]
+fn a_row_that_was_edited_after_a_merge_is_proposed_for_restoring() {
+    let place = Place::with_sample();
+    place.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
+    let codes = || -> Vec<Value> {
+        let document = place.json(&["doctor", "brain.db", "--json", "--now", NOW]);
+        document["findings"].as_array().unwrap().clone()
+    };
+    let find = |code: &str| codes().into_iter().find(|finding| finding["code"] == code);
+    assert!(find("archived_edited").is_none() && find("survivor_gone").is_none());
+    assert_eq!(find("audit_chain_whole").unwrap()["severity"], "ok");
+    assert_eq!(find("full_text_complete").unwrap()["severity"], "ok");
+    let connection = Connection::open(place.path("brain.db")).unwrap();
+    let sql =
+        "SELECT absorbed_id FROM memfold_lineage WHERE active = 1 ORDER BY absorbed_id LIMIT 1";
+    let id: String = connection.query_row(sql, [], |row| row.get(0)).unwrap();
+    let edit = "UPDATE stm SET content = content || ' And more.' WHERE id = ?1";
+    connection.execute(edit, [&id]).unwrap();
+    let edited = find("archived_edited").unwrap();
+    assert_eq!(edited["examples"], serde_json::json!([id]));
+    let command = format!("memfold restore brain.db {id} --execute");
+    assert_eq!(edited["mend"][0]["text"], command);
 }

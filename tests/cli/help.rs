@@ -2,14 +2,21 @@
 
 use crate::support::Place;
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 18] = [
     "demo",
     "consolidate",
+    "plans",
+    "review",
+    "apply",
+    "undo",
     "export",
     "generate",
     "runs",
     "explain",
     "resolve",
+    "restore",
+    "forget",
+    "prune",
     "doctor",
     "config",
     "completions",

@@ -17,3 +17,4 @@ mod history;
 mod faults;
 mod torture;
 mod model;
+mod reviewing;

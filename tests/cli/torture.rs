@@ -7,7 +7,7 @@ use memfold_tests::torture::faults::{self, Sweep};
 use memfold_tests::torture::kills::{self, Signal};
 use memfold_tests::torture::writers::{self, Beside};
 use memfold_tests::torture::{
-    Arena, ArenaOptions, FaultKind, Memfold, Phase, Shim, python, reader,
+    Arena, ArenaOptions, FaultKind, Memfold, Phase, Place, Shim, python, reader,
 };
 
 /// Of every store and every instant here.
@@ -18,7 +18,7 @@ fn memfold() -> Memfold {
 }
 
 fn arena(memfold: &Memfold, rows: u32, wal: bool) -> Arena<'_> {
-    Arena::new(memfold, ArenaOptions { rows, seed: SEED, wal }).unwrap()
+    Arena::new(memfold, ArenaOptions { rows, seed: SEED, wal, place: Place::Memory }).unwrap()
 }
 
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]

@@ -7,6 +7,7 @@ mod linkage;
 mod model;
 mod rows;
 mod run;
+mod desk;
 mod store_facts;
 mod store_image;
 mod wild_store;
@@ -15,6 +16,7 @@ pub mod torture;
 
 pub use data::{real_vectors, report_skipped};
 pub use definition::{NeighborLists, greedy_definition, neighbor_lists};
+pub use desk::{Desk, Night};
 pub use draws::Draws;
 pub use linkage::{LinkageCase, linkage_cases};
 pub use model::{apply, comparable_source};

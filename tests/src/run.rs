@@ -9,26 +9,34 @@ use memfold_pipeline::consolidate::{ConsolidateError, Outcome, RunContext, conso
 use memfold_pipeline::guard::Guard;
 use memfold_pipeline::memory::MemoryId;
 use memfold_pipeline::plan::{Action, ActionType, Plan};
-use memfold_pipeline::policy::ConfigLoader;
+use memfold_pipeline::policy::{ConfigLoader, Policy};
 use memfold_pipeline::store::MemoryStore;
 use memfold_pipeline::time::Instant;
 use memfold_simd::{Kernels, Level};
 
 use crate::NOW;
 
-/// How to run: configuration, threads, ISA level.
+/// How to run: configuration, time, threads, ISA level.
 #[derive(Debug, Clone)]
 pub struct Run {
     set: Vec<String>,
+    now: Instant,
     threads: usize,
     level: Level,
 }
 
+/// The hash that the plans made here name.
+pub(crate) const CONFIG_HASH: &str = "sha256:0";
+
 impl Run {
-    /// Runs as built in, on two threads and the best level.
+    /// Runs as built in at [`NOW`], on two threads and the best level.
+    ///
+    /// # Panics
+    /// Never: [`NOW`] is RFC 3339.
     #[must_use]
     pub fn builtin() -> Self {
-        Self { set: Vec::new(), threads: 2, level: Level::best() }
+        let now = Instant::parse(NOW, &TimeZone::UTC).expect("it is RFC 3339");
+        Self { set: Vec::new(), now, threads: 2, level: Level::best() }
     }
 
     /// Runs on vectors alone: no guard, no protection, no equal texts; merges from `threshold` on.
@@ -46,6 +54,28 @@ impl Run {
     pub fn set(mut self, text: impl Into<String>) -> Self {
         self.set.push(text.into());
         self
+    }
+
+    /// Sets the run's time.
+    #[must_use]
+    pub fn at(self, now: Instant) -> Self {
+        Self { now, ..self }
+    }
+
+    /// Returns the run's time.
+    #[must_use]
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Returns the policy.
+    ///
+    /// # Panics
+    /// When the configuration is wrong.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        let loader = self.set.iter().fold(ConfigLoader::new(), |loader, text| loader.set(text));
+        loader.load().expect("the configuration is valid").policy
     }
 
     /// Sets the number of threads.
@@ -77,14 +107,13 @@ impl Run {
     /// # Panics
     /// When the configuration is wrong.
     pub fn try_plan(&self, store: &dyn MemoryStore) -> Result<Outcome, ConsolidateError> {
-        let loader = self.set.iter().fold(ConfigLoader::new(), |loader, text| loader.set(text));
-        let policy = loader.load().expect("the configuration is valid").policy;
+        let policy = self.policy();
         let guard = Guard::new(&policy.guard).expect("the built-in lexicon is valid");
         let scratch = tempfile::tempdir().expect("the folder of temporary files is writable");
         let context = RunContext {
-            now: Instant::parse(NOW, &TimeZone::UTC).expect("it is RFC 3339"),
+            now: self.now,
             time_zone: &TimeZone::UTC,
-            config_hash: "sha256:0",
+            config_hash: CONFIG_HASH,
             pool: &Pool::new(NonZeroUsize::new(self.threads)).expect("threads start"),
             kernels: Kernels::at(self.level).expect("the caller asked for an available level"),
             progress: &NoProgress,

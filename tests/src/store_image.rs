@@ -91,6 +91,12 @@ impl StoreImage {
         self
     }
 
+    /// Tells whether `stm` has a column.
+    #[must_use]
+    pub fn has_column(&self, name: &str) -> bool {
+        self.tables.get("stm").is_some_and(|stm| stm.columns.iter().any(|column| column == name))
+    }
+
     /// Returns how many rows of `stm` there are.
     #[must_use]
     pub fn row_count(&self) -> usize {

@@ -9,3 +9,5 @@ mod hostile_input;
 mod converges;
 mod honest_load;
 mod images_and_facts;
+mod nights;
+mod undone;

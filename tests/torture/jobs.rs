@@ -7,7 +7,7 @@ use memfold_tests::torture::faults::{self, Sweep};
 use memfold_tests::torture::kills::{self, KillReport, Signal};
 use memfold_tests::torture::writers::{self, Beside};
 use memfold_tests::torture::{
-    Arena, ArenaOptions, Clock, FaultKind, Memfold, Phase, Shim, python, reader,
+    Arena, ArenaOptions, Clock, FaultKind, Memfold, Phase, Place, Shim, python, reader,
 };
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ impl Jobs {
     fn kill(&self, memfold: &Memfold, print: Print<'_>) -> Result<(), String> {
         let (rows, trials) = if self.full { (5_000, 1_000) } else { (1_000, 100) };
         let clock = Clock::start();
-        let options = ArenaOptions { rows, seed: SEED, wal: true };
+        let options = ArenaOptions { rows, seed: SEED, wal: true, place: Place::Memory };
         let arena = Arena::new(memfold, options)?;
         let mut report = KillReport::default();
         for from in (0..trials).step_by((CHUNK * LANES) as usize) {
@@ -87,7 +87,7 @@ impl Jobs {
         };
         let calls_max = if self.full { u64::MAX } else { 12 };
         for wal in [true, false] {
-            let options = ArenaOptions { rows: 60, seed: SEED, wal };
+            let options = ArenaOptions { rows: 60, seed: SEED, wal, place: Place::Memory };
             let arena = Arena::new(memfold, options)?;
             for kind in [FaultKind::NoSpace, FaultKind::Io, FaultKind::Busy, FaultKind::Kill] {
                 for phase in Phase::ALL {
@@ -105,7 +105,7 @@ impl Jobs {
 
     fn writers(&self, memfold: &Memfold, print: Print<'_>) -> Result<(), String> {
         let duration = Duration::from_secs(if self.full { 600 } else { 20 });
-        let options = ArenaOptions { rows: 2_000, seed: SEED, wal: true };
+        let options = ArenaOptions { rows: 2_000, seed: SEED, wal: true, place: Place::Disk };
         let arena = Arena::new(memfold, options)?;
         let clock = Clock::start();
         let report = writers::run(&arena, Beside { writers: 10, duration })?;
@@ -124,7 +124,7 @@ impl Jobs {
 
     fn reader(&self, memfold: &Memfold, print: Print<'_>) -> Result<(), String> {
         let (rows, rounds) = if self.full { (5_000, 20) } else { (1_000, 4) };
-        let options = ArenaOptions { rows, seed: SEED, wal: true };
+        let options = ArenaOptions { rows, seed: SEED, wal: true, place: Place::Memory };
         let arena = Arena::new(memfold, options)?;
         let clock = Clock::start();
         let report = reader::run(&arena, rounds)?;
@@ -139,6 +139,7 @@ fn line(suite: &str, options: ArenaOptions, clock: Clock, report: &Value) -> Str
         "suite": suite,
         "rows": options.rows,
         "seed": options.seed,
+        "place": if options.place == Place::Memory { "memory" } else { "disk" },
         "journal_mode": if options.wal { "wal" } else { "delete" },
         "date": today(),
         "seconds": (clock.seconds() * 10.0).round() / 10.0,

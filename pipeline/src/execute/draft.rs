@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::journal::{Change, ColumnChange, RowImage, RowKey, StoredValue};
 use crate::memory::MemoryId;
 use crate::store::brain_db::UnitRow;
+use crate::store::reading::Cell;
 
 /// Columns that count, whose changes are differences.
 const COUNTER: &str = "access_count";
@@ -94,6 +95,6 @@ fn differences(was: &RowImage, is: &RowImage) -> Vec<ColumnChange> {
 }
 
 fn delta(before: &StoredValue, after: &StoredValue) -> i64 {
-    let count = |value: &StoredValue| value.as_cell().count().unwrap_or(0);
+    let count = |value: &StoredValue| Cell::from(value).count().unwrap_or(0);
     count(after).saturating_sub(count(before))
 }

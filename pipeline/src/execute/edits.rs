@@ -11,8 +11,8 @@ use crate::journal::{Change, Record, RowImage, StoredValue, Table};
 use crate::memory::MemoryId;
 use crate::plan::{Action, ActionType, SavedAction};
 use crate::policy::{Absorbed, FlagTarget, Policy};
-use crate::store::brain_db::{UnitRow, raw_memory};
-use crate::store::reading::{RowFacts, categories_to_json, row_facts};
+use crate::store::brain_db::UnitRow;
+use crate::store::reading::{Cell, RawMemory, RowFacts, categories_to_json, row_facts};
 use crate::time::Instant;
 
 /// What edits depend on besides the rows.
@@ -33,7 +33,7 @@ pub(super) fn edits(
     context: EditContext<'_>,
 ) -> Result<Vec<Change>, MemoryId> {
     let read = |row: &UnitRow| {
-        let facts = row_facts(&raw_memory(&row.image), context.time_zone, context.now);
+        let facts = row_facts(&RawMemory::from(&row.image), context.time_zone, context.now);
         facts.map(|facts| (row.id.clone(), facts)).map_err(|_| row.id.clone())
     };
     let facts = rows.iter().map(read).collect::<Result<_, _>>()?;
@@ -149,7 +149,7 @@ impl Editing<'_> {
         absorbed: &[&UnitRow],
     ) -> Option<StoredValue> {
         let size = |value: &StoredValue| {
-            let cell = value.as_cell();
+            let cell = Cell::from(value);
             match column {
                 "last_accessed" => {
                     cell.instant(self.context.time_zone).map(|instant| instant.0 as f64)

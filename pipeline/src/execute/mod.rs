@@ -13,12 +13,15 @@ mod draft;
 mod provenance;
 mod edits;
 mod share;
-mod run;
+mod pace;
+mod apply;
 mod undo;
 mod review;
 
+pub use apply::{
+    ExecuteError, ExecuteRequest, Execution, UnitOutcome, UnitResult, execute, preview,
+};
 pub use review::{KeepBothRequest, keep_both};
-pub use run::{ExecuteError, ExecuteRequest, Execution, UnitOutcome, UnitResult, execute, preview};
 pub use select::{Pick, PickError, Selection};
 pub use share::{CHANGE_SHARE_MAX, change_share};
 pub use undo::{Undo, UndoError, UndoOutcome, UndoRequest, UndoTarget, preview_undo, undo};

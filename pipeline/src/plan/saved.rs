@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Action, ActionType, Plan, action_label};
+use super::{Action, ActionType, Plan, action_label, plan_digest, plan_id};
 
 /// What became of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -122,6 +122,28 @@ impl SavedAction {
 }
 
 impl SavedPlan {
+    /// Returns a plan that no store holds yet: everything in it is proposed.
+    #[must_use]
+    pub fn proposed(plan: Plan) -> Self {
+        let action = |(position, action): (usize, &Action)| SavedAction {
+            position,
+            action: action.clone(),
+            amended: None,
+            state: ActionState::Proposed,
+            access_count: None,
+            run_id: None,
+            unit: None,
+            note: None,
+        };
+        Self {
+            plan_id: plan_id(&plan),
+            plan_digest: plan_digest(&plan),
+            saved_at: String::new(),
+            actions: plan.actions.iter().enumerate().map(action).collect(),
+            plan,
+        }
+    }
+
     /// Returns the semantic keys that were set on the command line when the plan was made.
     #[must_use]
     pub const fn overrides(&self) -> &serde_json::Map<String, serde_json::Value> {

@@ -27,7 +27,9 @@ pub(super) enum Change {
         /// What the promotion is recorded at.
         access_count: i64,
     },
-    Archive { new_categories: Vec<String> },
+    Archive {
+        new_categories: Vec<String>,
+    },
     LeaveAlone,
 }
 

@@ -27,7 +27,7 @@ impl Commands {
                 "--expect",
                 &report.plan_digest,
             ]),
-            Mode::Execute => words(&["memfold", "flags", store]),
+            Mode::Execute => Vec::new(),
         };
         Self { next, undo: words(&["memfold", "undo", store, run, "--execute"]) }
     }

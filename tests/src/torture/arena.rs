@@ -20,6 +20,29 @@ pub struct ArenaOptions {
     pub seed: u64,
     /// Whether the store is in WAL mode or keeps a rollback journal.
     pub wal: bool,
+    /// Where it and its copies are.
+    pub place: Place,
+}
+
+/// Where stores are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The folder of temporary files.
+    Disk,
+    /// A file system in memory, where the machine has one at `/dev/shm`: a signal's instant matters there as well,
+    /// and nobody waits for a disk.
+    Memory,
+}
+
+impl Place {
+    fn folder(self) -> TempDir {
+        let memory = Path::new("/dev/shm");
+        let folder = match self {
+            Self::Memory if memory.is_dir() => tempfile::tempdir_in(memory),
+            Self::Disk | Self::Memory => tempfile::tempdir(),
+        };
+        folder.expect("the temporary folder is writable")
+    }
 }
 
 /// A wild store, the same one executed, and what both look like.
@@ -61,7 +84,7 @@ impl<'m> Arena<'m> {
     /// # Panics
     /// When the temporary folder cannot be written.
     pub fn new(memfold: &'m Memfold, options: ArenaOptions) -> Result<Self, String> {
-        let folder = tempfile::tempdir().expect("the temporary folder is writable");
+        let folder = options.place.folder();
         let original = folder.path().join("original.db");
         let make = if options.wal { wild_store } else { wild_store_with_journal };
         let facts = make(&original, options.rows, options.seed);
@@ -132,13 +155,13 @@ impl<'m> Arena<'m> {
     /// Copies the store as it was.
     #[must_use]
     pub fn fresh(&self) -> Trial {
-        Trial::of(&self.folder.path().join("original.db"))
+        Trial::of(&self.folder.path().join("original.db"), self.options.place)
     }
 
     /// Copies the store after an undisturbed run.
     #[must_use]
     pub fn executed(&self) -> Trial {
-        Trial::of(&self.folder.path().join("executed.db"))
+        Trial::of(&self.folder.path().join("executed.db"), self.options.place)
     }
 
     /// Checks what must hold of a store at any time: sound, nothing lost, nothing harder to find.
@@ -192,9 +215,11 @@ pub(super) fn latest_plan(store: &Path) -> rusqlite::Result<Option<String>> {
     one(store, "memfold_runs", sql, "execute")
 }
 
-/// How many runs claim to be running.
-pub(super) fn running(store: &Path) -> rusqlite::Result<Option<String>> {
-    one(store, "memfold_runs", "SELECT run_id FROM memfold_runs WHERE state = ?1", "running")
+/// A run that claims to be running although another one came after it.
+pub(super) fn left_running(store: &Path) -> rusqlite::Result<Option<String>> {
+    let sql = "SELECT run_id FROM memfold_runs
+               WHERE state = ?1 AND seq < (SELECT max(seq) FROM memfold_runs)";
+    one(store, "memfold_runs", sql, "running")
 }
 
 fn one(store: &Path, table: &str, sql: &str, value: &str) -> rusqlite::Result<Option<String>> {
@@ -207,8 +232,8 @@ fn one(store: &Path, table: &str, sql: &str, value: &str) -> rusqlite::Result<Op
 }
 
 impl Trial {
-    fn of(store: &Path) -> Self {
-        let folder = tempfile::tempdir().expect("the temporary folder is writable");
+    fn of(store: &Path, place: Place) -> Self {
+        let folder = place.folder();
         let path = folder.path().join("brain.db");
         std::fs::copy(store, &path).expect("the temporary folder is writable");
         Self { path, folder }

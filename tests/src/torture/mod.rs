@@ -17,7 +17,7 @@ pub mod reader;
 pub mod writers;
 pub mod python;
 
-pub use arena::{Arena, ArenaOptions, Trial};
+pub use arena::{Arena, ArenaOptions, Place, Trial};
 pub use clock::Clock;
 pub use memfold::{Ended, Memfold, strings};
 pub use recovery::{Phase, Recovery};

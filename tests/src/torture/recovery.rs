@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::arena::{expect_none, latest_plan, latest_run, running};
+use super::arena::{expect_none, latest_plan, latest_run, left_running};
 use super::memfold::{self, Ended};
 use super::{Arena, Trial};
 use crate::{Draws, StoreImage, diff};
@@ -83,10 +83,9 @@ impl Recovery {
         let said = ended.as_ref().map_or_else(|| "nothing to do".to_owned(), Ended::summary);
         let fine = arena.check(store).and_then(|()| self.check(arena, store));
         fine.map_err(|error| format!("{self:?} after a disturbed {phase:?} ({said}): {error}"))?;
-        let open = running(store).map_err(|error| error.to_string())?;
-        match open {
-            Some(run) if ended.is_some() => Err(format!("run {run} is still said to be running")),
-            _ => Ok(()),
+        match left_running(store).map_err(|error| error.to_string())? {
+            Some(run) => Err(format!("run {run} is still said to be running")),
+            None => Ok(()),
         }
     }
 

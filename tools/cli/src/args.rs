@@ -1,9 +1,13 @@
 //! What was typed.
 
+mod upkeep;
+
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use self::upkeep::{ForgetArgs, PruneArgs, RestoreArgs};
 
 /// Finds the memories that say the same thing and folds them together without losing a fact.
 #[derive(Debug, Parser)]
@@ -53,6 +57,11 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Find what a store says twice and fold it (dry run unless --execute)
     Consolidate(ConsolidateArgs),
+    /// List the saved plans of a store, or the actions of one
+    Plans(PlansArgs),
+    /// Decide on the changes of a saved plan, one after the other
+    #[command(after_help = REVIEW_KEYS)]
+    Review(ReviewArgs),
     /// Apply a saved plan, or a part of it (dry run unless --execute)
     Apply(ApplyArgs),
     /// Take back what a run did, or a part of it (dry run unless --execute)
@@ -67,6 +76,12 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Print the id under which a memory lives on
     Resolve(ResolveArgs),
+    /// Bring archived memories back to life (dry run unless --execute)
+    Restore(RestoreArgs),
+    /// Erase a memory everywhere, for good (dry run unless --execute)
+    Forget(ForgetArgs),
+    /// Remove old entries of the journal (dry run unless --execute)
+    Prune(PruneArgs),
     /// Tell what is in a store, what is wrong with it, and what mends it
     Doctor(DoctorArgs),
     /// Show the configuration
@@ -264,6 +279,34 @@ impl MethodArg {
     }
 }
 
+/// `memfold plans`
+#[derive(Debug, Args)]
+pub(crate) struct PlansArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// A plan: its name, the beginning of its name, or latest
+    pub(crate) plan: Option<String>,
+}
+
+/// Said at the end of the help of `memfold review`.
+const REVIEW_KEYS: &str = "\
+Answers are single keys, or lines where stdin or stdout is no terminal: y yes,
+n no, k keep both, s swap the survivor, v whole text, u back, q quit, ? help.
+Each answer is written to the store at once, and nothing else is: what was
+answered with yes, `memfold apply` does.";
+
+/// `memfold review`
+#[derive(Debug, Args)]
+pub(crate) struct ReviewArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// A plan: its name, the beginning of its name, or latest
+    pub(crate) plan: String,
+    /// Decide as if it were this time (RFC 3339) [default: the clock]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) now: Option<String>,
+}
+
 /// `memfold export`
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
@@ -383,6 +426,9 @@ pub(crate) struct DoctorArgs {
     /// Print one line, such as `OK | STM:377 | live:366`, and exit with 0 ok, 1 warning or 2 critical
     #[arg(long)]
     pub(crate) health: bool,
+    /// Judge as if it were this time (RFC 3339) [default: the clock]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) now: Option<String>,
 }
 
 /// `memfold config`

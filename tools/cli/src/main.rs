@@ -1,5 +1,6 @@
 //! `memfold`: the command line. `main` is the table of contents; each command has its file.
 
+mod age;
 mod args;
 mod commands;
 mod exit;
@@ -7,6 +8,7 @@ mod failure;
 mod printer;
 mod progress;
 mod resources;
+mod review;
 mod settings;
 
 use std::process::ExitCode;
@@ -38,6 +40,8 @@ fn run(global: &GlobalArgs, command: Command, printer: Printer) -> Result<Exit, 
     match command {
         Command::Demo(args) => commands::demo::run(global, &args, printer),
         Command::Consolidate(args) => commands::consolidate::run(global, &args, printer),
+        Command::Plans(args) => commands::plans::run(global, &args, printer),
+        Command::Review(args) => commands::review::run(global, &args, printer),
         Command::Apply(args) => commands::apply::run(global, &args, printer),
         Command::Undo(args) => commands::undo::run(global, &args, printer),
         Command::Export(args) => commands::export::run(global, &args, printer),
@@ -45,6 +49,9 @@ fn run(global: &GlobalArgs, command: Command, printer: Printer) -> Result<Exit, 
         Command::Explain(args) => commands::explain::run(global, &args, printer),
         Command::Runs(args) => commands::runs::run(global, &args, printer),
         Command::Resolve(args) => commands::resolve::run(global, &args, printer),
+        Command::Restore(args) => commands::restore::run(global, &args, printer),
+        Command::Forget(args) => commands::forget::run(global, &args, printer),
+        Command::Prune(args) => commands::prune::run(global, &args, printer),
         Command::Doctor(args) => commands::doctor::run(global, &args, printer),
         Command::Config(args) => commands::config::run(global, &args, printer),
         Command::Completions(args) => commands::completions::run(&args, printer),

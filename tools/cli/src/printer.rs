@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use comfy_table::{ContentArrangement, Table, TableStyle};
+use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::failure::Failure;
@@ -38,6 +39,14 @@ impl Printer {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Writes a screen to a terminal in place of what was there; the cursor stays behind it.
+    pub(crate) fn page(self, terminal: &Term, text: &str) -> Result<(), Failure> {
+        terminal
+            .clear_screen()
+            .map_err(|error| Failure::new("write to the terminal", &error, None))?;
+        self.data(text)
     }
 
     /// Writes a JSON document to stdout.

@@ -7,16 +7,13 @@ use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow};
 
 use super::access::Stamp;
 use super::columns::{self, Columns};
-use super::open::{BrainDb, Reader};
+use super::open::{BrainDb, Reader, UNLOCKED_TRIES};
 use crate::memory::Memory;
 use crate::store::reading::{
     Cell, EmbeddingReader, MemoryReader, ModelShapes, RawEmbedding, RawMemory, ReadMemories,
     ShapeSurvey,
 };
 use crate::store::{LoadRequest, LoadStoreError, MemoryStore, Snapshot, VectorSink};
-
-/// How often a store is read without locks before a writer's haste calls for them.
-const UNLOCKED_TRIES: u32 = 2;
 
 /// Rows between two looks at progress and the wish to stop.
 const BATCH_ROWS: u64 = 4096;

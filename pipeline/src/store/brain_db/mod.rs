@@ -39,4 +39,5 @@ pub use session::{
     BackupOutcome, Probe, Session, SessionError, SessionOptions, Writes, made_up_error,
 };
 
-pub(crate) use session::{Layout, Mark, NowRows, UnitRow, apply, raw_memory};
+pub(crate) use lineage::StoreLineage;
+pub(crate) use session::{Layout, Mark, NowRows, UnitRow, apply, archived_image};

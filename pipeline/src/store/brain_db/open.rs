@@ -12,6 +12,9 @@ use super::access::{Access, Stamp};
 use super::columns::{Columns, REQUIRED};
 use super::error::OpenStoreError;
 
+/// How often a store is read without locks before a writer's haste calls for them.
+pub(super) const UNLOCKED_TRIES: u32 = 2;
+
 /// Tables named in an error.
 const TABLES_SHOWN: u32 = 10;
 
@@ -78,6 +81,34 @@ impl BrainDb {
         let connection = self.connection(access).map_err(|error| self.explain(&error, &stamp))?;
         let memory_columns = self.memory_columns(&connection, &stamp)?;
         Ok(Reader { connection, access, stamp, memory_columns })
+    }
+
+    /// Reads in one read transaction without leaving a trace; again where somebody wrote meanwhile and no
+    /// lock kept them from it.
+    pub(super) fn traceless<T, E: From<OpenStoreError>>(
+        &self,
+        mut read: impl FnMut(&Reader, &Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
+        for _ in 0..UNLOCKED_TRIES {
+            let reader = self.connect(false)?;
+            let found = self.read_once(&reader, &mut read);
+            let (is_isolated, before) = (reader.access.is_isolated(), reader.stamp.clone());
+            drop(reader);
+            if is_isolated || Stamp::take(&self.path).is_ok_and(|after| after == before) {
+                return found;
+            }
+        }
+        self.read_once(&self.connect(true)?, &mut read)
+    }
+
+    fn read_once<T, E: From<OpenStoreError>>(
+        &self,
+        reader: &Reader,
+        read: &mut impl FnMut(&Reader, &Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let begun = reader.connection.unchecked_transaction();
+        let transaction = begun.map_err(|error| self.explain(&error, &reader.stamp))?;
+        read(reader, &transaction)
     }
 
     /// Turns what SQLite says into what it means here.

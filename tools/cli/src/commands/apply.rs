@@ -7,7 +7,7 @@ use memfold_pipeline::execute::{
     ExecuteRequest, Execution, Pick, Selection, UnitOutcome, UnitResult, execute, preview,
 };
 use memfold_pipeline::memory::MemoryId;
-use memfold_pipeline::plan::{ActionState, Plan, SavedAction, SavedPlan, plan_digest, plan_id};
+use memfold_pipeline::plan::{SavedAction, SavedPlan, plan_id};
 use memfold_pipeline::report::{read_plan, run_id};
 use memfold_pipeline::store::BrainDb;
 use memfold_pipeline::text::excerpt;
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::args::{ApplyArgs, GlobalArgs};
 use crate::commands::consolidate::{exit_of, open_store};
-use crate::commands::writing;
+use crate::commands::{log, writing};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -42,6 +42,8 @@ pub(crate) fn run(
     if writing::may_write(&settings, (args.execute, args.dry_run), printer) {
         writing::check_guarded(&settings, args.allow_unguarded)?;
         let execution = apply(args, &settings, (&saved, &selection), printer)?;
+        let action = |position: usize| saved.actions.get(position).map(SavedAction::effective);
+        log::executed(&execution, action, printer);
         if global.json {
             printer.json(&executed_json(&execution, &saved))?;
         } else {
@@ -72,34 +74,13 @@ fn find_plan(store: &BrainDb, name: &str) -> Result<SavedPlan, Failure> {
         })?;
         return Ok(match store.plan(&plan_id(&plan)) {
             Ok(saved) => saved,
-            Err(_) => unsaved(plan),
+            Err(_) => SavedPlan::proposed(plan),
         });
     }
     store.plan(name).map_err(|error| {
         let hint = error.hint();
         Failure::new("find the plan", &error, hint)
     })
-}
-
-/// A plan that the store does not hold yet: everything in it is proposed.
-fn unsaved(plan: Plan) -> SavedPlan {
-    let action = |(position, action): (usize, &memfold_pipeline::plan::Action)| SavedAction {
-        position,
-        action: action.clone(),
-        amended: None,
-        state: ActionState::Proposed,
-        access_count: None,
-        run_id: None,
-        unit: None,
-        note: None,
-    };
-    SavedPlan {
-        plan_id: plan_id(&plan),
-        plan_digest: plan_digest(&plan),
-        saved_at: String::new(),
-        actions: plan.actions.iter().enumerate().map(action).collect(),
-        plan,
-    }
 }
 
 fn selection(args: &ApplyArgs, action_count: usize) -> Result<Selection, Failure> {

@@ -19,7 +19,7 @@ use memfold_simd::Kernels;
 use serde_json::{Map, Value};
 
 use crate::args::{ConsolidateArgs, GlobalArgs};
-use crate::commands::{metrics, writing};
+use crate::commands::{log, metrics, writing};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -38,9 +38,10 @@ pub(crate) fn run(
     settings.show_notices(printer);
     let watch = MemoryWatch::start();
     let bars = Bars::new(printer);
-    let mut work = Work { global, args, settings: &settings, printer, bars: &bars };
+    let mut work = Work { global, args, settings: &settings, printer, bars: &bars, saved_as: None };
     let mut outcome = work.plan()?;
     outcome.plan.overrides = overrides;
+    log::planned(&outcome.report, printer);
     let execution = work.write_to_the_store(&mut outcome)?;
     let (peak_rss, peak_anon) = watch.finish();
     // 0 where the system does not tell.
@@ -123,6 +124,8 @@ struct Work<'a> {
     settings: &'a Settings,
     printer: Printer,
     bars: &'a Bars,
+    /// The plan's id in the store, where it was saved for review.
+    saved_as: Option<String>,
 }
 
 impl Work<'_> {
@@ -162,21 +165,22 @@ impl Work<'_> {
             return Ok(None);
         }
         if !args.execute {
-            return self.save(outcome).map(|()| None);
+            self.saved_as = Some(self.save(outcome)?);
+            return Ok(None);
         }
         writing::check_guarded(self.settings, args.allow_unguarded)?;
         self.check_reviewed(outcome)?;
         self.execute(outcome).map(Some)
     }
 
-    fn save(&self, outcome: &Outcome) -> Result<(), Failure> {
+    fn save(&self, outcome: &Outcome) -> Result<String, Failure> {
         let session = writing::open_own_tables(&self.args.db, self.settings)?;
         let at = self.now(outcome)?.to_naive_local(&self.settings.time_zone()?);
         let plan_id = session
             .save_plan(&outcome.plan, &outcome.access_counts, &at)
             .map_err(|error| writing::session_failure("save the plan", &error))?;
         self.printer.note(&format!("saved the plan as {plan_id}"));
-        Ok(())
+        Ok(plan_id)
     }
 
     /// The run's time, which the plan holds.
@@ -248,6 +252,7 @@ impl Work<'_> {
         report.seconds.execute = stopwatch.seconds();
         report.seconds.total += report.seconds.execute;
         writing::note_backup(&execution, self.printer);
+        log::executed(&execution, |position| outcome.plan.actions.get(position), self.printer);
         Ok(execution)
     }
 
@@ -275,18 +280,29 @@ impl Work<'_> {
                 let hint = error.hint();
                 Failure::new("write the report", &error, hint)
             })?;
+            log::reported(&paths.json, self.printer);
             written.extend([paths.json, paths.markdown].map(|path| path.display().to_string()));
         }
         Ok(written)
+    }
+
+    fn commands(&self, outcome: &Outcome) -> Commands {
+        match &self.saved_as {
+            Some(plan_id) => Commands::review(&self.args.db.to_string_lossy(), plan_id),
+            None => commands(self.global, self.args, &outcome.report),
+        }
     }
 
     fn show(&self, outcome: &Outcome, execution: Option<&Execution>) -> Result<(), Failure> {
         if self.global.json {
             return self.printer.json(&summary(&outcome.report)?);
         }
-        self.printer.data(&screen(&outcome.report, &commands(self.args, &outcome.report)))?;
+        self.printer.data(&screen(&outcome.report, &self.commands(outcome)))?;
         match execution {
             Some(execution) => writing::note_execution(&self.args.db, execution, self.printer),
+            None if self.saved_as.is_some() => {
+                self.printer.note("no memory was changed: the plan waits for review");
+            }
             None => self.printer.note("dry run: nothing was changed in the store"),
         }
         Ok(())
@@ -322,7 +338,34 @@ fn summary(report: &Report) -> Result<Value, Failure> {
     Ok(document)
 }
 
-/// The next thing to do.
-fn commands(args: &ConsolidateArgs, report: &Report) -> Commands {
-    Commands::of(&args.db.to_string_lossy(), report)
+/// The next thing to do: after a dry run, to execute exactly this plan.
+fn commands(global: &GlobalArgs, args: &ConsolidateArgs, report: &Report) -> Commands {
+    let store = args.db.to_string_lossy();
+    let mut commands = Commands::of(&store, report);
+    if report.mode == Mode::DryRun {
+        commands.next.extend(repeated(global, args));
+    }
+    commands
+}
+
+/// What was typed that changes a plan, to be typed again.
+fn repeated(global: &GlobalArgs, args: &ConsolidateArgs) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut repeat = |flag: &str, value: Option<String>| {
+        words.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
+    };
+    repeat("--threshold", args.threshold.map(|threshold| threshold.to_string()));
+    repeat("--method", args.method.map(|method| method.name().to_owned()));
+    for category in &args.category {
+        repeat("--category", Some(category.clone()));
+    }
+    repeat("--since", args.since.clone());
+    repeat("--until", args.until.clone());
+    repeat("--now", args.now.clone());
+    repeat("--trigger", args.trigger.clone());
+    repeat("--config", global.config.as_ref().map(|file| file.to_string_lossy().into_owned()));
+    for setting in &global.set {
+        repeat("--set", Some(setting.clone()));
+    }
+    words
 }

@@ -46,8 +46,8 @@ pub(crate) fn run(
 fn examine(args: &DoctorArgs, settings: &Settings, printer: Printer) -> Result<Checkup, Failure> {
     let store = open_store(&args.db, settings)?;
     let time_zone = settings.time_zone()?;
-    let bars = Bars::new(printer);
-    let request = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &bars };
+    let now = settings::now(args.now.as_deref(), &time_zone)?;
+    let request = LoadRequest { time_zone: &time_zone, now, progress: &Bars::new(printer) };
     let shared_texts = settings.configuration.policy.detect.shared_vector_texts_max;
     store.checkup(&request, shared_texts).map_err(|error| unreadable(args, &error))
 }
@@ -111,7 +111,8 @@ impl View<'_> {
         );
         for (space, vectors) in snapshot.spaces.iter().zip(&self.checkup.vectors) {
             text.push_str(&format!(
-                "{vectors} vectors of {} with {} dimensions\n",
+                "{vectors} {} of {} with {} dimensions\n",
+                if *vectors == 1 { "vector" } else { "vectors" },
                 excerpt(&space.model, MODEL_CHARS),
                 space.dim
             ));

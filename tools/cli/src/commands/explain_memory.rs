@@ -54,7 +54,7 @@ pub(crate) fn run(
 
 fn described(explained: &Explanation) -> String {
     let Resolved { id, whereabouts, .. } = &explained.resolved;
-    let mut text = format!("{} is {}\n", shown(id.as_str()), whereabouts.name());
+    let mut text = format!("{} {}\n", shown(id.as_str()), is(*whereabouts));
     if let Some(memory) = &explained.memory {
         text.push_str(&of_memory(memory));
     }
@@ -68,6 +68,20 @@ fn described(explained: &Explanation) -> String {
     }
     text.push_str(&of_decisions(explained));
     text
+}
+
+const fn is(whereabouts: Whereabouts) -> &'static str {
+    match whereabouts {
+        Whereabouts::Live => "is live",
+        Whereabouts::Expired => "has expired",
+        Whereabouts::Record => "is a record of a contradiction",
+        Whereabouts::Ghost => "is archived: it was folded into another",
+        Whereabouts::Archived => "is archived",
+        Whereabouts::Moved => "is in the archive table",
+        Whereabouts::Unreadable => "cannot be read",
+        Whereabouts::Gone => "is gone",
+        Whereabouts::Unknown => "is not in this store",
+    }
 }
 
 fn of_memory(memory: &MemoryView) -> String {
@@ -150,7 +164,7 @@ fn circumstances(fold: &Fold) -> Vec<String> {
 fn of_decisions(explained: &Explanation) -> String {
     let mut text = String::new();
     section(&mut text, "promoted", &explained.promotions, |promotion| {
-        let count = promotion.access_count.map(|count| format!("after {}, ", times(count)));
+        let count = promotion.access_count.map(|count| format!("at {count} reads, "));
         count.unwrap_or_default() + &by(&promotion.run_id, &promotion.at)
     });
     section(&mut text, "kept apart", &explained.kept_apart, |kept| {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use memfold_pipeline::plan::{Action, ActionState, ActionType, PlanSummary, SavedAction, SavedPlan};
+use memfold_pipeline::plan::{
+    Action, ActionState, ActionType, PlanSummary, SavedAction, SavedPlan,
+};
 use memfold_pipeline::store::BrainDb;
 use memfold_pipeline::store::brain_db::FindPlanError;
 use memfold_pipeline::text::excerpt;
@@ -134,14 +136,12 @@ fn plan_text(plan: &SavedPlan) -> String {
 /// `a3 approved merge reworded: m7 ← m2, m1: lacks "very" of m1`.
 fn line(saved: &SavedAction) -> String {
     let action = saved.effective();
-    let mut line = format!(
-        "{} {} {} {}: {}",
-        saved.label(),
-        saved.state.name(),
-        action.action.name(),
-        action.risk.name(),
-        targets(action)
-    );
+    let risk = match action.action {
+        ActionType::Merge => format!(" {}", action.risk.name()),
+        _ => String::new(),
+    };
+    let (label, state, name) = (saved.label(), saved.state.name(), action.action.name());
+    let mut line = format!("{label} {state} {name}{risk}: {}", targets(action));
     if let Some(similarity) = action.rationale.evidence.similarity {
         line.push_str(&format!(", similarity {similarity:.4}"));
     }

@@ -49,9 +49,9 @@ fn show_history(
     if history.runs.is_empty() {
         return printer.data("no run has written to this store yet\n");
     }
-    let header = ["run", "kind", "state", "applied", "stale", "failed", "undone", "plan"];
+    let header = ["run", "kind", "state", "units", "undone", "plan"];
     let mut text = table(&header, history.runs.iter().map(run_row).collect());
-    text.push('\n');
+    text.push_str("\nunits: applied/stale/failed; undone: of those that are still known\n");
     text.push_str(&chain_line(history.chain_break.as_ref()));
     printer.data(&text)
 }
@@ -109,14 +109,12 @@ fn shown(text: &str) -> String {
 
 fn run_row(run: &RunSummary) -> Vec<String> {
     let undone =
-        if run.units == 0 { "-".to_owned() } else { format!("{} of {}", run.undone, run.units) };
+        if run.units == 0 { "-".to_owned() } else { format!("{}/{}", run.undone, run.units) };
     vec![
         shown(&run.run_id),
         shown(&run.kind),
         shown(&run.state),
-        run.executed.applied.to_string(),
-        run.executed.stale.to_string(),
-        run.executed.failed.to_string(),
+        format!("{}/{}/{}", run.executed.applied, run.executed.stale, run.executed.failed),
         undone,
         run.plan_id.as_deref().map(shown).unwrap_or_default(),
     ]

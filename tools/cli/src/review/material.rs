@@ -40,7 +40,11 @@ pub(crate) fn named_memories(
 impl Material<'_> {
     /// Returns what keeps an action from being applied as it was planned: memories that are gone or are
     /// no longer what the plan saw.
-    pub(crate) fn changed(&self, plan: &SavedPlan, action: &Action) -> Vec<(MemoryId, &'static str)> {
+    pub(crate) fn changed(
+        &self,
+        plan: &SavedPlan,
+        action: &Action,
+    ) -> Vec<(MemoryId, &'static str)> {
         let look = |id: &MemoryId| match self.memories.get(id) {
             None => Some((id.clone(), "is gone")),
             Some(memory) => {

@@ -27,6 +27,7 @@ const HOMES: &[(&str, &str)] = &[
     ("parquet", "datasets"),
     ("npyz", "datasets"),
     ("rusqlite", "pipeline"),
+    ("rustix", "pipeline"),
     ("kodama", "pipeline"),
     ("clap", "tools/cli"),
     ("indicatif", "tools/cli"),

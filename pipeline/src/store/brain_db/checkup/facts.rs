@@ -145,7 +145,9 @@ pub struct UnfinishedRun {
     pub plan_id: Option<String>,
     /// What it was asked for, such as the run to undo.
     pub target: Option<String>,
-    /// Whether it gave a sign of life a moment ago.
+    /// Whether it says that it is under way.
+    pub is_running: bool,
+    /// Whether it holds the store's lock or, where that cannot be told, gave a sign of life a moment ago.
     pub is_alive: bool,
     /// Units it applied.
     pub applied: u64,

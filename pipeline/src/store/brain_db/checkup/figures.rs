@@ -55,7 +55,7 @@ impl BrainDb {
     /// # Errors
     /// When the store cannot be read.
     pub fn figures(&self) -> Result<StoreFigures, LoadStoreError> {
-        self.in_one_reading(|reader, connection| {
+        self.traceless(|reader, connection| {
             StoreFigures::read(connection).map_err(|error| self.failed(reader, "stm", &error))
         })
     }

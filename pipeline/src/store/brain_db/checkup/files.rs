@@ -1,6 +1,6 @@
 //! The store's files and the disk they are on.
 
-use std::fs;
+use std::fs::{self, TryLockError};
 use std::path::Path;
 
 use rusqlite::Connection;
@@ -30,18 +30,30 @@ pub(super) fn examine(
     })
 }
 
+/// Tells whether a run holds the store's lock; `None` where the system does not tell.
+///
+/// Asks for a share of the lock and gives it back at once: only for stores where a run says that it is under way.
+pub(super) fn is_locked(store: &Path) -> Option<bool> {
+    let file = fs::File::open(lock_path(store)).ok()?;
+    match file.try_lock_shared() {
+        Ok(()) => Some(false),
+        Err(TryLockError::WouldBlock) => Some(true),
+        Err(TryLockError::Error(_)) => None,
+    }
+}
+
 fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
 /// Returns the bytes that this user may still write to the disk of a file.
 #[cfg(unix)]
-fn free_bytes(path: &Path) -> Option<u64> {
+pub(in crate::store::brain_db) fn free_bytes(path: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(path).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 #[cfg(not(unix))]
-fn free_bytes(_path: &Path) -> Option<u64> {
+pub(in crate::store::brain_db) fn free_bytes(_path: &Path) -> Option<u64> {
     None
 }

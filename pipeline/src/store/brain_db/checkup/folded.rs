@@ -44,16 +44,18 @@ fn is_archived(memory: &Memory) -> bool {
     matches!(memory.standing, Standing::Ghost { .. } | Standing::Excluded(Exclusion::Archived))
 }
 
-/// Returns the rows that memfold archived and that are no longer as it left them.
+/// Returns the rows that memfold archived in their table and that are no longer as it left them.
 pub(super) fn archived_edited(
     connection: &Connection,
     snapshot: &Snapshot,
+    moved: &HashSet<String>,
 ) -> rusqlite::Result<Found> {
     let (absorbed, left) = (absorbed(connection)?, digests(connection)?);
     let mut edited = Found::default();
     for memory in snapshot.memories.iter().filter(|memory| is_archived(memory)) {
         let id = memory.id.as_str();
-        let is_ours = absorbed.contains(id) || memory.source.starts_with("archived:{");
+        let is_marked = absorbed.contains(id) || memory.source.starts_with("archived:{");
+        let is_ours = is_marked && !moved.contains(id);
         let changed = left.get(id).is_some_and(|then| *then != memory.base_digest.to_string());
         if is_ours && changed {
             edited.add(id);
@@ -70,7 +72,7 @@ fn absorbed(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
     connection.prepare(sql)?.query_map([], |row| row.get(0))?.collect()
 }
 
-/// Returns the digest of every row as the last unit that touched it left it.
+/// Returns the digest of every row as the last unit that touched it left it; none where it left no row.
 fn digests(connection: &Connection) -> rusqlite::Result<HashMap<String, String>> {
     let mut digests = HashMap::new();
     if !Columns::of(connection, "memfold_units")?.has("digests") {
@@ -82,9 +84,10 @@ fn digests(connection: &Connection) -> rusqlite::Result<HashMap<String, String>>
         let Ok(text) = row.get_ref(0)?.as_str() else { continue };
         let Ok(Value::Object(fields)) = serde_json::from_str(text) else { continue };
         for (id, digest) in fields {
-            if let Value::String(digest) = digest {
-                digests.insert(id, digest);
-            }
+            match digest {
+                Value::String(digest) if !digest.is_empty() => digests.insert(id, digest),
+                _ => digests.remove(&id),
+            };
         }
     }
     Ok(digests)

@@ -9,13 +9,9 @@ use super::facts::{Facts, Found, MemoryFacts};
 use super::sound::{Check, broken_references, is_damage};
 use super::{files, folded, full_text, own_tables};
 use crate::memory::{CreatedAt, Embedding, InvalidEmbedding, Memory, Standing};
-use crate::store::brain_db::access::Stamp;
 use crate::store::brain_db::open::{BrainDb, Reader};
 use crate::store::brain_db::rivals;
 use crate::store::{LoadRequest, LoadStoreError, MemoryStore as _, SkipReason, Snapshot};
-
-/// How often a store is read without locks before a writer's haste calls for them.
-const UNLOCKED_TRIES: u32 = 2;
 
 /// A store, loaded and examined.
 #[derive(Debug)]
@@ -45,7 +41,7 @@ impl BrainDb {
             loaded => loaded,
         };
         let snapshot = loaded.as_ref().ok();
-        let mut facts = self.in_one_reading(|reader, connection| {
+        let mut facts = self.traceless(|reader, connection| {
             request.progress.begin("examine", None);
             let facts = Gatherer { store: self, reader, connection, request }.all(snapshot);
             request.progress.end();
@@ -57,32 +53,6 @@ impl BrainDb {
                 census.shared(snapshot, shared_texts);
         }
         Ok(Checkup { facts, loaded, vectors: census.counts() })
-    }
-
-    /// Reads in one transaction, again where somebody wrote meanwhile, and at last with SQLite's locks.
-    pub(super) fn in_one_reading<T>(
-        &self,
-        mut read: impl FnMut(&Reader, &Connection) -> Result<T, LoadStoreError>,
-    ) -> Result<T, LoadStoreError> {
-        let mut once = |shared: bool| {
-            let reader = self.connect(shared)?;
-            let transaction = reader
-                .connection
-                .unchecked_transaction()
-                .map_err(|error| self.failed(&reader, "stm", &error))?;
-            let answer = read(&reader, &transaction);
-            drop(transaction);
-            let (is_isolated, before) = (reader.access.is_isolated(), reader.stamp.clone());
-            drop(reader);
-            let holds = is_isolated || Stamp::take(self.path()).is_ok_and(|after| after == before);
-            Ok::<_, LoadStoreError>(holds.then_some(answer))
-        };
-        for _ in 0..UNLOCKED_TRIES {
-            if let Some(answer) = once(false)? {
-                return answer;
-            }
-        }
-        once(true)?.unwrap_or_else(|| Err(LoadStoreError::Changed { path: self.path().into() }))
     }
 }
 
@@ -106,9 +76,9 @@ impl Gatherer<'_> {
         let rivals = rivals::examine(connection, columns, self.store.path());
         facts.rivals = unless_damaged(damage, rivals)?;
         if let Some(snapshot) = snapshot {
-            let edited = folded::archived_edited(connection, snapshot);
-            let archived_edited = unless_damaged(damage, edited)?;
             let moved = unless_damaged(damage, folded::moved(connection))?;
+            let edited = folded::archived_edited(connection, snapshot, &moved);
+            let archived_edited = unless_damaged(damage, edited)?;
             facts.memories = Some(MemoryFacts {
                 archived_edited,
                 visible_archived: folded::visible_archived(snapshot, &moved),
@@ -125,6 +95,10 @@ impl Gatherer<'_> {
         let mut facts = Facts { damage: check.run(connection)?, ..Facts::default() };
         let damage = &mut facts.damage;
         facts.own = unless_damaged(damage, own_tables::examine(connection, self.request))?;
+        let unfinished = facts.own.iter_mut().flat_map(|own| &mut own.unfinished);
+        for run in unfinished.filter(|run| run.is_running) {
+            run.is_alive = files::is_locked(self.store.path()).unwrap_or(run.is_alive);
+        }
         let files = files::examine(connection, self.store.path(), &self.reader.stamp);
         facts.files = unless_damaged(damage, files)?;
         Ok(facts)

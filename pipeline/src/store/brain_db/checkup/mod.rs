@@ -14,6 +14,7 @@ mod full_text;
 mod own_tables;
 mod folded;
 mod files;
+pub(in crate::store::brain_db) use files::free_bytes;
 mod gather;
 mod finding;
 mod findings;

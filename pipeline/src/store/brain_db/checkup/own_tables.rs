@@ -80,7 +80,8 @@ fn unfinished(
             kind: row.get(1)?,
             plan_id: row.get(2)?,
             target: row.get(3)?,
-            is_alive: state == "running" && heartbeat.is_some_and(|at| is_recent(&at, request)),
+            is_running: state == "running",
+            is_alive: heartbeat.is_some_and(|at| is_recent(&at, request)),
             applied: row.get::<_, Option<i64>>(6)?.unwrap_or(0).unsigned_abs(),
         })
     })?;

@@ -7,7 +7,7 @@ mod store_lineage;
 use jiff::tz::TimeZone;
 use rusqlite::Connection;
 
-use self::store_lineage::StoreLineage;
+pub(crate) use self::store_lineage::StoreLineage;
 use super::BrainDb;
 use crate::lineage::{Explanation, Resolved, explain_folds, resolve};
 use crate::memory::MemoryId;

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
-use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow, params};
+use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow, Statement, params};
 use serde_json::Value;
 
 use super::claims::Claims;
@@ -21,7 +21,7 @@ const FOLD_COLUMNS: &str =
     "absorbed_id, survivor_id, similarity, rule_id, reasons, run_id, at FROM memfold_lineage";
 
 /// Reads lineage from a store.
-pub(super) struct StoreLineage<'a> {
+pub(crate) struct StoreLineage<'a> {
     connection: &'a Connection,
     time_zone: &'a TimeZone,
     now: Instant,
@@ -41,7 +41,7 @@ struct Found {
 
 impl<'a> StoreLineage<'a> {
     /// Looks which tables there are.
-    pub(super) fn new(
+    pub(crate) fn new(
         connection: &'a Connection,
         time_zone: &'a TimeZone,
         now: Instant,
@@ -78,6 +78,35 @@ impl<'a> StoreLineage<'a> {
     pub(super) fn content_hash(&self, id: &MemoryId) -> rusqlite::Result<Option<String>> {
         let text = self.place(id)?.text;
         Ok(text.as_deref().map(decisions::content_hash))
+    }
+
+    /// Returns the memories whose row is archived by its source, or lies in the archive table.
+    pub(crate) fn archived_ids(&self) -> rusqlite::Result<Vec<MemoryId>> {
+        let mut statement = self.connection.prepare(
+            "SELECT id FROM stm WHERE source LIKE 'archived:%' AND typeof(id) = 'text' ORDER BY id",
+        )?;
+        let mut ids = ids(&mut statement)?;
+        if self.has_archive {
+            let sql = "SELECT DISTINCT memory_id FROM memfold_archive WHERE table_name = 'stm'
+                       ORDER BY memory_id";
+            ids.extend(self::ids(&mut self.connection.prepare(sql)?)?);
+        }
+        Ok(ids)
+    }
+
+    /// Tells whether a memory says something else than when it was archived, as far as the journal knows.
+    pub(crate) fn was_edited(&self, id: &MemoryId, text: Option<&str>) -> rusqlite::Result<bool> {
+        if !self.has_journal {
+            return Ok(false);
+        }
+        let sql = "SELECT before FROM memfold_journal
+                   WHERE row_key = ?1 AND table_name = 'stm' AND op = 'set'
+                     AND instr(before, '\"content\"') > 0 ORDER BY seq DESC LIMIT 1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let before: Option<String> =
+            statement.query_row([id.as_str()], |row| row.get(0)).optional()?;
+        let kept = before.and_then(|json| archived_text(&json));
+        Ok(kept.is_some() && kept.as_deref() != text)
     }
 
     fn row(&self, id: &MemoryId) -> rusqlite::Result<Option<Found>> {
@@ -221,6 +250,16 @@ impl Lineage for StoreLineage<'_> {
         }
         Ok(direct)
     }
+}
+
+/// Reads ids; those that are no valid text are nobody's.
+fn ids(statement: &mut Statement<'_>) -> rusqlite::Result<Vec<MemoryId>> {
+    let mut rows = statement.query([])?;
+    let mut ids = Vec::new();
+    while let Some(row) = rows.next()? {
+        ids.extend(row.get_ref(0)?.as_str().ok().map(MemoryId::new));
+    }
+    Ok(ids)
 }
 
 fn fold(row: &SqlRow<'_>) -> rusqlite::Result<Fold> {

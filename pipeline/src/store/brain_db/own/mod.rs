@@ -6,10 +6,14 @@ pub(crate) mod plans;
 pub(crate) mod runs;
 mod units;
 mod flags;
+mod lineage;
+pub(crate) mod forget;
+pub(crate) mod prune;
 
 pub(crate) use ddl::VERSION;
 pub(in crate::store::brain_db) use ddl::table_names;
 pub(crate) use flags::close_flags;
+pub(crate) use lineage::active_folds_of;
 pub(crate) use migrate::exist;
 pub(in crate::store::brain_db) use migrate::{MigrateError, migrate, recorded};
 pub use plans::{ActionUpdate, FindPlanError};

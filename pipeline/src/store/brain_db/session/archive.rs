@@ -183,6 +183,15 @@ fn archived(writes: &Writes<'_>, id: &str) -> Result<Vec<(String, RowImage, bool
         .collect()
 }
 
+/// Returns a memory's row in the archive table.
+pub(crate) fn archived_image(
+    reads: &Writes<'_>,
+    id: &str,
+) -> Result<Option<RowImage>, SessionError> {
+    let rows = archived(reads, id)?;
+    Ok(rows.into_iter().find(|(table, _, _)| table == "stm").map(|(_, image, _)| image))
+}
+
 /// Tells whether a memory of this id stands in `stm`.
 pub(super) fn stands(writes: &Writes<'_>, id: &str) -> Result<bool, SessionError> {
     writes.query("look for a memory", |connection| {

@@ -7,6 +7,7 @@ use rusqlite::backup::{Backup, StepResult};
 
 use super::{Session, SessionError};
 use crate::store::brain_db::access::beside;
+use crate::store::brain_db::checkup::free_bytes;
 
 /// What became of the copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +31,9 @@ impl Session {
     pub fn back_up(&self, run_id: &str) -> BackupOutcome {
         let path = beside(&self.path, &format!(".memfold-backup-{run_id}"));
         let partial = beside(&self.path, ".memfold-backup-partial");
+        if let Some(reason) = self.lacks_room() {
+            return BackupOutcome::Skipped { reason };
+        }
         let made = self.copy_to(&partial).and_then(|()| {
             std::fs::rename(&partial, &path).map_err(|error| SessionError::ReadOnly {
                 path: path.clone(),
@@ -45,6 +49,16 @@ impl Session {
                 BackupOutcome::Skipped { reason: error.to_string() }
             }
         }
+    }
+
+    /// A copy must leave the disk at least as much room as it takes.
+    fn lacks_room(&self) -> Option<String> {
+        let bytes = [self.path.clone(), beside(&self.path, "-wal")];
+        let bytes: u64 =
+            bytes.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|m| m.len()).sum();
+        let free = free_bytes(&self.path)?;
+        (free < bytes.saturating_mul(2))
+            .then(|| format!("it takes {bytes} bytes and the disk has only {free} left"))
     }
 
     fn copy_to(&self, path: &Path) -> Result<(), SessionError> {

@@ -18,6 +18,8 @@ pub(super) fn for_writing(path: &Path, busy_timeout: Duration) -> Result<Connect
     connection.busy_timeout(busy_timeout).map_err(explain)?;
     connection.pragma_update(None, "foreign_keys", true).map_err(explain)?;
     connection.pragma_update(None, "synchronous", "FULL").map_err(explain)?;
+    // What is overwritten leaves no old bytes in its page, so that forgetting can keep its word.
+    connection.pragma_update(None, "secure_delete", "FAST").map_err(explain)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
     if connection.is_readonly("main").map_err(explain)? {
         let reason = "the file is read-only".to_owned();

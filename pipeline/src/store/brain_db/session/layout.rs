@@ -53,11 +53,6 @@ impl Layout {
         })
     }
 
-    /// Tells whether `stm` has a column.
-    pub(crate) fn has_column(&self, column: &str) -> bool {
-        self.memories.has(column)
-    }
-
     /// Tells whether search entries are ours to keep.
     pub(crate) fn keeps_search_by_hand(&self) -> bool {
         matches!(self.search, Search::ByHand { .. })

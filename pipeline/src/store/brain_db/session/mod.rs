@@ -12,6 +12,7 @@ mod rows;
 mod fts;
 mod apply;
 mod archive;
+mod erase;
 mod backup;
 mod runs;
 
@@ -25,12 +26,12 @@ pub use error::{SessionError, made_up_error};
 pub use writes::{Probe, Writes};
 
 pub(crate) use apply::{Mark, apply};
+pub(crate) use archive::archived_image;
 pub(crate) use layout::Layout;
 pub(in crate::store::brain_db) use lock::lock_path;
-pub(crate) use rows::{NowRows, UnitRow, raw_memory};
+pub(crate) use rows::{NowRows, UnitRow};
 
 use self::lock::StoreLock;
-use super::access::Stamp;
 use super::own::{self, MigrateError};
 use super::{BrainDb, OpenOptions};
 
@@ -168,28 +169,9 @@ impl BrainDb {
         &self,
         look: impl Fn(&Writes<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        let opened = |error| E::from(SessionError::Open(error));
-        let reader = self.connect(false).map_err(opened)?;
-        let found = self.look_through(&reader.connection, &look);
-        if reader.access.is_isolated()
-            || Stamp::take(self.path()).is_ok_and(|after| after == reader.stamp)
-        {
-            return found;
-        }
-        // Somebody wrote while no lock kept them from it.
-        let reader = self.connect(true).map_err(opened)?;
-        self.look_through(&reader.connection, &look)
-    }
-
-    fn look_through<T, E: From<SessionError>>(
-        &self,
-        connection: &Connection,
-        look: impl Fn(&Writes<'_>) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let begin = connection.unchecked_transaction();
-        let transaction = begin.map_err(|error| {
-            SessionError::of_sqlite(self.path(), "read the store", &error, None)
-        })?;
-        look(&Writes::new(&transaction, self.path(), None))
+        let found = self.traceless(|_, connection| {
+            Ok::<_, SessionError>(look(&Writes::new(connection, self.path(), None)))
+        });
+        found?
     }
 }

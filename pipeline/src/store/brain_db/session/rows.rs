@@ -50,35 +50,6 @@ impl From<ValueRef<'_>> for StoredValue {
     }
 }
 
-impl StoredValue {
-    /// Borrows the value as a cell.
-    pub(crate) fn as_cell(&self) -> Cell<'_> {
-        match self {
-            Self::Null => Cell::Null,
-            Self::Integer(value) => Cell::Integer(*value),
-            Self::Real(value) => Cell::Real(*value),
-            Self::Text(bytes) => Cell::Text(bytes),
-            Self::Blob(bytes) => Cell::Blob(bytes),
-        }
-    }
-}
-
-/// Borrows a row's columns as the loader does; columns that do not exist are NULL.
-pub(crate) fn raw_memory(image: &RowImage) -> RawMemory<'_> {
-    let cell = |column: &str| image.get(column).map_or(Cell::Null, StoredValue::as_cell);
-    RawMemory {
-        id: cell("id"),
-        content: cell("content"),
-        categories: cell("categories"),
-        importance: cell("importance"),
-        access_count: cell("access_count"),
-        created_at: cell("created_at"),
-        expires_at: cell("expires_at"),
-        source: cell("source"),
-        archived_by: cell("archived_by"),
-    }
-}
-
 impl Writes<'_> {
     /// Reads a memory; `None` where it is gone.
     pub(crate) fn memory(
@@ -100,8 +71,8 @@ fn read_memory(
         return Ok(None);
     };
     let embedding = embedding(connection, layout, id.as_str())?;
-    let cell = embedding.as_ref().map_or(Cell::Null, StoredValue::as_cell);
-    let digest = base_digest(&raw_memory(&image), cell);
+    let cell = embedding.as_ref().map_or(Cell::Null, Cell::from);
+    let digest = base_digest(&RawMemory::from(&image), cell);
     let is_indexed = match (&layout.search, image.rowid) {
         (Search::ByHand { .. }, Some(rowid)) => Some(is_indexed(connection, rowid)?),
         _ => None,

@@ -1,13 +1,18 @@
 //! What a session knows and writes down of runs and plans.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use super::{Session, SessionError, connect};
+use super::{Session, SessionError, Writes, connect};
 use crate::memory::MemoryId;
-use crate::plan::{Plan, SavedPlan};
+use crate::plan::{Plan, SavedPlan, plan_id};
 use crate::store::brain_db::own;
 use crate::store::brain_db::own::plans::FindPlanError;
 use crate::store::brain_db::own::runs::RunStart;
+
+/// A plan may hold a hundred thousand actions; others must not wait for all of them.
+const ACTIONS_AT_ONCE: usize = 500;
+const PAUSE: Duration = Duration::from_millis(5);
 
 impl Session {
     /// Returns the store's name: the recorded one, or the one a reader derives.
@@ -34,11 +39,27 @@ impl Session {
         at: &str,
     ) -> Result<String, SessionError> {
         self.prepare(at)?;
+        let plan_id = plan_id(plan);
+        let exists = |reads: &Writes<'_>| {
+            reads.query("read memfold_plans", |c| own::plans::exists(c, &plan_id))
+        };
+        if self.read(exists)? {
+            return Ok(plan_id);
+        }
+        for start in (0..plan.actions.len()).step_by(ACTIONS_AT_ONCE) {
+            let positions = start..plan.actions.len().min(start + ACTIONS_AT_ONCE);
+            self.write(|writes| {
+                writes.step("save the plan", |connection| {
+                    let plan = (plan, plan_id.as_str());
+                    own::plans::save_actions(connection, plan, positions, access_counts)
+                })
+            })?;
+            std::thread::sleep(PAUSE);
+        }
         self.write(|writes| {
-            writes.step("save the plan", |connection| {
-                own::plans::save(connection, plan, access_counts, at)
-            })
-        })
+            writes.step("save the plan", |c| own::plans::save_header(c, plan, &plan_id, at))
+        })?;
+        Ok(plan_id)
     }
 
     /// Begins a run and returns its id. Runs that were killed are marked as interrupted first.
@@ -56,15 +77,15 @@ impl Session {
         })
     }
 
-    /// Tells whether no run before this one executed anything on this store.
+    /// Tells whether no run executed anything on this store so far.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn is_first_execution(&self, run_id: &str) -> Result<bool, SessionError> {
+    pub fn is_first_execution(&self) -> Result<bool, SessionError> {
         self.read(|reads| {
             reads.query("read memfold_runs", |connection| {
-                let sql = "SELECT 1 FROM memfold_runs WHERE kind = 'execute' AND run_id <> ?1";
-                Ok(!connection.prepare_cached(sql)?.exists([run_id])?)
+                let sql = "SELECT 1 FROM memfold_runs WHERE kind = 'execute'";
+                Ok(!own::exist(connection)? || !connection.prepare_cached(sql)?.exists([])?)
             })
         })
     }

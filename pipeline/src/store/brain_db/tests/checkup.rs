@@ -10,7 +10,8 @@ use tempfile::TempDir;
 use super::support::{NOW, folder_state, plain_store, rollback, wild, write};
 use crate::runs::{RunKind, RunState};
 use crate::store::LoadRequest;
-use crate::store::brain_db::own::{migrate, runs};
+use crate::store::brain_db::own::{migrate, runs, table_names};
+use crate::store::brain_db::session::lock_path;
 use crate::store::brain_db::{
     BrainDb, Checkup, CreateOptions, Finding, FullTextKind, HealthStatus, Mend, OpenOptions,
     Severity, findings, health,
@@ -258,6 +259,10 @@ fn runs_that_did_not_end_are_told_with_what_goes_on() {
     let now = NOW.to_naive_local(&UTC);
     change(&path, &format!("UPDATE memfold_runs SET heartbeat_at = '{now}' WHERE run_id = 'r2'"));
     assert_eq!(finding(&path, "run_under_way").severity, Severity::Info);
+    let lock = std::fs::File::create(lock_path(&path)).unwrap();
+    assert!(!codes(&path).contains(&"run_under_way"));
+    lock.lock().unwrap();
+    assert!(codes(&path).contains(&"run_under_way"));
     assert_eq!(health(&path, OpenOptions::default(), &request()).status, HealthStatus::Warning);
 }
 
@@ -467,4 +472,33 @@ fn a_locked_store_is_a_warning() {
     let health = health(&path, options, &request());
     assert_eq!(health.status, HealthStatus::Warning);
     assert!(health.line().contains("was locked by another process"), "{}", health.line());
+}
+
+/// The statements of a document, by code block.
+fn statements(document: &str) -> Vec<String> {
+    let blocks = document.split("```sql\n").skip(1);
+    blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_statements_of_the_recovery_document_run() {
+    let document =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/recovery.md"));
+    let statements = statements(&document.unwrap());
+    let (_folder, path) = own_store("");
+    let connection = Connection::open(&path).unwrap();
+    let (drops, queries): (Vec<_>, Vec<_>) =
+        statements.iter().partition(|sql| sql.contains("DROP TABLE"));
+    assert!(drops.len() == 1 && queries.len() > 6);
+    for sql in queries {
+        for part in sql.split_inclusive(';').filter(|part| !part.trim().is_empty()) {
+            let mut statement = connection.prepare(part).unwrap_or_else(|e| panic!("{part}: {e}"));
+            let _rows: i64 = statement.query_map([], |_| Ok(())).unwrap().map(|_| 1).sum();
+        }
+    }
+    for table in table_names() {
+        assert!(drops[0].contains(&format!("DROP TABLE {table};")), "{table}");
+    }
+    connection.execute_batch(drops[0]).unwrap();
+    assert!(check(&path).facts.own.is_none());
 }

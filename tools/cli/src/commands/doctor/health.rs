@@ -33,8 +33,8 @@ pub(super) fn run(
 fn look(global: &GlobalArgs, args: &DoctorArgs) -> Result<Health, Failure> {
     let settings = Settings::load(global, Some(&args.db), &[])?;
     let time_zone = settings.time_zone()?;
-    let request =
-        LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &NoProgress };
+    let now = settings::now(args.now.as_deref(), &time_zone)?;
+    let request = LoadRequest { time_zone: &time_zone, now, progress: &NoProgress };
     let timeout = Duration::from_millis(settings.configuration.settings.busy_timeout_ms.into());
     Ok(health(&args.db, OpenOptions::default().busy_timeout(timeout), &request))
 }

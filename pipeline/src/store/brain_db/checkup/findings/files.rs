@@ -21,15 +21,16 @@ pub(super) fn judge(files: &Files, store: &str) -> Vec<Finding> {
 
 fn disk(files: &Files) -> Option<Finding> {
     let free = files.free_bytes?;
-    let needed = files.store_bytes + files.log_bytes;
-    if free >= needed {
+    let copied = files.store_bytes + files.log_bytes;
+    // A copy is made only where as much room is left afterwards.
+    if free >= copied.saturating_mul(2) {
         let what = "the disk has room for a backup beside the store";
         return Some(Finding::new(Severity::Ok, "disk_free", what));
     }
     let what = format!(
-        "the disk has {} left, less than the {} of the store: no backup fits beside it",
+        "the disk has {} left, less than twice the {} of the store: no backup will be made",
         size(free),
-        size(needed)
+        size(copied)
     );
     Some(Finding::new(Severity::Warning, "disk_low", what).advice("make room first"))
 }
@@ -97,7 +98,24 @@ pub(in crate::store::brain_db::checkup) fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::size;
+    use super::{Files, judge, size};
+
+    #[test]
+    fn a_disk_without_room_for_two_copies_is_told() {
+        let codes = |free_bytes: u64| -> Vec<&str> {
+            let (store_bytes, log_bytes) = (90 << 20, 10 << 20);
+            let files = Files {
+                store_bytes,
+                log_bytes,
+                in_wal_mode: true,
+                free_bytes: Some(free_bytes),
+                ..Files::default()
+            };
+            judge(&files, "brain.db").iter().map(|finding| finding.code).collect()
+        };
+        assert_eq!(codes(200 << 20), ["disk_free"]);
+        assert_eq!(codes((200 << 20) - 1), ["disk_low"]);
+    }
 
     #[test]
     fn sizes_are_short() {

@@ -11,6 +11,7 @@ pub(super) use files::size;
 use super::facts::{Facts, MemoryFacts};
 use super::finding::{Finding, Severity, counted};
 use crate::store::SkipReason;
+use crate::store::brain_db::Rival;
 
 /// Returns what the facts mean, the worst first. `store` is the store's path as commands shall name it.
 #[must_use]
@@ -25,12 +26,21 @@ pub fn findings(facts: &Facts, store: &str) -> Vec<Finding> {
         found.extend(own::judge(own, store));
     }
     found.extend(files::judge(&facts.files, store));
-    found.extend(facts.rivals.iter().map(|rival| {
-        Finding::new(Severity::Warning, "rival", format!("{}: {}", rival.place, rival.what))
-            .advice("let only one consolidator work on a store: stop the schedule of the other")
-    }));
+    found.extend(facts.rivals.iter().map(rival));
     found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     found
+}
+
+/// Rows tell that another consolidator was here, its own tables that it may be at work.
+fn rival(rival: &Rival) -> Finding {
+    let what = format!("{}: {}", rival.place, rival.what);
+    match rival.rows {
+        Some(rows) => Finding::new(Severity::Info, "rival_traces", what)
+            .count(rows)
+            .advice("make sure that it works on this store no longer"),
+        None => Finding::new(Severity::Warning, "rival", what)
+            .advice("let only one consolidator work on a store: stop the schedule of the other"),
+    }
 }
 
 fn damage(facts: &Facts, store: &str) -> Finding {

@@ -53,7 +53,7 @@ fn incomplete(own: &OwnTables) -> Option<Finding> {
 fn unfinished(run: &UnfinishedRun, store: &str) -> Finding {
     let name = excerpt(&run.run_id, NAME_CHARS);
     let kind = excerpt(&run.kind, NAME_CHARS);
-    if run.is_alive {
+    if run.is_running && run.is_alive {
         let what = format!("run {name} ({kind}) is under way");
         return Finding::new(Severity::Info, "run_under_way", what);
     }

@@ -10,5 +10,7 @@ mod tests;
 pub use error::FindPlanError;
 pub use write::ActionUpdate;
 
-pub(crate) use read::{find, list, load};
-pub(crate) use write::{amend, save, set_state, state};
+#[cfg(test)]
+pub(crate) use read::load;
+pub(crate) use read::{exists, find, list};
+pub(crate) use write::{amend, save_actions, save_header, set_state, state};

@@ -18,6 +18,11 @@ const PREFIX_CHARS_MIN: usize = 4;
 /// Names listed in an error.
 const CANDIDATES_SHOWN: u32 = 5;
 
+/// Tells whether a plan was saved.
+pub(crate) fn exists(connection: &Connection, plan_id: &str) -> rusqlite::Result<bool> {
+    connection.prepare_cached("SELECT 1 FROM memfold_plans WHERE plan_id = ?1")?.exists([plan_id])
+}
+
 /// Loads a plan by its whole name; `None` where there is none.
 pub(crate) fn load(
     connection: &Connection,

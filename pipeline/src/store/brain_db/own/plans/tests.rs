@@ -4,7 +4,10 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 
-use super::{ActionUpdate, FindPlanError, amend, find, list, load, save, set_state};
+use super::{
+    ActionUpdate, FindPlanError, amend, exists, find, list, load, save_actions, save_header,
+    set_state,
+};
 use crate::memory::MemoryId;
 use crate::plan::{
     Action, ActionState, ActionType, Evidence, Plan, Rationale, Risk, canonical_json, plan_digest,
@@ -62,7 +65,13 @@ fn sample() -> Plan {
 }
 
 fn keep(connection: &Connection, plan: &Plan, saved_at: &str) -> String {
-    save(connection, plan, &BTreeMap::from([(MemoryId::new("a"), 7)]), saved_at).unwrap()
+    let name = plan_id(plan);
+    let counts = BTreeMap::from([(MemoryId::new("a"), 7)]);
+    let all = 0..plan.actions.len();
+    save_actions(connection, (plan, &name), all, &counts).unwrap();
+    assert!(exists(connection, &name).unwrap() || find(connection, &name).is_err());
+    save_header(connection, plan, &name, saved_at).unwrap();
+    name
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Writing plans down, inside a transaction of the caller.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Serialize;
 
 use crate::memory::MemoryId;
-use crate::plan::{Action, ActionState, ActionType, Plan, plan_digest, plan_id};
+use crate::plan::{Action, ActionState, ActionType, Plan, plan_digest};
 
 /// What becomes of an action, and through whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,50 +30,50 @@ impl ActionUpdate<'_> {
     }
 }
 
-/// Saves a plan with all actions proposed, and returns its name; a plan that is there already is left
-/// as it is. `access_counts` holds those of the memories to be promoted. Base digests of memories
-/// that no change touches are not kept.
-pub(crate) fn save(
-    connection: &Connection,
-    plan: &Plan,
-    access_counts: &BTreeMap<MemoryId, i64>,
-    saved_at: &str,
-) -> rusqlite::Result<String> {
-    let plan_id = plan_id(plan);
-    let inserted = connection.execute(
-        "INSERT OR IGNORE INTO memfold_plans(plan_id, plan_digest, store_id, schema_version,
-             config_hash, overrides, engine_version, now, saved_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        params![
-            plan_id,
-            plan_digest(plan),
-            plan.store_id,
-            plan.schema_version,
-            plan.config_hash,
-            json(&plan.overrides),
-            plan.engine_version,
-            plan.now,
-            saved_at
-        ],
-    )?;
-    if inserted > 0 {
-        save_actions(connection, plan, &plan_id, access_counts)?;
-    }
-    Ok(plan_id)
-}
-
-fn save_actions(
+/// Saves the header of a plan whose actions are saved, which makes it one that can be found; a plan that is
+/// there already is left as it is.
+pub(crate) fn save_header(
     connection: &Connection,
     plan: &Plan,
     plan_id: &str,
+    saved_at: &str,
+) -> rusqlite::Result<()> {
+    connection
+        .execute(
+            "INSERT OR IGNORE INTO memfold_plans(plan_id, plan_digest, store_id, schema_version,
+                 config_hash, overrides, engine_version, now, saved_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            params![
+                plan_id,
+                plan_digest(plan),
+                plan.store_id,
+                plan.schema_version,
+                plan.config_hash,
+                json(&plan.overrides),
+                plan.engine_version,
+                plan.now,
+                saved_at
+            ],
+        )
+        .map(drop)
+}
+
+/// Saves some of a plan's actions as proposed; those that are there already are left as they are.
+/// `access_counts` holds those of the memories to be promoted. Base digests of memories that no
+/// change touches are not kept.
+pub(crate) fn save_actions(
+    connection: &Connection,
+    (plan, plan_id): (&Plan, &str),
+    positions: Range<usize>,
     access_counts: &BTreeMap<MemoryId, i64>,
 ) -> rusqlite::Result<()> {
-    let mut insert = connection.prepare(
-        "INSERT INTO memfold_actions(plan_id, position, type, risk, rule_id, state, body,
+    let mut insert = connection.prepare_cached(
+        "INSERT OR IGNORE INTO memfold_actions(plan_id, position, type, risk, rule_id, state, body,
              base_digests, access_count)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
-    for (position, action) in plan.actions.iter().enumerate() {
+    for position in positions {
+        let action = &plan.actions[position];
         let promoted = (action.action == ActionType::Promote).then(|| action.target_ids.first());
         insert.execute(params![
             plan_id,

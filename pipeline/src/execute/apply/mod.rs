@@ -1,0 +1,153 @@
+//! [`execute`]: a run that applies a plan.
+
+mod request;
+mod outcome;
+mod fresh;
+mod run;
+
+pub use fresh::preview;
+pub use outcome::{Execution, UnitOutcome, UnitResult};
+pub use request::{ExecuteError, ExecuteRequest};
+
+use self::fresh::{check_freshness, expected_digests};
+use self::run::Run;
+use super::ExecutionUnit;
+use super::units::units;
+use crate::plan::{ActionType, SavedPlan, plan_id};
+use crate::policy::Absorbed;
+use crate::report::Executed;
+use crate::runs::{RunKind, RunState};
+use crate::store::brain_db::own::{self, runs::RunStart};
+use crate::store::brain_db::{Session, SessionError};
+
+/// Applies the wanted actions of a plan, unit by unit, and saves the plan first.
+///
+/// Between two transactions others get as much time as the last one took. The cost of a unit is one commit that
+/// reaches the disk and a few writes for each row.
+///
+/// # Errors
+/// When the plan belongs to another store or configuration, when all of it is stale, or when the store
+/// fails; what was applied until then stays applied, and a later run continues.
+pub fn execute(session: &Session, request: &ExecuteRequest<'_>) -> Result<Execution, ExecuteError> {
+    check_configuration(request)?;
+    check_store(session, request)?;
+    check_anything_fresh(session, request)?;
+    let backup = session.is_first_execution()?.then(|| session.back_up(request.run_id));
+    let at = request.now.to_naive_local(request.time_zone);
+    let saved = save(session, request, &at)?;
+    let (units, blocked) = units(&saved.actions, request.selection);
+    let expected = session.read(|reads| expected_digests(reads, &saved))?;
+    let run_id = begin(session, request, &saved, &at)?;
+    let mut run = Run {
+        session,
+        request,
+        plan_id: &saved.plan_id,
+        run_id: &run_id,
+        at: &at,
+        expected,
+        started: (request.clock)(),
+        executed: Executed::default(),
+        outcomes: Vec::new(),
+    };
+    let ended = run.apply_all(&units);
+    let state = match &ended {
+        Err(_) => RunState::Interrupted,
+        Ok(false) => RunState::Interrupted,
+        Ok(true) if run.executed.stale + run.executed.failed > 0 => RunState::Partial,
+        Ok(true) => RunState::Done,
+    };
+    let (executed, outcomes) = (run.executed, run.outcomes);
+    let finished = session.write(|writes| {
+        writes.step("finish the run", |c| own::runs::finish(c, &run_id, state, &at, executed))?;
+        own::close_flags(writes)
+    });
+    match (ended, finished) {
+        (Err(error), _) | (Ok(_), Err(error)) => {
+            Err(ExecuteError::Stopped { run_id, executed, error })
+        }
+        (Ok(_), Ok(())) => Ok(Execution {
+            run_id,
+            plan_id: saved.plan_id,
+            executed,
+            remaining: (units.len() - outcomes.len()) as u64,
+            outcomes,
+            blocked,
+            state,
+            backup,
+        }),
+    }
+}
+
+fn check_configuration(request: &ExecuteRequest<'_>) -> Result<(), ExecuteError> {
+    if request.plan.config_hash == request.config_hash {
+        return Ok(());
+    }
+    Err(ExecuteError::AnotherConfiguration {
+        expected: request.plan.config_hash.clone(),
+        found: request.config_hash.to_owned(),
+    })
+}
+
+fn check_store(session: &Session, request: &ExecuteRequest<'_>) -> Result<(), ExecuteError> {
+    let found = session.store_id()?;
+    if found == request.plan.store_id {
+        return Ok(());
+    }
+    Err(ExecuteError::AnotherStore { expected: request.plan.store_id.clone(), found })
+}
+
+fn check_moves(
+    session: &Session,
+    request: &ExecuteRequest<'_>,
+    units: &[ExecutionUnit<'_>],
+) -> Result<(), ExecuteError> {
+    let moves = |action: ActionType| matches!(action, ActionType::Merge | ActionType::Archive);
+    let any = units.iter().flat_map(|unit| &unit.actions).any(|a| moves(a.effective().action));
+    if request.policy.merge.absorbed != Absorbed::Move || !any {
+        return Ok(());
+    }
+    let layout = session.read(|reads| reads.layout())?;
+    match layout.referring.into_iter().next() {
+        Some(table) => Err(ExecuteError::Referred { table }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a plan of which nothing can be applied, before anything is written.
+fn check_anything_fresh(
+    session: &Session,
+    request: &ExecuteRequest<'_>,
+) -> Result<(), ExecuteError> {
+    let known = session.plan(&plan_id(request.plan));
+    let saved = known.unwrap_or_else(|_| SavedPlan::proposed(request.plan.clone()));
+    let (units, _) = units(&saved.actions, request.selection);
+    check_moves(session, request, &units)?;
+    session.read(|reads| check_freshness(reads, &saved, &units))
+}
+
+fn save(
+    session: &Session,
+    request: &ExecuteRequest<'_>,
+    at: &str,
+) -> Result<SavedPlan, ExecuteError> {
+    session.prepare(at)?;
+    let plan_id = session.save_plan(request.plan, request.access_counts, at)?;
+    Ok(session.plan(&plan_id)?)
+}
+
+/// Begins a run with tables that are there; runs that were killed are marked first.
+fn begin(
+    session: &Session,
+    request: &ExecuteRequest<'_>,
+    saved: &SavedPlan,
+    at: &str,
+) -> Result<String, SessionError> {
+    session.begin_run(&RunStart {
+        run_id: request.run_id,
+        kind: RunKind::Execute,
+        plan_id: Some(&saved.plan_id),
+        target: None,
+        holder: request.holder,
+        at,
+    })
+}

@@ -1,0 +1,58 @@
+//! What a run did.
+
+use crate::execute::{Blocked, ExecutionUnit};
+use crate::report::Executed;
+use crate::runs::RunState;
+use crate::store::brain_db::BackupOutcome;
+
+/// What became of a unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UnitResult {
+    /// It was applied.
+    Applied,
+    /// A row was changed since the plan was made; nothing of it was applied.
+    Stale(String),
+    /// The store refused it; nothing of it was applied.
+    Failed(String),
+}
+
+/// A unit and what became of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnitOutcome {
+    /// The actions' labels, `a3+a9`.
+    pub label: String,
+    /// The actions' positions in the plan.
+    pub positions: Vec<usize>,
+    /// The importance of its first memory before it was applied.
+    pub importance_before: Option<f64>,
+    /// What became of it.
+    pub result: UnitResult,
+}
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Execution {
+    /// The run.
+    pub run_id: String,
+    /// The plan's id in the store.
+    pub plan_id: String,
+    /// Units by result.
+    pub executed: Executed,
+    /// Each unit that was tried.
+    pub outcomes: Vec<UnitOutcome>,
+    /// Actions that need another one which was not wanted.
+    pub blocked: Vec<Blocked>,
+    /// Units that were not tried: beyond the limit, or after an interruption.
+    pub remaining: u64,
+    /// How the run ended.
+    pub state: RunState,
+    /// The copy of the store, made before the first execution.
+    pub backup: Option<BackupOutcome>,
+}
+
+impl UnitOutcome {
+    pub(super) fn of(unit: &ExecutionUnit<'_>, result: UnitResult) -> Self {
+        let positions = unit.actions.iter().map(|action| action.position).collect();
+        Self { label: unit.label(), positions, importance_before: None, result }
+    }
+}

@@ -1,0 +1,119 @@
+//! What a run is asked for, and why it may be refused.
+
+use std::collections::BTreeMap;
+
+use jiff::tz::TimeZone;
+use memfold_index::Progress;
+
+use crate::execute::Selection;
+use crate::memory::MemoryId;
+use crate::plan::Plan;
+use crate::policy::Policy;
+use crate::report::Executed;
+use crate::store::brain_db::{FindPlanError, SessionError};
+use crate::time::Instant;
+
+/// What a run applies, and how.
+#[derive(Clone, Copy)]
+pub struct ExecuteRequest<'a> {
+    /// The plan, as saved in the store or read from a file.
+    pub plan: &'a Plan,
+    /// Access counts at which promotions are recorded.
+    pub access_counts: &'a BTreeMap<MemoryId, i64>,
+    /// Which of its actions.
+    pub selection: &'a Selection,
+    /// Units to apply at most.
+    pub limit: Option<u64>,
+    /// The id wanted for the run; another is taken where it is in use.
+    pub run_id: &'a str,
+    /// The run's time.
+    pub now: Instant,
+    /// The zone of naive times.
+    pub time_zone: &'a TimeZone,
+    /// The policy, whose hash must be the plan's.
+    pub policy: &'a Policy,
+    /// sha256 of the semantic configuration.
+    pub config_hash: &'a str,
+    /// Who runs: `<machine> <process>`.
+    pub holder: &'a str,
+    /// Where progress goes, and the wish to stop comes from.
+    pub progress: &'a dyn Progress,
+    /// Seconds since any fixed moment.
+    pub clock: &'a dyn Fn() -> f64,
+}
+
+/// Why nothing could be applied, or a run stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExecuteError {
+    /// The store cannot be written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The store failed in the middle of a run; what was applied stays applied.
+    #[error("run {run_id} stopped after {} applied units: {error}", executed.applied)]
+    Stopped {
+        /// The run.
+        run_id: String,
+        /// Units by result so far.
+        executed: Executed,
+        /// Why.
+        #[source]
+        error: SessionError,
+    },
+    /// The plan was made from another store.
+    #[error("the plan was made for {expected}, this store is {found}")]
+    AnotherStore {
+        /// The plan's store.
+        expected: String,
+        /// This store.
+        found: String,
+    },
+    /// The configuration is not the one the plan was made with.
+    #[error("the plan was made with configuration {expected}, it is {found} now")]
+    AnotherConfiguration {
+        /// The plan's.
+        expected: String,
+        /// The present one.
+        found: String,
+    },
+    /// Every wanted unit has a row that was changed since.
+    #[error("all {units} units of the plan are stale: {example}")]
+    AllStale {
+        /// How many.
+        units: u64,
+        /// The first one's reason.
+        example: String,
+    },
+    /// Rows cannot be moved because others refer to them.
+    #[error("memories cannot be moved: table {table} refers to stm by a foreign key")]
+    Referred {
+        /// The table.
+        table: String,
+    },
+    /// What the store holds of the plan cannot be read.
+    #[error(transparent)]
+    Plan(#[from] FindPlanError),
+}
+
+impl ExecuteError {
+    /// Returns what the user can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Session(error) | Self::Stopped { error, .. } => error.hint(),
+            Self::AnotherStore { .. } => {
+                Some("make a plan from this store: memfold consolidate DB --save-plan".to_owned())
+            }
+            Self::AnotherConfiguration { .. } => Some(
+                "rules or protection changed since: make the plan again, or restore the \
+                 configuration (`memfold config show DB` prints what holds)"
+                    .to_owned(),
+            ),
+            Self::AllStale { .. } => {
+                Some("make the plan again: memfold consolidate DB --save-plan".to_owned())
+            }
+            Self::Referred { .. } => Some("use merge.absorbed: archive".to_owned()),
+            Self::Plan(error) => error.hint(),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Which units an undo is about, and what would take them back.
+
+use std::collections::BTreeSet;
+
+use super::outcome::Reason;
+use super::{UndoError, UndoTarget};
+use crate::journal::{Change, Conflict, RevertOptions, revert};
+use crate::store::brain_db::{Layout, NowRows, SessionError, UnitRecord, Writes, own};
+
+/// A unit's run and number.
+pub(super) fn key(unit: &UnitRecord) -> (&str, i64) {
+    (&unit.run_id, unit.unit)
+}
+
+/// The units to take back, last first.
+pub(super) fn find(reads: &Writes<'_>, target: &UndoTarget) -> Result<Vec<UnitRecord>, UndoError> {
+    let unknown = || UndoError::Unknown { target: target.to_string() };
+    let has_tables = reads.query("look for memfold's tables", own::exist)?;
+    if !has_tables {
+        return Err(unknown());
+    }
+    let mut units = match target {
+        UndoTarget::Run(run) => {
+            let units = reads.query("read memfold_units", |c| own::units_of_run(c, run))?;
+            if units.is_empty() {
+                return Err(missing(reads, target, run)?);
+            }
+            units
+        }
+        UndoTarget::Action { run_id, label } => {
+            let found = reads.query("read memfold_units", |c| {
+                own::unit_of_action(c, run_id.as_deref(), label)
+            })?;
+            vec![found.ok_or_else(unknown)?]
+        }
+        UndoTarget::Memory(id) => {
+            let found = reads
+                .query("read memfold_journal", |c| own::last_unit_of_memory(c, id.as_str()))?;
+            vec![found.ok_or_else(unknown)?]
+        }
+    };
+    if let Some(by) = units.first().and_then(|unit| unit.undone_by.clone())
+        && units.iter().all(|unit| !unit.is_applied)
+    {
+        return Err(UndoError::Undone { target: target.to_string(), by });
+    }
+    units.retain(|unit| unit.is_applied);
+    units.reverse();
+    Ok(units)
+}
+
+/// A run without units did nothing, or was pruned, or never was.
+fn missing(reads: &Writes<'_>, target: &UndoTarget, run: &str) -> Result<UndoError, SessionError> {
+    let applied = reads.query("read memfold_runs", |c| own::applied_units(c, run))?;
+    let target = target.to_string();
+    Ok(match applied {
+        Some(1..) => UndoError::Pruned { target },
+        _ => UndoError::Unknown { target },
+    })
+}
+
+pub(super) type Examined = Result<Vec<Change>, Vec<Reason>>;
+
+/// The changes that take a unit back, or why that cannot be done. `going` are units that go in the same undo.
+pub(super) fn examine(
+    reads: &Writes<'_>,
+    layout: &Layout,
+    unit: &UnitRecord,
+    (options, going): (RevertOptions, &BTreeSet<(&str, i64)>),
+) -> Result<Examined, SessionError> {
+    let later = reads.query("read memfold_journal", |c| own::later_units(c, key(unit)))?;
+    let blocking = later.iter().find(|(run, number)| !going.contains(&(run.as_str(), *number)));
+    if let Some((run, _)) = blocking {
+        return Ok(Err(vec![(format!("a later run built on it: undo {run} first"), None)]));
+    }
+    let journal = reads.query("read memfold_journal", |c| own::journal(c, key(unit)))?;
+    let entries = journal.map_err(|seq| SessionError::Unreadable {
+        path: reads.path().to_owned(),
+        what: format!("entry {seq} of memfold_journal"),
+    })?;
+    if entries.is_empty() {
+        return Ok(Err(vec![("its journal was pruned".to_owned(), None)]));
+    }
+    let rows = NowRows { writes: reads, layout };
+    let reverted = revert(&entries, &rows, options)?;
+    Ok(reverted.map_err(|conflicts| conflicts.iter().map(told).collect()))
+}
+
+fn told(conflict: &Conflict) -> Reason {
+    (conflict.to_string(), conflict.remedy())
+}

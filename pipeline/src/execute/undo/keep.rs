@@ -1,0 +1,108 @@
+//! What keeps the next run from doing again what was taken back.
+
+use std::collections::BTreeMap;
+
+use crate::decisions::content_hash;
+use crate::journal::{Change, Record, StoredValue, Table};
+use crate::memory::MemoryId;
+use crate::plan::ActionType;
+use crate::store::brain_db::{Deed, Layout, SessionError, UnitRecord, Writes};
+
+/// The base digests of what a unit touched, as it is now.
+pub(super) fn digests(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    deeds: &[Deed],
+) -> Result<BTreeMap<MemoryId, String>, SessionError> {
+    let mut digests = BTreeMap::new();
+    for id in deeds.iter().flat_map(|deed| &deed.ids) {
+        let row = writes.memory(layout, id)?;
+        let digest = row.map_or_else(String::new, |row| row.digest.to_string());
+        digests.insert(id.clone(), digest);
+    }
+    Ok(digests)
+}
+
+/// What keeps the next run from doing the same again, while the texts stay as they are.
+pub(super) fn decisions(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    unit: &UnitRecord,
+    group: &str,
+) -> Result<Vec<Change>, SessionError> {
+    let mut changes = Vec::new();
+    for deed in &unit.deeds {
+        match deed.action {
+            ActionType::Merge => {
+                for id in &deed.ids {
+                    let group = ("group_id", group.into());
+                    changes.extend(decision(writes, layout, ("keep_both", id), group)?);
+                }
+            }
+            ActionType::Promote | ActionType::Archive => {
+                let action = ("action", deed.action.name().into());
+                for id in &deed.ids {
+                    changes.extend(decision(writes, layout, ("declined", id), action.clone())?);
+                }
+            }
+            ActionType::FlagContradiction => {
+                let unit = (unit.run_id.as_str(), unit.unit);
+                changes.extend(writes.query("read memfold_flags", |c| closed_flags(c, unit))?);
+            }
+            ActionType::Noop => {}
+        }
+    }
+    Ok(changes)
+}
+
+/// A decision about a memory whose text is as it is; `None` where the memory is gone.
+pub(in crate::execute) fn decision(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    (kind, id): (&str, &MemoryId),
+    with: (&'static str, StoredValue),
+) -> Result<Option<Change>, SessionError> {
+    let row = writes.memory(layout, id)?;
+    let content = row.as_ref().and_then(|row| row.image.get("content")?.as_text());
+    Ok(content.map(|content| {
+        Change::Record(Record {
+            table: Table::Decisions,
+            cells: vec![
+                ("kind", kind.into()),
+                ("memory_id", id.as_str().into()),
+                ("content_hash", content_hash(content).into()),
+                with,
+            ],
+        })
+    }))
+}
+
+/// The flags of a unit once more, closed: a pair that a person took from the list stays off it.
+fn closed_flags(
+    connection: &rusqlite::Connection,
+    (run_id, unit): (&str, i64),
+) -> rusqlite::Result<Vec<Change>> {
+    const COPIED: [&str; 9] = [
+        "key",
+        "left_id",
+        "right_id",
+        "left_hash",
+        "right_hash",
+        "similarity",
+        "score",
+        "signals",
+        "differences",
+    ];
+    let sql =
+        format!("SELECT {} FROM memfold_flags WHERE run_id = ?1 AND unit = ?2", COPIED.join(", "));
+    let mut statement = connection.prepare_cached(&sql)?;
+    let flags = statement.query_map(rusqlite::params![run_id, unit], |row| {
+        let mut cells = Vec::with_capacity(COPIED.len() + 1);
+        for (at, name) in COPIED.into_iter().enumerate() {
+            cells.push((name, row.get_ref(at)?.into()));
+        }
+        cells.push(("state", "closed".into()));
+        Ok(Change::Record(Record { table: Table::Flags, cells }))
+    })?;
+    flags.collect()
+}

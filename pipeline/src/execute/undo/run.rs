@@ -1,0 +1,133 @@
+//! An undo under way: unit after unit, last first.
+
+use std::collections::BTreeSet;
+
+use super::UndoOutcome;
+use super::UndoRequest;
+use super::find::{examine, key};
+use super::keep::{decisions, digests};
+use super::outcome::{Reason, outcome};
+use crate::execute::pace::{give_way, heartbeat};
+use crate::plan::ActionState;
+use crate::report::Executed;
+use crate::store::brain_db::{
+    ActionUpdate, Mark, Session, SessionError, UnitRecord, Writes, apply, own,
+};
+
+/// An undo under way.
+pub(super) struct Run<'a> {
+    pub(super) session: &'a Session,
+    pub(super) request: &'a UndoRequest<'a>,
+    pub(super) run_id: &'a str,
+    pub(super) at: &'a str,
+    pub(super) started: f64,
+    pub(super) executed: Executed,
+    pub(super) outcomes: Vec<UndoOutcome>,
+}
+
+impl Run<'_> {
+    /// Takes all units back; `false` where the user asked to stop.
+    pub(super) fn take_all_back(&mut self, units: &[UnitRecord]) -> Result<bool, SessionError> {
+        let progress = self.request.progress;
+        progress.begin("undo", Some(units.len() as u64));
+        for unit in units {
+            if progress.cancelled() {
+                progress.end();
+                return Ok(false);
+            }
+            self.take_back(unit)?;
+            progress.advance(1);
+        }
+        progress.end();
+        Ok(true)
+    }
+
+    fn take_back(&mut self, unit: &UnitRecord) -> Result<(), SessionError> {
+        let started = (self.request.clock)();
+        let found = match self.session.write(|writes| self.transact(writes, unit)) {
+            Ok(found) => {
+                match found {
+                    Ok(()) => self.executed.applied += 1,
+                    Err(_) => self.executed.stale += 1,
+                }
+                found
+            }
+            Err(error) if error.stops_the_run() => return Err(error),
+            Err(error) => {
+                self.executed.failed += 1;
+                Err(vec![(error.to_string(), None)])
+            }
+        };
+        self.outcomes.push(outcome(unit, found));
+        give_way((self.request.clock)() - started);
+        Ok(())
+    }
+
+    /// One transaction: the unit goes back whole, or nothing is written.
+    fn transact(
+        &self,
+        writes: &Writes<'_>,
+        unit: &UnitRecord,
+    ) -> Result<Result<(), Vec<Reason>>, SessionError> {
+        let layout = writes.layout()?;
+        let alone = BTreeSet::new();
+        let changes = match examine(writes, &layout, unit, (self.request.options, &alone))? {
+            Ok(changes) => changes,
+            Err(conflicts) => return Ok(Err(conflicts)),
+        };
+        let number = (self.executed.applied + 1) as i64;
+        let mark = Mark { run_id: self.run_id, unit: number, at: self.at };
+        apply(writes, &layout, &mark, &changes)?;
+        let root = self.turn_over(writes, unit)?;
+        if unit.reverts.is_none() && !self.request.remerge_ok {
+            let group = format!("{}/{number}", self.run_id);
+            apply(writes, &layout, &mark, &decisions(writes, &layout, unit, &group)?)?;
+        }
+        let record = UnitRecord {
+            run_id: self.run_id.to_owned(),
+            unit: number,
+            undone_by: None,
+            is_applied: true,
+            plan_id: None,
+            deeds: root.deeds,
+            reverts: Some((unit.run_id.clone(), unit.unit)),
+            digests: digests(writes, &layout, &unit.deeds)?,
+        };
+        writes.step("write down the unit", |c| own::insert_unit(c, &record, self.at))?;
+        let executed = Executed { applied: self.executed.applied + 1, ..self.executed };
+        let at = heartbeat(self.request.now, self.request.clock, self.started)
+            .to_naive_local(self.request.time_zone);
+        writes.step("write down the run", |c| own::runs::beat(c, self.run_id, &at, executed))?;
+        Ok(Ok(()))
+    }
+
+    /// Marks a unit as undone; what it had undone itself is in force again, and so on to the unit that
+    /// carried out actions, which is returned.
+    fn turn_over(
+        &self,
+        writes: &Writes<'_>,
+        unit: &UnitRecord,
+    ) -> Result<UnitRecord, SessionError> {
+        let mut by = Some(self.run_id.to_owned());
+        let mut at = unit.clone();
+        loop {
+            writes.step("mark a unit", |c| own::mark_unit(c, key(&at), by.as_deref()))?;
+            let Some((run, number)) = at.reverts.clone() else { break };
+            let reverted = writes.query("read memfold_units", |c| own::unit(c, (&run, number)))?;
+            let Some(reverted) = reverted else { break };
+            by = if by.is_some() { None } else { Some(at.run_id.clone()) };
+            at = reverted;
+        }
+        let state = if by.is_some() { ActionState::Undone } else { ActionState::Applied };
+        if let Some(plan_id) = &at.plan_id {
+            for deed in &at.deeds {
+                let (run_id, unit) = (Some(at.run_id.as_str()), Some(at.unit));
+                let update = ActionUpdate { state, run_id, unit, note: None };
+                writes.step("write down what became of an action", |connection| {
+                    own::plans::set_state(connection, plan_id, deed.position, &update)
+                })?;
+            }
+        }
+        Ok(at)
+    }
+}

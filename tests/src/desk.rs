@@ -1,0 +1,297 @@
+//! [`Desk`]: a store on disk, and everything that is done to it, in a line each.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use memfold_index::NoProgress;
+use memfold_pipeline::consolidate::Outcome;
+use memfold_pipeline::execute::{
+    ExecuteError, ExecuteRequest, Execution, Selection, Undo, UndoError, UndoRequest, UndoTarget,
+    execute, undo,
+};
+use memfold_pipeline::journal::RevertOptions;
+use memfold_pipeline::memory::MemoryId;
+use memfold_pipeline::report::run_id;
+use memfold_pipeline::runs::RunState;
+use memfold_pipeline::store::PlainMemory;
+use memfold_pipeline::store::brain_db::{
+    BrainDb, OpenOptions, Session, SessionOptions, StoreStyle,
+};
+use memfold_pipeline::time::Instant;
+use rusqlite::Connection;
+use rusqlite::types::{FromSql, Value};
+use tempfile::TempDir;
+
+use crate::run::CONFIG_HASH;
+use crate::wild_store::{Fact, wild_store};
+use crate::{Run, StoreImage, brain_db};
+
+const MICROSECONDS_A_DAY: i64 = 86_400_000_000;
+
+/// A store in a folder of its own, with the time and the configuration of its next run.
+#[derive(Debug)]
+pub struct Desk {
+    _folder: TempDir,
+    path: PathBuf,
+    run: Run,
+    options: RevertOptions,
+    remerge_ok: bool,
+}
+
+/// A plan, and what carrying it out did.
+#[derive(Debug)]
+pub struct Night {
+    /// The plan and its report.
+    pub outcome: Outcome,
+    /// What was done; `None` where nothing was planned.
+    pub execution: Option<Execution>,
+}
+
+impl Night {
+    /// Returns the run's id.
+    ///
+    /// # Panics
+    /// When nothing was planned.
+    #[must_use]
+    pub fn run_id(&self) -> &str {
+        &self.execution.as_ref().expect("something was planned").run_id
+    }
+}
+
+impl Desk {
+    /// Takes a store that `make` writes at the path it is given.
+    ///
+    /// # Panics
+    /// When the folder of temporary files cannot be written.
+    #[must_use]
+    pub fn made<T>(make: impl FnOnce(&Path) -> T) -> (Self, T) {
+        let folder = tempfile::tempdir().expect("the folder of temporary files is writable");
+        let path = folder.path().join("brain.db");
+        let made = make(&path);
+        let options = RevertOptions::default();
+        let run = Run::builtin();
+        (Self { _folder: folder, path, run, options, remerge_ok: false }, made)
+    }
+
+    /// Writes a store of these rows.
+    #[must_use]
+    pub fn of(rows: &[PlainMemory], style: StoreStyle) -> Self {
+        Self::made(|path| brain_db(path, rows, style)).0
+    }
+
+    /// Writes a store of planted facts and every habit of stores in use.
+    #[must_use]
+    pub fn wild(rows: u32, seed: u64) -> (Self, Vec<Fact>) {
+        Self::made(|path| wild_store(path, rows, seed))
+    }
+
+    /// Sets a configuration key.
+    #[must_use]
+    pub fn set(self, text: impl Into<String>) -> Self {
+        Self { run: self.run.set(text), ..self }
+    }
+
+    /// Sets what undoing may do about conflicts.
+    pub const fn revert_with(&mut self, options: RevertOptions) {
+        self.options = options;
+    }
+
+    /// Sets whether undoing leaves the next run free to do the same again.
+    pub const fn remerge_ok(&mut self, remerge_ok: bool) {
+        self.remerge_ok = remerge_ok;
+    }
+
+    /// Lets days go by.
+    pub fn later(&mut self, days: i64) {
+        let now = Instant(self.run.now().0 + days * MICROSECONDS_A_DAY);
+        self.run = self.run.clone().at(now);
+    }
+
+    /// Returns the time of the next run.
+    #[must_use]
+    pub const fn now(&self) -> Instant {
+        self.run.now()
+    }
+
+    /// Returns the time of the next run as the owner writes times.
+    #[must_use]
+    pub fn at(&self) -> String {
+        self.now().to_naive_local(&TimeZone::UTC)
+    }
+
+    /// Returns the store's file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns everything that the owner can see.
+    #[must_use]
+    pub fn image(&self) -> StoreImage {
+        StoreImage::of(&self.path)
+    }
+
+    /// Opens the store to look.
+    ///
+    /// # Panics
+    /// When it cannot be opened.
+    #[must_use]
+    pub fn store(&self) -> BrainDb {
+        BrainDb::open(&self.path, OpenOptions::default()).expect("it is a store")
+    }
+
+    /// Connects as the owner does.
+    ///
+    /// # Panics
+    /// When the file cannot be opened.
+    #[must_use]
+    pub fn owner(&self) -> Connection {
+        Connection::open(&self.path).expect("the store can be opened")
+    }
+
+    /// Does something as the owner.
+    ///
+    /// # Panics
+    /// When SQLite refuses.
+    pub fn sql(&self, sql: &str) {
+        self.owner().execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+
+    /// Returns the first column of what a query finds.
+    ///
+    /// # Panics
+    /// When SQLite refuses.
+    #[must_use]
+    pub fn ask<T: FromSql>(&self, sql: &str) -> Vec<T> {
+        let owner = self.owner();
+        let mut statement = owner.prepare(sql).expect("the query is right");
+        let rows = statement.query_map([], |row| row.get(0)).expect("the query runs");
+        rows.map(|row| row.unwrap_or_else(|error| panic!("{sql}: {error}"))).collect()
+    }
+
+    /// Returns a memory's value with its storage class.
+    ///
+    /// # Panics
+    /// When there is no such memory.
+    #[must_use]
+    pub fn cell(&self, id: &str, column: &str) -> Value {
+        let sql = format!("SELECT {column} FROM stm WHERE id = ?1");
+        let found = self.owner().query_row(&sql, [id], |row| row.get(0));
+        found.unwrap_or_else(|error| panic!("{column} of {id}: {error}"))
+    }
+
+    /// Plans.
+    #[must_use]
+    pub fn plan(&self) -> Outcome {
+        self.run.plan(&self.store())
+    }
+
+    /// Carries a plan out.
+    ///
+    /// # Errors
+    /// When the run fails.
+    pub fn try_apply(&self, outcome: &Outcome) -> Result<Execution, ExecuteError> {
+        let plan = &outcome.plan;
+        let session = self.session();
+        execute(
+            &session,
+            &ExecuteRequest {
+                plan,
+                access_counts: &outcome.access_counts,
+                selection: &Selection::default(),
+                limit: None,
+                run_id: &run_id(&plan.store_id, self.now(), CONFIG_HASH),
+                now: self.now(),
+                time_zone: &TimeZone::UTC,
+                policy: &self.run.policy(),
+                config_hash: CONFIG_HASH,
+                holder: "desk 1",
+                progress: &NoProgress,
+                clock: &|| 0.0,
+            },
+        )
+    }
+
+    /// Plans and carries out what is planned.
+    ///
+    /// # Panics
+    /// When the run fails.
+    #[must_use]
+    pub fn night(&self) -> Night {
+        let outcome = self.plan();
+        let is_busy = outcome.plan.changes() > 0;
+        let execution = is_busy.then(|| self.try_apply(&outcome).expect("the run succeeds"));
+        Night { outcome, execution }
+    }
+
+    /// As [`Self::night`], with all units applied.
+    ///
+    /// # Panics
+    /// When a unit is stale or fails, or nothing is planned.
+    #[must_use]
+    pub fn good_night(&self) -> Night {
+        let night = self.night();
+        let execution = night.execution.as_ref().expect("something is planned");
+        assert_eq!(execution.state, RunState::Done, "{:?}", execution.outcomes);
+        assert_eq!(execution.remaining, 0);
+        night
+    }
+
+    /// Takes back.
+    ///
+    /// # Errors
+    /// When there is nothing to undo, or the store fails.
+    pub fn try_undo(&self, target: &UndoTarget) -> Result<Undo, UndoError> {
+        undo(
+            &self.session(),
+            &UndoRequest {
+                target,
+                options: self.options,
+                remerge_ok: self.remerge_ok,
+                run_id: &format!("undo-{}", run_id("undo", self.now(), CONFIG_HASH)),
+                now: self.now(),
+                time_zone: &TimeZone::UTC,
+                holder: "desk 1",
+                progress: &NoProgress,
+                clock: &|| 0.0,
+            },
+        )
+    }
+
+    /// Takes a run back as far as that goes.
+    ///
+    /// # Panics
+    /// When there is nothing to undo.
+    #[must_use]
+    pub fn undo_run(&self, run: &str) -> Undo {
+        self.try_undo(&UndoTarget::Run(run.to_owned())).expect("there is something to undo")
+    }
+
+    /// Takes all of a run back and returns the undo's own run.
+    ///
+    /// # Panics
+    /// When a unit stays.
+    #[must_use]
+    pub fn undo_all(&self, run: &str) -> String {
+        let undo = self.undo_run(run);
+        assert_eq!(undo.state, RunState::Done, "{:#?}", undo.outcomes);
+        undo.run_id
+    }
+
+    /// Takes back what happened to a memory last.
+    ///
+    /// # Panics
+    /// When there is nothing to undo.
+    #[must_use]
+    pub fn undo_memory(&self, id: &str) -> Undo {
+        let target = UndoTarget::Memory(MemoryId::new(id));
+        self.try_undo(&target).expect("there is something to undo")
+    }
+
+    fn session(&self) -> Session {
+        let options =
+            SessionOptions { busy_timeout: Duration::from_secs(5), holder: "desk 1".to_owned() };
+        Session::open(&self.path, &options).expect("the store can be written")
+    }
+}

@@ -1,0 +1,183 @@
+//! Night after night: what is done once is done, and only age and use bring new work.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::tz::TimeZone;
+use memfold_pipeline::memory::MemoryId;
+use memfold_pipeline::plan::{Action, ActionType};
+use memfold_pipeline::store::PlainMemory;
+use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold_pipeline::time::Instant;
+use memfold_tests::{Desk, created_at, integrity, memory, sample_rows, unit_vector};
+use serde_json::Value;
+
+const DAY: i64 = 86_400_000_000;
+
+/// Ages at which rules and protection look at a memory anew.
+const TURNING_POINTS: [i64; 2] = [DAY, 30 * DAY];
+
+/// The sample in both styles, with every way to write.
+fn desks() -> Vec<Desk> {
+    vec![
+        Desk::of(&sample_rows(), StoreStyle::Plain),
+        Desk::of(&sample_rows(), StoreStyle::Plain).set("merge.absorbed=move"),
+        Desk::of(&sample_rows(), StoreStyle::Wild).set("flags.write_to=stm"),
+    ]
+}
+
+fn changes(actions: &[Action]) -> Vec<&Action> {
+    actions.iter().filter(|action| action.action != ActionType::Noop).collect()
+}
+
+#[test]
+fn the_second_run_on_unchanged_data_plans_nothing() {
+    for desk in desks() {
+        let night = desk.good_night();
+        assert!(night.outcome.plan.changes() > 50);
+        let again = desk.plan().plan;
+        assert_eq!(changes(&again.actions), Vec::<&Action>::new());
+    }
+}
+
+/// When each memory of a store was made, as far as it can be read.
+fn births(desk: &Desk) -> BTreeMap<String, i64> {
+    let readable = "FROM stm WHERE id GLOB '[a-z]*' AND typeof(created_at) = 'text' ORDER BY rowid";
+    let ids: Vec<Vec<u8>> = desk.ask(&format!("SELECT CAST(id AS BLOB) {readable}"));
+    let times: Vec<String> = desk.ask(&format!("SELECT created_at {readable}"));
+    let born = |(id, time): (Vec<u8>, String)| {
+        Some((String::from_utf8(id).ok()?, Instant::parse(&time, &TimeZone::UTC)?.0))
+    };
+    ids.into_iter().zip(times).filter_map(born).collect()
+}
+
+#[test]
+fn in_thirty_nights_only_age_brings_new_work() {
+    for mut desk in desks() {
+        let births = births(&desk);
+        let mut done: BTreeSet<(ActionType, MemoryId)> = BTreeSet::new();
+        let mut late = 0;
+        for number in 0..30 {
+            let night = desk.night();
+            let executed = night.execution.map(|execution| execution.executed).unwrap_or_default();
+            assert_eq!((executed.stale, executed.failed), (0, 0), "night {number}");
+            for action in changes(&night.outcome.plan.actions) {
+                let ids = &action.target_ids;
+                let came_of_age = |id: &MemoryId| {
+                    births.get(id.as_str()).is_some_and(|born| {
+                        let age = desk.now().0 - born;
+                        TURNING_POINTS.iter().any(|point| (*point..point + DAY).contains(&age))
+                    })
+                };
+                late += i32::from(number > 0);
+                assert!(number == 0 || ids.iter().any(came_of_age), "night {number}: {action:?}");
+                let changed = match action.action {
+                    ActionType::Merge => action.absorbed_ids(),
+                    _ => &ids[..1],
+                };
+                for id in
+                    changed.iter().filter(|_| ids.len() != 2 || action.action == ActionType::Merge)
+                {
+                    let is_new = done.insert((action.action, id.clone()));
+                    assert!(is_new, "night {number}: {id} again: {action:?}");
+                }
+            }
+            desk.later(1);
+        }
+        assert!(late > 0, "nothing came of age");
+        assert_eq!(integrity(desk.path()), Vec::<String>::new());
+    }
+}
+
+fn procedure(access_count: i64, importance: f64) -> PlainMemory {
+    PlainMemory {
+        categories: vec!["sop".to_owned()],
+        importance,
+        access_count,
+        source: "daemon".to_owned(),
+        ..memory(1, "Restart the relay before the new firmware is loaded.", &unit_vector(8, 0))
+    }
+}
+
+#[test]
+fn importance_rises_again_only_after_five_more_accesses() {
+    let mut desk = Desk::of(&[procedure(6, 1.0)], StoreStyle::Plain);
+    desk.sql("UPDATE stm SET importance = 2.0");
+    let mut seen = Vec::new();
+    for bump in [0, 0, 0, 4, 0, 1, 0, 50, 0] {
+        desk.sql(&format!("UPDATE stm SET access_count = access_count + {bump}"));
+        let _ = desk.night();
+        seen.extend(desk.ask::<f64>("SELECT importance FROM stm"));
+        desk.later(1);
+    }
+    assert_eq!(seen, [2.5, 2.5, 2.5, 2.5, 2.5, 3.0, 3.0, 3.0, 3.0]);
+}
+
+/// A survivor's counter is the sum of what it absorbed: that alone makes nothing more important.
+#[test]
+fn a_sum_of_accesses_lets_nothing_rise() {
+    let copy = |number: usize| PlainMemory {
+        id: format!("copy-{number}"),
+        created_at: created_at(number),
+        ..procedure(3, 2.0)
+    };
+    let rows: Vec<PlainMemory> = (0..6).map(copy).collect();
+    let mut desk = Desk::of(&rows, StoreStyle::Plain);
+    for _ in 0..5 {
+        let _ = desk.night();
+        desk.later(1);
+    }
+    let live = "FROM stm WHERE source NOT LIKE 'archived:%'";
+    assert_eq!(desk.ask::<i64>(&format!("SELECT access_count {live}")), [18]);
+    assert_eq!(desk.ask::<f64>(&format!("SELECT importance {live}")), [2.0]);
+}
+
+const GENERATIONS: usize = 100;
+
+/// Each night the same is said once more, by a row that absorbs the survivor of the night before.
+#[test]
+fn a_hundred_generations_leave_one_memory_that_knows_them_all() {
+    for absorbed in ["archive", "move"] {
+        let text = "The harbour crane is greased every second Friday.";
+        let first =
+            PlainMemory { source: "root-0".to_owned(), ..memory(0, text, &unit_vector(8, 0)) };
+        let mut desk =
+            Desk::of(&[first], StoreStyle::Plain).set(format!("merge.absorbed={absorbed}"));
+        for number in 1..=GENERATIONS {
+            desk.later(1);
+            let born = Instant(desk.now().0 - 2 * DAY).to_naive_local(&TimeZone::UTC);
+            desk.sql(&format!(
+                "INSERT INTO stm (id, content, categories, created_at, access_count, source)
+                   VALUES ('copy-{number:03}', '{text}', '[\"general\"]', '{born}', 1, 'root-{number}');
+                 INSERT INTO stm_fts (rowid, content) SELECT rowid, content FROM stm WHERE id = 'copy-{number:03}';
+                 INSERT INTO embeddings (id, source_type, source_id, embedding, model, created_at)
+                   SELECT 'emb-{number}', 'stm', 'copy-{number:03}', embedding, model, created_at FROM embeddings LIMIT 1;"
+            ));
+            let _ = desk.good_night();
+        }
+        let live: Vec<String> = desk.ask("SELECT id FROM stm WHERE source NOT LIKE 'archived:%'");
+        assert_eq!(live, [format!("copy-{GENERATIONS:03}")]);
+        let rusqlite::types::Value::Text(source) = desk.cell(&live[0], "source") else { panic!() };
+        let fields: Value = serde_json::from_str(&source["consolidation:".len()..]).unwrap();
+        assert!(source.len() <= 4096, "{}", source.len());
+        assert_eq!(fields["merged_count"], GENERATIONS);
+        assert_eq!(fields["previous_source"], format!("root-{GENERATIONS}"));
+        let (ids, access) =
+            ("SELECT absorbed_id FROM memfold_lineage", desk.cell(&live[0], "access_count"));
+        assert_eq!(access, rusqlite::types::Value::Integer(GENERATIONS as i64));
+        for id in desk.ask::<String>(ids) {
+            let resolved = desk.store().resolve(&MemoryId::new(id), &TimeZone::UTC, desk.now());
+            assert_eq!(resolved.unwrap().live_id().map(MemoryId::as_str), Some(&*live[0]));
+        }
+        let explained =
+            desk.store().explain_memory(&MemoryId::new(&*live[0]), &TimeZone::UTC, desk.now());
+        // It shows twenty generations, and that there are more.
+        assert_eq!(known(&explained.unwrap().absorbed), 21);
+        assert_eq!(integrity(desk.path()), Vec::<String>::new());
+    }
+}
+
+/// How many memories a tree shows or counts.
+fn known(branches: &memfold_pipeline::lineage::Few<memfold_pipeline::lineage::Branch>) -> u64 {
+    let shown = branches.shown.iter().map(|branch| 1 + known(&branch.branches));
+    branches.more + shown.sum::<u64>()
+}

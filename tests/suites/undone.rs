@@ -1,0 +1,378 @@
+//! What a run did can be taken back: exactly, unit by unit, or not at all and with the reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memfold_pipeline::execute::{Undo, UndoError, UndoTarget};
+use memfold_pipeline::journal::RevertOptions;
+use memfold_pipeline::plan::{ActionType, action_label};
+use memfold_pipeline::runs::RunState;
+use memfold_pipeline::store::PlainMemory;
+use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold_tests::{
+    Desk, Draws, StoreImage, created_at, diff, integrity, memory, merges, sample_rows, unit_vector,
+    wild_store_with_journal,
+};
+use rusqlite::types::Value;
+
+#[track_caller]
+fn assert_same(left: &StoreImage, right: &StoreImage) {
+    assert_eq!(diff(left, right), Vec::<String>::new());
+}
+
+/// Stores of all habits, small enough to be run on many times.
+fn stores() -> Vec<Desk> {
+    vec![
+        Desk::of(&sample_rows(), StoreStyle::Plain),
+        Desk::of(&sample_rows(), StoreStyle::Wild),
+        Desk::wild(120, 9).0,
+        Desk::made(|path| wild_store_with_journal(path, 80, 4)).0,
+    ]
+}
+
+const WAYS: [&str; 4] =
+    ["merge.absorbed=archive", "merge.absorbed=move", "flags.write_to=table", "flags.write_to=stm"];
+
+#[test]
+fn where_nobody_wrote_undo_restores_every_bit() {
+    for (absorbed, flags) in [(0, 2), (1, 3)] {
+        for desk in stores() {
+            let desk = desk.set(WAYS[absorbed]).set(WAYS[flags]);
+            let before = desk.image();
+            let run = desk.good_night().run_id().to_owned();
+            let executed = desk.image();
+            assert_ne!(diff(&before, &executed), Vec::<String>::new());
+            let undo = desk.undo_all(&run);
+            assert_same(&before, &desk.image());
+            let _ = desk.undo_all(&undo);
+            assert_same(&executed, &desk.image());
+            assert_eq!(integrity(desk.path()), Vec::<String>::new());
+        }
+    }
+}
+
+#[test]
+fn undos_of_undos_alternate() {
+    let desk = two_pairs();
+    let before = desk.image();
+    let mut run = desk.good_night().run_id().to_owned();
+    let executed = desk.image();
+    for image in [&before, &executed, &before, &executed] {
+        run = desk.undo_all(&run);
+        assert_same(image, &desk.image());
+        // Kept apart after each undo, folded after each redo: never anything to do.
+        assert_eq!(desk.plan().plan.changes(), 0);
+    }
+}
+
+#[test]
+fn action_by_action_leads_back_as_well() {
+    let desk = Desk::of(&sample_rows(), StoreStyle::Wild);
+    let before = desk.image();
+    let night = desk.good_night();
+    let actions = &night.outcome.plan.actions;
+    for (position, action) in actions.iter().enumerate() {
+        let run_id = Some(night.run_id().to_owned());
+        let target = UndoTarget::Action { run_id, label: action_label(position) };
+        match desk.try_undo(&target) {
+            Ok(undo) => assert_eq!(undo.state, RunState::Done, "{:?}", undo.outcomes),
+            Err(UndoError::Undone { .. }) => assert_ne!(action.action, ActionType::Merge),
+            Err(UndoError::Unknown { .. }) => assert_eq!(action.action, ActionType::Noop),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_same(&before, &desk.image());
+}
+
+#[test]
+fn memory_by_memory_leads_back_as_well() {
+    for absorbed in &WAYS[..2] {
+        let desk = Desk::of(&sample_rows(), StoreStyle::Plain).set(*absorbed);
+        let before = desk.image();
+        let night = desk.good_night();
+        for action in &night.outcome.plan.actions {
+            let changes_rows =
+                !matches!(action.action, ActionType::Noop | ActionType::FlagContradiction);
+            let Some(id) = action.target_ids.last().filter(|_| changes_rows) else { continue };
+            let undo = desk.try_undo(&UndoTarget::Memory(id.clone()));
+            assert!(
+                matches!(
+                    undo,
+                    Ok(Undo { state: RunState::Done, .. }) | Err(UndoError::Unknown { .. })
+                ),
+                "{undo:?}"
+            );
+        }
+        assert_same(&before, &desk.image());
+    }
+}
+
+/// What readers do all day.
+fn bump(desk: &Desk) {
+    desk.sql("UPDATE stm SET access_count = coalesce(access_count, 0) + 1, updated_at = '2026-07-01T00:00:00'");
+    if desk.image().has_column("last_accessed") {
+        desk.sql("UPDATE stm SET last_accessed = 1790000000");
+    }
+}
+
+#[test]
+fn accesses_make_nothing_stale_and_stay_counted() {
+    for style in [StoreStyle::Plain, StoreStyle::Wild] {
+        let desk = Desk::of(&sample_rows(), style);
+        let counts = |desk: &Desk| {
+            desk.ask::<i64>("SELECT coalesce(access_count, 0) FROM stm ORDER BY rowid")
+        };
+        let before = counts(&desk);
+        let outcome = desk.plan();
+        bump(&desk);
+        let execution = desk.try_apply(&outcome).unwrap();
+        assert_eq!(execution.state, RunState::Done, "{:?}", execution.executed);
+        bump(&desk);
+        let _ = desk.undo_all(&execution.run_id);
+        let expected: Vec<i64> = before.iter().map(|count| count + 2).collect();
+        assert_eq!(counts(&desk), expected);
+        let untouched = Desk::of(&sample_rows(), style);
+        for desk in [&desk, &untouched] {
+            bump(desk);
+            desk.sql("UPDATE stm SET access_count = 0");
+        }
+        assert_same(&untouched.image(), &desk.image());
+    }
+}
+
+fn said(number: usize, text: &str, axis: usize) -> PlainMemory {
+    PlainMemory { source: "daemon".to_owned(), ..memory(number, text, &unit_vector(8, axis)) }
+}
+
+const KILN: &str = "The kiln is fired on Mondays.";
+const TEA: &str = "Tea is ordered from the harbour shop.";
+
+/// Two memories that say one thing and two that say another.
+fn two_pairs() -> Desk {
+    let rows = [said(0, KILN, 0), said(1, KILN, 0), said(2, TEA, 1), said(3, TEA, 1)];
+    Desk::of(&rows, StoreStyle::Plain)
+}
+
+/// Saves a memory as its owner does.
+fn save(desk: &Desk, row: &PlainMemory) {
+    let owner = desk.owner();
+    let sql =
+        "INSERT INTO stm (id, content, categories, importance, access_count, created_at, source)
+               VALUES (?1, ?2, '[\"general\"]', ?3, ?4, ?5, ?6)";
+    let cells = rusqlite::params![
+        row.id,
+        row.content,
+        row.importance,
+        row.access_count,
+        row.created_at,
+        row.source
+    ];
+    owner.execute(sql, cells).unwrap();
+    let sql = "INSERT INTO stm_fts (rowid, content) VALUES (?1, ?2)";
+    owner.execute(sql, rusqlite::params![owner.last_insert_rowid(), row.content]).unwrap();
+    let Some(embedding) = &row.embedding else { return };
+    let bytes: Vec<u8> = embedding.vector.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let sql = "INSERT INTO embeddings (id, source_type, source_id, embedding, model, created_at)
+               VALUES ('emb_' || ?1, 'stm', ?1, ?2, ?3, ?4)";
+    owner.execute(sql, rusqlite::params![row.id, bytes, embedding.model, row.created_at]).unwrap();
+}
+
+/// Changes a text as its owner does.
+fn edit(desk: &Desk, id: &str, text: &str) {
+    let owner = desk.owner();
+    for sql in [
+        "INSERT INTO stm_fts (stm_fts, rowid, content) SELECT 'delete', rowid, content FROM stm WHERE id = ?1 AND ?2 <> ''",
+        "UPDATE stm SET content = ?2 WHERE id = ?1",
+        "INSERT INTO stm_fts (rowid, content) SELECT rowid, content FROM stm WHERE id = ?1 AND ?2 <> ''",
+    ] {
+        owner.execute(sql, [id, text]).unwrap();
+    }
+}
+
+#[test]
+fn a_run_that_another_built_on_waits_for_it() {
+    for absorbed in &WAYS[..2] {
+        let (mut desk, plain) = (two_pairs().set(*absorbed), two_pairs());
+        let first = desk.good_night().run_id().to_owned();
+        desk.later(1);
+        for desk in [&desk, &plain] {
+            save(desk, &said(9, KILN, 0));
+        }
+        let second = desk.good_night().run_id().to_owned();
+        let both = desk.image();
+        desk.later(1);
+        let refused = desk.undo_run(&first);
+        // The other pair goes back; what the second run built on stays.
+        assert_eq!(
+            (refused.state, refused.executed.applied, refused.executed.stale),
+            (RunState::Partial, 1, 1)
+        );
+        let told: Vec<_> = refused.outcomes.iter().flat_map(|outcome| &outcome.conflicts).collect();
+        assert_eq!(told, [&format!("a later run built on it: undo {second} first")]);
+        let _ = desk.undo_all(&refused.run_id);
+        assert_same(&both, &desk.image());
+        let _ = desk.undo_all(&second);
+        let _ = desk.undo_all(&first);
+        assert_same(&plain.image(), &desk.image());
+    }
+}
+
+#[test]
+fn an_edited_column_is_a_conflict_unless_forced() {
+    let (mut desk, plain) = (two_pairs(), two_pairs());
+    let run = desk.good_night().run_id().to_owned();
+    desk.sql("UPDATE stm SET categories = '[\"mine\"]' WHERE id = 'm000000'");
+    let left = desk.undo_run(&run);
+    let conflicts: Vec<_> = left.outcomes.iter().filter(|o| !o.conflicts.is_empty()).collect();
+    assert_eq!(conflicts.len(), 1);
+    assert_eq!(conflicts[0].conflicts, ["categories of m000000 was changed since"]);
+    assert_eq!(conflicts[0].remedies, ["--force"]);
+    // The whole unit stays: the survivor still knows what was folded into it.
+    let Value::Text(source) = desk.cell("m000001", "source") else { panic!() };
+    assert!(source.starts_with("consolidation:"), "{source}");
+    desk.revert_with(RevertOptions { force: true, recreate: false });
+    let _ = desk.undo_all(&run);
+    assert_same(&plain.image(), &desk.image());
+}
+
+#[test]
+fn a_deleted_row_is_a_conflict_unless_recreated() {
+    let (mut desk, plain) = (two_pairs(), two_pairs());
+    let run = desk.good_night().run_id().to_owned();
+    let delete = "INSERT INTO stm_fts (stm_fts, rowid, content) SELECT 'delete', rowid, content FROM stm WHERE id = 'm000000';
+                  DELETE FROM stm WHERE id = 'm000000';";
+    desk.sql(delete);
+    let left = desk.undo_run(&run);
+    assert_eq!((left.executed.applied, left.executed.stale), (1, 1));
+    assert!(left.outcomes.iter().any(|o| o.remedies == ["--recreate"]), "{:?}", left.outcomes);
+    desk.revert_with(RevertOptions { force: false, recreate: true });
+    let _ = desk.undo_all(&run);
+    assert_same(&plain.image(), &desk.image());
+}
+
+/// What each action of a night did that may not come again.
+fn taken_back(desk: &Desk) -> (Vec<BTreeSet<String>>, BTreeSet<(ActionType, Vec<String>)>) {
+    let night = desk.good_night();
+    let plan = &night.outcome.plan;
+    let sets =
+        merges(plan).into_iter().map(|ids| ids.into_iter().map(ToString::to_string).collect());
+    let single = plan
+        .actions
+        .iter()
+        .filter(|action| !matches!(action.action, ActionType::Merge | ActionType::Noop));
+    let ids = |ids: &[memfold_pipeline::memory::MemoryId]| {
+        ids.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let single = single.map(|action| (action.action, ids(&action.target_ids)));
+    let done = (sets.collect(), single.collect());
+    let _ = desk.undo_all(night.run_id());
+    done
+}
+
+#[test]
+fn what_was_taken_back_is_not_done_again_for_ten_nights() {
+    for absorbed in &WAYS[..2] {
+        let mut desk = Desk::of(&sample_rows(), StoreStyle::Plain).set(*absorbed);
+        let (sets, singles) = taken_back(&desk);
+        for number in 0..10 {
+            let plan = desk.night().outcome.plan;
+            for ids in merges(&plan) {
+                let again =
+                    sets.iter().any(|set| ids.iter().filter(|id| set.contains(**id)).count() > 1);
+                assert!(!again, "night {number}: {ids:?}");
+            }
+            for action in &plan.actions {
+                let ids: Vec<String> = action.target_ids.iter().map(ToString::to_string).collect();
+                assert!(!singles.contains(&(action.action, ids)), "night {number}: {action:?}");
+            }
+            desk.later(1);
+        }
+    }
+}
+
+#[test]
+fn with_leave_to_merge_again_the_next_night_does_the_same() {
+    let mut desk = Desk::of(&sample_rows(), StoreStyle::Plain);
+    desk.remerge_ok(true);
+    let night = desk.good_night();
+    let _ = desk.undo_all(night.run_id());
+    assert_eq!(desk.plan().plan.actions, night.outcome.plan.actions);
+}
+
+#[test]
+fn a_changed_text_voids_what_keeps_it_apart() {
+    let desk = two_pairs();
+    let night = desk.good_night();
+    assert_eq!(merges(&night.outcome.plan).len(), 2);
+    let _ = desk.undo_all(night.run_id());
+    assert_eq!(desk.plan().plan.changes(), 0);
+    edit(&desk, "m000000", "The kiln is fired on Mondays!");
+    let plan = desk.plan().plan;
+    assert_eq!(merges(&plan), [["m000001", "m000000"]], "{:?}", memfold_tests::noops(&plan));
+}
+
+/// The values that a run may change, by memory.
+fn values(desk: &Desk) -> BTreeMap<String, String> {
+    let ids = desk.ask::<String>("SELECT id FROM stm ORDER BY id");
+    let sql = "SELECT quote(categories) || quote(importance) || quote(source) || quote(expires_at) FROM stm ORDER BY id";
+    ids.into_iter().zip(desk.ask::<String>(sql)).collect()
+}
+
+/// What an agent does on a day: says known things again, edits, deletes, reads.
+fn day(desk: &Desk, number: usize, draws: &mut Draws) {
+    let live =
+        desk.ask::<String>("SELECT id FROM stm WHERE source NOT LIKE 'archived:%' ORDER BY id");
+    for copy in 0..4 {
+        let id = draws.pick(&live.iter().map(String::as_str).collect::<Vec<_>>()).to_owned();
+        let sql = format!(
+            "INSERT INTO stm (id, content, categories, created_at, source)
+               SELECT 'day-{number}-{copy}', content, '[\"general\"]', '{}', 'daemon' FROM stm WHERE id = '{id}';
+             INSERT INTO stm_fts (rowid, content) SELECT rowid, content FROM stm WHERE id = 'day-{number}-{copy}';
+             INSERT INTO embeddings (id, source_type, source_id, embedding, model, created_at)
+               SELECT 'emb-{number}-{copy}', 'stm', 'day-{number}-{copy}', embedding, model, created_at
+               FROM embeddings WHERE source_id = '{id}';",
+            created_at(176 * 86_400 + number * 86_400 + copy)
+        );
+        desk.sql(&sql);
+    }
+    let all = desk.ask::<String>("SELECT id FROM stm WHERE id NOT LIKE 'day-%' ORDER BY id");
+    let pick = |draws: &mut Draws| all[draws.below(all.len() as u64) as usize].clone();
+    edit(desk, &pick(draws), &format!("On day {number} something else was written here."));
+    desk.sql(&format!(
+        "UPDATE stm SET access_count = access_count + 1 WHERE id = '{}'",
+        pick(draws)
+    ));
+}
+
+#[test]
+fn two_weeks_later_a_unit_goes_back_whole_or_stays_whole() {
+    for (seed, absorbed) in [(1, 0), (2, 1), (3, 0)] {
+        let mut desk = Desk::of(&sample_rows(), StoreStyle::Plain).set(WAYS[absorbed]);
+        let mut draws = Draws::new(seed);
+        let before = values(&desk);
+        let first = desk.good_night().run_id().to_owned();
+        let ids_before: BTreeSet<String> = before.keys().cloned().collect();
+        for number in 0..14 {
+            desk.later(1);
+            day(&desk, number, &mut draws);
+            if number % 4 != 3 {
+                let _ = desk.night();
+            }
+        }
+        let later = values(&desk);
+        let undo = desk.undo_run(&first);
+        let now = values(&desk);
+        assert!(undo.executed.applied > 0 && undo.executed.failed == 0, "{:?}", undo.executed);
+        // Flags change no memory.
+        for outcome in undo.outcomes.iter().filter(|outcome| !outcome.what.contains("flag")) {
+            let is_back = outcome.conflicts.is_empty();
+            for id in outcome.ids.iter().map(|id| id.as_str()).filter(|id| ids_before.contains(*id))
+            {
+                let expected = if is_back { before.get(id) } else { later.get(id) };
+                assert_eq!(now.get(id), expected, "{id}: {outcome:?}");
+            }
+        }
+        assert_eq!(integrity(desk.path()), Vec::<String>::new());
+        let _ = desk.undo_all(&undo.run_id);
+        assert_eq!(values(&desk), later);
+    }
+}

@@ -1,0 +1,186 @@
+//! `memfold forget`: a memory is erased everywhere.
+
+use std::path::{Path, PathBuf};
+
+use memfold_pipeline::memory::MemoryId;
+use memfold_pipeline::report::{run_id, state_report_dir};
+use memfold_pipeline::text::excerpt;
+use memfold_pipeline::upkeep::{
+    Erasure, ForgetError, Mentions, UpkeepRun, forget, mentions, preview_forget,
+};
+use serde_json::json;
+
+use crate::args::{ForgetArgs, GlobalArgs};
+use crate::commands::consolidate::open_store;
+use crate::commands::writing;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::settings::{self, Settings};
+
+/// Ids, units and files that are listed.
+const SHOWN: usize = 10;
+const ID_CHARS: usize = 80;
+/// What no program can find.
+const LEFT: &str = "not looked for: exports and plan files elsewhere, your own backups, and bytes of \
+                    earlier versions\n  that other programs left in unused parts of the store's file\n";
+
+pub(crate) fn run(
+    global: &GlobalArgs,
+    args: &ForgetArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let settings = Settings::load(global, Some(&args.db), &[])?;
+    settings.show_notices(printer);
+    let wanted = (args.writing.execute, args.writing.dry_run);
+    if writing::may_write(&settings, wanted, printer) {
+        erase(global, args, (&settings, printer))?;
+    } else {
+        preview(global, args, (&settings, printer))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn preview(
+    global: &GlobalArgs,
+    args: &ForgetArgs,
+    (settings, printer): (&Settings, Printer),
+) -> Result<(), Failure> {
+    let store = open_store(&args.db, settings)?;
+    let time_zone = settings.time_zone()?;
+    let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
+    let id = MemoryId::new(args.id.as_str());
+    let erasure = preview_forget(&store, (&id, args.with_absorbed), (&time_zone, now))
+        .map_err(|error| failed(&error))?;
+    let files = files(args, settings, &erasure)?;
+    if global.json {
+        return printer.json(&json!({
+            "schema_version": 1, "mode": "dry_run", "erasure": erasure, "files": files,
+        }));
+    }
+    let mut text = told("would be erased", &erasure);
+    text.push_str(&told_files(&files));
+    text.push_str(LEFT);
+    text.push_str(&format!("this cannot be undone\nnext: {}\n", command(args)));
+    printer.data(&text)?;
+    printer.note("dry run: nothing was changed in the store");
+    Ok(())
+}
+
+fn command(args: &ForgetArgs) -> String {
+    let store = args.db.to_string_lossy();
+    let mut words = vec!["memfold", "forget", &store, &args.id];
+    words.extend(args.with_absorbed.then_some("--with-absorbed"));
+    words.push("--execute");
+    writing::command_line(&words)
+}
+
+fn erase(
+    global: &GlobalArgs,
+    args: &ForgetArgs,
+    (settings, printer): (&Settings, Printer),
+) -> Result<(), Failure> {
+    let time_zone = settings.time_zone()?;
+    let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
+    let session = writing::open_session(&args.db, settings)?;
+    let store_id =
+        session.store_id().map_err(|error| writing::session_failure("forget", &error))?;
+    let run = UpkeepRun {
+        run_id: &run_id(&store_id, now, "forget"),
+        now,
+        time_zone: &time_zone,
+        holder: &settings::holder(),
+    };
+    let id = MemoryId::new(args.id.as_str());
+    let forgotten =
+        forget(&session, (&id, args.with_absorbed), &run).map_err(|error| failed(&error))?;
+    let files = files(args, settings, &forgotten.erasure)?;
+    if !forgotten.is_log_empty {
+        printer.note(
+            "note: another process still reads the write-ahead log; what was erased stays in it \
+             until the next checkpoint",
+        );
+    }
+    if global.json {
+        return printer.json(&json!({
+            "schema_version": 1,
+            "mode": "execute",
+            "run_id": forgotten.run_id,
+            "erasure": forgotten.erasure,
+            "is_log_empty": forgotten.is_log_empty,
+            "files": files,
+        }));
+    }
+    let mut text = told("erased", &forgotten.erasure);
+    text.push_str(&told_files(&files));
+    text.push_str(LEFT);
+    printer.data(&text)
+}
+
+/// The files that still name what goes.
+fn files(args: &ForgetArgs, settings: &Settings, erasure: &Erasure) -> Result<Mentions, Failure> {
+    let store = args.db.canonicalize().unwrap_or_else(|_| args.db.clone());
+    let beside = store.parent().unwrap_or(Path::new(".")).join("reports").join("consolidation");
+    let mut folders = vec![beside];
+    folders.extend(settings.configuration.settings.reports_dir.clone());
+    folders.extend(state_report_dir(&store));
+    folders.dedup();
+    mentions(&store, &folders, &erasure.ids).map_err(|error| {
+        let hint = "what can be read was looked through; look for the id yourself";
+        Failure::new("look through the reports", &error, Some(hint.to_owned()))
+    })
+}
+
+fn told(what: &str, erasure: &Erasure) -> String {
+    let ids: Vec<String> = erasure.ids.iter().map(|id| excerpt(id.as_str(), ID_CHARS)).collect();
+    let mut text = format!("{what}: {}\n", few(&ids));
+    let counts = [
+        (erasure.memories, "memories"),
+        (erasure.embeddings, "vectors"),
+        (erasure.search_entries, "search entries"),
+        (erasure.archived, "rows of the archive table"),
+        (erasure.lineage, "rows of lineage"),
+        (erasure.decisions, "decisions"),
+        (erasure.flags, "flags"),
+        (erasure.journal, "entries of the journal"),
+        (erasure.actions, "actions of plans, which can no longer be applied as they are"),
+        (erasure.renamed, "other rows that lose the name"),
+    ];
+    for (count, name) in counts.into_iter().filter(|(count, _)| *count > 0) {
+        text.push_str(&format!("  {name}: {count}\n"));
+    }
+    if !erasure.units.is_empty() {
+        let units = few(&erasure.units);
+        text.push_str(&format!("can no longer be undone (run and unit): {units}\n"));
+    }
+    text
+}
+
+fn told_files(files: &Mentions) -> String {
+    let mut text = String::new();
+    for (paths, what) in
+        [(&files.reports, "reports that name it"), (&files.backups, "backups that may hold it")]
+    {
+        if !paths.is_empty() {
+            let paths: Vec<String> = paths.iter().map(shown).collect();
+            text.push_str(&format!("{what}, left for you to delete: {}\n", few(&paths)));
+        }
+    }
+    text
+}
+
+fn shown(path: &PathBuf) -> String {
+    path.display().to_string()
+}
+
+fn few(items: &[String]) -> String {
+    let shown = items[..items.len().min(SHOWN)].join(", ");
+    if items.len() > SHOWN { format!("{shown} and {} more", items.len() - SHOWN) } else { shown }
+}
+
+fn failed(error: &ForgetError) -> Failure {
+    match error {
+        ForgetError::Session(error) => writing::session_failure("forget", error),
+        error => Failure::new("forget", error, error.hint()),
+    }
+}

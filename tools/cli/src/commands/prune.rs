@@ -1,0 +1,103 @@
+//! `memfold prune`: old entries of the journal go.
+
+use memfold_pipeline::report::run_id;
+use memfold_pipeline::text::excerpt;
+use memfold_pipeline::upkeep::{PruneError, Pruned, UpkeepRun, preview_prune, prune};
+use serde_json::json;
+
+use crate::args::{GlobalArgs, PruneArgs};
+use crate::commands::consolidate::open_store;
+use crate::commands::writing;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::{Printer, table};
+use crate::settings::{self, Settings};
+
+const NAME_CHARS: usize = 60;
+
+pub(crate) fn run(
+    global: &GlobalArgs,
+    args: &PruneArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let settings = Settings::load(global, Some(&args.db), &[])?;
+    settings.show_notices(printer);
+    let wanted = (args.writing.execute, args.writing.dry_run);
+    let (run_id, pruned) = if writing::may_write(&settings, wanted, printer) {
+        let (run_id, pruned) = remove(args, &settings)?;
+        (Some(run_id), pruned)
+    } else {
+        (None, look(args, &settings)?)
+    };
+    if global.json {
+        let mode = if run_id.is_some() { "execute" } else { "dry_run" };
+        printer.json(&json!({
+            "schema_version": 1,
+            "mode": mode,
+            "run_id": run_id,
+            "runs": pruned.runs,
+            "plans": pruned.plans,
+        }))?;
+        return Ok(Exit::Done);
+    }
+    printer.data(&told(&pruned, run_id.is_some()))?;
+    if run_id.is_none() {
+        printer.note("dry run: nothing was changed in the store");
+    }
+    Ok(Exit::Done)
+}
+
+fn look(args: &PruneArgs, settings: &Settings) -> Result<Pruned, Failure> {
+    let store = open_store(&args.db, settings)?;
+    let time_zone = settings.time_zone()?;
+    let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
+    let before = args.journal_older_than.before(now);
+    preview_prune(&store, before, &time_zone).map_err(|error| failed(&error))
+}
+
+fn remove(args: &PruneArgs, settings: &Settings) -> Result<(String, Pruned), Failure> {
+    let time_zone = settings.time_zone()?;
+    let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
+    let session = writing::open_session(&args.db, settings)?;
+    let store_id = session.store_id().map_err(|error| writing::session_failure("prune", &error))?;
+    let run = UpkeepRun {
+        run_id: &run_id(&store_id, now, "prune"),
+        now,
+        time_zone: &time_zone,
+        holder: &settings::holder(),
+    };
+    let before = args.journal_older_than.before(now);
+    prune(&session, before, &run).map_err(|error| failed(&error))
+}
+
+fn told(pruned: &Pruned, is_done: bool) -> String {
+    if pruned.is_empty() {
+        return "nothing is that old\n".to_owned();
+    }
+    let mut text = String::new();
+    if !pruned.runs.is_empty() {
+        let rows = pruned.runs.iter().map(|run| {
+            vec![
+                excerpt(&run.run_id, NAME_CHARS),
+                run.units.to_string(),
+                run.entries.to_string(),
+                run.no_longer_undoable.to_string(),
+            ]
+        });
+        text.push_str(&table(&["run", "units", "entries", "no longer undoable"], rows.collect()));
+    }
+    if !pruned.plans.is_empty() {
+        let count = pruned.plans.len();
+        text.push_str(&format!("{count} plans that were never applied\n"));
+    }
+    let end = if is_done { "removed" } else { "would be removed; this cannot be undone" };
+    text.push_str(&format!("{end}; lineage, archive and decisions stay\n"));
+    text
+}
+
+fn failed(error: &PruneError) -> Failure {
+    match error {
+        PruneError::Session(error) => writing::session_failure("prune", error),
+        error => Failure::new("prune", error, error.hint()),
+    }
+}

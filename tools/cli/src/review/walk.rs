@@ -1,0 +1,241 @@
+//! [`Walk`]: the questions in their order, and what answers do.
+
+use std::cmp::Reverse;
+
+use memfold_pipeline::plan::{
+    ActionState, ActionType, SavedAction, SavedPlan, SwapInput, swap_survivor,
+};
+use memfold_pipeline::text::excerpt;
+use serde::Serialize;
+
+use super::card::Card;
+use super::dialogue::{Answer, Dialogue};
+use super::material::Material;
+use super::store::ReviewStore;
+use super::wrap::{COLUMNS, cut, wrap};
+use crate::failure::Failure;
+
+const HELP: &str = "\
+y  yes: `memfold apply` will do it
+n  no: it will not be done; a later plan may propose it again
+k  keep both: no, and never again while the texts stay as they are
+s  swap: the next memory of the merge survives instead
+v  show the whole texts: [-only here-], {+only in the survivor or newer one+}
+u  back: take the last answer back
+q  quit: what was answered is kept";
+
+/// Characters and lines of a message.
+const MESSAGE_CHARS: usize = 150;
+const MESSAGE_LINES: usize = 2;
+
+/// What a review came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub(crate) struct Tally {
+    /// Answered with yes.
+    pub(crate) approved: u64,
+    /// Answered with no.
+    pub(crate) rejected: u64,
+    /// Kept apart.
+    pub(crate) kept_both: u64,
+    /// Not answered.
+    pub(crate) undecided: u64,
+    /// Whether Ctrl-C ended it.
+    #[serde(skip)]
+    pub(crate) interrupted: bool,
+}
+
+/// A person's way through the undecided changes of a plan, those that need most attention first.
+pub(crate) struct Walk<'a> {
+    material: &'a Material<'a>,
+    plan: SavedPlan,
+    /// Places in the plan's actions, in the order of the questions.
+    questions: Vec<usize>,
+    at: usize,
+    answers: Vec<Given>,
+    message: Option<String>,
+}
+
+/// An answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Given {
+    Yes,
+    No,
+    KeepBoth,
+}
+
+/// Whether a walk goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Ask,
+    Quit,
+    Interrupted,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(material: &'a Material<'a>, plan: SavedPlan) -> Self {
+        let is_open = |at: &usize| {
+            let action = &plan.actions[*at];
+            action.is_change() && action.state == ActionState::Proposed
+        };
+        let mut questions: Vec<usize> = (0..plan.actions.len()).filter(is_open).collect();
+        questions.sort_by_key(|&at| Reverse(plan.actions[at].effective().risk));
+        Self { material, plan, questions, at: 0, answers: Vec::new(), message: None }
+    }
+
+    /// Tells whether there is anything to ask.
+    pub(crate) fn is_over(&self) -> bool {
+        self.at == self.questions.len()
+    }
+
+    /// Asks until all is answered or the person quits.
+    pub(crate) fn run(
+        mut self,
+        dialogue: &mut dyn Dialogue,
+        store: &mut dyn ReviewStore,
+    ) -> Result<Tally, Failure> {
+        let mut next = Next::Ask;
+        while next == Next::Ask && !self.is_over() {
+            next = match dialogue.ask(&self.screen())? {
+                Answer::Key('v') => {
+                    dialogue.show(&self.card().whole())?;
+                    Next::Ask
+                }
+                Answer::Key('?') => {
+                    dialogue.show(HELP)?;
+                    Next::Ask
+                }
+                Answer::Key('q') | Answer::End => Next::Quit,
+                Answer::Interrupt => Next::Interrupted,
+                Answer::Key(key) => {
+                    self.answer(key, store);
+                    Next::Ask
+                }
+                Answer::Other(other) => {
+                    self.message = Some(unknown(&other));
+                    Next::Ask
+                }
+            };
+        }
+        Ok(self.tally(next == Next::Interrupted))
+    }
+
+    fn action(&self) -> &SavedAction {
+        &self.plan.actions[self.questions[self.at]]
+    }
+
+    fn card(&self) -> Card {
+        let place = (self.at + 1, self.questions.len());
+        Card::of(self.material, &self.plan, self.action(), place)
+    }
+
+    fn screen(&mut self) -> String {
+        let message = self.message.take().map_or(String::new(), |message| {
+            let lines = wrap(&excerpt(&message, MESSAGE_CHARS), COLUMNS);
+            let lines = cut(lines, MESSAGE_LINES, COLUMNS).into_iter();
+            lines.map(|line| line + "\n").collect()
+        });
+        let keys = match self.action().action.action {
+            ActionType::Merge => "y yes · n no · k keep both · s swap · ",
+            ActionType::FlagContradiction => "y yes · n no · k keep both · ",
+            _ => "y yes · n no · ",
+        };
+        let card = self.card().screen();
+        format!("{card}\n\n{message}{keys}v whole text · u back · q quit · ? help")
+    }
+
+    /// Does what a key asks for; what cannot be done becomes a message.
+    fn answer(&mut self, key: char, store: &mut dyn ReviewStore) {
+        let done = match key {
+            'y' => self.give(Given::Yes, store.approve(self.action())),
+            'n' => self.give(Given::No, store.reject(self.action())),
+            'k' => self.keep_both(store),
+            's' => self.swap(store),
+            'u' => self.back(store),
+            other => Err(unknown(&other.to_string())),
+        };
+        self.message = done.err();
+    }
+
+    fn give(&mut self, given: Given, written: Result<(), Failure>) -> Result<(), String> {
+        written.map_err(|failure| failure.message)?;
+        self.answers.push(given);
+        self.at += 1;
+        Ok(())
+    }
+
+    fn keep_both(&mut self, store: &mut dyn ReviewStore) -> Result<(), String> {
+        let action = self.action();
+        match action.action.action {
+            ActionType::Merge | ActionType::FlagContradiction => {
+                let written = store.keep_both(action);
+                self.give(Given::KeepBoth, written)
+            }
+            _ => Err("it speaks of one memory: there is nothing to keep apart".to_owned()),
+        }
+    }
+
+    fn swap(&mut self, store: &mut dyn ReviewStore) -> Result<(), String> {
+        let saved = self.action();
+        let action = saved.effective();
+        if let Some((id, what)) = self.material.changed(&self.plan, action).first() {
+            return Err(format!("no swap: {id} {what}"));
+        }
+        if let Some(label) = self.resting_on_survivor() {
+            return Err(format!("no swap: {label} rests on this survivor; answer it with n first"));
+        }
+        let Material { memories, policy, guard, .. } = self.material;
+        let swapped = swap_survivor(&SwapInput { action, memories, policy, guard })
+            .map_err(|refusal| format!("no swap: {refusal}"))?;
+        let is_as_planned = swapped.target_ids == saved.action.target_ids;
+        let amended = (!is_as_planned).then_some(swapped);
+        store.amend(saved, amended.as_ref()).map_err(|failure| failure.message)?;
+        self.plan.actions[self.questions[self.at]].amended = amended;
+        Ok(())
+    }
+
+    /// The action that promotes or archives the survivor of the merge in question.
+    fn resting_on_survivor(&self) -> Option<String> {
+        let survivor = self.action().effective().target_ids.first()?;
+        let rests = |other: &&SavedAction| {
+            let action = other.effective();
+            matches!(action.action, ActionType::Promote | ActionType::Archive)
+                && action.target_ids.first() == Some(survivor)
+                && other.state != ActionState::Rejected
+                && !self.is_answered_with_no(other.position)
+        };
+        self.plan.actions.iter().find(rests).map(SavedAction::label)
+    }
+
+    fn is_answered_with_no(&self, position: usize) -> bool {
+        let answered = self.questions.iter().zip(&self.answers);
+        answered
+            .into_iter()
+            .any(|(&at, given)| self.plan.actions[at].position == position && *given != Given::Yes)
+    }
+
+    fn back(&mut self, store: &mut dyn ReviewStore) -> Result<(), String> {
+        if self.at == 0 {
+            return Err("this is the first question".to_owned());
+        }
+        let last = &self.plan.actions[self.questions[self.at - 1]];
+        store.take_back(last).map_err(|failure| failure.message)?;
+        self.answers.pop();
+        self.at -= 1;
+        Ok(())
+    }
+
+    fn tally(&self, interrupted: bool) -> Tally {
+        let count = |wanted| self.answers.iter().filter(|given| **given == wanted).count() as u64;
+        Tally {
+            approved: count(Given::Yes),
+            rejected: count(Given::No),
+            kept_both: count(Given::KeepBoth),
+            undecided: (self.questions.len() - self.answers.len()) as u64,
+            interrupted,
+        }
+    }
+}
+
+fn unknown(answer: &str) -> String {
+    format!("\"{answer}\" is no answer; ? tells them")
+}
