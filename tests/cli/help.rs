@@ -2,7 +2,7 @@
 
 use crate::support::Place;
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "demo",
     "consolidate",
     "plans",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 18] = [
     "generate",
     "runs",
     "explain",
+    "flags",
     "resolve",
     "restore",
     "forget",

@@ -2,8 +2,9 @@
 
 use std::io::Write;
 use std::process::Stdio;
+use std::time::Duration;
 
-use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold_pipeline::store::brain_db::{Session, SessionOptions, StoreStyle};
 use memfold_tests::{NOW, brain_db, memory, unit_vector};
 use rusqlite::Connection;
 
@@ -200,4 +201,20 @@ fn a_plan_made_with_flags_is_reviewed_with_them() {
     assert_eq!(plan["overrides"]["threshold"], 0.97);
     assert_eq!(review(&place, &[], "s\ny\n").code, Some(0));
     place.succeed(&["apply", "brain.db", "latest", "--now", NOW, "--execute"]);
+}
+
+#[test]
+fn while_a_run_is_at_work_only_keep_both_must_wait() {
+    let place = place();
+    save_plan(&place);
+    let options = SessionOptions { busy_timeout: Duration::from_secs(5), holder: "here 1".into() };
+    let run = Session::open(&place.path("brain.db"), &options).unwrap();
+    let walked = review(&place, &[], "k\ny\nq\n");
+    assert_eq!(walked.code, Some(0), "{walked:?}");
+    let out = walked.out.replace('\n', " ");
+    assert!(out.contains("is locked by another run of"), "{}", walked.out);
+    drop(run);
+    assert_eq!(states(&place)[..2], ["a1 approved", "a2 proposed"]);
+    review(&place, &[], "k\n");
+    assert_eq!(states(&place)[1], "a2 rejected");
 }

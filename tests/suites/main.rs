@@ -11,3 +11,5 @@ mod honest_load;
 mod images_and_facts;
 mod nights;
 mod undone;
+mod survivors;
+mod odd_stores;

@@ -19,10 +19,7 @@ pub(crate) const SUITES: [&str; 4] = ["kill", "faults", "writers", "reader"];
 const SEED: u64 = 20_260_630;
 
 /// Trials of one report of progress.
-const CHUNK: u64 = 25;
-
-/// Processes disturbed side by side.
-const LANES: u64 = 2;
+const CHUNK: u64 = 10;
 
 /// The writers of another program wait no longer than this, but for one time in a hundred.
 const PYTHON_WAIT_P99_MS: f64 = 250.0;
@@ -62,16 +59,19 @@ impl Jobs {
         let options = ArenaOptions { rows, seed: SEED, wal: true, place: Place::Memory };
         let arena = Arena::new(memfold, options)?;
         let mut report = KillReport::default();
-        for from in (0..trials).step_by((CHUNK * LANES) as usize) {
-            let lane = |number: u64| {
+        // Each drives a process of its own.
+        let lanes = std::thread::available_parallelism().map_or(2, usize::from) as u64;
+        for from in (0..trials).step_by((CHUNK * lanes) as usize) {
+            let arena = &arena;
+            let lane = move |number: u64| {
                 let start = from + number * CHUNK;
-                kills::run(&arena, &Signal::ALL, start.min(trials)..(start + CHUNK).min(trials))
+                kills::run(arena, &Signal::ALL, start.min(trials)..(start + CHUNK).min(trials))
             };
-            let lanes: Vec<_> = std::thread::scope(|scope| {
-                let started: Vec<_> = (0..LANES).map(|n| scope.spawn(move || lane(n))).collect();
-                started.into_iter().map(|lane| lane.join()).collect()
+            let ended: Vec<_> = std::thread::scope(|scope| {
+                let started: Vec<_> = (0..lanes).map(|n| scope.spawn(move || lane(n))).collect();
+                started.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
             });
-            for lane in lanes {
+            for lane in ended {
                 report.add(&lane.map_err(|_| "a trial panicked".to_owned())??);
             }
             say(&format!("torture: kill: {} of {trials} trials", report.trials));

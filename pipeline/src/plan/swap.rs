@@ -6,8 +6,9 @@ use super::risk::risk;
 use super::values::Values;
 use super::{Action, ActionType, Risk, words};
 use crate::guard::Guard;
-use crate::memory::{Memory, MemoryId};
-use crate::policy::Policy;
+use crate::memory::{Memory, MemoryId, Standing};
+use crate::policy::{Linkage, Policy};
+use crate::text;
 
 /// Said in the rationale of a merge whose survivor a person chose.
 const CHOSEN: &str = "survivor chosen by a person";
@@ -17,7 +18,7 @@ const CHOSEN: &str = "survivor chosen by a person";
 pub struct SwapInput<'a> {
     /// The merge as it stands.
     pub action: &'a Action,
-    /// Its memories as they are now, among others.
+    /// Its memories as they are now with all that was once folded into them, among others.
     pub memories: &'a BTreeMap<MemoryId, Memory>,
     /// How merges are made.
     pub policy: &'a Policy,
@@ -47,6 +48,19 @@ pub enum SwapRefusal {
         /// The memory.
         id: MemoryId,
     },
+    /// Not every two memories of the merge are known to be near each other.
+    #[error("only the survivor is known to be near every other memory of this merge")]
+    NotNear,
+    /// The texts say different things.
+    #[error("memory {id} and {other} say different things: {}", differences.join(", "))]
+    Different {
+        /// The memory that would survive.
+        id: MemoryId,
+        /// A memory of the merge, or one that was once folded into it.
+        other: MemoryId,
+        /// What differs, fit to be shown.
+        differences: Vec<String>,
+    },
     /// The memory's text does not hold all that another says.
     #[error("memory {id} lacks {} of {other}", lacks.join(", "))]
     Lacks {
@@ -60,8 +74,8 @@ pub enum SwapRefusal {
 }
 
 /// Makes the next absorbed memory that can carry the others the survivor. Repeated, it comes back to
-/// the first. A memory survives only if the guard lets it absorb each of the others, and has a valid
-/// vector if any of them has.
+/// the first. A memory survives only if it could have in the plan: the guard lets it absorb each of the
+/// others and all that was once folded into them, and it has a valid vector if any of them has.
 ///
 /// # Errors
 /// When none can: the reason of the first.
@@ -94,17 +108,55 @@ fn obstacle(input: &SwapInput<'_>, rows: &[&Memory]) -> Option<SwapRefusal> {
     if !has_vector(survivor) && absorbed.iter().any(|row| has_vector(row)) {
         return Some(SwapRefusal::NoVector { id: survivor.id.clone() });
     }
+    let key = text::strict_key(&survivor.content);
+    let units = absorbed.iter().flat_map(|row| unit(input.memories, row));
+    let others: Vec<&Memory> =
+        units.filter(|other| text::strict_key(&other.content) != key).collect();
+    if !is_near_to_all(input, rows.len(), &others) {
+        return Some(SwapRefusal::NotNear);
+    }
     if !input.policy.guard.enabled {
         return None;
     }
-    let text = input.guard.read(&survivor.content);
-    absorbed.iter().find_map(|row| {
-        let absorption = input.guard.absorbs(&text, &input.guard.read(&row.content));
-        (!absorption.absorbable).then(|| SwapRefusal::Lacks {
-            id: survivor.id.clone(),
-            lacks: words::lacks(&absorption, row),
-            other: row.id.clone(),
-        })
+    others.into_iter().find_map(|other| unsaid(input.guard, survivor, other))
+}
+
+/// A memory and all that was once folded into it.
+fn unit<'a>(memories: &'a BTreeMap<MemoryId, Memory>, row: &'a Memory) -> Vec<&'a Memory> {
+    let mut unit = vec![row];
+    let mut seen = 0;
+    while let Some(into) = unit.get(seen).copied() {
+        let is_ghost = |memory: &&Memory| matches!(&memory.standing, Standing::Ghost { survivor } if *survivor == into.id);
+        let ghosts = memories.values().filter(is_ghost);
+        let new: Vec<&Memory> =
+            ghosts.filter(|ghost| unit.iter().all(|known| known.id != ghost.id)).collect();
+        unit.extend(new);
+        seen += 1;
+    }
+    unit
+}
+
+/// Greedy complete linkage links all rows of a cluster and their ghosts to each other. Of the other
+/// linkages only the survivor's similarities were looked at.
+fn is_near_to_all(input: &SwapInput<'_>, row_count: usize, others: &[&Memory]) -> bool {
+    let are_all_linked = input.policy.cluster.linkage == Linkage::GreedyComplete;
+    are_all_linked || others.is_empty() || (row_count == 2 && others.len() == 1)
+}
+
+/// What the survivor's text does not say of another's.
+fn unsaid(guard: &Guard, survivor: &Memory, other: &Memory) -> Option<SwapRefusal> {
+    let (says, said) = (guard.read(&survivor.content), guard.read(&other.content));
+    let (id, other_id) = (survivor.id.clone(), other.id.clone());
+    let judgement = guard.judge(&said, &says);
+    if !judgement.verdict.links() {
+        let differences = words::differences(&judgement, other, survivor);
+        return Some(SwapRefusal::Different { id, other: other_id, differences });
+    }
+    let absorption = guard.absorbs(&says, &said);
+    (!absorption.absorbable).then(|| SwapRefusal::Lacks {
+        id,
+        lacks: words::lacks(&absorption, other),
+        other: other_id,
     })
 }
 
@@ -241,6 +293,52 @@ mod tests {
         let mut unguarded = table;
         unguarded.fixture.policy.guard.enabled = false;
         assert_eq!(ids(&unguarded.swap(&unguarded.action).unwrap()), ["b", "a"]);
+    }
+
+    fn ghost(id: &str, content: &str, survivor: &str) -> Memory {
+        let standing = Standing::Ghost { survivor: MemoryId::new(survivor) };
+        Memory { standing, ..row(id, content, 9) }
+    }
+
+    #[test]
+    fn what_was_once_folded_in_keeps_its_say() {
+        let mut table = table(vec![row("a", "x y z", 2), row("b", "x y z", 3)]);
+        let memories = &mut table.fixture.snapshot.memories;
+        // g was folded into f, which was folded into a; each into the other would go on for ever.
+        memories.extend([ghost("f", "x y", "a"), ghost("g", "x y z 8080", "f")]);
+        let refused = table.swap(&table.action).unwrap_err();
+        assert_eq!(refused.to_string(), "memory b lacks \"8080\" of g");
+        table.fixture.snapshot.memories[2].standing =
+            Standing::Ghost { survivor: MemoryId::new("g") };
+        assert_eq!(ids(&table.swap(&table.action).unwrap()), ["b", "a"]);
+    }
+
+    #[test]
+    fn texts_that_differ_do_not_absorb_each_other() {
+        let mut table = table(vec![row("a", "x y", 2), row("b", "x", 3)]);
+        let memories = &mut table.fixture.snapshot.memories;
+        memories[0].content = "The port is 8080.".into();
+        memories[1].content = "The port is 9090.".into();
+        let refused = table.swap(&table.action).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "memory b and a say different things: number \"8080\" / \"9090\""
+        );
+    }
+
+    #[test]
+    fn other_linkages_know_the_survivors_similarities_only() {
+        let mut loose = table(vec![row("a", "x", 2), row("b", "x", 3), row("c", "x", 4)]);
+        for memory in &mut loose.fixture.snapshot.memories {
+            memory.content = format!("x {}", memory.id).into();
+        }
+        loose.fixture.policy.guard.enabled = false;
+        assert!(loose.swap(&loose.action).is_ok());
+        loose.fixture.policy.cluster.linkage = Linkage::Single;
+        assert_eq!(loose.swap(&loose.action), Err(SwapRefusal::NotNear));
+        let pair =
+            Action { target_ids: ["a", "b"].map(MemoryId::new).to_vec(), ..loose.action.clone() };
+        assert!(loose.swap(&pair).is_ok());
     }
 
     #[test]

@@ -27,6 +27,9 @@ impl Commands {
                 "--expect",
                 &report.plan_digest,
             ]),
+            Mode::Execute if report.planned.flag_contradiction > 0 => {
+                words(&["memfold", "flags", store])
+            }
             Mode::Execute => Vec::new(),
         };
         Self { next, undo: words(&["memfold", "undo", store, run, "--execute"]) }

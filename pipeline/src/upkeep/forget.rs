@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
+use rusqlite::types::Value;
 use serde::Serialize;
 
 use super::{UpkeepRun, scrub};
@@ -196,6 +197,9 @@ fn is_named(reads: &Writes<'_>, id: &MemoryId) -> Result<bool, SessionError> {
     Ok(erasure != Erasure { ids: erasure.ids.clone(), ..Erasure::default() })
 }
 
+/// Takes ids out of a text.
+type Rename = fn(&str, &BTreeSet<MemoryId>) -> Option<String>;
+
 /// All that is to be erased, and what to write where only a name goes.
 struct Plan {
     erasure: Erasure,
@@ -217,17 +221,21 @@ impl Plan {
             actions: Vec::new(),
             has_tables,
         };
+        if has_tables {
+            let units = reads.query("read the journal", |c| rows::units_into(c, &ids))?;
+            plan.units.extend(units);
+        }
         plan.count_rows(reads)?;
         reads.query("look where it is named", |connection| {
-            plan.rename(connection, SOURCES, |text| scrub::source(text, &ids))?;
+            plan.rename(connection, &ids, (SOURCES, scrub::source))?;
             if !has_tables {
                 return Ok(());
             }
-            plan.rename(connection, JOURNAL, |text| scrub::cells(text, &ids))?;
-            plan.rename(connection, ARCHIVE, |text| scrub::cells(text, &ids))?;
-            plan.rename(connection, UNITS, |text| scrub::document(text, &ids))?;
+            plan.rename(connection, &ids, (JOURNAL, scrub::cells))?;
+            plan.rename(connection, &ids, (ARCHIVE, scrub::cells))?;
+            plan.rename(connection, &ids, (UNITS, scrub::document))?;
             let names = |text: &str| scrub::mentions(text, &ids).then(String::new);
-            plan.actions = ACTIONS.find(connection, names)?;
+            plan.actions = ACTIONS.find(connection, &ids, names)?;
             Ok(())
         })?;
         plan.erasure.actions = plan.actions.len() as u64;
@@ -275,12 +283,14 @@ impl Plan {
     fn rename(
         &mut self,
         connection: &rusqlite::Connection,
-        naming: Naming,
-        rename: impl Fn(&str) -> Option<String>,
+        ids: &BTreeSet<MemoryId>,
+        (naming, rename): (Naming, Rename),
     ) -> rusqlite::Result<()> {
-        let mut found = naming.find(connection, rename)?;
+        let mut found = naming.find(connection, ids, |text| rename(text, ids))?;
         if naming.table == JOURNAL.table {
-            found.retain(|row| !self.journal.contains(&row.rowid));
+            let goes =
+                |key: &Value| matches!(key, Value::Integer(seq) if self.journal.contains(seq));
+            found.retain(|row| !goes(&row.key));
         }
         self.erasure.renamed += found.len() as u64;
         self.renamed.push((naming, found));
@@ -295,7 +305,7 @@ impl Plan {
             }
         }
         for action in &self.actions {
-            writes.step("void an action", |c| rows::void_action(c, action.rowid))?;
+            writes.step("void an action", |c| rows::void_action(c, &action.key))?;
         }
         for (run_id, unit) in &self.units {
             writes.step("erase the journal", |c| rows::drop_journal(c, (run_id, *unit)))?;

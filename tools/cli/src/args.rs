@@ -74,6 +74,8 @@ pub(crate) enum Command {
     Runs(RunsArgs),
     /// Tell what a memory is made of, or what the fact guard says of two texts
     Explain(ExplainArgs),
+    /// List the contradictory pairs that wait for a look
+    Flags(FlagsArgs),
     /// Print the id under which a memory lives on
     Resolve(ResolveArgs),
     /// Bring archived memories back to life (dry run unless --execute)
@@ -404,6 +406,13 @@ pub(crate) struct ExplainArgs {
     /// Judge two texts instead: the older one first
     #[arg(long, num_args = 2, value_names = ["A", "B"])]
     pub(crate) texts: Vec<String>,
+}
+
+/// `memfold flags`
+#[derive(Debug, Args)]
+pub(crate) struct FlagsArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
 }
 
 /// `memfold resolve`

@@ -118,7 +118,12 @@ impl Run<'_> {
             by = if by.is_some() { None } else { Some(at.run_id.clone()) };
             at = reverted;
         }
-        let state = if by.is_some() { ActionState::Undone } else { ActionState::Applied };
+        let state = match by {
+            None => ActionState::Applied,
+            // The next run may make the same plan, under the same name.
+            Some(_) if self.request.remerge_ok => ActionState::Proposed,
+            Some(_) => ActionState::Undone,
+        };
         if let Some(plan_id) = &at.plan_id {
             for deed in &at.deeds {
                 let (run_id, unit) = (Some(at.run_id.as_str()), Some(at.unit));

@@ -33,7 +33,7 @@ pub use create::{
 };
 pub use error::OpenStoreError;
 pub use open::{BrainDb, OpenOptions};
-pub use own::{ActionUpdate, Deed, FindPlanError, UnitRecord};
+pub use own::{ActionUpdate, Deed, FindPlanError, OpenPair, UnitRecord};
 pub use rivals::Rival;
 pub use session::{
     BackupOutcome, Probe, Session, SessionError, SessionOptions, Writes, made_up_error,

@@ -16,6 +16,7 @@ pub(crate) mod man;
 pub(crate) mod metrics;
 pub(crate) mod plans;
 pub(crate) mod prune;
+pub(crate) mod flags;
 pub(crate) mod resolve;
 pub(crate) mod restore;
 pub(crate) mod review;

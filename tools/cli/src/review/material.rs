@@ -5,7 +5,7 @@ use std::io;
 
 use memfold_index::Row;
 use memfold_pipeline::guard::Guard;
-use memfold_pipeline::memory::{Memory, MemoryId, SpaceIndex, VectorSpace};
+use memfold_pipeline::memory::{Memory, MemoryId, SpaceIndex, Standing, VectorSpace};
 use memfold_pipeline::plan::{Action, SavedPlan};
 use memfold_pipeline::policy::Policy;
 use memfold_pipeline::store::{LoadRequest, LoadStoreError, MemoryStore, VectorSink};
@@ -14,7 +14,7 @@ use memfold_pipeline::time::Instant;
 /// The memories that a plan names as they are now, and what is known beside them.
 #[derive(Debug)]
 pub(crate) struct Material<'a> {
-    /// The memories; those that are gone are missing.
+    /// The memories with all that was once folded into them; those that are gone are missing.
     pub(crate) memories: BTreeMap<MemoryId, Memory>,
     /// How merges are made.
     pub(crate) policy: &'a Policy,
@@ -24,15 +24,27 @@ pub(crate) struct Material<'a> {
     pub(crate) now: Instant,
 }
 
-/// Reads the memories that the changes of a plan name.
+/// Reads the memories that the changes of a plan name, and all that was once folded into them.
 pub(crate) fn named_memories(
     store: &dyn MemoryStore,
     plan: &SavedPlan,
     request: &LoadRequest<'_>,
 ) -> Result<BTreeMap<MemoryId, Memory>, LoadStoreError> {
-    let named: BTreeSet<&MemoryId> =
-        plan.changes().flat_map(|saved| &saved.action.target_ids).collect();
     let snapshot = store.load(request, &mut Uncounted::default())?;
+    let mut named: BTreeSet<MemoryId> =
+        plan.changes().flat_map(|saved| saved.action.target_ids.iter().cloned()).collect();
+    let is_new_ghost = |memory: &&Memory, named: &BTreeSet<MemoryId>| match &memory.standing {
+        Standing::Ghost { survivor } => named.contains(survivor) && !named.contains(&memory.id),
+        _ => false,
+    };
+    loop {
+        let ghosts = snapshot.memories.iter().filter(|memory| is_new_ghost(memory, &named));
+        let ghosts: Vec<MemoryId> = ghosts.map(|ghost| ghost.id.clone()).collect();
+        if ghosts.is_empty() {
+            break;
+        }
+        named.extend(ghosts);
+    }
     let memories = snapshot.memories.into_iter().filter(|memory| named.contains(&memory.id));
     Ok(memories.map(|memory| (memory.id.clone(), memory)).collect())
 }

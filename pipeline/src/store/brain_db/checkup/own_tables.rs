@@ -62,9 +62,15 @@ fn unfinished(
     if !Columns::of(connection, "memfold_runs")?.has_all(&wanted) {
         return Ok(Vec::new());
     }
+    // The run's own count is as old as its last sign of life.
+    let applied = if Columns::of(connection, "memfold_units")?.has("run_id") {
+        "(SELECT count(*) FROM memfold_units AS unit WHERE unit.run_id = run.run_id)"
+    } else {
+        "applied"
+    };
     // An interrupted run that a later one of the same plan completed, or that was undone, is settled.
     let mut statement = connection.prepare(&format!(
-        "SELECT run_id, kind, plan_id, target, state, heartbeat_at, applied FROM memfold_runs AS run
+        "SELECT run_id, kind, plan_id, target, state, heartbeat_at, {applied} FROM memfold_runs AS run
          WHERE state = 'running' OR (state = 'interrupted' AND NOT EXISTS (
              SELECT 1 FROM memfold_runs AS later WHERE later.seq > run.seq
                AND later.state IN ('done', 'partial')

@@ -3,10 +3,64 @@
 use rusqlite::{Connection, params};
 
 use crate::decisions::content_hash;
-use crate::store::brain_db::{SessionError, Writes};
+use crate::store::LoadStoreError;
+use crate::store::brain_db::{BrainDb, SessionError, Writes};
 
 /// An open flag: its row, its two memories and the hashes of the texts it is about.
 type OpenFlag = (i64, [(String, String); 2]);
+
+/// A contradictory pair that waits for a person.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct OpenPair {
+    /// The name of the pair: 16 hex digits.
+    pub key: String,
+    /// The memories, smaller id first.
+    pub ids: [String; 2],
+    /// Their texts as they are; `None` where a memory is gone or its text is no text.
+    pub texts: [Option<String>; 2],
+    /// Their similarity.
+    pub similarity: Option<f64>,
+    /// How contradictory.
+    pub score: Option<f64>,
+    /// When they were flagged, as the owner writes times.
+    pub at: String,
+}
+
+impl BrainDb {
+    /// Lists the contradictory pairs that wait for a person, highest score first. A store that memfold never wrote
+    /// to has none.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn open_flags(&self) -> Result<Vec<OpenPair>, LoadStoreError> {
+        self.consult("memfold_flags", |connection| {
+            if !super::exist(connection)? {
+                return Ok(Vec::new());
+            }
+            let mut statement = connection.prepare(
+                "SELECT f.key, f.left_id, f.right_id, a.content, b.content, f.similarity, f.score, f.at
+                 FROM memfold_flags AS f
+                 LEFT JOIN stm AS a ON a.id = f.left_id LEFT JOIN stm AS b ON b.id = f.right_id
+                 WHERE f.state = 'open' AND f.active = 1 ORDER BY f.score DESC, f.id",
+            )?;
+            let pairs = statement.query_map([], |row| {
+                let text = |at: usize| -> rusqlite::Result<Option<String>> {
+                    let bytes = row.get_ref(at)?.as_bytes_or_null().ok().flatten();
+                    Ok(bytes.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok()))
+                };
+                Ok(OpenPair {
+                    key: row.get(0)?,
+                    ids: [row.get(1)?, row.get(2)?],
+                    texts: [text(3)?, text(4)?],
+                    similarity: row.get(5)?,
+                    score: row.get(6)?,
+                    at: row.get(7)?,
+                })
+            })?;
+            pairs.collect()
+        })
+    }
+}
 
 /// Closes the flags of which a side was edited, archived or is gone.
 pub(crate) fn close_flags(writes: &Writes<'_>) -> Result<(), SessionError> {

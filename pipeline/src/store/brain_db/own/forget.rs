@@ -1,7 +1,11 @@
 //! Rows of our own tables that tell of a memory: which they are, and how they go.
 
+use std::collections::BTreeSet;
+
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
+
+use crate::memory::MemoryId;
 
 /// A table and which of its rows tell of a memory (`?1`) and of nothing else.
 #[derive(Debug, Clone, Copy)]
@@ -39,64 +43,91 @@ impl Telling {
 pub(crate) struct Naming {
     /// The table.
     pub(crate) table: &'static str,
-    /// Its columns.
-    pub(crate) columns: &'static [&'static str],
+    /// By which its rows are found again.
+    key: &'static str,
+    /// The memory that a row is about; `NULL` where it is about none.
+    about: &'static str,
+    /// Columns that may name others.
+    columns: &'static [&'static str],
     condition: &'static str,
 }
 
 /// Sources of the owner's rows.
 pub(crate) const SOURCES: Naming = Naming {
     table: "stm",
+    key: "id",
+    about: "id",
     columns: &["source"],
-    condition: "source LIKE 'consolidation:{%' OR source LIKE 'archived:%'",
+    condition: "(source LIKE 'consolidation:{%' OR source LIKE 'archived:%') AND id IS NOT NULL",
 };
 /// Rows as the journal keeps them.
 pub(crate) const JOURNAL: Naming = Naming {
     table: "memfold_journal",
+    key: "seq",
+    about: "row_key",
     columns: &["before", "after"],
     condition: "table_name = 'stm'",
 };
 /// Rows in the archive table.
-pub(crate) const ARCHIVE: Naming =
-    Naming { table: "memfold_archive", columns: &["row"], condition: "table_name = 'stm'" };
+pub(crate) const ARCHIVE: Naming = Naming {
+    table: "memfold_archive",
+    key: "id",
+    about: "memory_id",
+    columns: &["row"],
+    condition: "table_name = 'stm'",
+};
 /// What units did to whom.
-pub(crate) const UNITS: Naming =
-    Naming { table: "memfold_units", columns: &["actions", "digests"], condition: "1" };
+pub(crate) const UNITS: Naming = Naming {
+    table: "memfold_units",
+    key: "rowid",
+    about: "NULL",
+    columns: &["actions", "digests"],
+    condition: "1",
+};
 /// Actions of plans.
 pub(crate) const ACTIONS: Naming = Naming {
     table: "memfold_actions",
+    key: "rowid",
+    about: "NULL",
     columns: &["body", "amended", "base_digests"],
     condition: "body <> 'null'",
 };
 
-/// A row whose columns name memories, and what to write instead: one text for each column.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A row whose columns name memories, and what to write instead.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Renamed {
-    /// Its rowid.
-    pub(crate) rowid: i64,
-    /// The new texts; `None` leaves a column as it is.
-    pub(crate) texts: Vec<Option<String>>,
+    /// Its key.
+    pub(crate) key: Value,
+    /// The new text of each column; `None` leaves it as it is.
+    texts: Vec<Option<String>>,
 }
 
 impl Naming {
-    /// Finds the rows where `rename` has something else for one of the columns.
+    /// Finds the rows where `rename` has something else for one of the columns; those about one of the ids go
+    /// anyway and are left out.
     pub(crate) fn find(
         self,
         connection: &Connection,
+        ids: &BTreeSet<MemoryId>,
         rename: impl Fn(&str) -> Option<String>,
     ) -> rusqlite::Result<Vec<Renamed>> {
-        let columns = self.columns.join(", ");
-        let sql = format!("SELECT rowid, {columns} FROM {} WHERE {}", self.table, self.condition);
+        let Self { table, key, about, columns, condition } = self;
+        let listed = columns.join(", ");
+        let sql = format!("SELECT {key}, {about}, {listed} FROM {table} WHERE {condition}");
         let mut statement = connection.prepare(&sql)?;
         let mut rows = statement.query([])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            let mut texts = Vec::with_capacity(self.columns.len());
-            for column in 1..=self.columns.len() {
-                texts.push(row.get_ref(column)?.as_str().ok().and_then(&rename));
+            let about = row.get_ref(1)?.as_str().ok();
+            if about.is_some_and(|id| ids.contains(&MemoryId::new(id))) {
+                continue;
+            }
+            let mut texts = Vec::with_capacity(columns.len());
+            for column in 0..columns.len() {
+                texts.push(row.get_ref(column + 2)?.as_str().ok().and_then(&rename));
             }
             if texts.iter().any(Option::is_some) {
-                found.push(Renamed { rowid: row.get(0)?, texts });
+                found.push(Renamed { key: row.get(0)?, texts });
             }
         }
         Ok(found)
@@ -110,10 +141,10 @@ impl Naming {
             .zip(2..)
             .map(|(column, number): (_, u32)| format!("{column} = ifnull(?{number}, {column})"))
             .collect();
-        let sql = format!("UPDATE {} SET {} WHERE rowid = ?1", self.table, set.join(", "));
-        let rowid = std::iter::once(Value::Integer(renamed.rowid));
+        let sql = format!("UPDATE {} SET {} WHERE {} = ?1", self.table, set.join(", "), self.key);
+        let key = std::iter::once(renamed.key.clone());
         let texts = renamed.texts.iter().map(|text| text.clone().map_or(Value::Null, Value::Text));
-        connection.prepare_cached(&sql)?.execute(params_from_iter(rowid.chain(texts))).map(drop)
+        connection.prepare_cached(&sql)?.execute(params_from_iter(key.chain(texts))).map(drop)
     }
 }
 
@@ -127,6 +158,24 @@ pub(crate) fn units_of_memory(
          WHERE row_key = ?1 AND table_name = 'stm' ORDER BY run_id, unit",
     )?;
     statement.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+/// Returns the units that moved rows away into one of the memories.
+pub(crate) fn units_into(
+    connection: &Connection,
+    ids: &BTreeSet<MemoryId>,
+) -> rusqlite::Result<Vec<(String, i64)>> {
+    let mut statement = connection.prepare(
+        "SELECT DISTINCT run_id, unit, survivor FROM memfold_journal WHERE survivor IS NOT NULL",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut units = Vec::new();
+    while let Some(row) = rows.next()? {
+        if ids.contains(&MemoryId::new(row.get::<_, String>(2)?)) {
+            units.push((row.get(0)?, row.get(1)?));
+        }
+    }
+    Ok(units)
 }
 
 /// Removes the whole journal of a unit, so that nobody takes back half of it. Returns the entries.
@@ -148,7 +197,7 @@ pub(crate) fn journal_keys(
     statement.query_map(params![run_id, unit], |row| row.get(0))?.collect()
 }
 
-/// Returns the ids of the owner's rows that are flags about a memory.
+/// Returns the owner's rows that are flags: their ids and their texts, which name the memories.
 pub(crate) fn flag_rows(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     let mut statement = connection.prepare(
         "SELECT id, content FROM stm
@@ -167,7 +216,7 @@ pub(crate) fn flag_rows(connection: &Connection) -> rusqlite::Result<Vec<(String
 
 /// Forgets what an action of a plan was; its plan can then no longer be read, nor applied. A plan of which nothing was
 /// applied goes as a whole.
-pub(crate) fn void_action(connection: &Connection, rowid: i64) -> rusqlite::Result<()> {
+pub(crate) fn void_action(connection: &Connection, rowid: &Value) -> rusqlite::Result<()> {
     let plan: Option<String> = connection
         .prepare_cached("SELECT plan_id FROM memfold_actions WHERE rowid = ?1")?
         .query_row([rowid], |row| row.get(0))

@@ -53,7 +53,10 @@ pub(super) fn take_out(
         let sql = "DELETE FROM embeddings WHERE source_type = 'stm' AND source_id = ?1";
         writes.execute("remove an embedding", sql, [id])?;
     }
-    writes.execute("remove a memory", "DELETE FROM stm WHERE id = ?1", [id]).map(drop)
+    match writes.execute("remove a memory", "DELETE FROM stm WHERE id = ?1", [id])? {
+        1 => Ok(()),
+        found => Err(refused(format!("{id}: expected one row, found {found}"))),
+    }
 }
 
 fn embeddings(

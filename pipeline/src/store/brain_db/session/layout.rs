@@ -31,7 +31,7 @@ pub(super) enum Search {
     ByHand {
         /// Its columns.
         columns: Vec<String>,
-        /// Whether plain DELETE removes an entry (`contentless_delete=1`).
+        /// Whether plain DELETE removes an entry: with `contentless_delete=1`, or where it keeps the texts.
         plain_delete: bool,
     },
 }
@@ -69,7 +69,9 @@ impl Search {
             )
             .optional()?;
         let Some(ddl) = ddl else { return Ok(Self::None) };
-        let words: String = ddl.to_lowercase().chars().filter(|c| !c.is_whitespace()).collect();
+        let lower = ddl.to_lowercase();
+        let words: String =
+            lower.chars().filter(|c| !c.is_whitespace() && !matches!(c, '\'' | '"')).collect();
         if !words.contains("usingfts5(") {
             return Ok(Self::None);
         }
@@ -82,16 +84,19 @@ impl Search {
         if by_triggers {
             return Ok(Self::ByTriggers);
         }
-        let has_sizes: bool = connection.query_row(
-            "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'stm_fts_docsize'",
-            [],
-            |row| row.get(0),
-        )?;
+        let is_table = |name: &str| -> rusqlite::Result<bool> {
+            let sql = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?1";
+            connection.query_row(sql, [name], |row| row.get(0))
+        };
         let columns = Columns::of(connection, "stm_fts")?.into_names();
-        if !has_sizes || columns.is_empty() || !columns.iter().all(|name| memories.has(name)) {
+        if !is_table("stm_fts_docsize")?
+            || columns.is_empty()
+            || !columns.iter().all(|name| memories.has(name))
+        {
             return Ok(Self::None);
         }
-        Ok(Self::ByHand { columns, plain_delete: words.contains("contentless_delete=1") })
+        let plain_delete = words.contains("contentless_delete=1") || is_table("stm_fts_content")?;
+        Ok(Self::ByHand { columns, plain_delete })
     }
 }
 

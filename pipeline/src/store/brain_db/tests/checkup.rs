@@ -248,12 +248,14 @@ fn runs_that_did_not_end_are_told_with_what_goes_on() {
         "{RUN} ('r1', 'execute', 'p1', NULL, 'interrupted', 'h', 't', '{dead}', 3, 'e', ''),
               ('r2', 'undo', NULL, 'r0', 'running', 'h', 't', '{dead}', 1, 'e', ''),
               ('r3', 'execute', 'p2', NULL, 'interrupted', 'h', 't', '{dead}', 3, 'e', ''),
-              ('r4', 'execute', 'p2', NULL, 'done', 'h', 't', '{dead}', 3, 'e', '')"
+              ('r4', 'execute', 'p2', NULL, 'done', 'h', 't', '{dead}', 3, 'e', '');
+         INSERT INTO memfold_units(run_id, unit, state, digests, at) VALUES ('r2', 1, 'applied', '{{}}', 't')"
     ));
     let found: Vec<Finding> =
         judge(&path).into_iter().filter(|finding| finding.code == "run_unfinished").collect();
     assert_eq!(found.len(), 2, "{found:?}");
     assert_eq!(commands(&found[0]), ["memfold undo brain.db r0 --execute"]);
+    assert!(found[0].what.contains("stopped after 1 unit;"), "{}", found[0].what);
     let both = ["memfold apply brain.db p1 --execute", "memfold undo brain.db r1 --execute"];
     assert_eq!(commands(&found[1]), both);
     let now = NOW.to_naive_local(&UTC);
@@ -391,7 +393,7 @@ fn other_consolidators_show_in_the_data() {
 fn files_are_looked_at() {
     let (folder, path) = plain_store(5);
     std::fs::write(folder.path().join("brain.db.memfold-lock"), "").unwrap();
-    assert_eq!(finding(&path, "lock_file").severity, Severity::Info);
+    assert_eq!(finding(&path, "lock_file").severity, Severity::Ok);
     let writer = Connection::open(&path).unwrap();
     writer.execute_batch("PRAGMA wal_autocheckpoint = 0; CREATE TABLE big (x)").unwrap();
     let fill = "INSERT INTO big WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 700)

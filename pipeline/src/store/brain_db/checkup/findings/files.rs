@@ -77,7 +77,7 @@ fn pages(files: &Files, store: &str) -> Option<Finding> {
 fn lock(files: &Files) -> Option<Finding> {
     let name = crate::text::excerpt(files.lock_file.as_ref()?, 100);
     let what = format!("{name} lies beside the store; the file alone locks nothing");
-    Some(Finding::new(Severity::Info, "lock_file", what))
+    Some(Finding::new(Severity::Ok, "lock_file", what))
 }
 
 /// A size for people.
