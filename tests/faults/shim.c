@@ -1,7 +1,8 @@
 /* Makes the k-th write of a process fail, to see what becomes of its files. Linux, LD_PRELOAD.
  *
  * Counted are the calls of write, pwrite, ftruncate, fsync, fdatasync and unlink on files whose path
- * contains FAULT_PATH. With FAULT_CALLS=locks the requests of file locks (fcntl) are counted instead.
+ * contains FAULT_PATH. With FAULT_CALLS=locks the requests of exclusive file locks (fcntl) are
+ * counted instead: those that fail while somebody else writes.
  *
  *   FAULT_PATH        a part of the path; without it nothing is counted
  *   FAULT_AT          the call that fails, from 1; 0 or unset: none
@@ -155,7 +156,7 @@ static int lock_or_pass(int fd, int command, void *argument)
 {
     int is_lock = command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK ||
                   command == F_OFD_SETLKW;
-    if (is_lock && ((struct flock *)argument)->l_type != F_UNLCK && fails(fd, 1))
+    if (is_lock && ((struct flock *)argument)->l_type == F_WRLCK && fails(fd, 1))
         return -1;
     return real_fcntl(fd, command, argument);
 }

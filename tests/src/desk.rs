@@ -7,11 +7,10 @@ use jiff::tz::TimeZone;
 use memfold_index::NoProgress;
 use memfold_pipeline::consolidate::Outcome;
 use memfold_pipeline::execute::{
-    ExecuteError, ExecuteRequest, Execution, Selection, Undo, UndoError, UndoRequest, UndoTarget,
-    execute, undo,
+    ExecuteError, ExecuteRequest, Execution, Selection, Undo, UndoError, UndoOutcome, UndoRequest,
+    UndoTarget, execute, preview_undo, undo,
 };
 use memfold_pipeline::journal::RevertOptions;
-use memfold_pipeline::memory::MemoryId;
 use memfold_pipeline::report::run_id;
 use memfold_pipeline::runs::RunState;
 use memfold_pipeline::store::PlainMemory;
@@ -259,6 +258,15 @@ impl Desk {
         )
     }
 
+    /// Tells what undoing would do.
+    ///
+    /// # Panics
+    /// When there is nothing to undo.
+    #[must_use]
+    pub fn preview_undo(&self, target: &UndoTarget) -> Vec<UndoOutcome> {
+        preview_undo(&self.store(), target, self.options).expect("there is something to undo")
+    }
+
     /// Takes a run back as far as that goes.
     ///
     /// # Panics
@@ -277,16 +285,6 @@ impl Desk {
         let undo = self.undo_run(run);
         assert_eq!(undo.state, RunState::Done, "{:#?}", undo.outcomes);
         undo.run_id
-    }
-
-    /// Takes back what happened to a memory last.
-    ///
-    /// # Panics
-    /// When there is nothing to undo.
-    #[must_use]
-    pub fn undo_memory(&self, id: &str) -> Undo {
-        let target = UndoTarget::Memory(MemoryId::new(id));
-        self.try_undo(&target).expect("there is something to undo")
     }
 
     fn session(&self) -> Session {

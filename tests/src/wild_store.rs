@@ -145,12 +145,10 @@ fn planted(rows: u32, seed: u64) -> Vec<Planted> {
         let id = format!("stm_{number:012x}");
         let original = originals.entry(group).or_insert_with(|| id.clone()).clone();
         let is_ghost = original != id && group % 11 == 3 && member % 3 == 1;
-        // Only groups of one wording have members without a vector: such a member is near to none of another
-        // wording, and what stays apart for its sake in one run would fold in the next.
         let is_of_one_wording = group % 3 == 0;
         let row = Planted {
             content: templated(group, if is_of_one_wording { member % 4 } else { member }, seed),
-            vector: (draws.below(6) != 0 || !is_of_one_wording).then_some(vector),
+            vector: (draws.below(6) != 0).then_some(vector),
             created_at: time(FIRST + draws.below(SPAN_MICROSECONDS) as i64),
             source: source(&mut draws, is_ghost.then_some(&*original)),
             categories: if is_ghost {

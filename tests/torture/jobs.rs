@@ -29,6 +29,8 @@ pub(crate) struct Jobs {
     pub(crate) binary: PathBuf,
     pub(crate) full: bool,
     pub(crate) only: Option<String>,
+    /// Kills, where not as many as usual.
+    pub(crate) trials: Option<u64>,
 }
 
 type Print<'p> = &'p mut dyn FnMut(&str);
@@ -55,12 +57,13 @@ impl Jobs {
 
     fn kill(&self, memfold: &Memfold, print: Print<'_>) -> Result<(), String> {
         let (rows, trials) = if self.full { (5_000, 1_000) } else { (1_000, 100) };
+        let trials = self.trials.unwrap_or(trials);
         let clock = Clock::start();
         let options = ArenaOptions { rows, seed: SEED, wal: true, place: Place::Memory };
         let arena = Arena::new(memfold, options)?;
         let mut report = KillReport::default();
-        // Each drives a process of its own.
-        let lanes = std::thread::available_parallelism().map_or(2, usize::from) as u64;
+        // Each drives a process of its own, which sleeps half of the time to let others at the store.
+        let lanes = 2 * std::thread::available_parallelism().map_or(2, usize::from) as u64;
         for from in (0..trials).step_by((CHUNK * lanes) as usize) {
             let arena = &arena;
             let lane = move |number: u64| {
@@ -105,7 +108,7 @@ impl Jobs {
 
     fn writers(&self, memfold: &Memfold, print: Print<'_>) -> Result<(), String> {
         let duration = Duration::from_secs(if self.full { 600 } else { 20 });
-        let options = ArenaOptions { rows: 2_000, seed: SEED, wal: true, place: Place::Disk };
+        let options = ArenaOptions { rows: 400, seed: SEED, wal: true, place: Place::Disk };
         let arena = Arena::new(memfold, options)?;
         let clock = Clock::start();
         let report = writers::run(&arena, Beside { writers: 10, duration })?;

@@ -7,7 +7,8 @@ mod jobs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: torture --memfold BINARY [--full] [--only kill|faults|writers|reader]";
+const USAGE: &str = "usage: torture --memfold BINARY [--full] [--only kill|faults|writers|reader] \
+                     [--trials N]";
 
 fn main() -> ExitCode {
     let Some(jobs) = arguments() else {
@@ -25,12 +26,13 @@ fn main() -> ExitCode {
 
 fn arguments() -> Option<jobs::Jobs> {
     let mut words = std::env::args().skip(1);
-    let mut jobs = jobs::Jobs { binary: PathBuf::new(), full: false, only: None };
+    let mut jobs = jobs::Jobs { binary: PathBuf::new(), full: false, only: None, trials: None };
     while let Some(word) = words.next() {
         match word.as_str() {
             "--memfold" => jobs.binary = words.next()?.into(),
             "--full" => jobs.full = true,
             "--only" => jobs.only = Some(words.next()?),
+            "--trials" => jobs.trials = Some(words.next()?.parse().ok()?),
             _ => return None,
         }
     }

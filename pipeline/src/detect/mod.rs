@@ -1,6 +1,6 @@
 //! Detection: which live memories are near or equal, and what the guard says of them.
 //!
-//! 1. `units` gathers each live row in scope with everything ever folded into it, newest first.
+//! 1. `units` gathers each live row in scope with everything ever folded into it, by their newest row.
 //! 2. `near` joins the vectors of each space ([`join_spaces`]); pairs of distinct vectors come out.
 //! 3. `nodes` collapses rows that share vector, strict key and class; pairs of vectors become pairs of nodes.
 //! 4. `judge` reads each text once and asks the guard about each pair: linked, apart or contradictory.
@@ -47,7 +47,7 @@ pub struct Unit {
 /// Live memories that are all linked to each other, newest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
-    /// The members' live rows, newest first (unreadable times last, then id bytes).
+    /// The members' live rows, by the newest row of their units (unreadable times last, then id bytes).
     pub members: Vec<MemoryIndex>,
     /// The smallest canonical similarity between two members that both have vectors of one space (bit-equal: 1);
     /// `None` where no two have.
@@ -101,7 +101,7 @@ pub enum PairRecall {
 /// Everything that detection found; indices point into the snapshot's memories.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Detection {
-    /// Live units in scope, newest first.
+    /// Live units in scope, by their newest row, descending.
     pub units: Vec<Unit>,
     /// Clusters of two or more, by their newest member.
     pub clusters: Vec<Cluster>,

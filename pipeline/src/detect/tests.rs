@@ -211,10 +211,15 @@ impl Definition<'_> {
             .map(MemoryIndex)
             .filter(|i| memories[i.index()].standing == Standing::Live)
             .collect();
-        live.sort_by(|a, b| newest_first(&memories[a.index()], &memories[b.index()]));
         let rows = |unit: MemoryIndex| {
             (0..memories.len() as u32).map(MemoryIndex).filter(move |&i| self.end(i) == unit)
         };
+        let newest = |unit: MemoryIndex| {
+            let rows = rows(unit).map(|row| &memories[row.index()]);
+            rows.min_by(|a, b| newest_first(a, b)).unwrap()
+        };
+        let by_newest = |a: &MemoryIndex, b: &MemoryIndex| newest_first(newest(*a), newest(*b));
+        live.sort_by(by_newest);
         let kept = &self.snapshot.decisions.keep_both;
         let id = |m: &MemoryIndex| &memories[m.index()].id;
         let units = live.clone();
@@ -248,7 +253,7 @@ impl Definition<'_> {
         }
         let flat = clusters.into_iter().map(|cluster| {
             let mut units: Vec<MemoryIndex> = cluster.into_iter().flatten().collect();
-            units.sort_by(|a, b| newest_first(&memories[a.index()], &memories[b.index()]));
+            units.sort_by(by_newest);
             units
         });
         let several = flat.filter(|cluster| cluster.len() > 1);

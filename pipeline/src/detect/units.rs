@@ -1,18 +1,24 @@
-//! Units: live rows in scope with everything ever folded into them, newest first.
+//! Units: live rows in scope with everything ever folded into them, by their newest row.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 
 use super::Unit;
 use crate::memory::{CreatedAt, Memory, MemoryId, MemoryIndex, Standing};
 use crate::policy::Scope;
 use crate::store::Snapshot;
+use crate::time::Instant;
 
 /// Orders newest first: by instant descending (unreadable last), then id bytes descending.
 #[must_use]
 pub fn newest_first(a: &Memory, b: &Memory) -> Ordering {
     let key = |memory: &Memory| memory.created_at.instant();
     key(b).cmp(&key(a)).then_with(|| b.id.as_str().as_bytes().cmp(a.id.as_str().as_bytes()))
+}
+
+/// The key of [`newest_first`].
+fn age_key(memory: &Memory) -> (Reverse<Option<Instant>>, Reverse<MemoryId>) {
+    (Reverse(memory.created_at.instant()), Reverse(memory.id.clone()))
 }
 
 /// Units in scope and how many live rows the scope leaves out.
@@ -51,6 +57,13 @@ pub(super) fn gather(snapshot: &Snapshot, scope: &Scope) -> Units {
     }
     for unit in &mut units {
         unit.ghosts.sort_by(|a, b| memories[a.index()].id.cmp(&memories[b.index()].id));
+    }
+    // A row that folded into an older one keeps its place: else the next run would cluster anew.
+    if units.iter().any(|unit| !unit.ghosts.is_empty()) {
+        units.sort_by_cached_key(|unit| {
+            let members = std::iter::once(&unit.live).chain(&unit.ghosts);
+            members.map(|member| age_key(&memories[member.index()])).min()
+        });
     }
     Units { units, out_of_scope, stray_ghosts }
 }

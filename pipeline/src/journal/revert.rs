@@ -326,7 +326,8 @@ mod tests {
     fn a_deleted_row_comes_back_only_on_request() {
         let rows = Rows::default();
         let kept = entry(Some(image("agent", 2)));
-        let conflicts = run(&[kept.clone()], &rows, RevertOptions::default()).unwrap_err();
+        let conflicts =
+            run(std::slice::from_ref(&kept), &rows, RevertOptions::default()).unwrap_err();
         assert_eq!(conflicts[0].remedy(), Some("--recreate"));
         let recreate = RevertOptions { recreate: true, ..RevertOptions::default() };
         let changes = run(&[kept], &rows, recreate).unwrap();
@@ -342,10 +343,11 @@ mod tests {
             survivor: Some("b".to_owned()),
             ..entry(None)
         };
-        let lost = run(&[moved.clone()], &Rows::default(), RevertOptions::default()).unwrap_err();
+        let lost = run(std::slice::from_ref(&moved), &Rows::default(), RevertOptions::default())
+            .unwrap_err();
         assert!(matches!(lost[..], [Conflict::Lost { .. }]));
         let mut rows = Rows { archived: BTreeSet::from(["a".to_owned()]), ..Rows::default() };
-        let changes = run(&[moved.clone()], &rows, RevertOptions::default()).unwrap();
+        let changes = run(std::slice::from_ref(&moved), &rows, RevertOptions::default()).unwrap();
         assert_eq!(changes, [Change::PutIn { id: "a".to_owned(), image: None }]);
         // Changed first, moved then: it comes back and is set back.
         let both = run(&[entry(None), moved.clone()], &rows, RevertOptions::default()).unwrap();

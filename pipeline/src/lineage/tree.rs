@@ -28,7 +28,7 @@ pub struct Branch {
     /// An excerpt of its text, escaped.
     pub text: Option<String>,
     /// What had been folded into it, as far as shown.
-    pub branches: Few<Branch>,
+    pub branches: Few<Self>,
 }
 
 /// A branch before its own branches are known.

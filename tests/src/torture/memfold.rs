@@ -62,13 +62,14 @@ impl Memfold {
         finish(self.command(arguments))
     }
 
-    /// Starts.
+    /// Starts, without what it writes: a pipe that nobody reads would stop it once it is full.
     ///
     /// # Panics
     /// When the binary cannot be run.
     #[must_use]
     pub fn spawn(&self, arguments: &[String]) -> Child {
-        self.command(arguments).spawn().expect("the binary can be run")
+        let mut command = self.command(arguments);
+        command.stdout(Stdio::null()).spawn().expect("the binary can be run")
     }
 }
 

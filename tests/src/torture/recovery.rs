@@ -5,7 +5,7 @@ use std::path::Path;
 use super::arena::{expect_none, latest_plan, latest_run, left_running};
 use super::memfold::{self, Ended};
 use super::{Arena, Trial};
-use crate::{Draws, StoreImage, diff};
+use crate::{Draws, StoreImage, diff, integrity};
 
 /// What was disturbed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,7 +81,9 @@ impl Recovery {
         arena.check(store)?;
         let ended = self.run(phase, arena, store)?;
         let said = ended.as_ref().map_or_else(|| "nothing to do".to_owned(), Ended::summary);
-        let fine = arena.check(store).and_then(|()| self.check(arena, store));
+        // Equal to a state in which every fact was looked for, bit by bit and answer by answer.
+        let fine = expect_none("integrity", integrity(store));
+        let fine = fine.and_then(|()| self.check(arena, store));
         fine.map_err(|error| format!("{self:?} after a disturbed {phase:?} ({said}): {error}"))?;
         match left_running(store).map_err(|error| error.to_string())? {
             Some(run) => Err(format!("run {run} is still said to be running")),

@@ -10,6 +10,9 @@ use crate::store::brain_db::UnitRecord;
 /// A reason not to take a unit back, and the flag that gets past it.
 pub(super) type Reason = (String, Option<&'static str>);
 
+/// Whether a unit was taken back, or why it cannot be.
+pub(super) type TakenBack = Result<(), Vec<Reason>>;
+
 /// A unit and whether it was, or can be, taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndoOutcome {
@@ -40,7 +43,7 @@ pub struct Undo {
     pub state: RunState,
 }
 
-pub(super) fn outcome(unit: &UnitRecord, found: Result<(), Vec<Reason>>) -> UndoOutcome {
+pub(super) fn outcome(unit: &UnitRecord, found: TakenBack) -> UndoOutcome {
     let conflicts = found.err().unwrap_or_default();
     let what: Vec<String> =
         unit.deeds.iter().map(|deed| format!("{} {}", deed.label, deed.action.name())).collect();

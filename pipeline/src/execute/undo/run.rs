@@ -6,8 +6,9 @@ use super::UndoOutcome;
 use super::UndoRequest;
 use super::find::{examine, key};
 use super::keep::{decisions, digests};
-use super::outcome::{Reason, outcome};
+use super::outcome::{TakenBack, outcome};
 use crate::execute::pace::{give_way, heartbeat};
+use crate::journal::{JournalEntry, Op};
 use crate::plan::ActionState;
 use crate::report::Executed;
 use crate::store::brain_db::{
@@ -44,7 +45,7 @@ impl Run<'_> {
 
     fn take_back(&mut self, unit: &UnitRecord) -> Result<(), SessionError> {
         let started = (self.request.clock)();
-        let found = match self.session.write(|writes| self.transact(writes, unit)) {
+        let found = match self.try_to_take_back(unit) {
             Ok(found) => {
                 match found {
                     Ok(()) => self.executed.applied += 1,
@@ -63,12 +64,19 @@ impl Run<'_> {
         Ok(())
     }
 
+    fn try_to_take_back(&self, unit: &UnitRecord) -> Result<TakenBack, SessionError> {
+        let journal = self.session.read(|reads| {
+            reads.query("read memfold_journal", |connection| own::journal(connection, key(unit)))
+        })?;
+        let moved = |entry: &JournalEntry| entry.op == Op::TakeOut;
+        if journal.is_ok_and(|entries| entries.iter().any(moved)) {
+            return self.session.write_back(|writes| self.transact(writes, unit));
+        }
+        self.session.write(|writes| self.transact(writes, unit))
+    }
+
     /// One transaction: the unit goes back whole, or nothing is written.
-    fn transact(
-        &self,
-        writes: &Writes<'_>,
-        unit: &UnitRecord,
-    ) -> Result<Result<(), Vec<Reason>>, SessionError> {
+    fn transact(&self, writes: &Writes<'_>, unit: &UnitRecord) -> Result<TakenBack, SessionError> {
         let layout = writes.layout()?;
         let alone = BTreeSet::new();
         let changes = match examine(writes, &layout, unit, (self.request.options, &alone))? {

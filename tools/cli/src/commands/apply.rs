@@ -59,7 +59,7 @@ pub(crate) fn run(
         printer.json(&preview_json(&outcomes, &saved))?;
     } else {
         printer.data(&preview_text(args, &outcomes, &saved))?;
-        printer.note("dry run: nothing was changed in the store");
+        printer.note("dry run: nothing was written to the store");
     }
     Ok(Exit::Done)
 }

@@ -303,7 +303,7 @@ impl Work<'_> {
             None if self.saved_as.is_some() => {
                 self.printer.note("no memory was changed: the plan waits for review");
             }
-            None => self.printer.note("dry run: nothing was changed in the store"),
+            None => self.printer.note("dry run: nothing was written to the store"),
         }
         Ok(())
     }

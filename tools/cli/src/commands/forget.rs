@@ -1,6 +1,6 @@
 //! `memfold forget`: a memory is erased everywhere.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use memfold_pipeline::memory::MemoryId;
 use memfold_pipeline::report::{run_id, state_report_dir};
@@ -63,7 +63,7 @@ fn preview(
     text.push_str(LEFT);
     text.push_str(&format!("this cannot be undone\nnext: {}\n", command(args)));
     printer.data(&text)?;
-    printer.note("dry run: nothing was changed in the store");
+    printer.note("dry run: nothing was written to the store");
     Ok(())
 }
 
@@ -162,15 +162,11 @@ fn told_files(files: &Mentions) -> String {
         [(&files.reports, "reports that name it"), (&files.backups, "backups that may hold it")]
     {
         if !paths.is_empty() {
-            let paths: Vec<String> = paths.iter().map(shown).collect();
+            let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
             text.push_str(&format!("{what}, left for you to delete: {}\n", few(&paths)));
         }
     }
     text
-}
-
-fn shown(path: &PathBuf) -> String {
-    path.display().to_string()
 }
 
 fn few(items: &[String]) -> String {

@@ -42,7 +42,7 @@ pub(crate) fn run(
     }
     printer.data(&told(&pruned, run_id.is_some()))?;
     if run_id.is_none() {
-        printer.note("dry run: nothing was changed in the store");
+        printer.note("dry run: nothing was written to the store");
     }
     Ok(Exit::Done)
 }

@@ -113,7 +113,7 @@ fn preview(
     let mut text = told("would live again", &previewed);
     text.push_str(&format!("next: {}\n", command(&args.db, id)));
     printer.data(&text)?;
-    printer.note("dry run: nothing was changed in the store");
+    printer.note("dry run: nothing was written to the store");
     Ok(())
 }
 

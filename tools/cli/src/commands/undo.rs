@@ -51,7 +51,7 @@ pub(crate) fn run(global: &GlobalArgs, args: &UndoArgs, printer: Printer) -> Res
         }))?;
     } else {
         printer.data(&preview_text(args, &outcomes))?;
-        printer.note("dry run: nothing was changed in the store");
+        printer.note("dry run: nothing was written to the store");
     }
     Ok(Exit::Done)
 }

@@ -130,6 +130,26 @@ impl Session {
         Ok(done)
     }
 
+    /// As [`Self::write`], for rows that come back as they were: what they refer to may be gone, as it may have
+    /// been before, where the owner enforces no foreign keys.
+    ///
+    /// # Errors
+    /// Those of `work`, and what keeps SQLite from beginning or committing.
+    pub(crate) fn write_back<T, E: From<SessionError>>(
+        &self,
+        work: impl FnOnce(&Writes<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.enforce_references(false)?;
+        let done = self.write(work);
+        self.enforce_references(true)?;
+        done
+    }
+
+    fn enforce_references(&self, enforce: bool) -> Result<(), SessionError> {
+        let set = self.connection.pragma_update(None, "foreign_keys", enforce);
+        set.map_err(|error| self.explain("set up the connection", &error))
+    }
+
     /// Runs `look` in one read transaction.
     ///
     /// # Errors
