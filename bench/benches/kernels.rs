@@ -81,7 +81,7 @@ fn bench_hits(
     group.bench_function(id, |bencher| {
         bencher.iter(|| {
             hits.clear();
-            kernels.hits(black_box(&rows), black_box(&panel), &mut hits);
+            kernels.hits(black_box(&rows), black_box(panel.columns()), &mut hits);
             hits.len()
         });
     });

@@ -1,13 +1,13 @@
 //! Kernels in plain Rust: the twin that every processor has.
 
 use crate::panel::{
-    ColumnPanel, GROUP_COLUMNS, Group, Hit, RowBlock, STEP_DIMS, push_mask, signed_codes,
+    Columns, GROUP_COLUMNS, Group, Hit, RowBlock, STEP_DIMS, push_mask, signed_codes,
 };
 use crate::{Kernels, Level, canonical};
 
 /// The table of level `scalar`.
 pub(crate) static KERNELS: Kernels =
-    Kernels { level: Level::Scalar, dot: canonical::dot, dot_f32, dot_i8, hits };
+    Kernels { level: Level::Scalar, dot: canonical::dot, dot_f32, dot_i8, dots_i8, hits };
 
 /// Accumulators of [`dot_f32`], so that additions do not wait for each other.
 const F32_LANES: usize = 32;
@@ -30,9 +30,13 @@ pub(crate) fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
     a.iter().zip(b).map(|(&a, &b)| i32::from(i16::from(a) * i16::from(b))).sum()
 }
 
-fn hits(rows: &RowBlock<'_>, panel: &ColumnPanel, hits: &mut Vec<Hit>) {
+fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
+    dots.extend(rows.chunks_exact(vector.len()).map(|row| dot_i8(vector, row)));
+}
+
+fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
     // Groups outside: one group stays in the nearest cache while all rows pass over it.
-    for group in panel.groups() {
+    for group in columns.groups() {
         let rows = rows.shifted_codes.chunks_exact(rows.dim).zip(rows.biases);
         for (row, (codes, &bias)) in rows.enumerate() {
             let passing = passing(codes, bias, &group);
