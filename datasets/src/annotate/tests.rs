@@ -127,7 +127,7 @@ fn every_column_comes_back_from_every_form() {
     let parts = [many_columns(0..30), many_columns(30..31), many_columns(31..80)];
     for form in [Form::Parquet, Form::ArrowStream] {
         let path = write(folder.path(), form, &parts);
-        let corpus = open(&[path.clone()]);
+        let corpus = open(std::slice::from_ref(&path));
         assert_eq!(corpus.skipped().len(), 11);
         for name in FORMATS {
             let copy = annotated(&corpus, &folder.path().join(name), 3);
