@@ -3,7 +3,8 @@
 //! Everything that is written down in columns has one [`schema`]; [`columns`] is its mapped form
 //! (Arrow IPC, read without a copy), [`parquet`] its exchange form. [`npy`] exchanges bare vectors
 //! with numpy, [`vector_file`] reads vectors from any of them, [`generate`] makes labelled synthetic
-//! ones, [`ground_truth`] keeps the right answers. [`sample`] holds the memories this project wrote
+//! ones, [`ground_truth`] keeps the right answers. [`corpus`] reads many files as one matrix, and
+//! [`results`] writes what their comparison found. [`sample`] holds the memories this project wrote
 //! for its demo and its tests.
 
 pub mod schema;
@@ -12,11 +13,15 @@ pub mod publish;
 pub mod parquet;
 pub mod npy;
 pub mod vector_file;
+mod input;
+pub mod corpus;
+pub mod results;
 pub mod generate;
 pub mod ground_truth;
 pub mod sample;
 
 pub use columns::{ColumnRecord, ColumnsWriter, MappedColumns};
+pub use corpus::{Corpus, CorpusOptions};
 pub use generate::{VectorGenerator, VectorRecipe};
 pub use ground_truth::{GroundTruth, NearestTruth, PairTruth};
 pub use npy::{NpyReader, NpyWriter};

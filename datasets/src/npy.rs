@@ -31,7 +31,7 @@ pub enum Component {
 }
 
 impl Component {
-    const fn bytes(self) -> usize {
+    pub(crate) const fn bytes(self) -> usize {
         match self {
             Self::F16 => 2,
             Self::F32 => 4,
@@ -130,11 +130,12 @@ pub struct NpyReader<R = BufReader<File>> {
     bytes: Vec<u8>,
 }
 
+/// What a header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Shape {
-    rows: usize,
-    dim: usize,
-    component: Component,
+pub(crate) struct Shape {
+    pub(crate) rows: usize,
+    pub(crate) dim: usize,
+    pub(crate) component: Component,
 }
 
 impl NpyReader {
@@ -156,16 +157,7 @@ impl<R: Read> NpyReader<R> {
     /// # Errors
     /// When it cannot be read, is no npy file of vectors, or has the wrong length.
     pub fn new(mut input: R, length: u64, path: &Path) -> Result<Self, NpyError> {
-        let (header, data_start) = read_header(&mut input, path)?;
-        let shape =
-            parse_header(&header).map_err(|found| NpyError::Header { path: path.into(), found })?;
-        let Shape { rows, dim, component } = shape;
-        let expected = (rows as u64)
-            .saturating_mul((dim * component.bytes()) as u64)
-            .saturating_add(data_start as u64);
-        if expected != length {
-            return Err(NpyError::Length { path: path.into(), found: length, expected, rows, dim });
-        }
+        let (shape, _) = read_shape(&mut input, length, path)?;
         Ok(Self { input, path: path.into(), shape, rows_read: 0, bytes: Vec::new() })
     }
 
@@ -241,6 +233,25 @@ fn widen(bytes: &[u8], component: Component, values: &mut Vec<f32>) {
             values.extend(bytes.as_chunks().0.iter().map(|chunk| f64::from_le_bytes(*chunk) as f32))
         }
     }
+}
+
+/// Reads the header of a file of `length` bytes; returns it with the position of the data.
+pub(crate) fn read_shape(
+    input: &mut impl Read,
+    length: u64,
+    path: &Path,
+) -> Result<(Shape, usize), NpyError> {
+    let (header, data_start) = read_header(input, path)?;
+    let shape =
+        parse_header(&header).map_err(|found| NpyError::Header { path: path.into(), found })?;
+    let Shape { rows, dim, component } = shape;
+    let expected = (rows as u64)
+        .saturating_mul((dim * component.bytes()) as u64)
+        .saturating_add(data_start as u64);
+    if expected != length {
+        return Err(NpyError::Length { path: path.into(), found: length, expected, rows, dim });
+    }
+    Ok((shape, data_start))
 }
 
 /// Reads the header's text; returns it with the position of the data.

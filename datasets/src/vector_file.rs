@@ -55,9 +55,17 @@ pub enum VectorFormat {
 }
 
 impl VectorFormat {
+    /// Recognises the format of the file at `path`; `Err` holds its first bytes, escaped.
+    pub(crate) fn detect(path: &Path) -> io::Result<Result<Self, String>> {
+        let start = read_start(path)?;
+        let format = Self::of_content(&start).or_else(|| Self::of_extension(path));
+        Ok(format.ok_or_else(|| start.escape_ascii().to_string()))
+    }
+
     fn of_content(start: &[u8]) -> Option<Self> {
         let formats = [
             (columns::MAGIC, Self::Columns),
+            (columns::STREAM_START, Self::Columns),
             (parquet::MAGIC, Self::Parquet),
             (npy::MAGIC, Self::Npy),
         ];
@@ -128,13 +136,9 @@ impl VectorFile {
     /// # Errors
     /// When it cannot be read, is of no known format, or is damaged.
     pub fn open(path: &Path) -> Result<Self, VectorFileError> {
-        let start =
-            read_start(path).map_err(|source| VectorFileError::Io { path: path.into(), source })?;
-        let format = VectorFormat::of_content(&start).or_else(|| VectorFormat::of_extension(path));
-        let format = format.ok_or_else(|| VectorFileError::Unknown {
-            path: path.into(),
-            found: start.escape_ascii().to_string(),
-        })?;
+        let format = VectorFormat::detect(path)
+            .map_err(|source| VectorFileError::Io { path: path.into(), source })?
+            .map_err(|found| VectorFileError::Unknown { path: path.into(), found })?;
         let reader = match format {
             VectorFormat::Columns => {
                 let columns = MappedColumns::open(path)?;

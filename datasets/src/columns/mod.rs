@@ -11,7 +11,8 @@ mod records;
 mod write;
 
 pub(crate) use batch::BatchBuilder;
-pub(crate) use read::MAGIC;
+pub(crate) use layout::BlockSpan;
+pub(crate) use read::{MAGIC, STREAM_START, footer_bytes};
 pub use read::{MappedColumns, OpenColumnsError};
 pub use records::{MappedRecord, Records, TextColumn};
 pub(crate) use write::first_not_finite;

@@ -19,6 +19,8 @@ use crate::schema::{BATCH_ROWS, Column, ColumnSet, ColumnsMeta, MetadataError, k
 
 /// The first and last bytes of an Arrow IPC file.
 pub(crate) const MAGIC: &[u8] = b"ARROW1";
+/// The first bytes of an Arrow IPC stream: the marker of its first message.
+pub(crate) const STREAM_START: &[u8] = &[0xFF; 4];
 /// Footer length and magic.
 const TRAILER_BYTES: usize = 10;
 
@@ -127,7 +129,8 @@ impl MappedColumns {
 
     pub(crate) fn from_buffer(bytes: Buffer, path: &Path) -> Result<Self, OpenColumnsError> {
         let damaged = |found: String| OpenColumnsError::Damaged { path: path.into(), found };
-        let (footer_bytes, data_end) = footer_bytes(&bytes, path)?;
+        let (footer_bytes, data_end) = footer_bytes(&bytes)
+            .map_err(|found| OpenColumnsError::NotArrow { path: path.into(), found })?;
         let footer = arrow_ipc::root_as_footer(footer_bytes)
             .map_err(|error| damaged(format!("unreadable footer: {error}")))?;
         if footer.version() != MetadataVersion::V5 {
@@ -261,23 +264,22 @@ impl MappedColumns {
 }
 
 /// Finds the footer; returns it with the end of the data before it.
-fn footer_bytes<'a>(bytes: &'a [u8], path: &Path) -> Result<(&'a [u8], usize), OpenColumnsError> {
-    let not_arrow = |found: String| OpenColumnsError::NotArrow { path: path.into(), found };
+pub(crate) fn footer_bytes(bytes: &[u8]) -> Result<(&[u8], usize), String> {
     if bytes.len() < MAGIC.len() + TRAILER_BYTES {
-        return Err(not_arrow(format!("{} bytes", bytes.len())));
+        return Err(format!("{} bytes", bytes.len()));
     }
     if !bytes.starts_with(MAGIC) {
         let head = bytes[..MAGIC.len()].escape_ascii();
-        return Err(not_arrow(format!("it begins with \"{head}\"")));
+        return Err(format!("it begins with \"{head}\""));
     }
     let trailer_start = bytes.len() - TRAILER_BYTES;
     let Some(trailer) = bytes.last_chunk::<TRAILER_BYTES>().filter(|t| t.ends_with(MAGIC)) else {
         let tail = bytes[bytes.len() - MAGIC.len()..].escape_ascii();
-        return Err(not_arrow(format!("it ends with \"{tail}\"")));
+        return Err(format!("it ends with \"{tail}\""));
     };
-    let length = read_footer_length(*trailer).map_err(|error| not_arrow(error.to_string()))?;
+    let length = read_footer_length(*trailer).map_err(|error| error.to_string())?;
     let start = trailer_start.checked_sub(length).filter(|start| *start >= MAGIC.len());
-    let start = start.ok_or_else(|| not_arrow(format!("a footer of {length} bytes")))?;
+    let start = start.ok_or_else(|| format!("a footer of {length} bytes"))?;
     Ok((&bytes[start..trailer_start], start))
 }
 

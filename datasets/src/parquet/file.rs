@@ -34,7 +34,18 @@ pub(super) struct ParquetFile {
 }
 
 impl ParquetFile {
+    /// Opens the file with plain Parquet types, which are fewer than the Arrow types that a file may
+    /// claim besides.
     pub(super) fn open(path: &Path) -> Result<Self, ReadParquetError> {
+        Self::open_with(path, ArrowReaderOptions::new().with_skip_arrow_metadata(true))
+    }
+
+    /// Opens the file with the Arrow types that it was written from.
+    pub(super) fn open_as_stored(path: &Path) -> Result<Self, ReadParquetError> {
+        Self::open_with(path, ArrowReaderOptions::new())
+    }
+
+    fn open_with(path: &Path, options: ArrowReaderOptions) -> Result<Self, ReadParquetError> {
         let io_failed = |source| ReadParquetError::Io { path: path.into(), source };
         let damaged = |found| ReadParquetError::Damaged {
             path: path.into(),
@@ -43,8 +54,6 @@ impl ParquetFile {
         let mut file = File::open(path).map_err(io_failed)?;
         let length = file.metadata().map_err(io_failed)?.len();
         check_footer(&read_footer(&mut file, length, path)?).map_err(damaged)?;
-        // Plain Parquet types are fewer than the Arrow types that a file may claim besides.
-        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let metadata = guarded(|| ArrowReaderMetadata::load(&file, options))
             .and_then(|loaded| loaded.map_err(|error| error.to_string()))
             .map_err(damaged)?;
@@ -129,7 +138,8 @@ const fn is_known(compression: Compression) -> bool {
     matches!(compression, Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::ZSTD(_))
 }
 
-fn column_list(schema: &Schema) -> String {
+/// Names the columns with their types, for an error.
+pub(crate) fn column_list(schema: &Schema) -> String {
     let fields = schema.fields();
     let mut shown: Vec<String> = fields
         .iter()
@@ -196,7 +206,7 @@ fn read_at<const N: usize>(file: &mut File, position: u64) -> io::Result<[u8; N]
 }
 
 /// Runs a decoder, whose asserts on damaged input become an error.
-pub(super) fn guarded<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
+pub(crate) fn guarded<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(decode)).map_err(|payload: Box<dyn Any + Send>| {
         let text = payload.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| payload.downcast_ref::<&str>().copied());

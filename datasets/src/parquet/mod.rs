@@ -8,13 +8,18 @@
 mod error;
 mod file;
 mod footer;
+mod output;
 mod source;
+mod table;
 mod text;
 mod vectors;
 mod write;
 
 pub use error::ReadParquetError;
-pub(crate) use file::MAGIC;
+pub(crate) use file::{MAGIC, column_list, guarded};
+pub use output::WriteTableError;
+pub(crate) use output::{ParquetOutput, key_values};
+pub(crate) use table::{ParquetTable, TypesFrom};
 pub use text::ParquetText;
 pub use vectors::ParquetVectors;
 pub use write::ParquetWriter;

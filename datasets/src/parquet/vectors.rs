@@ -10,10 +10,7 @@ use arrow_schema::DataType;
 use super::ReadParquetError;
 use super::source::ColumnSource;
 use crate::columns::first_not_finite;
-use crate::schema::{ColumnSet, ColumnsMeta, DIM_MAX};
-
-/// Names of a vector column, the first that is there counts.
-const NAMES: [&str; 4] = ["vector", "embedding", "embeddings", "emb"];
+use crate::schema::{ColumnSet, ColumnsMeta, DIM_MAX, VECTOR_NAMES};
 
 const EXPECTED: &str = "a list of f16, f32 or f64, or fixed-size binary of 4-byte floats";
 
@@ -50,7 +47,7 @@ impl ParquetVectors {
     /// When the file cannot be read, is no Parquet file, has no such column, or its first rows are
     /// no vectors of one length.
     pub fn open(path: &Path) -> Result<Self, ReadParquetError> {
-        Self::from_source(ColumnSource::open(path, &NAMES)?)
+        Self::from_source(ColumnSource::open(path, &VECTOR_NAMES)?)
     }
 
     /// Opens the column `name` of the file at `path`.

@@ -1,0 +1,305 @@
+//! [`load`]: from files to what a corpus holds.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::builder::LargeStringBuilder;
+use arrow_array::{LargeStringArray, RecordBatch};
+use arrow_buffer::Buffer;
+use arrow_schema::SchemaRef;
+use memfold_index::Progress;
+
+use super::cells::Cells;
+use super::columns::Picked;
+use super::error::CorpusError;
+use super::open::CorpusOptions;
+use super::order::OrderKeys;
+use super::skipped::{SkipReason, SkippedRows};
+use super::storage::{Storage, StorageBuilder};
+use super::vectors::{VectorCells, Width};
+use crate::input::InputFile;
+use crate::parquet::TypesFrom;
+use crate::schema::DIM_MAX;
+
+/// Vectors whose lengths are looked at to learn the dimension of a file that does not tell.
+const PROBED_VECTORS: usize = 1024;
+/// Values copied at once.
+const COPIED_VALUES: usize = 1 << 20;
+/// Most rows that a matrix can number.
+const KEPT_ROWS_MAX: usize = u32::MAX as usize - 1;
+
+/// What a corpus holds.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) files: Vec<SourceFile>,
+    pub(super) dim: usize,
+    pub(super) row_count: u64,
+    pub(super) storage: Storage,
+    pub(super) skipped: SkippedRows,
+    pub(super) ids: Option<LargeStringArray>,
+    pub(super) order_keys: Option<Vec<u32>>,
+}
+
+/// One of the files.
+#[derive(Debug, Clone)]
+pub(super) struct SourceFile {
+    pub(super) path: PathBuf,
+    pub(super) first_ordinal: u64,
+    pub(super) row_count: u64,
+    schema: SchemaRef,
+    picked: Picked,
+}
+
+impl SourceFile {
+    /// Opens the file again.
+    pub(super) fn open(&self) -> Result<InputFile, CorpusError> {
+        let file = InputFile::open(&self.path, TypesFrom::Parquet)?;
+        if file.schema() != &self.schema || file.row_count() as u64 != self.row_count {
+            return Err(CorpusError::Changed { path: self.path.clone() });
+        }
+        Ok(file)
+    }
+}
+
+impl Loaded {
+    /// Returns the position of the file that holds the row at `ordinal`, and the row's place there.
+    pub(super) fn place(&self, ordinal: u64) -> (usize, u64) {
+        assert!(ordinal < self.row_count, "row {ordinal} of {}", self.row_count);
+        let file = self.files.partition_point(|file| file.first_ordinal <= ordinal) - 1;
+        // Files without rows share their first ordinal with the next; the last of them has the row.
+        (file, ordinal - self.files[file].first_ordinal)
+    }
+}
+
+/// Reads the files.
+pub(super) fn load(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Loaded, CorpusError> {
+    let survey = Survey::of(paths, options)?;
+    options.progress.begin("read files", Some(survey.row_count));
+    let loaded = Loader::new(&survey, options).and_then(|loader| loader.load(survey.files.clone()));
+    options.progress.end();
+    loaded
+}
+
+/// What is known before rows are read.
+struct Survey {
+    files: Vec<SourceFile>,
+    dim: usize,
+    row_count: u64,
+    /// The bytes that vectors may be lent from: those of the one file.
+    lender: Option<Buffer>,
+}
+
+impl Survey {
+    fn of(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Self, CorpusError> {
+        let mut survey = Self { files: Vec::new(), dim: 0, row_count: 0, lender: None };
+        let mut first_with_dim = None;
+        for path in paths {
+            if options.progress.cancelled() {
+                return Err(CorpusError::Cancelled);
+            }
+            let file = InputFile::open(path, TypesFrom::Parquet)?;
+            let picked = Picked::from_file(&file, path, options)?;
+            if let Some(dim) = dim_of(&file, path, &picked)? {
+                let first: &PathBuf = first_with_dim.get_or_insert_with(|| path.clone());
+                survey.agree_on_dim(dim, path, first)?;
+            }
+            let first_ordinal = survey.row_count;
+            let row_count = file.row_count() as u64;
+            survey.row_count += row_count;
+            survey.lender = (paths.len() == 1).then(|| file.mapped().cloned()).flatten();
+            let (path, schema) = (path.clone(), Arc::clone(file.schema()));
+            survey.files.push(SourceFile { path, first_ordinal, row_count, schema, picked });
+        }
+        survey.check_order(options)?;
+        if survey.files.is_empty() { Err(CorpusError::NoInputs) } else { Ok(survey) }
+    }
+
+    fn agree_on_dim(&mut self, dim: usize, path: &Path, first: &Path) -> Result<(), CorpusError> {
+        if self.dim == 0 {
+            self.dim = dim;
+        }
+        if self.dim == dim {
+            return Ok(());
+        }
+        Err(CorpusError::DimensionsDiffer {
+            path: path.into(),
+            found: dim,
+            first: first.into(),
+            expected: self.dim,
+        })
+    }
+
+    fn check_order(&self, options: &CorpusOptions<'_>) -> Result<(), CorpusError> {
+        let mut kinds = self.files.iter().filter_map(|file| Some((file, file.picked.order?.1)));
+        let Some((first, expected)) = kinds.next() else { return Ok(()) };
+        match kinds.find(|(_, kind)| *kind != expected) {
+            None => Ok(()),
+            Some((file, found)) => Err(CorpusError::OrderKindsDiffer {
+                path: file.path.clone(),
+                column: options.order_column.as_deref().unwrap_or_default().into(),
+                found: found.name(),
+                first: first.path.clone(),
+                expected: expected.name(),
+            }),
+        }
+    }
+}
+
+/// Returns how long the vectors of a file are: as its type says, or as most of its first vectors
+/// are; `None` where there are none.
+fn dim_of(file: &InputFile, path: &Path, picked: &Picked) -> Result<Option<usize>, CorpusError> {
+    let found = match picked.width {
+        Width::Fixed(dim) => Some(dim),
+        Width::OfRow => most_common(&first_lengths(file, picked.vector)?),
+    };
+    match found {
+        Some(found) if found == 0 || found > DIM_MAX => {
+            Err(CorpusError::Dimension { path: path.into(), found })
+        }
+        found => Ok(found),
+    }
+}
+
+fn first_lengths(file: &InputFile, vector: usize) -> Result<Vec<usize>, CorpusError> {
+    let mut lengths = Vec::new();
+    for batch in file.batches(&[vector])? {
+        let Some(cells) = VectorCells::of(batch?.column(0)) else { break };
+        let some = (0..cells.len()).filter_map(|i| cells.length(i)).filter(|length| *length > 0);
+        lengths.extend(some.take(PROBED_VECTORS - lengths.len()));
+        if lengths.len() == PROBED_VECTORS {
+            break;
+        }
+    }
+    Ok(lengths)
+}
+
+/// Returns the most common value, of several the one that comes first.
+fn most_common(values: &[usize]) -> Option<usize> {
+    let mut counts: Vec<(usize, usize)> = Vec::new();
+    for &value in values {
+        match counts.iter_mut().find(|(other, _)| *other == value) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((value, 1)),
+        }
+    }
+    let most = counts.iter().map(|(_, count)| *count).max()?;
+    counts.iter().find(|(_, count)| *count == most).map(|(value, _)| *value)
+}
+
+/// Reads rows in order.
+struct Loader<'a> {
+    dim: usize,
+    storage: StorageBuilder<'a>,
+    scratch_dir: &'a Path,
+    progress: &'a dyn Progress,
+    skipped: SkippedRows,
+    ids: Option<LargeStringBuilder>,
+    order: Option<OrderKeys>,
+    rows_read: u64,
+    rows_kept: usize,
+    values: Vec<f32>,
+}
+
+impl<'a> Loader<'a> {
+    fn new(survey: &Survey, options: &'a CorpusOptions<'_>) -> Result<Self, CorpusError> {
+        let scratch_dir = options.scratch_dir.as_path();
+        let has_ids = survey.files.iter().any(|file| file.picked.id.is_some());
+        let kind = survey.files.iter().find_map(|file| file.picked.order).map(|(_, kind)| kind);
+        let storage = StorageBuilder::new(scratch_dir, survey.dim.max(1), survey.lender.clone());
+        Ok(Self {
+            dim: survey.dim,
+            storage: storage.map_err(|source| scratch_error(scratch_dir, source))?,
+            scratch_dir,
+            progress: options.progress,
+            skipped: SkippedRows::default(),
+            ids: has_ids.then(LargeStringBuilder::new),
+            order: kind.map(OrderKeys::new),
+            rows_read: 0,
+            rows_kept: 0,
+            values: Vec::new(),
+        })
+    }
+
+    fn load(mut self, files: Vec<SourceFile>) -> Result<Loaded, CorpusError> {
+        for source in &files {
+            let file = source.open()?;
+            for batch in file.batches(&source.picked.positions())? {
+                if self.progress.cancelled() {
+                    return Err(CorpusError::Cancelled);
+                }
+                let batch = batch?;
+                self.take(source, &batch)?;
+                self.progress.advance(batch.num_rows() as u64);
+            }
+        }
+        let storage = self.storage.finish();
+        Ok(Loaded {
+            files,
+            dim: self.dim,
+            row_count: self.rows_read,
+            storage: storage.map_err(|source| scratch_error(self.scratch_dir, source))?,
+            skipped: self.skipped,
+            ids: self.ids.map(|mut ids| ids.finish()),
+            order_keys: self.order.map(OrderKeys::ranks),
+        })
+    }
+
+    fn take(&mut self, source: &SourceFile, batch: &RecordBatch) -> Result<(), CorpusError> {
+        let picked = &source.picked;
+        let vectors = VectorCells::of(picked.column(batch, picked.vector))
+            .expect("the type of the column was checked");
+        let verdicts: Vec<Option<SkipReason>> =
+            (0..vectors.len()).map(|i| vectors.judge(i, self.dim)).collect();
+        for (i, reason) in verdicts.iter().enumerate() {
+            if let Some(reason) = reason {
+                let ordinal = self.rows_read + i as u64;
+                let row = ordinal - source.first_ordinal;
+                self.skipped.add(ordinal, *reason, || (source.path.clone(), row));
+            }
+        }
+        let kept: Vec<usize> = (0..vectors.len()).filter(|&i| verdicts[i].is_none()).collect();
+        self.rows_read += batch.num_rows() as u64;
+        self.rows_kept += kept.len();
+        if self.rows_kept > KEPT_ROWS_MAX {
+            return Err(CorpusError::TooManyRows);
+        }
+        self.take_cells(picked, batch, &kept);
+        self.take_vectors(&vectors, &kept).map_err(|e| scratch_error(self.scratch_dir, e))
+    }
+
+    fn take_cells(&mut self, picked: &Picked, batch: &RecordBatch, kept: &[usize]) {
+        let cells = |position| Cells::of(picked.column(batch, position));
+        if let Some(ids) = &mut self.ids {
+            let cells = picked.id.and_then(cells);
+            for &i in kept {
+                if cells.as_ref().is_some_and(|cells| cells.write(i, ids)) {
+                    ids.append_value("");
+                } else {
+                    ids.append_null();
+                }
+            }
+        }
+        if let Some((order, (position, _))) = self.order.as_mut().zip(picked.order)
+            && let Some(cells) = cells(position)
+        {
+            kept.iter().for_each(|&i| order.push(&cells, i));
+        }
+    }
+
+    fn take_vectors(&mut self, vectors: &VectorCells, kept: &[usize]) -> std::io::Result<()> {
+        let all = kept.len() == vectors.len();
+        if let Some(values) = vectors.in_one_piece(self.dim).filter(|_| all) {
+            return if self.storage.lend(values) { Ok(()) } else { self.storage.copy(values) };
+        }
+        for portion in kept.chunks((COPIED_VALUES / self.dim.max(1)).max(1)) {
+            self.values.clear();
+            portion.iter().for_each(|&i| vectors.append(i, &mut self.values));
+            self.storage.copy(&self.values)?;
+        }
+        Ok(())
+    }
+}
+
+fn scratch_error(folder: &Path, source: std::io::Error) -> CorpusError {
+    CorpusError::Scratch { folder: folder.into(), source }
+}

@@ -1,0 +1,24 @@
+//! Vectors of several files as one matrix: [`Corpus`].
+//!
+//! Rows keep the place that they have over all files in the order of the arguments, their *ordinal*.
+//! Rows without a usable vector are skipped and counted; the others, in order, are the rows of
+//! the matrix. Where one file holds f32 vectors in one piece it is mapped; otherwise vectors pass
+//! through a file without a name, so that memory holds ids and order only.
+
+mod cells;
+mod columns;
+mod error;
+mod load;
+mod open;
+mod order;
+mod skipped;
+mod storage;
+mod vectors;
+
+pub use crate::input::{InputError, ReadArrowError};
+pub use error::CorpusError;
+pub use open::{Corpus, CorpusOptions, Place};
+pub use skipped::{SkipReason, SkippedRow, SkippedRows};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! [`Corpus`] and how it is asked for.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use arrow_array::{Array, LargeStringArray};
+use memfold_index::{NoProgress, Progress, Row, VectorMatrix};
+
+use super::cells::Texts;
+use super::columns::text_column;
+use super::error::CorpusError;
+use super::load::{Loaded, load};
+use super::skipped::SkippedRows;
+use crate::input::InputFile;
+
+/// How a corpus is read.
+pub struct CorpusOptions<'a> {
+    /// The vector column; `None`: `vector`, `embedding`, `embeddings` or `emb`. An npy file has only
+    /// one column, whatever its name.
+    pub vector_column: Option<String>,
+    /// The column of ids, which every file must have; `None`: `id`, where a file has it.
+    pub id_column: Option<String>,
+    /// The column whose largest value survives, which every file must have.
+    pub order_column: Option<String>,
+    /// Where vectors are kept that cannot be lent from a file: as large as the vectors in f32.
+    pub scratch_dir: PathBuf,
+    /// Told how many rows were read, and asked whether to stop.
+    pub progress: &'a dyn Progress,
+}
+
+impl CorpusOptions<'static> {
+    /// The columns by their usual names, no order, no progress.
+    #[must_use]
+    pub fn new(scratch_dir: &Path) -> Self {
+        Self {
+            vector_column: None,
+            id_column: None,
+            order_column: None,
+            scratch_dir: scratch_dir.into(),
+            progress: &NoProgress,
+        }
+    }
+}
+
+/// Where a row comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// Its file.
+    pub path: &'a Path,
+    /// Its position in the file, from 0.
+    pub row: u64,
+}
+
+/// The rows of several files, and the vectors of those that have one.
+///
+/// Memory holds ids and order, not vectors. The files must not change while the corpus lives: their
+/// vectors may be lent from a map, and excerpts are read from them again.
+///
+/// # Examples
+/// ```
+/// use memfold_datasets::corpus::{Corpus, CorpusOptions};
+/// use memfold_datasets::npy::{Component, NpyWriter};
+/// use memfold_index::Row;
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("vectors.npy");
+/// let mut writer = NpyWriter::create(&path, 2, Component::F32)?;
+/// writer.push(&[0.6, 0.8, 0.0, 0.0, 1.0, 0.0])?;
+/// writer.finish()?;
+///
+/// let corpus = Corpus::open(&[path], &CorpusOptions::new(folder.path()))?;
+/// assert_eq!((corpus.rows(), corpus.matrix().len(), corpus.skipped().len()), (3, 2, 1));
+/// assert_eq!(corpus.ordinal(Row(1)), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Corpus {
+    loaded: Loaded,
+    id_column: Option<String>,
+}
+
+impl Corpus {
+    /// Reads the rows of the files at `paths`, in this order.
+    ///
+    /// Everything that two files may disagree about is looked at before rows are read.
+    ///
+    /// # Errors
+    /// When a file cannot be read, is of no known format or damaged, lacks a column that was asked
+    /// for, or holds vectors of another dimension than the first; when the scratch folder cannot
+    /// take the vectors, or the caller asks to stop. Rows without a usable vector are no error.
+    pub fn open(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Self, CorpusError> {
+        let loaded = load(paths, options)?;
+        Ok(Self { loaded, id_column: options.id_column.clone() })
+    }
+
+    /// Lends the vectors of the kept rows.
+    ///
+    /// Where no file tells a dimension, the matrix is empty.
+    #[must_use]
+    pub fn matrix(&self) -> VectorMatrix<'_> {
+        self.loaded.storage.matrix()
+    }
+
+    /// Returns the number of components of each vector; 0 where no file tells.
+    #[must_use]
+    pub const fn dim(&self) -> usize {
+        self.loaded.dim
+    }
+
+    /// Returns the number of rows of all files, also of those that were skipped.
+    #[must_use]
+    pub const fn rows(&self) -> u64 {
+        self.loaded.row_count
+    }
+
+    /// Returns the rows that were skipped.
+    #[must_use]
+    pub const fn skipped(&self) -> &SkippedRows {
+        &self.loaded.skipped
+    }
+
+    /// Returns the paths of the files in their order.
+    pub fn paths(&self) -> impl ExactSizeIterator<Item = &Path> {
+        self.loaded.files.iter().map(|file| file.path.as_path())
+    }
+
+    /// Tells whether the vectors are lent from the input itself, without a copy.
+    #[must_use]
+    pub const fn is_lent(&self) -> bool {
+        self.loaded.storage.is_input()
+    }
+
+    /// Returns the position of a kept row over all files. Costs a binary search over skipped rows.
+    #[must_use]
+    pub fn ordinal(&self, row: Row) -> u64 {
+        self.loaded.skipped.ordinal(row)
+    }
+
+    /// Returns the kept row at `ordinal`; `None` where it was skipped or there is none.
+    #[must_use]
+    pub fn row_at(&self, ordinal: u64) -> Option<Row> {
+        (ordinal < self.rows()).then(|| self.loaded.skipped.row(ordinal))?
+    }
+
+    /// Returns the file of the row at `ordinal`, and its position there.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    #[must_use]
+    pub fn place(&self, ordinal: u64) -> Place<'_> {
+        let (file, row) = self.loaded.place(ordinal);
+        Place { path: &self.loaded.files[file].path, row }
+    }
+
+    /// Tells whether at least one file has ids.
+    #[must_use]
+    pub const fn has_ids(&self) -> bool {
+        self.loaded.ids.is_some()
+    }
+
+    /// Returns the name of the column that was asked for, or `id` where a file has it.
+    #[must_use]
+    pub fn id_column(&self) -> Option<&str> {
+        self.has_ids().then(|| self.id_column.as_deref().unwrap_or("id"))
+    }
+
+    /// Returns the id of a kept row as text; bytes are hexadecimal.
+    #[must_use]
+    pub fn id(&self, row: Row) -> Option<&str> {
+        let ids: &LargeStringArray = self.loaded.ids.as_ref()?;
+        ids.is_valid(row.index()).then(|| ids.value(row.index()))
+    }
+
+    /// Returns the dense rank of each kept row in the order column, from 0: the row with the larger
+    /// value has the larger rank, equal values have equal ranks, nulls and NaN the lowest.
+    ///
+    /// Numbers and times are compared as such, texts by their bytes. `None` where no order was asked
+    /// for.
+    #[must_use]
+    pub fn order_keys(&self) -> Option<&[u32]> {
+        self.loaded.order_keys.as_deref()
+    }
+
+    /// Reads the texts of some rows from the files again: column `text` or `content`.
+    ///
+    /// The result is in the order of `rows`; `None` where there is no such column, or no text. Meant
+    /// for a few rows: each costs about a page of its file.
+    ///
+    /// # Errors
+    /// When a file cannot be read any more.
+    pub fn excerpts(&self, rows: &[Row]) -> Result<Vec<Option<String>>, CorpusError> {
+        let mut wanted: BTreeMap<usize, BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
+        for (at, &row) in rows.iter().enumerate() {
+            let (file, row) = self.loaded.place(self.ordinal(row));
+            wanted.entry(file).or_default().entry(row as usize).or_default().push(at);
+        }
+        let mut texts = vec![None; rows.len()];
+        for (file, rows) in wanted {
+            let positions: Vec<usize> = rows.keys().copied().collect();
+            let found = texts_of(&self.loaded.files[file].open()?, &positions)?;
+            for (text, takers) in found.into_iter().zip(rows.values()) {
+                takers.iter().for_each(|&at| texts[at].clone_from(&text));
+            }
+        }
+        Ok(texts)
+    }
+}
+
+/// Reads the texts of some rows of a file, ascending.
+fn texts_of(file: &InputFile, rows: &[usize]) -> Result<Vec<Option<String>>, CorpusError> {
+    let Some(position) = text_column(file.schema()) else { return Ok(Vec::new()) };
+    let mut texts = Vec::with_capacity(rows.len());
+    for batch in file.batches_of_rows(position, rows)? {
+        let column = Texts::of(batch.column(0));
+        let text = |i| column.as_ref().and_then(|column| column.get(i)).map(str::to_owned);
+        texts.extend((0..batch.num_rows()).map(text));
+    }
+    Ok(texts)
+}

@@ -1,0 +1,113 @@
+//! [`ParquetOutput`]: record batches into a Parquet file that appears whole or not at all.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use parquet::arrow::ArrowWriter;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+
+use crate::publish::NewFile;
+
+/// A file could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteTableError {
+    /// The system refused to write.
+    #[error("write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The format refused the rows.
+    #[error("write {}: {reason}", path.display())]
+    Encode {
+        /// The file.
+        path: PathBuf,
+        /// What the encoder said.
+        reason: String,
+    },
+}
+
+impl WriteTableError {
+    /// Returns advice, where there is some.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let advice = match self {
+            Self::Write { source, .. } => match source.kind() {
+                io::ErrorKind::StorageFull => "free some space, or choose another folder",
+                io::ErrorKind::NotFound => "create the folder first",
+                io::ErrorKind::PermissionDenied => "choose a folder that you may write to",
+                _ => return None,
+            },
+            Self::Encode { .. } => return None,
+        };
+        Some(advice.into())
+    }
+
+    pub(crate) fn of_parquet(path: &Path, error: ParquetError) -> Self {
+        let encode = |reason| Self::Encode { path: path.into(), reason };
+        match error {
+            ParquetError::External(source) => match source.downcast() {
+                Ok(source) => Self::Write { path: path.into(), source: *source },
+                Err(other) => encode(other.to_string()),
+            },
+            other => encode(other.to_string()),
+        }
+    }
+}
+
+/// Record batches on their way into a Parquet file; holds one row group in memory.
+pub(crate) struct ParquetOutput {
+    writer: ArrowWriter<NewFile>,
+    path: PathBuf,
+}
+
+impl ParquetOutput {
+    /// Begins a file that takes its place at `path` when finished.
+    pub(crate) fn create(
+        path: &Path,
+        schema: SchemaRef,
+        properties: WriterProperties,
+    ) -> Result<Self, WriteTableError> {
+        let file = NewFile::create(path)
+            .map_err(|source| WriteTableError::Write { path: path.into(), source })?;
+        let writer = ArrowWriter::try_new(file, schema, Some(properties))
+            .map_err(|error| WriteTableError::of_parquet(path, error))?;
+        Ok(Self { writer, path: path.into() })
+    }
+
+    /// Appends a batch; a row group that is full is written out.
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteTableError> {
+        self.writer.write(batch).map_err(|error| WriteTableError::of_parquet(&self.path, error))
+    }
+
+    /// Writes what is left with the last of the metadata, and publishes the file.
+    pub(crate) fn finish(mut self, metadata: Option<KeyValue>) -> Result<(), WriteTableError> {
+        if let Some(pair) = metadata {
+            self.writer.append_key_value_metadata(pair);
+        }
+        let file = self
+            .writer
+            .into_inner()
+            .map_err(|error| WriteTableError::of_parquet(&self.path, error))?;
+        let published = file.publish().map(drop);
+        published.map_err(|source| WriteTableError::Write { path: self.path, source })
+    }
+}
+
+/// Returns the metadata in the order of their keys, for readers that know no Arrow schema.
+pub(crate) fn key_values(metadata: &HashMap<String, String>) -> Vec<KeyValue> {
+    let mut pairs: Vec<KeyValue> = metadata
+        .iter()
+        .map(|(key, value)| KeyValue::new(key.clone(), Some(value.clone())))
+        .collect();
+    pairs.sort_by(|a, b| a.key.cmp(&b.key));
+    pairs
+}
