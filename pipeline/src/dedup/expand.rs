@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memfold_index::{Pair, PairStream, Progress, Row, Spool};
+use memfold_index::{Pair, PairStream, Progress, Row, Sorted, Spool};
 use memfold_simd::Similarity;
 
 use super::DedupError;
@@ -25,16 +25,31 @@ pub fn each_logical_pair<E: From<DedupError>>(
     progress: &dyn Progress,
     mut write: impl FnMut(Pair) -> Result<(), E>,
 ) -> Result<(), E> {
+    let total = Some(pairs.logical_pairs());
     if pairs.groups().is_empty() {
-        return watched(pairs.pairs(), progress).try_for_each(|pair| write(pair?));
+        progress.begin("write pairs", total);
+        watched(pairs.pairs(), progress).try_for_each(|pair| write(pair?))?;
+    } else {
+        progress.begin("expand pairs", total);
+        let sorted = sorted(pairs, scratch_dir, progress)?;
+        progress.begin("write pairs", total);
+        watched(sorted.iter(), progress).try_for_each(|record| write(pair(record?)))?;
     }
+    progress.end();
+    Ok(())
+}
+
+fn sorted(
+    pairs: &PairStream,
+    scratch_dir: Option<&Path>,
+    progress: &dyn Progress,
+) -> Result<Sorted<PairRecord>, DedupError> {
     let failed = DedupError::scratch(scratch_dir);
     let mut spool = Spool::new(scratch_dir, RUN_RECORDS);
     for record in watched(expanded(pairs), progress) {
         spool.push(record?).map_err(&failed)?;
     }
-    let sorted = spool.finish().map_err(failed)?;
-    watched(sorted.iter(), progress).try_for_each(|record| write(pair(record?)))
+    spool.finish().map_err(failed)
 }
 
 /// All pairs of rows, in no order that matters.

@@ -15,7 +15,7 @@ use crate::report::{Recall, RecallKind};
 pub struct DedupReport {
     /// Version of this format.
     pub schema_version: u32,
-    /// Rows that took part.
+    /// Rows of all inputs; those left out are among them.
     pub rows: u64,
     /// Components of each vector; 0 where there are no rows.
     pub dim: u64,
