@@ -4,7 +4,7 @@
 //! (Arrow IPC, read without a copy), [`parquet`] its exchange form. [`npy`] exchanges bare vectors
 //! with numpy, [`vector_file`] reads vectors from any of them, [`generate`] makes labelled synthetic
 //! ones, [`ground_truth`] keeps the right answers. [`corpus`] reads many files as one matrix, and
-//! [`results`] writes what their comparison found. [`sample`] holds the memories this project wrote
+//! [`results`] writes what their comparison found, [`annotate`] sets it beside their rows. [`sample`] holds the memories this project wrote
 //! for its demo and its tests.
 
 pub mod schema;
@@ -16,6 +16,7 @@ pub mod vector_file;
 mod input;
 pub mod corpus;
 pub mod results;
+pub mod annotate;
 pub mod generate;
 pub mod ground_truth;
 pub mod sample;

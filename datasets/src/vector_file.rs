@@ -72,7 +72,7 @@ impl VectorFormat {
         formats.into_iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, format)| format)
     }
 
-    fn of_extension(path: &Path) -> Option<Self> {
+    pub(crate) fn of_extension(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "arrow" | "ipc" | "feather" => Some(Self::Columns),
             "parquet" | "pq" => Some(Self::Parquet),

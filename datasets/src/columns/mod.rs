@@ -15,7 +15,7 @@ pub(crate) use layout::BlockSpan;
 pub(crate) use read::{MAGIC, STREAM_START, footer_bytes};
 pub use read::{MappedColumns, OpenColumnsError};
 pub use records::{MappedRecord, Records, TextColumn};
-pub(crate) use write::first_not_finite;
+pub(crate) use write::{ALIGNMENT, first_not_finite};
 pub use write::{ColumnRecord, ColumnsWriter, WriteColumnsError};
 
 #[cfg(test)]

@@ -5,11 +5,10 @@ use std::path::Path;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::Schema;
 
-use super::cells::CellKind;
 use super::error::CorpusError;
 use super::open::CorpusOptions;
 use super::vectors::{EXPECTED, Width, width_of};
-use crate::input::InputFile;
+use crate::input::{CellKind, InputFile};
 use crate::parquet::column_list;
 use crate::schema::{Column, VECTOR_NAMES};
 

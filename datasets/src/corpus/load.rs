@@ -9,7 +9,6 @@ use arrow_buffer::Buffer;
 use arrow_schema::SchemaRef;
 use memfold_index::Progress;
 
-use super::cells::Cells;
 use super::columns::Picked;
 use super::error::CorpusError;
 use super::open::CorpusOptions;
@@ -17,7 +16,7 @@ use super::order::OrderKeys;
 use super::skipped::{SkipReason, SkippedRows};
 use super::storage::{Storage, StorageBuilder};
 use super::vectors::{VectorCells, Width};
-use crate::input::InputFile;
+use crate::input::{Cells, InputFile};
 use crate::parquet::TypesFrom;
 use crate::schema::DIM_MAX;
 

@@ -5,7 +5,6 @@
 //! the matrix. Where one file holds f32 vectors in one piece it is mapped; otherwise vectors pass
 //! through a file without a name, so that memory holds ids and order only.
 
-mod cells;
 mod columns;
 mod error;
 mod load;

@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use arrow_array::{Array, LargeStringArray};
 use memfold_index::{NoProgress, Progress, Row, VectorMatrix};
 
-use super::cells::Texts;
 use super::columns::text_column;
 use super::error::CorpusError;
 use super::load::{Loaded, load};
 use super::skipped::SkippedRows;
-use crate::input::InputFile;
+use crate::input::{InputFile, Texts};
 
 /// How a corpus is read.
 pub struct CorpusOptions<'a> {
@@ -122,6 +121,11 @@ impl Corpus {
     /// Returns the paths of the files in their order.
     pub fn paths(&self) -> impl ExactSizeIterator<Item = &Path> {
         self.loaded.files.iter().map(|file| file.path.as_path())
+    }
+
+    /// Returns the paths of the files with their numbers of rows.
+    pub(crate) fn row_counts(&self) -> impl Iterator<Item = (&Path, u64)> {
+        self.loaded.files.iter().map(|file| (file.path.as_path(), file.row_count))
     }
 
     /// Tells whether the vectors are lent from the input itself, without a copy.

@@ -3,7 +3,7 @@
 use arrow_array::builder::LargeStringBuilder;
 use arrow_array::{Array, LargeStringArray};
 
-use super::cells::{CellKind, Cells};
+use crate::input::{CellKind, Cells};
 
 /// Stands below every value.
 const NULL: i128 = i128::MIN;

@@ -27,7 +27,11 @@ impl ArrowFile {
     /// Maps the file at `path` and checks where its messages lie; reads no rows.
     pub(crate) fn open(path: &Path) -> Result<Self, ReadArrowError> {
         let mapped = Mapped::open(path).map_err(|source| ReadArrowError::Map { source })?;
-        let bytes = Buffer::from(bytes::Bytes::from_owner(mapped));
+        Self::from_buffer(Buffer::from(bytes::Bytes::from_owner(mapped)), path)
+    }
+
+    /// Reads the bytes of a file; `path` is the name that errors use.
+    pub(super) fn from_buffer(bytes: Buffer, path: &Path) -> Result<Self, ReadArrowError> {
         let messages = Messages::find(&bytes).map_err(|why| match why {
             NoMessages::NotArrow(found) => ReadArrowError::NotArrow { path: path.into(), found },
             NoMessages::Damaged(found) => ReadArrowError::Damaged { path: path.into(), found },

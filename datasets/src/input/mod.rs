@@ -5,15 +5,19 @@
 //! rows, so whoever reads batch by batch needs bounded memory.
 
 mod arrow;
+mod cells;
 mod error;
 mod file;
 mod messages;
 mod npy;
 
 pub(crate) use arrow::ArrowFile;
+pub(crate) use cells::{CellKind, Cells, Texts};
 pub use error::{InputError, ReadArrowError};
 pub(crate) use file::InputFile;
 pub(crate) use npy::NpyFile;
 
+#[cfg(test)]
+pub(crate) mod support;
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@ const NANOS_OF_DAY: i128 = 86_400_000_000_000;
 
 /// What the values of a column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CellKind {
+pub(crate) enum CellKind {
     Text,
     Integer,
     Float,
@@ -25,7 +25,7 @@ pub(super) enum CellKind {
 
 impl CellKind {
     /// Returns what values of `data_type` are; `None` for types that are not read here.
-    pub(super) fn of(data_type: &DataType) -> Option<Self> {
+    pub(crate) fn of(data_type: &DataType) -> Option<Self> {
         Some(match data_type {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text,
             DataType::Dictionary(_, values) => {
@@ -41,7 +41,7 @@ impl CellKind {
     }
 
     /// Names the values in an error.
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Text => "texts",
             Self::Integer => "integers",
@@ -53,7 +53,7 @@ impl CellKind {
 }
 
 /// A column's values; nulls are `None`.
-pub(super) enum Cells {
+pub(crate) enum Cells {
     Text(Texts),
     Integer(Vec<Option<i128>>),
     Float(Vec<Option<f64>>),
@@ -64,7 +64,7 @@ pub(super) enum Cells {
 
 impl Cells {
     /// Reads the values of `array`; `None` when it is none of the kinds.
-    pub(super) fn of(array: &ArrayRef) -> Option<Self> {
+    pub(crate) fn of(array: &ArrayRef) -> Option<Self> {
         Some(match CellKind::of(array.data_type())? {
             CellKind::Text => Self::Text(Texts::of(array)?),
             CellKind::Integer => Self::Integer(integers_of(array)?),
@@ -75,7 +75,7 @@ impl Cells {
     }
 
     /// Writes the value at `i` as text; returns false where it is null.
-    pub(super) fn write(&self, i: usize, out: &mut impl Write) -> bool {
+    pub(crate) fn write(&self, i: usize, out: &mut impl Write) -> bool {
         let written = match self {
             Self::Text(texts) => texts.get(i).map(|text| out.write_str(text)),
             Self::Integer(values) | Self::Time(values) => {
@@ -90,7 +90,7 @@ impl Cells {
 }
 
 /// A column of text.
-pub(super) struct Texts {
+pub(crate) struct Texts {
     values: ArrayRef,
     /// Positions in `values`, where the column is a dictionary.
     keys: Option<(Vec<usize>, ArrayRef)>,
@@ -98,7 +98,7 @@ pub(super) struct Texts {
 
 impl Texts {
     /// Reads the texts of `array`; `None` when it holds none.
-    pub(super) fn of(array: &ArrayRef) -> Option<Self> {
+    pub(crate) fn of(array: &ArrayRef) -> Option<Self> {
         if CellKind::of(array.data_type()) != Some(CellKind::Text) {
             return None;
         }
@@ -112,7 +112,7 @@ impl Texts {
     }
 
     /// Returns the text at `i`; `None` where it is null.
-    pub(super) fn get(&self, i: usize) -> Option<&str> {
+    pub(crate) fn get(&self, i: usize) -> Option<&str> {
         let at = match &self.keys {
             None => i,
             Some((_, array)) if array.is_null(i) => return None,
