@@ -71,6 +71,12 @@ fn outputs_are_looked_at_before_work() {
         "name two files",
     );
     dedup(&["--pairs", "nowhere/p"]).fails_with(1, &["nowhere/p", "hint: make the folder first"]);
+    dedup(&["--annotate", "a.txt"]).fails_with(2, &["a.txt: unknown extension", "hint: "]);
+    dedup(&["--annotate", "a.parquet", "--threshold", "0.8,0.9"]).fails(
+        2,
+        "--annotate takes one threshold: a row has one cluster in it",
+        "choose one, or write the clusters of all with --clusters",
+    );
     assert!(before == place.files());
     assert_eq!(dedup(&["--pairs", "there.parquet", "--force"]).code, Some(0));
     assert!(before != place.files());

@@ -9,7 +9,7 @@ use memfold_datasets::{ColumnRecord, ColumnsMeta, ColumnsWriter, ParquetWriter};
 use memfold_simd::{Level, canonical};
 use memfold_tests::{Draws, generated_rows};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::RowAccessor;
+use parquet::record::{Field, Row, RowAccessor};
 use serde_json::{Value, json};
 
 use crate::support::Place;
@@ -189,6 +189,38 @@ fn who_stays_is_a_choice() {
     let ids =
         reader.get_row_iter(None).unwrap().map(|row| row.unwrap().get_string(3).unwrap().clone());
     assert_eq!(ids.collect::<Vec<_>>(), ["id-0", "id-1", "id-2"]);
+}
+
+#[test]
+fn the_annotated_input_says_who_stays() {
+    let place = Place::new();
+    records(&place);
+    let screen = place.succeed(&[
+        "dedup",
+        "rows.parquet",
+        "--threshold",
+        "0.99",
+        "--keep",
+        "column:importance",
+        "--annotate",
+        "annotated.parquet",
+    ]);
+    assert!(screen.ends_with("next: keep the rows of annotated.parquet where is_survivor\n"));
+    let file = File::open(place.path("annotated.parquet")).unwrap();
+    let reader = SerializedFileReader::new(file).unwrap();
+    let cell = |row: &Row, name: &str| {
+        let found = row.get_column_iter().find(|(column, _)| *column == name);
+        found.unwrap_or_else(|| panic!("no column {name}")).1.clone()
+    };
+    let rows: Vec<Row> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+    let all = |name: &str| rows.iter().map(|row| cell(row, name)).collect::<Vec<_>>();
+    // Row 1 is first and takes one neighbour; the two others are not near each other.
+    let near = canonical::similarity(&at(0.1), &at(0.2)).unwrap().get();
+    assert_eq!(all("cluster"), [Field::Null, Field::ULong(1), Field::ULong(1)]);
+    assert_eq!(all("cluster_size"), [Field::Null, Field::ULong(2), Field::ULong(2)]);
+    assert_eq!(all("cluster_similarity"), [Field::Null, Field::Double(1.0), Field::Double(near)]);
+    assert_eq!(all("is_survivor"), [true, true, false].map(Field::Bool));
+    assert_eq!(all("id"), ["id-0", "id-1", "id-2"].map(|id| Field::Str(id.to_owned())));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_index::{
-    JoinOptions, NoProgress, Pair, PairStream, Pool, Row, VectorMatrix, join_pairs,
+    JoinOptions, NoProgress, Pair, PairStream, Pool, Progress, Row, VectorMatrix, join_pairs,
 };
 use memfold_simd::{Kernels, Similarity};
 use proptest::prelude::*;
@@ -243,6 +243,46 @@ fn ten_thousand_equal_rows_cost_nothing_quadratic() {
             assert!(clustering.members.iter().all(|member| member.survivor == Row(0)));
         }
     }
+}
+
+/// Asks to stop at once.
+struct Stop;
+
+impl Progress for Stop {
+    fn begin(&self, _stage: &'static str, _total: Option<u64>) {}
+    fn advance(&self, _done: u64) {}
+    fn end(&self) {}
+    fn cancelled(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn who_asks_to_stop_is_heard() {
+    // Some 100,000 pairs in one cluster: each loop has more than a batch.
+    let values: Vec<f32> = (0..450).flat_map(|row| [1.0, 1e-4 * row as f32, 0.0]).collect();
+    let joined = Joined::of(values);
+    let pairs = joined.pairs(0.95);
+    assert!(pairs.pair_count() > 100_000);
+    let options = JoinOptions { progress: &Stop, ..joined.options() };
+    for linkage in [ClusterLinkage::GreedyComplete, ClusterLinkage::Single] {
+        for keep in [Keep::Best(KeepOrder::by_row(450)), Keep::MostCentral] {
+            let stopped = dedup(
+                &pairs,
+                &DedupRequest {
+                    matrix: &joined.matrix(),
+                    ordinal: &|row| row.0.into(),
+                    keep: &keep,
+                    linkage,
+                    thresholds: &[Similarity::new(0.95).unwrap()],
+                    options: &options,
+                },
+            );
+            assert!(stopped.unwrap_err().is_cancelled());
+        }
+    }
+    let written = each_logical_pair(&pairs, None, &Stop, |_| Ok::<_, DedupError>(()));
+    assert!(written.unwrap_err().is_cancelled());
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod written;
 
 use std::path::PathBuf;
 
+use memfold_datasets::annotate;
 use memfold_datasets::corpus::{Corpus, CorpusError, CorpusOptions};
 use memfold_index::{
     JoinError, JoinOptions, PairStream, Pool, Progress, Row, VectorMatrix, default_pair_budget,
@@ -40,6 +41,9 @@ pub(crate) fn run(
     let (stopwatch, bars) = (Stopwatch::start(), Bars::new(printer));
     let pool = settings::pool(global)?;
     let corpus = load(args, &inputs, &bars)?;
+    if let Some(path) = &args.annotate {
+        annotate::check(&corpus, path).map_err(|error| written::unannotated(&error))?;
+    }
     let mut seconds = DedupSeconds { load: stopwatch.seconds(), ..DedupSeconds::default() };
     let work = Work { args, pool, corpus: &corpus, matrix: &corpus.matrix(), bars: &bars };
     let pairs = work.join(&mut seconds)?;

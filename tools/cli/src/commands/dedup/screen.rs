@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use memfold_index::{PairStream, Row};
 use memfold_pipeline::dedup::{Clustering, Member};
-use memfold_pipeline::report::{Commands, grouped};
+use memfold_pipeline::report::{Commands, grouped, shell_words};
 use memfold_pipeline::text::excerpt;
 
 use super::{Work, unreadable};
@@ -163,10 +163,17 @@ fn fitted(line: &str) -> String {
 /// Names the command that writes what was found, where nothing was written.
 fn next(work: &Work<'_>, clusterings: &[Clustering]) -> Vec<String> {
     let args = work.args;
-    let is_written = args.pairs.is_some() || args.clusters.is_some() || args.annotate.is_some();
+    let is_written = args.pairs.is_some() || args.clusters.is_some();
     let Some(clustering) = clusterings.first().filter(|one| !one.members.is_empty()) else {
         return vec!["nothing is there twice".to_owned()];
     };
+    if let Some(path) = &args.annotate {
+        let path = shell_words(&[&path.display().to_string()]);
+        return vec![
+            String::new(),
+            fitted(&format!("next: keep the rows of {path} where is_survivor")),
+        ];
+    }
     if is_written {
         return Vec::new();
     }

@@ -1,16 +1,19 @@
 //! The files of a run, written side by side and published at its end.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use memfold_datasets::annotate::{AnnotateError, Membership, annotate};
 use memfold_datasets::parquet::WriteTableError;
 use memfold_datasets::results::{
     ClusterRow, ClustersWriter, PairRow, PairsForm, PairsWriter, ResultOptions,
 };
-use memfold_index::{Pair, PairStream, Progress};
-use memfold_pipeline::dedup::{Clustering, DedupError, DedupSeconds, each_logical_pair};
+use memfold_index::{Pair, PairStream, Progress, Row};
+use memfold_pipeline::dedup::{Clustering, DedupError, DedupSeconds, Member, each_logical_pair};
 
 use super::{Work, unclustered};
 use crate::args::PairsFormArg;
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::resources::Stopwatch;
 use crate::settings;
@@ -19,7 +22,8 @@ use crate::settings;
 const BATCH_MEMBERS: usize = 65_536;
 
 impl Work<'_> {
-    /// Writes what was asked for and returns where. Nothing takes its place before everything is written.
+    /// Writes what was asked for and returns where. Nothing takes its place before everything but the
+    /// annotated input is written, and that as a whole.
     pub(super) fn write(
         &self,
         pairs: &PairStream,
@@ -33,6 +37,12 @@ impl Work<'_> {
             return Err(Failure::interrupted());
         }
         let mut written = Vec::new();
+        if let (Some(path), [clustering]) = (&self.args.annotate, clusterings) {
+            let memberships = Memberships::of(clustering, self.matrix.len());
+            annotate(self.corpus, path, &|row| memberships.get(row), self.bars)
+                .map_err(|error| unannotated(&error))?;
+            written.push(path.clone());
+        }
         if let (Some(writer), Some(path)) = (pairs, &self.args.pairs) {
             writer.finish().map_err(|error| unwritten("the pairs", &error))?;
             written.push(path.clone());
@@ -122,6 +132,35 @@ impl Work<'_> {
     }
 }
 
+/// The cluster of each row of a matrix.
+struct Memberships<'a> {
+    members: &'a [Member],
+    /// Where each row stands among the members, and how many rows its cluster has.
+    places: Vec<Option<(u32, NonZeroU32)>>,
+}
+
+impl<'a> Memberships<'a> {
+    fn of(clustering: &'a Clustering, row_count: usize) -> Self {
+        let mut places = vec![None; row_count];
+        let mut position = 0;
+        for cluster in clustering.clusters() {
+            // There are no more members than rows, which have 32 bits.
+            let size = NonZeroU32::new(cluster.len() as u32);
+            for member in cluster {
+                places[member.row.index()] = size.map(|size| (position, size));
+                position += 1;
+            }
+        }
+        Self { members: &clustering.members, places }
+    }
+
+    fn get(&self, row: Row) -> Option<Membership> {
+        let (position, size) = self.places[row.index()]?;
+        let Member { survivor, similarity, .. } = self.members[position as usize];
+        Some(Membership { survivor, size: size.get().into(), similarity: similarity.get() })
+    }
+}
+
 /// Why pairs were not all written.
 enum Stopped {
     Unread(DedupError),
@@ -143,7 +182,18 @@ impl From<Stopped> for Failure {
     }
 }
 
+/// The copy of the input could not be written.
+pub(super) fn unannotated(error: &AnnotateError) -> Failure {
+    match error {
+        AnnotateError::Cancelled => Failure::interrupted(),
+        AnnotateError::OutputFormat { .. } => {
+            let hint = error.hint();
+            Failure { exit: Exit::Usage, ..Failure::new("annotate the input", error, hint) }
+        }
+        error => Failure::new("annotate the input", error, error.hint()),
+    }
+}
+
 fn unwritten(what: &str, error: &WriteTableError) -> Failure {
-    let hint = "check that the folder may be written and has room".to_owned();
-    Failure::new(&format!("write {what}"), error, Some(hint))
+    Failure::new(&format!("write {what}"), error, error.hint())
 }
