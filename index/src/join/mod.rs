@@ -35,7 +35,7 @@ use std::path::Path;
 use memfold_simd::{Kernels, Similarity};
 
 pub use error::JoinError;
-pub use run::join_pairs;
+pub use run::{default_pair_budget, join_pairs};
 pub use stream::PairStream;
 
 use crate::{Pool, Progress, Row};

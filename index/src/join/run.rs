@@ -63,7 +63,7 @@ pub fn join_pairs(
 ) -> Result<PairStream, JoinError> {
     let distinct = DistinctRows::of(matrix, options)?;
     let row_count = distinct.len() as u64;
-    let budget = options.pair_budget.unwrap_or((BUDGET_PER_ROW * row_count).max(BUDGET_MIN));
+    let budget = options.pair_budget.unwrap_or_else(|| default_pair_budget(row_count));
     let verdict = Verdict { matrix, distinct: &distinct, kernels: options.kernels, threshold };
     let sample = Sample::draw(&verdict, LEARNED_ROWS);
     let over_budget = || JoinError::PairBudget {
@@ -91,6 +91,13 @@ pub fn join_pairs(
         logical_pairs,
         counters,
     })
+}
+
+/// Returns how many distinct pairs a join may find where its options do not say.
+#[must_use]
+pub const fn default_pair_budget(distinct_rows: u64) -> u64 {
+    let budget = BUDGET_PER_ROW * distinct_rows;
+    if budget > BUDGET_MIN { budget } else { BUDGET_MIN }
 }
 
 /// Tells whether the sample leaves no doubt that there are more pairs than the budget.
