@@ -29,6 +29,7 @@ pub mod level;
 
 pub mod kernels;
 pub mod panel;
+pub mod peak;
 
 mod arch;
 mod portable;
