@@ -49,6 +49,7 @@ fn join(criterion: &mut Criterion) {
         pool: &pool,
         kernels: Kernels::active(),
         pair_budget: None,
+        scratch_dir: None,
         progress: &NoProgress,
     };
     let mut group = criterion.benchmark_group("join");

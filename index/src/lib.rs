@@ -12,14 +12,16 @@ pub mod progress;
 pub mod row;
 pub mod scan;
 pub mod snapshot;
+pub mod spool;
 pub mod transform;
 pub mod vectors;
 
-pub use join::{JoinError, JoinOptions, JoinedPairs, Pair, join_pairs};
+pub use join::{JoinCounters, JoinError, JoinOptions, JoinedPairs, Pair, PairStream, join_pairs};
 pub use neighbor::{BestNeighbors, Neighbor};
 pub use pool::Pool;
 pub use progress::{NoProgress, Progress};
 pub use row::Row;
 pub use scan::{Scan, ScanError};
 pub use snapshot::{MapError, Mapped};
+pub use spool::{Sorted, Spool};
 pub use vectors::VectorMatrix;

@@ -107,6 +107,7 @@ pub fn consolidate(
         pool: context.pool,
         kernels: context.kernels,
         pair_budget: policy.detect.pair_budget,
+        scratch_dir: Some(context.scratch_dir),
         progress: context.progress,
     };
     let joins = join_spaces(&snapshot.spaces, &matrices, join_threshold(policy), &options)?;

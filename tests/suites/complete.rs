@@ -72,12 +72,14 @@ fn the_join_finds_the_same_pairs_as_comparing_all() {
         pool: &Pool::new(None).unwrap(),
         kernels: Kernels::active(),
         pair_budget: None,
+        scratch_dir: None,
         progress: &NoProgress,
     };
     for threshold in THRESHOLDS {
         let lists = neighbor_lists(&vectors, dim, threshold);
         let expected: usize = lists.iter().map(Vec::len).sum();
-        let joined = join_pairs(&matrix, Similarity::new(threshold).unwrap(), &options).unwrap();
+        let joined =
+            join_pairs(&matrix, Similarity::new(threshold).unwrap(), &options).unwrap().collect();
         assert_eq!(joined.logical_pairs, expected as u64 / 2, "at {threshold}");
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use memfold_index::{JoinError, JoinOptions, JoinedPairs, Pool, Row, VectorMatrix, join_pairs};
+use memfold_index::{
+    JoinError, JoinOptions, JoinedPairs, PairStream, Pool, Row, VectorMatrix, join_pairs,
+};
 use memfold_simd::Similarity;
 
 use super::background::{RANK, Shape};
@@ -105,7 +107,9 @@ impl Duplicates {
             VectorMatrix::from_slice(&values, matrix.dim()).expect("whole rows of a matrix");
         let mut refused = None;
         for threshold in DUPLICATE_THRESHOLDS {
-            match join_pairs(&sample, Similarity::clamped(threshold).unwrap_or_default(), options) {
+            match join_pairs(&sample, Similarity::clamped(threshold).unwrap_or_default(), options)
+                .map(PairStream::collect)
+            {
                 Ok(joined) => return Ok(Self::of(&joined, sample.len())),
                 Err(error @ JoinError::PairBudget { .. }) => refused = Some(error),
                 Err(error) => return Err(error),
@@ -257,7 +261,7 @@ mod tests {
 
     fn options(pool: &Pool) -> JoinOptions<'_> {
         let kernels = Kernels::active();
-        JoinOptions { pool, kernels, pair_budget: None, progress: &NoProgress }
+        JoinOptions { pool, kernels, pair_budget: None, scratch_dir: None, progress: &NoProgress }
     }
 
     fn generated(recipe: VectorRecipe) -> Vec<f32> {

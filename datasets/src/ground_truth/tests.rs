@@ -25,6 +25,7 @@ fn truth_of(values: &[f32], dim: usize, k: u32, threshold: f64) -> GroundTruth {
         pool: &pool,
         kernels: Kernels::active(),
         pair_budget: None,
+        scratch_dir: None,
         progress: &NoProgress,
     };
     let threshold = Similarity::new(threshold).unwrap();

@@ -73,6 +73,6 @@ impl PairTruth {
         threshold: Similarity,
         options: &JoinOptions<'_>,
     ) -> Result<Self, JoinError> {
-        Ok(Self { threshold, joined: join_pairs(vectors, threshold, options)? })
+        Ok(Self { threshold, joined: join_pairs(vectors, threshold, options)?.collect() })
     }
 }

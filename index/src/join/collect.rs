@@ -1,18 +1,25 @@
 //! Runs the comparisons in waves, in task order, within the pair budget.
 
+use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cascade::Cascade;
 use super::distinct::DistinctRows;
+use super::stream::PairRecord;
 use super::{JoinError, JoinOptions, Pair};
+use crate::{Sorted, Spool};
 
 /// Comparisons whose results are held apart before they are put together.
 const WAVE_TASKS: usize = 4_096;
 
+/// Pairs that are kept in memory when there is a folder for more: 64 MiB.
+const PAIRS_IN_MEMORY: usize = 1 << 22;
+
 /// What became of a collection.
 pub(super) enum Collected {
     /// All pairs, sorted by (left, right).
-    Pairs(Vec<Pair>),
+    Pairs(Sorted<PairRecord>),
     /// There are more pairs than the budget.
     OverBudget,
 }
@@ -28,7 +35,7 @@ pub(super) fn collect(
     let blocks = cascade.block_count();
     let mut tasks = (0..blocks).flat_map(|left| (left..blocks).map(move |right| (left, right)));
     let found = AtomicU64::new(0);
-    let mut pairs = Vec::new();
+    let mut pairs = Spool::new(options.scratch_dir, PAIRS_IN_MEMORY);
     loop {
         let wave: Vec<_> = tasks.by_ref().take(WAVE_TASKS).collect();
         if wave.is_empty() {
@@ -52,16 +59,26 @@ pub(super) fn collect(
         if found.load(Ordering::Relaxed) > budget {
             return Ok(Collected::OverBudget);
         }
-        results.iter().for_each(|result| pairs.extend_from_slice(result));
+        for pair in results.into_iter().flatten() {
+            pairs.push(pair.into()).map_err(|error| scratch_error(&error, options))?;
+        }
     }
-    options.pool.sort_by_key(&mut pairs, |pair: &Pair| (pair.left, pair.right));
-    Ok(Collected::Pairs(pairs))
+    let sorted = pairs.finish().map_err(|error| scratch_error(&error, options))?;
+    Ok(Collected::Pairs(sorted))
+}
+
+fn scratch_error(error: &io::Error, options: &JoinOptions<'_>) -> JoinError {
+    let dir = options.scratch_dir.unwrap_or_else(|| Path::new("memory"));
+    JoinError::Scratch { dir: dir.to_owned(), reason: error.to_string() }
 }
 
 /// Counts the pairs of rows that stand behind groups and pairs of distinct rows.
 ///
 /// Fewer than 2⁶³: a matrix has fewer than 2³² rows.
-pub(super) fn logical_pairs(distinct: &DistinctRows, pairs: &[Pair]) -> u64 {
+pub(super) fn logical_pairs(
+    distinct: &DistinctRows,
+    pairs: impl ExactSizeIterator<Item = Pair>,
+) -> u64 {
     let within = |count: u64| count * (count - 1) / 2;
     let inside: u64 = distinct.multiplicities.iter().map(|&count| within(count.into())).sum();
     let multiplicity = |row| {
@@ -71,7 +88,6 @@ pub(super) fn logical_pairs(distinct: &DistinctRows, pairs: &[Pair]) -> u64 {
     if distinct.groups.is_empty() {
         return pairs.len() as u64;
     }
-    let between: u64 =
-        pairs.iter().map(|pair| multiplicity(pair.left) * multiplicity(pair.right)).sum();
+    let between: u64 = pairs.map(|pair| multiplicity(pair.left) * multiplicity(pair.right)).sum();
     inside + between
 }

@@ -1,5 +1,7 @@
 //! [`JoinError`]: why a join gave no answer.
 
+use std::path::PathBuf;
+
 /// Why a join gave no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -22,6 +24,14 @@ pub enum JoinError {
         /// Share of sampled pairs at or above each tabulated similarity, ascending: `(similarity, share)`.
         histogram: Vec<(f64, f64)>,
     },
+    /// Pairs that memory should not hold could not be kept on disk.
+    #[error("keep pairs in {}: {reason}", dir.display())]
+    Scratch {
+        /// The folder.
+        dir: PathBuf,
+        /// What the operating system said.
+        reason: String,
+    },
     /// The caller asked to stop.
     #[error("interrupted")]
     Cancelled,
@@ -37,6 +47,9 @@ impl JoinError {
             }
             Self::PairBudget { threshold, histogram, .. } => {
                 Some(raise_threshold(*threshold, histogram))
+            }
+            Self::Scratch { .. } => {
+                Some("free some space there, or set TMPDIR to a folder with more".into())
             }
             Self::Cancelled => None,
         }

@@ -18,15 +18,19 @@ mod distinct;
 mod error;
 mod plan;
 mod run;
+mod stream;
 mod verdict;
 
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
 use memfold_simd::{Kernels, Similarity};
 
 pub use error::JoinError;
 pub use run::join_pairs;
+pub use stream::PairStream;
 
 use crate::{Pool, Progress, Row};
 
@@ -50,14 +54,29 @@ pub struct JoinOptions<'a> {
     pub kernels: &'static Kernels,
     /// How many distinct pairs may be returned; `None`: 64 × distinct rows (at least 1,000,000).
     pub pair_budget: Option<u64>,
+    /// A folder for pairs beyond the first 4,194,304 (16 bytes each), in a file without a name; `None`: they
+    /// stay in memory.
+    pub scratch_dir: Option<&'a Path>,
     /// Where progress goes.
     pub progress: &'a dyn Progress,
 }
 
-/// All pairs at or above a threshold, with bit-equal vectors collapsed.
-///
-/// A *distinct* row is the smallest row of a group of bit-equal vectors. `pairs` joins distinct rows
-/// only; the pairs inside and between groups follow from `groups`.
+/// What a join did to find its pairs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct JoinCounters {
+    /// Directions of the first test; 0 where every pair was judged.
+    pub first_width: u32,
+    /// Pairs of distinct rows.
+    pub pairs_total: u64,
+    /// Pairs that the first test looked at.
+    pub pairs_tested: u64,
+    /// Pairs that passed the first test.
+    pub pairs_passed_first: u64,
+    /// Pairs that were judged.
+    pub pairs_judged: u64,
+}
+
+/// A [`PairStream`] taken into memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JoinedPairs {
     /// Pairs of distinct rows, sorted by (left, right).

@@ -7,7 +7,7 @@ use super::collect::{Collected, collect, logical_pairs};
 use super::distinct::DistinctRows;
 use super::plan::{Plan, Sample};
 use super::verdict::Verdict;
-use super::{JoinError, JoinOptions, JoinedPairs};
+use super::{JoinCounters, JoinError, JoinOptions, Pair, PairStream};
 use crate::VectorMatrix;
 
 /// Distinct pairs that are always allowed.
@@ -25,7 +25,8 @@ const EARLY_PAIRS_MIN: u64 = 64;
 /// Finds every pair of rows whose canonical similarity is at least `threshold`.
 ///
 /// Time grows with the square of the distinct rows (36,000 × 384 in a fraction of a second, 1,000,000
-/// in minutes); memory with the rows (about 300 bytes each) and the pairs found (16 bytes each).
+/// in minutes); memory with the rows (about 300 bytes each), and with the pairs found (16 bytes each) up to
+/// 64 MiB where there is a scratch folder, without bound where there is none.
 ///
 /// # Errors
 /// On an invalid vector, when the pair budget is exceeded, or when cancelled.
@@ -41,20 +42,24 @@ const EARLY_PAIRS_MIN: u64 = 64;
 ///     pool: &Pool::new(None)?,
 ///     kernels: Kernels::active(),
 ///     pair_budget: None,
+///     scratch_dir: None,
 ///     progress: &NoProgress,
 /// };
 /// let threshold = Similarity::new(0.95).ok_or("not a cosine")?;
 /// let joined = join_pairs(&matrix, threshold, &options)?;
-/// assert_eq!(joined.distinct_rows, 3);
-/// assert_eq!(joined.pairs.len(), 1); // rows 0 and 2
-/// assert_eq!(joined.logical_pairs, 3); // also 0 and 3, 2 and 3
+/// assert_eq!(joined.distinct_rows(), 3);
+/// for pair in joined.pairs() {
+///     assert_eq!((pair.left.0, pair.right.0), (0, 2));
+/// }
+/// assert_eq!(joined.groups().len(), 1); // rows 0 and 3 are equal
+/// assert_eq!(joined.logical_pairs(), 3); // also 0 and 3, 2 and 3
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn join_pairs(
     matrix: &VectorMatrix<'_>,
     threshold: Similarity,
     options: &JoinOptions<'_>,
-) -> Result<JoinedPairs, JoinError> {
+) -> Result<PairStream, JoinError> {
     let distinct = DistinctRows::of(matrix, options)?;
     let row_count = distinct.len() as u64;
     let budget = options.pair_budget.unwrap_or((BUDGET_PER_ROW * row_count).max(BUDGET_MIN));
@@ -75,8 +80,14 @@ pub fn join_pairs(
     let collected = collect(&cascade, budget, options);
     options.progress.end();
     let Collected::Pairs(pairs) = collected? else { return Err(over_budget()) };
-    let logical_pairs = logical_pairs(&distinct, &pairs);
-    Ok(JoinedPairs { pairs, groups: distinct.groups, distinct_rows: row_count, logical_pairs })
+    let logical_pairs = logical_pairs(&distinct, pairs.iter().map(Pair::from));
+    Ok(PairStream {
+        sorted: pairs,
+        groups: distinct.groups,
+        distinct_rows: row_count,
+        logical_pairs,
+        counters: JoinCounters::default(),
+    })
 }
 
 /// Tells whether the sample leaves no doubt that there are more pairs than the budget.

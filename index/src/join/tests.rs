@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use memfold_simd::{Kernels, Level, Similarity};
 use proptest::prelude::*;
 
-use super::{JoinError, JoinOptions, JoinedPairs, Pair, join_pairs};
+use super::{JoinError, JoinOptions, JoinedPairs, Pair, PairStream, join_pairs};
 use crate::{NoProgress, Pool, Progress, Row, VectorMatrix};
 
 const LEVELS: [Level; 4] = [Level::Scalar, Level::Avx2, Level::Avx512, Level::Neon];
@@ -91,10 +91,11 @@ fn join(
         pool: &Pool::new(threads.try_into().ok()).unwrap(),
         kernels: Kernels::at(level).unwrap(),
         pair_budget: None,
+        scratch_dir: None,
         progress: &NoProgress,
     };
     let matrix = VectorMatrix::from_slice(values, dim).unwrap();
-    join_pairs(&matrix, Similarity::new(threshold).unwrap(), &options)
+    join_pairs(&matrix, Similarity::new(threshold).unwrap(), &options).map(PairStream::collect)
 }
 
 /// Judges every two rows, equal or not.
@@ -290,9 +291,14 @@ fn a_spent_budget_tells_the_same_on_every_way() {
     let run = |budget, threads: usize, level| {
         let pool = Pool::new(threads.try_into().ok()).unwrap();
         let kernels = Kernels::at(level)?;
-        let options =
-            JoinOptions { pool: &pool, kernels, pair_budget: Some(budget), progress: &NoProgress };
-        Some(join_pairs(&matrix, Similarity::new(0.9).unwrap(), &options))
+        let options = JoinOptions {
+            pool: &pool,
+            kernels,
+            pair_budget: Some(budget),
+            scratch_dir: None,
+            progress: &NoProgress,
+        };
+        Some(join_pairs(&matrix, Similarity::new(0.9).unwrap(), &options).map(PairStream::collect))
     };
     // Excess that only counting finds, and excess that the sample is sure of.
     for budget in [pair_count - 1, 100] {
@@ -332,10 +338,11 @@ fn every_stage_can_be_interrupted() {
             pool: &Pool::new(None).unwrap(),
             kernels: Kernels::active(),
             pair_budget: None,
+            scratch_dir: None,
             progress: &StopAt(stage, AtomicBool::new(false)),
         };
         let result = join_pairs(&matrix, Similarity::new(0.9).unwrap(), &options);
-        assert_eq!(result, Err(JoinError::Cancelled), "{stage}");
+        assert_eq!(result.unwrap_err(), JoinError::Cancelled, "{stage}");
     }
 }
 

@@ -37,10 +37,11 @@ pub fn join_spaces(
         return Ok(Joins { distinct: number_vectors(matrices, &joined), joined });
     };
     for (space, matrix) in spaces.iter().zip(matrices) {
-        joined.push(join_pairs(matrix, threshold, options).map_err(|error| match error {
+        let found = join_pairs(matrix, threshold, options).map_err(|error| match error {
             JoinError::Cancelled => DetectError::Cancelled,
             error => DetectError::Join { model: space.model.to_string(), dim: space.dim, error },
-        })?);
+        })?;
+        joined.push(found.collect());
     }
     let distinct = number_vectors(matrices, &joined);
     Ok(Joins { distinct, joined })

@@ -130,6 +130,7 @@ fn try_run(
         pool: &pool,
         kernels: Kernels::active(),
         pair_budget: None,
+        scratch_dir: None,
         progress: &NoProgress,
     };
     let joins = join_spaces(&snapshot.spaces, &matrices, join_threshold(policy), &options)?;

@@ -93,6 +93,7 @@ fn like(
         pool: &settings::pool(global)?,
         kernels: Kernels::active(),
         pair_budget: None,
+        scratch_dir: None,
         progress: bars,
     };
     VectorRecipe::like(&matrix, rows, args.seed, &options).map_err(|error| {
