@@ -54,7 +54,6 @@ class Joined:
     build_seconds: float
     search_seconds: float
     collector: PairCollector
-    total_seconds: float | None = None
     peak_rss_bytes: int | None = None
     notes: dict[str, Any] = field(default_factory=dict)
 

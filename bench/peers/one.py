@@ -53,14 +53,13 @@ def peak_rss_bytes() -> int:
 
 def describe(engine: Engine, joined: Joined, task: Task) -> dict[str, Any]:
     build, search = joined.build_seconds, joined.search_seconds
-    total = build + search if joined.total_seconds is None else joined.total_seconds
     row_count, dim = task.vectors.shape
     return {
         "outcome": "done",
         "engine_version": importlib.metadata.version(engine.package) if engine.package else None,
         "rows": row_count,
         "dim": dim,
-        "seconds": {"build": build, "search": search, "total": total},
+        "seconds": {"build": build, "search": search, "total": build + search},
         "notes": joined.notes,
     }
 

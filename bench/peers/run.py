@@ -67,7 +67,7 @@ def main() -> None:
     from engines import ENGINES
 
     row_count, dim = vectors.load(options.data).shape
-    if not truth.covers(options.truth, min(options.threshold)):
+    if not truth.covers(options.truth, options.data, min(options.threshold)):
         say(f"truth: comparing {row_count} rows with each other")
         truth.make(options.data, min(options.threshold), options.truth)
     names = options.engines.split(",") if options.engines else list(ENGINES)

@@ -39,11 +39,13 @@ def load(path: Path, row_count: int) -> Truth:
     return Truth("memfold dedup", left * row_count + right, table["similarity"].to_numpy())
 
 
-def covers(path: Path, threshold: float) -> bool:
-    """Tells whether a stored answer reaches down to the threshold."""
+def covers(path: Path, data: Path, threshold: float) -> bool:
+    """Tells whether a stored answer is newer than its rows and reaches down to the threshold."""
     if path.suffix != ".npz":
         return path.exists()
-    return path.exists() and float(np.load(path)["threshold_min"]) <= threshold
+    if not path.exists() or path.stat().st_mtime < data.stat().st_mtime:
+        return False
+    return float(np.load(path)["threshold_min"]) <= threshold
 
 
 def make(data: Path, threshold: float, path: Path) -> None:
