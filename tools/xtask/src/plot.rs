@@ -79,17 +79,26 @@ pub(crate) fn lines(caption: &Caption<'_>, axes: (&str, &str), series: &[Series]
         }
         ends.extend(points.last().map(|&(x, y)| (y, x, series.name.as_str(), *color)));
     }
-    draw_names(&mut svg, ends);
+    draw_names(&mut svg, frame.right + 22.0, ends);
     svg.finish()
 }
 
-/// Writes names at the ends of lines, from the top, none over another.
-fn draw_names(svg: &mut Svg, mut ends: Vec<(f64, f64, &str, &str)>) {
+/// The end of a line, with its name and colour.
+type End<'a> = (f64, f64, &'a str, &'a str);
+
+/// Writes names at `left` from the top, none over another, each with a thin line from its end.
+fn draw_names(svg: &mut Svg, left: f64, mut ends: Vec<End<'_>>) {
     ends.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut lowest = f64::MIN;
     for (y, x, name, color) in ends {
         lowest = (lowest + LINE_STEP).max(y + 4.0);
-        svg.colored_text((x + 9.0, lowest), "start", color, name);
+        let (to_x, to_y) = (left - 4.0, lowest - 4.0);
+        svg.push(&format!(
+            "<line x1=\"{:.1}\" y1=\"{y:.1}\" x2=\"{to_x:.1}\" y2=\"{to_y:.1}\" stroke=\"{color}\" \
+             stroke-width=\"0.7\" stroke-dasharray=\"2 3\"/>",
+            x + 5.0
+        ));
+        svg.colored_text((left, lowest), "start", color, name);
     }
 }
 
@@ -254,7 +263,7 @@ mod tests {
     fn names_do_not_cover_each_other() {
         let mut svg = Svg::new(100.0, &CAPTION);
         let before = svg.0.len();
-        draw_names(&mut svg, vec![(50.0, 1.0, "b", TEXT), (48.0, 1.0, "a", TEXT)]);
+        draw_names(&mut svg, 9.0, vec![(50.0, 1.0, "b", TEXT), (48.0, 1.0, "a", TEXT)]);
         assert_eq!(numbers(&svg.0[before..], " y=\""), [52.0, 69.0]);
     }
 }

@@ -60,9 +60,10 @@ pub(crate) fn page(lines: &[Value]) -> String {
 
 /// Names and texts of the plots, where there is something to draw.
 pub(crate) fn plots(lines: &[Value]) -> Vec<(&'static str, String)> {
-    let groups = groups(lines);
+    let lines = with_processes(lines);
+    let groups = groups(&lines);
     let finished = |group: &&Vec<&Value>| group.iter().filter(|line| total(line).is_some()).count();
-    let fullest = groups.iter().rev().max_by_key(finished);
+    let fullest = groups.iter().max_by_key(finished);
     let bars = fullest.map(|group| ("peers-join.svg", bars(group)));
     bars.into_iter().chain([("peers-growth.svg", growth(&groups))]).collect()
 }
@@ -178,7 +179,7 @@ fn bars(group: &[&Value]) -> String {
                 seconds(&line["seconds"]["total"]),
                 share(&line["pair_recall"])
             ),
-            marked: is_ours(line),
+            marked: line["engine"] == "memfold",
         })
     });
     let title = "All near-duplicate pairs: seconds by engine, index included";
@@ -195,38 +196,41 @@ fn bars(group: &[&Value]) -> String {
     plot::bars(&Caption { title, details: &details }, &drawn.collect::<Vec<_>>())
 }
 
-/// Each engine's fastest setting that finds enough, over the rows of generated data.
+/// Each engine's fastest setting that finds enough, over the rows of generated data at the last threshold.
 fn growth(groups: &[Vec<&Value>]) -> String {
+    let Some(last) = groups.last().map(|group| group[0]) else { return String::new() };
     let mut series: Vec<Series> = Vec::new();
-    let is_synthetic =
-        |line: &Value| line["data"].as_str().is_some_and(|name| name.starts_with("synthetic"));
-    let threshold = groups.last().map_or(Value::Null, |group| group[0]["threshold"].clone());
-    let groups =
-        groups.iter().filter(|group| is_synthetic(group[0]) && group[0]["threshold"] == threshold);
-    for group in groups {
-        let mut seen: Vec<String> = Vec::new();
-        for line in group.iter().filter(|line| recall(line) >= RECALL_MIN) {
-            let (Some(seconds), Some(rows)) = (total(line), line["rows"].as_f64()) else {
-                continue;
-            };
-            let name = name(line);
-            // The first of an engine is its fastest.
-            if seen.contains(&name) {
-                continue;
-            }
-            seen.push(name.clone());
+    for group in groups.iter().filter(|group| group[0]["threshold"] == last["threshold"]) {
+        if !group[0]["data"].as_str().is_some_and(|name| name.starts_with("synthetic")) {
+            continue;
+        }
+        for (name, point) in fastest(group) {
             match series.iter_mut().find(|series| series.name == name) {
-                Some(series) => series.points.push((rows, seconds)),
-                None => series.push(Series { name, points: vec![(rows, seconds)] }),
+                Some(series) => series.points.push(point),
+                None => series.push(Series { name, points: vec![point] }),
             }
         }
     }
     series.sort_by_key(|series| series.name != "memfold");
     let title = "All near-duplicate pairs: growth with rows";
     let details = format!(
-        "Generated rows × 384, cosine ≥ {threshold}; each engine's fastest setting with pair recall ≥ {RECALL_MIN}"
+        "Generated rows × {}, cosine ≥ {}; each engine's fastest setting with pair recall ≥ {RECALL_MIN}",
+        last["dim"], last["threshold"]
     );
     plot::lines(&Caption { title, details: &details }, ("rows", "seconds, index included"), &series)
+}
+
+/// Engines that find enough, each with rows and least seconds.
+fn fastest(group: &[&Value]) -> Vec<(String, (f64, f64))> {
+    let mut found: Vec<(String, (f64, f64))> = Vec::new();
+    for line in group.iter().filter(|line| recall(line) >= RECALL_MIN) {
+        let point = line["rows"].as_f64().zip(total(line));
+        // The first of an engine is its fastest.
+        if let Some(point) = point.filter(|_| found.iter().all(|(seen, _)| *seen != name(line))) {
+            found.push((name(line), point));
+        }
+    }
+    found
 }
 
 #[cfg(test)]
