@@ -28,7 +28,7 @@ class Task:
 
 
 class PairCollector:
-    """Gathers pairs in either order, also repeated; a pair is the number `left * row_count + right`."""
+    """Gathers pairs, in either order and repeated; a pair is `left * row_count + right`."""
 
     def __init__(self, row_count: int, threshold: float) -> None:
         self._row_count = row_count
@@ -60,7 +60,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Engine:
-    """A name, the package whose version is stated, the settings to try for so many rows, the join."""
+    """A name, the package with its version, the settings to try for so many rows, the join."""
 
     name: str
     package: str | None
@@ -95,9 +95,10 @@ Nearest = Callable[[Vectors, int], tuple[Rows, Similarities]]
 
 
 def collect_nearest(task: Task, nearest: Nearest) -> tuple[PairCollector, int]:
-    """Asks for more neighbours of a row until the last lies below the threshold; also returns the largest k.
+    """Asks for more neighbours of a row until the last lies below the threshold.
 
     `nearest(queries, k)` returns rows and similarities of shape (queries, k), nearest first.
+    Returns the largest k as well.
     """
     row_count = len(task.vectors)
     collector = PairCollector(row_count, task.threshold)

@@ -1,4 +1,4 @@
-"""One engine at one setting in a process of its own: `one.py TASK` with TASK in JSON; says one JSON line."""
+"""One engine at one setting in a process of its own: `one.py TASK`, all in JSON."""
 
 import importlib.metadata
 import json

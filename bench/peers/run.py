@@ -55,7 +55,11 @@ class Case:
             answer = by_total[len(by_total) // 2] | {"totals": self.totals()}
         else:
             answer = self.answers[-1]
-        return {"engine": self.engine, "setting": self.setting, "threshold": self.threshold} | answer
+        return {
+            "engine": self.engine,
+            "setting": self.setting,
+            "threshold": self.threshold,
+        } | answer
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ BRUTE_FORCE = "brute force, f64"
 
 
 class Truth:
-    """All pairs at or above `threshold_min`, as numbers (see `PairCollector`), with their similarity."""
+    """All pairs down to some threshold, as numbers (see `PairCollector`), with their similarity."""
 
     def __init__(self, origin: str, pairs: Rows, similarity: npt.NDArray[np.float64]) -> None:
         self.origin = origin

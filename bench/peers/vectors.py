@@ -25,9 +25,11 @@ def load_column(path: Path) -> npt.NDArray[Any]:
     table = reader(path)
     name = next(name for name in VECTOR_COLUMNS if name in table.column_names)
     column = table[name].combine_chunks()
-    return column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
+    values: npt.NDArray[Any] = column.flatten().to_numpy(zero_copy_only=False)
+    return values.reshape(len(column), -1)
 
 
 def unit(rows: Vectors) -> Vectors:
     """The rows at length one, as the engines want them."""
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    units: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return units

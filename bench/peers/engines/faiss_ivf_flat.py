@@ -9,7 +9,8 @@ from joins import Engine, Joined, Setting, Stopwatch, Task
 def settings(row_count: int) -> list[Setting]:
     cells = round(4 * math.sqrt(row_count))
     return [
-        {"nlist": cells, "nprobe": probes, "train_rows_per_cell": 64} for probes in (1, 4, 8, 16, 32)
+        {"nlist": cells, "nprobe": probes, "train_rows_per_cell": 64}
+        for probes in (1, 4, 8, 16, 32)
     ]
 
 

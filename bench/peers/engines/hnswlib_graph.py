@@ -2,7 +2,17 @@
 
 import numpy as np
 
-from joins import Engine, Joined, Rows, Setting, Similarities, Stopwatch, Task, Vectors, collect_nearest
+from joins import (
+    Engine,
+    Joined,
+    Rows,
+    Setting,
+    Similarities,
+    Stopwatch,
+    Task,
+    Vectors,
+    collect_nearest,
+)
 
 
 def settings(_: int) -> list[Setting]:

@@ -11,7 +11,8 @@ from joins import Engine, Joined, PairCollector, Stopwatch, Task
 def join(task: Task) -> Joined:
     if task.memfold is None:
         raise ImportError("memfold: --memfold names no binary")
-    command = [task.memfold, "dedup", task.data, "--threshold", str(task.threshold)]
+    command: list[str | Path] = [task.memfold, "dedup", task.data]
+    command += ["--threshold", str(task.threshold)]
     command += ["--threads", str(task.threads), "--json", "--quiet"]
     watch = Stopwatch()
     said = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout

@@ -23,18 +23,21 @@ def join(task: Task) -> Joined:
     from semhash import SemHash
 
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: task.threads])
+    # Loads what is loaded at first use.
+    SemHash.from_embeddings(task.vectors[:2], ["0", "1"], NoEncoder())
     records = [str(row) for row in range(len(task.vectors))]
     watch = Stopwatch()
     hashed = SemHash.from_embeddings(task.vectors, records, NoEncoder())
     build = watch.lap()
     reported: list[Any] = []
-    query = hashed.index.query_threshold
+    index: Any = hashed.index
+    query = index.query_threshold
 
     def listening(vectors: np.ndarray, threshold: float) -> list[Any]:
         reported[:] = query(vectors, threshold)
         return reported
 
-    hashed.index.query_threshold = listening
+    index.query_threshold = listening
     answer = hashed.self_deduplicate(threshold=task.threshold)
     search = watch.lap()
     collector = PairCollector(len(task.vectors), task.threshold)

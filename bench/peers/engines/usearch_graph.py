@@ -1,8 +1,20 @@
 """usearch: an HNSW graph over f32 or bf16, asked with a growing k."""
 
+from typing import Any
+
 import numpy as np
 
-from joins import Engine, Joined, Rows, Setting, Similarities, Stopwatch, Task, Vectors, collect_nearest
+from joins import (
+    Engine,
+    Joined,
+    Rows,
+    Setting,
+    Similarities,
+    Stopwatch,
+    Task,
+    Vectors,
+    collect_nearest,
+)
 
 
 def settings(_: int) -> list[Setting]:
@@ -17,7 +29,7 @@ def join(task: Task) -> Joined:
 
     watch = Stopwatch()
     row_count, dim = task.vectors.shape
-    index = Index(
+    index: Any = Index(
         ndim=dim,
         metric="ip",
         dtype=task.setting["dtype"],
