@@ -30,6 +30,7 @@ pub mod level;
 
 pub mod kernels;
 pub mod panel;
+pub mod peak;
 
 mod arch;
 mod portable;
