@@ -84,6 +84,42 @@ fn the_join_finds_the_same_pairs_as_comparing_all() {
     }
 }
 
+/// Enough rows for cells, at the thresholds between which they leave out little and nearly all; also adversarial:
+/// a clique of more rows than a cell, and pairs that lie at the threshold to the last bits.
+#[test]
+fn cells_leave_out_no_pair() {
+    let (rows, dim) = (18_000_usize, 48);
+    let mut vectors = generated_rows(rows as u32, dim, 6);
+    let clique = vectors[..dim].to_vec();
+    for (row, vector) in vectors.chunks_exact_mut(dim).take(1_500).enumerate() {
+        vector.copy_from_slice(&clique);
+        vector[row % dim] += row as f32 * 1e-7;
+    }
+    let matrix = VectorMatrix::from_slice(&vectors, dim).unwrap();
+    let pool = Pool::new(None).unwrap();
+    let options = JoinOptions {
+        pool: &pool,
+        kernels: Kernels::active(),
+        pair_budget: Some(10_000_000),
+        scratch_dir: None,
+        progress: &NoProgress,
+    };
+    let lists = neighbor_lists(&vectors, dim, 0.8);
+    let at = lists.iter().flatten().map(|(_, similarity)| similarity.get());
+    let exact = at.clone().filter(|&cosine| cosine < 0.999).nth(1_000).unwrap();
+    for threshold in [0.8, 0.85, 0.9, 0.95, exact, exact + 1e-15, exact - 1e-15] {
+        let joined = join_pairs(&matrix, Similarity::new(threshold).unwrap(), &options).unwrap();
+        let expected = at.clone().filter(|&cosine| cosine >= threshold).count() as u64 / 2;
+        assert_eq!(joined.logical_pairs(), expected, "at {threshold}");
+        let counters = joined.counters();
+        assert!(counters.pairs_tested < counters.pairs_total, "at {threshold}: {counters:?}");
+        for pair in joined.pairs().step_by(7) {
+            let list = &lists[pair.left.index()];
+            assert!(list.contains(&(pair.right.0, pair.similarity)), "{pair:?}");
+        }
+    }
+}
+
 fn distances(vectors: &[f32], dim: usize) -> Vec<f64> {
     let rows: Vec<&[f32]> = vectors.chunks_exact(dim).collect();
     let pairs = (0..rows.len()).flat_map(|i| (i + 1..rows.len()).map(move |j| (i, j)));
