@@ -16,7 +16,10 @@ pub mod spool;
 pub mod transform;
 pub mod vectors;
 
-pub use join::{JoinCounters, JoinError, JoinOptions, JoinedPairs, Pair, PairStream, join_pairs};
+pub use join::{
+    JoinCounters, JoinError, JoinOptions, JoinedPairs, Pair, PairStream, default_pair_budget,
+    join_pairs,
+};
 pub use neighbor::{BestNeighbors, Neighbor};
 pub use pool::Pool;
 pub use progress::{NoProgress, Progress};

@@ -67,3 +67,4 @@ pub mod upkeep;
 pub mod consolidate;
 pub mod execute;
 pub mod export;
+pub mod dedup;

@@ -2,13 +2,14 @@
 
 use crate::support::Place;
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "demo",
     "consolidate",
     "plans",
     "review",
     "apply",
     "undo",
+    "dedup",
     "export",
     "generate",
     "runs",

@@ -11,6 +11,8 @@ mod traceless;
 mod open_errors;
 mod usage_errors;
 mod writing;
+mod deduping;
+mod dedup_refusals;
 mod streams;
 mod other_commands;
 mod history;

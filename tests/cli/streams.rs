@@ -79,6 +79,8 @@ fn json_stands_alone_on_stdout() {
         vec!["explain", "--texts", "a", "b", "--json"],
         vec!["export", "brain.db", "-o", "x.arrow", "--json"],
         vec!["generate", "-o", "x.npy", "--rows", "10", "--dim", "8", "--json"],
+        vec!["dedup", "x.npy", "--json"],
+        vec!["dedup", "x.npy", "--json", "--threshold", "0.8,0.9"],
     ] {
         place.json(&arguments);
     }

@@ -94,6 +94,11 @@ impl Place {
         Answer { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 
+    /// What lies in the folder for temporary files.
+    pub(crate) fn temporary_files(&self) -> usize {
+        std::fs::read_dir(self.home.path()).unwrap().count()
+    }
+
     /// Every file of the folder, recursively, with its bytes.
     pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
@@ -146,4 +151,21 @@ fn pair() -> Vec<PlainMemory> {
 /// Arguments of a run at the sample's time.
 pub(crate) fn consolidate<'a>(further: &[&'a str]) -> Vec<&'a str> {
     [&["consolidate", "brain.db", "--now", NOW], further].concat()
+}
+
+/// Sends SIGINT as soon as the process listens to it.
+#[cfg(target_os = "linux")]
+pub(crate) fn interrupt(child: &std::process::Child) {
+    let status = format!("/proc/{}/status", child.id());
+    let listens = || {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let bits = caught.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+        bits.is_some_and(|bits| bits & 0b10 != 0)
+    };
+    while !listens() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
 }

@@ -72,10 +72,12 @@ fn a_store_beside_another_is_left_alone() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interrupted_run_leaves_nothing_behind() {
-    use std::process::{Command, Stdio};
+    use std::process::Stdio;
 
     use memfold_pipeline::store::PlainMemory;
     use memfold_tests::memory;
+
+    use crate::support::interrupt;
 
     let place = Place::new();
     // Every two of them are near each other, so that judging them takes minutes.
@@ -88,18 +90,7 @@ fn an_interrupted_run_leaves_nothing_behind() {
     let arguments = consolidate(&["--set", "detect.pair_budget=1000000000", "--report", "r.json"]);
     let child =
         place.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let status = format!("/proc/{}/status", child.id());
-    let listens = || {
-        let text = std::fs::read_to_string(&status).unwrap_or_default();
-        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        let bits = caught.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
-        bits.is_some_and(|bits| bits & 0b10 != 0)
-    };
-    while !listens() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
+    interrupt(&child);
     let answer = place.answer(child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");
     assert_eq!(answer.out, "");

@@ -11,7 +11,7 @@ mod schema;
 
 pub use columns::{COLUMN_NAMES, Membership};
 pub use error::AnnotateError;
-pub use run::annotate;
+pub use run::{annotate, check};
 
 #[cfg(test)]
 mod tests;

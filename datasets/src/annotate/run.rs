@@ -41,6 +41,15 @@ pub fn annotate(
     written
 }
 
+/// Finds out whether [`annotate`] could begin: everything that it looks at before it writes.
+///
+/// # Errors
+/// When the extension tells no format, the copy would replace an input, or the inputs have different
+/// columns or one of the added names.
+pub fn check(corpus: &Corpus, output: &Path) -> Result<(), AnnotateError> {
+    copy_schema(corpus, output, CopyFormat::of(output)?).map(drop)
+}
+
 /// Returns the columns of the copy once all inputs agree on theirs.
 fn copy_schema(
     corpus: &Corpus,

@@ -30,8 +30,8 @@ pub use model::{
 };
 pub use plan_file::{ReadPlanError, WritePlanError, read_plan, write_plan};
 pub use schema::report_schema;
-pub use screen::{Commands, screen, shell_words};
-pub(crate) use screen::{grouped, quoted as shell_word};
+pub(crate) use screen::quoted as shell_word;
+pub use screen::{Commands, grouped, screen, shell_words};
 pub use write::{
     ReportPaths, WriteReportError, ensure_report_dir, state_report_dir, write_report,
     write_report_in,

@@ -185,8 +185,9 @@ fn wrap(parts: &[String], separator: &str, first: &str, indent: &str) -> Vec<Str
     lines
 }
 
-/// A count with a comma after each three digits.
-pub(crate) fn grouped(count: u64) -> String {
+/// Returns a count with a comma after each three digits.
+#[must_use]
+pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (position, digit) in digits.chars().enumerate() {

@@ -1,5 +1,6 @@
 //! What was typed.
 
+mod dedup;
 mod upkeep;
 
 use std::num::NonZeroUsize;
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::dedup::{DedupArgs, KeepArg, PairsFormArg};
 pub(crate) use self::upkeep::{ForgetArgs, PruneArgs, RestoreArgs};
 
 /// Finds the memories that say the same thing and folds them together without losing a fact.
@@ -66,6 +68,8 @@ pub(crate) enum Command {
     Apply(ApplyArgs),
     /// Take back what a run did, or a part of it (dry run unless --execute)
     Undo(UndoArgs),
+    /// Find near-duplicate rows in files of vectors, all of them
+    Dedup(DedupArgs),
     /// Write a store's vectors and columns to an Arrow or Parquet file
     Export(ExportArgs),
     /// Generate vectors, or a whole brain.db

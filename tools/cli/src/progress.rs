@@ -38,6 +38,13 @@ fn end_now() {
     std::process::exit(130);
 }
 
+impl Drop for Bars {
+    /// Clears what is left of a stage that failed.
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 impl Progress for Bars {
     fn begin(&self, stage: &'static str, total: Option<u64>) {
         let mut bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,6 +4,7 @@ pub(crate) mod apply;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod consolidate;
+pub(crate) mod dedup;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod explain;

@@ -30,6 +30,7 @@ const HOMES: &[(&str, &str)] = &[
     ("rustix", "pipeline"),
     ("kodama", "pipeline"),
     ("clap", "tools/cli"),
+    ("glob", "tools/cli"),
     ("indicatif", "tools/cli"),
     ("comfy-table", "tools/cli"),
     ("console", "tools/cli"),

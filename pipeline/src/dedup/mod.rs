@@ -1,0 +1,57 @@
+//! Near-duplicates of a corpus: pairs become clusters, each with the row that stays. No store involved.
+//!
+//! [`dedup`] reads the answer of [`memfold_index::join_pairs`] once for all thresholds: it counts and digests the
+//! pairs ([`PairsDigest`] says how), puts their links into processing order, clusters, and names survivors.
+//! Bit-equal rows stand as one vertex and are counted arithmetically. Memory follows the rows; pairs
+//! beyond a bound go to a scratch folder. [`each_logical_pair`] writes the pairs out, groups expanded.
+//!
+//! The processing order is the order of keeping ([`KeepOrder`]), so with greedy complete linkage every member is at or
+//! above the threshold to its survivor. Where the most central member stays, that holds because all members are.
+//!
+//! ```
+//! use memfold_index::{JoinOptions, NoProgress, Pool, VectorMatrix, join_pairs};
+//! use memfold_pipeline::dedup::{ClusterLinkage, DedupRequest, Keep, KeepOrder, dedup};
+//! use memfold_simd::{Kernels, Similarity};
+//!
+//! let values = [1.0, 0.0, 0.0, 1.0, 0.99, 0.1, 1.0, 0.0];
+//! let matrix = VectorMatrix::from_slice(&values, 2)?;
+//! let threshold = Similarity::new(0.95).ok_or("not a cosine")?;
+//! let (pool, kernels, progress) = (&Pool::new(None)?, Kernels::active(), &NoProgress);
+//! let options = JoinOptions { pool, kernels, pair_budget: None, scratch_dir: None, progress };
+//! let pairs = join_pairs(&matrix, threshold, &options)?;
+//! let clusterings = dedup(&pairs, &DedupRequest {
+//!     matrix: &matrix,
+//!     ordinal: &|row| row.0.into(),
+//!     keep: &Keep::Best(KeepOrder::by_row(matrix.len())),
+//!     linkage: ClusterLinkage::GreedyComplete,
+//!     thresholds: &[threshold],
+//!     options: &options,
+//! })?;
+//! assert_eq!(clusterings[0].clusters().count(), 1); // rows 0, 2 and 3
+//! assert_eq!(clusterings[0].duplicate_rows(), 2); // row 0 stays
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod order;
+mod request;
+mod vertices;
+mod digest;
+mod tally;
+mod run;
+mod survivors;
+mod clustering;
+mod expand;
+mod report;
+
+#[cfg(test)]
+mod tests;
+
+pub use clustering::{Clustering, Member};
+pub use digest::PairsDigest;
+pub use error::DedupError;
+pub use expand::each_logical_pair;
+pub use order::KeepOrder;
+pub use report::{DedupFigures, DedupReport, DedupSeconds, dedup_schema};
+pub use request::{ClusterLinkage, DedupRequest, Keep};
+pub use run::dedup;

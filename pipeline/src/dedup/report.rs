@@ -1,0 +1,102 @@
+//! [`DedupReport`]: the figures of a run, for programs.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Clustering;
+use crate::report::{Recall, RecallKind};
+
+/// What `memfold dedup --json` prints.
+///
+/// With one threshold its figures stand at the top; with several they stand in `results`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DedupReport {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// Rows of all inputs; those left out are among them.
+    pub rows: u64,
+    /// Components of each vector; 0 where there are no rows.
+    pub dim: u64,
+    /// Rows that differ in at least one bit.
+    pub distinct_rows: u64,
+    /// Rows left out, by reason.
+    pub skipped: BTreeMap<String, u64>,
+    /// How pairs were searched.
+    pub method: &'static str,
+    /// The figures of the only threshold.
+    #[serde(flatten)]
+    pub figures: Option<DedupFigures>,
+    /// The figures of several thresholds, in the order in which they were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub results: Option<Vec<DedupFigures>>,
+    /// Wall time by stage.
+    pub seconds: DedupSeconds,
+    /// The largest resident size, with mapped files; null where the system does not tell.
+    pub peak_rss_bytes: Option<u64>,
+    /// The largest anonymous size; null where the system does not tell.
+    pub peak_anon_bytes: Option<u64>,
+    /// Worker threads.
+    pub threads: usize,
+    /// The instruction set of the kernels.
+    pub isa: &'static str,
+}
+
+/// What was found at one threshold.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DedupFigures {
+    /// The threshold.
+    pub threshold: f64,
+    /// All pairs of rows, groups of bit-equal rows expanded arithmetically.
+    pub pairs: u64,
+    /// Pairs of distinct rows.
+    pub distinct_pairs: u64,
+    /// How complete the pairs are.
+    pub pair_recall: Recall,
+    /// Clusters of two or more.
+    pub clusters: u64,
+    /// Rows in clusters that are not their survivor.
+    pub duplicate_rows: u64,
+    /// blake3 of the distinct pairs and the groups, in hexadecimal digits.
+    pub pairs_digest: String,
+}
+
+/// Wall time by stage.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
+pub struct DedupSeconds {
+    /// Reading the inputs.
+    pub load: f64,
+    /// Validating vectors, collapsing bit-equal ones, encoding.
+    pub prepare: f64,
+    /// Comparing pairs.
+    pub join: f64,
+    /// Clustering, and measuring members.
+    pub cluster: f64,
+    /// Writing files.
+    pub write: f64,
+    /// From start to report.
+    pub total: f64,
+}
+
+impl DedupFigures {
+    /// Counts what a clustering holds.
+    #[must_use]
+    pub fn of(clustering: &Clustering) -> Self {
+        Self {
+            threshold: clustering.threshold.get(),
+            pairs: clustering.logical_pairs,
+            distinct_pairs: clustering.distinct_pairs,
+            pair_recall: Recall { kind: RecallKind::Exact, value: 1.0, low: 1.0, high: 1.0 },
+            clusters: clustering.clusters().count() as u64,
+            duplicate_rows: clustering.duplicate_rows(),
+            pairs_digest: clustering.pairs_digest.to_string(),
+        }
+    }
+}
+
+/// Returns the JSON Schema of [`DedupReport`].
+#[must_use]
+pub fn dedup_schema() -> serde_json::Value {
+    schemars::schema_for!(DedupReport).to_value()
+}

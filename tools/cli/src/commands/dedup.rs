@@ -1,0 +1,221 @@
+//! `memfold dedup`: files of vectors in; near pairs and clusters out. No store involved.
+
+mod inputs;
+mod outputs;
+mod screen;
+mod spent;
+mod stages;
+mod written;
+
+use std::path::PathBuf;
+
+use memfold_datasets::annotate;
+use memfold_datasets::corpus::{Corpus, CorpusError, CorpusOptions};
+use memfold_index::{
+    JoinError, JoinOptions, PairStream, Pool, Progress, Row, VectorMatrix, default_pair_budget,
+    join_pairs,
+};
+use memfold_pipeline::dedup::{
+    Clustering, DedupError, DedupFigures, DedupReport, DedupRequest, DedupSeconds, Keep, KeepOrder,
+    dedup,
+};
+use memfold_simd::{Kernels, Similarity};
+
+use self::stages::Stages;
+use crate::args::{DedupArgs, GlobalArgs, KeepArg, PairsFormArg};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::progress::Bars;
+use crate::resources::{MemoryWatch, Stopwatch};
+use crate::settings;
+
+pub(crate) fn run(
+    global: &GlobalArgs,
+    args: &DedupArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let inputs = inputs::expand(&args.inputs)?;
+    outputs::check(args, &inputs)?;
+    let watch = MemoryWatch::start();
+    let (stopwatch, bars) = (Stopwatch::start(), Bars::new(printer));
+    let pool = settings::pool(global)?;
+    let corpus = load(args, &inputs, &bars)?;
+    if let Some(path) = &args.annotate {
+        annotate::check(&corpus, path).map_err(|error| written::unannotated(&error))?;
+    }
+    let mut seconds = DedupSeconds { load: stopwatch.seconds(), ..DedupSeconds::default() };
+    let work = Work { args, pool, corpus: &corpus, matrix: &corpus.matrix(), bars: &bars };
+    let pairs = work.join(&mut seconds)?;
+    work.check_pairs_fit(&pairs)?;
+    let clusterings = work.cluster(&pairs, &mut seconds)?;
+    let written = work.write(&pairs, &clusterings, &mut seconds)?;
+    seconds.total = stopwatch.seconds();
+    if global.json {
+        let mut report = work.report(&pairs, &clusterings, seconds);
+        (report.peak_rss_bytes, report.peak_anon_bytes) = watch.finish();
+        printer.json(&to_json(&report)?)?;
+    } else {
+        printer.data(&screen::screen(&work, &inputs, &pairs, &clusterings)?)?;
+    }
+    for path in written {
+        printer.note(&format!("wrote {}", path.display()));
+    }
+    Ok(Exit::Done)
+}
+
+fn load(args: &DedupArgs, inputs: &[PathBuf], bars: &Bars) -> Result<Corpus, Failure> {
+    let options = CorpusOptions {
+        vector_column: args.vector_column.clone(),
+        id_column: args.id_column.clone(),
+        order_column: match &args.keep {
+            KeepArg::First | KeepArg::MostCentral => None,
+            KeepArg::Newest => Some("created_at".to_owned()),
+            KeepArg::Column(name) => Some(name.clone()),
+        },
+        scratch_dir: settings::scratch_dir(),
+        progress: bars,
+    };
+    let corpus = Corpus::open(inputs, &options).map_err(|error| unreadable(&error))?;
+    bars.end();
+    Ok(corpus)
+}
+
+fn unreadable(error: &CorpusError) -> Failure {
+    match error {
+        CorpusError::Cancelled => Failure::interrupted(),
+        error => Failure::new("read the vectors", error, error.hint()),
+    }
+}
+
+fn to_json(report: &DedupReport) -> Result<serde_json::Value, Failure> {
+    serde_json::to_value(report).map_err(|error| Failure::new("print the figures", &error, None))
+}
+
+/// One call of the command, with its vectors at hand.
+struct Work<'a> {
+    args: &'a DedupArgs,
+    pool: Pool,
+    corpus: &'a Corpus,
+    matrix: &'a VectorMatrix<'a>,
+    bars: &'a Bars,
+}
+
+impl Work<'_> {
+    /// The thresholds, ascending, each once.
+    fn thresholds(&self) -> Vec<Similarity> {
+        let mut thresholds = self.args.threshold.clone();
+        thresholds.sort_unstable();
+        thresholds.dedup();
+        thresholds
+    }
+
+    fn options<'a>(
+        &'a self,
+        scratch_dir: &'a std::path::Path,
+        progress: &'a dyn Progress,
+    ) -> JoinOptions<'a> {
+        JoinOptions {
+            pool: &self.pool,
+            kernels: Kernels::active(),
+            pair_budget: self.args.pair_budget,
+            scratch_dir: Some(scratch_dir),
+            progress,
+        }
+    }
+
+    /// Finds all pairs at the lowest threshold.
+    fn join(&self, seconds: &mut DedupSeconds) -> Result<PairStream, Failure> {
+        let stages = Stages::start(self.bars);
+        let scratch_dir = settings::scratch_dir();
+        // At least one threshold is typed or the default.
+        let lowest = self.thresholds().first().copied().unwrap_or(Similarity::ONE);
+        let joined = join_pairs(self.matrix, lowest, &self.options(&scratch_dir, &stages));
+        (seconds.prepare, seconds.join) = stages.split();
+        joined.map_err(|error| match error {
+            JoinError::Cancelled => Failure::interrupted(),
+            JoinError::PairBudget { budget, threshold, ref histogram } => {
+                spent::failure(budget, threshold, histogram, error.hint())
+            }
+            error => Failure::new("compare the vectors", &error, error.hint()),
+        })
+    }
+
+    /// Refuses to expand groups of equal vectors beyond the budget, before anything is clustered.
+    fn check_pairs_fit(&self, pairs: &PairStream) -> Result<(), Failure> {
+        let default = default_pair_budget(pairs.distinct_rows());
+        let budget = self.args.pair_budget.unwrap_or(default);
+        let found = pairs.logical_pairs();
+        let is_expanded =
+            self.args.pairs.is_some() && self.args.pairs_form == PairsFormArg::Logical;
+        if !is_expanded || found <= budget {
+            return Ok(());
+        }
+        let distinct = pairs.pair_count();
+        Err(Failure::plain(
+            format!("equal vectors make {found} pairs, more than the pair budget of {budget}"),
+            format!(
+                "write one row for all that are equal to it: --pairs-form distinct ({distinct} pairs; --clusters \
+                 names the equal rows), or allow more: --pair-budget {found}"
+            ),
+        ))
+    }
+
+    fn cluster(
+        &self,
+        pairs: &PairStream,
+        seconds: &mut DedupSeconds,
+    ) -> Result<Vec<Clustering>, Failure> {
+        let stopwatch = Stopwatch::start();
+        let scratch_dir = settings::scratch_dir();
+        let keep = match (&self.args.keep, self.corpus.order_keys()) {
+            (KeepArg::MostCentral, _) => Keep::MostCentral,
+            (_, Some(keys)) => Keep::Best(KeepOrder::largest_first(keys)),
+            (_, None) => Keep::Best(KeepOrder::by_row(self.matrix.len())),
+        };
+        let request = DedupRequest {
+            matrix: self.matrix,
+            ordinal: &|row: Row| self.corpus.ordinal(row),
+            keep: &keep,
+            linkage: self.args.linkage.into(),
+            thresholds: &self.thresholds(),
+            options: &self.options(&scratch_dir, self.bars),
+        };
+        let clusterings = dedup(pairs, &request).map_err(|error| unclustered(&error))?;
+        seconds.cluster = stopwatch.seconds();
+        Ok(clusterings)
+    }
+
+    fn report(
+        &self,
+        pairs: &PairStream,
+        clusterings: &[Clustering],
+        seconds: DedupSeconds,
+    ) -> DedupReport {
+        let mut results: Vec<DedupFigures> = clusterings.iter().map(DedupFigures::of).collect();
+        let is_one = results.len() == 1;
+        let skipped = self.corpus.skipped().counts();
+        DedupReport {
+            schema_version: 1,
+            rows: self.corpus.rows(),
+            dim: self.corpus.dim() as u64,
+            distinct_rows: pairs.distinct_rows(),
+            skipped: skipped.map(|(reason, count)| (reason.name().to_owned(), count)).collect(),
+            method: "exact",
+            figures: if is_one { results.pop() } else { None },
+            results: (!is_one).then_some(results),
+            seconds,
+            peak_rss_bytes: None,
+            peak_anon_bytes: None,
+            threads: self.pool.threads(),
+            isa: Kernels::active().level().name(),
+        }
+    }
+}
+
+fn unclustered(error: &DedupError) -> Failure {
+    if error.is_cancelled() {
+        return Failure::interrupted();
+    }
+    Failure::new("cluster the rows", error, error.hint())
+}
