@@ -84,7 +84,7 @@ impl Messages {
         })
     }
 
-    /// Walks a stream from message to message; it ends with its bytes or with an empty message.
+    /// Walks a stream from message to message; it ends with an empty message.
     fn of_stream(bytes: &[u8]) -> Result<Self, NoMessages> {
         let (mut messages, mut start) = (None, 0);
         while let Some((message, block)) = next_message(bytes, start)? {
@@ -179,7 +179,8 @@ fn next_message(bytes: &[u8], start: usize) -> Result<Option<(Message<'_>, Block
     };
     let rest = &bytes[start..];
     if rest.is_empty() {
-        return Ok(None);
+        // The mark is optional in a pipe; of a file without it nobody knows whether it is whole.
+        return Err(cut("the end mark"));
     }
     let Some((&prefix, rest)) = rest.split_first_chunk::<PREFIX_BYTES>() else {
         return Err(cut("a message"));
