@@ -5,13 +5,14 @@
 //!
 //! | group | question |
 //! |---|---|
-//! | `kernels` | nanoseconds for each dot product, each level, beside simsimd |
-//! | `join` | all near pairs of so many vectors at a threshold |
+//! | `kernels` | nanoseconds for each dot product, each level, beside simsimd; the peak |
+//! | `join` | all near pairs of so many vectors at a threshold, in so many dimensions |
 //! | `pipeline` | from a `brain.db` to a plan and a report |
 //! | `export` | writing and opening columns, Parquet both ways |
 //!
 //! `cargo bench -p memfold-bench` measures; `cargo test -p memfold-bench --benches` runs the smallest workloads once.
-//! Whole processes, up to a million memories, are timed by `cargo xtask measure`.
+//! Whole processes, up to a million memories or rows, are timed by `cargo xtask measure` and `measure-join`; other engines
+//! beside memfold by `cargo xtask bench-peers`, with what stands in `bench/peers`.
 
 pub mod workload;
 

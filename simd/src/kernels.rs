@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::panel::{BIAS_MAX, ColumnPanel, Hit, RowBlock};
+use crate::panel::{BIAS_MAX, Columns, Hit, RowBlock};
 use crate::{Level, Similarity, arch, portable};
 
 /// The longest int8 vectors whose dot product is certain to fit an i32.
@@ -17,7 +17,8 @@ pub struct Kernels {
     pub(crate) dot: fn(&[f32], &[f32]) -> f64,
     pub(crate) dot_f32: fn(&[f32], &[f32]) -> f32,
     pub(crate) dot_i8: fn(&[i8], &[i8]) -> i32,
-    pub(crate) hits: fn(&RowBlock<'_>, &ColumnPanel, &mut Vec<Hit>),
+    pub(crate) dots_i8: fn(&[i8], &[i8], &mut Vec<i32>),
+    pub(crate) hits: fn(&RowBlock<'_>, Columns<'_>, &mut Vec<Hit>),
 }
 
 impl Kernels {
@@ -89,6 +90,17 @@ impl Kernels {
         (self.dot_i8)(a, b)
     }
 
+    /// Appends the exact integer dot products of `vector` with each of `rows` (row-major, of its length).
+    ///
+    /// # Panics
+    /// When the vector is empty or longer than [`DOT_I8_DIM_MAX`], or `rows` holds no whole number of rows.
+    pub fn dots_i8(&self, vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
+        assert!(vector.len() <= DOT_I8_DIM_MAX, "{} codes may overflow an i32", vector.len());
+        assert!(!vector.is_empty(), "a vector without codes");
+        assert!(rows.len().is_multiple_of(vector.len()), "rows of another length than the vector");
+        (self.dots_i8)(vector, rows, dots);
+    }
+
     /// Appends every `(row, column)` of the block × panel whose score is not negative, in no
     /// particular order: `score = Σ row code · column code + row bias + column bias ≥ 0`, exact.
     ///
@@ -97,7 +109,7 @@ impl Kernels {
     /// # Panics
     /// When block and panel have different `dim`, the block's lengths do not agree, or a row bias
     /// is beyond ±[`BIAS_MAX`].
-    pub fn hits(&self, rows: &RowBlock<'_>, columns: &ColumnPanel, hits: &mut Vec<Hit>) {
+    pub fn hits(&self, rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
         assert_eq!(
             rows.shifted_codes.len(),
             rows.biases.len() * rows.dim,

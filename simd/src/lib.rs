@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | [`Kernels::dot`] | f32 → f64 | same bits on every level |
 //! | [`Kernels::dot_i8`] | i8 → i32 | exact |
+//! | [`Kernels::dots_i8`] | i8 → i32 | the same, one vector with many |
 //! | [`Kernels::hits`] | i8 → (row, column) | exact sign test of a block against a panel |
 //! | [`Kernels::dot_f32`] | f32 → f32 | last bits depend on the level |
 //! | [`simsimd`] | f32, f16, bf16, i8 | none: the yardstick |
@@ -29,6 +30,7 @@ pub mod level;
 
 pub mod kernels;
 pub mod panel;
+pub mod peak;
 
 mod arch;
 mod portable;
@@ -39,5 +41,5 @@ mod tests;
 
 pub use kernels::Kernels;
 pub use level::{Level, RequestLevelError};
-pub use panel::{ColumnPanel, Hit, RowBlock};
+pub use panel::{CodeRows, ColumnPanel, Columns, Hit, RowBlock};
 pub use similarity::Similarity;

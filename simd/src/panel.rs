@@ -57,6 +57,35 @@ pub struct ColumnPanel {
     dim: usize,
 }
 
+/// Codes and biases from which a panel picks its columns.
+#[derive(Debug, Clone, Copy)]
+pub struct CodeRows<'a> {
+    /// `stride` codes for each row.
+    pub codes: &'a [i8],
+    /// One bias for each row, within ±[`BIAS_MAX`].
+    pub biases: &'a [i32],
+    /// The sum of the codes of each row that are packed.
+    pub sums: &'a [i32],
+    /// Codes from one row to the next.
+    pub stride: usize,
+}
+
+/// A column on its way into a panel.
+struct PackedColumn<'a> {
+    codes: &'a [[i8; STEP_DIMS]],
+    bias: i32,
+    /// The sum of the codes.
+    sum: i32,
+}
+
+/// The columns of a panel, or the first of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Columns<'a> {
+    steps: &'a [GroupStep],
+    biases: &'a [GroupBiases],
+    dim: usize,
+}
+
 /// A row of the block and a column of the panel that passed the test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hit {
@@ -98,22 +127,55 @@ impl ColumnPanel {
     /// When `dim` is zero, not a multiple of 4 or above [`DIM_MAX`], the lengths do not agree, or a
     /// bias is out of range.
     pub fn pack(&mut self, codes: &[i8], biases: &[i32], dim: usize) {
-        assert!(
-            dim > 0 && dim.is_multiple_of(STEP_DIMS) && dim <= DIM_MAX,
-            "dim {dim} is not a multiple of {STEP_DIMS} in 1..={DIM_MAX}"
-        );
         assert_eq!(codes.len(), biases.len() * dim, "codes and biases of different column counts");
-        assert!(
-            biases.iter().all(|bias| bias.unsigned_abs() <= BIAS_MAX.unsigned_abs()),
-            "column bias beyond {BIAS_MAX}"
-        );
-        self.column_count = biases.len();
-        self.dim = dim;
-        self.steps.clear();
-        self.biases.clear();
-        let group_codes = codes.chunks(GROUP_COLUMNS * dim);
+        self.start(dim);
+        let group_codes = codes.chunks(GROUP_COLUMNS * dim.max(1));
         for (codes, biases) in group_codes.zip(biases.chunks(GROUP_COLUMNS)) {
-            self.push_group(codes, biases);
+            self.push_group(codes.chunks_exact(dim).zip(biases).map(|(codes, &bias)| {
+                PackedColumn {
+                    codes: codes.as_chunks().0,
+                    bias,
+                    sum: codes.iter().map(|&code| i32::from(code)).sum(),
+                }
+            }));
+        }
+    }
+
+    /// Packs the first `dim` codes of the rows that `picked` names, in that order, reusing this panel's
+    /// memory. `rows.sums` must hold the sums of just these codes.
+    ///
+    /// # Panics
+    /// When `dim` is zero, not a multiple of 4, above [`DIM_MAX`] or above the stride, a row does not
+    /// exist, or a bias is out of range.
+    pub fn pack_picked(&mut self, rows: &CodeRows<'_>, picked: &[u32], dim: usize) {
+        self.start(dim);
+        for picked in picked.chunks(GROUP_COLUMNS) {
+            self.push_group(picked.iter().map(|&row| {
+                let row = row as usize;
+                let codes = &rows.codes[row * rows.stride..row * rows.stride + dim];
+                let (bias, sum) = (rows.biases[row], rows.sums[row]);
+                PackedColumn { codes: codes.as_chunks().0, bias, sum }
+            }));
+        }
+    }
+
+    /// Returns all columns.
+    #[must_use]
+    pub fn columns(&self) -> Columns<'_> {
+        self.first_columns(self.column_count)
+    }
+
+    /// Returns the first `count` columns, rounded up to whole groups of 32.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    #[must_use]
+    pub fn first_columns(&self, count: usize) -> Columns<'_> {
+        let groups = count.div_ceil(GROUP_COLUMNS);
+        Columns {
+            steps: &self.steps[..groups * (self.dim / STEP_DIMS)],
+            biases: &self.biases[..groups],
+            dim: self.dim,
         }
     }
 
@@ -135,34 +197,72 @@ impl ColumnPanel {
         self.dim
     }
 
+    fn start(&mut self, dim: usize) {
+        assert!(
+            dim > 0 && dim.is_multiple_of(STEP_DIMS) && dim <= DIM_MAX,
+            "dim {dim} is not a multiple of {STEP_DIMS} in 1..={DIM_MAX}"
+        );
+        self.column_count = 0;
+        self.dim = dim;
+        self.steps.clear();
+        self.biases.clear();
+    }
+
+    /// Appends a group of up to 32 columns.
+    fn push_group<'a>(&mut self, columns: impl ExactSizeIterator<Item = PackedColumn<'a>>) {
+        const EMPTY: &[[i8; STEP_DIMS]] = &[];
+        let count = columns.len();
+        let mut codes = [EMPTY; GROUP_COLUMNS];
+        let mut biases =
+            GroupBiases { shifted: [NEVER; GROUP_COLUMNS], signed: [NEVER; GROUP_COLUMNS] };
+        for (at, column) in columns.enumerate() {
+            let bias = column.bias;
+            assert!(
+                bias.unsigned_abs() <= BIAS_MAX.unsigned_abs(),
+                "column bias beyond {BIAS_MAX}"
+            );
+            codes[at] = column.codes;
+            biases.signed[at] = bias;
+            biases.shifted[at] = bias.wrapping_sub(column.sum.wrapping_mul(SHIFTED_ZERO.into()));
+        }
+        self.biases.push(biases);
+        self.column_count += count;
+        let step_count = self.dim / STEP_DIMS;
+        let zeros = vec![[0; STEP_DIMS]; if count < GROUP_COLUMNS { step_count } else { 0 }];
+        codes[count..].fill(&zeros);
+        // Slices of one known length: the loop needs no further checks.
+        let codes = codes.map(|codes| &codes[..step_count]);
+        self.steps.extend((0..step_count).map(|step| {
+            let mut packed = GroupStep([0; GROUP_COLUMNS * STEP_DIMS]);
+            for (to, codes) in packed.0.as_chunks_mut().0.iter_mut().zip(&codes) {
+                *to = codes[step];
+            }
+            packed
+        }));
+    }
+}
+
+impl<'a> Columns<'a> {
+    /// Returns the codes per column.
+    #[must_use]
+    pub const fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Tells whether there are no columns.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.biases.is_empty()
+    }
+
     /// Returns the groups in column order.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = Group<'_>> {
+    pub(crate) fn groups(self) -> impl Iterator<Item = Group<'a>> {
         let steps = self.steps.chunks_exact((self.dim / STEP_DIMS).max(1));
-        steps.zip(&self.biases).enumerate().map(|(index, (steps, biases))| Group {
+        steps.zip(self.biases).enumerate().map(|(index, (steps, biases))| Group {
             first_column: index * GROUP_COLUMNS,
             steps,
             biases,
         })
-    }
-
-    fn push_group(&mut self, codes: &[i8], biases: &[i32]) {
-        let first_step = self.steps.len();
-        let step_count = self.dim / STEP_DIMS;
-        self.steps.resize(first_step + step_count, GroupStep([0; GROUP_COLUMNS * STEP_DIMS]));
-        let mut packed =
-            GroupBiases { shifted: [NEVER; GROUP_COLUMNS], signed: [NEVER; GROUP_COLUMNS] };
-        for (column, (codes, bias)) in codes.chunks_exact(self.dim).zip(biases).enumerate() {
-            let at = column * STEP_DIMS;
-            let mut sum = 0_i32;
-            for (step, codes) in self.steps[first_step..].iter_mut().zip(codes.as_chunks().0) {
-                let codes: &[i8; STEP_DIMS] = codes;
-                step.0[at..at + STEP_DIMS].copy_from_slice(codes);
-                sum += codes.iter().map(|&code| i32::from(code)).sum::<i32>();
-            }
-            packed.signed[column] = *bias;
-            packed.shifted[column] = bias.wrapping_sub(sum * i32::from(SHIFTED_ZERO));
-        }
-        self.biases.push(packed);
     }
 }
 

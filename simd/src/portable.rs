@@ -1,13 +1,19 @@
 //! Kernels in plain Rust: the twin that every processor has.
 
+use std::hint::black_box;
+
 use crate::panel::{
-    ColumnPanel, GROUP_COLUMNS, Group, Hit, RowBlock, STEP_DIMS, push_mask, signed_codes,
+    Columns, GROUP_COLUMNS, Group, Hit, RowBlock, STEP_DIMS, push_mask, signed_codes,
 };
+use crate::peak::Peaks;
 use crate::{Kernels, Level, canonical};
 
 /// The table of level `scalar`.
 pub(crate) static KERNELS: Kernels =
-    Kernels { level: Level::Scalar, dot: canonical::dot, dot_f32, dot_i8, hits };
+    Kernels { level: Level::Scalar, dot: canonical::dot, dot_f32, dot_i8, dots_i8, hits };
+
+/// The peaks of level `scalar`.
+pub(crate) static PEAKS: Peaks = Peaks { int8: peak_int8, f32: peak_f32 };
 
 /// Accumulators of [`dot_f32`], so that additions do not wait for each other.
 const F32_LANES: usize = 32;
@@ -30,9 +36,13 @@ pub(crate) fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
     a.iter().zip(b).map(|(&a, &b)| i32::from(i16::from(a) * i16::from(b))).sum()
 }
 
-fn hits(rows: &RowBlock<'_>, panel: &ColumnPanel, hits: &mut Vec<Hit>) {
+fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
+    dots.extend(rows.chunks_exact(vector.len()).map(|row| dot_i8(vector, row)));
+}
+
+fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
     // Groups outside: one group stays in the nearest cache while all rows pass over it.
-    for group in panel.groups() {
+    for group in columns.groups() {
         let rows = rows.shifted_codes.chunks_exact(rows.dim).zip(rows.biases);
         for (row, (codes, &bias)) in rows.enumerate() {
             let passing = passing(codes, bias, &group);
@@ -60,4 +70,19 @@ fn passing(row: &[u8], row_bias: i32, group: &Group<'_>) -> u32 {
     }
     const { assert!(GROUP_COLUMNS == u32::BITS as usize) };
     mask
+}
+
+/// Numbers that stay in the nearest cache.
+const PEAK_LENGTH: usize = 1024;
+
+fn peak_int8(rounds: u32) -> u64 {
+    let ones = [1_i8; PEAK_LENGTH];
+    let round = |_| u64::from(dot_i8(black_box(&ones), black_box(&ones)).cast_unsigned());
+    (0..rounds).map(round).sum()
+}
+
+fn peak_f32(rounds: u32) -> u64 {
+    let ones = [1.0_f32; PEAK_LENGTH];
+    let round = |_| dot_f32(black_box(&ones), black_box(&ones)) as u64;
+    (0..rounds).map(round).sum()
 }

@@ -16,9 +16,9 @@ use crate::schema::{Column, VECTOR_NAMES};
 const TEXT_NAMES: [&str; 2] = ["text", "content"];
 
 /// What stands in errors as the option that chooses each column.
-const VECTOR_OPTION: &str = "--vector-column";
-const ID_OPTION: &str = "--id-column";
-const ORDER_OPTION: &str = "--keep column:";
+const VECTOR_OPTION: &str = "--vector-column NAME";
+const ID_OPTION: &str = "--id-column NAME";
+const ORDER_OPTION: &str = "--keep column:NAME";
 
 /// The columns of one file that a corpus reads, by their positions in the file.
 #[derive(Debug, Clone, Copy)]

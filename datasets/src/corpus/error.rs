@@ -114,7 +114,7 @@ impl CorpusError {
             Self::NoInputs => Some("name at least one Parquet, Arrow or npy file".into()),
             Self::Input(error) => error.hint(),
             Self::NoColumn { option, .. } | Self::ColumnType { option, .. } => {
-                Some(format!("choose a column with {option} NAME"))
+                Some(format!("choose a column with {option}"))
             }
             Self::DimensionsDiffer { .. } => {
                 Some("compare files of one embedding model at a time".into())

@@ -74,7 +74,7 @@ impl Loaded {
 pub(super) fn load(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Loaded, CorpusError> {
     let survey = Survey::of(paths, options)?;
     options.progress.begin("read files", Some(survey.row_count));
-    let loaded = Loader::new(&survey, options).and_then(|loader| loader.load(survey.files.clone()));
+    let loaded = Loader::new(&survey, options).load(survey.files);
     options.progress.end();
     loaded
 }
@@ -84,13 +84,11 @@ struct Survey {
     files: Vec<SourceFile>,
     dim: usize,
     row_count: u64,
-    /// The bytes that vectors may be lent from: those of the one file.
-    lender: Option<Buffer>,
 }
 
 impl Survey {
     fn of(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Self, CorpusError> {
-        let mut survey = Self { files: Vec::new(), dim: 0, row_count: 0, lender: None };
+        let mut survey = Self { files: Vec::new(), dim: 0, row_count: 0 };
         let mut first_with_dim = None;
         for path in paths {
             if options.progress.cancelled() {
@@ -105,7 +103,6 @@ impl Survey {
             let first_ordinal = survey.row_count;
             let row_count = file.row_count() as u64;
             survey.row_count += row_count;
-            survey.lender = (paths.len() == 1).then(|| file.mapped().cloned()).flatten();
             let (path, schema) = (path.clone(), Arc::clone(file.schema()));
             survey.files.push(SourceFile { path, first_ordinal, row_count, schema, picked });
         }
@@ -200,14 +197,14 @@ struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    fn new(survey: &Survey, options: &'a CorpusOptions<'_>) -> Result<Self, CorpusError> {
+    fn new(survey: &Survey, options: &'a CorpusOptions<'_>) -> Self {
         let scratch_dir = options.scratch_dir.as_path();
         let has_ids = survey.files.iter().any(|file| file.picked.id.is_some());
         let kind = survey.files.iter().find_map(|file| file.picked.order).map(|(_, kind)| kind);
-        let storage = StorageBuilder::new(scratch_dir, survey.dim.max(1), survey.lender.clone());
-        Ok(Self {
+        Self {
             dim: survey.dim,
-            storage: storage.map_err(|source| scratch_error(scratch_dir, source))?,
+            // A matrix needs a dimension, also where there are no vectors.
+            storage: StorageBuilder::new(scratch_dir, survey.dim.max(1)),
             scratch_dir,
             progress: options.progress,
             skipped: SkippedRows::default(),
@@ -216,7 +213,7 @@ impl<'a> Loader<'a> {
             rows_read: 0,
             rows_kept: 0,
             values: Vec::new(),
-        })
+        }
     }
 
     fn load(mut self, files: Vec<SourceFile>) -> Result<Loaded, CorpusError> {
@@ -227,7 +224,7 @@ impl<'a> Loader<'a> {
                     return Err(CorpusError::Cancelled);
                 }
                 let batch = batch?;
-                self.take(source, &batch)?;
+                self.take(source, &batch, file.mapped())?;
                 self.progress.advance(batch.num_rows() as u64);
             }
         }
@@ -243,7 +240,12 @@ impl<'a> Loader<'a> {
         })
     }
 
-    fn take(&mut self, source: &SourceFile, batch: &RecordBatch) -> Result<(), CorpusError> {
+    fn take(
+        &mut self,
+        source: &SourceFile,
+        batch: &RecordBatch,
+        mapped: Option<&Buffer>,
+    ) -> Result<(), CorpusError> {
         let picked = &source.picked;
         let vectors = VectorCells::of(picked.column(batch, picked.vector))
             .expect("the type of the column was checked");
@@ -263,7 +265,7 @@ impl<'a> Loader<'a> {
             return Err(CorpusError::TooManyRows);
         }
         self.take_cells(picked, batch, &kept);
-        self.take_vectors(&vectors, &kept).map_err(|e| scratch_error(self.scratch_dir, e))
+        self.take_vectors(&vectors, &kept, mapped).map_err(|e| scratch_error(self.scratch_dir, e))
     }
 
     fn take_cells(&mut self, picked: &Picked, batch: &RecordBatch, kept: &[usize]) {
@@ -285,10 +287,19 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn take_vectors(&mut self, vectors: &VectorCells, kept: &[usize]) -> std::io::Result<()> {
+    fn take_vectors(
+        &mut self,
+        vectors: &VectorCells,
+        kept: &[usize],
+        mapped: Option<&Buffer>,
+    ) -> std::io::Result<()> {
+        if kept.is_empty() {
+            return Ok(());
+        }
         let all = kept.len() == vectors.len();
         if let Some(values) = vectors.in_one_piece(self.dim).filter(|_| all) {
-            return if self.storage.lend(values) { Ok(()) } else { self.storage.copy(values) };
+            let is_lent = self.storage.lend(values, mapped);
+            return if is_lent { Ok(()) } else { self.storage.copy(values) };
         }
         for portion in kept.chunks((COPIED_VALUES / self.dim.max(1)).max(1)) {
             self.values.clear();

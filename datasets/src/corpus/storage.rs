@@ -9,8 +9,6 @@ use memfold_index::{Mapped, VectorMatrix};
 
 use crate::publish::NewFile;
 
-const COMPONENT_BYTES: usize = size_of::<f32>();
-
 /// The vectors of all kept rows in pieces of equally many rows (the last may be shorter).
 #[derive(Debug, Clone)]
 pub(super) struct Storage {
@@ -41,35 +39,37 @@ pub(super) struct StorageBuilder<'a> {
 }
 
 enum PlaceOfVectors {
-    /// Ranges of values in the one input, which is mapped.
-    Input { bytes: Buffer, ranges: Vec<Range<usize>> },
+    Inputs(Vec<Lent>),
     /// A file without a name.
     Scratch(NewFile),
 }
 
+/// Values that stay in a mapped file.
+struct Lent {
+    file: Buffer,
+    bytes: Range<usize>,
+}
+
 impl<'a> StorageBuilder<'a> {
-    /// Begins with vectors that may stay in `input`, or that will be copied to `folder`.
-    pub(super) fn new(folder: &'a Path, dim: usize, input: Option<Buffer>) -> io::Result<Self> {
-        let place = match input {
-            Some(bytes) => PlaceOfVectors::Input { bytes, ranges: Vec::new() },
-            None => PlaceOfVectors::Scratch(NewFile::create_unlinked(folder)?),
-        };
-        Ok(Self { folder, dim, place })
+    /// Begins with vectors that may stay where they are, or that will be copied to `folder`.
+    pub(super) const fn new(folder: &'a Path, dim: usize) -> Self {
+        Self { folder, dim, place: PlaceOfVectors::Inputs(Vec::new()) }
     }
 
-    /// Takes values in one piece if they may stay where they are; returns false where they cannot.
-    pub(super) fn lend(&mut self, values: &[f32]) -> bool {
-        let PlaceOfVectors::Input { bytes, ranges } = &mut self.place else { return false };
-        let (start, end) = (bytes.as_ptr().addr(), bytes.as_ptr().addr() + bytes.len());
-        let from = values.as_ptr().addr();
-        let is_inside = from >= start && from + size_of_val(values) <= end;
-        if !is_inside || !(from - start).is_multiple_of(COMPONENT_BYTES) {
+    /// Takes values that may stay where they are, in the mapped `file`; returns false where they
+    /// cannot: they lie elsewhere or misaligned, or the pieces before them are of unequal lengths.
+    pub(super) fn lend(&mut self, values: &[f32], file: Option<&Buffer>) -> bool {
+        let (PlaceOfVectors::Inputs(lent), Some(file)) = (&mut self.place, file) else {
             return false;
-        }
-        let first = (from - start) / COMPONENT_BYTES;
-        match ranges.last_mut() {
-            Some(last) if last.end == first => last.end += values.len(),
-            _ => ranges.push(first..first + values.len()),
+        };
+        let Some(bytes) = range_in(file, values) else { return false };
+        let first_length = lent.first().map_or(0, |first| first.bytes.len());
+        match lent.last_mut() {
+            Some(last) if last.file.ptr_eq(file) && last.bytes.end == bytes.start => {
+                last.bytes.end = bytes.end;
+            }
+            Some(last) if last.bytes.len() != first_length => return false,
+            _ => lent.push(Lent { file: file.clone(), bytes }),
         }
         true
     }
@@ -81,27 +81,24 @@ impl<'a> StorageBuilder<'a> {
 
     /// Returns the file without a name, to which everything so far is copied first.
     fn scratch(&mut self) -> io::Result<&mut NewFile> {
-        if let PlaceOfVectors::Input { bytes, ranges } = &self.place {
+        if let PlaceOfVectors::Inputs(lent) = &self.place {
             let mut file = NewFile::create_unlinked(self.folder)?;
-            for Range { start, end } in ranges {
-                file.write_all(&bytes[start * COMPONENT_BYTES..end * COMPONENT_BYTES])?;
+            for Lent { file: from, bytes } in lent {
+                file.write_all(&from[bytes.clone()])?;
             }
             self.place = PlaceOfVectors::Scratch(file);
         }
         match &mut self.place {
             PlaceOfVectors::Scratch(file) => Ok(file),
-            PlaceOfVectors::Input { .. } => unreachable!("replaced above"),
+            PlaceOfVectors::Inputs(_) => unreachable!("replaced above"),
         }
     }
 
     /// Maps what was taken.
     pub(super) fn finish(mut self) -> io::Result<Storage> {
         let dim = self.dim;
-        if let PlaceOfVectors::Input { bytes, ranges } = &self.place {
-            let piece = |range: &Range<usize>| {
-                ScalarBuffer::new(bytes.clone(), range.start, range.end - range.start)
-            };
-            let pieces: Vec<ScalarBuffer<f32>> = ranges.iter().map(piece).collect();
+        if let PlaceOfVectors::Inputs(lent) = &self.place {
+            let pieces: Vec<ScalarBuffer<f32>> = lent.iter().map(Lent::values).collect();
             let slices = pieces.iter().map(|piece| &piece[..]).collect();
             if VectorMatrix::from_chunks(slices, dim).is_ok() {
                 return Ok(Storage { pieces, dim, is_input: true });
@@ -109,8 +106,23 @@ impl<'a> StorageBuilder<'a> {
         }
         let mapped = Mapped::from_file(self.scratch()?.file()).map_err(io::Error::other)?;
         let bytes = Buffer::from(bytes::Bytes::from_owner(mapped));
-        let piece = ScalarBuffer::<f32>::from(bytes);
-        let pieces = if piece.is_empty() { Vec::new() } else { vec![piece] };
+        // No rows are no piece: an empty map has no place to be aligned.
+        let pieces = if bytes.is_empty() { Vec::new() } else { vec![ScalarBuffer::from(bytes)] };
         Ok(Storage { pieces, dim, is_input: false })
     }
+}
+
+impl Lent {
+    fn values(&self) -> ScalarBuffer<f32> {
+        let bytes = self.file.slice_with_length(self.bytes.start, self.bytes.len());
+        ScalarBuffer::from(bytes)
+    }
+}
+
+/// Returns where `values` lie in `file`; `None` where they lie elsewhere. Values are aligned as such,
+/// wherever they lie.
+fn range_in(file: &Buffer, values: &[f32]) -> Option<Range<usize>> {
+    let start = values.as_ptr().addr().checked_sub(file.as_ptr().addr())?;
+    let end = start + size_of_val(values);
+    (end <= file.len()).then_some(start..end)
 }

@@ -96,7 +96,9 @@ fn npy(path: &Path, dim: usize, values: &[f32]) {
 #[test]
 fn every_form_and_type_gives_the_same_vectors() {
     let folder = tempfile::tempdir().unwrap();
-    let rows = cells(&[&[0.5, -0.25], &[0.0, 0.0], &[3.0, 1.0], &[f64::NAN, 1.0], &[-2.0, 0.125]]);
+    let mut rows =
+        cells(&[&[0.5, -0.25], &[0.0, 0.0], &[3.0, 1.0], &[f64::NAN, 1.0], &[-2.0, 0.125]]);
+    rows.push(None);
     let kept = [[0.5, -0.25], [3.0, 1.0], [-2.0, 0.125]];
     for form in Form::ALL {
         let columns =
@@ -106,9 +108,10 @@ fn every_form_and_type_gives_the_same_vectors() {
             let corpus = open(&[one(folder.path(), form, &[("embedding", column)])]).unwrap();
             assert_eq!(vectors_of(&corpus), kept, "{form:?} {kind}");
             assert_eq!(ordinals_of(&corpus), [0, 2, 4], "{form:?} {kind}");
-            assert_eq!((corpus.rows(), corpus.dim()), (5, 2));
+            assert_eq!((corpus.rows(), corpus.dim()), (6, 2));
             let counts: Vec<_> = corpus.skipped().counts().collect();
-            let expected = [(SkipReason::VectorNotFinite, 1), (SkipReason::VectorZero, 1)];
+            let expected = SkipReason::ALL.into_iter().filter(|r| *r != SkipReason::VectorLength);
+            let expected: Vec<_> = expected.map(|reason| (reason, 1)).collect();
             assert_eq!(counts, expected, "{form:?} {kind}");
         }
     }
@@ -235,8 +238,8 @@ fn what_cannot_stay_is_copied_with_all_before_it() {
     for batches in cases {
         let corpus = open(&[write(folder.path(), Form::Arrow, &batches)]).unwrap();
         assert!(!corpus.is_lent());
-        let firsts: Vec<f32> = vectors_of(&corpus).iter().map(|vector| vector[0]).collect();
-        assert!(firsts.len() >= 4 && firsts.iter().zip(1_u8..).all(|(x, i)| *x == f32::from(i)));
+        let firsts: Vec<u32> = vectors_of(&corpus).iter().map(|vector| vector[0] as u32).collect();
+        assert!(firsts.len() >= 4 && firsts.into_iter().zip(1..).all(|(found, i)| found == i));
     }
     let even = [first.clone(), part(&[&[3.0, 0.0], &[4.0, 0.0]]), part(&[&[5.0, 0.0]])];
     let corpus = open(&[write(folder.path(), Form::Arrow, &even)]).unwrap();
@@ -390,6 +393,18 @@ fn values_of_every_kind_are_ranked() {
     );
     let zoned = TimestampMicrosecondArray::from(vec![Some(0), Some(2), Some(-1), None, Some(2)]);
     assert_eq!(of(Arc::new(zoned.with_timezone("+02:00"))), [2, 1, 0, 2]);
+}
+
+#[test]
+fn one_column_may_serve_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![9, 7]));
+    let vectors = list_f64(&cells(&[&[1.0], &[2.0]]));
+    let path = one(folder.path(), Form::Parquet, &[("vector", vectors), ("id", ids)]);
+    let mut options = CorpusOptions::new(folder.path());
+    options.order_column = Some("id".into());
+    let corpus = Corpus::open(&[path], &options).unwrap();
+    assert_eq!((corpus.order_keys(), corpus.id(Row(0))), (Some(&[1, 0][..]), Some("9")));
 }
 
 #[test]

@@ -57,14 +57,13 @@ impl ArrowFile {
     pub(crate) fn batches(
         &self,
         positions: &[usize],
-    ) -> Result<impl Iterator<Item = Result<RecordBatch, ReadArrowError>> + use<'_>, ReadArrowError>
-    {
-        let decoder = self.decoder(positions)?;
-        let decoded = self.messages.batches.iter().map(move |placed| self.decode(&decoder, placed));
-        Ok(decoded.flat_map(|batch| match batch {
+    ) -> impl Iterator<Item = Result<RecordBatch, ReadArrowError>> + use<'_> {
+        let mut decoder = Decoder::new(self, positions);
+        let decoded = self.messages.batches.iter().map(move |placed| decoder.decode(placed));
+        decoded.flat_map(|batch| match batch {
             Ok(batch) => portions(&batch).map(Ok).collect(),
             Err(error) => vec![Err(error)],
-        }))
+        })
     }
 
     /// Returns the columns at `positions`, ascending, of the rows asked for, ascending: some of them
@@ -74,45 +73,18 @@ impl ArrowFile {
         positions: &[usize],
         rows: &[usize],
     ) -> Result<Vec<RecordBatch>, ReadArrowError> {
-        let decoder = self.decoder(positions)?;
+        let mut decoder = Decoder::new(self, positions);
         let (mut taken, mut first_row, mut rows) = (Vec::new(), 0, rows);
         for placed in &self.messages.batches {
             let end = first_row + placed.rows;
             let (here, later) = rows.split_at(rows.partition_point(|&row| row < end));
             if !here.is_empty() {
-                let batch = self.decode(&decoder, placed)?;
+                let batch = decoder.decode(placed)?;
                 taken.extend(here.iter().map(|row| batch.slice(row - first_row, 1)));
             }
             (first_row, rows) = (end, later);
         }
         Ok(taken)
-    }
-
-    fn decoder(&self, positions: &[usize]) -> Result<FileDecoder, ReadArrowError> {
-        let mut decoder = FileDecoder::new(self.schema().clone(), self.messages.version)
-            .with_projection(positions.to_vec());
-        for (i, placed) in self.messages.dictionaries.iter().enumerate() {
-            let read = guarded(|| decoder.read_dictionary(&placed.block, &self.bytes_of(placed)));
-            read.and_then(|read| read.map_err(|error| error.to_string()))
-                .map_err(|what| self.damaged(format!("dictionary {i}: {what}")))?;
-        }
-        Ok(decoder)
-    }
-
-    fn decode(
-        &self,
-        decoder: &FileDecoder,
-        placed: &Placed,
-    ) -> Result<RecordBatch, ReadArrowError> {
-        let read = guarded(|| decoder.read_record_batch(&placed.block, &self.bytes_of(placed)));
-        let batch = read.and_then(|read| read.map_err(|error| error.to_string()));
-        let at =
-            |what: String| self.damaged(format!("batch at byte {}: {what}", placed.span.start));
-        match batch.map_err(at)? {
-            Some(batch) if batch.num_rows() == placed.rows => Ok(batch),
-            Some(batch) => Err(at(format!("{} rows, expected {}", batch.num_rows(), placed.rows))),
-            None => Err(at("empty message".into())),
-        }
     }
 
     fn bytes_of(&self, placed: &Placed) -> Buffer {
@@ -121,6 +93,50 @@ impl ArrowFile {
 
     fn damaged(&self, found: String) -> ReadArrowError {
         ReadArrowError::Damaged { path: self.path.clone(), found }
+    }
+}
+
+/// Decodes record batches in their order, with the dictionaries before each.
+struct Decoder<'a> {
+    file: &'a ArrowFile,
+    decoder: FileDecoder,
+    dictionaries_read: usize,
+}
+
+impl<'a> Decoder<'a> {
+    /// Decodes the columns at `positions`, ascending.
+    fn new(file: &'a ArrowFile, positions: &[usize]) -> Self {
+        let decoder = FileDecoder::new(file.schema().clone(), file.messages.version)
+            .with_projection(positions.to_vec());
+        Self { file, decoder, dictionaries_read: 0 }
+    }
+
+    fn decode(&mut self, placed: &Placed) -> Result<RecordBatch, ReadArrowError> {
+        self.read_dictionaries(placed.dictionaries)?;
+        let bytes = self.file.bytes_of(placed);
+        let read = guarded(|| self.decoder.read_record_batch(&placed.block, &bytes));
+        let batch = read.and_then(|read| read.map_err(|error| error.to_string()));
+        let start = placed.span.start;
+        let at = |what: String| self.file.damaged(format!("batch at byte {start}: {what}"));
+        match batch.map_err(at)? {
+            Some(batch) if batch.num_rows() == placed.rows => Ok(batch),
+            Some(batch) => Err(at(format!("{} rows, expected {}", batch.num_rows(), placed.rows))),
+            None => Err(at("empty message".into())),
+        }
+    }
+
+    /// Reads dictionaries until `count` were read.
+    fn read_dictionaries(&mut self, count: usize) -> Result<(), ReadArrowError> {
+        while self.dictionaries_read < count {
+            let i = self.dictionaries_read;
+            let placed = &self.file.messages.dictionaries[i];
+            let bytes = self.file.bytes_of(placed);
+            let read = guarded(|| self.decoder.read_dictionary(&placed.block, &bytes));
+            read.and_then(|read| read.map_err(|error| error.to_string()))
+                .map_err(|what| self.file.damaged(format!("dictionary {i}: {what}")))?;
+            self.dictionaries_read += 1;
+        }
+        Ok(())
     }
 }
 

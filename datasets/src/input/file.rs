@@ -63,7 +63,7 @@ impl InputFile {
     pub(crate) fn batches(&self, positions: &[usize]) -> Result<Batches<'_>, InputError> {
         Ok(match self {
             Self::Arrow(file) => {
-                Box::new(file.batches(positions)?.map(|batch| batch.map_err(InputError::from)))
+                Box::new(file.batches(positions).map(|batch| batch.map_err(InputError::from)))
             }
             Self::Parquet(table) => {
                 Box::new(table.batches(positions)?.map(|batch| batch.map_err(InputError::from)))

@@ -35,6 +35,8 @@ pub(super) struct Placed {
     pub(super) span: BlockSpan,
     /// Rows of a record batch, entries of a dictionary.
     pub(super) rows: usize,
+    /// Dictionaries that must be read before.
+    pub(super) dictionaries: usize,
 }
 
 /// Why there are no messages.
@@ -70,12 +72,15 @@ impl Messages {
             placed.map_err(|what| format!("message {i}: {what}"))
         };
         let dictionaries = footer.dictionaries().into_iter().flatten().enumerate().map(placed);
+        let dictionaries: Vec<Placed> = dictionaries.collect::<Result<_, _>>()?;
+        let before = dictionaries.len();
         let batches = footer.recordBatches().into_iter().flatten().enumerate().map(placed);
+        let batches = batches.map(|batch| Ok(Placed { dictionaries: before, ..batch? }));
         Ok(Self {
             schema,
             version: footer.version(),
-            dictionaries: dictionaries.collect::<Result<_, _>>()?,
-            batches: batches.collect::<Result<_, _>>()?,
+            dictionaries,
+            batches: batches.collect::<Result<_, String>>()?,
         })
     }
 
@@ -94,12 +99,13 @@ impl Messages {
                     messages = Some(Self { schema, version, dictionaries, batches });
                 }
                 (MessageHeader::DictionaryBatch, Some(messages)) => {
-                    if !messages.batches.is_empty() {
-                        return Err(at("a dictionary after the first rows".into()).into());
-                    }
                     messages.dictionaries.push(place()?);
                 }
-                (MessageHeader::RecordBatch, Some(messages)) => messages.batches.push(place()?),
+                (MessageHeader::RecordBatch, Some(messages)) => {
+                    // A later dictionary may stand for the rows after it only.
+                    let dictionaries = messages.dictionaries.len();
+                    messages.batches.push(Placed { dictionaries, ..place()? });
+                }
                 (other, _) => return Err(at(format!("an unexpected {other:?}")).into()),
             }
             start += (block.metaDataLength() as usize) + (block.bodyLength() as usize);
@@ -128,7 +134,7 @@ impl Placed {
         check_unfolded(batch, &bytes[body_start..span.start + span.length])?;
         let rows = usize::try_from(batch.length()).ok().filter(|&rows| rows < u32::MAX as usize);
         let rows = rows.ok_or_else(|| format!("{} rows", batch.length()))?;
-        Ok(Self { block: *block, span, rows })
+        Ok(Self { block: *block, span, rows, dictionaries: 0 })
     }
 }
 

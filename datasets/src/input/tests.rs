@@ -177,7 +177,7 @@ fn what_is_wrong_is_named() {
     );
     let stream = std::fs::read(fixture("arrow/pyarrow_stream.arrow")).unwrap();
     let cut = said("c.arrow", &stream[..stream.len() - 100]);
-    assert!(cut.starts_with("not a finished Arrow IPC file (cut off: the rows at byte "), "{cut}");
+    assert!(cut.starts_with("not a finished Arrow IPC file (cut off: a message at byte "), "{cut}");
     assert_eq!(said("d.npy", b"\x93NUMPY\x01\x00"), "the file ends in its header");
     let missing = InputFile::open(&folder.path().join("missing"), TypesFrom::Arrow).unwrap_err();
     assert!(missing.to_string().contains("missing: "), "{missing}");
@@ -187,7 +187,7 @@ fn what_is_wrong_is_named() {
 fn decode(bytes: Vec<u8>) -> Result<usize, ReadArrowError> {
     let file = ArrowFile::from_buffer(Buffer::from_vec(bytes), Path::new("f"))?;
     let positions: Vec<usize> = (0..file.schema().fields().len()).collect();
-    file.batches(&positions)?.map(|batch| batch.map(|batch| batch.num_rows())).sum()
+    file.batches(&positions).map(|batch| batch.map(|batch| batch.num_rows())).sum()
 }
 
 #[test]

@@ -5,7 +5,9 @@ use arrow_schema::DataType;
 use proptest::prelude::*;
 
 use super::*;
+use crate::input::InputFile;
 use crate::input::support::read;
+use crate::parquet::TypesFrom;
 
 fn u64s(batch: &RecordBatch, name: &str) -> Vec<u64> {
     batch.column_by_name(name).unwrap().as_primitive::<UInt64Type>().values().to_vec()
@@ -89,13 +91,15 @@ fn files_say_what_they_hold() {
     );
     let ids = batch.column_by_name("id").unwrap().as_string::<i32>();
     assert_eq!((ids.value(0), ids.is_null(1)), ("a", true));
+    let file = InputFile::open(&path, TypesFrom::Arrow).unwrap();
+    let metadata = file.schema().metadata();
     for (name, value) in [
         (key::SCHEMA_VERSION, "1"),
         (key::KIND, "clusters"),
         (key::THRESHOLD, "0.85,0.9"),
         (key::ROW_COUNT, "2"),
     ] {
-        assert_eq!(schema.metadata().get(name).map(String::as_str), Some(value), "{name}");
+        assert_eq!(metadata.get(name).map(String::as_str), Some(value), "{name}");
     }
 }
 
@@ -105,7 +109,7 @@ fn a_file_without_rows_has_its_columns() {
     let path = folder.path().join("pairs.parquet");
     let options = ResultOptions { thresholds: &[0.9], threshold_column: false };
     assert_eq!(PairsWriter::create(&path, &options, PairsForm::All).unwrap().finish().unwrap(), 0);
-    let file = crate::input::InputFile::open(&path, crate::parquet::TypesFrom::Arrow).unwrap();
+    let file = InputFile::open(&path, TypesFrom::Arrow).unwrap();
     let names: Vec<String> =
         file.schema().fields().iter().map(|field| field.name().clone()).collect();
     assert_eq!(

@@ -1,17 +1,23 @@
 //! Runs the comparisons in waves, in task order, within the pair budget.
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::cascade::Cascade;
+use super::cascade::{Cascade, Workspace};
 use super::distinct::DistinctRows;
 use super::stream::PairRecord;
-use super::{JoinError, JoinOptions, Pair};
+use super::{JoinCounters, JoinError, JoinOptions, Pair};
 use crate::{Sorted, Spool};
 
-/// Comparisons whose results are held apart before they are put together.
+/// Tasks whose results are held apart before they are put together.
 const WAVE_TASKS: usize = 4_096;
+
+/// Blocks on both sides of a task: the left ones stay in the second-level cache. There are fewer where there are
+/// few blocks, so that every worker has some.
+const TASK_LEFTS_MAX: usize = 4;
+const TASK_RIGHTS_MAX: usize = 32;
 
 /// Pairs that are kept in memory when there is a folder for more: 64 MiB.
 const PAIRS_IN_MEMORY: usize = 1 << 22;
@@ -19,7 +25,7 @@ const PAIRS_IN_MEMORY: usize = 1 << 22;
 /// What became of a collection.
 pub(super) enum Collected {
     /// All pairs, sorted by (left, right).
-    Pairs(Sorted<PairRecord>),
+    Pairs(Sorted<PairRecord>, JoinCounters),
     /// There are more pairs than the budget.
     OverBudget,
 }
@@ -32,9 +38,9 @@ pub(super) fn collect(
     budget: u64,
     options: &JoinOptions<'_>,
 ) -> Result<Collected, JoinError> {
-    let blocks = cascade.block_count();
-    let mut tasks = (0..blocks).flat_map(|left| (left..blocks).map(move |right| (left, right)));
     let found = AtomicU64::new(0);
+    let mut tasks = tasks(cascade.block_count());
+    let mut counters = JoinCounters::default();
     let mut pairs = Spool::new(options.scratch_dir, PAIRS_IN_MEMORY);
     loop {
         let wave: Vec<_> = tasks.by_ref().take(WAVE_TASKS).collect();
@@ -42,29 +48,66 @@ pub(super) fn collect(
             break;
         }
         let results = options.pool.map(wave.len(), |task| {
-            if options.progress.cancelled() {
-                return Err(JoinError::Cancelled);
+            let mut work = Workspace::default();
+            for (left, right) in wave[task].block_pairs() {
+                if options.progress.cancelled() {
+                    return Err(JoinError::Cancelled);
+                }
+                // What follows a spent budget is not worth its time: the answer is known.
+                if found.load(Ordering::Relaxed) > budget {
+                    break;
+                }
+                let before = work.pairs.len();
+                cascade.compare(left, right, &mut work);
+                found.fetch_add((work.pairs.len() - before) as u64, Ordering::Relaxed);
+                options.progress.advance(cascade.pair_count(left, right));
             }
-            // Later tasks of a spent budget are not worth their time: the answer is known.
-            if found.load(Ordering::Relaxed) > budget {
-                return Ok(Vec::new());
-            }
-            let (left, right) = wave[task];
-            let pairs = cascade.compare(left, right);
-            found.fetch_add(pairs.len() as u64, Ordering::Relaxed);
-            options.progress.advance(cascade.pair_count(left, right));
-            Ok(pairs)
+            Ok((work.pairs, work.counters))
         });
         let results = results.into_iter().collect::<Result<Vec<_>, _>>()?;
         if found.load(Ordering::Relaxed) > budget {
             return Ok(Collected::OverBudget);
         }
-        for pair in results.into_iter().flatten() {
-            pairs.push(pair.into()).map_err(|error| scratch_error(&error, options))?;
+        for (found, did) in results {
+            counters.add(&did);
+            for pair in found {
+                pairs.push(pair.into()).map_err(|error| scratch_error(&error, options))?;
+            }
         }
     }
     let sorted = pairs.finish().map_err(|error| scratch_error(&error, options))?;
-    Ok(Collected::Pairs(sorted))
+    Ok(Collected::Pairs(sorted, counters))
+}
+
+/// Blocks that are compared with each other by one worker.
+#[derive(Debug, Clone)]
+struct Task {
+    lefts: Range<usize>,
+    rights: Range<usize>,
+}
+
+impl Task {
+    /// Returns the pairs `(left, right)` with `left ≤ right`: a right block meets all left ones while it
+    /// is in the cache.
+    fn block_pairs(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.rights.clone().flat_map(|right| {
+            self.lefts.clone().filter(move |&left| left <= right).map(move |left| (left, right))
+        })
+    }
+}
+
+/// Returns tasks that cover every two blocks once.
+fn tasks(blocks: usize) -> impl Iterator<Item = Task> {
+    let few = (blocks / 16).max(1);
+    let (left_step, right_step) = (few.min(TASK_LEFTS_MAX), few.min(TASK_RIGHTS_MAX));
+    let part = move |start: usize, step: usize| start..(start + step).min(blocks);
+    (0..blocks).step_by(left_step).flat_map(move |left| {
+        let rights = (left..blocks).step_by(right_step);
+        rights.map(move |right| Task {
+            lefts: part(left, left_step),
+            rights: part(right, right_step),
+        })
+    })
 }
 
 fn scratch_error(error: &io::Error, options: &JoinOptions<'_>) -> JoinError {
@@ -90,4 +133,20 @@ pub(super) fn logical_pairs(
     }
     let between: u64 = pairs.map(|pair| multiplicity(pair.left) * multiplicity(pair.right)).sum();
     inside + between
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tasks;
+
+    #[test]
+    fn tasks_cover_every_two_blocks_once() {
+        for blocks in [0, 1, 2, 17, 64, 130, 600] {
+            let mut covered: Vec<_> =
+                tasks(blocks).flat_map(|task| task.block_pairs().collect::<Vec<_>>()).collect();
+            covered.sort_unstable();
+            let all = (0..blocks).flat_map(|left| (left..blocks).map(move |right| (left, right)));
+            assert!(covered.into_iter().eq(all), "{blocks}");
+        }
+    }
 }

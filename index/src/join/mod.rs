@@ -1,23 +1,29 @@
 //! The exact join: every pair of rows with cosine ≥ t, proven complete.
 //!
 //! 1. `distinct` refuses vectors without a direction and collapses bit-equal ones.
-//! 2. `plan` learns a projection from a sample and chooses how many of its directions the first test
+//! 2. `plan` learns a projection and `cells` from samples and chooses how many directions the first test
 //!    takes, by a model of cost.
-//! 3. `cascade` encodes rows in blocks and compares every two blocks: a sign test of int8 codes over the
-//!    first directions, another one over all directions, then `verdict`. [`crate::transform`] proves that
-//!    no test rejects a near pair.
-//! 4. `verdict` decides by the canonical similarity alone.
-//! 5. `collect` runs the comparisons in waves, keeps to the pair budget and sorts.
+//! 3. `blocks` encodes the rows and puts them together cell by cell.
+//! 4. `cascade` compares every two blocks: `staircase` leaves out what lies too far apart in the direction
+//!    from cell to cell, a sign test of int8 codes over the first directions follows, another one over all
+//!    directions, then `verdict`. [`crate::transform`] proves that nothing of this rejects a near pair.
+//! 5. `verdict` decides by the canonical similarity alone.
+//! 6. `collect` runs the comparisons in waves, keeps to the pair budget and sorts.
 //!
-//! Nothing of 2 and 3 can be seen in the answer. Where the threshold is too low for tests to reject
+//! Nothing of 2 to 4 can be seen in the answer. Where the threshold is too low for tests to reject
 //! anything, or rows are few, every pair is judged.
 
+mod blocks;
 mod cascade;
+mod cells;
 mod collect;
 mod distinct;
+mod encode;
 mod error;
 mod plan;
 mod run;
+mod sample;
+mod staircase;
 mod stream;
 mod verdict;
 
@@ -74,6 +80,14 @@ pub struct JoinCounters {
     pub pairs_passed_first: u64,
     /// Pairs that were judged.
     pub pairs_judged: u64,
+}
+
+impl JoinCounters {
+    fn add(&mut self, other: &Self) {
+        self.pairs_tested += other.pairs_tested;
+        self.pairs_passed_first += other.pairs_passed_first;
+        self.pairs_judged += other.pairs_judged;
+    }
 }
 
 /// A [`PairStream`] taken into memory.

@@ -1,25 +1,32 @@
-//! [`Plan`]: how many directions each stage looks at, chosen by a sample and a model of cost.
+//! [`Plan`]: how many cells and directions the tests look at, chosen by samples and a model of cost.
 
 use super::JoinOptions;
+use super::cells::{Assigned, Cells};
+use super::encode::Encoder;
+use super::sample::Sample;
+use super::staircase::key;
 use super::verdict::Verdict;
-use crate::transform::{Projection, Quantizer, normalize_into};
+use crate::transform::{Projection, Quantizer, RowBounds};
 
 /// Below this many distinct rows, comparing all pairs is faster than learning a projection.
 const DIRECT_ROWS_MAX: usize = 1_024;
 
 /// Rows whose covariance is learned.
-const LEARNED_ROWS: usize = 2_048;
+pub(super) const LEARNED_ROWS: usize = 2_048;
 
-/// Rows whose pairs the cost model and the histogram look at.
-const SAMPLED_ROWS: usize = 512;
+/// Below this many distinct rows, cells leave out less than they cost; tests have few rows, and cells too.
+const CELLS_ROWS_MIN: usize = if cfg!(test) { 1_200 } else { 16_384 };
 
-/// Directions of the first stage that the model may choose.
+/// Rows by which each centroid is learned.
+const ROWS_PER_CENTROID: usize = 24;
+
+/// Directions of the first test that the model may choose.
 const FIRST_WIDTHS: [usize; 6] = [32, 48, 64, 80, 96, 128];
 
-/// Directions of the second stage: its codes are read for survivors of the first only.
-const SECOND_WIDTH: usize = 128;
+/// Directions of the second test, and of cells: their codes are read for survivors of the first only.
+const WIDTH_MAX: usize = 128;
 
-/// Cost of a survivor of the first stage, in units of a pair's 64 directions in the first stage
+/// Cost of a survivor of the first test, in units of a pair's 64 directions in the first test
 /// (0.3 ns on a Zen 4 core, as are the other costs).
 const SURVIVOR_COST: f64 = 30.0;
 
@@ -29,17 +36,6 @@ const TILE_COST: f64 = 250.0;
 
 /// Cost of a pair that is compared in f32, in the same units.
 const DIRECT_COST: f64 = 85.0;
-
-/// Similarities tabulated for a person who must choose a threshold.
-const TABULATED: [f64; 14] =
-    [-0.5, 0.0, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.999];
-
-/// Distinct rows with the smallest hashes: a sample that the order of rows does not change.
-#[derive(Debug)]
-pub(super) struct Sample {
-    /// Positions among the distinct rows, by hash.
-    positions: Vec<usize>,
-}
 
 /// What the join does with a pair before the verdict.
 #[derive(Debug)]
@@ -54,60 +50,10 @@ pub(super) enum Plan {
 #[derive(Debug)]
 pub(super) struct Stages {
     pub(super) projection: Projection,
-    pub(super) first: Quantizer,
-    /// `None` when the first test uses every direction already.
-    pub(super) second: Option<Quantizer>,
-}
-
-impl Sample {
-    /// Draws the sample.
-    pub(super) fn draw(verdict: &Verdict<'_>) -> Self {
-        let hashes = &verdict.distinct.hashes;
-        let mut positions: Vec<usize> = (0..hashes.len()).collect();
-        if positions.len() > LEARNED_ROWS {
-            positions.select_nth_unstable_by_key(LEARNED_ROWS, |&at| (hashes[at], at));
-            positions.truncate(LEARNED_ROWS);
-        }
-        positions.sort_unstable_by_key(|&at| (hashes[at], at));
-        Self { positions }
-    }
-
-    /// Returns the rows whose pairs are looked at.
-    fn compared(&self) -> &[usize] {
-        &self.positions[..self.positions.len().min(SAMPLED_ROWS)]
-    }
-
-    /// Returns how many pairs are looked at.
-    pub(super) fn pair_count(&self) -> u64 {
-        let rows = self.compared().len() as u64;
-        rows * rows.saturating_sub(1) / 2
-    }
-
-    /// Counts the sampled pairs at or above the threshold.
-    pub(super) fn near_pairs(&self, verdict: &Verdict<'_>, options: &JoinOptions<'_>) -> u64 {
-        let rows = self.compared();
-        let near = |i: usize| {
-            rows[..i].iter().filter(|&&other| verdict.decide(other, rows[i]).is_some()).count()
-        };
-        options.pool.map(rows.len(), near).iter().sum::<usize>() as u64
-    }
-
-    /// Returns the share of sampled pairs at or above each tabulated similarity, ascending.
-    pub(super) fn histogram(
-        &self,
-        verdict: &Verdict<'_>,
-        options: &JoinOptions<'_>,
-    ) -> Vec<(f64, f64)> {
-        let rows = self.compared();
-        let found = options.pool.map(rows.len(), |i| {
-            let similarities = rows[..i].iter().filter_map(|&at| verdict.similarity(at, rows[i]));
-            similarities.map(|found| found.get()).collect::<Vec<_>>()
-        });
-        let found = found.concat();
-        let count = |least: f64| found.iter().filter(|&&similarity| similarity >= least).count();
-        let share = |least: f64| count(least) as f64 / found.len().max(1) as f64;
-        TABULATED.iter().map(|&least| (least, share(least))).collect()
-    }
+    pub(super) quantizer: Quantizer,
+    pub(super) cells: Cells,
+    /// Directions of the first test.
+    pub(super) first_width: usize,
 }
 
 impl Plan {
@@ -120,81 +66,137 @@ impl Plan {
         if verdict.distinct.len() <= DIRECT_ROWS_MAX {
             return Self::Direct;
         }
-        let kernels = options.kernels;
-        let dim = verdict.matrix.dim();
-        let units = sampled_units(verdict, &sample.positions, options);
-        let projection = Projection::learn(&units, dim, SECOND_WIDTH, options.pool, kernels);
-        let width = projection.width();
-        let coordinates = options.pool.map(sample.positions.len(), |at| {
-            let mut coordinates = Vec::with_capacity(width);
-            let unit = &units[at * dim..(at + 1) * dim];
-            projection.apply(unit, width, kernels, &mut coordinates);
-            coordinates
-        });
-        let coordinates = coordinates.concat();
-        let fit = |width| Quantizer::fit(&projection, width, &coordinates, verdict.threshold.get());
-        let compared = &coordinates[..sample.compared().len() * width];
+        let mut stages = Stages::learn(verdict, sample, options);
+        let survivors = Survivors::of(verdict, sample, &stages, options);
+        let width = stages.projection.width();
         let candidates = FIRST_WIDTHS.into_iter().filter(|&first| first < width).chain([width]);
         let cheapest = candidates
-            .map(|first| {
-                let passing = passing_share(&fit(first), compared, width, options);
-                (expected_cost(first, passing), first)
-            })
+            .map(|first| (survivors.expected_cost(&stages, first, options), first))
             .min_by(|(a, _), (b, _)| a.total_cmp(b));
         match cheapest {
             Some((cost, first)) if cost < DIRECT_COST => {
-                let second = (first < width).then(|| fit(width));
-                Self::Cascade(Stages { first: fit(first), second, projection })
+                stages.first_width = first;
+                Self::Cascade(stages)
             }
             _ => Self::Direct,
         }
     }
 }
 
-/// Returns the cost of a pair whose first stage has `first` directions and lets a share pass.
-fn expected_cost(first: usize, passing: f64) -> f64 {
-    let passing_tiles = 1.0 - (1.0 - passing).powi(TILE_PAIRS);
-    let tile_share = TILE_COST / f64::from(TILE_PAIRS);
-    first as f64 / 64.0 + passing_tiles * tile_share + passing * SURVIVOR_COST
+impl Stages {
+    /// Learns everything but the width of the first test.
+    fn learn(verdict: &Verdict<'_>, sample: &Sample, options: &JoinOptions<'_>) -> Self {
+        let (pool, kernels) = (options.pool, options.kernels);
+        let dim = verdict.matrix.dim();
+        let units = sample.units(verdict, options);
+        let projection = Projection::learn(&units, dim, WIDTH_MAX, pool, kernels);
+        let width = projection.width();
+        let coordinates = pool.map(sample.positions().len(), |at| {
+            let mut coordinates = Vec::with_capacity(width);
+            projection.apply(&units[at * dim..(at + 1) * dim], width, kernels, &mut coordinates);
+            coordinates
+        });
+        let threshold = verdict.threshold.get();
+        let quantizer = Quantizer::fit(&projection, width, &coordinates.concat(), threshold);
+        let cells = learn_cells(verdict, (&projection, &quantizer), options);
+        Self { first_width: width, projection, quantizer, cells }
+    }
+
+    /// Returns the codes of the first test: a multiple of 4.
+    pub(super) fn first_dim(&self) -> usize {
+        self.first_width.next_multiple_of(4).max(4)
+    }
 }
 
-fn sampled_units(
+/// As many cells as a cell has rows: then finding the cells' rows that can be near costs about as much as
+/// comparing them.
+fn learn_cells(
     verdict: &Verdict<'_>,
-    positions: &[usize],
+    (projection, quantizer): (&Projection, &Quantizer),
     options: &JoinOptions<'_>,
-) -> Vec<f32> {
-    let units = options.pool.map(positions.len(), |at| {
-        let mut unit = Vec::with_capacity(verdict.matrix.dim());
-        let position = positions[at];
-        normalize_into(
-            verdict.vector(position),
-            verdict.distinct.squared_norms[position],
-            &mut unit,
-        );
-        unit
+) -> Cells {
+    let row_count = verdict.distinct.len();
+    let count = if row_count < CELLS_ROWS_MIN { 1 } else { row_count.isqrt() };
+    let sample = if count > 1 { count * ROWS_PER_CENTROID } else { 0 };
+    let sample = Sample::draw(verdict, sample);
+    let codes = options.pool.map(sample.positions().len(), |at| {
+        let mut codes = Vec::with_capacity(quantizer.dim());
+        Encoder::new(verdict, projection, quantizer).encode(sample.positions()[at], 0, &mut codes);
+        codes
     });
-    units.concat()
+    Cells::learn(&codes.concat(), quantizer.dim(), count, options.pool, options.kernels)
 }
 
-/// Returns the share of pairs of rows (of `width` coordinates each) that pass the test.
-fn passing_share(
-    quantizer: &Quantizer,
-    coordinates: &[f32],
-    width: usize,
-    options: &JoinOptions<'_>,
-) -> f64 {
-    let mut codes = Vec::new();
-    let biases: Vec<i32> = coordinates
-        .chunks_exact(width.max(1))
-        .map(|row| quantizer.encode(row, &mut codes))
-        .collect();
-    let row_codes: Vec<&[i8]> = codes.chunks_exact(quantizer.dim()).collect();
-    let passing = options.pool.map(biases.len(), |i| {
-        let pass = |&j: &usize| {
-            options.kernels.dot_i8(row_codes[i], row_codes[j]) + biases[i] + biases[j] >= 0
+/// Pairs of sampled rows that the cells leave.
+struct Survivors<'a> {
+    verdict: &'a Verdict<'a>,
+    sample: &'a Sample,
+    codes: Vec<i8>,
+    /// Which earlier rows remain for each row.
+    remaining: Vec<Vec<usize>>,
+    pair_count: f64,
+}
+
+impl<'a> Survivors<'a> {
+    fn of(
+        verdict: &'a Verdict<'a>,
+        sample: &'a Sample,
+        stages: &Stages,
+        options: &JoinOptions<'_>,
+    ) -> Self {
+        let kernels = options.kernels;
+        let (codes, bounds) = encode(verdict, sample, stages, stages.first_width);
+        let mut rows: Vec<(Assigned, Vec<i32>)> = Vec::with_capacity(bounds.len());
+        for codes in codes.chunks_exact(stages.quantizer.dim()) {
+            let mut dots = Vec::new();
+            rows.push((stages.cells.nearest(codes, kernels, &mut dots), dots));
+        }
+        let key_towards = |i: usize, j: usize, distance: f32| {
+            let (own, dots) = &rows[i];
+            let other = rows[j].0.cell;
+            key(dots[other as usize] - own.dot, distance, bounds[i].allowance as f32)
         };
-        (0..i).filter(pass).count()
-    });
-    let pair_count = biases.len() * biases.len().saturating_sub(1) / 2;
-    passing.iter().sum::<usize>() as f64 / pair_count.max(1) as f64
+        let remaining = options.pool.map(rows.len(), |i| {
+            let remains = |&j: &usize| {
+                let distance = stages.cells.distance(rows[i].0.cell, rows[j].0.cell, kernels);
+                key_towards(i, j, distance as f32) + key_towards(j, i, distance as f32) >= 0
+            };
+            (0..i).filter(remains).collect::<Vec<_>>()
+        });
+        Self { verdict, sample, codes, remaining, pair_count: sample.pair_count().max(1) as f64 }
+    }
+
+    /// Returns the mean cost of a pair when the first test has `first` directions.
+    fn expected_cost(&self, stages: &Stages, first: usize, options: &JoinOptions<'_>) -> f64 {
+        let (_, bounds) = encode(self.verdict, self.sample, stages, first);
+        let dim = stages.quantizer.dim();
+        let codes = |row: usize| &self.codes[row * dim..][..first.next_multiple_of(4).min(dim)];
+        let passing = options.pool.map(self.remaining.len(), |i| {
+            let passes = |&&j: &&usize| {
+                let bias = bounds[i].prefix_bias + bounds[j].prefix_bias;
+                options.kernels.dot_i8(codes(i), codes(j)) + bias >= 0
+            };
+            self.remaining[i].iter().filter(passes).count()
+        });
+        let passing = passing.iter().sum::<usize>() as f64;
+        let tested = self.remaining.iter().map(Vec::len).sum::<usize>() as f64;
+        let passing_tiles = 1.0 - (1.0 - passing / tested.max(1.0)).powi(TILE_PAIRS);
+        let test = first as f64 / 64.0 + passing_tiles * TILE_COST / f64::from(TILE_PAIRS);
+        (tested * test + passing * SURVIVOR_COST) / self.pair_count
+    }
+}
+
+/// Encodes the compared rows of the sample.
+fn encode(
+    verdict: &Verdict<'_>,
+    sample: &Sample,
+    stages: &Stages,
+    first_width: usize,
+) -> (Vec<i8>, Vec<RowBounds>) {
+    let mut codes = Vec::new();
+    let mut encoder = Encoder::new(verdict, &stages.projection, &stages.quantizer);
+    let positions = sample.compared().iter();
+    let bounds =
+        positions.map(|&position| encoder.encode(position, first_width, &mut codes)).collect();
+    (codes, bounds)
 }

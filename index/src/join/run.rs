@@ -5,7 +5,8 @@ use memfold_simd::Similarity;
 use super::cascade::Cascade;
 use super::collect::{Collected, collect, logical_pairs};
 use super::distinct::DistinctRows;
-use super::plan::{Plan, Sample};
+use super::plan::{LEARNED_ROWS, Plan};
+use super::sample::Sample;
 use super::verdict::Verdict;
 use super::{JoinCounters, JoinError, JoinOptions, Pair, PairStream};
 use crate::VectorMatrix;
@@ -64,7 +65,7 @@ pub fn join_pairs(
     let row_count = distinct.len() as u64;
     let budget = options.pair_budget.unwrap_or_else(|| default_pair_budget(row_count));
     let verdict = Verdict { matrix, distinct: &distinct, kernels: options.kernels, threshold };
-    let sample = Sample::draw(&verdict);
+    let sample = Sample::draw(&verdict, LEARNED_ROWS);
     let over_budget = || JoinError::PairBudget {
         budget,
         threshold: threshold.get(),
@@ -79,14 +80,16 @@ pub fn join_pairs(
     options.progress.begin("compare pairs", Some(pair_count));
     let collected = collect(&cascade, budget, options);
     options.progress.end();
-    let Collected::Pairs(pairs) = collected? else { return Err(over_budget()) };
+    let Collected::Pairs(pairs, did) = collected? else { return Err(over_budget()) };
+    let counters =
+        JoinCounters { first_width: cascade.first_width(), pairs_total: pair_count, ..did };
     let logical_pairs = logical_pairs(&distinct, pairs.iter().map(Pair::from));
     Ok(PairStream {
         sorted: pairs,
         groups: distinct.groups,
         distinct_rows: row_count,
         logical_pairs,
-        counters: JoinCounters::default(),
+        counters,
     })
 }
 

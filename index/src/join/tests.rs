@@ -170,6 +170,46 @@ fn the_cascade_finds_every_pair_of_every_shape() {
 }
 
 #[test]
+fn cells_leave_pairs_out_and_miss_none() {
+    let values = rows(Shape::Clustered, 3_000, 32, 41);
+    let matrix = VectorMatrix::from_slice(&values, 32).unwrap();
+    let options = JoinOptions {
+        pool: &Pool::new(None).unwrap(),
+        kernels: Kernels::active(),
+        pair_budget: None,
+        scratch_dir: None,
+        progress: &NoProgress,
+    };
+    let joined = join_pairs(&matrix, Similarity::new(0.9).unwrap(), &options).unwrap();
+    let counters = *joined.counters();
+    assert_eq!(counters.pairs_total, joined.distinct_rows() * (joined.distinct_rows() - 1) / 2);
+    assert!(counters.pairs_tested < counters.pairs_total / 2, "{counters:?}");
+    assert!(counters.pairs_passed_first <= counters.pairs_tested, "{counters:?}");
+    assert!(counters.pairs_judged <= counters.pairs_passed_first, "{counters:?}");
+    assert!(joined.pair_count() <= counters.pairs_judged, "{counters:?}");
+    assert_complete(&values, 32, 0.9);
+}
+
+#[test]
+fn a_scratch_folder_changes_nothing() {
+    let values = rows(Shape::Clustered, 1_300, 24, 43);
+    let matrix = VectorMatrix::from_slice(&values, 24).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let run = |scratch_dir| {
+        let options = JoinOptions {
+            pool: &Pool::new(None).unwrap(),
+            kernels: Kernels::active(),
+            pair_budget: None,
+            scratch_dir,
+            progress: &NoProgress,
+        };
+        join_pairs(&matrix, Similarity::new(0.9).unwrap(), &options).unwrap().collect()
+    };
+    assert_eq!(run(Some(folder.path())), run(None));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn a_threshold_that_most_pairs_reach_is_answered_within_the_budget() {
     let values = rows(Shape::Random, 1_100, 12, 5);
     for threshold in [-1.0, -0.3, 0.0, 0.3] {

@@ -35,7 +35,20 @@
 //! ```
 //!
 //! with `b` rounded up to an integer: a sign test of integers, exact on every machine. A larger `b` only
-//! lets more pairs pass. `b` is cut at [`quantizer::BIAS_LIMIT`], where every pair passes anyway.
+//! lets more pairs pass. All of this holds for the first few coordinates as well, with the error of these
+//! alone. `b` is cut at [`quantizer::BIAS_LIMIT`], where every pair passes anyway.
+//!
+//! # Cells
+//!
+//! For any vector `W`, (3) and the Cauchy–Schwarz inequality give `⟨W, q(v) − q(u)⟩ ≤ |W| (A(u) + A(v)) / Δ`. Let
+//! `a` and `b` be centroids of two cells, `u` in the one and `v` in the other, and `W = b − a`:
+//!
+//! ```text
+//! k(u) + k(v) ≥ 0,   k(u) ≥ ⟨b − a, q(u)⟩ + |b − a| A(u)/Δ,   k(v) ≥ ⟨a − b, q(v)⟩ + |b − a| A(v)/Δ  (5)
+//! ```
+//!
+//! with keys `k` rounded up to integers. Whatever the centroids are, pairs with a negative sum are far; centroids
+//! in the middle of their rows make such sums frequent. Rows sorted by keys leave them out without looking at them.
 //!
 //! # Rounding
 //!
@@ -43,13 +56,14 @@
 //! `γ |P_k| |u|` with `γ = dim · 2⁻²⁴ / (1 − dim · 2⁻²⁴)`; storing `u` as f32 adds `2⁻²⁴ |P_k|`. The norm of
 //! these errors over all coordinates, plus 1e-9 for underflow and the f64 arithmetic of (3), is
 //! [`Projection::rounding_error`] and is part of `e(u)`. The f64 arithmetic of (4) is exact to 1e-6
-//! below the cut, and 1e-3 is added.
+//! below the cut, and 1e-3 is added. The products of (5) are taken in f32 with both factors raised by 1e-6, and 2 is
+//! added for their rounding and for the cut to an integer.
 
 pub mod projection;
 pub mod quantizer;
 
 pub use projection::Projection;
-pub use quantizer::Quantizer;
+pub use quantizer::{Quantizer, RowBounds};
 
 /// Covers the rounding of the canonical similarity in `2 − 2t`.
 pub const SIMILARITY_SLACK: f64 = 1e-9;

@@ -25,6 +25,17 @@ pub struct Quantizer {
     reach: f64,
 }
 
+/// What the tests know about a row beside its codes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RowBounds {
+    /// The bias of the sign test over the first codes.
+    pub prefix_bias: i32,
+    /// The bias of the sign test over all codes.
+    pub bias: i32,
+    /// `A / Δ`: two near rows' codes differ by no more than the sum of their allowances.
+    pub allowance: f64,
+}
+
 impl Quantizer {
     /// Fits the first `width` coordinates of a sample of rows of `projection.width()` coordinates, for a
     /// test of similarity ≥ `threshold`.
@@ -62,27 +73,48 @@ impl Quantizer {
         self.middles.len().next_multiple_of(4).max(4)
     }
 
-    /// Appends [`dim`](Self::dim) codes for one row's coordinates (further ones are ignored) and returns
-    /// its bias.
+    /// Appends [`dim`](Self::dim) codes for one row's coordinates (further ones are ignored) and returns what
+    /// tests of all of them, and of the first `prefix`, need.
     ///
-    /// Two rows within reach have `Σ code · code + bias + bias ≥ 0`. At the limit a bias exceeds
-    /// `127² · WIDTH_MAX · 3 / 2`, more than what the rest of a score can take away.
-    pub fn encode(&self, coordinates: &[f32], codes: &mut Vec<i8>) -> i32 {
+    /// Two rows within reach have `Σ code · code + bias + bias ≥ 0`, over the prefix as over all. At the
+    /// limit a bias exceeds `127² · WIDTH_MAX · 3 / 2`, more than what the rest of a score can take away.
+    pub fn encode(&self, coordinates: &[f32], prefix: usize, codes: &mut Vec<i8>) -> RowBounds {
         let end = codes.len() + self.dim();
-        let (mut squared_error, mut squared_length) = (0.0, 0.0);
-        for (&coordinate, middle) in coordinates.iter().zip(&self.middles) {
+        let mut sums = Sums::default();
+        let mut prefix_bias = None;
+        for (at, (&coordinate, middle)) in coordinates.iter().zip(&self.middles).enumerate() {
+            if at == prefix {
+                prefix_bias = Some(self.bias(&sums));
+            }
             let moved = f64::from(coordinate) - middle;
             let code = nearest_integer((moved / self.step).clamp(-CODE_MAX, CODE_MAX));
             let error = moved - code * self.step;
-            squared_error += error * error;
-            squared_length += code * code;
+            sums.squared_error += error * error;
+            sums.squared_length += code * code;
             codes.push(code as i8);
         }
         codes.resize(end, 0);
-        let allowance = (self.reach + squared_error.sqrt() * (1.0 + 1e-9)) / self.step;
-        let bias = (allowance * allowance - squared_length / 2.0 + 1e-3).ceil();
+        let bias = self.bias(&sums);
+        let allowance = self.allowance(&sums);
+        RowBounds { prefix_bias: prefix_bias.unwrap_or(bias), bias, allowance }
+    }
+
+    fn allowance(&self, sums: &Sums) -> f64 {
+        (self.reach + sums.squared_error.sqrt() * (1.0 + 1e-9)) / self.step
+    }
+
+    fn bias(&self, sums: &Sums) -> i32 {
+        let allowance = self.allowance(sums);
+        let bias = (allowance * allowance - sums.squared_length / 2.0 + 1e-3).ceil();
         bias.clamp(-BIAS_LIMIT, BIAS_LIMIT) as i32
     }
+}
+
+/// Sums over the coordinates of a row.
+#[derive(Debug, Default)]
+struct Sums {
+    squared_error: f64,
+    squared_length: f64,
 }
 
 /// Rounds a small number by adding what leaves no room for a fraction: far cheaper than a call on
@@ -119,6 +151,7 @@ mod tests {
             values in prop::collection::vec(-1.0_f32..1.0, DIM * 12),
             sampled in 1_usize..12,
             width in 1_usize..=DIM,
+            prefix in 1_usize..=DIM,
         ) {
             let kernels = Kernels::active();
             let units = units(&values);
@@ -136,13 +169,20 @@ mod tests {
                 let cosine = kernels.dot(pair[0], pair[1]).clamp(-1.0, 1.0);
                 let quantizer = Quantizer::fit(&projection, width, &sample, cosine);
                 let mut codes = Vec::new();
-                let mut biases = 0;
+                let mut bounds = Vec::new();
                 for row in pair {
                     projection.apply(row, width, kernels, &mut coordinates);
-                    biases += quantizer.encode(&coordinates, &mut codes);
+                    bounds.push(quantizer.encode(&coordinates, prefix, &mut codes));
                 }
                 let (left, right) = codes.split_at(quantizer.dim());
-                prop_assert!(kernels.dot_i8(left, right) + biases >= 0);
+                let bias = bounds[0].bias + bounds[1].bias;
+                prop_assert!(kernels.dot_i8(left, right) + bias >= 0);
+                let bias = bounds[0].prefix_bias + bounds[1].prefix_bias;
+                let prefix = prefix.min(quantizer.dim());
+                prop_assert!(kernels.dot_i8(&left[..prefix], &right[..prefix]) + bias >= 0);
+                let difference = left.iter().zip(right).map(|(a, b)| f64::from(*a) - f64::from(*b));
+                let distance = difference.map(|x| x * x).sum::<f64>().sqrt();
+                prop_assert!(distance <= bounds[0].allowance + bounds[1].allowance);
             }
         }
     }

@@ -3,6 +3,7 @@
 //! Each level's module keeps its table private and hands it out only where the processor has the
 //! level.
 
+use crate::peak::Peaks;
 use crate::{Kernels, Level};
 
 #[cfg(target_arch = "aarch64")]
@@ -21,4 +22,14 @@ pub(crate) fn kernels(level: Level) -> Option<&'static Kernels> {
         Level::Neon => aarch64::neon::kernels(),
         _ => None,
     }
+}
+
+/// Returns the loops of `level` that find its peak, or `None` where the processor lacks it.
+pub(crate) fn peaks(level: Level) -> Option<&'static Peaks> {
+    #[cfg(target_arch = "x86_64")]
+    return x86_64::peak::peaks(level);
+    #[cfg(target_arch = "aarch64")]
+    return aarch64::peak::peaks(level);
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    return None;
 }

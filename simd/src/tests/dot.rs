@@ -150,6 +150,34 @@ fn int8_dot_is_exact() {
 }
 
 #[test]
+fn int8_dots_are_those_of_each_row() {
+    let mut noise = Noise(5);
+    let mut random = |count| (0..count).map(|_| noise.code()).collect::<Vec<_>>();
+    for length in [1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 384] {
+        let (vector, rows) = (random(length), random(length * 5));
+        let expected: Vec<i64> = rows
+            .chunks_exact(length)
+            .map(|row| vector.iter().zip(row).map(|(&a, &b)| i64::from(a) * i64::from(b)).sum())
+            .collect();
+        for kernels in tables() {
+            let mut found = vec![7];
+            kernels.dots_i8(&vector, &rows, &mut found);
+            assert_eq!(found.remove(0), 7, "appended");
+            let found: Vec<_> = found.into_iter().map(i64::from).collect();
+            assert_eq!(found, expected, "{}, length {length}", kernels.level());
+        }
+    }
+    for kernels in tables() {
+        let dots = |vector: &[i8], rows: &[i8]| {
+            let mut found = Vec::new();
+            kernels.dots_i8(vector, rows, &mut found);
+        };
+        assert!(std::panic::catch_unwind(|| dots(&[], &[])).is_err());
+        assert!(std::panic::catch_unwind(|| dots(&[1, 2], &[1, 2, 3])).is_err());
+    }
+}
+
+#[test]
 fn int8_dot_is_exact_at_the_longest() {
     for kernels in tables() {
         for (a, b) in [(-128, -128), (-128, 127), (127, 127), (127, -128)] {

@@ -64,7 +64,7 @@ impl Case {
         let expected = self.reference();
         for kernels in tables() {
             let mut found = Vec::new();
-            kernels.hits(&rows, panel, &mut found);
+            kernels.hits(&rows, panel.columns(), &mut found);
             found.sort_unstable();
             assert!(
                 found == expected,
@@ -158,7 +158,7 @@ fn out_of_range_input_is_refused() {
         let hits = |shifted_codes: &[u8], bias: i32, dim| {
             kernels.hits(
                 &RowBlock { shifted_codes, biases: &[bias], dim },
-                &panel,
+                panel.columns(),
                 &mut Vec::new(),
             );
         };

@@ -1,9 +1,15 @@
-//! The project's own checks and chores: `cargo xtask ci | tidy | bless | measure | figures | torture`.
+//! The project's own checks and chores: `cargo xtask ci | tidy | bless | measure | measure-join | bench-peers | figures | torture`.
 
+mod bench_peers;
 mod ci;
 mod figures;
 mod measure;
+mod measure_join;
+mod peak;
+mod plot;
 mod report;
+mod results;
+mod rows;
 mod tidy;
 mod torture;
 
@@ -17,8 +23,15 @@ const USAGE: &str = "usage: cargo xtask <command>
   bless  rewrites the generated files and snapshots that tests compare with
   measure [--full]
          times whole runs of `memfold consolidate` and renews bench/results/consolidate.jsonl
+  measure-join [--full] [--runs N]
+         times whole runs of `memfold dedup` on 10,000 to 100,000 rows (--full: to 1,000,000) and the peak of
+         the processor, and renews bench/results/join.jsonl
+  bench-peers [--full] [--data FILE] [--rows N] [--engines a,b] [--threshold 0.85,0.95] [--threads N]
+              [--seconds-max N] [--once]
+         times other engines and memfold at the same join, in turn, and renews bench/results/peers-join.jsonl;
+         needs python3 with pip for the others
   figures
-         writes the stored results into README.md and docs/performance.md; measure does so, too
+         writes the stored results into README.md, docs/performance.md and docs/plots; whatever measures does so, too
   torture [--full] [--only kill|faults|writers|reader]
          disturbs runs of `memfold consolidate --execute` and `memfold undo` by kills, failing writes, busy locks,
          readers and writers, and renews bench/results/torture.jsonl";
@@ -26,13 +39,16 @@ const USAGE: &str = "usage: cargo xtask <command>
 fn main() -> ExitCode {
     let root = root();
     let command = std::env::args().nth(1);
+    let arguments: Vec<String> = std::env::args().skip(2).collect();
     let done = match command.as_deref() {
         Some("ci") => ci::run(&root),
         Some("tidy") => tidy::run(&root),
         Some("bless") => ci::bless(&root),
-        Some("measure") => measure::run(&root, std::env::args().any(|a| a == "--full")),
+        Some("measure") => measure::run(&root, arguments.iter().any(|a| a == "--full")),
+        Some("measure-join") => measure_join::run(&root, &arguments),
+        Some("bench-peers") => bench_peers::run(&root, &arguments),
         Some("figures") => figures::write(&root),
-        Some("torture") => torture::run(&root, &std::env::args().skip(2).collect::<Vec<_>>()),
+        Some("torture") => torture::run(&root, &arguments),
         _ => {
             report::line(USAGE);
             return ExitCode::from(2);

@@ -24,14 +24,7 @@ struct Workload {
 
 /// Measures all sizes; `--full` adds a million rows. With `MEMFOLD_DATA`, real vectors and texts as well.
 pub(crate) fn run(root: &Path, full: bool) -> bool {
-    let binary = root.join("target/release/memfold");
-    let built = Command::new("cargo")
-        .current_dir(root)
-        .args(["build", "--release", "--locked", "--package", "memfold"])
-        .status();
-    if !built.is_ok_and(|status| status.success()) {
-        return false;
-    }
+    let Some(binary) = release_binary(root) else { return false };
     let mut lines = String::new();
     for workload in workloads(full) {
         match measure(root, &binary, &workload) {
@@ -53,6 +46,13 @@ pub(crate) fn run(root: &Path, full: bool) -> bool {
         report::line(&format!("measure: cannot write {}: {error}", path.display()));
     }
     written.is_ok() && figures::write(root)
+}
+
+/// Builds memfold as it is released and returns the binary, or `None` where that fails.
+pub(crate) fn release_binary(root: &Path) -> Option<PathBuf> {
+    let words = ["build", "--release", "--locked", "--package", "memfold"];
+    let built = Command::new("cargo").current_dir(root).args(words).status();
+    built.is_ok_and(|status| status.success()).then(|| root.join("target/release/memfold"))
 }
 
 fn workloads(full: bool) -> Vec<Workload> {

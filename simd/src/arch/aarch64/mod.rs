@@ -1,3 +1,4 @@
 //! aarch64.
 
 pub(crate) mod neon;
+pub(crate) mod peak;

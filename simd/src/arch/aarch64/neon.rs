@@ -10,7 +10,7 @@
 
 use std::arch::aarch64::*;
 
-use crate::panel::{ColumnPanel, Group, GroupStep, Hit, RowBlock, RowTile, signed_codes};
+use crate::panel::{Columns, Group, GroupStep, Hit, RowBlock, RowTile, signed_codes};
 use crate::panel::{STEP_DIMS, push_mask};
 use crate::{Kernels, Level, canonical, portable};
 
@@ -28,7 +28,9 @@ static KERNELS: Kernels = Kernels {
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dot_i8: |a, b| unsafe { dot_i8(a, b) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
-    hits: |rows, panel, hits| unsafe { self::hits(rows, panel, hits) },
+    dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
 };
 
 /// Rows of a tile.
@@ -96,6 +98,11 @@ fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
 }
 
 #[target_feature(enable = "neon")]
+fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
+    dots.extend(rows.chunks_exact(vector.len()).map(|row| dot_i8(vector, row)));
+}
+
+#[target_feature(enable = "neon")]
 fn load_i8(x: &[i8; 16]) -> int8x16_t {
     // SAFETY: the array is the 16 bytes that are read.
     unsafe { vld1q_s8(x.as_ptr()) }
@@ -110,11 +117,11 @@ fn add_products([low, high]: [int32x4_t; 2], a: int8x16_t, b: int8x16_t) -> [int
 }
 
 #[target_feature(enable = "neon")]
-fn hits(rows: &RowBlock<'_>, panel: &ColumnPanel, hits: &mut Vec<Hit>) {
+fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
     let mut tile = RowTile::<i32, TILE_ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(TILE_ROWS) {
         tile.fill(rows, first_row, join_signed);
-        for group in panel.groups() {
+        for group in columns.groups() {
             for first_column in (0..group.biases.signed.len()).step_by(TILE_COLUMNS) {
                 let scores = scores(&tile, &group, first_column);
                 if any_passes(&scores) {

@@ -10,7 +10,7 @@
 
 use std::arch::x86_64::*;
 
-use crate::panel::{ColumnPanel, Group, GroupStep, Hit, RowBlock, RowTile, STEP_DIMS, push_mask};
+use crate::panel::{Columns, Group, GroupStep, Hit, RowBlock, RowTile, STEP_DIMS, push_mask};
 use crate::{Kernels, Level, canonical, portable};
 
 /// Returns this level's table, or `None` where the processor lacks it.
@@ -27,7 +27,9 @@ static KERNELS: Kernels = Kernels {
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dot_i8: |a, b| unsafe { dot_i8(a, b) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
-    hits: |rows, panel, hits| unsafe { self::hits(rows, panel, hits) },
+    dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
 };
 
 /// Rows of a full tile.
@@ -115,26 +117,31 @@ fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
 }
 
 #[target_feature(enable = "avx2")]
+fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
+    dots.extend(rows.chunks_exact(vector.len()).map(|row| dot_i8(vector, row)));
+}
+
+#[target_feature(enable = "avx2")]
 fn widen_i8(x: &[i8; 16]) -> __m256i {
     // SAFETY: the array is the 16 bytes that are read.
     _mm256_cvtepi8_epi16(unsafe { _mm_loadu_si128(x.as_ptr().cast()) })
 }
 
 #[target_feature(enable = "avx2")]
-fn hits(rows: &RowBlock<'_>, panel: &ColumnPanel, hits: &mut Vec<Hit>) {
+fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
     if rows.biases.len() <= FEW_ROWS {
-        sweep::<1>(rows, panel, hits);
+        sweep::<1>(rows, columns, hits);
     } else {
-        sweep::<TILE_ROWS>(rows, panel, hits);
+        sweep::<TILE_ROWS>(rows, columns, hits);
     }
 }
 
 #[target_feature(enable = "avx2")]
-fn sweep<const ROWS: usize>(rows: &RowBlock<'_>, panel: &ColumnPanel, hits: &mut Vec<Hit>) {
+fn sweep<const ROWS: usize>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
     let mut tile = RowTile::<i64, ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(ROWS) {
         tile.fill(rows, first_row, join_widened);
-        for group in panel.groups() {
+        for group in columns.groups() {
             for first_column in (0..group.biases.shifted.len()).step_by(TILE_COLUMNS) {
                 let scores = scores(&tile, &group, first_column);
                 if any_passes(&scores) {

@@ -15,7 +15,7 @@
 use std::arch::x86_64::*;
 
 use super::avx2;
-use crate::panel::{ColumnPanel, Group, Hit, RowBlock, RowTile, push_mask};
+use crate::panel::{Columns, Group, Hit, RowBlock, RowTile, push_mask};
 use crate::{Kernels, Level, portable};
 
 /// Returns this level's table, or `None` where the processor lacks it.
@@ -32,7 +32,9 @@ static KERNELS: Kernels = Kernels {
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dot_i8: |a, b| unsafe { dot_i8(a, b) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
-    hits: |rows, panel, hits| unsafe { self::hits(rows, panel, hits) },
+    dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
 };
 
 /// Rows of a full tile.
@@ -95,6 +97,23 @@ fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
     sum + portable::dot_i8(a_tail, b_tail)
 }
 
+/// `Σ a·b = Σ a·(b + 128) − 128 Σ a`, with the last sum taken once.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
+    let (chunks, tail) = vector.as_chunks::<64>();
+    let sum: i32 = chunks.as_flattened().iter().map(|&code| i32::from(code)).sum();
+    let shift = _mm512_set1_epi8(i8::MIN);
+    dots.extend(rows.chunks_exact(vector.len()).map(|row| {
+        let (row_chunks, row_tail) = row.as_chunks::<64>();
+        let mut dot = _mm512_setzero_si512();
+        for (chunk, row) in chunks.iter().zip(row_chunks) {
+            dot = _mm512_dpbusd_epi32(dot, _mm512_xor_si512(load_i8(row), shift), load_i8(chunk));
+        }
+        let rest = if tail.is_empty() { 0 } else { portable::dot_i8(tail, row_tail) };
+        _mm512_reduce_add_epi32(dot).wrapping_sub(128 * sum).wrapping_add(rest)
+    }));
+}
+
 #[target_feature(enable = "avx512f")]
 fn load_i8(x: &[i8; 64]) -> __m512i {
     // SAFETY: the array is the 64 bytes that are read.
@@ -102,20 +121,20 @@ fn load_i8(x: &[i8; 64]) -> __m512i {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn hits(rows: &RowBlock<'_>, panel: &ColumnPanel, hits: &mut Vec<Hit>) {
+fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
     if rows.biases.len() <= FEW_ROWS {
-        sweep::<1>(rows, panel, hits);
+        sweep::<1>(rows, columns, hits);
     } else {
-        sweep::<TILE_ROWS>(rows, panel, hits);
+        sweep::<TILE_ROWS>(rows, columns, hits);
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn sweep<const ROWS: usize>(rows: &RowBlock<'_>, panel: &ColumnPanel, hits: &mut Vec<Hit>) {
+fn sweep<const ROWS: usize>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
     let mut tile = RowTile::<i32, ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(ROWS) {
         tile.fill(rows, first_row, i32::from_le_bytes);
-        for group in panel.groups() {
+        for group in columns.groups() {
             let scores = scores(&tile, &group);
             if any_passes(&scores) {
                 push_passing(&scores, first_row, group.first_column, hits);

@@ -1,0 +1,27 @@
+"""The engines, in the order in which they take their turns."""
+
+from engines import (
+    faiss_flat,
+    faiss_ivf_flat,
+    hnswlib_graph,
+    memfold_dedup,
+    numpy_blocked,
+    scann_tree,
+    semhash_dedup,
+    usearch_graph,
+)
+from joins import Engine
+
+ENGINES: dict[str, Engine] = {
+    engine.name: engine
+    for engine in [
+        memfold_dedup.ENGINE,
+        numpy_blocked.ENGINE,
+        faiss_flat.ENGINE,
+        faiss_ivf_flat.ENGINE,
+        scann_tree.ENGINE,
+        hnswlib_graph.ENGINE,
+        usearch_graph.ENGINE,
+        semhash_dedup.ENGINE,
+    ]
+}
