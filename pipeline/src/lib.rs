@@ -13,6 +13,8 @@
 //! | [`plan`] | a detection and a [`Policy`](policy::Policy) | actions, and noops with a reason |
 //! | [`report`] | all of it | JSON, Markdown, the screen |
 //!
+//! [`dedup`] stands apart: the pairs of any corpus become clusters, without a store or texts.
+//!
 //! A stage is a function from plain data to plain data. [`guard`], [`cluster`] and [`plan`] do no I/O, read no clock
 //! and know no store. No answer depends on threads, ISA level, the order of a store's rows or a hash map's;
 //! the time is an argument. Nothing here writes to a store that somebody else owns;

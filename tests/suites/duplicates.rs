@@ -71,7 +71,7 @@ fn clusters_of_touching_groups_equal_the_definition() {
 
 #[test]
 fn clusters_of_real_rows_equal_the_definition() {
-    let Some((vectors, dim)) = real_vectors(36_000) else { return report_skipped() };
+    let Some((vectors, dim)) = real_vectors(10_000) else { return report_skipped() };
     assert_clusters(&vectors, dim);
 }
 

@@ -59,6 +59,16 @@ pub(crate) struct DedupArgs {
     pub(crate) force: bool,
 }
 
+impl DedupArgs {
+    /// Returns the thresholds, ascending, each once.
+    pub(crate) fn thresholds(&self) -> Vec<Similarity> {
+        let mut thresholds = self.threshold.clone();
+        thresholds.sort_unstable();
+        thresholds.dedup();
+        thresholds
+    }
+}
+
 /// Which row of a cluster stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KeepArg {

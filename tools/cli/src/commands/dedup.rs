@@ -102,14 +102,6 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// The thresholds, ascending, each once.
-    fn thresholds(&self) -> Vec<Similarity> {
-        let mut thresholds = self.args.threshold.clone();
-        thresholds.sort_unstable();
-        thresholds.dedup();
-        thresholds
-    }
-
     fn options<'a>(
         &'a self,
         scratch_dir: &'a std::path::Path,
@@ -129,7 +121,7 @@ impl Work<'_> {
         let stages = Stages::start(self.bars);
         let scratch_dir = settings::scratch_dir();
         // At least one threshold is typed or the default.
-        let lowest = self.thresholds().first().copied().unwrap_or(Similarity::ONE);
+        let lowest = self.args.thresholds().first().copied().unwrap_or(Similarity::ONE);
         let joined = join_pairs(self.matrix, lowest, &self.options(&scratch_dir, &stages));
         (seconds.prepare, seconds.join) = stages.split();
         joined.map_err(|error| match error {
@@ -178,7 +170,7 @@ impl Work<'_> {
             ordinal: &|row: Row| self.corpus.ordinal(row),
             keep: &keep,
             linkage: self.args.linkage.into(),
-            thresholds: &self.thresholds(),
+            thresholds: &self.args.thresholds(),
             options: &self.options(&scratch_dir, self.bars),
         };
         let clusterings = dedup(pairs, &request).map_err(|error| unclustered(&error))?;

@@ -9,6 +9,12 @@ use crate::failure::Failure;
 /// Refuses outputs that exist (unless told to replace them), that are an input, that are named twice, or whose
 /// folder is missing.
 pub(super) fn check(args: &DedupArgs, inputs: &[PathBuf]) -> Result<(), Failure> {
+    if args.annotate.is_some() && args.thresholds().len() > 1 {
+        return Err(Failure::usage(
+            "--annotate takes one threshold: a row has one cluster in it",
+            "choose one, or write the clusters of all with --clusters",
+        ));
+    }
     let outputs =
         [("--pairs", &args.pairs), ("--clusters", &args.clusters), ("--annotate", &args.annotate)];
     let inputs: Vec<PathBuf> = inputs.iter().filter_map(|path| path.canonicalize().ok()).collect();

@@ -30,7 +30,7 @@ pub(super) fn screen(
     loaded(work, inputs, pairs).iter().for_each(|loaded| line(loaded));
     match clusterings {
         [one] => figures(work, one).iter().for_each(|figures| line(figures)),
-        several => thresholds(work, several).lines().for_each(|row| line(row)),
+        several => thresholds(work, several).lines().for_each(&mut line),
     }
     // The lowest threshold: that is where a person has to look.
     if let Some(lowest) = clusterings.first() {

@@ -58,7 +58,7 @@ impl Work<'_> {
     /// Writes the pairs at the lowest threshold: those at higher ones are among them.
     fn write_pairs(&self, pairs: &PairStream) -> Result<Option<PairsWriter>, Failure> {
         let Some(path) = &self.args.pairs else { return Ok(None) };
-        let lowest = self.thresholds().first().map_or(1.0, |threshold| threshold.get());
+        let lowest = self.args.thresholds().first().map_or(1.0, |threshold| threshold.get());
         let options = ResultOptions { thresholds: &[lowest], threshold_column: false };
         let form = match self.args.pairs_form {
             PairsFormArg::Logical => PairsForm::All,
