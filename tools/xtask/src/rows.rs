@@ -62,7 +62,7 @@ impl Rows {
         let path = folder.join(format!("{}.npy", self.name));
         if !path.exists() {
             let mut words: Vec<OsString> =
-                vec!["generate".into(), "--rows".into(), rows.to_string().into()];
+                vec!["generate".into(), "--quiet".into(), "--rows".into(), rows.to_string().into()];
             if let Some(like) = like {
                 words.extend(["--like".into(), like.into()]);
             }

@@ -20,7 +20,7 @@ pub(crate) fn screen(lines: &[Value]) -> String {
     let lines = with_processes(lines);
     for group in groups(&lines) {
         text.push_str(&format!("\n{}\n", heading(&group)));
-        let mut columns = Columns::new(&[-15, -12, 9, 8, 8, 9, 8, 8]);
+        let mut columns = Columns::new(&[-15, -11, 9, 8, 9, 11, 8, 8]);
         columns.push(&[
             "engine",
             "setting",
