@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use memfold_index::JoinCounters;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -31,6 +32,8 @@ pub struct DedupReport {
     /// The figures of several thresholds, in the order in which they were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub results: Option<Vec<DedupFigures>>,
+    /// What the join did.
+    pub counters: DedupCounters,
     /// Wall time by stage.
     pub seconds: DedupSeconds,
     /// The largest resident size, with mapped files; null where the system does not tell.
@@ -62,6 +65,21 @@ pub struct DedupFigures {
     pub pairs_digest: String,
 }
 
+/// What the join did to find the pairs: equal on every machine for equal inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct DedupCounters {
+    /// Directions of the first test; 0 where every pair was judged.
+    pub first_width: u32,
+    /// Pairs of distinct rows.
+    pub pairs_total: u64,
+    /// Pairs that the first test looked at.
+    pub pairs_tested: u64,
+    /// Pairs that passed the first test.
+    pub pairs_passed_first: u64,
+    /// Pairs that the canonical similarity was asked about.
+    pub pairs_judged: u64,
+}
+
 /// Wall time by stage.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct DedupSeconds {
@@ -77,6 +95,18 @@ pub struct DedupSeconds {
     pub write: f64,
     /// From start to report.
     pub total: f64,
+}
+
+impl From<&JoinCounters> for DedupCounters {
+    fn from(counters: &JoinCounters) -> Self {
+        Self {
+            first_width: counters.first_width,
+            pairs_total: counters.pairs_total,
+            pairs_tested: counters.pairs_tested,
+            pairs_passed_first: counters.pairs_passed_first,
+            pairs_judged: counters.pairs_judged,
+        }
+    }
 }
 
 impl DedupFigures {

@@ -196,6 +196,7 @@ impl Work<'_> {
             method: "exact",
             figures: if is_one { results.pop() } else { None },
             results: (!is_one).then_some(results),
+            counters: pairs.counters().into(),
             seconds,
             peak_rss_bytes: None,
             peak_anon_bytes: None,
