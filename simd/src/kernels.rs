@@ -11,11 +11,12 @@ pub const DOT_I8_DIM_MAX: usize = 65_536;
 /// The kernels of one ISA level.
 ///
 /// A table for a level can only be obtained when the processor has it. Kernels of all levels give
-/// the same bits, except [`dot_f32`](Self::dot_f32), which only proposes.
+/// the same bits, except [`dot_f32`](Self::dot_f32) and [`dots_f32`](Self::dots_f32), which only propose.
 pub struct Kernels {
     pub(crate) level: Level,
     pub(crate) dot: fn(&[f32], &[f32]) -> f64,
     pub(crate) dot_f32: fn(&[f32], &[f32]) -> f32,
+    pub(crate) dots_f32: fn(&[f32], &[f32], &mut Vec<f32>),
     pub(crate) dot_i8: fn(&[i8], &[i8]) -> i32,
     pub(crate) dots_i8: fn(&[i8], &[i8], &mut Vec<i32>),
     pub(crate) hits: fn(&RowBlock<'_>, Columns<'_>, &mut Vec<Hit>),
@@ -77,6 +78,17 @@ impl Kernels {
     pub fn dot_f32(&self, a: &[f32], b: &[f32]) -> f32 {
         assert_eq!(a.len(), b.len(), "vectors of different length");
         (self.dot_f32)(a, b)
+    }
+
+    /// Appends fast f32 dot products of `vector` with each of `rows` (row-major, of its length), whose last bits
+    /// depend on the level: they only propose.
+    ///
+    /// # Panics
+    /// When the vector is empty or `rows` holds no whole number of rows.
+    pub fn dots_f32(&self, vector: &[f32], rows: &[f32], dots: &mut Vec<f32>) {
+        assert!(!vector.is_empty(), "a vector without components");
+        assert!(rows.len().is_multiple_of(vector.len()), "rows of another length than the vector");
+        (self.dots_f32)(vector, rows, dots);
     }
 
     /// Returns the exact integer dot product of two int8 vectors of up to [`DOT_I8_DIM_MAX`] codes.

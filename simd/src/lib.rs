@@ -9,7 +9,7 @@
 //! | [`Kernels::dot_i8`] | i8 → i32 | exact |
 //! | [`Kernels::dots_i8`] | i8 → i32 | the same, one vector with many |
 //! | [`Kernels::hits`] | i8 → (row, column) | exact sign test of a block against a panel |
-//! | [`Kernels::dot_f32`] | f32 → f32 | last bits depend on the level |
+//! | [`Kernels::dot_f32`], [`Kernels::dots_f32`] | f32 → f32 | last bits depend on the level |
 //! | [`simsimd`] | f32, f16, bf16, i8 | none: the yardstick |
 //!
 //! A [`Level`] names what the processor can do; a table of [`Kernels`] for it can only be had after

@@ -10,7 +10,7 @@ use crate::{Kernels, Level, canonical};
 
 /// The table of level `scalar`.
 pub(crate) static KERNELS: Kernels =
-    Kernels { level: Level::Scalar, dot: canonical::dot, dot_f32, dot_i8, dots_i8, hits };
+    Kernels { level: Level::Scalar, dot: canonical::dot, dot_f32, dots_f32, dot_i8, dots_i8, hits };
 
 /// The peaks of level `scalar`.
 pub(crate) static PEAKS: Peaks = Peaks { int8: peak_int8, f32: peak_f32 };
@@ -29,6 +29,10 @@ fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
     }
     let tail: f32 = a_tail.iter().zip(b_tail).map(|(a, b)| a * b).sum();
     lanes.iter().sum::<f32>() + tail
+}
+
+fn dots_f32(vector: &[f32], rows: &[f32], dots: &mut Vec<f32>) {
+    dots.extend(rows.chunks_exact(vector.len()).map(|row| dot_f32(vector, row)));
 }
 
 /// Returns the exact sum; also the tail of the other levels.

@@ -82,8 +82,7 @@ impl Projection {
     /// Writes the first `width` coordinates of a unit vector.
     pub fn apply(&self, unit: &[f32], width: usize, kernels: &Kernels, coordinates: &mut Vec<f32>) {
         coordinates.clear();
-        let directions = self.directions.chunks_exact(self.dim).take(width);
-        coordinates.extend(directions.map(|direction| kernels.dot_f32(direction, unit)));
+        kernels.dots_f32(unit, &self.directions[..width * self.dim], coordinates);
     }
 }
 

@@ -120,6 +120,34 @@ fn fast_dot_is_within_the_rounding_bound() {
 }
 
 #[test]
+fn fast_dots_are_those_of_each_row() {
+    let mut noise = Noise(7);
+    let mut random = |count| (0..count).map(|_| noise.unit()).collect::<Vec<_>>();
+    for length in [1, 3, 15, 16, 17, 31, 32, 33, 64, 100, 384] {
+        let (vector, rows) = (random(length), random(length * 21));
+        for kernels in tables() {
+            let mut found = vec![7.0];
+            kernels.dots_f32(&vector, &rows, &mut found);
+            assert_eq!((found.len(), found[0].to_bits()), (22, 7_f32.to_bits()), "appended");
+            for (found, row) in found[1..].iter().zip(rows.chunks_exact(length)) {
+                let expected = crate::canonical::dot(&vector, row);
+                let error = (f64::from(*found) - expected).abs();
+                let level = kernels.level();
+                assert!(error < length as f64 * 1e-7, "{level}, {length}: {error:e}");
+            }
+        }
+    }
+    for kernels in tables() {
+        let dots = |vector: &[f32], rows: &[f32]| {
+            let mut found = Vec::new();
+            kernels.dots_f32(vector, rows, &mut found);
+        };
+        assert!(std::panic::catch_unwind(|| dots(&[], &[])).is_err());
+        assert!(std::panic::catch_unwind(|| dots(&[1.0, 2.0], &[1.0, 2.0, 3.0])).is_err());
+    }
+}
+
+#[test]
 fn int8_dot_is_exact() {
     let mut noise = Noise(2);
     let length = LENGTH_MAX + 8;

@@ -26,6 +26,8 @@ static KERNELS: Kernels = Kernels {
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dot_f32: |a, b| unsafe { dot_f32(a, b) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
+    dots_f32: |vector, rows, dots| unsafe { dots_f32(vector, rows, dots) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
     dot_i8: |a, b| unsafe { dot_i8(a, b) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
@@ -62,6 +64,11 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
         unsafe { vst1q_f64(lanes.as_mut_ptr(), *sum) };
     }
     canonical::finish(lanes, a_tail, b_tail)
+}
+
+#[target_feature(enable = "neon")]
+fn dots_f32(vector: &[f32], rows: &[f32], dots: &mut Vec<f32>) {
+    dots.extend(rows.chunks_exact(vector.len()).map(|row| dot_f32(vector, row)));
 }
 
 #[target_feature(enable = "neon")]

@@ -25,6 +25,8 @@ static KERNELS: Kernels = Kernels {
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dot_f32: |a, b| unsafe { dot_f32(a, b) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
+    dots_f32: |vector, rows, dots| unsafe { dots_f32(vector, rows, dots) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
     dot_i8: |a, b| unsafe { dot_i8(a, b) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
@@ -90,6 +92,11 @@ fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
     unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), sum) };
     let tail: f32 = a_tail.iter().zip(b_tail).map(|(a, b)| a * b).sum();
     lanes.iter().sum::<f32>() + tail
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn dots_f32(vector: &[f32], rows: &[f32], dots: &mut Vec<f32>) {
+    dots.extend(rows.chunks_exact(vector.len()).map(|row| dot_f32(vector, row)));
 }
 
 #[target_feature(enable = "avx2")]

@@ -30,6 +30,8 @@ static KERNELS: Kernels = Kernels {
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dot_f32: |a, b| unsafe { dot_f32(a, b) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
+    dots_f32: |vector, rows, dots| unsafe { dots_f32(vector, rows, dots) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
     dot_i8: |a, b| unsafe { dot_i8(a, b) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
@@ -65,6 +67,35 @@ fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
     }
     let [s0, s1, s2, s3] = sums;
     _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(s0, s1), _mm512_add_ps(s2, s3)))
+}
+
+/// Rows that share the loads of the vector.
+const ROWS_TOGETHER: usize = 8;
+
+#[target_feature(enable = "avx512f")]
+fn dots_f32(vector: &[f32], rows: &[f32], dots: &mut Vec<f32>) {
+    let dim = vector.len();
+    let mut together = rows.chunks_exact(ROWS_TOGETHER * dim);
+    for rows in &mut together {
+        let mut sums = [_mm512_setzero_ps(); ROWS_TOGETHER];
+        let (chunks, rest) = vector.as_chunks::<16>();
+        // Slices of one known length: the loop needs no further checks.
+        let row_chunks: [&[[f32; 16]]; ROWS_TOGETHER] =
+            std::array::from_fn(|row| &rows[row * dim..].as_chunks().0[..chunks.len()]);
+        for (at, chunk) in chunks.iter().enumerate() {
+            let chunk = load_f32(chunk);
+            for (sum, row) in sums.iter_mut().zip(row_chunks) {
+                *sum = _mm512_fmadd_ps(chunk, load_f32(&row[at]), *sum);
+            }
+        }
+        let rest_at = dim - rest.len();
+        for (sum, row) in sums.iter_mut().zip(rows.chunks_exact(dim)) {
+            let (rest, row) = (load_f32_part(rest), load_f32_part(&row[rest_at..]));
+            *sum = _mm512_fmadd_ps(rest, row, *sum);
+        }
+        dots.extend(sums.map(|sum| _mm512_reduce_add_ps(sum)));
+    }
+    dots.extend(together.remainder().chunks_exact(dim).map(|row| dot_f32(vector, row)));
 }
 
 #[target_feature(enable = "avx512f")]
