@@ -12,7 +12,7 @@ const BATCH_ROWS: usize = 512;
 
 /// Centroids in code space; every row belongs to the nearest one.
 ///
-/// All arithmetic is of integers: the cells are the same on every machine.
+/// All arithmetic is of integers: equal codes have equal cells on every machine.
 #[derive(Debug)]
 pub(super) struct Cells {
     /// `dim` codes for each centroid.

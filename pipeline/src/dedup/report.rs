@@ -65,7 +65,7 @@ pub struct DedupFigures {
     pub pairs_digest: String,
 }
 
-/// What the join did to find the pairs: equal on every machine for equal inputs.
+/// What the join did to find the pairs. Unlike the pairs, it may differ a little between instruction sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct DedupCounters {
     /// Directions of the first test; 0 where every pair was judged.
