@@ -117,15 +117,19 @@ impl Batch {
     fn encode(verdict: &Verdict<'_>, stages: &Stages, positions: std::ops::Range<usize>) -> Self {
         let kernels = verdict.kernels;
         let dim = stages.quantizer.dim();
-        let mut encoder = Encoder::new(verdict, &stages.projection, &stages.quantizer);
-        let mut batch = Self { codes: Vec::new(), rows: Vec::with_capacity(positions.len()) };
-        batch.codes.reserve_exact(positions.len() * dim);
+        let positions: Vec<usize> = positions.collect();
+        let mut codes = Vec::with_capacity(positions.len() * dim);
+        let mut bounds = Vec::with_capacity(positions.len());
+        let mut encoder = Encoder::new(verdict, &stages.projection);
+        encoder.encode(
+            &positions,
+            (&stages.quantizer, stages.first_width),
+            &mut codes,
+            &mut bounds,
+        );
         let mut dots = Vec::with_capacity(stages.cells.len());
-        for position in positions {
-            let bounds = encoder.encode(position, stages.first_width, &mut batch.codes);
-            let codes = &batch.codes[batch.codes.len() - dim..];
-            batch.rows.push((bounds, stages.cells.nearest(codes, kernels, &mut dots)));
-        }
-        batch
+        let nearest = |codes| stages.cells.nearest(codes, kernels, &mut dots);
+        let rows = bounds.into_iter().zip(codes.chunks_exact(dim).map(nearest)).collect();
+        Self { codes, rows }
     }
 }

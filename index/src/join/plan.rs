@@ -20,6 +20,9 @@ const CELLS_ROWS_MIN: usize = if cfg!(test) { 1_200 } else { 16_384 };
 /// Rows by which each centroid is learned.
 const ROWS_PER_CENTROID: usize = 24;
 
+/// Sampled rows of a task.
+const BATCH_ROWS: usize = 64;
+
 /// Directions of the first test that the model may choose.
 const FIRST_WIDTHS: [usize; 6] = [32, 48, 64, 80, 96, 128];
 
@@ -66,8 +69,9 @@ impl Plan {
         if verdict.distinct.len() <= DIRECT_ROWS_MAX {
             return Self::Direct;
         }
-        let mut stages = Stages::learn(verdict, sample, options);
-        let survivors = Survivors::of(verdict, sample, &stages, options);
+        let (mut stages, mut coordinates) = Stages::learn(verdict, sample, options);
+        coordinates.truncate(sample.compared().len() * stages.projection.width());
+        let survivors = Survivors::of(sample.compared().len(), coordinates, &stages, options);
         let width = stages.projection.width();
         let candidates = FIRST_WIDTHS.into_iter().filter(|&first| first < width).chain([width]);
         let cheapest = candidates
@@ -84,22 +88,28 @@ impl Plan {
 }
 
 impl Stages {
-    /// Learns everything but the width of the first test.
-    fn learn(verdict: &Verdict<'_>, sample: &Sample, options: &JoinOptions<'_>) -> Self {
+    /// Learns everything but the width of the first test, and returns the sample's coordinates as well.
+    fn learn(
+        verdict: &Verdict<'_>,
+        sample: &Sample,
+        options: &JoinOptions<'_>,
+    ) -> (Self, Vec<f32>) {
         let (pool, kernels) = (options.pool, options.kernels);
         let dim = verdict.matrix.dim();
         let units = sample.units(verdict, options);
         let projection = Projection::learn(&units, dim, WIDTH_MAX, pool, kernels);
         let width = projection.width();
-        let coordinates = pool.map(sample.positions().len(), |at| {
-            let mut coordinates = Vec::with_capacity(width);
-            projection.apply(&units[at * dim..(at + 1) * dim], width, kernels, &mut coordinates);
+        let batches: Vec<&[f32]> = units.chunks(BATCH_ROWS * dim).collect();
+        let coordinates = pool.map(batches.len(), |batch| {
+            let mut coordinates = Vec::new();
+            projection.apply(batches[batch], width, kernels, &mut coordinates);
             coordinates
         });
+        let coordinates = coordinates.concat();
         let threshold = verdict.threshold.get();
-        let quantizer = Quantizer::fit(&projection, width, &coordinates.concat(), threshold);
+        let quantizer = Quantizer::fit(&projection, width, &coordinates, threshold);
         let cells = learn_cells(verdict, (&projection, &quantizer), options);
-        Self { first_width: width, projection, quantizer, cells }
+        (Self { first_width: width, projection, quantizer, cells }, coordinates)
     }
 
     /// Returns the codes of the first test: a multiple of 4.
@@ -108,49 +118,48 @@ impl Stages {
     }
 }
 
-/// √(√n³) / 40 cells, so that finding the rows that can be near costs about as much as comparing them: 65 cells
-/// for 36,000 rows, 790 for a million.
+/// √n / 2 cells: with more of them, finding the rows that can be near costs more than comparing them.
 fn learn_cells(
     verdict: &Verdict<'_>,
     (projection, quantizer): (&Projection, &Quantizer),
     options: &JoinOptions<'_>,
 ) -> Cells {
     let row_count = verdict.distinct.len();
-    let count = if row_count < CELLS_ROWS_MIN {
-        1
-    } else {
-        row_count.isqrt() * row_count.isqrt().isqrt() / 40
-    };
+    let count = if row_count < CELLS_ROWS_MIN { 1 } else { row_count.isqrt() / 2 };
     let sample = if count > 1 { count * ROWS_PER_CENTROID } else { 0 };
     let sample = Sample::draw(verdict, sample);
-    let codes = options.pool.map(sample.positions().len(), |at| {
-        let mut codes = Vec::with_capacity(quantizer.dim());
-        Encoder::new(verdict, projection, quantizer).encode(sample.positions()[at], 0, &mut codes);
+    let batches: Vec<&[usize]> = sample.positions().chunks(BATCH_ROWS).collect();
+    let codes = options.pool.map(batches.len(), |batch| {
+        let mut codes = Vec::with_capacity(batches[batch].len() * quantizer.dim());
+        let mut encoder = Encoder::new(verdict, projection);
+        encoder.encode(batches[batch], (quantizer, 0), &mut codes, &mut Vec::new());
         codes
     });
     Cells::learn(&codes.concat(), quantizer.dim(), count, options.pool, options.kernels)
 }
 
 /// Pairs of sampled rows that the cells leave.
-struct Survivors<'a> {
-    verdict: &'a Verdict<'a>,
-    sample: &'a Sample,
+struct Survivors {
+    row_count: usize,
+    coordinates: Vec<f32>,
     codes: Vec<i8>,
     /// Which earlier rows remain for each row.
     remaining: Vec<Vec<usize>>,
-    pair_count: f64,
 }
 
-impl<'a> Survivors<'a> {
+impl Survivors {
+    /// Takes the coordinates of `row_count` rows.
     fn of(
-        verdict: &'a Verdict<'a>,
-        sample: &'a Sample,
+        row_count: usize,
+        coordinates: Vec<f32>,
         stages: &Stages,
         options: &JoinOptions<'_>,
     ) -> Self {
         let kernels = options.kernels;
-        let (codes, bounds) = encode(verdict, sample, stages, stages.first_width);
-        let mut rows: Vec<(Assigned, Vec<i32>)> = Vec::with_capacity(bounds.len());
+        let mut survivors =
+            Self { row_count, coordinates, codes: Vec::new(), remaining: Vec::new() };
+        let (codes, bounds) = survivors.encode(stages, stages.first_width);
+        let mut rows: Vec<(Assigned, Vec<i32>)> = Vec::with_capacity(row_count);
         for codes in codes.chunks_exact(stages.quantizer.dim()) {
             let mut dots = Vec::new();
             rows.push((stages.cells.nearest(codes, kernels, &mut dots), dots));
@@ -160,19 +169,20 @@ impl<'a> Survivors<'a> {
             let other = rows[j].0.cell;
             key(dots[other as usize] - own.dot, distance, bounds[i].allowance as f32)
         };
-        let remaining = options.pool.map(rows.len(), |i| {
+        survivors.remaining = options.pool.map(rows.len(), |i| {
             let remains = |&j: &usize| {
                 let distance = stages.cells.distance(rows[i].0.cell, rows[j].0.cell, kernels);
                 key_towards(i, j, distance as f32) + key_towards(j, i, distance as f32) >= 0
             };
             (0..i).filter(remains).collect::<Vec<_>>()
         });
-        Self { verdict, sample, codes, remaining, pair_count: sample.pair_count().max(1) as f64 }
+        survivors.codes = codes;
+        survivors
     }
 
     /// Returns the mean cost of a pair when the first test has `first` directions.
     fn expected_cost(&self, stages: &Stages, first: usize, options: &JoinOptions<'_>) -> f64 {
-        let (_, bounds) = encode(self.verdict, self.sample, stages, first);
+        let (_, bounds) = self.encode(stages, first);
         let dim = stages.quantizer.dim();
         let codes = |row: usize| &self.codes[row * dim..][..first.next_multiple_of(4).min(dim)];
         let passing = options.pool.map(self.remaining.len(), |i| {
@@ -186,21 +196,18 @@ impl<'a> Survivors<'a> {
         let tested = self.remaining.iter().map(Vec::len).sum::<usize>() as f64;
         let passing_tiles = 1.0 - (1.0 - passing / tested.max(1.0)).powi(TILE_PAIRS);
         let test = first as f64 / 64.0 + passing_tiles * TILE_COST / f64::from(TILE_PAIRS);
-        (tested * test + passing * SURVIVOR_COST) / self.pair_count
+        let pair_count = self.row_count * self.row_count.saturating_sub(1) / 2;
+        (tested * test + passing * SURVIVOR_COST) / pair_count.max(1) as f64
     }
-}
 
-/// Encodes the compared rows of the sample.
-fn encode(
-    verdict: &Verdict<'_>,
-    sample: &Sample,
-    stages: &Stages,
-    first_width: usize,
-) -> (Vec<i8>, Vec<RowBounds>) {
-    let mut codes = Vec::new();
-    let mut encoder = Encoder::new(verdict, &stages.projection, &stages.quantizer);
-    let positions = sample.compared().iter();
-    let bounds =
-        positions.map(|&position| encoder.encode(position, first_width, &mut codes)).collect();
-    (codes, bounds)
+    fn encode(&self, stages: &Stages, first_width: usize) -> (Vec<i8>, Vec<RowBounds>) {
+        let width = stages.projection.width();
+        let mut codes = Vec::new();
+        let bounds = (0..self.row_count).map(|row| {
+            let coordinates = &self.coordinates[row * width..(row + 1) * width];
+            stages.quantizer.encode(coordinates, first_width, &mut codes)
+        });
+        let bounds = bounds.collect();
+        (codes, bounds)
+    }
 }

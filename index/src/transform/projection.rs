@@ -79,10 +79,26 @@ impl Projection {
         f32_dot_error(self.dim) * (width as f64 * self.squared_norm_max).sqrt() + 1e-9
     }
 
-    /// Writes the first `width` coordinates of a unit vector.
-    pub fn apply(&self, unit: &[f32], width: usize, kernels: &Kernels, coordinates: &mut Vec<f32>) {
+    /// Writes the first `width` coordinates of each of some unit vectors, vector by vector. A dozen at a time
+    /// stay in the nearest cache while all directions pass by.
+    pub fn apply(
+        &self,
+        units: &[f32],
+        width: usize,
+        kernels: &Kernels,
+        coordinates: &mut Vec<f32>,
+    ) {
+        let count = units.len() / self.dim;
         coordinates.clear();
-        kernels.dots_f32(unit, &self.directions[..width * self.dim], coordinates);
+        coordinates.resize(count * width, 0.0);
+        let mut dots = Vec::with_capacity(count);
+        for (at, direction) in self.directions.chunks_exact(self.dim).take(width).enumerate() {
+            dots.clear();
+            kernels.dots_f32(direction, units, &mut dots);
+            for (to, dot) in coordinates[at..].iter_mut().step_by(width).zip(&dots) {
+                *to = *dot;
+            }
+        }
     }
 }
 
