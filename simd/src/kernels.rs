@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use crate::float_panel::FloatPanel;
 use crate::panel::{BIAS_MAX, Columns, Hit, RowBlock};
 use crate::{Level, Similarity, arch, portable};
 
@@ -11,12 +12,12 @@ pub const DOT_I8_DIM_MAX: usize = 65_536;
 /// The kernels of one ISA level.
 ///
 /// A table for a level can only be obtained when the processor has it. Kernels of all levels give
-/// the same bits, except [`dot_f32`](Self::dot_f32) and [`dots_f32`](Self::dots_f32), which only propose.
+/// the same bits, except [`dot_f32`](Self::dot_f32) and [`products_f32`](Self::products_f32), which only propose.
 pub struct Kernels {
     pub(crate) level: Level,
     pub(crate) dot: fn(&[f32], &[f32]) -> f64,
     pub(crate) dot_f32: fn(&[f32], &[f32]) -> f32,
-    pub(crate) dots_f32: fn(&[f32], &[f32], &mut Vec<f32>),
+    pub(crate) products_f32: fn(&[&[f32]], &FloatPanel, usize, &mut Vec<f32>),
     pub(crate) dot_i8: fn(&[i8], &[i8]) -> i32,
     pub(crate) dots_i8: fn(&[i8], &[i8], &mut Vec<i32>),
     pub(crate) hits: fn(&RowBlock<'_>, Columns<'_>, &mut Vec<Hit>),
@@ -80,15 +81,21 @@ impl Kernels {
         (self.dot_f32)(a, b)
     }
 
-    /// Appends fast f32 dot products of `vector` with each of `rows` (row-major, of its length), whose last bits
-    /// depend on the level: they only propose.
+    /// Appends fast f32 dot products of each row with the first `count` vectors of the panel, row by row, whose
+    /// last bits depend on the level: they only propose.
     ///
     /// # Panics
-    /// When the vector is empty or `rows` holds no whole number of rows.
-    pub fn dots_f32(&self, vector: &[f32], rows: &[f32], dots: &mut Vec<f32>) {
-        assert!(!vector.is_empty(), "a vector without components");
-        assert!(rows.len().is_multiple_of(vector.len()), "rows of another length than the vector");
-        (self.dots_f32)(vector, rows, dots);
+    /// When a row has another length than the panel's vectors, or the panel has fewer of these.
+    pub fn products_f32(
+        &self,
+        rows: &[&[f32]],
+        panel: &FloatPanel,
+        count: usize,
+        products: &mut Vec<f32>,
+    ) {
+        assert!(rows.iter().all(|row| row.len() == panel.dim()), "vectors of different length");
+        assert!(count <= panel.len(), "{count} vectors of a panel of {}", panel.len());
+        (self.products_f32)(rows, panel, count, products);
     }
 
     /// Returns the exact integer dot product of two int8 vectors of up to [`DOT_I8_DIM_MAX`] codes.

@@ -9,7 +9,8 @@
 //! | [`Kernels::dot_i8`] | i8 → i32 | exact |
 //! | [`Kernels::dots_i8`] | i8 → i32 | the same, one vector with many |
 //! | [`Kernels::hits`] | i8 → (row, column) | exact sign test of a block against a panel |
-//! | [`Kernels::dot_f32`], [`Kernels::dots_f32`] | f32 → f32 | last bits depend on the level |
+//! | [`Kernels::dot_f32`] | f32 → f32 | last bits depend on the level |
+//! | [`Kernels::products_f32`] | f32 → f32 | the same, many vectors with a panel of others |
 //! | [`simsimd`] | f32, f16, bf16, i8 | none: the yardstick |
 //!
 //! A [`Level`] names what the processor can do; a table of [`Kernels`] for it can only be had after
@@ -28,6 +29,7 @@ pub mod similarity;
 pub mod canonical;
 pub mod level;
 
+pub mod float_panel;
 pub mod kernels;
 pub mod panel;
 pub mod peak;
@@ -39,6 +41,7 @@ pub mod simsimd;
 #[cfg(test)]
 mod tests;
 
+pub use float_panel::FloatPanel;
 pub use kernels::Kernels;
 pub use level::{Level, RequestLevelError};
 pub use panel::{CodeRows, ColumnPanel, Columns, Hit, RowBlock};

@@ -2,6 +2,7 @@
 
 use std::hint::black_box;
 
+use crate::float_panel::{self, FloatPanel};
 use crate::panel::{
     Columns, GROUP_COLUMNS, Group, Hit, RowBlock, STEP_DIMS, push_mask, signed_codes,
 };
@@ -9,8 +10,15 @@ use crate::peak::Peaks;
 use crate::{Kernels, Level, canonical};
 
 /// The table of level `scalar`.
-pub(crate) static KERNELS: Kernels =
-    Kernels { level: Level::Scalar, dot: canonical::dot, dot_f32, dots_f32, dot_i8, dots_i8, hits };
+pub(crate) static KERNELS: Kernels = Kernels {
+    level: Level::Scalar,
+    dot: canonical::dot,
+    dot_f32,
+    products_f32,
+    dot_i8,
+    dots_i8,
+    hits,
+};
 
 /// The peaks of level `scalar`.
 pub(crate) static PEAKS: Peaks = Peaks { int8: peak_int8, f32: peak_f32 };
@@ -31,8 +39,16 @@ fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + tail
 }
 
-fn dots_f32(vector: &[f32], rows: &[f32], dots: &mut Vec<f32>) {
-    dots.extend(rows.chunks_exact(vector.len()).map(|row| dot_f32(vector, row)));
+fn products_f32(rows: &[&[f32]], panel: &FloatPanel, count: usize, products: &mut Vec<f32>) {
+    panel.sweep::<1>(rows, count, products, |[row], steps| {
+        let mut sums = [0.0_f32; float_panel::GROUP_COLUMNS];
+        for (&component, step) in row.iter().zip(steps) {
+            for (sum, column) in sums.iter_mut().zip(&step.0) {
+                *sum += component * column;
+            }
+        }
+        [sums]
+    });
 }
 
 /// Returns the exact sum; also the tail of the other levels.

@@ -1,6 +1,7 @@
 //! Validates rows and collapses bit-equal vectors.
 
 use memfold_simd::Kernels;
+use twox_hash::XxHash3_64;
 
 use super::{JoinError, JoinOptions};
 use crate::{Row, VectorMatrix};
@@ -124,7 +125,6 @@ fn scan_row(
     bits.clear();
     // `+ 0.0` turns −0 into +0.
     bits.extend(vector.iter().map(|value| (value + 0.0).to_bits().to_le()));
-    let digest = blake3::hash(bytemuck::cast_slice(bits));
-    let hash = digest.as_bytes().first_chunk().expect("a digest has 32 bytes");
-    Ok(Scanned { hash: u64::from_le_bytes(*hash), row, squared_norm })
+    let hash = XxHash3_64::oneshot(bytemuck::cast_slice(bits));
+    Ok(Scanned { hash, row, squared_norm })
 }

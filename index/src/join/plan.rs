@@ -21,13 +21,13 @@ const CELLS_ROWS_MIN: usize = if cfg!(test) { 1_200 } else { 16_384 };
 const ROWS_PER_CENTROID: usize = 24;
 
 /// Sampled rows of a task.
-const BATCH_ROWS: usize = 64;
+const BATCH_ROWS: usize = 48;
 
 /// Directions of the first test that the model may choose.
 const FIRST_WIDTHS: [usize; 6] = [32, 48, 64, 80, 96, 128];
 
 /// Directions of the second test, and of cells: their codes are read for survivors of the first only.
-const WIDTH_MAX: usize = 128;
+const WIDTH_MAX: usize = 96;
 
 /// Cost of a survivor of the first test, in units of a pair's 64 directions in the first test
 /// (0.3 ns on a Zen 4 core, as are the other costs).
@@ -99,7 +99,8 @@ impl Stages {
         let units = sample.units(verdict, options);
         let projection = Projection::learn(&units, dim, WIDTH_MAX, pool, kernels);
         let width = projection.width();
-        let batches: Vec<&[f32]> = units.chunks(BATCH_ROWS * dim).collect();
+        let units: Vec<&[f32]> = units.chunks_exact(dim).collect();
+        let batches: Vec<&[&[f32]]> = units.chunks(BATCH_ROWS).collect();
         let coordinates = pool.map(batches.len(), |batch| {
             let mut coordinates = Vec::new();
             projection.apply(batches[batch], width, kernels, &mut coordinates);

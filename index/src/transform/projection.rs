@@ -1,6 +1,6 @@
 //! [`Projection`]: directions in which the vectors differ most.
 
-use memfold_simd::Kernels;
+use memfold_simd::{FloatPanel, Kernels};
 
 use super::f32_dot_error;
 use crate::Pool;
@@ -15,15 +15,19 @@ const COVARIANCE_COST_MAX: usize = 16_000_000_000;
 /// costs survivors, never pairs.
 const ITERATIONS: usize = 5;
 
+/// Columns that a task takes.
+const COLUMNS_TOGETHER: usize = 48;
+
+/// Directions that a task turns.
+const DIRECTIONS_TOGETHER: usize = 24;
+
 /// A direction shorter than this share of what it was before is rounding noise.
 const NOISE: f32 = 1e-4;
 
 /// Directions (rows of a matrix `P` in f32) with a proven bound on how much they stretch.
 #[derive(Debug, Clone)]
 pub struct Projection {
-    /// `width × dim`.
-    directions: Vec<f32>,
-    dim: usize,
+    directions: FloatPanel,
     squared_norm_max: f64,
 }
 
@@ -48,23 +52,26 @@ impl Projection {
                 to[at] = value;
             }
         }
-        Self::from_directions(directions, dim, kernels)
+        Self::from_directions(&directions, dim, kernels)
     }
 
     /// Takes directions as they are, `dim` values each.
-    fn from_directions(directions: Vec<f32>, dim: usize, kernels: &Kernels) -> Self {
+    fn from_directions(directions: &[f32], dim: usize, kernels: &Kernels) -> Self {
         let rows = || directions.chunks_exact(dim);
         let squared_norm_max = rows()
             .map(|a| rows().map(|b| kernels.dot(a, b).abs()).sum::<f64>())
             .fold(0.0, f64::max);
         // The sums are of exact products in f64.
-        Self { directions, dim, squared_norm_max: squared_norm_max * (1.0 + 1e-9) }
+        Self {
+            directions: FloatPanel::pack(&directions, dim),
+            squared_norm_max: squared_norm_max * (1.0 + 1e-9),
+        }
     }
 
     /// Returns the number of directions.
     #[must_use]
     pub const fn width(&self) -> usize {
-        self.directions.len() / self.dim
+        self.directions.len()
     }
 
     /// Returns an upper bound of `‖P‖²`, for these and for the first few directions alike.
@@ -76,29 +83,14 @@ impl Projection {
     /// Returns an upper bound of `|computed − P u|` over the first `width` coordinates of a unit vector.
     #[must_use]
     pub fn rounding_error(&self, width: usize) -> f64 {
-        f32_dot_error(self.dim) * (width as f64 * self.squared_norm_max).sqrt() + 1e-9
+        f32_dot_error(self.directions.dim()) * (width as f64 * self.squared_norm_max).sqrt() + 1e-9
     }
 
-    /// Writes the first `width` coordinates of each of some unit vectors, vector by vector. A dozen at a time
-    /// stay in the nearest cache while all directions pass by.
-    pub fn apply(
-        &self,
-        units: &[f32],
-        width: usize,
-        kernels: &Kernels,
-        coordinates: &mut Vec<f32>,
-    ) {
-        let count = units.len() / self.dim;
-        coordinates.clear();
-        coordinates.resize(count * width, 0.0);
-        let mut dots = Vec::with_capacity(count);
-        for (at, direction) in self.directions.chunks_exact(self.dim).take(width).enumerate() {
-            dots.clear();
-            kernels.dots_f32(direction, units, &mut dots);
-            for (to, dot) in coordinates[at..].iter_mut().step_by(width).zip(&dots) {
-                *to = *dot;
-            }
-        }
+    /// Writes the first `width` products of each row with a direction, row by row: the coordinates of unit
+    /// vectors, and those of others times their length.
+    pub fn apply(&self, rows: &[&[f32]], width: usize, kernels: &Kernels, products: &mut Vec<f32>) {
+        products.clear();
+        kernels.products_f32(rows, &self.directions, width, products);
     }
 }
 
@@ -110,10 +102,25 @@ fn strided(len: usize, limit: usize) -> Vec<usize> {
 
 /// Returns the picked columns, each without its mean, one after the other.
 fn centered_columns(units: &[f32], dim: usize, picked: &[usize], pool: &Pool) -> Vec<f32> {
-    let columns = pool.map(picked.len(), |at| {
-        let column = units.chunks_exact(dim).map(|row| row[picked[at]]);
-        let mean = column.clone().map(f64::from).sum::<f64>() / column.len().max(1) as f64;
-        column.map(|value| (f64::from(value) - mean) as f32).collect::<Vec<_>>()
+    let row_count = units.len() / dim;
+    let parts: Vec<&[usize]> = picked.chunks(COLUMNS_TOGETHER).collect();
+    let columns = pool.map(parts.len(), |part| {
+        let part = parts[part];
+        let mut columns = vec![0.0_f32; part.len() * row_count];
+        // A row's values lie together: they are read once for all these columns.
+        for (at, row) in units.chunks_exact(dim).enumerate() {
+            for (to, &from) in columns[at..].iter_mut().step_by(row_count).zip(part) {
+                *to = row[from];
+            }
+        }
+        for column in columns.chunks_exact_mut(row_count.max(1)) {
+            let sum: f64 = column.iter().map(|&value| f64::from(value)).sum();
+            let mean = sum / row_count as f64;
+            for value in column {
+                *value = (f64::from(*value) - mean) as f32;
+            }
+        }
+        columns
     });
     columns.concat()
 }
@@ -123,16 +130,24 @@ fn covariance(columns: &[f32], row_count: usize, pool: &Pool, kernels: &Kernels)
     if row_count == 0 {
         return Vec::new();
     }
+    let panel = FloatPanel::pack(columns, row_count);
     let columns: Vec<&[f32]> = columns.chunks_exact(row_count).collect();
     let width = columns.len();
-    let upper = pool.map(width, |i| {
-        columns[i..].iter().map(|other| kernels.dot_f32(columns[i], other)).collect::<Vec<_>>()
+    let lower = pool.map(width.div_ceil(COLUMNS_TOGETHER), |part| {
+        let end = width.min((part + 1) * COLUMNS_TOGETHER);
+        let mut products = Vec::new();
+        kernels.products_f32(&columns[part * COLUMNS_TOGETHER..end], &panel, end, &mut products);
+        products
     });
     let mut matrix = vec![0.0; width * width];
-    for (i, row) in upper.iter().enumerate() {
-        for (offset, &value) in row.iter().enumerate() {
-            matrix[i * width + i + offset] = value;
-            matrix[(i + offset) * width + i] = value;
+    for (part, products) in lower.iter().enumerate() {
+        let start = part * COLUMNS_TOGETHER;
+        let end = width.min(start + COLUMNS_TOGETHER);
+        for (i, row) in (start..end).zip(products.chunks_exact(end)) {
+            for (j, &value) in row[..=i].iter().enumerate() {
+                matrix[i * width + j] = value;
+                matrix[j * width + i] = value;
+            }
         }
     }
     matrix
@@ -151,14 +166,20 @@ fn leading_directions(
     }
     let mut directions: Vec<Vec<f32>> =
         (0..width).map(|k| (0..dim).map(|at| hashed((k * dim + at) as u64)).collect()).collect();
+    // The matrix is symmetric: its rows are its columns.
+    let panel = FloatPanel::pack(matrix, dim);
     for _ in 0..ITERATIONS {
-        let matrix_rows = || matrix.chunks_exact(dim);
-        let turned = pool.map(directions.len(), |k| {
-            matrix_rows().map(|row| kernels.dot_f32(row, &directions[k])).collect()
+        let parts: Vec<&[Vec<f32>]> = directions.chunks(DIRECTIONS_TOGETHER).collect();
+        let turned = pool.map(parts.len(), |part| {
+            let rows: Vec<&[f32]> = parts[part].iter().map(Vec::as_slice).collect();
+            let mut products = Vec::new();
+            kernels.products_f32(&rows, &panel, dim, &mut products);
+            products.chunks_exact(dim).map(<[f32]>::to_vec).collect::<Vec<_>>()
         });
-        directions = orthonormalize(orthonormalize(turned, kernels), kernels);
+        directions = orthonormalize(turned.concat(), kernels);
     }
-    directions.concat()
+    // Once more, without what rounding left of the others.
+    orthonormalize(directions, kernels).concat()
 }
 
 /// Gram–Schmidt in the given order; directions without a part of their own are dropped.
@@ -214,7 +235,9 @@ mod tests {
             })
             .collect();
         let projection = learned(&units, 4, 4);
-        assert!(projection.directions[2].abs() > 0.99, "{projection:?}");
+        let mut strongest = Vec::new();
+        projection.apply(&[&[0.0, 0.0, 1.0, 0.0]], 1, Kernels::active(), &mut strongest);
+        assert!(strongest[0].abs() > 0.99, "{projection:?}");
         // Two coordinates do not change: they have no direction.
         assert_eq!(projection.width(), 2);
     }

@@ -14,6 +14,13 @@ const RANGE_MARGIN: f64 = 0.02;
 /// The largest code.
 const CODE_MAX: f64 = 127.0;
 
+/// Rounds a small number to an integer by leaving no room for a fraction: far cheaper than a call on
+/// processors without a rounding instruction.
+const NO_FRACTION: f64 = 6_755_399_441_055_744.0;
+
+/// Coordinates that are encoded side by side.
+const LANES: usize = 8;
+
 /// Turns coordinates into int8 codes with one global step, and into a bias for the sign test.
 #[derive(Debug, Clone)]
 pub struct Quantizer {
@@ -79,24 +86,39 @@ impl Quantizer {
     /// Two rows within reach have `Σ code · code + bias + bias ≥ 0`, over the prefix as over all. At the
     /// limit a bias exceeds `127² · WIDTH_MAX · 3 / 2`, more than what the rest of a score can take away.
     pub fn encode(&self, coordinates: &[f32], prefix: usize, codes: &mut Vec<i8>) -> RowBounds {
-        let end = codes.len() + self.dim();
-        let mut sums = Sums::default();
-        let mut prefix_bias = None;
-        for (at, (&coordinate, middle)) in coordinates.iter().zip(&self.middles).enumerate() {
-            if at == prefix {
-                prefix_bias = Some(self.bias(&sums));
-            }
-            let moved = f64::from(coordinate) - middle;
-            let code = nearest_integer((moved / self.step).clamp(-CODE_MAX, CODE_MAX));
-            let error = moved - code * self.step;
-            sums.squared_error += error * error;
-            sums.squared_length += code * code;
-            codes.push(code as i8);
+        let (width, start) = (self.middles.len(), codes.len());
+        codes.resize(start + self.dim(), 0);
+        let (first, rest) = codes[start..start + width].split_at_mut(prefix.min(width));
+        let (coordinates, more) = coordinates[..width].split_at(first.len());
+        let (middles, more_middles) = self.middles.split_at(first.len());
+        let first = self.encode_part(coordinates, middles, first);
+        let all = first.plus(self.encode_part(more, more_middles, rest));
+        RowBounds {
+            prefix_bias: self.bias(&first),
+            bias: self.bias(&all),
+            allowance: self.allowance(&all),
         }
-        codes.resize(end, 0);
-        let bias = self.bias(&sums);
-        let allowance = self.allowance(&sums);
-        RowBounds { prefix_bias: prefix_bias.unwrap_or(bias), bias, allowance }
+    }
+
+    /// Lanes add up apart, so that the compiler may use registers of any width.
+    fn encode_part(&self, coordinates: &[f32], middles: &[f64], codes: &mut [i8]) -> Sums {
+        let inverse_step = 1.0 / self.step;
+        let mut lanes = [Sums::default(); LANES];
+        let chunks = coordinates.chunks(LANES).zip(middles.chunks(LANES));
+        for ((coordinates, middles), codes) in chunks.zip(codes.chunks_mut(LANES)) {
+            let values = coordinates.iter().zip(middles).zip(codes);
+            for (((&coordinate, middle), to), sums) in values.zip(&mut lanes) {
+                let moved = f64::from(coordinate) - middle;
+                let scaled = (moved * inverse_step).clamp(-CODE_MAX, CODE_MAX) + NO_FRACTION;
+                let code = scaled - NO_FRACTION;
+                let error = moved - code * self.step;
+                sums.squared_error += error * error;
+                sums.squared_length += code * code;
+                // The lowest bits of the sum are the code's.
+                *to = scaled.to_bits() as i8;
+            }
+        }
+        lanes.into_iter().fold(Sums::default(), Sums::plus)
     }
 
     fn allowance(&self, sums: &Sums) -> f64 {
@@ -111,17 +133,19 @@ impl Quantizer {
 }
 
 /// Sums over the coordinates of a row.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     squared_error: f64,
     squared_length: f64,
 }
 
-/// Rounds a small number by adding what leaves no room for a fraction: far cheaper than a call on
-/// processors without a rounding instruction.
-fn nearest_integer(value: f64) -> f64 {
-    const NO_FRACTION: f64 = 6_755_399_441_055_744.0;
-    (value + NO_FRACTION) - NO_FRACTION
+impl Sums {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            squared_error: self.squared_error + other.squared_error,
+            squared_length: self.squared_length + other.squared_length,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -162,7 +186,7 @@ mod tests {
             let mut sample = Vec::new();
             let mut coordinates = Vec::new();
             for row in &rows[..sampled] {
-                projection.apply(row, width, kernels, &mut coordinates);
+                projection.apply(&[*row], width, kernels, &mut coordinates);
                 sample.extend_from_slice(&coordinates);
             }
             for pair in rows.windows(2) {
@@ -171,7 +195,7 @@ mod tests {
                 let mut codes = Vec::new();
                 let mut bounds = Vec::new();
                 for row in pair {
-                    projection.apply(row, width, kernels, &mut coordinates);
+                    projection.apply(&[*row], width, kernels, &mut coordinates);
                     bounds.push(quantizer.encode(&coordinates, prefix, &mut codes));
                 }
                 let (left, right) = codes.split_at(quantizer.dim());

@@ -1,6 +1,7 @@
 //! Dot products: level × length × offset × kind of values.
 
 use super::{Noise, tables};
+use crate::FloatPanel;
 use crate::canonical::LANES;
 use crate::kernels::DOT_I8_DIM_MAX;
 
@@ -120,31 +121,48 @@ fn fast_dot_is_within_the_rounding_bound() {
 }
 
 #[test]
-fn fast_dots_are_those_of_each_row() {
+fn fast_products_are_those_of_each_row_and_column() {
     let mut noise = Noise(7);
     let mut random = |count| (0..count).map(|_| noise.unit()).collect::<Vec<_>>();
-    for length in [1, 3, 15, 16, 17, 31, 32, 33, 64, 100, 384] {
-        let (vector, rows) = (random(length), random(length * 21));
+    for (dim, row_count, column_count, count) in [
+        (1, 1, 1, 1),
+        (3, 2, 31, 31),
+        (16, 3, 32, 5),
+        (17, 4, 33, 33),
+        (33, 13, 64, 33),
+        (100, 24, 70, 64),
+        (384, 25, 96, 96),
+        (384, 0, 8, 8),
+        (5, 7, 40, 0),
+    ] {
+        let (rows, columns) = (random(dim * row_count), random(dim * column_count));
+        let panel = FloatPanel::pack(&columns, dim);
+        assert_eq!((panel.len(), panel.dim(), panel.is_empty()), (column_count, dim, false));
+        let rows: Vec<&[f32]> = rows.chunks_exact(dim).collect();
+        let columns = || columns.chunks_exact(dim).take(count);
         for kernels in tables() {
             let mut found = vec![7.0];
-            kernels.dots_f32(&vector, &rows, &mut found);
-            assert_eq!((found.len(), found[0].to_bits()), (22, 7_f32.to_bits()), "appended");
-            for (found, row) in found[1..].iter().zip(rows.chunks_exact(length)) {
-                let expected = crate::canonical::dot(&vector, row);
-                let error = (f64::from(*found) - expected).abs();
-                let level = kernels.level();
-                assert!(error < length as f64 * 1e-7, "{level}, {length}: {error:e}");
+            kernels.products_f32(&rows, &panel, count, &mut found);
+            let expected = rows.iter().flat_map(|row| columns().map(|column| (*row, column)));
+            assert_eq!((found.len(), found[0].to_bits()), (row_count * count + 1, 7_f32.to_bits()));
+            for (found, (row, column)) in found[1..].iter().zip(expected) {
+                let error = (f64::from(*found) - crate::canonical::dot(row, column)).abs();
+                assert!(error < dim as f64 * 1e-7, "{}, {dim}: {error:e}", kernels.level());
             }
         }
     }
     for kernels in tables() {
-        let dots = |vector: &[f32], rows: &[f32]| {
-            let mut found = Vec::new();
-            kernels.dots_f32(vector, rows, &mut found);
+        let refused = |row: &[f32], count: usize| {
+            let panel = FloatPanel::pack(&[1.0, 2.0, 3.0, 4.0], 2);
+            let products = || kernels.products_f32(&[row], &panel, count, &mut Vec::new());
+            std::panic::catch_unwind(products).is_err()
         };
-        assert!(std::panic::catch_unwind(|| dots(&[], &[])).is_err());
-        assert!(std::panic::catch_unwind(|| dots(&[1.0, 2.0], &[1.0, 2.0, 3.0])).is_err());
+        assert!(refused(&[1.0], 2));
+        assert!(refused(&[1.0, 2.0], 3));
+        assert!(!refused(&[1.0, 2.0], 2));
     }
+    assert!(std::panic::catch_unwind(|| FloatPanel::pack(&[1.0; 3], 2)).is_err());
+    assert!(std::panic::catch_unwind(|| FloatPanel::pack(&[], 0)).is_err());
 }
 
 #[test]
@@ -182,7 +200,7 @@ fn int8_dots_are_those_of_each_row() {
     let mut noise = Noise(5);
     let mut random = |count| (0..count).map(|_| noise.code()).collect::<Vec<_>>();
     for length in [1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 384] {
-        let (vector, rows) = (random(length), random(length * 5));
+        let (vector, rows) = (random(length), random(length * 11));
         let expected: Vec<i64> = rows
             .chunks_exact(length)
             .map(|row| vector.iter().zip(row).map(|(&a, &b)| i64::from(a) * i64::from(b)).sum())

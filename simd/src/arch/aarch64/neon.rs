@@ -10,6 +10,7 @@
 
 use std::arch::aarch64::*;
 
+use crate::float_panel::{FloatPanel, FloatStep, FloatTile, GROUP_COLUMNS};
 use crate::panel::{Columns, Group, GroupStep, Hit, RowBlock, RowTile, signed_codes};
 use crate::panel::{STEP_DIMS, push_mask};
 use crate::{Kernels, Level, canonical, portable};
@@ -26,7 +27,9 @@ static KERNELS: Kernels = Kernels {
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dot_f32: |a, b| unsafe { dot_f32(a, b) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
-    dots_f32: |vector, rows, dots| unsafe { dots_f32(vector, rows, dots) },
+    products_f32: |rows, panel, count, products| unsafe {
+        products_f32(rows, panel, count, products);
+    },
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dot_i8: |a, b| unsafe { dot_i8(a, b) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
@@ -67,8 +70,34 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
 }
 
 #[target_feature(enable = "neon")]
-fn dots_f32(vector: &[f32], rows: &[f32], dots: &mut Vec<f32>) {
-    dots.extend(rows.chunks_exact(vector.len()).map(|row| dot_f32(vector, row)));
+fn products_f32(rows: &[&[f32]], panel: &FloatPanel, count: usize, products: &mut Vec<f32>) {
+    panel.sweep(rows, count, products, |rows, steps| float_tile(rows, steps));
+}
+
+/// Half a group at a time: 4 rows × 16 columns take 16 of the 32 registers.
+#[target_feature(enable = "neon")]
+fn float_tile(rows: &[&[f32]; TILE_ROWS], steps: &[FloatStep]) -> FloatTile<TILE_ROWS> {
+    let mut tile = [[0.0; GROUP_COLUMNS]; TILE_ROWS];
+    // Slices of one known length: the loop needs no further checks.
+    let rows = rows.map(|row| &row[..steps.len()]);
+    for half in [0, 4] {
+        let mut sums = [[vdupq_n_f32(0.0); 4]; TILE_ROWS];
+        for (at, step) in steps.iter().enumerate() {
+            let columns: &[[f32; 4]] = step.0.as_chunks().0;
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                for (sum, column) in sums.iter_mut().zip(&columns[half..]) {
+                    *sum = vfmaq_n_f32(*sum, load_f32(column), row[at]);
+                }
+            }
+        }
+        for (tile, sums) in tile.iter_mut().zip(sums) {
+            for (lanes, sum) in tile.as_chunks_mut::<4>().0[half..].iter_mut().zip(sums) {
+                // SAFETY: the array is the 16 bytes that are written.
+                unsafe { vst1q_f32(lanes.as_mut_ptr(), sum) };
+            }
+        }
+    }
+    tile
 }
 
 #[target_feature(enable = "neon")]

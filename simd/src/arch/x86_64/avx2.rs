@@ -10,6 +10,7 @@
 
 use std::arch::x86_64::*;
 
+use crate::float_panel::{FloatPanel, FloatStep, FloatTile, GROUP_COLUMNS};
 use crate::panel::{Columns, Group, GroupStep, Hit, RowBlock, RowTile, STEP_DIMS, push_mask};
 use crate::{Kernels, Level, canonical, portable};
 
@@ -25,7 +26,9 @@ static KERNELS: Kernels = Kernels {
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dot_f32: |a, b| unsafe { dot_f32(a, b) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
-    dots_f32: |vector, rows, dots| unsafe { dots_f32(vector, rows, dots) },
+    products_f32: |rows, panel, count, products| unsafe {
+        products_f32(rows, panel, count, products);
+    },
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dot_i8: |a, b| unsafe { dot_i8(a, b) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
@@ -95,8 +98,40 @@ fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn dots_f32(vector: &[f32], rows: &[f32], dots: &mut Vec<f32>) {
-    dots.extend(rows.chunks_exact(vector.len()).map(|row| dot_f32(vector, row)));
+fn products_f32(rows: &[&[f32]], panel: &FloatPanel, count: usize, products: &mut Vec<f32>) {
+    if rows.len() <= FEW_ROWS {
+        panel.sweep::<1>(rows, count, products, |rows, steps| float_tile(rows, steps));
+    } else {
+        panel.sweep::<TILE_ROWS>(rows, count, products, |rows, steps| float_tile(rows, steps));
+    }
+}
+
+/// Half a group at a time: 6 rows × 16 columns take 12 of the 16 registers.
+#[target_feature(enable = "avx2,fma")]
+fn float_tile<const ROWS: usize>(rows: &[&[f32]; ROWS], steps: &[FloatStep]) -> FloatTile<ROWS> {
+    let mut tile = [[0.0; GROUP_COLUMNS]; ROWS];
+    // Slices of one known length: the loop needs no further checks.
+    let rows = rows.map(|row| &row[..steps.len()]);
+    for half in [0, 2] {
+        let mut sums = [[_mm256_setzero_ps(); 2]; ROWS];
+        for (at, step) in steps.iter().enumerate() {
+            let columns: &[[f32; 8]] = step.0.as_chunks().0;
+            let columns = [load_f32(&columns[half]), load_f32(&columns[half + 1])];
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                let component = _mm256_set1_ps(row[at]);
+                for (sum, column) in sums.iter_mut().zip(columns) {
+                    *sum = _mm256_fmadd_ps(component, column, *sum);
+                }
+            }
+        }
+        for (tile, sums) in tile.iter_mut().zip(sums) {
+            for (lanes, sum) in tile.as_chunks_mut::<8>().0[half..].iter_mut().zip(sums) {
+                // SAFETY: the array is the 32 bytes that are written.
+                unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), sum) };
+            }
+        }
+    }
+    tile
 }
 
 #[target_feature(enable = "avx2")]

@@ -15,8 +15,9 @@
 use std::arch::x86_64::*;
 
 use super::avx2;
+use crate::float_panel::{FloatPanel, FloatStep, FloatTile, GROUP_COLUMNS};
 use crate::panel::{Columns, Group, Hit, RowBlock, RowTile, push_mask};
-use crate::{Kernels, Level, portable};
+use crate::{Kernels, Level};
 
 /// Returns this level's table, or `None` where the processor lacks it.
 pub(crate) fn kernels() -> Option<&'static Kernels> {
@@ -30,7 +31,9 @@ static KERNELS: Kernels = Kernels {
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dot_f32: |a, b| unsafe { dot_f32(a, b) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
-    dots_f32: |vector, rows, dots| unsafe { dots_f32(vector, rows, dots) },
+    products_f32: |rows, panel, count, products| unsafe {
+        products_f32(rows, panel, count, products);
+    },
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dot_i8: |a, b| unsafe { dot_i8(a, b) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
@@ -69,33 +72,39 @@ fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
     _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(s0, s1), _mm512_add_ps(s2, s3)))
 }
 
-/// Rows that share the loads of the vector.
-const ROWS_TOGETHER: usize = 8;
-
 #[target_feature(enable = "avx512f")]
-fn dots_f32(vector: &[f32], rows: &[f32], dots: &mut Vec<f32>) {
-    let dim = vector.len();
-    let mut together = rows.chunks_exact(ROWS_TOGETHER * dim);
-    for rows in &mut together {
-        let mut sums = [_mm512_setzero_ps(); ROWS_TOGETHER];
-        let (chunks, rest) = vector.as_chunks::<16>();
-        // Slices of one known length: the loop needs no further checks.
-        let row_chunks: [&[[f32; 16]]; ROWS_TOGETHER] =
-            std::array::from_fn(|row| &rows[row * dim..].as_chunks().0[..chunks.len()]);
-        for (at, chunk) in chunks.iter().enumerate() {
-            let chunk = load_f32(chunk);
-            for (sum, row) in sums.iter_mut().zip(row_chunks) {
-                *sum = _mm512_fmadd_ps(chunk, load_f32(&row[at]), *sum);
+fn products_f32(rows: &[&[f32]], panel: &FloatPanel, count: usize, products: &mut Vec<f32>) {
+    if rows.len() <= FEW_ROWS {
+        panel.sweep::<1>(rows, count, products, |rows, steps| float_tile(rows, steps));
+    } else {
+        panel.sweep::<TILE_ROWS>(rows, count, products, |rows, steps| float_tile(rows, steps));
+    }
+}
+
+/// A tile of 12 rows takes 24 of the 32 registers.
+#[target_feature(enable = "avx512f")]
+fn float_tile<const ROWS: usize>(rows: &[&[f32]; ROWS], steps: &[FloatStep]) -> FloatTile<ROWS> {
+    let mut sums = [[_mm512_setzero_ps(); TILE_REGISTERS]; ROWS];
+    // Slices of one known length: the loop needs no further checks.
+    let rows = rows.map(|row| &row[..steps.len()]);
+    for (at, step) in steps.iter().enumerate() {
+        let columns: &[[f32; 16]] = step.0.as_chunks().0;
+        let columns = [load_f32(&columns[0]), load_f32(&columns[1])];
+        for (sums, row) in sums.iter_mut().zip(rows) {
+            let component = _mm512_set1_ps(row[at]);
+            for (sum, column) in sums.iter_mut().zip(columns) {
+                *sum = _mm512_fmadd_ps(component, column, *sum);
             }
         }
-        let rest_at = dim - rest.len();
-        for (sum, row) in sums.iter_mut().zip(rows.chunks_exact(dim)) {
-            let (rest, row) = (load_f32_part(rest), load_f32_part(&row[rest_at..]));
-            *sum = _mm512_fmadd_ps(rest, row, *sum);
-        }
-        dots.extend(sums.map(|sum| _mm512_reduce_add_ps(sum)));
     }
-    dots.extend(together.remainder().chunks_exact(dim).map(|row| dot_f32(vector, row)));
+    let mut tile = [[0.0; GROUP_COLUMNS]; ROWS];
+    for (tile, sums) in tile.iter_mut().zip(sums) {
+        for (lanes, sum) in tile.as_chunks_mut::<16>().0.iter_mut().zip(sums) {
+            // SAFETY: the array is the 64 bytes that are written.
+            unsafe { _mm512_storeu_ps(lanes.as_mut_ptr(), sum) };
+        }
+    }
+    tile
 }
 
 #[target_feature(enable = "avx512f")]
@@ -115,34 +124,62 @@ fn load_f32_part(x: &[f32]) -> __m512 {
 /// `Σ a·b = Σ (a + 128)·b − 128 Σ b`; sums may wrap on the way.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
-    let (a_chunks, a_tail) = a.as_chunks::<64>();
-    let (b_chunks, b_tail) = b.as_chunks::<64>();
     let shift = _mm512_set1_epi8(i8::MIN);
     let (mut sum, mut correction) = (_mm512_setzero_si512(), _mm512_setzero_si512());
-    for (a, b) in a_chunks.iter().zip(b_chunks) {
-        let (a, b) = (load_i8(a), load_i8(b));
+    for (a, b) in a.chunks(64).zip(b.chunks(64)) {
+        let (a, b) = (load_i8_part(a), load_i8_part(b));
         sum = _mm512_dpbusd_epi32(sum, _mm512_xor_si512(a, shift), b);
         correction = _mm512_dpbusd_epi32(correction, shift, b);
     }
-    let sum = _mm512_reduce_add_epi32(_mm512_sub_epi32(sum, correction));
-    sum + portable::dot_i8(a_tail, b_tail)
+    _mm512_reduce_add_epi32(_mm512_sub_epi32(sum, correction))
 }
+
+/// Rows whose sums across registers are taken together.
+const SUMMED_TOGETHER: usize = 4;
 
 /// `Σ a·b = Σ a·(b + 128) − 128 Σ a`, with the last sum taken once.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
-    let (chunks, tail) = vector.as_chunks::<64>();
-    let sum: i32 = chunks.as_flattened().iter().map(|&code| i32::from(code)).sum();
+    let correction = vector.iter().map(|&code| 128 * i32::from(code)).sum::<i32>();
     let shift = _mm512_set1_epi8(i8::MIN);
-    dots.extend(rows.chunks_exact(vector.len()).map(|row| {
-        let (row_chunks, row_tail) = row.as_chunks::<64>();
-        let mut dot = _mm512_setzero_si512();
-        for (chunk, row) in chunks.iter().zip(row_chunks) {
-            dot = _mm512_dpbusd_epi32(dot, _mm512_xor_si512(load_i8(row), shift), load_i8(chunk));
+    let mut together = rows.chunks_exact(SUMMED_TOGETHER * vector.len());
+    for rows in &mut together {
+        let mut sums = [_mm512_setzero_si512(); SUMMED_TOGETHER];
+        for (sum, row) in sums.iter_mut().zip(rows.chunks_exact(vector.len())) {
+            for (part, row) in vector.chunks(64).zip(row.chunks(64)) {
+                let row = _mm512_xor_si512(load_i8_part(row), shift);
+                *sum = _mm512_dpbusd_epi32(*sum, row, load_i8_part(part));
+            }
         }
-        let rest = if tail.is_empty() { 0 } else { portable::dot_i8(tail, row_tail) };
-        _mm512_reduce_add_epi32(dot).wrapping_sub(128 * sum).wrapping_add(rest)
-    }));
+        dots.extend(sums_across(sums).map(|sum| sum.wrapping_sub(correction)));
+    }
+    let rest = together.remainder().chunks_exact(vector.len());
+    dots.extend(rest.map(|row| dot_i8(row, vector)));
+}
+
+/// Returns the sum of all lanes of each register.
+#[target_feature(enable = "avx512f")]
+fn sums_across([a, b, c, d]: [__m512i; SUMMED_TOGETHER]) -> [i32; SUMMED_TOGETHER] {
+    let ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+    let cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+    // Each quarter now holds a part of every sum, in order.
+    let parts = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+    let half =
+        _mm256_add_epi32(_mm512_castsi512_si256(parts), _mm512_extracti64x4_epi64::<1>(parts));
+    let sum = _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half));
+    let mut sums = [0; SUMMED_TOGETHER];
+    // SAFETY: the array is the 16 bytes that are written.
+    unsafe { _mm_storeu_si128(sums.as_mut_ptr().cast(), sum) };
+    sums
+}
+
+/// Loads up to 64 codes, and zeros for the rest.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn load_i8_part(x: &[i8]) -> __m512i {
+    let mask = u64::MAX >> (64 - x.len().clamp(1, 64));
+    // SAFETY: the mask has a bit for no more codes than the slice, which is not empty, has; others are not read.
+    unsafe { _mm512_maskz_loadu_epi8(mask, x.as_ptr()) }
 }
 
 #[target_feature(enable = "avx512f")]
