@@ -7,8 +7,9 @@ use super::verdict::Verdict;
 use super::{JoinError, JoinOptions};
 use crate::transform::RowBounds;
 
-/// Rows of a block: its codes, gathered as rows and as columns, fit the second-level cache.
+/// Rows and codes of a block: gathered as rows and as columns, they fit the second-level cache.
 const BLOCK_ROWS_MAX: usize = 1_024;
+const BLOCK_CODES_MAX: usize = 196_608;
 
 /// Rows of a block of few rows, so that every worker has some.
 const BLOCK_ROWS_MIN: usize = 64;
@@ -55,8 +56,9 @@ impl Block {
         let row_count = verdict.distinct.len();
         let mut order: Vec<u32> = (0..row_count as u32).collect();
         options.pool.sort_by_key(&mut order, |&at| (assigned(at as usize).1.cell, at));
-        let block_rows =
-            (row_count / 32).next_multiple_of(64).clamp(BLOCK_ROWS_MIN, BLOCK_ROWS_MAX);
+        let rows_max = (BLOCK_CODES_MAX / stages.first_dim()) & !(BLOCK_ROWS_MIN - 1);
+        let rows_max = rows_max.clamp(BLOCK_ROWS_MIN, BLOCK_ROWS_MAX);
+        let block_rows = (row_count / 32).next_multiple_of(64).clamp(BLOCK_ROWS_MIN, rows_max);
         let cells =
             order.chunk_by(|&a, &b| assigned(a as usize).1.cell == assigned(b as usize).1.cell);
         let parts: Vec<&[u32]> = cells.flat_map(|cell| cell.chunks(block_rows)).collect();

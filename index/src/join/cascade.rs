@@ -8,8 +8,9 @@ use super::staircase::Staircase;
 use super::verdict::Verdict;
 use super::{JoinCounters, JoinError, JoinOptions, Pair};
 
-/// Rows of a block where every pair is judged.
+/// Rows and values of a block where every pair is judged: two of them fit the second-level cache.
 const DIRECT_BLOCK_ROWS: usize = 64;
+const DIRECT_BLOCK_VALUES: usize = 49_152;
 
 /// The rows of a join in blocks, ready to be compared.
 pub(super) struct Cascade<'a> {
@@ -42,7 +43,8 @@ impl<'a> Cascade<'a> {
             let positions: Vec<u32> = (0..verdict.distinct.len() as u32).collect();
             let block =
                 |positions: &[u32]| Block { positions: positions.to_vec(), ..Block::default() };
-            let blocks = positions.chunks(DIRECT_BLOCK_ROWS).map(block).collect();
+            let rows = (DIRECT_BLOCK_VALUES / verdict.matrix.dim()).clamp(4, DIRECT_BLOCK_ROWS);
+            let blocks = positions.chunks(rows).map(block).collect();
             return Ok(Self { verdict, stages: None, blocks });
         };
         let blocks = Block::of_all(&verdict, stages, options)?;

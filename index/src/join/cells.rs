@@ -32,8 +32,7 @@ pub(super) struct Assigned {
 impl Cells {
     /// Learns up to `count` cells from rows of `dim` codes, in an order that is as good as random.
     ///
-    /// One cell is no partition: its centroid is zero. Costs `ROUNDS · rows · count · dim`
-    /// multiplications of bytes.
+    /// Costs `ROUNDS · rows · count · dim` multiplications of bytes.
     pub(super) fn learn(
         codes: &[i8],
         dim: usize,
@@ -43,7 +42,7 @@ impl Cells {
     ) -> Self {
         let count = count.min(codes.len() / dim);
         if count < 2 {
-            return Self::new(vec![0; dim], dim, kernels);
+            return Self::one(dim);
         }
         let mut cells = Self::new(codes[..count * dim].to_vec(), dim, kernels);
         for _ in 0..ROUNDS {
@@ -51,6 +50,11 @@ impl Cells {
             cells = Self::new(cells.means(codes, &assigned), dim, kernels);
         }
         cells
+    }
+
+    /// One cell, which is no partition: its centroid is zero.
+    pub(super) fn one(dim: usize) -> Self {
+        Self { centroids: vec![0; dim], squared_norms: vec![0], dim }
     }
 
     fn new(centroids: Vec<i8>, dim: usize, kernels: &Kernels) -> Self {

@@ -5,7 +5,7 @@ use memfold_simd::Similarity;
 use super::cascade::Cascade;
 use super::collect::{Collected, collect, logical_pairs};
 use super::distinct::DistinctRows;
-use super::plan::{LEARNED_ROWS, Plan};
+use super::plan::{Plan, SAMPLED_ROWS};
 use super::sample::Sample;
 use super::verdict::Verdict;
 use super::{JoinCounters, JoinError, JoinOptions, Pair, PairStream};
@@ -65,7 +65,7 @@ pub fn join_pairs(
     let row_count = distinct.len() as u64;
     let budget = options.pair_budget.unwrap_or_else(|| default_pair_budget(row_count));
     let verdict = Verdict { matrix, distinct: &distinct, kernels: options.kernels, threshold };
-    let sample = Sample::draw(&verdict, LEARNED_ROWS);
+    let sample = Sample::draw(&verdict, SAMPLED_ROWS);
     let over_budget = || JoinError::PairBudget {
         budget,
         threshold: threshold.get(),

@@ -48,9 +48,15 @@ impl Sample {
         units.concat()
     }
 
+    /// Returns how many rows come first whose pairs are looked at. Directions are learned from the others: rows
+    /// differ more in directions that were learned from them than rows in general do.
+    pub(super) fn compared_count(&self) -> usize {
+        self.positions.len().min(COMPARED_ROWS)
+    }
+
     /// Returns the rows whose pairs are looked at.
     pub(super) fn compared(&self) -> &[usize] {
-        &self.positions[..self.positions.len().min(COMPARED_ROWS)]
+        &self.positions[..self.compared_count()]
     }
 
     /// Returns how many pairs are looked at.

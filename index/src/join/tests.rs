@@ -191,6 +191,35 @@ fn cells_leave_pairs_out_and_miss_none() {
 }
 
 #[test]
+fn more_directions_are_taken_where_vectors_differ_in_many() {
+    let (row_count, dim) = (3_000, 800);
+    let mut values = rows(Shape::Random, row_count, dim, 47);
+    let mut noise = Values(48);
+    // Every tenth row comes near the one before: on both sides of the threshold.
+    for row in (9..row_count).step_by(10) {
+        let jitter = 0.3 + 0.4 * row as f32 / row_count as f32;
+        for at in row * dim..(row + 1) * dim {
+            values[at] = values[at - dim] + jitter * noise.next();
+        }
+    }
+    let matrix = VectorMatrix::from_slice(&values, dim).unwrap();
+    let options = JoinOptions {
+        pool: &Pool::new(None).unwrap(),
+        kernels: Kernels::active(),
+        pair_budget: None,
+        scratch_dir: None,
+        progress: &NoProgress,
+    };
+    let joined = join_pairs(&matrix, Similarity::new(0.85).unwrap(), &options).unwrap();
+    let counters = joined.counters();
+    assert!(counters.first_width > 96, "{counters:?}");
+    assert!(counters.pairs_judged < counters.pairs_total / 100, "{counters:?}");
+    let expected = row_count as u64 / 40..row_count as u64 / 10;
+    assert!(expected.contains(&joined.pair_count()), "{}", joined.pair_count());
+    assert_complete(&values, dim, 0.85);
+}
+
+#[test]
 fn a_scratch_folder_changes_nothing() {
     let values = rows(Shape::Clustered, 1_300, 24, 43);
     let matrix = VectorMatrix::from_slice(&values, 24).unwrap();

@@ -53,15 +53,18 @@
 //! # Rounding
 //!
 //! Coordinates come from f32 dot products. In any order of additions, fused or not, their error is at most
-//! `γ |P_k| |u|` with `γ = dim · 2⁻²⁴ / (1 − dim · 2⁻²⁴)`; storing `u` as f32 adds `2⁻²⁴ |P_k|`. The norm of
+//! `γ |P_k| |x|` with `γ = dim · 2⁻²⁴ / (1 − dim · 2⁻²⁴)`; storing `x / |x|` as f32 before, or the product
+//! divided by `|x|` after, adds `2⁻²⁴ |P_k|`. The norm of
 //! these errors over all coordinates, plus 1e-9 for underflow and the f64 arithmetic of (3), is
 //! [`Projection::rounding_error`] and is part of `e(u)`. The f64 arithmetic of (4) is exact to 1e-6
 //! below the cut, and 1e-3 is added. The products of (5) are taken in f32 with both factors raised by 1e-6, and 2 is
 //! added for their rounding and for the cut to an integer.
 
+pub mod covariance;
 pub mod projection;
 pub mod quantizer;
 
+pub use covariance::Covariance;
 pub use projection::Projection;
 pub use quantizer::{Quantizer, RowBounds};
 

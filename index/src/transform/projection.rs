@@ -3,75 +3,48 @@
 use memfold_simd::{FloatPanel, Kernels};
 
 use super::f32_dot_error;
-use crate::Pool;
-
-/// Coordinates that take part in learning; further ones of very long vectors are left out.
-const LEARNED_DIM_MAX: usize = 4_096;
-
-/// Bounds the multiplications for the covariance, so that long vectors learn from fewer rows.
-const COVARIANCE_COST_MAX: usize = 16_000_000_000;
-
-/// Rounds of subspace iteration: the leading directions separate well before, and an imperfect basis
-/// costs survivors, never pairs.
-const ITERATIONS: usize = 5;
-
-/// Columns that a task takes.
-const COLUMNS_TOGETHER: usize = 48;
-
-/// Directions that a task turns.
-const DIRECTIONS_TOGETHER: usize = 24;
-
-/// A direction shorter than this share of what it was before is rounding noise.
-const NOISE: f32 = 1e-4;
 
 /// Directions (rows of a matrix `P` in f32) with a proven bound on how much they stretch.
 #[derive(Debug, Clone)]
 pub struct Projection {
-    directions: FloatPanel,
+    directions: Directions,
     squared_norm_max: f64,
 }
 
-impl Projection {
-    /// Learns up to `width` principal directions from `units`, a sample of rows of `dim` values,
-    /// strongest first.
-    ///
-    /// Any sample gives a sound projection; a good one keeps near and far apart. Cost: about
-    /// `rows · dim² / 2` multiplications, bounded.
-    #[must_use]
-    pub fn learn(units: &[f32], dim: usize, width: usize, pool: &Pool, kernels: &Kernels) -> Self {
-        let picked: Vec<usize> = strided(dim, LEARNED_DIM_MAX);
-        let row_limit = (COVARIANCE_COST_MAX / (picked.len() * picked.len())).max(256);
-        let row_count = (units.len() / dim).min(row_limit);
-        let columns = centered_columns(&units[..row_count * dim], dim, &picked, pool);
-        let covariance = covariance(&columns, row_count, pool, kernels);
-        let leading =
-            leading_directions(&covariance, picked.len(), width.min(picked.len()), pool, kernels);
-        let mut directions = vec![0.0; leading.len() / picked.len() * dim];
-        for (to, from) in directions.chunks_exact_mut(dim).zip(leading.chunks_exact(picked.len())) {
-            for (&at, &value) in picked.iter().zip(from) {
-                to[at] = value;
-            }
-        }
-        Self::from_directions(&directions, dim, kernels)
-    }
+#[derive(Debug, Clone)]
+enum Directions {
+    /// Any vectors.
+    Free(FloatPanel),
+    /// Coordinates as they are, of rows of `dim` values.
+    Axes { axes: Vec<usize>, dim: usize },
+}
 
+impl Projection {
     /// Takes directions as they are, `dim` values each.
-    fn from_directions(directions: &[f32], dim: usize, kernels: &Kernels) -> Self {
+    pub(super) fn from_directions(directions: &[f32], dim: usize, kernels: &Kernels) -> Self {
         let rows = || directions.chunks_exact(dim);
         let squared_norm_max = rows()
             .map(|a| rows().map(|b| kernels.dot(a, b).abs()).sum::<f64>())
             .fold(0.0, f64::max);
         // The sums are of exact products in f64.
         Self {
-            directions: FloatPanel::pack(&directions, dim),
+            directions: Directions::Free(FloatPanel::pack(directions, dim)),
             squared_norm_max: squared_norm_max * (1.0 + 1e-9),
         }
+    }
+
+    /// Takes different coordinates of rows of `dim` values.
+    pub(super) const fn from_axes(axes: Vec<usize>, dim: usize) -> Self {
+        Self { directions: Directions::Axes { axes, dim }, squared_norm_max: 1.0 }
     }
 
     /// Returns the number of directions.
     #[must_use]
     pub const fn width(&self) -> usize {
-        self.directions.len()
+        match &self.directions {
+            Directions::Free(panel) => panel.len(),
+            Directions::Axes { axes, .. } => axes.len(),
+        }
     }
 
     /// Returns an upper bound of `‖P‖²`, for these and for the first few directions alike.
@@ -83,176 +56,23 @@ impl Projection {
     /// Returns an upper bound of `|computed − P u|` over the first `width` coordinates of a unit vector.
     #[must_use]
     pub fn rounding_error(&self, width: usize) -> f64 {
-        f32_dot_error(self.directions.dim()) * (width as f64 * self.squared_norm_max).sqrt() + 1e-9
+        let dim = match &self.directions {
+            Directions::Free(panel) => panel.dim(),
+            Directions::Axes { dim, .. } => *dim,
+        };
+        f32_dot_error(dim) * (width as f64 * self.squared_norm_max).sqrt() + 1e-9
     }
 
     /// Writes the first `width` products of each row with a direction, row by row: the coordinates of unit
     /// vectors, and those of others times their length.
     pub fn apply(&self, rows: &[&[f32]], width: usize, kernels: &Kernels, products: &mut Vec<f32>) {
         products.clear();
-        kernels.products_f32(rows, &self.directions, width, products);
-    }
-}
-
-/// Returns up to `limit` positions of `0..len`, evenly strided.
-fn strided(len: usize, limit: usize) -> Vec<usize> {
-    let count = len.min(limit);
-    (0..count).map(|k| k * len / count).collect()
-}
-
-/// Returns the picked columns, each without its mean, one after the other.
-fn centered_columns(units: &[f32], dim: usize, picked: &[usize], pool: &Pool) -> Vec<f32> {
-    let row_count = units.len() / dim;
-    let parts: Vec<&[usize]> = picked.chunks(COLUMNS_TOGETHER).collect();
-    let columns = pool.map(parts.len(), |part| {
-        let part = parts[part];
-        let mut columns = vec![0.0_f32; part.len() * row_count];
-        // A row's values lie together: they are read once for all these columns.
-        for (at, row) in units.chunks_exact(dim).enumerate() {
-            for (to, &from) in columns[at..].iter_mut().step_by(row_count).zip(part) {
-                *to = row[from];
+        match &self.directions {
+            Directions::Free(panel) => kernels.products_f32(rows, panel, width, products),
+            Directions::Axes { axes, .. } => {
+                let axes = &axes[..width];
+                products.extend(rows.iter().flat_map(|row| axes.iter().map(|&at| row[at])));
             }
         }
-        for column in columns.chunks_exact_mut(row_count.max(1)) {
-            let sum: f64 = column.iter().map(|&value| f64::from(value)).sum();
-            let mean = sum / row_count as f64;
-            for value in column {
-                *value = (f64::from(*value) - mean) as f32;
-            }
-        }
-        columns
-    });
-    columns.concat()
-}
-
-/// Returns the symmetric matrix of all dot products of columns of `row_count` values.
-fn covariance(columns: &[f32], row_count: usize, pool: &Pool, kernels: &Kernels) -> Vec<f32> {
-    if row_count == 0 {
-        return Vec::new();
-    }
-    let panel = FloatPanel::pack(columns, row_count);
-    let columns: Vec<&[f32]> = columns.chunks_exact(row_count).collect();
-    let width = columns.len();
-    let lower = pool.map(width.div_ceil(COLUMNS_TOGETHER), |part| {
-        let end = width.min((part + 1) * COLUMNS_TOGETHER);
-        let mut products = Vec::new();
-        kernels.products_f32(&columns[part * COLUMNS_TOGETHER..end], &panel, end, &mut products);
-        products
-    });
-    let mut matrix = vec![0.0; width * width];
-    for (part, products) in lower.iter().enumerate() {
-        let start = part * COLUMNS_TOGETHER;
-        let end = width.min(start + COLUMNS_TOGETHER);
-        for (i, row) in (start..end).zip(products.chunks_exact(end)) {
-            for (j, &value) in row[..=i].iter().enumerate() {
-                matrix[i * width + j] = value;
-                matrix[j * width + i] = value;
-            }
-        }
-    }
-    matrix
-}
-
-/// Subspace iteration: returns up to `width` orthonormal rows of `dim` values, strongest first.
-fn leading_directions(
-    matrix: &[f32],
-    dim: usize,
-    width: usize,
-    pool: &Pool,
-    kernels: &Kernels,
-) -> Vec<f32> {
-    if matrix.is_empty() {
-        return Vec::new();
-    }
-    let mut directions: Vec<Vec<f32>> =
-        (0..width).map(|k| (0..dim).map(|at| hashed((k * dim + at) as u64)).collect()).collect();
-    // The matrix is symmetric: its rows are its columns.
-    let panel = FloatPanel::pack(matrix, dim);
-    for _ in 0..ITERATIONS {
-        let parts: Vec<&[Vec<f32>]> = directions.chunks(DIRECTIONS_TOGETHER).collect();
-        let turned = pool.map(parts.len(), |part| {
-            let rows: Vec<&[f32]> = parts[part].iter().map(Vec::as_slice).collect();
-            let mut products = Vec::new();
-            kernels.products_f32(&rows, &panel, dim, &mut products);
-            products.chunks_exact(dim).map(<[f32]>::to_vec).collect::<Vec<_>>()
-        });
-        directions = orthonormalize(turned.concat(), kernels);
-    }
-    // Once more, without what rounding left of the others.
-    orthonormalize(directions, kernels).concat()
-}
-
-/// Gram–Schmidt in the given order; directions without a part of their own are dropped.
-fn orthonormalize(directions: Vec<Vec<f32>>, kernels: &Kernels) -> Vec<Vec<f32>> {
-    let mut kept: Vec<Vec<f32>> = Vec::with_capacity(directions.len());
-    for mut direction in directions {
-        let norm_before = kernels.dot(&direction, &direction).sqrt();
-        scale(&mut direction, 1.0 / norm_before);
-        for other in &kept {
-            let share = kernels.dot_f32(&direction, other);
-            for (value, along) in direction.iter_mut().zip(other) {
-                *value -= share * along;
-            }
-        }
-        let norm = kernels.dot(&direction, &direction).sqrt();
-        // Also false for NaN, which a covariance of zeros leads to.
-        if norm > f64::from(NOISE) {
-            scale(&mut direction, 1.0 / norm);
-            kept.push(direction);
-        }
-    }
-    kept
-}
-
-fn scale(direction: &mut [f32], factor: f64) {
-    for value in direction {
-        *value = (f64::from(*value) * factor) as f32;
-    }
-}
-
-/// Returns a value in \[−1, 1), spread evenly (splitmix64).
-fn hashed(position: u64) -> f32 {
-    let mut bits = position.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    ((bits ^ (bits >> 31)) >> 40) as f32 / 8_388_608.0 - 1.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn learned(units: &[f32], dim: usize, width: usize) -> Projection {
-        Projection::learn(units, dim, width, &Pool::new(None).unwrap(), Kernels::active())
-    }
-
-    #[test]
-    fn the_strongest_direction_comes_first() {
-        let units: Vec<f32> = (0..64)
-            .flat_map(|row| {
-                let (strong, weak) = (hashed(row), hashed(row + 64));
-                [0.1 * weak, 0.2, 0.8 * strong, 0.0]
-            })
-            .collect();
-        let projection = learned(&units, 4, 4);
-        let mut strongest = Vec::new();
-        projection.apply(&[&[0.0, 0.0, 1.0, 0.0]], 1, Kernels::active(), &mut strongest);
-        assert!(strongest[0].abs() > 0.99, "{projection:?}");
-        // Two coordinates do not change: they have no direction.
-        assert_eq!(projection.width(), 2);
-    }
-
-    #[test]
-    fn equal_rows_have_no_directions() {
-        assert_eq!(learned(&[0.6, 0.8, 0.6, 0.8], 2, 2).width(), 0);
-        assert_eq!(learned(&[], 5, 4).width(), 0);
-    }
-
-    #[test]
-    fn differences_are_not_stretched_beyond_the_bound() {
-        let units: Vec<f32> = (0..100 * 24).map(|at| hashed(at) / 24_f32.sqrt()).collect();
-        let projection = learned(&units, 24, 16);
-        assert_eq!(projection.width(), 16);
-        assert!((1.0..1.001).contains(&projection.squared_norm_max()), "{projection:?}");
     }
 }

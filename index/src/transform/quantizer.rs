@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
     use crate::Pool;
-    use crate::transform::normalize_into;
+    use crate::transform::{Covariance, normalize_into};
 
     const DIM: usize = 10;
 
@@ -176,12 +176,15 @@ mod tests {
             sampled in 1_usize..12,
             width in 1_usize..=DIM,
             prefix in 1_usize..=DIM,
+            on_axes: bool,
         ) {
             let kernels = Kernels::active();
             let units = units(&values);
             let rows: Vec<_> = units.chunks_exact(DIM).collect();
             let pool = Pool::new(None).unwrap();
-            let projection = Projection::learn(&units[..sampled * DIM], DIM, width, &pool, kernels);
+            let covariance = Covariance::of(&units[..sampled * DIM], DIM, &pool, kernels);
+            let projection =
+                if on_axes { covariance.axes(width) } else { covariance.leading(width, &pool, kernels) };
             let width = projection.width();
             let mut sample = Vec::new();
             let mut coordinates = Vec::new();

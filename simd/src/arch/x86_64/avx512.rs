@@ -142,18 +142,30 @@ const SUMMED_TOGETHER: usize = 4;
 fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
     let correction = vector.iter().map(|&code| 128 * i32::from(code)).sum::<i32>();
     let shift = _mm512_set1_epi8(i8::MIN);
-    let mut together = rows.chunks_exact(SUMMED_TOGETHER * vector.len());
+    let dim = vector.len();
+    let (chunks, tail) = vector.as_chunks::<64>();
+    let mut together = rows.chunks_exact(SUMMED_TOGETHER * dim);
     for rows in &mut together {
         let mut sums = [_mm512_setzero_si512(); SUMMED_TOGETHER];
-        for (sum, row) in sums.iter_mut().zip(rows.chunks_exact(vector.len())) {
-            for (part, row) in vector.chunks(64).zip(row.chunks(64)) {
-                let row = _mm512_xor_si512(load_i8_part(row), shift);
-                *sum = _mm512_dpbusd_epi32(*sum, row, load_i8_part(part));
+        // Slices of one known length: the loop needs no further checks.
+        let row_chunks: [&[[i8; 64]]; SUMMED_TOGETHER] =
+            std::array::from_fn(|row| &rows[row * dim..].as_chunks().0[..chunks.len()]);
+        for (at, chunk) in chunks.iter().enumerate() {
+            let chunk = load_i8(chunk);
+            for (sum, row) in sums.iter_mut().zip(row_chunks) {
+                *sum = _mm512_dpbusd_epi32(*sum, _mm512_xor_si512(load_i8(&row[at]), shift), chunk);
+            }
+        }
+        if !tail.is_empty() {
+            let rest = load_i8_part(tail);
+            for (sum, row) in sums.iter_mut().zip(rows.chunks_exact(dim)) {
+                let row = _mm512_xor_si512(load_i8_part(&row[dim - tail.len()..]), shift);
+                *sum = _mm512_dpbusd_epi32(*sum, row, rest);
             }
         }
         dots.extend(sums_across(sums).map(|sum| sum.wrapping_sub(correction)));
     }
-    let rest = together.remainder().chunks_exact(vector.len());
+    let rest = together.remainder().chunks_exact(dim);
     dots.extend(rest.map(|row| dot_i8(row, vector)));
 }
 

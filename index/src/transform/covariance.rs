@@ -1,0 +1,259 @@
+//! [`Covariance`]: in which directions a sample of vectors differs most.
+
+use memfold_simd::{FloatPanel, Kernels};
+
+use super::Projection;
+use crate::Pool;
+
+/// Coordinates that take part in learning; further ones of very long vectors are left out.
+const LEARNED_DIM_MAX: usize = 4_096;
+
+/// Bounds the multiplications for the covariance, so that long vectors learn from fewer rows.
+const COVARIANCE_COST_MAX: usize = 16_000_000_000;
+
+/// Rounds of subspace iteration: the leading directions separate well before, and an imperfect basis
+/// costs survivors, never pairs.
+const ITERATIONS: usize = 5;
+
+/// Columns that a task takes.
+const COLUMNS_TOGETHER: usize = 48;
+
+/// Directions that a task turns.
+const DIRECTIONS_TOGETHER: usize = 24;
+
+/// A direction shorter than this share of what it was before is rounding noise.
+const NOISE: f32 = 1e-4;
+
+/// How the coordinates of a sample vary together.
+#[derive(Debug)]
+pub struct Covariance {
+    /// Symmetric, one row for each coordinate that takes part.
+    matrix: Vec<f32>,
+    picked: Vec<usize>,
+    dim: usize,
+}
+
+impl Covariance {
+    /// Takes `units`, a sample of rows of `dim` values.
+    ///
+    /// Cost: about `rows · dim² / 2` multiplications, bounded.
+    #[must_use]
+    pub fn of(units: &[f32], dim: usize, pool: &Pool, kernels: &Kernels) -> Self {
+        let picked: Vec<usize> = strided(dim, LEARNED_DIM_MAX);
+        let row_limit = (COVARIANCE_COST_MAX / (picked.len() * picked.len())).max(256);
+        let row_count = (units.len() / dim).min(row_limit);
+        let columns = centered_columns(&units[..row_count * dim], dim, &picked, pool);
+        Self { matrix: products_of_all(&columns, row_count, pool, kernels), picked, dim }
+    }
+
+    /// Returns a projection on up to `width` principal directions, strongest first.
+    ///
+    /// Any sample gives a sound projection; a good one keeps near and far apart. Cost: about
+    /// `width · dim² · 5 + width² · dim · 6` multiplications.
+    #[must_use]
+    pub fn leading(&self, width: usize, pool: &Pool, kernels: &Kernels) -> Projection {
+        let count = self.picked.len();
+        let leading = leading_directions(&self.matrix, count, width.min(count), pool, kernels);
+        let mut directions = vec![0.0; leading.len() / count * self.dim];
+        let pairs = directions.chunks_exact_mut(self.dim).zip(leading.chunks_exact(count));
+        for (to, from) in pairs {
+            for (&at, &value) in self.picked.iter().zip(from) {
+                to[at] = value;
+            }
+        }
+        Projection::from_directions(&directions, self.dim, kernels)
+    }
+
+    /// Returns a projection on the `width` coordinates that vary most: no worse than principal directions where
+    /// all directions are alike, and for nothing.
+    #[must_use]
+    pub fn axes(&self, width: usize) -> Projection {
+        let count = self.picked.len();
+        let mut strongest: Vec<usize> = (0..count.min(self.matrix.len())).collect();
+        let variance = |at: usize| self.matrix[at * count + at];
+        strongest.sort_by(|&a, &b| variance(b).total_cmp(&variance(a)).then(a.cmp(&b)));
+        strongest.truncate(width);
+        let axes = strongest.into_iter().map(|at| self.picked[at]).collect();
+        Projection::from_axes(axes, self.dim)
+    }
+}
+
+/// Returns up to `limit` positions of `0..len`, evenly strided.
+fn strided(len: usize, limit: usize) -> Vec<usize> {
+    let count = len.min(limit);
+    (0..count).map(|k| k * len / count).collect()
+}
+
+/// Returns the picked columns, each without its mean, one after the other.
+fn centered_columns(units: &[f32], dim: usize, picked: &[usize], pool: &Pool) -> Vec<f32> {
+    let row_count = units.len() / dim;
+    let parts: Vec<&[usize]> = picked.chunks(COLUMNS_TOGETHER).collect();
+    let columns = pool.map(parts.len(), |part| {
+        let part = parts[part];
+        let mut columns = vec![0.0_f32; part.len() * row_count];
+        // A row's values lie together: they are read once for all these columns.
+        for (at, row) in units.chunks_exact(dim).enumerate() {
+            for (to, &from) in columns[at..].iter_mut().step_by(row_count).zip(part) {
+                *to = row[from];
+            }
+        }
+        for column in columns.chunks_exact_mut(row_count.max(1)) {
+            let sum: f64 = column.iter().map(|&value| f64::from(value)).sum();
+            let mean = sum / row_count as f64;
+            for value in column {
+                *value = (f64::from(*value) - mean) as f32;
+            }
+        }
+        columns
+    });
+    columns.concat()
+}
+
+/// Returns the symmetric matrix of all dot products of columns of `row_count` values.
+fn products_of_all(columns: &[f32], row_count: usize, pool: &Pool, kernels: &Kernels) -> Vec<f32> {
+    if row_count == 0 {
+        return Vec::new();
+    }
+    let panel = FloatPanel::pack(columns, row_count);
+    let columns: Vec<&[f32]> = columns.chunks_exact(row_count).collect();
+    let width = columns.len();
+    let lower = pool.map(width.div_ceil(COLUMNS_TOGETHER), |part| {
+        let end = width.min((part + 1) * COLUMNS_TOGETHER);
+        let mut products = Vec::new();
+        kernels.products_f32(&columns[part * COLUMNS_TOGETHER..end], &panel, end, &mut products);
+        products
+    });
+    let mut matrix = vec![0.0; width * width];
+    for (part, products) in lower.iter().enumerate() {
+        let start = part * COLUMNS_TOGETHER;
+        let end = width.min(start + COLUMNS_TOGETHER);
+        for (i, row) in (start..end).zip(products.chunks_exact(end)) {
+            for (j, &value) in row[..=i].iter().enumerate() {
+                matrix[i * width + j] = value;
+                matrix[j * width + i] = value;
+            }
+        }
+    }
+    matrix
+}
+
+/// Subspace iteration: returns up to `width` orthonormal rows of `dim` values, strongest first.
+fn leading_directions(
+    matrix: &[f32],
+    dim: usize,
+    width: usize,
+    pool: &Pool,
+    kernels: &Kernels,
+) -> Vec<f32> {
+    if matrix.is_empty() {
+        return Vec::new();
+    }
+    let mut directions: Vec<Vec<f32>> =
+        (0..width).map(|k| (0..dim).map(|at| hashed((k * dim + at) as u64)).collect()).collect();
+    // The matrix is symmetric: its rows are its columns.
+    let panel = FloatPanel::pack(matrix, dim);
+    for _ in 0..ITERATIONS {
+        let parts: Vec<&[Vec<f32>]> = directions.chunks(DIRECTIONS_TOGETHER).collect();
+        let turned = pool.map(parts.len(), |part| {
+            let rows: Vec<&[f32]> = parts[part].iter().map(Vec::as_slice).collect();
+            let mut products = Vec::new();
+            kernels.products_f32(&rows, &panel, dim, &mut products);
+            products.chunks_exact(dim).map(<[f32]>::to_vec).collect::<Vec<_>>()
+        });
+        directions = orthonormalize(turned.concat(), kernels);
+    }
+    // Once more, without what rounding left of the others.
+    orthonormalize(directions, kernels).concat()
+}
+
+/// Gram–Schmidt in the given order; directions without a part of their own are dropped.
+fn orthonormalize(directions: Vec<Vec<f32>>, kernels: &Kernels) -> Vec<Vec<f32>> {
+    let mut kept: Vec<Vec<f32>> = Vec::with_capacity(directions.len());
+    for mut direction in directions {
+        let norm_before = kernels.dot(&direction, &direction).sqrt();
+        scale(&mut direction, 1.0 / norm_before);
+        for other in &kept {
+            let share = kernels.dot_f32(&direction, other);
+            for (value, along) in direction.iter_mut().zip(other) {
+                *value -= share * along;
+            }
+        }
+        let norm = kernels.dot(&direction, &direction).sqrt();
+        // Also false for NaN, which a covariance of zeros leads to.
+        if norm > f64::from(NOISE) {
+            scale(&mut direction, 1.0 / norm);
+            kept.push(direction);
+        }
+    }
+    kept
+}
+
+fn scale(direction: &mut [f32], factor: f64) {
+    for value in direction {
+        *value = (f64::from(*value) * factor) as f32;
+    }
+}
+
+/// Returns a value in \[−1, 1), spread evenly (splitmix64).
+fn hashed(position: u64) -> f32 {
+    let mut bits = position.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((bits ^ (bits >> 31)) >> 40) as f32 / 8_388_608.0 - 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn learned(units: &[f32], dim: usize, width: usize) -> Projection {
+        let (pool, kernels) = (Pool::new(None).unwrap(), Kernels::active());
+        Covariance::of(units, dim, &pool, kernels).leading(width, &pool, kernels)
+    }
+
+    #[test]
+    fn the_strongest_direction_comes_first() {
+        let units: Vec<f32> = (0..64)
+            .flat_map(|row| {
+                let (strong, weak) = (hashed(row), hashed(row + 64));
+                [0.1 * weak, 0.2, 0.8 * strong, 0.0]
+            })
+            .collect();
+        let projection = learned(&units, 4, 4);
+        let mut strongest = Vec::new();
+        projection.apply(&[&[0.0, 0.0, 1.0, 0.0]], 1, Kernels::active(), &mut strongest);
+        assert!(strongest[0].abs() > 0.99, "{projection:?}");
+        // Two coordinates do not change: they have no direction.
+        assert_eq!(projection.width(), 2);
+    }
+
+    #[test]
+    fn equal_rows_have_no_directions() {
+        assert_eq!(learned(&[0.6, 0.8, 0.6, 0.8], 2, 2).width(), 0);
+        assert_eq!(learned(&[], 5, 4).width(), 0);
+    }
+
+    #[test]
+    fn differences_are_not_stretched_beyond_the_bound() {
+        let units: Vec<f32> = (0..100 * 24).map(|at| hashed(at) / 24_f32.sqrt()).collect();
+        let projection = learned(&units, 24, 16);
+        assert_eq!(projection.width(), 16);
+        assert!((1.0..1.001).contains(&projection.squared_norm_max()), "{projection:?}");
+    }
+
+    #[test]
+    fn the_axes_that_vary_most_come_first() {
+        let units: Vec<f32> =
+            (0..64).flat_map(|row| [0.1 * hashed(row), 0.2, 0.8 * hashed(row + 64)]).collect();
+        let covariance = Covariance::of(&units, 3, &Pool::new(None).unwrap(), Kernels::active());
+        let axes = covariance.axes(2);
+        assert_eq!((axes.width(), covariance.axes(9).width()), (2, 3));
+        let mut coordinates = Vec::new();
+        axes.apply(&[&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]], 2, Kernels::active(), &mut coordinates);
+        assert_eq!(coordinates, [3.0, 1.0, 6.0, 4.0]);
+        assert_eq!(
+            Covariance::of(&[], 3, &Pool::new(None).unwrap(), Kernels::active()).axes(2).width(),
+            0
+        );
+    }
+}
