@@ -45,6 +45,13 @@ class Case:
         seconds = statistics.median(self.totals())
         return len(self.answers) < next(runs for runs, limit in REPETITIONS if seconds < limit)
 
+    def suffices_for(self, other: "Case", enough: float | None) -> bool:
+        """Whether the other is the same engine with more effort, and this one found enough."""
+        if enough is None or self is other or not self.answers or other.answers:
+            return False
+        same = (self.engine, self.threshold) == (other.engine, other.threshold)
+        return same and self.answers[0].get("pair_recall", 0.0) >= enough
+
     def totals(self) -> list[float]:
         return [answer["seconds"]["total"] for answer in self.answers if "seconds" in answer]
 
@@ -85,7 +92,9 @@ def main() -> None:
     ]
     while pending := [case for case in cases if case.wants_another(options.once)]:
         for case in pending:
-            take_turn(case, options)
+            if not any(other.suffices_for(case, options.enough) for other in cases):
+                take_turn(case, options)
+        cases = [case for case in cases if case.answers]
     shared = {"data": options.name, "rows": row_count, "dim": dim, "threads": options.threads}
     for case in cases:
         print(json.dumps(shared | case.line()), flush=True)
@@ -101,6 +110,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--engines", help="names, with commas [default: all]")
     parser.add_argument("--memfold", type=Path, help="the binary")
     parser.add_argument("--once", action="store_true", help="run the fast ones only once, too")
+    parser.add_argument("--enough", type=float, help="pair recall that ends an engine's settings")
     parser.add_argument("--seconds-max", type=float, default=600.0, help="for one process")
     parser.add_argument("--gibibytes-max", type=float, default=16.0, help="resident, one process")
     options = parser.parse_args()

@@ -25,6 +25,9 @@ const KEYS: &[&str] = &["data", "threshold", "engine"];
 const ENGINES_AT_SCALE: &str = "memfold,faiss-ivf-flat";
 const OTHER_ENGINES: &str = "numpy-blocked,faiss-flat,scann,hnswlib,usearch,semhash";
 
+/// At scale, an engine that reaches this pair recall is not asked for more.
+const ENOUGH_AT_SCALE: &str = "0.99";
+
 /// From this many rows on, engines are told apart by whether they scale.
 const SCALE_ROWS: u64 = 500_000;
 
@@ -116,6 +119,9 @@ impl Runner<'_> {
         command.args(options.thresholds.iter().map(f64::to_string));
         command.args(call.engines.iter().flat_map(|engines| ["--engines", engines]));
         command.args(options.once.then_some("--once"));
+        if call.at_scale {
+            command.args(["--enough", ENOUGH_AT_SCALE]);
+        }
         let output =
             command.stderr(Stdio::inherit()).output().map_err(|error| error.to_string())?;
         if !output.status.success() {

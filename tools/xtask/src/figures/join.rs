@@ -31,7 +31,9 @@ pub(crate) fn page(lines: &[Value]) -> String {
          | first test at peak | join ÷ that | anonymous memory |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
     );
-    for line in lines.iter().filter(|line| !is_peak(line)) {
+    let mut joins: Vec<&Value> = lines.iter().filter(|line| !is_peak(line)).collect();
+    joins.sort_by_key(|line| line["rows"].as_u64());
+    for line in joins {
         let run = &line["last_run"];
         let stage = |name: &str| seconds(&run["seconds"][name]);
         let (fastest, slowest) =
