@@ -21,6 +21,8 @@ pub(super) enum Weight {
     Differs,
     /// The texts speak of different things, and nothing they say can contradict.
     Identity,
+    /// They exclude each other if both texts describe one thing; `a white dog` and `a brown dog` may be two.
+    Describes,
     /// They exclude each other.
     Excludes,
 }
@@ -43,10 +45,12 @@ pub(super) struct Frame {
     pub(super) left_rest: usize,
     /// Content tokens of the right text without partner or conflict.
     pub(super) right_rest: usize,
-    /// Pairs of tokens that exclude each other.
+    /// Pairs of content tokens that exclude each other.
     pub(super) conflicts: usize,
     /// Whether the left text is the negated one; `None`: neither, or both somewhere.
     pub(super) left_negated: Option<bool>,
+    /// Whether a text starts with what it does not name: `a dog`, `some people`, `there is`.
+    pub(super) indefinite: bool,
 }
 
 /// A comparison under way.
@@ -64,6 +68,7 @@ impl<'a> Comparison<'a> {
         let matching = Matching::of(left, right, lexicon);
         let mut comparison =
             Self { left, right, lexicon, matching, findings: vec![], frame: Frame::default() };
+        comparison.frame.indefinite = is_indefinite(left, lexicon) || is_indefinite(right, lexicon);
         comparison.negations();
         comparison.unmatched();
         comparison.nothing_common();
@@ -212,6 +217,7 @@ impl<'a> Comparison<'a> {
             return self.find(DifferenceKind::UnknownWord, Weight::Differs, place);
         }
         let mut taken = Vec::new();
+        let mut conflicts = 0;
         left.retain(|own| {
             let waiting = right.iter().copied();
             let mut best: Option<(u8, usize, DifferenceKind, Weight)> = None;
@@ -224,6 +230,8 @@ impl<'a> Comparison<'a> {
             }
             let Some((_, theirs, kind, weight)) = best else { return true };
             taken.push(theirs);
+            let is_content = |reading: &Reading, at: usize| reading.tokens[at].is_content();
+            conflicts += usize::from(is_content(self.left, *own) && is_content(self.right, theirs));
             self.findings.push(Finding {
                 kind,
                 weight,
@@ -233,7 +241,7 @@ impl<'a> Comparison<'a> {
             false
         });
         right.retain(|theirs| !taken.contains(theirs));
-        self.frame.conflicts = taken.len();
+        self.frame.conflicts = conflicts;
     }
 
     /// Ranks partners of a conflict: same neighbour and unit first.
@@ -253,6 +261,14 @@ impl<'a> Comparison<'a> {
     fn conflict(&self, own: usize, theirs: usize) -> Option<(DifferenceKind, Weight)> {
         let (left, right) = (&self.left.tokens[own], &self.right.tokens[theirs]);
         if left.is_word() && right.is_word() {
+            // What is denied of `a or b` is denied of both: `or` takes the place of `and`.
+            let coordinates = |token: &Token| {
+                self.lexicon.entry_of(token).is_some_and(|e| e.roles.has(Roles::COORDINATOR))
+            };
+            let denied = self.frame.left_negated.is_some();
+            if denied && coordinates(left) && coordinates(right) {
+                return None;
+            }
             return self.word_conflict(left, right);
         }
         let kind = kind_of(left);
@@ -281,7 +297,16 @@ impl<'a> Comparison<'a> {
         };
         // `not open` and `closed` may well be the same: no contradiction, and no merge either.
         let cancelled = left.is_negated() != right.is_negated();
-        Some((kind, if cancelled { Weight::Differs } else { weight }))
+        let is_name = |token: &Token| token.flags.has(Flags::NAME);
+        let describes = self.frame.indefinite && !is_name(left) && !is_name(right);
+        Some((
+            kind,
+            match weight {
+                Weight::Excludes if cancelled => Weight::Differs,
+                Weight::Excludes if describes => Weight::Describes,
+                weight => weight,
+            },
+        ))
     }
 
     /// One-sided words that turn the meaning: denials, and opposites of a word that both have.
@@ -489,6 +514,14 @@ fn same_place(left: (&Reading, usize), right: (&Reading, usize)) -> bool {
     [-1, 1]
         .into_iter()
         .any(|step| beside(left, step).is_some_and(|key| beside(right, step) == Some(key)))
+}
+
+/// Tells whether the first words name nothing that another text could mean as well.
+fn is_indefinite(reading: &Reading, lexicon: &Lexicon) -> bool {
+    reading.tokens.first().is_some_and(|token| {
+        token.class == Class::Number
+            || lexicon.entry_of(token).is_some_and(|entry| entry.roles.has(Roles::INDEFINITE))
+    })
 }
 
 const fn span(token: &Token) -> (u32, u32) {

@@ -21,6 +21,7 @@ impl Matching {
             Self { left: vec![NONE; left.tokens.len()], right: vec![NONE; right.tokens.len()] };
         matching.by_key(left, right);
         matching.by_meaning(left, right, lexicon);
+        matching.by_kind(left, right, lexicon);
         matching
     }
 
@@ -109,6 +110,40 @@ impl Matching {
                     self.right[partner] = at as u32;
                     break;
                 }
+            }
+        }
+    }
+}
+
+/// Unmatched tokens beyond these are not looked at for kinds.
+const KINDS_MAX: usize = 32;
+
+impl Matching {
+    /// Pairs what one text denies of a whole kind with one of the kind in the other: `no person` denies
+    /// `a woman`. One of such a pair is negated, so it never makes texts alike.
+    fn by_kind(&mut self, left: &Reading, right: &Reading, lexicon: &Lexicon) {
+        let negates = |reading: &Reading| reading.tokens.iter().any(Token::is_negated);
+        if !negates(left) && !negates(right) {
+            return;
+        }
+        let denies = |general: &Token, special: &Token| {
+            general.is_negated()
+                && !special.is_negated()
+                && lexicon
+                    .entry_of(general)
+                    .zip(lexicon.entry_of(special))
+                    .is_some_and(|(general, special)| general.includes(special))
+        };
+        let theirs = unmatched(&self.right, right);
+        for at in unmatched(&self.left, left).into_iter().take(KINDS_MAX) {
+            let own = &left.tokens[at];
+            let partner = theirs.iter().take(KINDS_MAX).copied().find(|partner| {
+                let other = &right.tokens[*partner];
+                self.right[*partner] == NONE && (denies(own, other) || denies(other, own))
+            });
+            if let Some(partner) = partner {
+                self.left[at] = partner as u32;
+                self.right[partner] = at as u32;
             }
         }
     }

@@ -16,12 +16,18 @@ struct Place {
     list: u32,
     /// Whether the token can have a role: content words and pronouns.
     counts: bool,
+    /// Whether it stands behind `by`.
+    agent: bool,
+    /// The content word right before it.
+    follows: Option<usize>,
 }
 
-/// A matched token that stands in another place.
+/// Matched tokens that stand in another place.
 struct Moved {
     left: usize,
     right: usize,
+    /// The last token of a run that stays together.
+    last: (usize, usize),
     from: Place,
     to: Place,
 }
@@ -47,28 +53,40 @@ pub(super) fn exchanged(
         return None;
     }
     let (left_places, right_places) = (places(left, lexicon), places(right, lexicon));
-    let moved: Vec<Moved> = matching
-        .pairs()
-        .filter(|(own, _)| left_places[*own].counts)
-        .map(|(own, theirs)| Moved {
-            left: own,
-            right: theirs,
-            from: left_places[own],
-            to: right_places[theirs],
-        })
-        .filter(Moved::has_other_neighbors)
-        .take(MOVED_MAX)
-        .collect();
+    let mut blocks: Vec<Moved> = Vec::new();
+    for (own, theirs) in matching.pairs().filter(|(own, _)| left_places[*own].counts) {
+        let (from, to) = (left_places[own], right_places[theirs]);
+        match blocks.last_mut() {
+            // Words that stay together move together: `the panda bear`.
+            Some(block)
+                if from.follows == Some(block.last.0) && to.follows == Some(block.last.1) =>
+            {
+                (block.from.after, block.to.after) = (from.after, to.after);
+                block.last = (own, theirs);
+            }
+            _ => blocks.push(Moved { left: own, right: theirs, last: (own, theirs), from, to }),
+        }
+    }
+    let moved: Vec<Moved> =
+        blocks.into_iter().filter(Moved::has_other_neighbors).take(MOVED_MAX).collect();
+    let has_agent = |places: &[Place]| places.iter().any(|place| place.agent);
+    let one_passive = has_agent(&left_places) != has_agent(&right_places);
     let exchange = moved.iter().enumerate().find(|(at, first)| {
         moved[at + 1..].iter().any(|second| {
             let one_list = first.from.list == second.from.list && first.to.list == second.to.list;
-            !one_list && first.from.meets(second.to) && second.from.meets(first.to)
+            let passive = one_passive && (first.turns_passive() || second.turns_passive());
+            !one_list && !passive && first.from.meets(second.to) && second.from.meets(first.to)
         })
     });
     exchange.map(|(_, moved)| (moved.left, moved.right))
 }
 
 impl Moved {
+    /// Tells whether it stands behind `by` in one of the texts: who does it there comes first here.
+    const fn turns_passive(&self) -> bool {
+        self.from.agent != self.to.agent
+    }
+
     /// Tells whether what stood beside it does so no more; the end of a sentence is nobody's neighbour.
     const fn has_other_neighbors(&self) -> bool {
         let (from, to) = (self.from, self.to);
@@ -87,6 +105,8 @@ impl Place {
 fn places(reading: &Reading, lexicon: &Lexicon) -> Vec<Place> {
     let mut places = vec![Place::default(); reading.tokens.len()];
     let mut last: Option<usize> = None;
+    let mut content: Option<usize> = None;
+    let mut agent = false;
     let mut before = 0;
     let mut list = 0;
     let mut joined = false;
@@ -96,7 +116,7 @@ fn places(reading: &Reading, lexicon: &Lexicon) -> Vec<Place> {
         let pronoun = token.flags.has(Flags::LIGHT) && roles.has(Roles::SUBJECT);
         joined |= token.class == Class::Comma || roles.has(Roles::COORDINATOR);
         if token.class == Class::Break {
-            (last, before, joined) = (None, 0, false);
+            (last, before, joined, content) = (None, 0, false, None);
             list += 1;
         } else if token.is_content() || preposition || pronoun {
             let key = token.key ^ u64::from(token.is_negated());
@@ -104,7 +124,10 @@ fn places(reading: &Reading, lexicon: &Lexicon) -> Vec<Place> {
                 places[last].after = key;
             }
             list += u32::from(!joined);
-            places[at] = Place { before, after: 0, list, counts: !preposition };
+            let follows = content.filter(|_| !joined);
+            places[at] = Place { before, after: 0, list, counts: !preposition, agent, follows };
+            agent = preposition && reading.text_of(token).eq_ignore_ascii_case("by");
+            content = (!preposition).then_some(at);
             (before, joined) = (key, false);
             last = (!preposition).then_some(at);
         }

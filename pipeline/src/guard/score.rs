@@ -14,6 +14,10 @@ const UNSHARED_ONE: f64 = 0.35;
 const UNSHARED_NEGATED: f64 = 1.5;
 /// Words that only the affirmed text has: what it says includes what is denied.
 const UNSHARED_AFFIRMED: f64 = 0.35;
+/// Descriptions of something indefinite speak of one thing when they have much in common: with so many words, half.
+const INDEFINITE_COMMON: f64 = 5.0;
+/// A word that only one of them has speaks against it.
+const INDEFINITE_UNSHARED: f64 = 2.0;
 /// Where ids, dates or names differ, the texts speak of different things; where one text denies, the other's value for it
 /// is no contradiction.
 const OTHER_THING: f64 = 0.3;
@@ -36,10 +40,14 @@ pub(super) fn signals(findings: &[Finding], frame: Frame) -> Vec<Signal> {
     let factor = if other_thing { OTHER_THING } else { 1.0 };
     let mut signals: Vec<Signal> = findings
         .iter()
-        .filter(|finding| finding.weight == Weight::Excludes)
+        .filter(|finding| matches!(finding.weight, Weight::Excludes | Weight::Describes))
         .map(|finding| {
             let denied = finding.kind != DifferenceKind::Negation && frame.left_negated.is_some();
             let factor = if denied { factor * OTHER_THING } else { factor };
+            let factor = match finding.weight {
+                Weight::Describes => factor * one_thing(frame),
+                _ => factor,
+            };
             Signal {
                 kind: finding.kind,
                 weight: weight(finding.kind) * factor * gate(finding.kind, frame),
@@ -51,6 +59,13 @@ pub(super) fn signals(findings: &[Finding], frame: Frame) -> Vec<Signal> {
         right.weight.total_cmp(&left.weight).then(left.kind.cmp(&right.kind))
     });
     signals
+}
+
+/// Returns how far two descriptions of something indefinite speak of one thing.
+fn one_thing(frame: Frame) -> f64 {
+    let common = frame.common as f64;
+    let unshared = (frame.left_rest + frame.right_rest) as f64;
+    common / (common + INDEFINITE_COMMON + INDEFINITE_UNSHARED * unshared)
 }
 
 /// Returns the share of the frame that both texts have.

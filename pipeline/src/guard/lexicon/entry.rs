@@ -19,6 +19,7 @@ impl Roles {
     pub(in crate::guard) const PAST: Self = Self(1 << 11);
     pub(in crate::guard) const PREPOSITION: Self = Self(1 << 12);
     pub(in crate::guard) const AUXILIARY: Self = Self(1 << 13);
+    pub(in crate::guard) const INDEFINITE: Self = Self(1 << 14);
 
     /// Tells whether it has any of these roles.
     pub(in crate::guard) const fn has(self, roles: Self) -> bool {
@@ -65,9 +66,18 @@ pub(in crate::guard) struct Entry {
     pub(in crate::guard) meanings: Vec<u32>,
     /// What it excludes.
     pub(in crate::guard) memberships: Vec<Membership>,
+    /// Kinds of things that it names as a whole: `person`.
+    pub(in crate::guard) covers: Vec<u32>,
+    /// Kinds of things that it is one of: `woman`.
+    pub(in crate::guard) kinds: Vec<u32>,
 }
 
 impl Entry {
+    /// Tells whether whatever the other names is also named by this.
+    pub(in crate::guard) fn includes(&self, other: &Self) -> bool {
+        self.covers.iter().any(|kind| other.kinds.contains(kind))
+    }
+
     /// Returns how the two exclude each other, strongest relation first; `None` where they do not.
     pub(in crate::guard) fn conflict(&self, other: &Self) -> Option<Relation> {
         let conflicts = self.memberships.iter().flat_map(|own| {

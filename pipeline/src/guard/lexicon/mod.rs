@@ -19,6 +19,7 @@ pub(super) const BUILT_IN: &str = concat!(
     include_str!("../../../lexicon/synonyms.txt"),
     include_str!("../../../lexicon/opposites.txt"),
     include_str!("../../../lexicon/classes.txt"),
+    include_str!("../../../lexicon/kinds.txt"),
 );
 
 /// Phrases longer than this are refused.

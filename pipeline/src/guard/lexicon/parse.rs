@@ -10,6 +10,7 @@
 //! grey, gray
 //! red
 //! ```
+//! `[kinds]` takes `general | special, special`: what is denied of a person is denied of a woman.
 //! `[distinct NAME]` is a class whose members differ without contradiction, `[modality NAME]` one of modal words.
 //! `[forms]` and `[past-forms]` take `base = form, form`; the other sections list words.
 
@@ -74,6 +75,7 @@ impl Line<'_> {
             }),
             Section::Synonyms => self.synonyms(),
             Section::Opposites => self.opposites(),
+            Section::Kinds => self.kinds(),
             Section::Class(kind) => self.member(kind),
             Section::Forms { past } => self.forms(past),
             Section::Units { currency } => self.units(currency),
@@ -100,6 +102,13 @@ impl Line<'_> {
             self.join(words, membership)?;
         }
         Ok(())
+    }
+
+    fn kinds(&mut self) -> Result<(), &'static str> {
+        let (general, special) = self.text.split_once('|').ok_or("two sides apart by `|`")?;
+        let kind = self.lexicon.new_relation();
+        self.each(general, |lexicon, entry| lexicon.entry_mut(entry).covers.push(kind))?;
+        self.each(special, |lexicon, entry| lexicon.entry_mut(entry).kinds.push(kind))
     }
 
     fn member(&mut self, kind: Relation) -> Result<(), &'static str> {

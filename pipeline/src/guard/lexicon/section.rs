@@ -11,6 +11,8 @@ pub(super) enum Section {
     Synonyms,
     /// `left, left | right, right`.
     Opposites,
+    /// `general, general | special, special`.
+    Kinds,
     /// A class; each line one member with its names.
     Class(Relation),
     /// `base = form, form`.
@@ -26,9 +28,10 @@ pub(super) enum Section {
 }
 
 /// Names of all sections.
-pub(super) const SECTIONS: [(&str, Section); 24] = [
+pub(super) const SECTIONS: [(&str, Section); 26] = [
     ("synonyms", Section::Synonyms),
     ("opposites", Section::Opposites),
+    ("kinds", Section::Kinds),
     ("exclusive", Section::Class(Relation::Exclusive)),
     ("modality", Section::Class(Relation::Modality)),
     ("distinct", Section::Class(Relation::Distinct)),
@@ -42,6 +45,7 @@ pub(super) const SECTIONS: [(&str, Section); 24] = [
     ("coordinators", Section::Role(Roles::FUNCTION.with(Roles::COORDINATOR))),
     ("clause", Section::Role(Roles::FUNCTION.with(Roles::CLAUSE))),
     ("subjects", Section::Role(Roles::FUNCTION.with(Roles::SUBJECT))),
+    ("indefinite", Section::Role(Roles::FUNCTION.with(Roles::INDEFINITE))),
     ("future", Section::Role(Roles::FUNCTION.with(Roles::FUTURE))),
     ("past", Section::Role(Roles::FUNCTION.with(Roles::PAST))),
     ("negators", Section::Role(Roles::NEGATOR)),
