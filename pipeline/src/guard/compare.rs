@@ -74,8 +74,8 @@ impl<'a> Comparison<'a> {
         comparison.nothing_common();
         comparison.tense();
         comparison.quotes();
-        let exchanged = roles::exchanged(left, right, &comparison.matching, lexicon);
-        if let Some((own, theirs)) = exchanged {
+        let displaced = roles::displaced(left, right, &comparison.matching, lexicon);
+        if let Some((own, theirs)) = displaced {
             comparison.find(DifferenceKind::Role, Weight::Differs, (Some(own), Some(theirs)));
         }
         comparison

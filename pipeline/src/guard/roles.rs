@@ -1,11 +1,11 @@
-//! Roles: the same words in each other's places.
+//! Roles: the same words in other places.
 
 use super::lexicon::{Lexicon, Roles};
 use super::matching::Matching;
 use super::reading::{Class, Flags, Reading};
 
-/// Exchanges are searched among so many moved words.
-const MOVED_MAX: usize = 64;
+/// So many runs of words are looked at.
+const BLOCKS_MAX: usize = 128;
 
 /// What stands beside a token: keys of the nearest content words or prepositions; 0 at a boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,10 +32,11 @@ struct Moved {
     to: Place,
 }
 
-/// Finds two tokens that changed places: `Alice manages Bob`, `from 8080 to 9090`; returns one of them in both texts.
+/// Finds a token that stands in another place: `Alice manages Bob`, `from 8080 to 9090`; returns it in both texts.
 ///
-/// Members of a list may change places, and a word that keeps a neighbour has not moved.
-pub(super) fn exchanged(
+/// Two words change places when each finds the other's neighbour beside it, or when both change sides of a third one.
+/// Members of a list may do so, and what a passive text is about.
+pub(super) fn displaced(
     left: &Reading,
     right: &Reading,
     matching: &Matching,
@@ -67,24 +68,48 @@ pub(super) fn exchanged(
             _ => blocks.push(Moved { left: own, right: theirs, last: (own, theirs), from, to }),
         }
     }
-    let moved: Vec<Moved> =
-        blocks.into_iter().filter(Moved::has_other_neighbors).take(MOVED_MAX).collect();
+    blocks.truncate(BLOCKS_MAX);
     let has_agent = |places: &[Place]| places.iter().any(|place| place.agent);
-    let one_passive = has_agent(&left_places) != has_agent(&right_places);
-    let exchange = moved.iter().enumerate().find(|(at, first)| {
-        moved[at + 1..].iter().any(|second| {
-            let one_list = first.from.list == second.from.list && first.to.list == second.to.list;
-            let passive = one_passive && (first.turns_passive() || second.turns_passive());
-            !one_list && !passive && first.from.meets(second.to) && second.from.meets(first.to)
+    let passive = has_agent(&left_places) != has_agent(&right_places);
+    let pairs = || {
+        let seconds =
+            |at: usize| blocks[at + 1..].iter().enumerate().map(move |(k, b)| (at + 1 + k, b));
+        blocks.iter().enumerate().flat_map(move |(at, first)| {
+            seconds(at).map(move |(other, second)| ((at, first), (other, second)))
         })
+    };
+    let exchange = pairs().find(|((at, first), (other, second))| {
+        let turns = passive && (first.turns_passive() || second.turns_passive());
+        let between = &blocks[at + 1..*other];
+        !turns
+            && !first.stays_listed_with(second)
+            && (first.exchanges_with(second) || between.iter().any(|b| b.is_pivot(first, second)))
     });
-    exchange.map(|(_, moved)| (moved.left, moved.right))
+    exchange.map(|((_, block), _)| (block.left, block.right))
 }
 
 impl Moved {
-    /// Tells whether it stands behind `by` in one of the texts: who does it there comes first here.
+    /// Tells whether both are members of one list in either text: these may change places.
+    const fn stays_listed_with(&self, other: &Self) -> bool {
+        self.from.list == other.from.list && self.to.list == other.to.list
+    }
+
+    /// Tells whether it stands behind `by` in one of the texts only: who does it there comes first here.
     const fn turns_passive(&self) -> bool {
         self.from.agent != self.to.agent
+    }
+
+    /// Tells whether both take each other's place.
+    fn exchanges_with(&self, other: &Self) -> bool {
+        self.has_other_neighbors()
+            && other.has_other_neighbors()
+            && self.from.meets(other.to)
+            && other.from.meets(self.to)
+    }
+
+    /// Tells whether it stays between two that change sides: `Alice manages Bob`.
+    const fn is_pivot(&self, first: &Self, second: &Self) -> bool {
+        second.right < self.right && self.right < first.right
     }
 
     /// Tells whether what stood beside it does so no more; the end of a sentence is nobody's neighbour.
@@ -96,7 +121,7 @@ impl Moved {
 
 impl Place {
     /// Tells whether both have a neighbour in common.
-    const fn meets(self, other: Self) -> bool {
+    fn meets(self, other: Self) -> bool {
         (self.before == other.before && self.before != 0)
             || (self.after == other.after && self.after != 0)
     }
