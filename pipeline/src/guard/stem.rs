@@ -4,7 +4,7 @@
 //! because it changes what a word says.
 
 /// Words that only look inflected.
-const UNINFLECTED: [&str; 26] = [
+const UNINFLECTED: [&str; 31] = [
     "always",
     "news",
     "perhaps",
@@ -31,6 +31,11 @@ const UNINFLECTED: [&str; 26] = [
     "redis",
     "sales",
     "towards",
+    "https",
+    "sans",
+    "nats",
+    "rails",
+    "andes",
 ];
 
 /// A stem and whether an ending of the past was taken off.

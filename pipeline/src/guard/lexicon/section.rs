@@ -26,7 +26,7 @@ pub(super) enum Section {
 }
 
 /// Names of all sections.
-pub(super) const SECTIONS: [(&str, Section); 24] = [
+pub(super) const SECTIONS: [(&str, Section); 25] = [
     ("synonyms", Section::Synonyms),
     ("opposites", Section::Opposites),
     ("exclusive", Section::Class(Relation::Exclusive)),
@@ -51,6 +51,7 @@ pub(super) const SECTIONS: [(&str, Section); 24] = [
     ("denials", Section::Role(Roles::DENIAL)),
     ("enumerators", Section::Role(Roles::ENUMERATOR)),
     ("intentions", Section::Role(Roles::FUTURE)),
+    ("completions", Section::Role(Roles::PAST)),
 ];
 
 impl Section {
