@@ -2,6 +2,7 @@
 
 mod entry;
 mod error;
+mod few;
 mod parse;
 mod section;
 
@@ -154,6 +155,12 @@ impl Lexicon {
         let phrase =
             self.phrases.get(first)?.iter().find(|phrase| rest.starts_with(&phrase.rest))?;
         Some(PhraseMatch { word_count: phrase.rest.len() + 1, entry: phrase.entry })
+    }
+
+    /// Makes room for more entries.
+    fn reserve(&mut self, entry_count: usize) {
+        self.entries.reserve(entry_count);
+        self.words.reserve(entry_count);
     }
 
     /// Puts longer phrases before shorter ones.
