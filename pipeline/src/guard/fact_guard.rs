@@ -37,6 +37,13 @@ impl Guard {
         Ok(Self { policy: policy.clone(), lexicon, lexicon_text })
     }
 
+    /// Loads another lexicon in the place of the built-in one.
+    #[cfg(test)]
+    pub(super) fn with_lexicon(policy: &GuardPolicy, text: &str) -> Result<Self, LexiconError> {
+        let lexicon = Lexicon::load_from(text, None)?;
+        Ok(Self { policy: policy.clone(), lexicon, lexicon_text: text.to_owned() })
+    }
+
     /// Reads a text once, for any number of judgements. Linear in the length.
     #[must_use]
     pub fn read(&self, text: &str) -> Reading {

@@ -3,6 +3,7 @@
 mod data;
 mod graveyard;
 mod minimal_edits;
+mod opposites;
 mod properties;
 
 use super::*;

@@ -1,5 +1,7 @@
 //! What the lexicon knows of one word or phrase.
 
+use super::few::Few;
+
 /// What a word does in a sentence, besides meaning something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::guard) struct Roles(u16);
@@ -33,9 +35,10 @@ impl Roles {
 }
 
 /// How two entries stand to each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(in crate::guard) enum Relation {
     /// They mean opposite things.
+    #[default]
     Opposite,
     /// They are members of one class that exclude each other.
     Exclusive,
@@ -47,7 +50,7 @@ pub(in crate::guard) enum Relation {
 
 /// One membership in a relation: entries of one relation and different sides exclude each other, of one side
 /// they mean the same (but for opposites, whose sides are loose).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::guard) struct Membership {
     /// The class or pair.
     pub(in crate::guard) relation: u32,
@@ -63,13 +66,13 @@ pub(in crate::guard) struct Entry {
     /// What it does.
     pub(in crate::guard) roles: Roles,
     /// Sets of words that mean the same.
-    pub(in crate::guard) meanings: Vec<u32>,
+    pub(in crate::guard) meanings: Few<u32>,
     /// What it excludes.
-    pub(in crate::guard) memberships: Vec<Membership>,
+    pub(in crate::guard) memberships: Few<Membership>,
     /// Kinds of things that it names as a whole: `person`.
-    pub(in crate::guard) covers: Vec<u32>,
+    pub(in crate::guard) covers: Few<u32>,
     /// Kinds of things that it is one of: `woman`.
-    pub(in crate::guard) kinds: Vec<u32>,
+    pub(in crate::guard) kinds: Few<u32>,
 }
 
 impl Entry {

@@ -2,6 +2,7 @@
 
 mod entry;
 mod error;
+mod few;
 mod parse;
 mod section;
 
@@ -13,14 +14,43 @@ pub use error::LexiconError;
 
 use super::reading::Token;
 
-/// The built-in lexicon, its files one after the other.
-pub(super) const BUILT_IN: &str = concat!(
-    include_str!("../../../lexicon/grammar.txt"),
-    include_str!("../../../lexicon/synonyms.txt"),
-    include_str!("../../../lexicon/opposites.txt"),
-    include_str!("../../../lexicon/classes.txt"),
-    include_str!("../../../lexicon/kinds.txt"),
-);
+/// Declares the files of the built-in lexicon, in the order in which they are read.
+macro_rules! built_in {
+    ($($file:literal,)*) => {
+        /// The built-in lexicon, its files one after the other.
+        pub(super) const BUILT_IN: &str =
+            concat!($(include_str!(concat!("../../../lexicon/", $file)),)*);
+
+        /// The names and texts of the built-in lexicon's files.
+        #[cfg(test)]
+        pub(super) const FILES: &[(&str, &str)] =
+            &[$(($file, include_str!(concat!("../../../lexicon/", $file))),)*];
+    };
+}
+
+built_in! {
+    "forms.txt",
+    "grammar.txt",
+    "synonyms/everyday.txt",
+    "synonyms/technical.txt",
+    "opposites/everyday.txt",
+    "opposites/technical.txt",
+    "classes/time.txt",
+    "classes/places.txt",
+    "classes/people.txt",
+    "classes/things.txt",
+    "classes/nature.txt",
+    "classes/technical.txt",
+    "kinds.txt",
+    "languages/german.txt",
+    "languages/french.txt",
+    "languages/spanish.txt",
+    "languages/portuguese.txt",
+    "languages/italian.txt",
+    "languages/chinese.txt",
+    "languages/japanese.txt",
+    "languages/others.txt",
+}
 
 /// Phrases longer than this are refused.
 pub(super) const PHRASE_WORDS_MAX: usize = 4;
@@ -76,8 +106,13 @@ pub(super) struct PhraseMatch {
 impl Lexicon {
     /// Reads the built-in lexicon and then the user's, whose errors name the user's lines.
     pub(super) fn load(user: Option<&str>) -> Result<Self, LexiconError> {
+        Self::load_from(BUILT_IN, user)
+    }
+
+    /// Reads a lexicon's text and then the user's, whose errors name the user's lines.
+    pub(super) fn load_from(built_in: &str, user: Option<&str>) -> Result<Self, LexiconError> {
         let mut lexicon = Self::default();
-        parse::parse(BUILT_IN, &mut lexicon)?;
+        parse::parse(built_in, &mut lexicon)?;
         if let Some(user) = user {
             parse::parse(user, &mut lexicon)?;
         }
@@ -121,6 +156,12 @@ impl Lexicon {
         let phrase =
             self.phrases.get(first)?.iter().find(|phrase| rest.starts_with(&phrase.rest))?;
         Some(PhraseMatch { word_count: phrase.rest.len() + 1, entry: phrase.entry })
+    }
+
+    /// Makes room for more entries.
+    fn reserve(&mut self, entry_count: usize) {
+        self.entries.reserve(entry_count);
+        self.words.reserve(entry_count);
     }
 
     /// Puts longer phrases before shorter ones.
@@ -190,31 +231,4 @@ impl Hasher for KeyPassThrough {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_built_in_lexicon_loads() {
-        let lexicon = Lexicon::load(None).unwrap();
-        assert!(lexicon.entries.len() > 1_000, "{}", lexicon.entries.len());
-    }
-
-    #[test]
-    fn errors_name_the_line() {
-        for (text, line, expected) in [
-            ("[synonims]\n", 1, "a known section"),
-            ("a, b\n", 1, "a section before the first entry"),
-            ("# x\n[opposites]\non, off\n", 3, "two sides apart by `|`"),
-            ("[synonyms]\nalone\n", 2, "two or more words apart by commas"),
-            ("[exclusive]\n", 1, "a name behind the section"),
-            ("[forms]\nx\n", 2, "`base = forms`"),
-            ("[synonyms]\na b c d e, f\n", 2, "at most 4 words in a phrase"),
-        ] {
-            let error = Lexicon::load(Some(text)).unwrap_err();
-            assert_eq!((error.line, error.expected), (line, expected), "{text}");
-            assert!(error.hint().is_some());
-        }
-        let error = Lexicon::load(Some("[synonims]")).unwrap_err();
-        assert!(error.hint().unwrap().contains("did you mean `[synonyms]`"), "{:?}", error.hint());
-    }
-}
+mod tests;

@@ -20,6 +20,8 @@ use super::{Form, Lexicon, LexiconError, PHRASE_WORDS_MAX, Relation, Unit};
 use crate::guard::key::word_key;
 use crate::text;
 
+/// Bytes of text that one entry takes, roughly.
+const BYTES_PER_ENTRY: usize = 14;
 /// Characters of a faulty line that an error shows.
 const FOUND_CHARS_MAX: usize = 60;
 
@@ -27,8 +29,11 @@ const FOUND_CHARS_MAX: usize = 60;
 pub(super) fn parse(source: &str, lexicon: &mut Lexicon) -> Result<(), LexiconError> {
     let mut section = None;
     let mut relation = 0;
+    let mut buffer = String::new();
+    lexicon.reserve(source.len() / BYTES_PER_ENTRY);
     for (index, line) in source.lines().enumerate() {
-        let line = line.split('#').next().unwrap_or_default().trim();
+        let end = line.bytes().position(|byte| byte == b'#').unwrap_or(line.len());
+        let line = line[..end].trim();
         let fail = |expected| LexiconError {
             line: index + 1,
             expected,
@@ -43,7 +48,7 @@ pub(super) fn parse(source: &str, lexicon: &mut Lexicon) -> Result<(), LexiconEr
             continue;
         }
         let section = section.ok_or_else(|| fail("a section before the first entry"))?;
-        Line { lexicon, text: line, relation }.add(section).map_err(fail)?;
+        Line { lexicon, text: line, relation, buffer: &mut buffer }.add(section).map_err(fail)?;
     }
     Ok(())
 }
@@ -64,6 +69,7 @@ struct Line<'a> {
     lexicon: &'a mut Lexicon,
     text: &'a str,
     relation: u32,
+    buffer: &'a mut String,
 }
 
 impl Line<'_> {
@@ -83,15 +89,15 @@ impl Line<'_> {
     }
 
     fn synonyms(&mut self) -> Result<(), &'static str> {
-        if !self.text.contains(',') {
+        if !self.has_several() {
             return Err("two or more words apart by commas");
         }
-        self.one_meaning()
-    }
-
-    fn one_meaning(&mut self) -> Result<(), &'static str> {
         let meaning = self.lexicon.new_relation();
         self.each(self.text, |lexicon, entry| lexicon.entry_mut(entry).meanings.push(meaning))
+    }
+
+    fn has_several(&self) -> bool {
+        self.text.bytes().any(|byte| byte == b',')
     }
 
     fn opposites(&mut self) -> Result<(), &'static str> {
@@ -99,7 +105,9 @@ impl Line<'_> {
         let relation = self.lexicon.new_relation();
         for (side, words) in [(0, left), (1, right)] {
             let membership = Membership { relation, side, kind: Relation::Opposite };
-            self.join(words, membership)?;
+            self.each(words, |lexicon, entry| {
+                lexicon.entry_mut(entry).memberships.push(membership);
+            })?;
         }
         Ok(())
     }
@@ -113,12 +121,15 @@ impl Line<'_> {
 
     fn member(&mut self, kind: Relation) -> Result<(), &'static str> {
         let side = self.lexicon.new_relation();
-        self.join(self.text, Membership { relation: self.relation, side, kind })?;
-        self.one_meaning()
-    }
-
-    fn join(&mut self, words: &str, membership: Membership) -> Result<(), &'static str> {
-        self.each(words, |lexicon, entry| lexicon.entry_mut(entry).memberships.push(membership))
+        let membership = Membership { relation: self.relation, side, kind };
+        let has_several = self.has_several();
+        self.each(self.text, |lexicon, entry| {
+            let entry = lexicon.entry_mut(entry);
+            entry.memberships.push(membership);
+            if has_several {
+                entry.meanings.push(side);
+            }
+        })
     }
 
     fn forms(&mut self, past: bool) -> Result<(), &'static str> {
@@ -148,27 +159,27 @@ impl Line<'_> {
         words: &str,
         mut add: impl FnMut(&mut Lexicon, u32),
     ) -> Result<(), &'static str> {
-        let mut buffer = String::new();
-        for name in words.split(',') {
-            let stems: Vec<u64> = name
-                .split([' ', '-', '\t'])
-                .filter(|word| !word.is_empty())
-                .map(|word| {
-                    let key = word_key(word, &mut buffer);
-                    let form = self.lexicon.form(key.surface).or(self.lexicon.form(key.stem));
-                    form.map_or(key.stem, |form| form.base)
-                })
-                .collect();
-            let entry = match stems.as_slice() {
+        for name in words.split(|mark| mark == ',') {
+            let mut stems = [0; PHRASE_WORDS_MAX];
+            let mut count = 0;
+            for word in
+                name.split(|mark| matches!(mark, ' ' | '-' | '\t')).filter(|word| !word.is_empty())
+            {
+                *stems.get_mut(count).ok_or("at most 4 words in a phrase")? = self.stem(word);
+                count += 1;
+            }
+            let entry = match &stems[..count] {
                 [] => return Err("a word"),
                 [stem] => self.lexicon.word_entry(*stem),
-                stems if stems.len() > PHRASE_WORDS_MAX => {
-                    return Err("at most 4 words in a phrase");
-                }
                 stems => self.lexicon.phrase_entry(stems),
             };
             add(self.lexicon, entry);
         }
         Ok(())
+    }
+    fn stem(&mut self, word: &str) -> u64 {
+        let key = word_key(word, self.buffer);
+        let form = self.lexicon.form(key.surface).or_else(|| self.lexicon.form(key.stem));
+        form.map_or(key.stem, |form| form.base)
     }
 }

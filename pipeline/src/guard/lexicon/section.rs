@@ -28,7 +28,7 @@ pub(super) enum Section {
 }
 
 /// Names of all sections.
-pub(super) const SECTIONS: [(&str, Section); 26] = [
+pub(super) const SECTIONS: [(&str, Section); 27] = [
     ("synonyms", Section::Synonyms),
     ("opposites", Section::Opposites),
     ("kinds", Section::Kinds),
@@ -55,6 +55,7 @@ pub(super) const SECTIONS: [(&str, Section); 26] = [
     ("denials", Section::Role(Roles::DENIAL)),
     ("enumerators", Section::Role(Roles::ENUMERATOR)),
     ("intentions", Section::Role(Roles::FUTURE)),
+    ("completions", Section::Role(Roles::PAST)),
 ];
 
 impl Section {
