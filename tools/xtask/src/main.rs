@@ -6,7 +6,6 @@ mod figures;
 mod measure;
 mod measure_join;
 mod peak;
-mod plot;
 mod report;
 mod results;
 mod rows;

@@ -1,9 +1,9 @@
 //! Growth of `memfold dedup`: a line for the screen, a table for the page, a plot.
 
+use memfold_plot::{self as plot, Caption, Series};
 use serde_json::Value;
 
 use super::show::{day, grouped, mebibytes, row, seconds};
-use crate::plot::{self, Caption, Series};
 
 /// A line for the screen.
 pub(crate) fn line(line: &Value) -> String {

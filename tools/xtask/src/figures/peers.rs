@@ -1,9 +1,9 @@
 //! The join beside its rivals: a table for the screen, one for the page, and plots.
 
+use memfold_plot::{self as plot, Bar, Caption, Series};
 use serde_json::Value;
 
 use super::show::{Columns, bytes, day, grouped, row, seconds, share};
-use crate::plot::{self, Bar, Caption, Series};
 
 /// A rival that finds less than this is shown, but not counted.
 const RECALL_MIN: f64 = 0.99;
