@@ -3,6 +3,7 @@
 use memfold_plot::{self as plot, Caption, Series};
 use serde_json::Value;
 
+use super::Plots;
 use super::show::{day, grouped, mebibytes, row, seconds};
 
 /// A line for the screen.
@@ -60,7 +61,7 @@ pub(crate) fn page(lines: &[Value]) -> String {
 }
 
 /// Growth over generated rows, a line for each threshold.
-pub(crate) fn plots(lines: &[Value]) -> Vec<(&'static str, String)> {
+pub(crate) fn plots(lines: &[Value]) -> Plots {
     let mut series: Vec<Series> = Vec::new();
     for line in lines.iter().filter(|line| is_synthetic(line)) {
         let name = format!("cosine ≥ {}", line["threshold"]);
@@ -87,7 +88,7 @@ pub(crate) fn plots(lines: &[Value]) -> Vec<(&'static str, String)> {
     });
     let title = "memfold dedup: seconds of the whole process over rows";
     let caption = Caption { title, details: &details };
-    vec![("join-growth.svg", plot::lines(&caption, ("rows", "seconds"), &series))]
+    vec![("join-growth.svg".to_owned(), plot::lines(&caption, ("rows", "seconds"), &series))]
 }
 
 fn is_peak(line: &Value) -> bool {
