@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `kernels` | nanoseconds for each dot product, each level, beside simsimd; the peak |
 //! | `join` | all near pairs of so many vectors at a threshold, in so many dimensions |
+//! | `guard` | microseconds for each pair of texts, read anew or read before |
 //! | `pipeline` | from a `brain.db` to a plan and a report |
 //! | `export` | writing and opening columns, Parquet both ways |
 //!

@@ -13,7 +13,8 @@
 //! | [`plan`] | a detection and a [`Policy`](policy::Policy) | actions, and noops with a reason |
 //! | [`report`] | all of it | JSON, Markdown, the screen |
 //!
-//! [`dedup`] stands apart: the pairs of any corpus become clusters, without a store or texts.
+//! Two stand apart: with [`dedup`] the pairs of any corpus become clusters, without a store or texts; [`guard_bench`] counts what the
+//! guard says of labelled pairs.
 //!
 //! A stage is a function from plain data to plain data. [`guard`], [`cluster`] and [`plan`] do no I/O, read no clock
 //! and know no store. No answer depends on threads, ISA level, the order of a store's rows or a hash map's;
@@ -70,3 +71,4 @@ pub mod consolidate;
 pub mod execute;
 pub mod export;
 pub mod dedup;
+pub mod guard_bench;

@@ -2,7 +2,7 @@
 
 use crate::support::Place;
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "demo",
     "consolidate",
     "plans",
@@ -14,6 +14,7 @@ const COMMANDS: [&str; 20] = [
     "generate",
     "runs",
     "explain",
+    "bench",
     "flags",
     "resolve",
     "restore",
@@ -32,6 +33,7 @@ fn every_help_is_as_published() {
     for command in COMMANDS {
         insta::assert_snapshot!(command, place.succeed(&[command, "--help"]));
     }
+    insta::assert_snapshot!("bench-guard", place.succeed(&["bench", "guard", "--help"]));
     for command in ["show", "schema", "path"] {
         let name = format!("config-{command}");
         insta::assert_snapshot!(name, place.succeed(&["config", command, "--help"]));

@@ -14,6 +14,7 @@ mod writing;
 mod deduping;
 mod dedup_refusals;
 mod streams;
+mod benching;
 mod other_commands;
 mod history;
 mod upkeep;

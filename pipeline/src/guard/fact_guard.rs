@@ -67,10 +67,14 @@ impl Guard {
         let swapped = newer.text < older.text;
         let (left, right) = if swapped { (newer, older) } else { (older, newer) };
         let Comparison { findings, frame, .. } = Comparison::of(left, right, &self.lexicon);
-        let signals = score::signals(&findings, frame);
+        let signals = score::signals(&findings, frame, &self.policy.weights);
         let contradiction_score = score::score(&signals);
         Judgement {
-            verdict: score::verdict(&findings, contradiction_score),
+            verdict: score::verdict(
+                &findings,
+                contradiction_score,
+                self.policy.contradiction_threshold,
+            ),
             contradiction_score,
             signals,
             differences: differences(&findings, (older, newer), swapped),
@@ -110,6 +114,12 @@ impl Guard {
             && lacking_share <= self.policy.lacking_words_max
             && containment.is_none_or(|share| share >= self.policy.containment_min);
         Absorption { absorbable, lacking_specifics, lacking_words, lacking_share, containment }
+    }
+
+    /// Returns the score from which on a pair is contradictory, in (0, 1].
+    #[must_use]
+    pub const fn contradiction_threshold(&self) -> f64 {
+        self.policy.contradiction_threshold
     }
 
     /// Returns the built-in lexicon followed by the user's.

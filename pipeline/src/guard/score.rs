@@ -2,9 +2,7 @@
 
 use super::compare::{Finding, Frame, Weight};
 use super::verdict::{DifferenceKind, Signal, Verdict};
-
-/// From this score on a pair is contradictory.
-pub(super) const CONTRADICTORY_MIN: f64 = 0.5;
+use crate::policy::SignalWeights;
 
 /// A word that neither side shares counts this much against the frame, per side that has one.
 const UNSHARED_BOTH: f64 = 2.0;
@@ -23,19 +21,20 @@ const INDEFINITE_UNSHARED: f64 = 2.0;
 const OTHER_THING: f64 = 0.3;
 
 /// Returns the weight of a sign before the frame is looked at.
-const fn weight(kind: DifferenceKind) -> f64 {
+const fn weight(kind: DifferenceKind, weights: &SignalWeights) -> f64 {
     match kind {
-        DifferenceKind::Negation => 0.95,
-        DifferenceKind::Antonym => 0.9,
-        DifferenceKind::Number | DifferenceKind::Currency => 0.9,
-        DifferenceKind::Exclusive => 0.85,
-        DifferenceKind::Modality | DifferenceKind::Time => 0.8,
+        DifferenceKind::Negation => weights.negation,
+        DifferenceKind::Antonym => weights.antonym,
+        DifferenceKind::Number | DifferenceKind::Currency => weights.number,
+        DifferenceKind::Exclusive => weights.exclusive,
+        DifferenceKind::Modality => weights.modality,
+        DifferenceKind::Time => weights.time,
         _ => 0.0,
     }
 }
 
 /// Returns the signs of contradiction, heaviest first, each weighed by how much of its frame is shared.
-pub(super) fn signals(findings: &[Finding], frame: Frame) -> Vec<Signal> {
+pub(super) fn signals(findings: &[Finding], frame: Frame, weights: &SignalWeights) -> Vec<Signal> {
     let other_thing = findings.iter().any(|finding| finding.weight == Weight::Identity);
     let factor = if other_thing { OTHER_THING } else { 1.0 };
     let mut signals: Vec<Signal> = findings
@@ -50,7 +49,7 @@ pub(super) fn signals(findings: &[Finding], frame: Frame) -> Vec<Signal> {
             };
             Signal {
                 kind: finding.kind,
-                weight: weight(finding.kind) * factor * gate(finding.kind, frame),
+                weight: weight(finding.kind, weights) * factor * gate(finding.kind, frame),
             }
         })
         .filter(|signal| signal.weight > 0.0)
@@ -88,9 +87,11 @@ pub(super) fn score(signals: &[Signal]) -> f64 {
     1.0 - signals.iter().map(|signal| 1.0 - signal.weight).product::<f64>()
 }
 
-/// Returns the verdict on what was found.
-pub(super) fn verdict(findings: &[Finding], score: f64) -> Verdict {
-    if score >= CONTRADICTORY_MIN {
+/// Returns the verdict on what was found; from `threshold` on it is a contradiction.
+///
+/// What only differs and what contradicts are both kept apart, so no threshold makes a pair mergeable.
+pub(super) fn verdict(findings: &[Finding], score: f64, threshold: f64) -> Verdict {
+    if score >= threshold {
         return Verdict::Contradictory;
     }
     if findings.iter().any(|finding| finding.weight != Weight::Extra) {

@@ -5,9 +5,10 @@ mod graveyard;
 mod minimal_edits;
 mod opposites;
 mod properties;
+mod tuning;
 
 use super::*;
-use crate::policy::GuardPolicy;
+use crate::policy::{GuardPolicy, Policy};
 
 /// The shipped thresholds, without a user's lexicon.
 fn guard() -> Guard {
@@ -15,13 +16,7 @@ fn guard() -> Guard {
 }
 
 fn guard_with(lexicon: Option<&str>) -> Guard {
-    let policy = GuardPolicy {
-        enabled: true,
-        lacking_words_max: 0.2,
-        window_chars: 1000,
-        containment_min: 0.9,
-        lexicon: lexicon.map(str::to_owned),
-    };
+    let policy = GuardPolicy { lexicon: lexicon.map(str::to_owned), ..Policy::builtin().guard };
     Guard::new(&policy).unwrap()
 }
 

@@ -82,6 +82,30 @@ defaults! {
     CONTAINMENT_MIN: f64 = 0.9,
     "Where vectors cannot see the whole text, the texts themselves must overlap this much.";
 
+    "guard.negation_weight"
+    NEGATION_WEIGHT: f64 = 0.95,
+    "What is said and denied in the same words can hardly both hold.";
+
+    "guard.antonym_weight"
+    ANTONYM_WEIGHT: f64 = 0.9,
+    "Opposites exclude each other, but for senses that the lexicon does not tell apart.";
+
+    "guard.number_weight"
+    NUMBER_WEIGHT: f64 = 0.9,
+    "One setting has one value.";
+
+    "guard.exclusive_weight"
+    EXCLUSIVE_WEIGHT: f64 = 0.85,
+    "A thing may have two colours, seldom.";
+
+    "guard.modality_weight"
+    MODALITY_WEIGHT: f64 = 0.8,
+    "Rules have exceptions: always and mostly may both be meant.";
+
+    "guard.time_weight"
+    TIME_WEIGHT: f64 = 0.8,
+    "What happens daily may happen twice a day.";
+
     "protection.enabled"
     PROTECTION_ENABLED: bool = true,
     "What a person marked, wrote or decided is not a machine's to fold.";

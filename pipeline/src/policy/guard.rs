@@ -15,7 +15,29 @@ pub struct GuardPolicy {
     pub window_chars: usize,
     /// Full-text shingle containment that texts beyond the window need.
     pub containment_min: f64,
+    /// From this score on a pair is contradictory, in (0, 1]: that of `detect`, and hashed with it.
+    #[serde(skip)]
+    pub contradiction_threshold: f64,
+    /// How much each sign of contradiction adds to the score.
+    pub weights: SignalWeights,
     /// The user's lexicon: the file's text, in the format of the built-in one.
     #[serde(serialize_with = "digest")]
     pub lexicon: Option<String>,
+}
+
+/// What a sign of contradiction weighs, in \[0, 1\], where the rest of the two texts is the same; 0: no sign.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SignalWeights {
+    /// One text denies what the other says.
+    pub negation: f64,
+    /// Words with opposite meanings.
+    pub antonym: f64,
+    /// Numbers, quantities and amounts of money.
+    pub number: f64,
+    /// Members of a class that exclude each other.
+    pub exclusive: f64,
+    /// Modals that flip.
+    pub modality: f64,
+    /// Times of day.
+    pub time: f64,
 }

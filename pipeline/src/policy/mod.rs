@@ -23,7 +23,7 @@ pub use config::{
     ConfigError, ConfigLoader, Configuration, Settings, config_schema, configuration_markdown,
 };
 pub use detect::{DetectPolicy, JoinMethod};
-pub use guard::GuardPolicy;
+pub use guard::{GuardPolicy, SignalWeights};
 pub use hash::config_hash;
 pub use merge::{Absorbed, Canonical, CategoryMerge, MergePolicy};
 pub use protection::{Profile, ProtectionPolicy};

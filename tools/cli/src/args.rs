@@ -1,5 +1,6 @@
 //! What was typed.
 
+mod bench;
 mod dedup;
 mod upkeep;
 
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::bench::{BenchArgs, BenchCommand, BenchGuardArgs};
 pub(crate) use self::dedup::{DedupArgs, KeepArg, PairsFormArg};
 pub(crate) use self::upkeep::{ForgetArgs, PruneArgs, RestoreArgs};
 
@@ -78,6 +80,8 @@ pub(crate) enum Command {
     Runs(RunsArgs),
     /// Tell what a memory is made of, or what the fact guard says of two texts
     Explain(ExplainArgs),
+    /// Measure memfold on your own data
+    Bench(BenchArgs),
     /// List the contradictory pairs that wait for a look
     Flags(FlagsArgs),
     /// Print the id under which a memory lives on

@@ -1,8 +1,9 @@
-//! `figures`: writes the stored measurements into README.md, docs/performance.md and docs/plots.
+//! `figures`: writes the stored measurements into README.md, docs/performance.md, docs/quality.md and docs/plots.
 //!
 //! A region between two marks belongs to one file of results and is rewritten whenever there are any.
 
 mod consolidate;
+pub(crate) mod guard;
 pub(crate) mod join;
 pub(crate) mod peers;
 mod show;
@@ -11,9 +12,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{bench_peers, measure, measure_join, report, results};
+use crate::{bench_peers, measure, measure_guard, measure_join, report, results};
 
 const PAGE: &str = "docs/performance.md";
+const QUALITY: &str = "docs/quality.md";
 const PLOTS: &str = "docs/plots";
 
 /// A region of a document: its mark, its results, what becomes of them.
@@ -24,7 +26,7 @@ struct Region {
     render: fn(&[Value]) -> String,
 }
 
-const REGIONS: [Region; 4] = [
+const REGIONS: [Region; 5] = [
     Region {
         file: "README.md",
         mark: "figures",
@@ -44,10 +46,16 @@ const REGIONS: [Region; 4] = [
         results: bench_peers::RESULTS,
         render: peers::page,
     },
+    Region {
+        file: QUALITY,
+        mark: "figures of guard",
+        results: measure_guard::RESULTS,
+        render: guard::page,
+    },
 ];
 
 /// Names of plots, and the plots.
-type Plots = Vec<(&'static str, String)>;
+type Plots = Vec<(String, String)>;
 
 /// Results that are drawn.
 struct Drawing {
@@ -55,9 +63,10 @@ struct Drawing {
     plots: fn(&[Value]) -> Plots,
 }
 
-const DRAWINGS: [Drawing; 2] = [
+const DRAWINGS: [Drawing; 3] = [
     Drawing { results: measure_join::RESULTS, plots: join::plots },
     Drawing { results: bench_peers::RESULTS, plots: peers::plots },
+    Drawing { results: measure_guard::RESULTS, plots: guard::plots },
 ];
 
 /// Rewrites all regions and plots; tells whether that went well.
@@ -94,7 +103,7 @@ fn try_write(root: &Path) -> Result<(), String> {
 fn draw(folder: &Path, plots: Plots) -> Result<(), String> {
     std::fs::create_dir_all(folder).map_err(|error| format!("{PLOTS}: {error}"))?;
     for (name, text) in plots {
-        std::fs::write(folder.join(name), text).map_err(|error| format!("{name}: {error}"))?;
+        std::fs::write(folder.join(&name), text).map_err(|error| format!("{name}: {error}"))?;
     }
     Ok(())
 }
@@ -114,7 +123,7 @@ fn fill(text: &str, mark: &str, figures: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{REGIONS, fill};
+    use super::{PAGE, QUALITY, REGIONS, fill};
 
     #[test]
     fn figures_replace_figures() {
@@ -128,10 +137,13 @@ mod tests {
 
     #[test]
     fn every_region_has_its_place() {
-        let readme = include_str!("../../../README.md");
-        let page = include_str!("../../../docs/performance.md");
+        let texts = [
+            ("README.md", include_str!("../../../README.md")),
+            (PAGE, include_str!("../../../docs/performance.md")),
+            (QUALITY, include_str!("../../../docs/quality.md")),
+        ];
         for region in REGIONS {
-            let text = if region.file == "README.md" { readme } else { page };
+            let (_, text) = texts.iter().find(|(file, _)| *file == region.file).unwrap();
             assert!(fill(text, region.mark, "").is_some(), "{}: {}", region.file, region.mark);
         }
     }

@@ -1,12 +1,13 @@
-//! The project's own checks and chores: `cargo xtask ci | tidy | bless | measure | measure-join | bench-peers | figures | torture`.
+//! The project's own checks and chores: `cargo xtask ci | tidy | bless | measure | measure-join | measure-guard | bench-peers |
+//! figures | torture`.
 
 mod bench_peers;
 mod ci;
 mod figures;
 mod measure;
+mod measure_guard;
 mod measure_join;
 mod peak;
-mod plot;
 mod report;
 mod results;
 mod rows;
@@ -26,12 +27,15 @@ const USAGE: &str = "usage: cargo xtask <command>
   measure-join [--full] [--runs N]
          times whole runs of `memfold dedup` on 10,000 to 100,000 rows (--full: to 1,000,000) and the peak of
          the processor, and renews bench/results/join.jsonl
+  measure-guard
+         runs `memfold bench guard` over the labelled pairs in $MEMFOLD_DATA/text/*.jsonl and renews
+         bench/results/guard.jsonl
   bench-peers [--full] [--data FILE] [--rows N] [--engines a,b] [--threshold 0.85,0.95] [--threads N]
               [--seconds-max N] [--once]
          times other engines and memfold at the same join, in turn, and renews bench/results/peers-join.jsonl;
          needs python3 with pip for the others
   figures
-         writes the stored results into README.md, docs/performance.md and docs/plots; whatever measures does so, too
+         writes the stored results into README.md, docs/performance.md, docs/quality.md and docs/plots; whatever measures does so, too
   torture [--full] [--only kill|faults|writers|reader]
          disturbs runs of `memfold consolidate --execute` and `memfold undo` by kills, failing writes, busy locks,
          readers and writers, and renews bench/results/torture.jsonl";
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
         Some("bless") => ci::bless(&root),
         Some("measure") => measure::run(&root, arguments.iter().any(|a| a == "--full")),
         Some("measure-join") => measure_join::run(&root, &arguments),
+        Some("measure-guard") => measure_guard::run(&root),
         Some("bench-peers") => bench_peers::run(&root, &arguments),
         Some("figures") => figures::write(&root),
         Some("torture") => torture::run(&root, &arguments),

@@ -66,7 +66,7 @@ pub struct DetectConfig {
     /// Contradictions are looked for at or above this similarity, from -1 to 1.
     #[schemars(range(min = -1.0, max = 1.0))]
     pub contradiction_similarity: f64,
-    /// Pairs whose contradiction score is at least this are flagged, above 0 up to 1.
+    /// Pairs whose contradiction score is at least this are contradictory and are flagged, above 0 up to 1.
     #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0.0))]
     pub contradiction_threshold: f64,
     /// Distinct pairs that may be found before the run stops; null: 64 × distinct rows.
@@ -105,6 +105,24 @@ pub struct GuardConfig {
     /// Share of a memory's shingles that its survivor must have where a text is beyond the window, from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub containment_min: f64,
+    /// Weight of a negation in the contradiction score, from 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub negation_weight: f64,
+    /// Weight of words with opposite meanings, from 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub antonym_weight: f64,
+    /// Weight of different numbers, quantities and amounts of money, from 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub number_weight: f64,
+    /// Weight of two members of a class that exclude each other, such as colours, from 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub exclusive_weight: f64,
+    /// Weight of a modal that flips, such as must and must not, from 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub modality_weight: f64,
+    /// Weight of different times of day, from 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub time_weight: f64,
     /// A file with further words for the lexicon, relative to this file.
     pub lexicon: Option<String>,
 }
@@ -242,6 +260,12 @@ impl Default for GuardConfig {
             lacking_words_max: defaults::LACKING_WORDS_MAX,
             window_chars: defaults::WINDOW_CHARS,
             containment_min: defaults::CONTAINMENT_MIN,
+            negation_weight: defaults::NEGATION_WEIGHT,
+            antonym_weight: defaults::ANTONYM_WEIGHT,
+            number_weight: defaults::NUMBER_WEIGHT,
+            exclusive_weight: defaults::EXCLUSIVE_WEIGHT,
+            modality_weight: defaults::MODALITY_WEIGHT,
+            time_weight: defaults::TIME_WEIGHT,
             lexicon: defaults::LEXICON.map(String::from),
         }
     }

@@ -16,7 +16,7 @@ use super::source::{Notice, Source};
 use super::time::{instant, time_zone, zone_name};
 use crate::policy::{
     ClusterPolicy, Conditions, DetectPolicy, FlagPolicy, GuardPolicy, MergePolicy, Policy,
-    ProtectionPolicy, Rule, RuleAction, Scope, Trigger, defaults,
+    ProtectionPolicy, Rule, RuleAction, Scope, SignalWeights, Trigger, defaults,
 };
 use crate::time::Instant;
 
@@ -116,6 +116,15 @@ fn guard(merged: &Node, config: &Config) -> Result<GuardPolicy, ConfigError> {
         lacking_words_max: guard.lacking_words_max,
         window_chars: guard.window_chars.get(),
         containment_min: guard.containment_min,
+        contradiction_threshold: config.detect.contradiction_threshold,
+        weights: SignalWeights {
+            negation: guard.negation_weight,
+            antonym: guard.antonym_weight,
+            number: guard.number_weight,
+            exclusive: guard.exclusive_weight,
+            modality: guard.modality_weight,
+            time: guard.time_weight,
+        },
         lexicon: lexicon.map(|file| files::read_text(&file)).transpose()?,
     })
 }

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod apply;
+pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod consolidate;
@@ -15,6 +16,7 @@ pub(crate) mod generate;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod metrics;
+pub(crate) mod outputs;
 pub(crate) mod plans;
 pub(crate) mod prune;
 pub(crate) mod flags;

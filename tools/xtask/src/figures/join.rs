@@ -1,9 +1,10 @@
 //! Growth of `memfold dedup`: a line for the screen, a table for the page, a plot.
 
+use memfold_plot::{self as plot, Caption, Series};
 use serde_json::Value;
 
+use super::Plots;
 use super::show::{day, grouped, mebibytes, row, seconds};
-use crate::plot::{self, Caption, Series};
 
 /// A line for the screen.
 pub(crate) fn line(line: &Value) -> String {
@@ -60,7 +61,7 @@ pub(crate) fn page(lines: &[Value]) -> String {
 }
 
 /// Growth over generated rows, a line for each threshold.
-pub(crate) fn plots(lines: &[Value]) -> Vec<(&'static str, String)> {
+pub(crate) fn plots(lines: &[Value]) -> Plots {
     let mut series: Vec<Series> = Vec::new();
     for line in lines.iter().filter(|line| is_synthetic(line)) {
         let name = format!("cosine ≥ {}", line["threshold"]);
@@ -87,7 +88,7 @@ pub(crate) fn plots(lines: &[Value]) -> Vec<(&'static str, String)> {
     });
     let title = "memfold dedup: seconds of the whole process over rows";
     let caption = Caption { title, details: &details };
-    vec![("join-growth.svg", plot::lines(&caption, ("rows", "seconds"), &series))]
+    vec![("join-growth.svg".to_owned(), plot::lines(&caption, ("rows", "seconds"), &series))]
 }
 
 fn is_peak(line: &Value) -> bool {

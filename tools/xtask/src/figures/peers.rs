@@ -1,9 +1,10 @@
 //! The join beside its rivals: a table for the screen, one for the page, and plots.
 
+use memfold_plot::{self as plot, Bar, Caption, Series};
 use serde_json::Value;
 
+use super::Plots;
 use super::show::{Columns, bytes, day, grouped, row, seconds, share};
-use crate::plot::{self, Bar, Caption, Series};
 
 /// A rival that finds less than this is shown, but not counted.
 const RECALL_MIN: f64 = 0.99;
@@ -59,13 +60,13 @@ pub(crate) fn page(lines: &[Value]) -> String {
 }
 
 /// Names and texts of the plots, where there is something to draw.
-pub(crate) fn plots(lines: &[Value]) -> Vec<(&'static str, String)> {
+pub(crate) fn plots(lines: &[Value]) -> Plots {
     let lines = with_processes(lines);
     let groups = groups(&lines);
     let finished = |group: &&Vec<&Value>| group.iter().filter(|line| total(line).is_some()).count();
     let fullest = groups.iter().max_by_key(finished);
-    let bars = fullest.map(|group| ("peers-join.svg", bars(group)));
-    bars.into_iter().chain([("peers-growth.svg", growth(&groups))]).collect()
+    let bars = fullest.map(|group| ("peers-join.svg".to_owned(), bars(group)));
+    bars.into_iter().chain([("peers-growth.svg".to_owned(), growth(&groups))]).collect()
 }
 
 /// Adds a line for each whole process of memfold.
@@ -292,7 +293,7 @@ mod tests {
     #[test]
     fn only_what_finds_enough_grows() {
         let plots = plots(&fixture());
-        let names: Vec<&str> = plots.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["peers-join.svg", "peers-growth.svg"]);
         assert!(plots[0].1.contains("usearch bf16") && plots[0].1.contains("recall 0.98000"));
         assert!(plots[1].1.contains(">memfold<") && !plots[1].1.contains(">usearch<"));

@@ -367,7 +367,7 @@ fn scope_times_are_in_the_zone_of_the_configuration() {
 fn the_hash_is_that_of_the_meaning_alone() {
     let hash = |configuration: &Configuration| config_hash(&configuration.policy, b"lexicon");
     let builtin = hash(&ConfigLoader::new().load().unwrap());
-    assert_eq!(builtin, "sha256:9d7e4c4cf1abf4146a982aa3dd34677fbc8ef60cab260c0bb625e698e4e30b8b");
+    assert_eq!(builtin, "sha256:942033ad7653e709acc3ed3de6afdee8fd716a130972e15a8652458ec963f867");
     let same = [
         "reports_dir: /elsewhere\nbusy_timeout_ms: 1\nenabled: false\nread_only: true\nquick_check: { flag_threshold: 0.5 }",
         "threshold: 0.95\nmerge: { importance_cap: 3 }\ntime_zone: utc\nprotection: { profile: default }",
@@ -379,6 +379,8 @@ fn the_hash_is_that_of_the_meaning_alone() {
     let changed = [
         "threshold: 0.96",
         "guard: { enabled: false }",
+        "guard: { negation_weight: 0.9 }",
+        "detect: { contradiction_threshold: 0.6 }",
         "time_zone: Europe/Berlin",
         "trigger: weekly",
         "scope: { since: 2026-01-01 }",

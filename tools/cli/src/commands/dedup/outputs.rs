@@ -1,13 +1,12 @@
 //! The files that a run writes, looked at before it works.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::args::DedupArgs;
-use crate::commands::export::refuse_existing;
+use crate::commands::outputs;
 use crate::failure::Failure;
 
-/// Refuses outputs that exist (unless told to replace them), that are an input, that are named twice, or whose
-/// folder is missing.
+/// Refuses several thresholds where there is a column for one, and outputs that cannot be written.
 pub(super) fn check(args: &DedupArgs, inputs: &[PathBuf]) -> Result<(), Failure> {
     if args.annotate.is_some() && args.thresholds().len() > 1 {
         return Err(Failure::usage(
@@ -15,43 +14,7 @@ pub(super) fn check(args: &DedupArgs, inputs: &[PathBuf]) -> Result<(), Failure>
             "choose one, or write the clusters of all with --clusters",
         ));
     }
-    let outputs =
+    let files =
         [("--pairs", &args.pairs), ("--clusters", &args.clusters), ("--annotate", &args.annotate)];
-    let inputs: Vec<PathBuf> = inputs.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    let mut places: Vec<(PathBuf, &str)> = Vec::new();
-    for (flag, path) in outputs {
-        let Some(path) = path else { continue };
-        let place = place(path)?;
-        if inputs.contains(&place) || path.canonicalize().is_ok_and(|path| inputs.contains(&path)) {
-            return Err(Failure::usage(
-                format!("{flag} {} is an input", path.display()),
-                "name another file: inputs are never changed",
-            ));
-        }
-        if let Some((_, other)) = places.iter().find(|(other, _)| *other == place) {
-            return Err(Failure::usage(
-                format!("{other} and {flag} name the same file, {}", path.display()),
-                "name two files",
-            ));
-        }
-        refuse_existing(path, args.force)?;
-        places.push((place, flag));
-    }
-    Ok(())
-}
-
-/// Returns where a file will stand, whatever its path looks like.
-fn place(path: &Path) -> Result<PathBuf, Failure> {
-    let name = path.file_name().ok_or_else(|| {
-        Failure::usage(format!("{} names no file", path.display()), "name a file to write")
-    })?;
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let failed = |error| {
-        let hint = "make the folder first, or name another".to_owned();
-        Failure::new(&format!("find the folder of {}", path.display()), &error, Some(hint))
-    };
-    Ok(folder.canonicalize().map_err(failed)?.join(name))
+    outputs::check(&files, inputs, args.force)
 }

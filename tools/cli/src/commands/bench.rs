@@ -1,0 +1,19 @@
+//! `memfold bench`: recall, speed and quality on the user's own data.
+
+mod guard;
+mod screen;
+
+use crate::args::{BenchArgs, BenchCommand, GlobalArgs};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+
+pub(crate) fn run(
+    global: &GlobalArgs,
+    args: &BenchArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    match &args.command {
+        BenchCommand::Guard(args) => guard::run(global, args, printer),
+    }
+}

@@ -1,0 +1,19 @@
+//! Plots of measurements as SVG: dark text on white, numbers written beside what they measure.
+//!
+//! | plot | what it shows |
+//! |---|---|
+//! | [`bars`] | one number for each of several things |
+//! | [`lines`] | growth, on two logarithmic axes |
+//! | [`operating_curve`] | precision, recall and F1 over a threshold |
+//!
+//! A plot is a function of its data: equal data give equal bytes. It stands alone, so that the command line and the chores can both draw.
+
+mod svg;
+mod bars;
+mod lines;
+mod operating;
+
+pub use bars::{Bar, bars};
+pub use lines::{Series, lines};
+pub use operating::{OperatingPoint, operating_curve};
+pub use svg::Caption;
