@@ -159,12 +159,10 @@ impl Line<'_> {
         words: &str,
         mut add: impl FnMut(&mut Lexicon, u32),
     ) -> Result<(), &'static str> {
-        for name in words.split(|mark| mark == ',') {
+        for name in words.split([',']) {
             let mut stems = [0; PHRASE_WORDS_MAX];
             let mut count = 0;
-            for word in
-                name.split(|mark| matches!(mark, ' ' | '-' | '\t')).filter(|word| !word.is_empty())
-            {
+            for word in name.split([' ', '-', '\t']).filter(|word| !word.is_empty()) {
                 *stems.get_mut(count).ok_or("at most 4 words in a phrase")? = self.stem(word);
                 count += 1;
             }
