@@ -133,13 +133,7 @@ fn assert_apart(name: &str, tallies: &BTreeMap<String, Tally>, pairs_min: usize)
 }
 
 fn policy() -> GuardPolicy {
-    GuardPolicy {
-        enabled: true,
-        lacking_words_max: 0.2,
-        window_chars: 1000,
-        containment_min: 0.9,
-        lexicon: None,
-    }
+    Policy::builtin().guard
 }
 
 /// Fills templates with each pair of words.
