@@ -15,7 +15,7 @@ const fn edit(category: &'static str, left: &'static str, right: &'static str) -
 }
 
 /// The edits.
-pub(super) const EDITS: [Edit; 264] = [
+pub(super) const EDITS: [Edit; 279] = [
     edit("preference", "I prefer {x} over {y}", "I prefer {y} over {x}"),
     edit("preference", "She likes {x} more than {y}", "She likes {y} more than {x}"),
     edit("preference", "{x} is better than {y}", "{y} is better than {x}"),
@@ -288,6 +288,21 @@ pub(super) const EDITS: [Edit; 264] = [
     edit("negation", "{x} ceased to work", "{x} continued to work"),
     edit("negation", "I doubt that {x} works", "I know that {x} works"),
     edit("negation", "They denied that {x} works", "They confirmed that {x} works"),
+    edit("quantity", "Many users want {x}", "Most users want {x}"),
+    edit("quantity", "Both users want {x}", "Most users want {x}"),
+    edit("quantity", "Some users want {x}", "Few users want {x}"),
+    edit("quantity", "Several users want {x}", "Few users want {x}"),
+    edit("quantity", "Each user wants {x}", "Either user wants {x}"),
+    edit("quantity", "All users want {x}", "Many users want {x}"),
+    edit("quantity", "Other users want {x}", "More users want {x}"),
+    edit("order", "Reply about {x} within 5 days", "Reply about {x} after 5 days"),
+    edit("state", "{x} lies behind the wall", "{x} lies near the wall"),
+    edit("state", "{x} lies between the walls", "{x} lies outside the walls"),
+    edit("order", "Look at {x} during the sprint", "Look at {x} despite the sprint"),
+    edit("order", "Look at {x} before the sprint", "Look at {x} because of the sprint"),
+    edit("order", "Look at {x} until Friday", "Look at {x} past Friday"),
+    edit("name", "Tom works through {x}", "Tom works around {x}"),
+    edit("name", "The vote is against {x}", "The vote is about {x}"),
 ];
 
 /// Edits that are not all told apart: phrases of two words change places, a statement becomes a question.
