@@ -202,8 +202,19 @@ impl<'a> Comparison<'a> {
         left.retain(|at| weighs(&self.left.tokens[*at]));
         right.retain(|at| weighs(&self.right.tokens[*at]));
         self.counted_against_one(&left, &right);
-        self.frame.left_rest = left.len();
-        self.frame.right_rest = right.len();
+        // A verb that denies what follows it is the negation itself: `stopped using`.
+        let says_more = |reading: &Reading, at: &&usize| {
+            let entry = self.lexicon.entry_of(&reading.tokens[**at]);
+            let denies = entry.is_some_and(|entry| entry.roles.has(Roles::NEGATIVE_VERB));
+            let rest = &reading.tokens[**at + 1..];
+            let governs = match rest {
+                [to, verb, ..] if reading.text_of(to) == "to" => verb.is_content(),
+                rest => rest.first().is_some_and(Token::is_content),
+            };
+            !(denies && governs)
+        };
+        self.frame.left_rest = left.iter().filter(|at| says_more(self.left, at)).count();
+        self.frame.right_rest = right.iter().filter(|at| says_more(self.right, at)).count();
         self.rest(&left, &right);
     }
 
@@ -399,7 +410,12 @@ impl<'a> Comparison<'a> {
                     .iter()
                     .flatten()
                     .any(|token| token.class == Class::Script);
-            let weight = if both || foreign { Weight::Differs } else { Weight::Extra };
+            let closed = match (own, theirs) {
+                (Some(own), None) => closes(self.left, own, self.lexicon),
+                (None, Some(theirs)) => closes(self.right, theirs, self.lexicon),
+                _ => true,
+            };
+            let weight = if both || foreign || closed { Weight::Differs } else { Weight::Extra };
             let kind = match kind_of(&token) {
                 DifferenceKind::Name if !both => DifferenceKind::Name,
                 DifferenceKind::Name if self.is_name(theirs) => DifferenceKind::Name,
@@ -414,10 +430,10 @@ impl<'a> Comparison<'a> {
         right.is_some_and(|at| self.right.tokens[at].flags.has(Flags::NAME))
     }
 
-    /// What will be is not what was, and what is asked for is not what is done.
+    /// What will be is not what was, what is asked for is not what is done, and a question states nothing.
     fn tense(&mut self) {
         let (left, right) = (self.left, self.right);
-        if left.future != right.future {
+        if left.future != right.future || left.asks != right.asks {
             self.findings.push(Finding {
                 kind: DifferenceKind::Modality,
                 weight: Weight::Differs,
@@ -514,6 +530,39 @@ fn same_place(left: (&Reading, usize), right: (&Reading, usize)) -> bool {
     [-1, 1]
         .into_iter()
         .any(|step| beside(left, step).is_some_and(|key| beside(right, step) == Some(key)))
+}
+
+/// How far around a word the end of its list is looked for, in tokens.
+const LIST_TOKENS: usize = 6;
+
+/// Tells whether a word that only one text has changes what the other says, instead of adding to it: where a text speaks
+/// of all there is (`only`, `in total`), and where names or numbers make one (`26 miles and 385 yards`).
+fn closes(reading: &Reading, at: usize, lexicon: &Lexicon) -> bool {
+    let tokens = &reading.tokens;
+    let has = |token: &Token, roles: Roles| {
+        lexicon.entry_of(token).is_some_and(|entry| entry.roles.has(roles))
+    };
+    if tokens.iter().any(|token| has(token, Roles::EXHAUSTIVE)) {
+        return true;
+    }
+    let alike = |other: &Token| match tokens[at].class {
+        Class::Word => {
+            tokens[at].flags.has(Flags::NAME)
+                && other.class == Class::Word
+                && other.flags.has(Flags::NAME)
+        }
+        Class::Number | Class::Currency => matches!(other.class, Class::Number | Class::Currency),
+        _ => false,
+    };
+    let joins = |side: &mut dyn Iterator<Item = &Token>| {
+        let mut joined = false;
+        side.take(LIST_TOKENS).take_while(|token| token.class != Class::Break).any(|token| {
+            let found = joined && alike(token);
+            joined |= has(token, Roles::COORDINATOR);
+            found
+        })
+    };
+    joins(&mut tokens[..at].iter().rev()) || joins(&mut tokens[at + 1..].iter())
 }
 
 /// Tells whether the first words name nothing that another text could mean as well.

@@ -48,6 +48,7 @@ pub(super) fn read(source: &str, lexicon: &Lexicon, window_chars: usize) -> Read
         tokens: tokens.into(),
         future,
         past,
+        asks: asks(analysed),
         beyond_window: source.len() > window_chars && source.chars().nth(window_chars).is_some(),
     }
 }
@@ -241,6 +242,16 @@ impl Reader<'_> {
         self.classify(&mut token);
         Some((Proto { token, shape: None }, found.word_count))
     }
+}
+
+/// Tells whether a text asks: a question mark ends a word, or the first word is one that only asks.
+fn asks(text: &str) -> bool {
+    let ends = |(_, rest): (&str, &str)| !rest.starts_with(|next: char| next.is_alphanumeric());
+    let first = text.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty());
+    let asking = ["who", "whom", "whose", "why", "how"];
+    text.contains(['？', '؟'])
+        || text.match_indices('?').map(|(at, mark)| text.split_at(at + mark.len())).any(ends)
+        || first.is_some_and(|word| asking.iter().any(|known| word.eq_ignore_ascii_case(known)))
 }
 
 /// Tells whether capitals are rare enough to mark names.

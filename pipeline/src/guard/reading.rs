@@ -21,6 +21,8 @@ pub struct Reading {
     pub(super) future: bool,
     /// Whether it speaks of what was.
     pub(super) past: bool,
+    /// Whether it asks something.
+    pub(super) asks: bool,
     /// Whether it is longer than the embedder's window.
     pub(super) beyond_window: bool,
 }
@@ -40,7 +42,9 @@ impl Reading {
     pub fn signature(&self) -> u64 {
         let telling = |token: &&Token| token.key != 0;
         let tokens = self.tokens.iter().filter(telling).fold(
-            KeyHasher::new(u8::from(self.future)).byte(u8::from(self.past)),
+            KeyHasher::new(u8::from(self.future))
+                .byte(u8::from(self.past))
+                .byte(u8::from(self.asks)),
             |hasher, token| hasher.number(token.key).byte(token.flags.0),
         );
         self.quotes.iter().fold(tokens, |hasher, quote| hasher.number(quote.key)).finish()

@@ -47,7 +47,7 @@ defaults! {
     "Contradictions are about one topic, and topics begin here.";
 
     "detect.contradiction_threshold"
-    CONTRADICTION_THRESHOLD: f64 = 0.5,
+    CONTRADICTION_THRESHOLD: f64 = 0.7,
     "One strong signal, or two weak ones, make a flag.";
 
     "detect.shared_vector_texts_max"

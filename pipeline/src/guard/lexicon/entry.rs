@@ -22,6 +22,7 @@ impl Roles {
     pub(in crate::guard) const PREPOSITION: Self = Self(1 << 12);
     pub(in crate::guard) const AUXILIARY: Self = Self(1 << 13);
     pub(in crate::guard) const INDEFINITE: Self = Self(1 << 14);
+    pub(in crate::guard) const EXHAUSTIVE: Self = Self(1 << 15);
 
     /// Tells whether it has any of these roles.
     pub(in crate::guard) const fn has(self, roles: Self) -> bool {

@@ -28,7 +28,7 @@ pub(super) enum Section {
 }
 
 /// Names of all sections.
-pub(super) const SECTIONS: [(&str, Section); 27] = [
+pub(super) const SECTIONS: [(&str, Section); 28] = [
     ("synonyms", Section::Synonyms),
     ("opposites", Section::Opposites),
     ("kinds", Section::Kinds),
@@ -46,6 +46,7 @@ pub(super) const SECTIONS: [(&str, Section); 27] = [
     ("clause", Section::Role(Roles::FUNCTION.with(Roles::CLAUSE))),
     ("subjects", Section::Role(Roles::FUNCTION.with(Roles::SUBJECT))),
     ("indefinite", Section::Role(Roles::FUNCTION.with(Roles::INDEFINITE))),
+    ("exhaustive", Section::Role(Roles::EXHAUSTIVE)),
     ("future", Section::Role(Roles::FUNCTION.with(Roles::FUTURE))),
     ("past", Section::Role(Roles::FUNCTION.with(Roles::PAST))),
     ("negators", Section::Role(Roles::NEGATOR)),
