@@ -91,6 +91,6 @@ fn the_plan_of_the_sample_is_pinned() {
     let plan = Run::builtin().plan(&InMemoryStore::new(sample_rows())).plan;
     assert_eq!(
         plan_digest(&plan),
-        "1a29bb0af47b9b2377877ba2fe7c5f70a5691e31f7f27605daa77e1f1d447722"
+        "d56ab545ebc5c9c4897e545add62d944eacc89d603ec345bf38605bb96d7efdd"
     );
 }

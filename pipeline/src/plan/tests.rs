@@ -214,7 +214,7 @@ fn a_pair_is_flagged_once() {
     let memories: Vec<_> = ["a", "b", "c", "d", "e"].map(|id| row(id, id, 5)).into();
     let mut fixture = Fixture::new(memories);
     fixture.contradictions =
-        vec![("a", "b", 0.9), ("a", "c", 0.8), ("a", "d", 0.7), ("a", "e", 0.6)];
+        vec![("a", "b", 0.9), ("a", "c", 0.8), ("a", "d", 0.75), ("a", "e", 0.7)];
     flagged(&mut fixture, "c", "a");
     let decided = fixture.decide();
     let others: Vec<_> =
