@@ -22,6 +22,7 @@ mod scan;
 mod score;
 mod shape;
 mod stem;
+mod surroundings;
 
 pub use fact_guard::Guard;
 pub use lexicon::LexiconError;
