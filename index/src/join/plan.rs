@@ -150,7 +150,9 @@ impl Stages {
         let mut stages = Self { first_width: width, projection, quantizer, cells };
         coordinates.truncate(sample.compared_count() * width);
         let mut survivors = Survivors::of(sample.compared_count(), coordinates, &stages, options);
-        if stages.cells.len() > 1 && survivors.remaining_share() > REMAINING_MAX {
+        if stages.cells.len() > 1
+            && survivors.remaining_count() > REMAINING_MAX * survivors.pair_count()
+        {
             stages.cells = Cells::one(stages.quantizer.dim());
             survivors.take_all();
         }
@@ -235,9 +237,9 @@ impl Survivors {
         (self.row_count * self.row_count.saturating_sub(1) / 2).max(1) as f64
     }
 
-    /// Returns the share of pairs that the cells leave.
-    fn remaining_share(&self) -> f64 {
-        self.remaining.iter().map(Vec::len).sum::<usize>() as f64 / self.pair_count()
+    /// Returns how many pairs the cells leave.
+    fn remaining_count(&self) -> f64 {
+        self.remaining.iter().map(Vec::len).sum::<usize>() as f64
     }
 
     /// Leaves every pair, as one cell does.
@@ -273,7 +275,7 @@ impl Survivors {
         });
         let count = |test: usize| passing.iter().map(|counts| counts[test]).sum::<usize>() as f64;
         let (passing_first, passing_all) = (count(0), count(1));
-        let tested = self.remaining.iter().map(Vec::len).sum::<usize>() as f64;
+        let tested = self.remaining_count();
         let passing_tiles = 1.0 - (1.0 - passing_first / tested.max(1.0)).powi(TILE_PAIRS);
         let test = first as f64 / 64.0 + passing_tiles * TILE_COST / f64::from(TILE_PAIRS);
         let survivor = SURVIVOR_COST + SURVIVOR_COST_PER_CODE * dim as f64;

@@ -81,12 +81,12 @@ fn rows(shape: Shape, row_count: usize, dim: usize, seed: u64) -> Vec<f32> {
     all
 }
 
-fn join(
+fn stream(
     values: &[f32],
     dim: usize,
     threshold: f64,
     (threads, level): (usize, Level),
-) -> Result<JoinedPairs, JoinError> {
+) -> Result<PairStream, JoinError> {
     let options = JoinOptions {
         pool: &Pool::new(threads.try_into().ok()).unwrap(),
         kernels: Kernels::at(level).unwrap(),
@@ -95,7 +95,16 @@ fn join(
         progress: &NoProgress,
     };
     let matrix = VectorMatrix::from_slice(values, dim).unwrap();
-    join_pairs(&matrix, Similarity::new(threshold).unwrap(), &options).map(PairStream::collect)
+    join_pairs(&matrix, Similarity::new(threshold).unwrap(), &options)
+}
+
+fn join(
+    values: &[f32],
+    dim: usize,
+    threshold: f64,
+    by: (usize, Level),
+) -> Result<JoinedPairs, JoinError> {
+    stream(values, dim, threshold, by).map(PairStream::collect)
 }
 
 /// Judges every two rows, equal or not.
@@ -172,15 +181,7 @@ fn the_cascade_finds_every_pair_of_every_shape() {
 #[test]
 fn cells_leave_pairs_out_and_miss_none() {
     let values = rows(Shape::Clustered, 3_000, 32, 41);
-    let matrix = VectorMatrix::from_slice(&values, 32).unwrap();
-    let options = JoinOptions {
-        pool: &Pool::new(None).unwrap(),
-        kernels: Kernels::active(),
-        pair_budget: None,
-        scratch_dir: None,
-        progress: &NoProgress,
-    };
-    let joined = join_pairs(&matrix, Similarity::new(0.9).unwrap(), &options).unwrap();
+    let joined = stream(&values, 32, 0.9, (2, Kernels::active().level())).unwrap();
     let counters = *joined.counters();
     assert_eq!(counters.pairs_total, joined.distinct_rows() * (joined.distinct_rows() - 1) / 2);
     assert!(counters.pairs_tested < counters.pairs_total / 2, "{counters:?}");
@@ -202,15 +203,7 @@ fn more_directions_are_taken_where_vectors_differ_in_many() {
             values[at] = values[at - dim] + jitter * noise.next();
         }
     }
-    let matrix = VectorMatrix::from_slice(&values, dim).unwrap();
-    let options = JoinOptions {
-        pool: &Pool::new(None).unwrap(),
-        kernels: Kernels::active(),
-        pair_budget: None,
-        scratch_dir: None,
-        progress: &NoProgress,
-    };
-    let joined = join_pairs(&matrix, Similarity::new(0.85).unwrap(), &options).unwrap();
+    let joined = stream(&values, dim, 0.85, (2, Kernels::active().level())).unwrap();
     let counters = joined.counters();
     assert!(counters.first_width > 96, "{counters:?}");
     assert!(counters.pairs_judged < counters.pairs_total / 100, "{counters:?}");

@@ -144,9 +144,7 @@ impl<'a> Comparison<'a> {
     /// Returns the negator that a negated token stands under, or the token itself.
     fn negator(&self, reading: &Reading, at: usize) -> usize {
         let is_negator = |token: &Token| {
-            self.lexicon
-                .entry_of(token)
-                .is_some_and(|entry| entry.roles.has(Roles::NEGATOR.with(Roles::NEGATIVE_VERB)))
+            self.lexicon.roles_of(token).has(Roles::NEGATOR.with(Roles::NEGATIVE_VERB))
         };
         let before = (0..at).rev().take(32).find(|before| is_negator(&reading.tokens[*before]));
         let after = (at + 1..reading.tokens.len()).take(32);
@@ -202,8 +200,8 @@ impl<'a> Comparison<'a> {
         self.counted_against_one(&left, &right);
         // A verb that denies what follows it is the negation itself: `stopped using`.
         let says_more = |reading: &Reading, at: &&usize| {
-            let entry = self.lexicon.entry_of(&reading.tokens[**at]);
-            let denies = entry.is_some_and(|entry| entry.roles.has(Roles::NEGATIVE_VERB));
+            let roles = self.lexicon.roles_of(&reading.tokens[**at]);
+            let denies = roles.has(Roles::NEGATIVE_VERB);
             let rest = &reading.tokens[**at + 1..];
             let governs = match rest {
                 [to, verb, ..] if reading.text_of(to) == "to" => verb.is_content(),
@@ -271,9 +269,7 @@ impl<'a> Comparison<'a> {
         let (left, right) = (&self.left.tokens[own], &self.right.tokens[theirs]);
         if left.is_word() && right.is_word() {
             // What is denied of `a or b` is denied of both: `or` takes the place of `and`.
-            let coordinates = |token: &Token| {
-                self.lexicon.entry_of(token).is_some_and(|e| e.roles.has(Roles::COORDINATOR))
-            };
+            let coordinates = |token: &Token| self.lexicon.roles_of(token).has(Roles::COORDINATOR);
             let denied = self.frame.left_negated.is_some();
             if denied && coordinates(left) && coordinates(right) {
                 return None;
@@ -346,9 +342,7 @@ impl<'a> Comparison<'a> {
     /// A verb of its own in the place of `be`, `have` or `do`: `she has a car`, `she sells a car`.
     fn in_place_of_auxiliaries(&mut self, left: &[usize], right: &[usize]) {
         let (own, theirs) = (self.left, self.right);
-        let auxiliary = |token: &Token| {
-            self.lexicon.entry_of(token).is_some_and(|entry| entry.roles.has(Roles::AUXILIARY))
-        };
+        let auxiliary = |token: &Token| self.lexicon.roles_of(token).has(Roles::AUXILIARY);
         let clash = |left: &Token, right: &Token| {
             auxiliary(left) && right.is_content() || left.is_content() && auxiliary(right)
         };
@@ -408,12 +402,12 @@ impl<'a> Comparison<'a> {
                     .iter()
                     .flatten()
                     .any(|token| token.class == Class::Script);
-            let closed = match (own, theirs) {
-                (Some(own), None) => closes(self.left, own, self.lexicon),
-                (None, Some(theirs)) => closes(self.right, theirs, self.lexicon),
-                _ => true,
+            // Behind `both`, one of the two is there.
+            let closed = || match own {
+                Some(own) => closes(self.left, own, self.lexicon),
+                None => theirs.is_some_and(|theirs| closes(self.right, theirs, self.lexicon)),
             };
-            let weight = if both || foreign || closed { Weight::Differs } else { Weight::Extra };
+            let weight = if both || foreign || closed() { Weight::Differs } else { Weight::Extra };
             let kind = match kind_of(&token) {
                 DifferenceKind::Name if !both => DifferenceKind::Name,
                 DifferenceKind::Name if self.is_name(theirs) => DifferenceKind::Name,

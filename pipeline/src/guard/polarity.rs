@@ -17,7 +17,7 @@ pub(super) fn mark(tokens: &mut [Token], lexicon: &Lexicon) {
         if matches!(token.class, Class::Break | Class::Comma) {
             negated_clause = false;
         }
-        let roles = roles(&token, lexicon);
+        let roles = lexicon.roles_of(&token);
         if !roles.has(Roles::NEGATOR.with(Roles::NEGATIVE_VERB)) {
             continue;
         }
@@ -32,10 +32,6 @@ pub(super) fn mark(tokens: &mut [Token], lexicon: &Lexicon) {
             tokens[at].flags.set(Flags::SPENT);
         }
     }
-}
-
-fn roles(token: &Token, lexicon: &Lexicon) -> Roles {
-    lexicon.entry_of(token).map(|entry| entry.roles).unwrap_or_default()
 }
 
 /// Toggles content tokens; tells whether there was any.
@@ -83,11 +79,11 @@ fn ends_clause(tokens: &[Token], at: usize, lexicon: &Lexicon) -> bool {
     if matches!(token.class, Class::Break | Class::Comma) {
         return true;
     }
-    let roles = roles(token, lexicon);
+    let roles = lexicon.roles_of(token);
     if token.class == Class::Negator && roles.has(Roles::COORDINATOR) {
         return true; // `neither a nor b`: each has its own negation.
     }
     let new_subject = roles.has(Roles::COORDINATOR)
-        && tokens.get(at + 1).is_some_and(|next| self::roles(next, lexicon).has(Roles::SUBJECT));
+        && tokens.get(at + 1).is_some_and(|next| lexicon.roles_of(next).has(Roles::SUBJECT));
     new_subject || roles.has(Roles::CLAUSE)
 }

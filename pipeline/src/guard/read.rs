@@ -32,6 +32,7 @@ pub(super) fn read(source: &str, lexicon: &Lexicon, window_chars: usize) -> Read
     let mut tokens = quantities.resolve(&protos);
     polarity::mark(&mut tokens, lexicon);
     let (future, past) = tense(&tokens, lexicon);
+    let exhaustive = tokens.iter().any(|token| lexicon.roles_of(token).has(Roles::EXHAUSTIVE));
     let mut by_key: Vec<u32> =
         (0..tokens.len() as u32).filter(|at| tokens[*at as usize].counts()).collect();
     by_key.sort_unstable_by_key(|at| {
@@ -49,6 +50,7 @@ pub(super) fn read(source: &str, lexicon: &Lexicon, window_chars: usize) -> Read
         future,
         past,
         asks: asks(analysed),
+        exhaustive,
         beyond_window: source.len() > window_chars && source.chars().nth(window_chars).is_some(),
     }
 }
@@ -266,8 +268,7 @@ fn capitals_tell(text: &str, pieces: &[Piece]) -> bool {
 }
 
 fn tense(tokens: &[Token], lexicon: &Lexicon) -> (bool, bool) {
-    let has =
-        |token: &Token, roles| lexicon.entry_of(token).is_some_and(|entry| entry.roles.has(roles));
+    let has = |token: &Token, roles| lexicon.roles_of(token).has(roles);
     let future = tokens.iter().any(|token| has(token, Roles::FUTURE));
     let past = tokens.iter().any(|token| token.flags.has(Flags::PAST) || has(token, Roles::PAST));
     (future, past)

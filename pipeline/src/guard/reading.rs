@@ -23,6 +23,8 @@ pub struct Reading {
     pub(super) past: bool,
     /// Whether it asks something.
     pub(super) asks: bool,
+    /// Whether it speaks of all there is.
+    pub(super) exhaustive: bool,
     /// Whether it is longer than the embedder's window.
     pub(super) beyond_window: bool,
 }

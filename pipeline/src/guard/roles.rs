@@ -71,21 +71,17 @@ pub(super) fn displaced(
     blocks.truncate(BLOCKS_MAX);
     let has_agent = |places: &[Place]| places.iter().any(|place| place.agent);
     let passive = has_agent(&left_places) != has_agent(&right_places);
-    let pairs = || {
-        let seconds =
-            |at: usize| blocks[at + 1..].iter().enumerate().map(move |(k, b)| (at + 1 + k, b));
-        blocks.iter().enumerate().flat_map(move |(at, first)| {
-            seconds(at).map(move |(other, second)| ((at, first), (other, second)))
+    let exchange = blocks.iter().enumerate().find(|(at, first)| {
+        let behind = &blocks[at + 1..];
+        behind.iter().enumerate().any(|(between, second)| {
+            let turns = passive && (first.turns_passive() || second.turns_passive());
+            let is_pivot = |block: &Moved| block.is_pivot(first, second);
+            !turns
+                && !first.stays_listed_with(second)
+                && (first.exchanges_with(second) || behind[..between].iter().any(is_pivot))
         })
-    };
-    let exchange = pairs().find(|((at, first), (other, second))| {
-        let turns = passive && (first.turns_passive() || second.turns_passive());
-        let between = &blocks[at + 1..*other];
-        !turns
-            && !first.stays_listed_with(second)
-            && (first.exchanges_with(second) || between.iter().any(|b| b.is_pivot(first, second)))
     });
-    exchange.map(|((_, block), _)| (block.left, block.right))
+    exchange.map(|(_, block)| (block.left, block.right))
 }
 
 impl Moved {
@@ -136,7 +132,7 @@ fn places(reading: &Reading, lexicon: &Lexicon) -> Vec<Place> {
     let mut list = 0;
     let mut joined = false;
     for (at, token) in reading.tokens.iter().enumerate() {
-        let roles = lexicon.entry_of(token).map(|entry| entry.roles).unwrap_or_default();
+        let roles = lexicon.roles_of(token);
         let preposition = token.class == Class::Function && roles.has(Roles::PREPOSITION);
         let pronoun = token.flags.has(Flags::LIGHT) && roles.has(Roles::SUBJECT);
         joined |= token.class == Class::Comma || roles.has(Roles::COORDINATOR);

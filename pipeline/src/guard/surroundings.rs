@@ -11,14 +11,13 @@ const HEAD_TOKENS: usize = 32;
 
 /// Returns the first content word under each negation, sorted; 0 where the clause ends before one.
 pub(super) fn negated_heads(reading: &Reading, lexicon: &Lexicon) -> Vec<u64> {
-    let roles =
-        |token: &Token| lexicon.entry_of(token).map(|entry| entry.roles).unwrap_or_default();
     let ends = |token: &Token| {
         matches!(token.class, Class::Comma | Class::Break)
-            || roles(token).has(Roles::COORDINATOR.with(Roles::CLAUSE))
+            || lexicon.roles_of(token).has(Roles::COORDINATOR.with(Roles::CLAUSE))
     };
-    let negates =
-        |token: &Token| token.class == Class::Negator || roles(token).has(Roles::NEGATIVE_VERB);
+    let negates = |token: &Token| {
+        token.class == Class::Negator || lexicon.roles_of(token).has(Roles::NEGATIVE_VERB)
+    };
     let head = |at: usize| {
         let mut clause =
             reading.tokens[at + 1..].iter().take(HEAD_TOKENS).take_while(|token| !ends(token));
@@ -57,10 +56,7 @@ const LIST_TOKENS: usize = 6;
 /// of all there is (`only`, `in total`), and where names or numbers make one (`26 miles and 385 yards`).
 pub(super) fn closes(reading: &Reading, at: usize, lexicon: &Lexicon) -> bool {
     let tokens = &reading.tokens;
-    let has = |token: &Token, roles: Roles| {
-        lexicon.entry_of(token).is_some_and(|entry| entry.roles.has(roles))
-    };
-    if tokens.iter().any(|token| has(token, Roles::EXHAUSTIVE)) {
+    if reading.exhaustive {
         return true;
     }
     let alike = |other: &Token| match tokens[at].class {
@@ -76,7 +72,7 @@ pub(super) fn closes(reading: &Reading, at: usize, lexicon: &Lexicon) -> bool {
         let mut joined = false;
         side.take(LIST_TOKENS).take_while(|token| token.class != Class::Break).any(|token| {
             let found = joined && alike(token);
-            joined |= has(token, Roles::COORDINATOR);
+            joined |= lexicon.roles_of(token).has(Roles::COORDINATOR);
             found
         })
     };
@@ -86,7 +82,6 @@ pub(super) fn closes(reading: &Reading, at: usize, lexicon: &Lexicon) -> bool {
 /// Tells whether the first words name nothing that another text could mean as well.
 pub(super) fn is_indefinite(reading: &Reading, lexicon: &Lexicon) -> bool {
     reading.tokens.first().is_some_and(|token| {
-        token.class == Class::Number
-            || lexicon.entry_of(token).is_some_and(|entry| entry.roles.has(Roles::INDEFINITE))
+        token.class == Class::Number || lexicon.roles_of(token).has(Roles::INDEFINITE)
     })
 }

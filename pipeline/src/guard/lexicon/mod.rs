@@ -130,6 +130,11 @@ impl Lexicon {
         if token.is_word() { self.entry(token.entry) } else { None }
     }
 
+    /// Returns what a token does in a sentence; nothing for numbers and for words without an entry.
+    pub(super) fn roles_of(&self, token: &Token) -> Roles {
+        self.entry_of(token).map(|entry| entry.roles).unwrap_or_default()
+    }
+
     /// Returns the number of a word's entry; 0 where there is none.
     pub(super) fn word(&self, stem: u64) -> u32 {
         self.words.get(&stem).copied().unwrap_or(0)
