@@ -464,13 +464,20 @@ const QUOTES_MAX: usize = 64;
 
 /// Returns the spans of quoted strings that stand nowhere in the other text.
 pub(super) fn lacking_quotes(own: &Reading, other: &Reading) -> Vec<(u32, u32)> {
+    // `Now` does not stand in `Here and Now`.
+    let is_part = |at: usize, length: usize| {
+        other.quotes.iter().take(QUOTES_MAX).any(|quote| {
+            let (first, last) = (quote.first as usize, quote.last as usize);
+            first <= at && at + length <= last && length < last - first
+        })
+    };
     let stands_in = |quote: &super::reading::Quote| {
         let inside = &own.tokens[quote.first as usize..quote.last as usize];
+        let is_same =
+            |window: &[Token]| window.iter().zip(inside).all(|(own, other)| own.key == other.key);
+        let mut windows = other.tokens.windows(inside.len()).enumerate();
         other.quotes.iter().take(QUOTES_MAX).any(|known| known.key == quote.key)
-            || other
-                .tokens
-                .windows(inside.len())
-                .any(|window| window.iter().zip(inside).all(|(own, other)| own.key == other.key))
+            || windows.any(|(at, window)| is_same(window) && !is_part(at, inside.len()))
     };
     own.quotes
         .iter()

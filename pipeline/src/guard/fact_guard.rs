@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::compare::{Comparison, Finding, lacking_quotes};
-use super::lexicon::{BUILT_IN, Lexicon};
+use super::lexicon::{BUILT_IN, Entry, Lexicon};
 use super::matching::{Matching, weighs};
 use super::reading::{Flags, Token};
 use super::{Absorption, Difference, Judgement, LexiconError, Reading, Verdict};
@@ -83,8 +83,9 @@ impl Guard {
 
     /// Tells whether the survivor's text carries everything that the row's says.
     ///
-    /// Every specific of the row must be there; at most `lacking_words_max` of its content words may be missing;
-    /// where either text is beyond the window, `containment_min` of the row's word shingles must be there too.
+    /// Every specific of the row must be there, and every word that says how much, how often or how bindingly; at most
+    /// `lacking_words_max` of its content words may be missing; where either text is beyond the
+    /// window, `containment_min` of the row's word shingles must be there too.
     #[must_use]
     pub fn absorbs(&self, survivor: &Reading, row: &Reading) -> Absorption {
         let matching = Matching::of(row, survivor, &self.lexicon);
@@ -92,10 +93,12 @@ impl Guard {
             .unmatched_left(row)
             .into_iter()
             .map(|at| &row.tokens[at])
-            .filter(|token| weighs(token))
+            .filter(|token| weighs(token) || self.is_modal(token))
             .collect();
         let shown = |token: &&Token| shown(row.text_of(token));
-        let specific = |token: &&&Token| token.is_specific() || may_be_name(row, token);
+        let specific = |token: &&&Token| {
+            token.is_specific() || may_be_name(row, token) || self.is_modal(token)
+        };
         let mut lacking_specifics: Vec<String> =
             lacking.iter().filter(specific).map(shown).collect();
         let quotes = lacking_quotes(row, survivor);
@@ -107,13 +110,18 @@ impl Guard {
         let lacking_words: Vec<String> =
             lacking.iter().filter(|token| !specific(token)).map(shown).collect();
         let words = row.tokens.iter().filter(|token| weighs(token)).count();
-        let lacking_share = lacking.len() as f64 / words.max(1) as f64;
+        let lacking_count = lacking.iter().filter(|token| weighs(token)).count();
+        let lacking_share = lacking_count as f64 / words.max(1) as f64;
         let containment = (survivor.beyond_window || row.beyond_window)
             .then(|| text::shingle_containment(&row.text, &survivor.text));
         let absorbable = lacking_specifics.is_empty()
             && lacking_share <= self.policy.lacking_words_max
             && containment.is_none_or(|share| share >= self.policy.containment_min);
         Absorption { absorbable, lacking_specifics, lacking_words, lacking_share, containment }
+    }
+
+    fn is_modal(&self, token: &Token) -> bool {
+        self.lexicon.entry_of(token).is_some_and(Entry::is_modal)
     }
 
     /// Returns the score from which on a pair is contradictory, in (0, 1].

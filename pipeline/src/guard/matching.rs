@@ -8,6 +8,9 @@ use super::reading::{Flags, Reading, Token};
 /// No partner.
 const NONE: u32 = u32::MAX;
 
+/// A word that occurs more often than this is paired in order, whatever stands beside it.
+const REPEATED_MAX: usize = 16;
+
 /// The partners of two texts' tokens.
 pub(super) struct Matching {
     left: Vec<u32>,
@@ -74,18 +77,67 @@ impl Matching {
         };
         let (left_affirmed, left_negated) = left.0.split_at(split(left));
         let (right_affirmed, right_negated) = right.0.split_at(split(right));
-        let affirmed = self.pair(left_affirmed, right_affirmed);
-        let negated = self.pair(left_negated, right_negated);
-        self.pair(&left_affirmed[affirmed..], &right_negated[negated..]);
-        self.pair(&left_negated[negated..], &right_affirmed[affirmed..]);
+        if left.0.len().max(right.0.len()) == 1 {
+            self.pair(left.0[0], right.0[0]);
+            return;
+        }
+        let readings = (left.1, right.1);
+        self.pair_repeated(left_affirmed, right_affirmed, readings);
+        self.pair_repeated(left_negated, right_negated, readings);
+        self.pair_repeated(left_affirmed, right_negated, readings);
+        self.pair_repeated(left_negated, right_affirmed, readings);
     }
 
-    fn pair(&mut self, left: &[u32], right: &[u32]) -> usize {
-        for (own, theirs) in left.iter().zip(right) {
-            self.left[*own as usize] = *theirs;
-            self.right[*theirs as usize] = *own;
+    /// Pairs a word that occurs more than once: first where the words beside it are the same, then in order.
+    fn pair_repeated(&mut self, left: &[u32], right: &[u32], readings: (&Reading, &Reading)) {
+        if left.len().max(right.len()) <= REPEATED_MAX {
+            let both = |(before, after): (bool, bool)| before && after;
+            self.pair_beside(left, right, readings, both);
+            self.pair_beside(left, right, readings, |(_, after)| after);
+            self.pair_beside(left, right, readings, |(before, _)| before);
         }
-        left.len().min(right.len())
+        let lefts: Vec<u32> = self.free(left, |matching| &matching.left);
+        let rights: Vec<u32> = self.free(right, |matching| &matching.right);
+        for (own, theirs) in lefts.into_iter().zip(rights) {
+            self.pair(own, theirs);
+        }
+    }
+
+    /// Pairs tokens whose neighbours before and after are the same, as far as `is_enough` asks for.
+    fn pair_beside(
+        &mut self,
+        left: &[u32],
+        right: &[u32],
+        readings: (&Reading, &Reading),
+        is_enough: impl Fn((bool, bool)) -> bool,
+    ) {
+        let key = |reading: &Reading, at: Option<usize>| {
+            at.and_then(|at| reading.tokens.get(at)).map(|token| token.key)
+        };
+        let beside = |own: u32, theirs: u32| {
+            let (own, theirs) = (own as usize, theirs as usize);
+            let before =
+                key(readings.0, own.checked_sub(1)) == key(readings.1, theirs.checked_sub(1));
+            let after = key(readings.0, Some(own + 1)) == key(readings.1, Some(theirs + 1));
+            (before, after)
+        };
+        for own in self.free(left, |matching| &matching.left) {
+            let free = self.free(right, |matching| &matching.right);
+            if let Some(theirs) = free.into_iter().find(|theirs| is_enough(beside(own, *theirs))) {
+                self.pair(own, theirs);
+            }
+        }
+    }
+
+    /// Returns the tokens that have no partner yet.
+    fn free(&self, tokens: &[u32], partners: impl Fn(&Self) -> &[u32]) -> Vec<u32> {
+        let partners = partners(self);
+        tokens.iter().copied().filter(|at| partners[*at as usize] == NONE).collect()
+    }
+
+    fn pair(&mut self, own: u32, theirs: u32) {
+        self.left[own as usize] = theirs;
+        self.right[theirs as usize] = own;
     }
 
     fn by_meaning(&mut self, left: &Reading, right: &Reading, lexicon: &Lexicon) {

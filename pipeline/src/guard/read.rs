@@ -90,7 +90,10 @@ impl Reader<'_> {
         let mut shape = None;
         match piece.kind {
             PieceKind::Word => {
-                self.word(part, &mut token);
+                match part.contains('.') {
+                    true => self.word(&part.replace('.', ""), &mut token),
+                    false => self.word(part, &mut token),
+                }
                 if token.class == Class::Function && self.is_compounded(piece) {
                     token.class = Class::Word;
                     token.flags.clear(Flags::LIGHT);

@@ -2,7 +2,7 @@
 
 use super::lexicon::{Lexicon, Roles};
 use super::matching::Matching;
-use super::reading::{Class, Flags, Reading};
+use super::reading::{Class, Flags, Reading, Token};
 
 /// So many runs of words are looked at.
 const BLOCKS_MAX: usize = 128;
@@ -20,6 +20,8 @@ struct Place {
     agent: bool,
     /// The content word right before it.
     follows: Option<usize>,
+    /// The content word that a preposition of belonging ties it to: `error` in `the log of the error`.
+    belongs: Option<usize>,
 }
 
 /// Matched tokens that stand in another place.
@@ -55,7 +57,9 @@ pub(super) fn displaced(
     }
     let (left_places, right_places) = (places(left, lexicon), places(right, lexicon));
     let mut blocks: Vec<Moved> = Vec::new();
-    for (own, theirs) in matching.pairs().filter(|(own, _)| left_places[*own].counts) {
+    let moves =
+        |(own, theirs): &(usize, usize)| left_places[*own].counts && right_places[*theirs].counts;
+    for (own, theirs) in matching.pairs().filter(moves) {
         let (from, to) = (left_places[own], right_places[theirs]);
         match blocks.last_mut() {
             // Words that stay together move together: `the panda bear`.
@@ -78,6 +82,7 @@ pub(super) fn displaced(
             let is_pivot = |block: &Moved| block.is_pivot(first, second);
             !turns
                 && !first.stays_listed_with(second)
+                && !first.compounds_with(second)
                 && (first.exchanges_with(second) || behind[..between].iter().any(is_pivot))
         })
     });
@@ -93,6 +98,15 @@ impl Moved {
     /// Tells whether it stands behind `by` in one of the texts only: who does it there comes first here.
     const fn turns_passive(&self) -> bool {
         self.from.agent != self.to.agent
+    }
+
+    /// Tells whether both are one compound in one text and tied by `of` or `in` in the other: `the error log`.
+    fn compounds_with(&self, second: &Self) -> bool {
+        let compound =
+            second.from.follows == Some(self.last.0) && self.to.belongs == Some(second.last.1);
+        let tied =
+            second.from.belongs == Some(self.last.0) && self.to.follows == Some(second.last.1);
+        compound || tied
     }
 
     /// Tells whether both take each other's place.
@@ -131,13 +145,15 @@ fn places(reading: &Reading, lexicon: &Lexicon) -> Vec<Place> {
     let mut before = 0;
     let mut list = 0;
     let mut joined = false;
+    let mut owner = None;
+    let lone_instant = lone_instant(reading);
     for (at, token) in reading.tokens.iter().enumerate() {
         let roles = lexicon.roles_of(token);
         let preposition = token.class == Class::Function && roles.has(Roles::PREPOSITION);
         let pronoun = token.flags.has(Flags::LIGHT) && roles.has(Roles::SUBJECT);
         joined |= token.class == Class::Comma || roles.has(Roles::COORDINATOR);
         if token.class == Class::Break {
-            (last, before, joined, content) = (None, 0, false, None);
+            (last, before, joined, content, owner) = (None, 0, false, None, None);
             list += 1;
         } else if token.is_content() || preposition || pronoun {
             let key = token.key ^ u64::from(token.is_negated());
@@ -146,12 +162,23 @@ fn places(reading: &Reading, lexicon: &Lexicon) -> Vec<Place> {
             }
             list += u32::from(!joined);
             let follows = content.filter(|_| !joined);
-            places[at] = Place { before, after: 0, list, counts: !preposition, agent, follows };
-            agent = preposition && reading.text_of(token).eq_ignore_ascii_case("by");
+            let counts = !preposition && lone_instant != Some(at);
+            let belongs = owner.take();
+            places[at] = Place { before, after: 0, list, counts, agent, follows, belongs };
+            let is = |word: &str| preposition && reading.text_of(token).eq_ignore_ascii_case(word);
+            agent = is("by");
+            owner = follows.filter(|_| is("of") || is("in"));
             content = (!preposition).then_some(at);
             (before, joined) = (key, false);
             last = (!preposition).then_some(at);
         }
     }
     places
+}
+
+/// Returns the only date, year or time of a text: it may stand anywhere, `since 2006 it runs`.
+fn lone_instant(reading: &Reading) -> Option<usize> {
+    let is_instant = |token: &Token| matches!(token.class, Class::Date | Class::Year | Class::Time);
+    let mut instants = (0..reading.tokens.len()).filter(|at| is_instant(&reading.tokens[*at]));
+    instants.next().filter(|_| instants.next().is_none())
 }

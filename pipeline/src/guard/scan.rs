@@ -78,6 +78,13 @@ impl Scanner<'_> {
         }
         let start = self.opening(range.clone());
         let end = closing(text, start..range.end);
+        let core = &text[start..end];
+        let acronym = acronym(&text[start..range.end]);
+        if acronym > core.len() {
+            // The last point belongs to it: `the U.S. team`.
+            self.push(start..end, PieceKind::Word);
+            return self.marks(start + acronym..range.end);
+        }
         if start < end {
             self.core(start..end);
         }
@@ -131,9 +138,14 @@ impl Scanner<'_> {
     /// Cuts a chunk without its outer marks.
     fn core(&mut self, range: Range<usize>) {
         let core = &self.text[range.clone()];
-        if let Some(shape) = shape::of(core) {
+        let acronym = acronym(core);
+        if acronym > 0 {
+            self.push(range.start..range.start + acronym, PieceKind::Word);
+        } else if let Some(shape) = shape::of(core) {
             return self.push(range, PieceKind::Shape(shape));
         }
+        let range = range.start + acronym..range.end;
+        let core = &self.text[range.clone()];
         let mut from = range.start;
         for (at, character) in core.char_indices() {
             if !is_inner_separator(character) {
@@ -232,6 +244,17 @@ impl Scanner<'_> {
             self.push(range, PieceKind::Word);
         }
     }
+}
+
+/// Returns the length of the acronym with points that a chunk starts with (`U.S.`, `U.N.-led`), or 0.
+fn acronym(chunk: &str) -> usize {
+    let letters = chunk.as_bytes().chunks(2).take_while(|pair| {
+        pair[0].is_ascii_uppercase() && pair.get(1).is_none_or(|mark| *mark == b'.')
+    });
+    let letters = letters.count();
+    let length = (2 * letters).min(chunk.len());
+    let ends = !chunk[length..].starts_with(char::is_alphanumeric);
+    if letters >= 2 && ends { length } else { 0 }
 }
 
 /// Comparisons mean something where they stand alone.

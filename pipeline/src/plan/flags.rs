@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::conditions::{Subject, met, unmet_kind, unmet_measure, unmet_shape};
 use super::fold::Merge;
 use super::group::Context;
+use super::series::Series;
 use super::words::signal_kinds;
 use crate::detect::Contradiction;
 use crate::memory::MemoryIndex;
@@ -28,8 +29,8 @@ pub(super) struct Flags<'a> {
     pub(super) deferred_patterns: BTreeMap<String, u64>,
 }
 
-/// Flags one contradiction per pair of units, highest score first, within the caps of the policy. A pair
-/// that was flagged before is passed over and takes no room.
+/// Flags one contradiction per pair of units and one per series, highest score first, within the caps of the policy. A
+/// pair that was flagged before is passed over and takes no room.
 pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a> {
     let survivor_of: BTreeMap<MemoryIndex, MemoryIndex> = merges
         .iter()
@@ -41,31 +42,48 @@ pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a
     let mut seen = BTreeSet::new();
     let mut per_memory: BTreeMap<MemoryIndex, usize> = BTreeMap::new();
     let mut flags = Flags::default();
+    let series = Series::of(&detection.contradictions);
+    let is_flagged = |(older, newer): (MemoryIndex, MemoryIndex)| {
+        flagged.contains(&context.memory(older).id, &context.memory(newer).id)
+    };
+    let mut spoken_for: BTreeSet<_> = detection
+        .contradictions
+        .iter()
+        .filter(|known| is_flagged((live(known.older), live(known.newer))))
+        .filter_map(|known| series.around(known))
+        .collect();
     for contradiction in ranked(&detection.contradictions, live) {
         let Some(rule) = matching_rule(context, contradiction) else { continue };
         let pair = (live(contradiction.older), live(contradiction.newer));
         if pair.0 == pair.1 || !seen.insert((pair.0.min(pair.1), pair.0.max(pair.1))) {
             continue;
         }
-        if flagged.contains(&context.memory(pair.0).id, &context.memory(pair.1).id) {
+        if is_flagged(pair) {
             continue;
         }
+        let member_of = series.around(contradiction);
         let caps = &context.input.policy.flags;
         let is_full = |row| per_memory.get(&row).is_some_and(|&n| n >= caps.max_per_memory);
         if flags.flags.len() >= caps.max_per_run
             || caps.max_per_memory == 0
             || is_full(pair.0)
             || is_full(pair.1)
+            || member_of.is_some_and(|series| spoken_for.contains(&series))
         {
             flags.deferred += 1;
-            let pattern = signal_kinds(&contradiction.judgement).join(" + ");
+            let kinds = signal_kinds(&contradiction.judgement).join(" + ");
+            let pattern = if member_of.is_some() { format!("{kinds} (series)") } else { kinds };
             *flags.deferred_patterns.entry(pattern).or_default() += 1;
             continue;
         }
         for row in [pair.0, pair.1] {
             *per_memory.entry(row).or_default() += 1;
         }
-        let reasons = reasons(context, rule, contradiction, pair);
+        spoken_for.extend(member_of);
+        let mut reasons = reasons(context, rule, contradiction, pair);
+        if let Some((_, members)) = member_of {
+            reasons.push(format!("speaks for {members} memories that differ in the same way"));
+        }
         flags.flags.push(Flag { pair, contradiction, rule, reasons });
     }
     flags

@@ -22,6 +22,7 @@ mod risk;
 mod rivals;
 mod saved;
 mod schema;
+mod series;
 mod single;
 mod swap;
 mod values;

@@ -207,6 +207,31 @@ fn flags_keep_to_their_caps() {
 }
 
 #[test]
+fn one_flag_speaks_for_a_series() {
+    let ids = ["a", "b", "c", "d", "x", "y", "z"];
+    let mut fixture = Fixture::new(ids.map(|id| row(id, id, 5)).into());
+    let three = vec![("x", "y", 0.9), ("x", "z", 0.9), ("y", "z", 0.9)];
+    let mut four = vec![("a", "b", 0.9), ("a", "c", 0.95), ("a", "d", 0.9)];
+    four.extend([("b", "c", 0.9), ("b", "d", 0.9), ("c", "d", 0.9)]);
+    fixture.contradictions = [four, three].concat();
+    let decided = fixture.decide();
+    let flags: Vec<String> = decided
+        .plan
+        .actions
+        .iter()
+        .map(|action| action.target_ids.iter().map(|id| id.as_str()).collect())
+        .collect();
+    assert_eq!(flags, ["ac", "xy", "xz", "yz"], "three values may be one thing told three times");
+    let reasons = &decided.plan.actions[0].rationale.reasons;
+    assert_eq!(reasons.last().unwrap(), "speaks for 4 memories that differ in the same way");
+    assert_eq!(decided.flags_deferred, 5);
+    assert_eq!(decided.deferred_patterns["number (series)"], 5);
+    fixture.snapshot.decisions.flagged.insert(MemoryId::new("c"), MemoryId::new("d"));
+    let again = fixture.decide();
+    assert_eq!(again.plan.count(ActionType::FlagContradiction), 3, "it was spoken for before");
+}
+
+#[test]
 fn a_pair_is_flagged_once() {
     let flagged = |fixture: &mut Fixture, a, b| {
         fixture.snapshot.decisions.flagged.insert(MemoryId::new(a), MemoryId::new(b));

@@ -82,6 +82,11 @@ impl Entry {
         self.covers.iter().any(|kind| other.kinds.contains(kind))
     }
 
+    /// Tells whether it says how much, how often or how bindingly.
+    pub(in crate::guard) fn is_modal(&self) -> bool {
+        self.memberships.iter().any(|membership| membership.kind == Relation::Modality)
+    }
+
     /// Returns how the two exclude each other, strongest relation first; `None` where they do not.
     pub(in crate::guard) fn conflict(&self, other: &Self) -> Option<Relation> {
         let conflicts = self.memberships.iter().flat_map(|own| {
