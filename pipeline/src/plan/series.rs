@@ -6,8 +6,11 @@ use super::words::signal_kinds;
 use crate::detect::Contradiction;
 use crate::memory::MemoryIndex;
 
-/// So many others must contradict both sides of a pair in the same way: four that all contradict each other are a series.
-const COMMON_MIN: usize = 2;
+/// A series has at least so many members: three values may well be one thing, told three times.
+const MEMBERS_MIN: usize = 4;
+
+/// So many others must contradict both sides of a pair in the same way, as where four all contradict each other.
+const COMMON_MIN: usize = MEMBERS_MIN - 2;
 
 /// Which contradictory pairs belong to a series. Four texts that differ in a number only are rather four things than one
 /// thing with three errors, so one flag speaks for all of them.
@@ -63,7 +66,9 @@ fn find(
     }
     for pair in serial {
         let root = root(&mut first, pair.0);
-        of.insert(pair, (root, sizes[&root]));
+        if sizes[&root] >= MEMBERS_MIN {
+            of.insert(pair, (root, sizes[&root]));
+        }
     }
 }
 

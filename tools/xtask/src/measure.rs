@@ -58,23 +58,8 @@ pub(crate) fn release_binary(root: &Path) -> Option<PathBuf> {
 fn workloads(full: bool) -> Vec<Workload> {
     let mut list = Vec::new();
     if let Some(data) = std::env::var_os("MEMFOLD_DATA") {
-        let folder = PathBuf::from(data).join("embeddings");
-        let real = |name, rows, runs| Workload {
-            name,
-            rows,
-            runs,
-            generate: vec![
-                "--from".into(),
-                folder.join("vectors_f16.npy").display().to_string(),
-                "--texts".into(),
-                folder.join("texts.parquet").display().to_string(),
-            ],
-        };
-        list.extend([
-            real("real-1k", 1_000, 25),
-            real("real-10k", 10_000, 15),
-            real("real-36k", 36_000, 9),
-        ]);
+        let sizes = [("real-1k", 1_000, 25), ("real-10k", 10_000, 15), ("real-36k", 36_000, 9)];
+        list.extend(sizes.map(|size| real(Path::new(&data), size)));
     }
     let synthetic = |name, rows, runs| Workload { name, rows, runs, generate: Vec::new() };
     list.extend([
@@ -88,7 +73,20 @@ fn workloads(full: bool) -> Vec<Workload> {
     list
 }
 
-fn measure(root: &Path, binary: &Path, workload: &Workload) -> Result<String, String> {
+/// Returns a store of so many real memories, which it builds where there is none; `data` is the folder that
+/// `MEMFOLD_DATA` names.
+pub(crate) fn real_store(root: &Path, binary: &Path, data: &Path) -> Result<PathBuf, String> {
+    store(root, binary, &real(data, ("real-36k", 36_000, 1)))
+}
+
+fn real(data: &Path, (name, rows, runs): (&'static str, u64, usize)) -> Workload {
+    let file = |name: &str| data.join("embeddings").join(name).display().to_string();
+    let (vectors, texts) = (file("vectors_f16.npy"), file("texts.parquet"));
+    let generate = vec!["--from".into(), vectors, "--texts".into(), texts];
+    Workload { name, rows, runs, generate }
+}
+
+fn store(root: &Path, binary: &Path, workload: &Workload) -> Result<PathBuf, String> {
     let folder = root.join("target/measure");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let store = folder.join(format!("{}.db", workload.name));
@@ -101,6 +99,11 @@ fn measure(root: &Path, binary: &Path, workload: &Workload) -> Result<String, St
             return Err(format!("generate ended with {status}"));
         }
     }
+    Ok(store)
+}
+
+fn measure(root: &Path, binary: &Path, workload: &Workload) -> Result<String, String> {
+    let store = store(root, binary, workload)?;
     let mut wall = Vec::new();
     let mut output = String::new();
     for _ in 0..workload.runs {

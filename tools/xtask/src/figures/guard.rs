@@ -6,6 +6,9 @@ use serde_json::Value;
 use super::Plots;
 use super::show::{day, grouped, row};
 
+/// Where the cost of a single pair stands.
+const MEDIAN: &str = "criterion_median_microseconds";
+
 /// A line for the screen.
 pub(crate) fn line(line: &Value) -> String {
     let run = &line["last_run"];
@@ -30,8 +33,15 @@ pub(crate) fn page(lines: &[Value]) -> String {
         let version = line["version"].as_str().unwrap_or("unknown");
         format!("{machine}, one thread, memfold {version}, {}.\n\n", day(line))
     });
-    verdicts(&mut text, lines);
-    contradictions(&mut text, lines);
+    let having = |key: &str| -> Vec<&Value> {
+        lines.iter().filter(|line| !line["last_run"][key].is_null()).collect()
+    };
+    let sets = having("labels");
+    verdicts(&mut text, &sets);
+    contradictions(&mut text, &sets);
+    paraphrases(&mut text, &having("one_sided"));
+    stores(&mut text, &having("memories"));
+    pairs(&mut text, &having(MEDIAN));
     for line in lines.iter().filter(|line| has_curve(line)) {
         let name = name(line);
         text.push_str(&format!(
@@ -42,7 +52,7 @@ pub(crate) fn page(lines: &[Value]) -> String {
     text
 }
 
-fn verdicts(text: &mut String, lines: &[Value]) {
+fn verdicts(text: &mut String, lines: &[&Value]) {
     text.push_str(
         "| set | label | pairs | compatible | complementary | different | contradictory | mergeable |\n\
          |---|---|---:|---:|---:|---:|---:|---:|\n",
@@ -65,7 +75,7 @@ fn verdicts(text: &mut String, lines: &[Value]) {
     }
 }
 
-fn contradictions(text: &mut String, lines: &[Value]) {
+fn contradictions(text: &mut String, lines: &[&Value]) {
     text.push_str(
         "\n| set | pairs | µs per pair, median | mean | threshold | precision | recall | F1 | best threshold | best F1 |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
@@ -85,6 +95,72 @@ fn contradictions(text: &mut String, lines: &[Value]) {
             share(&best["threshold"]),
             share(&best["f1"]),
         ]));
+    }
+}
+
+/// Linked paraphrases, counted by a script of its own.
+fn paraphrases(text: &mut String, lines: &[&Value]) {
+    if lines.is_empty() {
+        return;
+    }
+    text.push_str(
+        "\n| set | people say the same | linked | without words of their own on both sides | linked | every word of a in b | mergeable |\n\
+         |---|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for line in lines {
+        let run = &line["last_run"];
+        let count = |name: &str| grouped(&run[name]);
+        let share = |part: &str, whole: &str| {
+            let (part, whole) = (run[part].as_f64().unwrap_or_default(), run[whole].as_f64());
+            whole.map_or_else(unknown, |whole| format!("{:.1} %", part / whole * 100.0))
+        };
+        text.push_str(&row(&[
+            name(line).to_owned(),
+            count("same"),
+            share("same_linked", "same"),
+            count("one_sided"),
+            share("one_sided_linked", "one_sided"),
+            count("carried"),
+            share("carried_mergeable", "carried"),
+        ]));
+    }
+}
+
+/// What the guard says of the near pairs of whole stores.
+fn stores(text: &mut String, lines: &[&Value]) {
+    if lines.is_empty() {
+        return;
+    }
+    text.push_str(
+        "\n| store | memories | pairs | compatible | complementary | different | contradictory | flagged | deferred |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+    );
+    for line in lines {
+        let run = &line["last_run"];
+        let verdict = |name: &str| grouped(&run["verdicts"][name]);
+        let threshold = run["threshold"].as_str().unwrap_or_default();
+        text.push_str(&row(&[
+            format!("{} ≥ {threshold}", name(line)),
+            grouped(&run["memories"]),
+            grouped(&run["pairs"]),
+            verdict("compatible"),
+            verdict("complementary"),
+            verdict("different"),
+            verdict("contradictory"),
+            grouped(&run["flags"]),
+            grouped(&run["flags_deferred"]),
+        ]));
+    }
+}
+
+/// What single pairs cost.
+fn pairs(text: &mut String, lines: &[&Value]) {
+    if lines.is_empty() {
+        return;
+    }
+    text.push_str("\n| texts of about 100 characters | µs, median |\n|---|---:|\n");
+    for line in lines {
+        text.push_str(&row(&[name(line).to_owned(), microseconds(&line["last_run"][MEDIAN])]));
     }
 }
 
@@ -168,6 +244,21 @@ mod tests {
         vec![
             line("one_set", run(json!([label("contradiction", 0.0012)]), figures)),
             line("bands", run(json!([label("4.5-5", 0.9)]), Value::Null)),
+            line(
+                "a-store",
+                json!({
+                    "memories": 36_000, "threshold": "0.85", "pairs": 2_000, "verdicts": verdicts,
+                    "flags": 71, "flags_deferred": 9,
+                }),
+            ),
+            line(
+                "bands ≥ 4.5",
+                json!({
+                    "same": 1_000, "same_linked": 400, "one_sided": 200, "one_sided_linked": 183,
+                    "carried": 100, "carried_mergeable": 92,
+                }),
+            ),
+            line("one pair: number", json!({ "criterion_median_microseconds": 9.25 })),
         ]
     }
 
@@ -180,6 +271,9 @@ mod tests {
             "| bands | 4.5-5 | 2,000 | 1 | 2 | 3 | 1,994 | 90.00 % |\n",
             "| one_set | 2,000 | 8.0 | 10.0 | 0.500 | 0.900 | 0.800 | 0.847 | – | – |\n",
             "| bands | 2,000 | 8.0 | 10.0 | – | – | – | – | – | – |\n",
+            "| a-store ≥ 0.85 | 36,000 | 2,000 | 1 | 2 | 3 | 1,994 | 71 | 9 |\n",
+            "| bands ≥ 4.5 | 1,000 | 40.0 % | 200 | 91.5 % | 100 | 92.0 % |\n",
+            "| one pair: number | 9.2 |\n",
             "](plots/guard-one-set.svg)\n",
         ] {
             assert!(text.contains(expected), "{expected}\n{text}");
@@ -197,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_line_fits_the_screen() {
-        let lines = fixture().iter().map(line).collect::<Vec<_>>();
+        let lines = fixture()[..2].iter().map(line).collect::<Vec<_>>();
         let expected = "one_set: 2,000 pairs, 8.0 µs each, contradiction precision 0.900 recall 0.800 F1 0.847";
         assert_eq!(lines, [expected, "bands: 2,000 pairs, 8.0 µs each"]);
     }
