@@ -94,3 +94,20 @@ fn is_at(file: &File, path: &Path) -> bool {
 fn is_at(_file: &File, path: &Path) -> bool {
     path.exists()
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_whose_name_stands_for_another_file_is_none() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("LOCK");
+        let file = File::create(&path).unwrap();
+        assert!(is_at(&file, &path));
+        fs::remove_file(&path).unwrap();
+        assert!(!is_at(&file, &path));
+        File::create(&path).unwrap();
+        assert!(!is_at(&file, &path));
+    }
+}

@@ -84,6 +84,14 @@ impl Generations {
 
 impl Generation {
     fn open(folder: &Path, manifest: &Manifest) -> Result<Self, OpenGenerationError> {
+        Self::map_files(folder, manifest)?.with_fresh()
+    }
+
+    /// Maps the files that the manifest names.
+    pub(super) fn map_files(
+        folder: &Path,
+        manifest: &Manifest,
+    ) -> Result<Self, OpenGenerationError> {
         let folder = folder.join(names::generation(manifest.number));
         let identity = FolderIdentity::of(&folder)?;
         let mut files = BTreeMap::new();
@@ -93,13 +101,17 @@ impl Generation {
             check(&path, &mapped, expected)?;
             files.insert(expected.name.clone(), mapped);
         }
-        let manifest = manifest.clone();
-        let mut generation = Self { folder, identity, manifest, files, fresh: Vec::new() };
-        generation.see_fresh()?;
+        Ok(Self { folder, identity, manifest: manifest.clone(), files, fresh: Vec::new() })
+    }
+
+    /// Maps all segments sealed so far.
+    pub(super) fn with_fresh(mut self) -> Result<Self, OpenGenerationError> {
+        self.see_fresh()?;
         // Folders are renamed before they are emptied: one that is still in place had all its segments.
-        match generation.is_in_place() {
-            true => Ok(generation),
-            false => Err(OpenGenerationError::Missing { path: generation.folder }),
+        if self.is_in_place() {
+            Ok(self)
+        } else {
+            Err(OpenGenerationError::Missing { path: self.folder })
         }
     }
 

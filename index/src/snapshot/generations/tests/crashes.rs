@@ -203,8 +203,17 @@ fn is_content_durable(path: &Path, later: &[Step]) -> bool {
     })
 }
 
-/// Takes back what no sync made durable: contents, and the last `names_lost` names.
-fn lose_power(steps: &[Step], old_manifest: Option<&[u8]>, names_lost: usize) -> usize {
+/// Which of the names that are not durable are lost.
+#[derive(Debug, Clone, Copy)]
+enum Loss {
+    /// So many of the latest.
+    Latest(usize),
+    /// This one, counted from the latest, and no other: names may become durable in any order.
+    Only(usize),
+}
+
+/// Takes back what no sync made durable: contents, and these names. Returns whether there are as many names.
+fn lose_power(steps: &[Step], old_manifest: Option<&[u8]>, loss: Loss) -> bool {
     for (number, step) in steps.iter().enumerate() {
         let later = &steps[number + 1..];
         if let Step::CreateFile(path) = step
@@ -214,68 +223,93 @@ fn lose_power(steps: &[Step], old_manifest: Option<&[u8]>, names_lost: usize) ->
             file.set_len(file.metadata().unwrap().len() / 2).unwrap();
         }
     }
-    let mut lost = 0;
+    let (first, last) = match loss {
+        Loss::Latest(count) => (0, count),
+        Loss::Only(number) => (number, number + 1),
+    };
+    let mut count = 0;
     for (number, step) in steps.iter().enumerate().rev() {
-        // Later names are lost by now, so a path is where this step put it unless a durable step moved it.
         let later = &steps[number + 1..];
-        let durable = |path| is_name_durable(path, later);
-        if lost == names_lost {
+        if count == last {
             break;
         }
-        match step {
-            Step::CreateFolder(path) if !durable(path) => {
-                let _ = fs::remove_dir_all(path);
-            }
-            Step::CreateFile(path) if !durable(path) => {
-                let _ = fs::remove_file(path);
-            }
-            Step::Rename(from, to) if !durable(to) => {
-                let _ = fs::rename(to, from);
-                if let Some(manifest) = old_manifest.filter(|_| to.ends_with("MANIFEST")) {
-                    fs::write(to, manifest).unwrap();
-                }
-            }
-            _ => continue,
+        if !is_uncertain_name(step, later) {
+            continue;
         }
-        lost += 1;
+        count += 1;
+        if count > first {
+            // What came later is either lost by now or stays.
+            let kept = if first == 0 { &[] } else { later };
+            lose_name(step, kept, old_manifest);
+        }
     }
-    lost
+    count == last
+}
+
+/// Tells whether a step made a name that nothing has made durable, and that no later step gave up.
+fn is_uncertain_name(step: &Step, later: &[Step]) -> bool {
+    let path = match step {
+        Step::CreateFolder(path) | Step::CreateFile(path) => path,
+        Step::Rename(_, to) => to,
+        _ => return false,
+    };
+    let given_up = |step: &Step| matches!(step, Step::Rename(from, _) if from == path);
+    !is_name_durable(path, later) && !later.iter().any(given_up)
+}
+
+fn lose_name(step: &Step, kept: &[Step], old_manifest: Option<&[u8]>) {
+    match step {
+        Step::CreateFolder(path) => drop(fs::remove_dir_all(whereabouts(path, kept))),
+        Step::CreateFile(path) => drop(fs::remove_file(whereabouts(path, kept))),
+        Step::Rename(from, to) => {
+            drop(fs::rename(whereabouts(to, kept), from));
+            if let Some(manifest) = old_manifest.filter(|_| is_manifest(step)) {
+                fs::write(to, manifest).unwrap();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Publishes until `step`, loses power, asserts what is left and returns what was live; `None` where less can be lost.
+fn lose_power_at(step: usize, generations: usize, loss: Loss) -> Option<u64> {
+    let (_place, folder) = published(generations);
+    let old_manifest = fs::read(folder.join("MANIFEST")).ok();
+    let (result, steps) = publish_on(&folder, Fault::From(step));
+    // What is swept afterwards is superfluous either way.
+    let swept = |step: &Step| matches!(step, Step::Rename(from, _) if from.ends_with("gen-000001"));
+    let steps = &steps[..steps.iter().position(swept).unwrap_or(steps.len())];
+    if !lose_power(steps, old_manifest.as_deref(), loss) {
+        return None;
+    }
+    let context = format!("power lost before step {step}: {loss:?}");
+    let found = live(&folder);
+    assert!(result.is_err() || found == generations as u64 + 1, "published, yet lost: {context}");
+    assert_recovers(&folder, generations as u64, &context);
+    Some(found)
 }
 
 #[test]
 fn a_loss_of_power_at_any_step_leaves_the_old_or_the_new_generation() {
     let mut cases = 0;
     for generations in [0, 2] {
-        let mut outcomes = BTreeSet::new();
-        for step in 0.. {
-            let mut died = false;
-            for names_lost in 0.. {
-                let (_place, folder) = published(generations);
-                let old_manifest = fs::read(folder.join("MANIFEST")).ok();
-                let (_, steps) = publish_on(&folder, Fault::From(step));
-                died = steps.len() >= step;
-                // What is swept afterwards is superfluous either way.
-                let kept = steps.iter().position(
-                    |step| matches!(step, Step::Rename(from, _) if from.ends_with("gen-000001")),
-                );
-                let steps = &steps[..kept.unwrap_or(steps.len())];
-                let lost = lose_power(steps, old_manifest.as_deref(), names_lost);
-                if lost < names_lost {
+        let (_place, folder) = published(generations);
+        let steps = publish_on(&folder, Fault::Never).1.len();
+        let mut outcomes = BTreeSet::<u64>::new();
+        for step in 0..=steps {
+            for names in 0.. {
+                let losses = [Loss::Latest(names), Loss::Only(names)];
+                let ends = losses.map(|loss| lose_power_at(step, generations, loss));
+                if ends == [None; 2] {
                     break;
                 }
-                cases += 1;
-                // The very first folder may be lost with all that is in it.
-                outcomes.insert(live(&folder));
-                let context = format!("power lost before step {step}, with {names_lost} names");
-                assert_recovers(&folder, generations as u64, &context);
-            }
-            if !died {
-                break;
+                outcomes.extend(ends.iter().flatten());
+                cases += ends.iter().flatten().count();
             }
         }
         assert!(outcomes.iter().eq(&[generations as u64, generations as u64 + 1]), "{outcomes:?}");
     }
-    assert!(cases > 80, "{cases}");
+    assert!(cases > 150, "{cases}");
 }
 
 /// The same for a segment of fresh rows: death at each step, then contents that were not durable.
@@ -294,7 +328,7 @@ fn a_death_at_any_step_of_sealing_shows_the_segment_or_not() {
         };
         let result = run(&mut generation);
         let steps = trace.lock().unwrap().clone();
-        lose_power(&steps, None, 0);
+        assert!(lose_power(&steps, None, Loss::Latest(0)));
         let mut seen = open(&folder);
         assert_whole(&seen);
         outcomes.insert(seen.fresh().len());

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::*;
+use crate::snapshot::generations::manifest::Manifest;
 
 #[test]
 fn readers_never_fail_under_a_thousand_swaps() {
@@ -102,4 +103,49 @@ fn sealers_take_turns_while_generations_come_and_go() {
     });
     assert!(sealed.into_inner() > 100);
     assert_eq!(list(place.path()), ["LOCK", "MANIFEST", "gen-000300", "gen-000301"]);
+}
+
+/// A reader that is interrupted between mapping files and looking for fresh rows must not do without the rows.
+#[test]
+fn a_generation_that_vanishes_while_it_is_opened_is_opened_again() {
+    let place = place();
+    publish(place.path());
+    seal(&mut open(place.path()));
+    let manifest = Manifest::read(place.path()).unwrap().unwrap();
+    let half_open = || Generation::map_files(place.path(), &manifest).unwrap();
+    let (early, late) = (half_open(), half_open());
+    assert_eq!(early.with_fresh().unwrap().fresh().len(), 1);
+    publish(place.path());
+    publish(place.path());
+    let error = late.with_fresh().unwrap_err();
+    assert!(matches!(error, OpenGenerationError::Missing { .. }), "{error}");
+}
+
+#[test]
+fn removing_and_publishing_take_turns() {
+    let place = place();
+    let folder = place.path().join("index");
+    let inside = AtomicBool::new(false);
+    // The folder may go between finding it and locking it.
+    let begin = || loop {
+        match GenerationWriter::begin(&folder, FileMode::PRIVATE, LONG) {
+            Err(WriteGenerationError::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound => {}
+            begun => return begun.unwrap(),
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    let writer = begin();
+                    assert!(!inside.swap(true, Ordering::SeqCst), "two writers at once");
+                    fill(&writer);
+                    inside.store(false, Ordering::SeqCst);
+                    writer.publish().unwrap();
+                }
+            });
+        }
+        scope.spawn(|| (0..300).for_each(|_| Generations::at(&folder).remove(LONG).unwrap()));
+    });
 }
