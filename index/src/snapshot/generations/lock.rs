@@ -39,20 +39,29 @@ impl LockFile {
         let mut left = wait;
         loop {
             let file = open(disk, path, mode)?;
-            match file.try_lock() {
-                Ok(()) if is_at(&file, path) => return Ok(Self { file }),
-                // Removed between opening and locking: the name stands for another file by now.
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) if left.is_zero() => {
-                    return Err(WriteGenerationError::Locked { path: path.into() });
-                }
-                Err(TryLockError::WouldBlock) => {
-                    std::thread::sleep(POLL.min(left));
-                    left = left.saturating_sub(POLL);
-                }
-                Err(TryLockError::Error(error)) => {
-                    return Err(Refused::new("lock", path, error).into());
-                }
+            wait_for(&file, path, &mut left)?;
+            // Otherwise it was removed meanwhile, and the name stands for another file or for none.
+            if is_at(&file, path) {
+                return Ok(Self { file });
+            }
+        }
+    }
+}
+
+/// Locks the file, taking what it waits from `left`.
+fn wait_for(file: &File, path: &Path, left: &mut Duration) -> Result<(), WriteGenerationError> {
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if left.is_zero() => {
+                return Err(WriteGenerationError::Locked { path: path.into() });
+            }
+            Err(TryLockError::WouldBlock) => {
+                std::thread::sleep(POLL.min(*left));
+                *left = left.saturating_sub(POLL);
+            }
+            Err(TryLockError::Error(error)) => {
+                return Err(Refused::new("lock", path, error).into());
             }
         }
     }
