@@ -137,15 +137,17 @@ fn removing_and_publishing_take_turns() {
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
-                for _ in 0..100 {
+                for _ in 0..40 {
                     let writer = begin();
                     assert!(!inside.swap(true, Ordering::SeqCst), "two writers at once");
                     fill(&writer);
+                    // Others come to wait at a lock that is about to be removed.
+                    std::thread::sleep(Duration::from_millis(2));
                     inside.store(false, Ordering::SeqCst);
                     writer.publish().unwrap();
                 }
             });
         }
-        scope.spawn(|| (0..300).for_each(|_| Generations::at(&folder).remove(LONG).unwrap()));
+        scope.spawn(|| (0..100).for_each(|_| Generations::at(&folder).remove(LONG).unwrap()));
     });
 }
