@@ -235,3 +235,72 @@ fn refusals_of_the_system_are_named_with_advice() {
     assert!(advice(ErrorKind::StorageFull).contains("free some space"));
     assert_eq!(advice(ErrorKind::Other), "");
 }
+
+/// What may happen to one name in a folder.
+fn spoil(path: &Path, how: u64) {
+    let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    match how % 6 {
+        0 => {}
+        1 => fs::create_dir(path).unwrap_or_default(),
+        2 => fs::write(path, "").unwrap_or_default(),
+        3 => fs::write(path, "memfold manifest 1\ngeneration 1\n").unwrap_or_default(),
+        4 => fs::write(path, [0; 5_000]).unwrap_or_default(),
+        _ => fs::write(path, "\u{7f}ELF".repeat(99)).unwrap_or_default(),
+    }
+}
+
+#[test]
+fn whatever_happens_to_the_folder_is_an_error_and_mended_by_the_next_generation() {
+    const NAMES: [&str; 9] = [
+        "MANIFEST",
+        "MANIFEST.pending",
+        "gen-000001",
+        "gen-000002",
+        "gen-000002/index.mfi",
+        "gen-000002/columns.arrow",
+        "gen-000002/fresh-0001.mfi",
+        "gen-000003",
+        "gen-000003.pending",
+    ];
+    let mut outcomes = std::collections::BTreeMap::<String, u32>::new();
+    for seed in 0..400_u64 {
+        let place = place();
+        assert_eq!((publish(place.path()), publish(place.path())), (1, 2));
+        seal(&mut open(place.path()));
+        let mut draws = seed;
+        for _ in 0..=seed % 3 {
+            draws = draws
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let name = NAMES[(draws >> 33) as usize % NAMES.len()];
+            spoil(&place.path().join(name), draws >> 50);
+        }
+        let outcome = match Generations::at(place.path()).current() {
+            Ok(None) => "nothing".to_owned(),
+            Ok(Some(generation)) => format!("{} whole", assert_whole(&generation)),
+            Err(error) => format!("{error:?}").split([' ', '(']).next().unwrap().to_owned(),
+        };
+        *outcomes.entry(outcome).or_default() += 1;
+        if place.path().join("MANIFEST").is_dir() {
+            assert!(matches!(begin_error(place.path()), WriteGenerationError::Open(_)));
+            fs::remove_dir(place.path().join("MANIFEST")).unwrap();
+        }
+        let number = publish(place.path());
+        assert_eq!(live(place.path()), number);
+        publish(place.path());
+        let names = [names::generation(number), names::generation(number + 1)];
+        assert_eq!(list(place.path())[2..], names, "seed {seed}");
+    }
+    for outcome in [
+        "nothing",
+        "2 whole",
+        "Missing",
+        "NotAFile",
+        "NotAFolder",
+        "Manifest",
+        "Length",
+        "Sections",
+    ] {
+        assert!(outcomes.contains_key(outcome), "{outcome} is missing from {outcomes:?}");
+    }
+}

@@ -72,7 +72,7 @@ fn mutate(bytes: &mut Vec<u8>, draws: &mut Draws) {
         }
         _ => {
             let entry = |number: usize| 1_024 + number * 32;
-            if bytes.len() >= entry(4) {
+            if bytes.len() >= entry(8) {
                 bytes.copy_within(entry(draws.below(4))..entry(4), entry(draws.below(3)));
             }
         }
