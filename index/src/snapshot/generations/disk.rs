@@ -64,6 +64,7 @@ impl Disk {
     /// Makes a folder that only the owner may enter.
     pub(super) fn create_folder(&self, path: &Path) -> Result<(), Refused> {
         let mut builder = fs::DirBuilder::new();
+        builder.recursive(false);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, FileMode::PRIVATE.folder_bits());
         self.step(|| Step::CreateFolder(path.into()))

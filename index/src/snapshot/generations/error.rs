@@ -4,11 +4,10 @@ use std::io;
 use std::path::PathBuf;
 
 use super::disk::Refused;
+use super::names::FILES_MAX;
+use crate::snapshot::sections::REBUILD;
 use crate::snapshot::{MapError, OpenSectionFileError};
 
-/// Advice for a generation that cannot be used as it is.
-const REBUILD: &str =
-    "rebuild the index with `memfold index build`; it is derived, nothing is lost";
 /// Advice for a place that holds something else.
 const MOVE_AWAY: &str = "move it away, or choose another folder with --index-dir";
 
@@ -145,6 +144,14 @@ pub enum WriteGenerationError {
         /// The folder.
         path: PathBuf,
     },
+    /// A manifest does not hold as many names.
+    #[error("{}: {found} files, at most {FILES_MAX}", path.display())]
+    TooManyFiles {
+        /// The folder.
+        path: PathBuf,
+        /// How many there are.
+        found: usize,
+    },
     /// The generation was replaced or removed meanwhile.
     #[error("{}: no longer there", path.display())]
     Gone {
@@ -188,7 +195,10 @@ impl WriteGenerationError {
             Self::NumbersSpent { .. } => "delete the folder; it is derived, nothing is lost",
             Self::Open(error) => return error.hint(),
             // It was never published, so there is nothing to rebuild.
-            Self::Sections(_) | Self::FileName { .. } | Self::Empty { .. } => return None,
+            Self::Sections(_)
+            | Self::FileName { .. }
+            | Self::TooManyFiles { .. }
+            | Self::Empty { .. } => return None,
             Self::Io { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                     "free some space, or choose another folder with --index-dir"
@@ -196,6 +206,8 @@ impl WriteGenerationError {
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                     "choose a folder that can be written with --index-dir"
                 }
+                // Some network file systems know no locks.
+                io::ErrorKind::Unsupported => "choose a folder on a local disk with --index-dir",
                 io::ErrorKind::NotFound => "the folder was removed meanwhile; try again",
                 _ => return None,
             },

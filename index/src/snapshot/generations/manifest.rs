@@ -21,8 +21,12 @@ use super::disk::{Disk, Refused};
 use super::{FileMode, OpenGenerationError, names};
 use crate::snapshot::sections::{HEADER_BYTES, checksum};
 
-/// Longest manifest: some hundred files.
+/// Longest manifest.
 const BYTES_MAX: u64 = 16_384;
+
+// Five lines of other things, and for each file its name and 44 bytes at most.
+const _: () =
+    assert!(5 * 64 + names::FILES_MAX * (names::NAME_BYTES_MAX + 44) <= BYTES_MAX as usize);
 
 const TITLE: &str = "memfold manifest ";
 const VERSION: &str = "1";

@@ -11,7 +11,9 @@ pub(super) const LOCK: &str = "LOCK";
 pub(super) const PENDING: &str = ".pending";
 
 /// Longest name of a file.
-const NAME_BYTES_MAX: usize = 64;
+pub(super) const NAME_BYTES_MAX: usize = 64;
+/// Most files of a generation; two are usual.
+pub(super) const FILES_MAX: usize = 100;
 
 /// Names the folder of a generation.
 pub(super) fn generation(number: u64) -> String {
@@ -42,7 +44,8 @@ pub(super) fn is_file(name: &str) -> bool {
         && !name.starts_with('.')
         && !name.starts_with("fresh-")
         && !name.ends_with(PENDING)
-        && name != LOCK
+        // Some file systems do not tell them apart.
+        && !name.eq_ignore_ascii_case(LOCK)
 }
 
 #[cfg(test)]
@@ -66,9 +69,19 @@ mod tests {
     fn files_have_plain_names() {
         assert!(is_file(INDEX_FILE) && is_file(COLUMNS_FILE) && is_file("A-b_9"));
         let long = "x".repeat(65);
-        for name in
-            ["", ".hidden", "a/b", "a b", "a\nb", "ä", "LOCK", "fresh-0001.mfi", "x.pending", &long]
-        {
+        for name in [
+            "",
+            ".hidden",
+            "a/b",
+            "a b",
+            "a\nb",
+            "ä",
+            "LOCK",
+            "lock",
+            "fresh-0001.mfi",
+            "x.pending",
+            &long,
+        ] {
             assert!(!is_file(name), "{name}");
         }
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::disk::{Disk, Refused};
 use super::lock::LockFile;
 use super::manifest::{Manifest, ManifestFile, head_checksum, pending_path};
+use super::names::FILES_MAX;
 use super::{FileMode, Generations, OpenGenerationError, WriteGenerationError, names, read};
 use crate::snapshot::{FileKind, SectionFile};
 
@@ -149,6 +150,10 @@ impl GenerationWriter {
         names.sort_unstable();
         if names.is_empty() {
             return Err(WriteGenerationError::Empty { path: self.path.clone() });
+        }
+        if names.len() > FILES_MAX {
+            let found = names.len();
+            return Err(WriteGenerationError::TooManyFiles { path: self.path.clone(), found });
         }
         names.into_iter().map(|name| self.seal_file(name)).collect()
     }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use super::format::{ElementType, FileKind, SectionKind, VERSION};
 use crate::snapshot::MapError;
 
-/// Advice for a file that cannot be used as it is.
-const REBUILD: &str =
+/// Advice for what cannot be used as it is.
+pub(in crate::snapshot) const REBUILD: &str =
     "rebuild the index with `memfold index build`; it is derived, nothing is lost";
 
 /// A section file could not be opened.

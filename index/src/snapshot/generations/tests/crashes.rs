@@ -312,33 +312,43 @@ fn a_loss_of_power_at_any_step_leaves_the_old_or_the_new_generation() {
     assert!(cases > 150, "{cases}");
 }
 
-/// The same for a segment of fresh rows: death at each step, then contents that were not durable.
+/// Seals a second segment until `step`, loses power, asserts what is left and returns how many segments there are.
+fn lose_power_while_sealing(step: usize, loss: Loss) -> Option<usize> {
+    let (_place, folder) = published(1);
+    seal(&mut open(&folder));
+    let (disk, trace) = faulty(Fault::From(step));
+    let mut generation = open(&folder);
+    let run = |generation: &mut Generation| {
+        let writer = FreshWriter::begin_on(disk, generation, FileMode::PRIVATE, LONG)?;
+        write_fresh(&writer)?;
+        writer.publish()
+    };
+    let result = run(&mut generation);
+    let steps = trace.lock().unwrap().clone();
+    if !lose_power(&steps, None, loss) {
+        return None;
+    }
+    let mut seen = open(&folder);
+    assert_whole(&seen);
+    let found = seen.fresh().len();
+    assert!(result.is_err() || found == 2, "published, yet lost before step {step}: {loss:?}");
+    assert_eq!(seal(&mut seen) as usize, found + 1);
+    assert_whole(&open(&folder));
+    assert!(!list(seen.folder()).iter().any(|name| name.ends_with(names::PENDING)));
+    Some(found)
+}
+
 #[test]
-fn a_death_at_any_step_of_sealing_shows_the_segment_or_not() {
-    let mut outcomes = BTreeSet::new();
-    for step in 0.. {
-        let (_place, folder) = published(1);
-        seal(&mut open(&folder));
-        let (disk, trace) = faulty(Fault::From(step));
-        let mut generation = open(&folder);
-        let run = |generation: &mut Generation| {
-            let writer = FreshWriter::begin_on(disk, generation, FileMode::PRIVATE, LONG)?;
-            write_sections(writer.create()?, FileKind::Fresh, 1_002);
-            writer.publish()
-        };
-        let result = run(&mut generation);
-        let steps = trace.lock().unwrap().clone();
-        assert!(lose_power(&steps, None, Loss::Latest(0)));
-        let mut seen = open(&folder);
-        assert_whole(&seen);
-        outcomes.insert(seen.fresh().len());
-        assert!(result.is_err() || seen.fresh().len() == 2, "{result:?}");
-        let next = seal(&mut seen) as usize;
-        assert_eq!(next, seen.fresh().len());
-        assert_whole(&open(&folder));
-        assert!(!list(seen.folder()).iter().any(|name| name.ends_with(".pending")));
-        if steps.len() < step {
-            break;
+fn a_loss_of_power_while_sealing_leaves_the_segment_whole_or_away() {
+    let mut outcomes = BTreeSet::<usize>::new();
+    for step in 0..12 {
+        for names in 0.. {
+            let losses = [Loss::Latest(names), Loss::Only(names)];
+            let ends = losses.map(|loss| lose_power_while_sealing(step, loss));
+            if ends == [None; 2] {
+                break;
+            }
+            outcomes.extend(ends.iter().flatten());
         }
     }
     assert!(outcomes.iter().eq(&[1, 2]), "{outcomes:?}");

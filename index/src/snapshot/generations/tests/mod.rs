@@ -272,6 +272,13 @@ fn only_what_is_whole_is_published() {
             .for_each(|n| std::fs::remove_file(writer.path().join(n)).unwrap());
     });
     assert!(nothing.ends_with("nothing to publish"), "{nothing}");
+    let many = refused(&|writer| (2..101).for_each(|n| create(writer, &format!("{n}"))));
+    assert!(many.ends_with("101 files, at most 100"), "{many}");
+
+    let writer = begin(place.path());
+    (0..100).for_each(|n| create(&writer, &format!("{n:0>64}")));
+    writer.publish().unwrap();
+    assert!(Generations::at(place.path()).current().unwrap().is_some(), "the longest manifest");
 
     let writer = begin(place.path());
     let error = writer.create("fresh-0001.mfi").unwrap_err();
