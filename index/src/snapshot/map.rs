@@ -4,13 +4,14 @@
 use std::fs::File;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use memmap2::Mmap;
 
 /// A read-only memory map of a whole regular file.
 ///
 /// Opening costs no read: pages come in when they are touched. The map stays valid when the file is
-/// renamed, replaced or unlinked, since it holds the file itself and not its name.
+/// renamed, replaced or unlinked, since it holds the file itself and not its name. Clones share it.
 ///
 /// # Soundness
 ///
@@ -27,10 +28,10 @@ use memmap2::Mmap;
 /// assert_eq!(&*mapped, b"rows");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Mapped {
     /// `None`: the file is empty, and an empty range cannot be mapped.
-    map: Option<Mmap>,
+    map: Option<Arc<Mmap>>,
 }
 
 /// A file could not be mapped.
@@ -99,7 +100,8 @@ impl Mapped {
         Self::map(file, Path::new("unnamed file"))
     }
 
-    fn map(file: &File, path: &Path) -> Result<Self, MapError> {
+    /// Maps an open file; `path` is the name that errors use.
+    pub(super) fn map(file: &File, path: &Path) -> Result<Self, MapError> {
         let failed = |source| MapError::Map { path: path.into(), source };
         let metadata = file.metadata().map_err(failed)?;
         if !metadata.is_file() {
@@ -110,7 +112,7 @@ impl Mapped {
         }
         // SAFETY: the file is regular and, by the protocol in the type's docs, never changed or truncated.
         let map = unsafe { Mmap::map(file) }.map_err(failed)?;
-        Ok(Self { map: Some(map) })
+        Ok(Self { map: Some(Arc::new(map)) })
     }
 }
 
@@ -118,7 +120,7 @@ impl Deref for Mapped {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        self.map.as_deref().unwrap_or_default()
+        self.map.as_ref().map_or(&[], |map| map)
     }
 }
 

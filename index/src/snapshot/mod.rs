@@ -1,5 +1,20 @@
-//! Files that are mapped, never changed: [`Mapped`] today, index generations later.
+//! Files that are mapped and never changed: index files, and the generations they live in.
+//!
+//! [`Mapped`] is a file in memory. A [`SectionFile`] is a mapped file of typed, checksummed sections
+//! (`.mfi`), written by [`SectionFileWriter`]; docs/index-format.md describes every byte.
+//! [`Generations`] reads a folder of generations, [`GenerationWriter`] publishes a new one whole or
+//! not at all, and [`FreshWriter`] adds sealed fresh rows to one that is live.
 
 mod map;
+pub mod sections;
+pub mod generations;
 
+pub use generations::{
+    FileMode, FreshWriter, Generation, GenerationWriter, Generations, OpenGenerationError,
+    WriteGenerationError,
+};
 pub use map::{MapError, Mapped};
+pub use sections::{
+    Element, ElementType, FileHead, FileKind, OpenSectionFileError, Section, SectionError,
+    SectionFile, SectionFileWriter, SectionKind, VerifyError, WriteSectionFileError,
+};

@@ -1,0 +1,212 @@
+//! Errors of section files.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::format::{ElementType, FileKind, SectionKind, VERSION};
+use crate::snapshot::MapError;
+
+/// Advice for what cannot be used as it is.
+pub(in crate::snapshot) const REBUILD: &str =
+    "rebuild the index with `memfold index build`; it is derived, nothing is lost";
+
+/// A section file could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenSectionFileError {
+    /// It could not be mapped.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// It begins as another kind of file does.
+    #[error("{}: not an index file ({found})", path.display())]
+    NotSections {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        found: String,
+    },
+    /// Another version of memfold wrote it.
+    #[error("{}: format version {found}, expected {VERSION}", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The version in the file.
+        found: u32,
+    },
+    /// It is whole, but not what belongs here.
+    #[error("{}: holds {}, expected {}", path.display(), found.name(), expected.name())]
+    FileKind {
+        /// The file.
+        path: PathBuf,
+        /// The kind asked for.
+        expected: FileKind,
+        /// The kind in the file.
+        found: FileKind,
+    },
+    /// Bytes are missing at the end, or there are more.
+    #[error("{}: {found} bytes long, expected {expected}", path.display())]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// The length that the header gives.
+        expected: u64,
+        /// The length of the file.
+        found: u64,
+    },
+    /// The header contradicts its checksum or itself.
+    #[error("{}: damaged at byte {offset}: {found}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The first byte of what is wrong.
+        offset: u64,
+        /// What was found.
+        found: String,
+    },
+}
+
+impl OpenSectionFileError {
+    /// Returns advice, where there is some.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Map(error) => error.hint(),
+            _ => Some(REBUILD.into()),
+        }
+    }
+}
+
+/// A section is not there, or not as the reader needs it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SectionError {
+    /// The file has no such section.
+    #[error("{}: no section {}", path.display(), kind.name())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// The section asked for.
+        kind: SectionKind,
+    },
+    /// It holds other numbers.
+    #[error("{}: section {} holds {}, expected {}", path.display(), kind.name(), found.name(), expected.name())]
+    Element {
+        /// The file.
+        path: PathBuf,
+        /// The section.
+        kind: SectionKind,
+        /// The type asked for.
+        expected: ElementType,
+        /// The type in the file.
+        found: ElementType,
+    },
+    /// It holds more or fewer numbers.
+    #[error("{}: section {} holds {found} values, expected {expected}", path.display(), kind.name())]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// The section.
+        kind: SectionKind,
+        /// Values asked for.
+        expected: u64,
+        /// Values in the file.
+        found: u64,
+    },
+}
+
+impl SectionError {
+    /// Returns advice.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        Some(REBUILD.into())
+    }
+}
+
+/// A file is not what was written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// The table of checksums does not fit the header.
+    #[error("{}: damaged: checksums from byte {offset} on", path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// Where the table begins.
+        offset: u64,
+    },
+    /// A block of a section does not fit its checksum.
+    #[error("{}: damaged: section {}, bytes {offset} to {}", path.display(), kind.name(), offset + bytes)]
+    Block {
+        /// The file.
+        path: PathBuf,
+        /// The section.
+        kind: SectionKind,
+        /// Where the block begins in the file.
+        offset: u64,
+        /// How long it is.
+        bytes: u64,
+    },
+    /// Something stands where nothing belongs.
+    #[error("{}: damaged: byte {offset} behind section {} is not zero", path.display(), kind.name())]
+    Padding {
+        /// The file.
+        path: PathBuf,
+        /// The section before.
+        kind: SectionKind,
+        /// The byte.
+        offset: u64,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+impl VerifyError {
+    /// Returns advice, where there is some.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Cancelled => None,
+            _ => Some(REBUILD.into()),
+        }
+    }
+}
+
+/// A section file could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteSectionFileError {
+    /// The head holds what no file may.
+    #[error("head of an index file: {found}")]
+    Head {
+        /// What is out of range.
+        found: String,
+    },
+    /// A file has one section of each kind.
+    #[error("a second section {}", kind.name())]
+    Repeated {
+        /// The section.
+        kind: SectionKind,
+    },
+    /// The system refused to write.
+    #[error("write {part}")]
+    Write {
+        /// The section, or another part of the file.
+        part: &'static str,
+        /// What the operating system said.
+        source: io::Error,
+    },
+}
+
+impl WriteSectionFileError {
+    /// Returns advice, where there is some.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Some("free some space, or choose another folder with --index-dir".into())
+            }
+            _ => None,
+        }
+    }
+}
