@@ -5,6 +5,8 @@
 //! through [`VectorMatrix`], often straight from a [`Mapped`] file. Everything here is deterministic:
 //! the same rows give the same answer on any number of threads and at every ISA level.
 
+pub mod codes;
+pub mod graph;
 pub mod join;
 pub mod neighbor;
 pub mod pool;
