@@ -147,7 +147,7 @@ impl Sampled<'_> {
         let sums = self.map(pool, |positions| {
             let mut sums = vec![0_i64; dim];
             self.each_unit(positions, |at, value| {
-                sums[at] += (value * FIXED_POINT).round_ties_even() as i64;
+                sums[at] += rounded(value * FIXED_POINT);
             });
             sums
         });
@@ -162,7 +162,7 @@ impl Sampled<'_> {
             let (mut squares, mut largest) = (0_i128, 0.0_f64);
             self.each_unit(positions, |at, value| {
                 let deviation = value - mean[at];
-                let fixed = (deviation * SQUARED_POINT).round_ties_even() as i64;
+                let fixed = rounded(deviation * SQUARED_POINT);
                 squares += i128::from(fixed * fixed);
                 largest = largest.max(deviation.abs());
             });
@@ -188,6 +188,11 @@ impl Sampled<'_> {
             }
         }
     }
+}
+
+/// Returns the nearest integer of a number below 2⁵⁰, to the even one from the middle.
+fn rounded(number: f64) -> i64 {
+    ((number + NO_FRACTION) - NO_FRACTION) as i64
 }
 
 /// Returns a hash of codes: it spreads samples, levels and orders whatever the order of rows.

@@ -7,7 +7,7 @@ use super::nearest::Near;
 use super::view::{GraphView, Layer};
 
 /// How many nodes each upper layer hands down.
-const UPPER_WIDTH: usize = 8;
+const UPPER_WIDTH: usize = 16;
 
 /// Marks a candidate whose links have been followed. Nodes have 31 bits.
 const EXPANDED: u32 = 1 << 31;
@@ -54,10 +54,12 @@ struct Visited {
 
 impl Visited {
     fn begin(&mut self, count: usize) {
-        self.epoch = self.epoch.wrapping_add(1);
-        if self.epoch == 0 || self.epochs.len() < count {
-            self.epochs.clear();
+        if self.epochs.len() < count {
             self.epochs.resize(count, 0);
+        }
+        self.epoch = self.epoch.wrapping_add(1);
+        if self.epoch == 0 {
+            self.epochs.fill(0);
             self.epoch = 1;
         }
     }
@@ -101,7 +103,7 @@ impl Beam {
         self.positions.extend(layer.first_positions());
         for (index, upper) in graph.upper.iter().enumerate().rev() {
             layer = upper;
-            self.search_layer(graph, layer, UPPER_WIDTH.min(width));
+            self.search_layer(graph, layer, UPPER_WIDTH);
             let below = index.checked_sub(1).map_or(&graph.base, |below| &graph.upper[below]);
             self.positions.clear();
             let nodes = self.pool.iter().filter_map(|candidate| layer.node(candidate.near().node));

@@ -2,10 +2,11 @@
 
 use memfold_simd::Kernels;
 
-use super::layers::Layers;
-use super::link::{Tools, link};
+use super::layers::{Layers, SCANNED_NODES_MAX};
+use super::link::{Linked, Tools, link};
 use super::partition::{Partition, Probes};
 use super::repair::repair;
+use super::rescue::rescue;
 use super::view::{GraphSections, GraphView};
 use super::{BuildGraphError, GraphOptions};
 use crate::codes::{Coding, Members, NodeCodes, hash_codes};
@@ -53,14 +54,33 @@ impl Graph {
         let (codes, partition, probes, order) = nodes.partition(tools)?;
         let members = Members::of(order.iter().map(|&node| nodes.positions(node)), &distinct);
         drop((nodes, distinct));
-        let mut links = link(codes.view(), &partition, &probes, 2 * options.degree, tools)?;
+        let Linked { links, outliers } = link(codes.view(), &partition, &probes, tools)?;
         drop((partition, probes));
         let layers = Layers::build(codes.view(), tools)?;
-        if !codes.squared_norms.is_empty() {
-            let entry = entry(&layers.sizes, &layers.nodes);
-            repair(codes.view(), &mut links, 2 * options.degree, entry, kernels);
+        let mut graph = Self { coding, codes, members, links, layers, degree: options.degree };
+        graph.find_lost(outliers, tools);
+        Ok(graph)
+    }
+
+    /// Links what searches would not find, or could not.
+    fn find_lost(&mut self, outliers: Vec<u32>, tools: Tools<'_>) {
+        let searched = self.codes.squared_norms.len() > SCANNED_NODES_MAX;
+        if searched {
+            tools.progress.begin("link lost nodes", None);
+            rescue(self, outliers, tools);
         }
-        Ok(Self { coding, codes, members, links, layers, degree: options.degree })
+        if !self.links.is_empty() {
+            let entry = entry(&self.layers.sizes, &self.layers.nodes);
+            repair(self.codes.view(), &mut self.links, 2 * self.degree, entry, tools.kernels);
+        }
+        if searched {
+            tools.progress.end();
+        }
+    }
+
+    pub(super) fn links_mut(&mut self, node: u32) -> &mut [u32] {
+        let degree = 2 * self.degree;
+        &mut self.links[node as usize * degree..][..degree]
     }
 
     /// Returns all sections, as they are written to a file.

@@ -65,7 +65,7 @@ pub enum DamagedGraph {
         found: usize,
     },
     /// There are more upper layers than levels in a hash.
-    #[error("{found} upper layers, expected 12 at most")]
+    #[error("{found} upper layers, expected 10 at most")]
     Layers {
         /// Layers found.
         found: usize,

@@ -5,17 +5,17 @@ use super::partition::Partition;
 use super::{BuildGraphError, GraphOptions};
 use crate::codes::CodeRows;
 
-/// A node in 2⁵ is in the next layer too.
-const LEVEL_BITS: u32 = 5;
+/// A node in 2⁶ is in the next layer too.
+const LEVEL_BITS: u32 = 6;
 
 /// A hash has no more levels.
-pub(super) const LAYERS_MAX: usize = 12;
+pub(super) const LAYERS_MAX: usize = 10;
 
 /// A layer of no more nodes is searched from end to end, and has none above it.
 pub(super) const TOP_NODES_MAX: usize = 256;
 
 /// A set of no more nodes is searched from end to end and has no layers: that costs less than any graph.
-pub(super) const SCANNED_NODES_MAX: usize = 1_024;
+pub(super) const SCANNED_NODES_MAX: usize = 4_096;
 
 /// The layers above the lowest, from below.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) struct Layers {
     pub(super) sizes: Vec<u32>,
     /// The nodes of each layer, ascending.
     pub(super) nodes: Vec<u32>,
-    /// M links for each of them: positions in its layer.
+    /// 2 M links for each of them: positions in its layer.
     pub(super) links: Vec<u32>,
 }
 
@@ -57,14 +57,14 @@ impl Layers {
         nodes: &[u32],
         tools: Tools<'_>,
     ) -> Result<(), BuildGraphError> {
-        let GraphOptions { degree, probes, .. } = tools.options;
+        let GraphOptions { probes, .. } = tools.options;
         let picked = codes.picked(nodes);
         let names: Vec<u32> = (0..nodes.len() as u32).collect();
         let (partition, probes) =
             Partition::of(picked.view(), &names, probes, (tools.pool, tools.kernels));
         self.sizes.push(nodes.len() as u32);
         self.nodes.extend_from_slice(nodes);
-        self.links.extend(link(picked.view(), &partition, &probes, degree, tools)?);
+        self.links.extend(link(picked.view(), &partition, &probes, tools)?.links);
         Ok(())
     }
 }

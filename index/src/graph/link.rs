@@ -25,6 +25,12 @@ const SAMPLE_PROBES: usize = 4;
 /// The nearest of a node's links and of those that link to it: what is pruned in the end.
 const MERGED_MAX: usize = 128;
 
+/// By how many of its nearest nodes each one is linked for certain, unless too many ask that of one.
+const DEPENDED_ON: usize = 2;
+
+/// A node is an outlier beside one with as many nodes within an eighth of the squared distance.
+const OUTLYING: i64 = 8;
+
 /// Nodes of a task of the last step.
 const BATCH_NODES: usize = 512;
 
@@ -37,7 +43,7 @@ pub(super) struct Tools<'a> {
     pub(super) progress: &'a dyn Progress,
 }
 
-/// Returns `degree` links for each node, nearest and most different first, [`NO_LINK`] at the end.
+/// Returns the options' number of links for each node, nearest and most different first, [`NO_LINK`] at the end.
 ///
 /// Candidates are the nearest nodes, and nearest ones of ever smaller samples: long links, without which a search
 /// could not come from afar.
@@ -45,9 +51,9 @@ pub(super) fn link(
     codes: CodeRows<'_>,
     partition: &Partition,
     probes: &Probes,
-    degree: usize,
     tools: Tools<'_>,
-) -> Result<Vec<u32>, BuildGraphError> {
+) -> Result<Linked, BuildGraphError> {
+    let degree = tools.options.link_count();
     let samples = samples(codes, tools);
     let parts = partition.parts();
     tools.progress.begin("find neighbours", Some(codes.len() as u64));
@@ -59,6 +65,7 @@ pub(super) fn link(
         let mut candidates = Candidates { codes, nodes, comparer: Comparer::new(tools.kernels) };
         let own = nodes.iter().map(|&node| probes.of(node as usize));
         let mut found = candidates.of(partition, own, tools.options.candidates);
+        let reaches = reaches(&found);
         for sample in &samples {
             candidates.add_sampled(sample, &mut found);
         }
@@ -66,19 +73,51 @@ pub(super) fn link(
         for candidates in &mut found {
             candidates.sort_unstable();
             candidates.dedup();
-            pruner.prune(candidates, degree);
+            pruner.prune(candidates, &[], degree);
         }
         tools.progress.advance(nodes.len() as u64);
-        Ok(found)
+        Ok((found, reaches))
     });
     tools.progress.end();
     let mut forward = vec![Vec::new(); codes.len()];
+    let mut all_reaches = vec![0; codes.len()];
     for (part, pruned) in parts.iter().zip(pruned) {
-        for (&node, links) in part.nodes.iter().zip(pruned?) {
+        let (pruned, reaches) = pruned?;
+        for ((&node, links), reach) in part.nodes.iter().zip(pruned).zip(reaches) {
             forward[node as usize] = links;
+            all_reaches[node as usize] = reach;
         }
     }
-    merge(codes, &forward, degree, tools)
+    let outliers = outliers(&forward, &all_reaches);
+    Ok(Linked { links: merge(codes, &forward, degree, tools)?, outliers })
+}
+
+/// Links, and what may be hard to find by them.
+pub(super) struct Linked {
+    pub(super) links: Vec<u32>,
+    /// Nodes beside much denser ones, ascending.
+    pub(super) outliers: Vec<u32>,
+}
+
+/// Returns how far the nearest nodes of each reach.
+fn reaches(found: &[Vec<Near>]) -> Vec<i32> {
+    found.iter().map(|near| near.last().map_or(0, |last| last.distance)).collect()
+}
+
+/// Returns the nodes with a link to one whose nearest nodes reach far less far: a search may get caught there.
+fn outliers(forward: &[Vec<Near>], reaches: &[i32]) -> Vec<u32> {
+    let is_outlier = |&node: &u32| {
+        let reach = i64::from(reaches[node as usize]);
+        let links = &forward[node as usize];
+        links.iter().any(|link| i64::from(reaches[link.node as usize]) * OUTLYING < reach)
+    };
+    let beside: Vec<bool> = (0..forward.len() as u32).map(|node| is_outlier(&node)).collect();
+    // Those among outliers are as hard to come to.
+    let is_among = |&node: &u32| {
+        let mut links = forward[node as usize].iter();
+        beside[node as usize] || links.any(|link| beside[link.node as usize])
+    };
+    (0..forward.len() as u32).filter(is_among).collect()
 }
 
 /// Candidates of the nodes of a part.
@@ -140,7 +179,7 @@ fn merge(
         let nodes = batch * BATCH_NODES..codes.len().min((batch + 1) * BATCH_NODES);
         let mut pruner = Pruner::new(codes, tools.kernels);
         let mut links = Vec::with_capacity(nodes.len() * degree);
-        let (mut merged, count) = (Vec::new(), nodes.len());
+        let (mut merged, mut kept, count) = (Vec::new(), Vec::new(), nodes.len());
         for (at, node) in nodes.enumerate() {
             merged.clear();
             merged.extend_from_slice(&forward[node]);
@@ -149,7 +188,9 @@ fn merge(
             merged.dedup();
             merged.truncate(MERGED_MAX);
             if merged.len() > degree {
-                pruner.prune(&mut merged, degree);
+                backward.depending_on(node, forward, &mut kept);
+                kept.truncate(degree / 2);
+                pruner.prune(&mut merged, &kept, degree);
             }
             links.extend(merged.iter().map(|near| near.node));
             links.resize((at + 1) * degree, NO_LINK);
@@ -191,6 +232,18 @@ impl Backward {
             }
         }
         Self { starts, near }
+    }
+
+    /// Collects the nodes of which `node` is among the nearest few, nearest first: by whom should they be found, if
+    /// not by it?
+    fn depending_on(&self, node: usize, forward: &[Vec<Near>], depending: &mut Vec<Near>) {
+        depending.clear();
+        let depends = |near: &&Near| {
+            let nearest = forward[near.node as usize].iter().take(DEPENDED_ON);
+            nearest.into_iter().any(|link| link.node as usize == node)
+        };
+        depending.extend(self.of_node(node).iter().filter(depends));
+        depending.sort_unstable();
     }
 
     fn of_node(&self, node: usize) -> &[Near] {

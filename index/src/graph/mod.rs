@@ -7,7 +7,8 @@
 //! 3. `link` compares each cell densely with those nearest to its nodes (`nearest`: the sign test of panels), and
 //!    with ever smaller samples for long links. `prune` leaves links of different directions; what points back is
 //!    added and pruned once more.
-//! 4. `layers` builds the same above, for 1 in 32 nodes and so on; `repair` lets every node be reached.
+//! 4. `layers` builds the same above, for 1 in 32 nodes and so on; `rescue` links nodes that searches do not find,
+//!    `repair` those that none could.
 //! 5. [`gate`]: reachability of all nodes and lookups of a sample, before a graph is published.
 //!
 //! Searching: `beam` walks along links by integer distances; [`Searcher`] judges what it proposes by the canonical
@@ -33,6 +34,7 @@ mod nearest;
 mod partition;
 mod prune;
 mod repair;
+mod rescue;
 
 #[cfg(test)]
 mod tests;

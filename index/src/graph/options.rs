@@ -3,7 +3,7 @@
 /// How a graph is built. All of it is part of what the graph's bytes depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GraphOptions {
-    /// M: links of a node of an upper layer; nodes of the lowest have twice as many.
+    /// M: a node has up to 2 M links in each layer. Upper layers are too small to be worth fewer.
     pub degree: usize,
     /// How many nearest neighbours of each node are candidates for its links.
     pub candidates: usize,
@@ -14,6 +14,11 @@ pub struct GraphOptions {
 impl GraphOptions {
     /// The largest M.
     pub const DEGREE_MAX: usize = 64;
+
+    /// Returns the places for links of each node: 2 M.
+    pub(super) const fn link_count(&self) -> usize {
+        2 * self.degree
+    }
 
     pub(super) const fn validated(self) -> Option<Self> {
         let degree_fits = self.degree >= 2 && self.degree <= Self::DEGREE_MAX;

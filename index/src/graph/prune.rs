@@ -5,11 +5,20 @@ use memfold_simd::Kernels;
 use super::nearest::Near;
 use crate::codes::CodeRows;
 
+/// Links with which a candidate is compared at a time.
+const COMPARED_TOGETHER: usize = 8;
+
+/// The nearest candidates are links whatever hides them: among near-duplicates, nearly everything hides.
+const RESERVED: usize = 4;
+
 /// The first pass takes a candidate that is no nearer to a taken one than to the node.
 const STRICT: Occlusion = Occlusion { numerator: 64 };
 
 /// The second pass, for places that are left, one that is not much nearer: 64/72 of the squared distance.
 const RELAXED: Occlusion = Occlusion { numerator: 72 };
+
+/// Nothing hides: distances have 31 bits.
+const NONE: Occlusion = Occlusion { numerator: 1 << 32 };
 
 /// A candidate hides behind a link when `numerator / 64 · d²(link, candidate) < d²(node, candidate)`.
 ///
@@ -39,16 +48,25 @@ impl<'a> Pruner<'a> {
         Self { codes, kernels, taken_codes: Vec::new(), dots: Vec::new(), skipped: Vec::new() }
     }
 
-    /// Leaves at most `limit` of the candidates, which are sorted and different, nearest first of each pass.
-    pub(super) fn prune(&mut self, candidates: &mut Vec<Near>, limit: usize) {
+    /// Leaves at most `limit` of the candidates, which are sorted and different: all those in `kept`, which are fewer,
+    /// then the nearest ones of each pass.
+    pub(super) fn prune(&mut self, candidates: &mut Vec<Near>, kept: &[Near], limit: usize) {
         self.taken_codes.clear();
         self.skipped.clear();
         let mut taken = Vec::with_capacity(limit);
+        for &link in kept {
+            self.take(link, &mut taken, NONE);
+        }
+        let reserved = kept.len() + RESERVED;
         for &candidate in &*candidates {
             if taken.len() == limit {
                 break;
             }
-            if !self.take(candidate, &mut taken, STRICT) {
+            if kept.contains(&candidate) {
+                continue;
+            }
+            let occlusion = if taken.len() < reserved { NONE } else { STRICT };
+            if !self.take(candidate, &mut taken, occlusion) {
                 self.skipped.push(candidate);
             }
         }
@@ -64,12 +82,18 @@ impl<'a> Pruner<'a> {
     fn take(&mut self, candidate: Near, taken: &mut Vec<Near>, occlusion: Occlusion) -> bool {
         let codes = self.codes.row(candidate.node);
         let norm = self.codes.squared_norm(candidate.node);
-        self.dots.clear();
-        self.kernels.dots_i8(codes, &self.taken_codes, &mut self.dots);
-        let hidden = taken.iter().zip(&self.dots).any(|(link, &dot)| {
-            let between = self.codes.distance_from_dot(link.node, norm, dot);
-            occlusion.hides(between, candidate.distance)
-        });
+        // What is hidden is mostly so by one of the first few.
+        let parts = taken.chunks(COMPARED_TOGETHER);
+        let hidden = parts.zip(self.taken_codes.chunks(COMPARED_TOGETHER * self.codes.dim)).any(
+            |(links, link_codes)| {
+                self.dots.clear();
+                self.kernels.dots_i8(codes, link_codes, &mut self.dots);
+                links.iter().zip(&self.dots).any(|(link, &dot)| {
+                    let between = self.codes.distance_from_dot(link.node, norm, dot);
+                    occlusion.hides(between, candidate.distance)
+                })
+            },
+        );
         if !hidden {
             self.taken_codes.extend_from_slice(codes);
             taken.push(candidate);

@@ -11,7 +11,7 @@ pub struct GraphSections<'a> {
     pub mean: &'a [f32],
     /// The coding's step.
     pub step: f32,
-    /// M: links of a node of an upper layer; half of those of the lowest.
+    /// M: half the places for links of each node.
     pub degree: usize,
     /// `dim` codes for each node, rounded up to a multiple of 4.
     pub codes: &'a [i8],
@@ -23,7 +23,7 @@ pub struct GraphSections<'a> {
     pub layer_sizes: &'a [u32],
     /// The nodes of each upper layer, ascending.
     pub layer_nodes: &'a [u32],
-    /// M links for each of these, by position in the layer; `u32::MAX` where there are fewer.
+    /// 2 M links for each of these, by position in the layer; `u32::MAX` where there are fewer.
     pub layer_links: &'a [u32],
     /// Where each node's rows start, and where the last one's end.
     pub member_starts: &'a [u32],
@@ -79,7 +79,7 @@ impl<'a> GraphView<'a> {
             ("codes", sections.codes.len(), node_count.saturating_mul(coding.code_dim())),
             ("links", sections.links.len(), node_count.saturating_mul(2 * degree)),
             ("nodes of layers", sections.layer_nodes.len(), in_layers),
-            ("links of layers", sections.layer_links.len(), in_layers.saturating_mul(degree)),
+            ("links of layers", sections.layer_links.len(), in_layers.saturating_mul(2 * degree)),
             ("starts of members", sections.member_starts.len(), node_count + 1),
         ];
         for (section, found, expected) in lengths {
@@ -127,8 +127,13 @@ fn upper_layers<'a>(sections: &GraphSections<'a>, node_count: usize) -> Vec<Laye
     let layers = sections.layer_sizes.iter().map(|&size| {
         let (layer_nodes, layer_links);
         (layer_nodes, nodes) = nodes.split_at(size as usize);
-        (layer_links, links) = links.split_at(size as usize * sections.degree);
-        Layer { nodes: Some(layer_nodes), links: layer_links, degree: sections.degree, node_count }
+        (layer_links, links) = links.split_at(size as usize * 2 * sections.degree);
+        Layer {
+            nodes: Some(layer_nodes),
+            links: layer_links,
+            degree: 2 * sections.degree,
+            node_count,
+        }
     });
     layers.collect()
 }
