@@ -89,6 +89,17 @@ impl Beam {
         }
     }
 
+    /// Returns how much memory all lists have together.
+    #[cfg(test)]
+    pub(super) const fn capacity(&self) -> usize {
+        self.pool.capacity()
+            + self.visited.epochs.capacity()
+            + self.positions.capacity()
+            + self.nodes.capacity()
+            + self.dots.capacity()
+            + self.flooded.capacity()
+    }
+
     /// Returns the nodes that the last search found, nearest first.
     pub(super) fn found(&self) -> impl Iterator<Item = Near> {
         self.pool.iter().map(|candidate| candidate.near())

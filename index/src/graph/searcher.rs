@@ -11,8 +11,11 @@ use crate::{Neighbor, Row, VectorMatrix};
 
 /// Nodes that are judged for `k` rows: codes misplace a few.
 const fn judged_nodes(k: usize) -> usize {
-    k.saturating_mul(2).saturating_add(8)
+    k.saturating_add(k / 2).saturating_add(8)
 }
+
+/// Nodes whose vectors are on their way from memory while one is judged.
+const FETCHED_AHEAD: usize = 3;
 
 /// A range is searched a little farther than it reaches, to come around gaps between its nodes: by an eighth.
 const RANGE_MARGIN: i32 = 8;
@@ -119,8 +122,8 @@ impl<'a> Searcher<'a> {
     ) -> Result<&[Neighbor], SearchError> {
         let norm = self.encode(query)?;
         let squared_radius = self.graph.coding.squared_radius(threshold.get());
-        self.propose(width, width);
         if self.graph.node_count() > SCANNED_NODES_MAX {
+            self.beam.search(self.graph, width.clamp(1, self.graph.node_count()));
             let farther = squared_radius.saturating_add(squared_radius / RANGE_MARGIN);
             self.proposed.clear();
             self.proposed.extend_from_slice(self.beam.flood(self.graph, farther));
@@ -147,7 +150,7 @@ impl<'a> Searcher<'a> {
     /// Proposes the nearest `count` of about `width` nodes.
     fn propose(&mut self, width: usize, count: usize) {
         if self.graph.node_count() > SCANNED_NODES_MAX {
-            self.beam.search(self.graph, width.min(self.graph.node_count()).max(1));
+            self.beam.search(self.graph, width.clamp(1, self.graph.node_count()));
         } else {
             self.beam.scan(self.graph);
         }
@@ -164,7 +167,8 @@ impl<'a> Searcher<'a> {
         threshold: Option<Similarity>,
     ) {
         self.found.clear();
-        for near in &self.proposed {
+        for (at, near) in self.proposed.iter().enumerate() {
+            self.fetch(self.proposed.get(at + FETCHED_AHEAD));
             let mut similarity = None;
             for (row, repeats) in self.graph.members.rows(near.node) {
                 if row.index() >= self.vectors.len() {
@@ -181,6 +185,14 @@ impl<'a> Searcher<'a> {
             }
         }
         self.found.sort_unstable();
+    }
+
+    /// Asks for the first vector of a node that will be judged soon.
+    fn fetch(&self, near: Option<&Near>) {
+        let row = near.and_then(|near| self.graph.members.rows(near.node).next());
+        if let Some((row, _)) = row.filter(|(row, _)| row.index() < self.vectors.len()) {
+            self.kernels.prefetch(bytemuck::cast_slice(self.vectors.vector(row)));
+        }
     }
 
     /// Judges every row that is wanted.
@@ -205,5 +217,45 @@ impl<'a> Searcher<'a> {
         let kept =
             nodes.clone().filter(|&node| self.graph.members.rows(node).any(|(row, _)| keep(row)));
         (kept.count(), nodes.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::tests::clustered;
+    use crate::graph::{Graph, GraphOptions};
+    use crate::{NoProgress, Pool};
+
+    impl Searcher<'_> {
+        fn capacities(&self) -> [usize; 3] {
+            [self.beam.capacity(), self.proposed.capacity(), self.found.capacity()]
+        }
+    }
+
+    #[test]
+    fn memory_is_used_again() {
+        let values = clustered(6_000, 12, 11);
+        let vectors = VectorMatrix::from_slice(&values, 12).unwrap();
+        let (pool, kernels) = (Pool::new(None).unwrap(), Kernels::active());
+        let options = GraphOptions::default();
+        let graph = Graph::build(&vectors, options, &pool, kernels, &NoProgress).unwrap();
+        let view = graph.view();
+        assert!(view.node_count() > SCANNED_NODES_MAX);
+        let mut searcher = Searcher::new(&view, &vectors, kernels).unwrap();
+        let threshold = Similarity::new(0.9).unwrap();
+        let mut before = [0; 3];
+        for round in 0..3 {
+            for row in (0..6_000).step_by(50) {
+                let query = vectors.vector(Row(row));
+                searcher.k_nearest(query, 10, 64).unwrap();
+                searcher.range(query, threshold, 64).unwrap();
+                searcher.k_nearest_where(query, (10, 64), |row| row.0 % 2 == 0).unwrap();
+            }
+            if round > 0 {
+                assert_eq!(searcher.capacities(), before);
+            }
+            before = searcher.capacities();
+        }
     }
 }

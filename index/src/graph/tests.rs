@@ -24,7 +24,7 @@ fn noise(seed: u64) -> f32 {
 }
 
 /// Rows around centres that are themselves around some: as embeddings of texts lie.
-fn clustered(row_count: usize, dim: usize, seed: u64) -> Vec<f32> {
+pub(super) fn clustered(row_count: usize, dim: usize, seed: u64) -> Vec<f32> {
     let value = |row: u64, at: u64| {
         let (near, far) = (mixed(seed ^ row) % 97, mixed(seed ^ row) % 7);
         let at_of = |group: u64, kind: u64| noise(seed * 31 + kind + (group * 70_000 + at) * 3);
