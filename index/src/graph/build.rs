@@ -24,7 +24,7 @@ pub struct Graph {
     members: Members,
     links: Vec<u32>,
     layers: Layers,
-    degree: usize,
+    options: GraphOptions,
 }
 
 impl Graph {
@@ -57,7 +57,7 @@ impl Graph {
         let Linked { links, outliers } = link(codes.view(), &partition, &probes, tools)?;
         drop((partition, probes));
         let layers = Layers::build(codes.view(), tools)?;
-        let mut graph = Self { coding, codes, members, links, layers, degree: options.degree };
+        let mut graph = Self { coding, codes, members, links, layers, options };
         graph.find_lost(outliers, tools);
         Ok(graph)
     }
@@ -71,7 +71,13 @@ impl Graph {
         }
         if !self.links.is_empty() {
             let entry = entry(&self.layers.sizes, &self.layers.nodes);
-            repair(self.codes.view(), &mut self.links, 2 * self.degree, entry, tools.kernels);
+            repair(
+                self.codes.view(),
+                &mut self.links,
+                self.options.link_count(),
+                entry,
+                tools.kernels,
+            );
         }
         if searched {
             tools.progress.end();
@@ -79,7 +85,7 @@ impl Graph {
     }
 
     pub(super) fn links_mut(&mut self, node: u32) -> &mut [u32] {
-        let degree = 2 * self.degree;
+        let degree = self.options.link_count();
         &mut self.links[node as usize * degree..][..degree]
     }
 
@@ -89,7 +95,7 @@ impl Graph {
         GraphSections {
             mean: self.coding.mean(),
             step: self.coding.step(),
-            degree: self.degree,
+            degree: self.options.degree,
             codes: &self.codes.codes,
             squared_norms: &self.codes.squared_norms,
             links: &self.links,
@@ -99,6 +105,11 @@ impl Graph {
             member_starts: &self.members.starts,
             member_rows: &self.members.rows,
         }
+    }
+
+    /// Returns how it was built.
+    pub(super) const fn options(&self) -> GraphOptions {
+        self.options
     }
 
     /// Returns the graph as it is searched.

@@ -25,6 +25,7 @@ mod build;
 mod view;
 mod searcher;
 mod batch;
+mod file;
 pub mod gate;
 
 mod beam;
@@ -42,6 +43,7 @@ mod tests;
 pub use batch::BatchSearch;
 pub use build::Graph;
 pub use error::{BatchError, BuildGraphError, DamagedGraph, SearchError};
+pub use file::OpenGraphError;
 pub use link::NO_LINK;
 pub use options::GraphOptions;
 pub use searcher::Searcher;

@@ -31,6 +31,23 @@ pub struct GraphSections<'a> {
     pub member_rows: &'a [u32],
 }
 
+impl GraphSections<'_> {
+    /// Returns the bytes of all sections.
+    #[must_use]
+    pub const fn byte_count(&self) -> u64 {
+        let words = self.mean.len()
+            + 1
+            + self.squared_norms.len()
+            + self.links.len()
+            + self.layer_sizes.len()
+            + self.layer_nodes.len()
+            + self.layer_links.len()
+            + self.member_starts.len()
+            + self.member_rows.len();
+        4 * words as u64 + self.codes.len() as u64
+    }
+}
+
 /// A graph that can be searched; see [`super::Searcher`].
 ///
 /// Lengths are checked when it is made, in O(1). What the values say is checked when they are followed: damaged
