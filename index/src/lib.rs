@@ -16,6 +16,8 @@ pub mod spool;
 pub mod transform;
 pub mod vectors;
 
+mod distinct;
+
 pub use join::{
     JoinCounters, JoinError, JoinOptions, JoinedPairs, Pair, PairStream, default_pair_budget,
     join_pairs,

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use crate::float_panel::FloatPanel;
-use crate::panel::{BIAS_MAX, Columns, Hit, RowBlock};
+use crate::panel::{BIAS_MAX, Columns, Hit, RowBlock, ScoredHit};
 use crate::{Level, Similarity, arch, portable};
 
 /// The longest int8 vectors whose dot product is certain to fit an i32.
@@ -20,7 +20,10 @@ pub struct Kernels {
     pub(crate) products_f32: fn(&[&[f32]], &FloatPanel, usize, &mut Vec<f32>),
     pub(crate) dot_i8: fn(&[i8], &[i8]) -> i32,
     pub(crate) dots_i8: fn(&[i8], &[i8], &mut Vec<i32>),
+    pub(crate) dots_picked: fn(&[i8], &[i8], &[u32], &mut Vec<i32>),
+    pub(crate) prefetch: fn(&[u8]),
     pub(crate) hits: fn(&RowBlock<'_>, Columns<'_>, &mut Vec<Hit>),
+    pub(crate) scored_hits: fn(&RowBlock<'_>, Columns<'_>, &mut Vec<ScoredHit>),
 }
 
 impl Kernels {
@@ -120,6 +123,24 @@ impl Kernels {
         (self.dots_i8)(vector, rows, dots);
     }
 
+    /// Appends the exact integer dot products of `vector` with those of `rows` (row-major, of its length) that
+    /// `picked` names, in that order; rows are fetched ahead of their use.
+    ///
+    /// # Panics
+    /// When the vector is empty or longer than [`DOT_I8_DIM_MAX`], or a picked row does not exist.
+    pub fn dots_picked(&self, vector: &[i8], rows: &[i8], picked: &[u32], dots: &mut Vec<i32>) {
+        assert!(vector.len() <= DOT_I8_DIM_MAX, "{} codes may overflow an i32", vector.len());
+        assert!(!vector.is_empty(), "a vector without codes");
+        let row_count = rows.len() / vector.len();
+        assert!(picked.iter().all(|&row| (row as usize) < row_count), "picked beyond {row_count}");
+        (self.dots_picked)(vector, rows, picked, dots);
+    }
+
+    /// Asks the processor to fetch what will soon be read; a hint without an effect that can be seen.
+    pub fn prefetch(&self, bytes: &[u8]) {
+        (self.prefetch)(bytes);
+    }
+
     /// Appends every `(row, column)` of the block × panel whose score is not negative, in no
     /// particular order: `score = Σ row code · column code + row bias + column bias ≥ 0`, exact.
     ///
@@ -129,21 +150,44 @@ impl Kernels {
     /// When block and panel have different `dim`, the block's lengths do not agree, or a row bias
     /// is beyond ±[`BIAS_MAX`].
     pub fn hits(&self, rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
-        assert_eq!(
-            rows.shifted_codes.len(),
-            rows.biases.len() * rows.dim,
-            "codes and biases of different row counts"
-        );
-        if rows.biases.is_empty() || columns.is_empty() {
-            return;
+        if may_hit(rows, columns) {
+            (self.hits)(rows, columns, hits);
         }
-        assert_eq!(rows.dim, columns.dim(), "block and panel of different dim");
-        assert!(
-            rows.biases.iter().all(|bias| bias.unsigned_abs() <= BIAS_MAX.unsigned_abs()),
-            "row bias beyond {BIAS_MAX}"
-        );
-        (self.hits)(rows, columns, hits);
     }
+
+    /// Appends the same with their scores: what a search for the nearest columns of each row asks, with
+    /// biases that let pass what is nearer than the farthest one kept.
+    ///
+    /// # Panics
+    /// As [`hits`](Self::hits).
+    pub fn scored_hits(
+        &self,
+        rows: &RowBlock<'_>,
+        columns: Columns<'_>,
+        hits: &mut Vec<ScoredHit>,
+    ) {
+        if may_hit(rows, columns) {
+            (self.scored_hits)(rows, columns, hits);
+        }
+    }
+}
+
+/// Checks what [`Kernels::hits`] asks for; tells whether there is anything to compare.
+fn may_hit(rows: &RowBlock<'_>, columns: Columns<'_>) -> bool {
+    assert_eq!(
+        rows.shifted_codes.len(),
+        rows.biases.len() * rows.dim,
+        "codes and biases of different row counts"
+    );
+    if rows.biases.is_empty() || columns.is_empty() {
+        return false;
+    }
+    assert_eq!(rows.dim, columns.dim(), "block and panel of different dim");
+    assert!(
+        rows.biases.iter().all(|bias| bias.unsigned_abs() <= BIAS_MAX.unsigned_abs()),
+        "row bias beyond {BIAS_MAX}"
+    );
+    true
 }
 
 impl std::fmt::Debug for Kernels {

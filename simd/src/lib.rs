@@ -8,7 +8,9 @@
 //! | [`Kernels::dot`] | f32 → f64 | same bits on every level |
 //! | [`Kernels::dot_i8`] | i8 → i32 | exact |
 //! | [`Kernels::dots_i8`] | i8 → i32 | the same, one vector with many |
+//! | [`Kernels::dots_picked`] | i8 → i32 | the same, with picked ones of many |
 //! | [`Kernels::hits`] | i8 → (row, column) | exact sign test of a block against a panel |
+//! | [`Kernels::scored_hits`] | i8 → (row, column, score) | the same with scores |
 //! | [`Kernels::dot_f32`] | f32 → f32 | last bits depend on the level |
 //! | [`Kernels::products_f32`] | f32 → f32 | the same, many vectors with a panel of others |
 //! | [`simsimd`] | f32, f16, bf16, i8 | none: the yardstick |
@@ -44,5 +46,5 @@ mod tests;
 pub use float_panel::FloatPanel;
 pub use kernels::Kernels;
 pub use level::{Level, RequestLevelError};
-pub use panel::{CodeRows, ColumnPanel, Columns, Hit, RowBlock};
+pub use panel::{CodeRows, ColumnPanel, Columns, Hit, RowBlock, ScoredHit};
 pub use similarity::Similarity;

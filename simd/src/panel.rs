@@ -95,6 +95,15 @@ pub struct Hit {
     pub column: u32,
 }
 
+/// A [`Hit`] with its score.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScoredHit {
+    /// Which row and which column.
+    pub hit: Hit,
+    /// `Σ row code · column code + row bias + column bias`, not negative.
+    pub score: i32,
+}
+
 /// [`STEP_DIMS`] codes of each column of a group.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
@@ -311,6 +320,22 @@ pub(crate) fn push_mask(hits: &mut Vec<Hit>, row: usize, first_column: usize, mu
     while mask != 0 {
         let column = first_column + mask.trailing_zeros() as usize;
         hits.push(hit(row, column));
+        mask &= mask - 1;
+    }
+}
+
+/// Appends a scored hit of `row` for each column whose score, given in column order, is not negative.
+#[inline]
+pub(crate) fn push_scored(
+    hits: &mut Vec<ScoredHit>,
+    row: usize,
+    first_column: usize,
+    mut mask: u32,
+    scores: &[i32; GROUP_COLUMNS],
+) {
+    while mask != 0 {
+        let at = mask.trailing_zeros() as usize;
+        hits.push(ScoredHit { hit: hit(row, first_column + at), score: scores[at] });
         mask &= mask - 1;
     }
 }

@@ -4,7 +4,8 @@ use std::hint::black_box;
 
 use crate::float_panel::{self, FloatPanel};
 use crate::panel::{
-    Columns, GROUP_COLUMNS, Group, Hit, RowBlock, STEP_DIMS, push_mask, signed_codes,
+    Columns, GROUP_COLUMNS, Group, Hit, RowBlock, STEP_DIMS, ScoredHit, push_mask, push_scored,
+    signed_codes,
 };
 use crate::peak::Peaks;
 use crate::{Kernels, Level, canonical};
@@ -17,7 +18,10 @@ pub(crate) static KERNELS: Kernels = Kernels {
     products_f32,
     dot_i8,
     dots_i8,
+    dots_picked,
+    prefetch: |_| {},
     hits,
+    scored_hits,
 };
 
 /// The peaks of level `scalar`.
@@ -60,19 +64,44 @@ fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
     dots.extend(rows.chunks_exact(vector.len()).map(|row| dot_i8(vector, row)));
 }
 
+fn dots_picked(vector: &[i8], rows: &[i8], picked: &[u32], dots: &mut Vec<i32>) {
+    dots.extend(picked.iter().map(|&row| dot_i8(vector, picked_row(rows, vector.len(), row))));
+}
+
+/// Returns one of many rows of `dim` codes.
+#[inline]
+pub(crate) fn picked_row(rows: &[i8], dim: usize, row: u32) -> &[i8] {
+    &rows[row as usize * dim..][..dim]
+}
+
 fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
+    sweep(rows, columns, |row, first_column, scores| {
+        push_mask(hits, row, first_column, passing(scores));
+    });
+}
+
+fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
+    sweep(rows, columns, |row, first_column, scores| {
+        push_scored(hits, row, first_column, passing(scores), scores);
+    });
+}
+
+fn sweep(
+    rows: &RowBlock<'_>,
+    columns: Columns<'_>,
+    mut take: impl FnMut(usize, usize, &[i32; GROUP_COLUMNS]),
+) {
     // Groups outside: one group stays in the nearest cache while all rows pass over it.
     for group in columns.groups() {
         let rows = rows.shifted_codes.chunks_exact(rows.dim).zip(rows.biases);
         for (row, (codes, &bias)) in rows.enumerate() {
-            let passing = passing(codes, bias, &group);
-            push_mask(hits, row, group.first_column, passing);
+            take(row, group.first_column, &scores(codes, bias, &group));
         }
     }
 }
 
-/// Returns the columns of the group that pass with this row, one bit each.
-fn passing(row: &[u8], row_bias: i32, group: &Group<'_>) -> u32 {
+/// Returns the scores of a row with the group's columns.
+fn scores(row: &[u8], row_bias: i32, group: &Group<'_>) -> [i32; GROUP_COLUMNS] {
     let mut scores = group.biases.signed.map(|bias| bias.wrapping_add(row_bias));
     let row_steps: &[[u8; STEP_DIMS]] = row.as_chunks().0;
     for (row, columns) in row_steps.iter().zip(group.steps) {
@@ -84,8 +113,13 @@ fn passing(row: &[u8], row_bias: i32, group: &Group<'_>) -> u32 {
             }
         }
     }
+    scores
+}
+
+/// Returns the columns that pass, one bit each.
+fn passing(scores: &[i32; GROUP_COLUMNS]) -> u32 {
     let mut mask = 0;
-    for (column, score) in scores.into_iter().enumerate() {
+    for (column, &score) in scores.iter().enumerate() {
         mask |= u32::from(score >= 0) << column;
     }
     const { assert!(GROUP_COLUMNS == u32::BITS as usize) };

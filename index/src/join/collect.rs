@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cascade::{Cascade, Workspace};
-use super::distinct::DistinctRows;
 use super::stream::PairRecord;
 use super::{JoinCounters, JoinError, JoinOptions, Pair};
+use crate::distinct::DistinctRows;
 use crate::{Sorted, Spool};
 
 /// Tasks whose results are held apart before they are put together.

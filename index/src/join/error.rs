@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::distinct::DistinctError;
+
 /// Why a join gave no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -35,6 +37,15 @@ pub enum JoinError {
     /// The caller asked to stop.
     #[error("interrupted")]
     Cancelled,
+}
+
+impl From<DistinctError> for JoinError {
+    fn from(error: DistinctError) -> Self {
+        match error {
+            DistinctError::InvalidVector { row, reason } => Self::InvalidVector { row, reason },
+            DistinctError::Cancelled => Self::Cancelled,
+        }
+    }
 }
 
 impl JoinError {

@@ -1,6 +1,6 @@
 //! The exact join: every pair of rows with cosine ≥ t, proven complete.
 //!
-//! 1. `distinct` refuses vectors without a direction and collapses bit-equal ones.
+//! 1. `crate::distinct` refuses vectors without a direction and collapses bit-equal ones.
 //! 2. `plan` learns a projection and `cells` from samples and chooses how many directions the first test
 //!    takes, by a model of cost.
 //! 3. `blocks` encodes the rows and puts them together cell by cell.
@@ -17,7 +17,6 @@ mod blocks;
 mod cascade;
 mod cells;
 mod collect;
-mod distinct;
 mod encode;
 mod error;
 mod plan;

@@ -4,12 +4,12 @@ use memfold_simd::Similarity;
 
 use super::cascade::Cascade;
 use super::collect::{Collected, collect, logical_pairs};
-use super::distinct::DistinctRows;
 use super::plan::{Plan, SAMPLED_ROWS};
 use super::sample::Sample;
 use super::verdict::Verdict;
 use super::{JoinCounters, JoinError, JoinOptions, Pair, PairStream};
 use crate::VectorMatrix;
+use crate::distinct::DistinctRows;
 
 /// Distinct pairs that are always allowed.
 const BUDGET_MIN: u64 = 1_000_000;
@@ -61,10 +61,11 @@ pub fn join_pairs(
     threshold: Similarity,
     options: &JoinOptions<'_>,
 ) -> Result<PairStream, JoinError> {
-    let distinct = DistinctRows::of(matrix, options)?;
+    let JoinOptions { kernels, pool, progress, .. } = *options;
+    let distinct = DistinctRows::of(matrix, kernels, pool, progress)?;
     let row_count = distinct.len() as u64;
     let budget = options.pair_budget.unwrap_or_else(|| default_pair_budget(row_count));
-    let verdict = Verdict { matrix, distinct: &distinct, kernels: options.kernels, threshold };
+    let verdict = Verdict { matrix, distinct: &distinct, kernels, threshold };
     let sample = Sample::draw(&verdict, SAMPLED_ROWS);
     let over_budget = || JoinError::PairBudget {
         budget,

@@ -3,8 +3,8 @@
 use memfold_simd::{Kernels, Similarity};
 
 use super::Pair;
-use super::distinct::DistinctRows;
 use crate::VectorMatrix;
+use crate::distinct::DistinctRows;
 use crate::transform::f32_dot_error;
 
 /// Squared norms for which an f32 dot product neither overflows nor loses terms that matter.

@@ -224,6 +224,34 @@ fn int8_dots_are_those_of_each_row() {
 }
 
 #[test]
+fn int8_dots_of_picked_rows_come_in_their_order() {
+    let mut noise = Noise(6);
+    for length in [1, 3, 16, 31, 33, 64, 65, 127, 128, 384] {
+        let vector: Vec<i8> = (0..length).map(|_| noise.code()).collect();
+        let rows: Vec<i8> = (0..length * 40).map(|_| noise.code()).collect();
+        for count in [0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 33] {
+            let picked: Vec<u32> = (0..count).map(|_| (noise.next() % 40) as u32).collect();
+            let row = |row: u32| &rows[row as usize * length..][..length];
+            for kernels in tables() {
+                let mut found = vec![7];
+                kernels.dots_picked(&vector, &rows, &picked, &mut found);
+                let expected = picked.iter().map(|&at| kernels.dot_i8(&vector, row(at)));
+                assert_eq!(found.remove(0), 7, "appended");
+                assert!(expected.eq(found), "{}, length {length}", kernels.level());
+            }
+        }
+    }
+    for kernels in tables() {
+        kernels.prefetch(&[0; 100]);
+        kernels.prefetch(&[]);
+        let beyond = || kernels.dots_picked(&[1, 2], &[1, 2, 3], &[1], &mut Vec::new());
+        assert!(std::panic::catch_unwind(beyond).is_err());
+        let empty = || kernels.dots_picked(&[], &[1], &[0], &mut Vec::new());
+        assert!(std::panic::catch_unwind(empty).is_err());
+    }
+}
+
+#[test]
 fn int8_dot_is_exact_at_the_longest() {
     for kernels in tables() {
         for (a, b) in [(-128, -128), (-128, 127), (127, 127), (127, -128)] {

@@ -2,7 +2,7 @@
 
 use super::{Noise, tables};
 use crate::panel::{BIAS_MAX, DIM_MAX};
-use crate::{ColumnPanel, Hit, RowBlock};
+use crate::{ColumnPanel, Hit, RowBlock, ScoredHit};
 
 /// Rows and columns of one test, as signed codes.
 struct Case {
@@ -35,7 +35,7 @@ impl Case {
         }
     }
 
-    fn reference(&self) -> Vec<Hit> {
+    fn reference(&self) -> Vec<ScoredHit> {
         let mut hits = Vec::new();
         for (row, row_bias) in self.row_biases.iter().enumerate() {
             for (column, column_bias) in self.column_biases.iter().enumerate() {
@@ -46,7 +46,8 @@ impl Case {
                         i64::from(row_code) * i64::from(self.column_codes[column * self.dim + k]);
                 }
                 if score >= 0 {
-                    hits.push(Hit { row: row as u32, column: column as u32 });
+                    let hit = Hit { row: row as u32, column: column as u32 };
+                    hits.push(ScoredHit { hit, score: i32::try_from(score).unwrap() });
                 }
             }
         }
@@ -61,8 +62,18 @@ impl Case {
             self.row_codes.iter().map(|&code| code.cast_unsigned() ^ 0x80).collect();
         let rows =
             RowBlock { shifted_codes: &shifted_codes, biases: &self.row_biases, dim: self.dim };
-        let expected = self.reference();
+        let scored = self.reference();
+        let expected: Vec<Hit> = scored.iter().map(|scored| scored.hit).collect();
         for kernels in tables() {
+            let mut found = Vec::new();
+            kernels.scored_hits(&rows, panel.columns(), &mut found);
+            found.sort_unstable();
+            assert!(
+                found == scored,
+                "{}: scores of {} rows",
+                kernels.level(),
+                self.row_biases.len()
+            );
             let mut found = Vec::new();
             kernels.hits(&rows, panel.columns(), &mut found);
             found.sort_unstable();

@@ -12,7 +12,8 @@ use std::arch::aarch64::*;
 
 use crate::float_panel::{FloatPanel, FloatStep, FloatTile, GROUP_COLUMNS};
 use crate::panel::{Columns, Group, GroupStep, Hit, RowBlock, RowTile, signed_codes};
-use crate::panel::{STEP_DIMS, push_mask};
+use crate::panel::{STEP_DIMS, ScoredHit, push_mask, push_scored};
+use crate::portable::picked_row;
 use crate::{Kernels, Level, canonical, portable};
 
 /// Returns this level's table, or `None` where the processor lacks it.
@@ -35,7 +36,13 @@ static KERNELS: Kernels = Kernels {
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
+    dots_picked: |vector, rows, picked, dots| unsafe { dots_picked(vector, rows, picked, dots) },
+    // There is no stable intrinsic for it.
+    prefetch: |_| {},
+    // SAFETY: `kernels` hands this out only where the processor has the level.
     hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    scored_hits: |rows, columns, hits| unsafe { self::scored_hits(rows, columns, hits) },
 };
 
 /// Rows of a tile.
@@ -139,6 +146,11 @@ fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
 }
 
 #[target_feature(enable = "neon")]
+fn dots_picked(vector: &[i8], rows: &[i8], picked: &[u32], dots: &mut Vec<i32>) {
+    dots.extend(picked.iter().map(|&row| dot_i8(vector, picked_row(rows, vector.len(), row))));
+}
+
+#[target_feature(enable = "neon")]
 fn load_i8(x: &[i8; 16]) -> int8x16_t {
     // SAFETY: the array is the 16 bytes that are read.
     unsafe { vld1q_s8(x.as_ptr()) }
@@ -154,6 +166,29 @@ fn add_products([low, high]: [int32x4_t; 2], a: int8x16_t, b: int8x16_t) -> [int
 
 #[target_feature(enable = "neon")]
 fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
+    sweep(rows, columns, |row, first_column, scores| {
+        push_mask(hits, row, first_column, passing(scores));
+    });
+}
+
+#[target_feature(enable = "neon")]
+fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
+    sweep(rows, columns, |row, first_column, scores| {
+        let mut ordered = [0; GROUP_COLUMNS];
+        ordered[..TILE_COLUMNS].copy_from_slice(scores);
+        push_scored(hits, row, first_column, passing(scores), &ordered);
+    });
+}
+
+/// Compares tiles of rows and columns; `take` is told each row of a tile with a score that passes: its
+/// number, the tile's first column, its scores.
+#[inline]
+#[target_feature(enable = "neon")]
+fn sweep(
+    rows: &RowBlock<'_>,
+    columns: Columns<'_>,
+    mut take: impl FnMut(usize, usize, &[i32; TILE_COLUMNS]),
+) {
     let mut tile = RowTile::<i32, TILE_ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(TILE_ROWS) {
         tile.fill(rows, first_row, join_signed);
@@ -161,7 +196,9 @@ fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
             for first_column in (0..group.biases.signed.len()).step_by(TILE_COLUMNS) {
                 let scores = scores(&tile, &group, first_column);
                 if any_passes(&scores) {
-                    push_passing(&scores, first_row, group.first_column + first_column, hits);
+                    for (row, scores) in scores.iter().enumerate() {
+                        take(first_row + row, group.first_column + first_column, &stored(scores));
+                    }
                 }
             }
         }
@@ -227,17 +264,17 @@ fn any_passes(scores: &Scores) -> bool {
 
 #[inline]
 #[target_feature(enable = "neon")]
-fn push_passing(scores: &Scores, first_row: usize, first_column: usize, hits: &mut Vec<Hit>) {
-    for (row, scores) in scores.iter().enumerate() {
-        let mut lanes = [[0_i32; 4]; 2];
-        for (lanes, &score) in lanes.iter_mut().zip(scores) {
-            // SAFETY: the array is the 16 bytes that are written.
-            unsafe { vst1q_s32(lanes.as_mut_ptr(), score) };
-        }
-        let mut mask = 0;
-        for (column, &score) in lanes.as_flattened().iter().enumerate() {
-            mask |= u32::from(score >= 0) << column;
-        }
-        push_mask(hits, first_row + row, first_column, mask);
+fn stored(scores: &[int32x4_t; 2]) -> [i32; TILE_COLUMNS] {
+    let mut stored = [0; TILE_COLUMNS];
+    for (stored, &score) in stored.as_chunks_mut::<4>().0.iter_mut().zip(scores) {
+        // SAFETY: the array is the 16 bytes that are written.
+        unsafe { vst1q_s32(stored.as_mut_ptr(), score) };
     }
+    stored
+}
+
+/// Returns the columns that pass, one bit each.
+fn passing(scores: &[i32; TILE_COLUMNS]) -> u32 {
+    let passing = scores.iter().enumerate().map(|(column, &score)| u32::from(score >= 0) << column);
+    passing.sum()
 }

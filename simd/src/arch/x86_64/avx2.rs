@@ -11,7 +11,9 @@
 use std::arch::x86_64::*;
 
 use crate::float_panel::{FloatPanel, FloatStep, FloatTile, GROUP_COLUMNS};
-use crate::panel::{Columns, Group, GroupStep, Hit, RowBlock, RowTile, STEP_DIMS, push_mask};
+use crate::panel::{Columns, Group, GroupStep, Hit, RowBlock, RowTile, STEP_DIMS};
+use crate::panel::{ScoredHit, push_mask, push_scored};
+use crate::portable::picked_row;
 use crate::{Kernels, Level, canonical, portable};
 
 /// Returns this level's table, or `None` where the processor lacks it.
@@ -34,7 +36,12 @@ static KERNELS: Kernels = Kernels {
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
+    dots_picked: |vector, rows, picked, dots| unsafe { dots_picked(vector, rows, picked, dots) },
+    prefetch: prefetch,
+    // SAFETY: `kernels` hands this out only where the processor has the level.
     hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    scored_hits: |rows, columns, hits| unsafe { self::scored_hits(rows, columns, hits) },
 };
 
 /// Rows of a full tile.
@@ -45,6 +52,9 @@ const FEW_ROWS: usize = 2;
 
 /// Columns of a tile.
 const TILE_COLUMNS: usize = 8;
+
+/// Picked rows that are on their way from memory.
+const FETCHED_AHEAD: usize = 4;
 
 /// Columns in the order in which `VPHADDD` leaves them.
 const COLUMN_ORDER: [u32; TILE_COLUMNS] = [0, 1, 4, 5, 2, 3, 6, 7];
@@ -164,6 +174,33 @@ fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
 }
 
 #[target_feature(enable = "avx2")]
+fn dots_picked(vector: &[i8], rows: &[i8], picked: &[u32], dots: &mut Vec<i32>) {
+    let dim = vector.len();
+    for (at, &row) in picked.iter().enumerate() {
+        if let Some(&ahead) = picked.get(at + FETCHED_AHEAD) {
+            prefetch_i8(picked_row(rows, dim, ahead));
+        }
+        dots.push(dot_i8(vector, picked_row(rows, dim, row)));
+    }
+}
+
+/// Asks for every line of the bytes.
+pub(super) fn prefetch(bytes: &[u8]) {
+    for line in bytes.chunks(64) {
+        // SAFETY: SSE is part of x86-64; the instruction reads nothing that a program could see.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+}
+
+#[inline]
+pub(super) fn prefetch_i8(codes: &[i8]) {
+    for line in codes.chunks(64) {
+        // SAFETY: SSE is part of x86-64; the instruction reads nothing that a program could see.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr()) };
+    }
+}
+
+#[target_feature(enable = "avx2")]
 fn widen_i8(x: &[i8; 16]) -> __m256i {
     // SAFETY: the array is the 16 bytes that are read.
     _mm256_cvtepi8_epi16(unsafe { _mm_loadu_si128(x.as_ptr().cast()) })
@@ -172,14 +209,31 @@ fn widen_i8(x: &[i8; 16]) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
     if rows.biases.len() <= FEW_ROWS {
-        sweep::<1>(rows, columns, hits);
+        sweep::<1, _>(rows, columns, hits, |s, at, hits| push_passing(s, at, hits));
     } else {
-        sweep::<TILE_ROWS>(rows, columns, hits);
+        sweep::<TILE_ROWS, _>(rows, columns, hits, |s, at, hits| push_passing(s, at, hits));
     }
 }
 
 #[target_feature(enable = "avx2")]
-fn sweep<const ROWS: usize>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
+fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
+    if rows.biases.len() <= FEW_ROWS {
+        sweep::<1, _>(rows, columns, hits, |s, at, hits| push_scores(s, at, hits));
+    } else {
+        sweep::<TILE_ROWS, _>(rows, columns, hits, |s, at, hits| push_scores(s, at, hits));
+    }
+}
+
+/// Compares tiles of rows and columns; `push` appends what passes of a tile, whose first row and first column
+/// it is told.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn sweep<const ROWS: usize, T>(
+    rows: &RowBlock<'_>,
+    columns: Columns<'_>,
+    hits: &mut Vec<T>,
+    push: impl Fn(&Scores<ROWS>, (usize, usize), &mut Vec<T>),
+) {
     let mut tile = RowTile::<i64, ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(ROWS) {
         tile.fill(rows, first_row, join_widened);
@@ -187,7 +241,7 @@ fn sweep<const ROWS: usize>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mu
             for first_column in (0..group.biases.shifted.len()).step_by(TILE_COLUMNS) {
                 let scores = scores(&tile, &group, first_column);
                 if any_passes(&scores) {
-                    push_passing(&scores, first_row, group.first_column + first_column, hits);
+                    push(&scores, (first_row, group.first_column + first_column), hits);
                 }
             }
         }
@@ -261,18 +315,43 @@ fn sign_mask(x: __m256i) -> u32 {
 #[target_feature(enable = "avx2")]
 fn push_passing<const ROWS: usize>(
     scores: &Scores<ROWS>,
-    first_row: usize,
-    first_column: usize,
+    (first_row, first_column): (usize, usize),
     hits: &mut Vec<Hit>,
 ) {
+    for (row, mask) in passing(scores).into_iter().enumerate() {
+        push_mask(hits, first_row + row, first_column, mask);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn push_scores<const ROWS: usize>(
+    scores: &Scores<ROWS>,
+    (first_row, first_column): (usize, usize),
+    hits: &mut Vec<ScoredHit>,
+) {
+    for (row, (mask, &score)) in passing(scores).into_iter().zip(scores).enumerate() {
+        let mut stored = [0; TILE_COLUMNS];
+        // SAFETY: the array is the 32 bytes that are written.
+        unsafe { _mm256_storeu_si256(stored.as_mut_ptr().cast(), score) };
+        let mut ordered = [0; GROUP_COLUMNS];
+        for (column, score) in COLUMN_ORDER.into_iter().zip(stored) {
+            ordered[column as usize] = score;
+        }
+        push_scored(hits, first_row + row, first_column, mask, &ordered);
+    }
+}
+
+/// Returns the columns that pass with each row, one bit each.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn passing<const ROWS: usize>(scores: &Scores<ROWS>) -> [u32; ROWS] {
     // All signs first: a loop that pushes is not unrolled, and would have every tile's scores stored.
     let mut signs = [0_u32; ROWS];
     for (signs, &score) in signs.iter_mut().zip(scores) {
         *signs = sign_mask(score);
     }
-    for (row, signs) in signs.into_iter().enumerate() {
-        let passing =
-            COLUMN_ORDER.iter().enumerate().map(|(bit, column)| (!signs >> bit & 1) << column);
-        push_mask(hits, first_row + row, first_column, passing.sum());
-    }
+    signs.map(|signs| {
+        COLUMN_ORDER.iter().enumerate().map(|(bit, column)| (!signs >> bit & 1) << column).sum()
+    })
 }

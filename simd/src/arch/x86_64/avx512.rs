@@ -16,7 +16,8 @@ use std::arch::x86_64::*;
 
 use super::avx2;
 use crate::float_panel::{FloatPanel, FloatStep, FloatTile, GROUP_COLUMNS};
-use crate::panel::{Columns, Group, Hit, RowBlock, RowTile, push_mask};
+use crate::panel::{Columns, Group, Hit, RowBlock, RowTile, ScoredHit, push_mask, push_scored};
+use crate::portable::picked_row;
 use crate::{Kernels, Level};
 
 /// Returns this level's table, or `None` where the processor lacks it.
@@ -39,7 +40,12 @@ static KERNELS: Kernels = Kernels {
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
+    dots_picked: |vector, rows, picked, dots| unsafe { dots_picked(vector, rows, picked, dots) },
+    prefetch: avx2::prefetch,
+    // SAFETY: `kernels` hands this out only where the processor has the level.
     hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    scored_hits: |rows, columns, hits| unsafe { self::scored_hits(rows, columns, hits) },
 };
 
 /// Rows of a full tile.
@@ -134,6 +140,9 @@ fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
     _mm512_reduce_add_epi32(_mm512_sub_epi32(sum, correction))
 }
 
+/// Picked rows that are on their way from memory.
+const FETCHED_AHEAD: usize = 8;
+
 /// Rows whose sums across registers are taken together.
 const SUMMED_TOGETHER: usize = 4;
 
@@ -167,6 +176,41 @@ fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
     }
     let rest = together.remainder().chunks_exact(dim);
     dots.extend(rest.map(|row| dot_i8(row, vector)));
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn dots_picked(vector: &[i8], rows: &[i8], picked: &[u32], dots: &mut Vec<i32>) {
+    let correction = vector.iter().map(|&code| 128 * i32::from(code)).sum::<i32>();
+    let shift = _mm512_set1_epi8(i8::MIN);
+    let dim = vector.len();
+    let (chunks, tail) = vector.as_chunks::<64>();
+    let row_at = |at: usize| picked_row(rows, dim, picked[at]);
+    (0..picked.len().min(FETCHED_AHEAD)).for_each(|at| avx2::prefetch_i8(row_at(at)));
+    let (together, rest) = picked.as_chunks::<SUMMED_TOGETHER>();
+    for (first, together) in (0..).step_by(SUMMED_TOGETHER).zip(together) {
+        let ahead = (first + FETCHED_AHEAD).min(picked.len());
+        let ahead_end = (ahead + SUMMED_TOGETHER).min(picked.len());
+        (ahead..ahead_end).for_each(|at| avx2::prefetch_i8(row_at(at)));
+        let rows = together.map(|row| picked_row(rows, dim, row));
+        let mut sums = [_mm512_setzero_si512(); SUMMED_TOGETHER];
+        // Slices of one known length: the loop needs no further checks.
+        let row_chunks = rows.map(|row| &row.as_chunks::<64>().0[..chunks.len()]);
+        for (at, chunk) in chunks.iter().enumerate() {
+            let chunk = load_i8(chunk);
+            for (sum, row) in sums.iter_mut().zip(row_chunks) {
+                *sum = _mm512_dpbusd_epi32(*sum, _mm512_xor_si512(load_i8(&row[at]), shift), chunk);
+            }
+        }
+        if !tail.is_empty() {
+            let tail_codes = load_i8_part(tail);
+            for (sum, row) in sums.iter_mut().zip(rows) {
+                let row = _mm512_xor_si512(load_i8_part(&row[dim - tail.len()..]), shift);
+                *sum = _mm512_dpbusd_epi32(*sum, row, tail_codes);
+            }
+        }
+        dots.extend(sums_across(sums).map(|sum| sum.wrapping_sub(correction)));
+    }
+    dots.extend(rest.iter().map(|&row| dot_i8(picked_row(rows, dim, row), vector)));
 }
 
 /// Returns the sum of all lanes of each register.
@@ -203,21 +247,38 @@ fn load_i8(x: &[i8; 64]) -> __m512i {
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
     if rows.biases.len() <= FEW_ROWS {
-        sweep::<1>(rows, columns, hits);
+        sweep::<1, _>(rows, columns, hits, |s, at, hits| push_passing(s, at, hits));
     } else {
-        sweep::<TILE_ROWS>(rows, columns, hits);
+        sweep::<TILE_ROWS, _>(rows, columns, hits, |s, at, hits| push_passing(s, at, hits));
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn sweep<const ROWS: usize>(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
+fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
+    if rows.biases.len() <= FEW_ROWS {
+        sweep::<1, _>(rows, columns, hits, |s, at, hits| push_scores(s, at, hits));
+    } else {
+        sweep::<TILE_ROWS, _>(rows, columns, hits, |s, at, hits| push_scores(s, at, hits));
+    }
+}
+
+/// Compares tiles of rows with groups of columns; `push` appends what passes of a tile, whose first row and
+/// first column it is told.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn sweep<const ROWS: usize, T>(
+    rows: &RowBlock<'_>,
+    columns: Columns<'_>,
+    hits: &mut Vec<T>,
+    push: impl Fn(&Scores<ROWS>, (usize, usize), &mut Vec<T>),
+) {
     let mut tile = RowTile::<i32, ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(ROWS) {
         tile.fill(rows, first_row, i32::from_le_bytes);
         for group in columns.groups() {
             let scores = scores(&tile, &group);
             if any_passes(&scores) {
-                push_passing(&scores, first_row, group.first_column, hits);
+                push(&scores, (first_row, group.first_column), hits);
             }
         }
     }
@@ -264,10 +325,37 @@ fn any_passes<const ROWS: usize>(scores: &Scores<ROWS>) -> bool {
 #[target_feature(enable = "avx512f")]
 fn push_passing<const ROWS: usize>(
     scores: &Scores<ROWS>,
-    first_row: usize,
-    first_column: usize,
+    (first_row, first_column): (usize, usize),
     hits: &mut Vec<Hit>,
 ) {
+    for (row, mask) in passing(scores).into_iter().enumerate() {
+        push_mask(hits, first_row + row, first_column, mask);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn push_scores<const ROWS: usize>(
+    scores: &Scores<ROWS>,
+    (first_row, first_column): (usize, usize),
+    hits: &mut Vec<ScoredHit>,
+) {
+    let mut stored = [[0; GROUP_COLUMNS]; ROWS];
+    for (stored, scores) in stored.iter_mut().zip(scores) {
+        for (stored, &score) in stored.as_chunks_mut::<16>().0.iter_mut().zip(scores) {
+            // SAFETY: the array is the 64 bytes that are written.
+            unsafe { _mm512_storeu_si512(stored.as_mut_ptr().cast(), score) };
+        }
+    }
+    for (row, (mask, scores)) in passing(scores).into_iter().zip(&stored).enumerate() {
+        push_scored(hits, first_row + row, first_column, mask, scores);
+    }
+}
+
+/// Returns the columns that pass with each row, one bit each.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn passing<const ROWS: usize>(scores: &Scores<ROWS>) -> [u32; ROWS] {
     let zero = _mm512_setzero_si512();
     // All masks first: a loop that pushes is not unrolled, and would have every tile's scores stored.
     let mut masks = [0_u32; ROWS];
@@ -275,7 +363,5 @@ fn push_passing<const ROWS: usize>(
         let (low, high) = (_mm512_cmpge_epi32_mask(low, zero), _mm512_cmpge_epi32_mask(high, zero));
         *mask = u32::from(low) | u32::from(high) << 16;
     }
-    for (row, mask) in masks.into_iter().enumerate() {
-        push_mask(hits, first_row + row, first_column, mask);
-    }
+    masks
 }

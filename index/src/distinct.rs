@@ -1,27 +1,40 @@
-//! Validates rows and collapses bit-equal vectors.
+//! [`DistinctRows`]: validates rows and collapses bit-equal vectors, for the join and for the graph.
 
 use memfold_simd::Kernels;
 use twox_hash::XxHash3_64;
 
-use super::{JoinError, JoinOptions};
-use crate::{Row, VectorMatrix};
+use crate::{Pool, Progress, Row, VectorMatrix};
 
 /// Rows for each task and for each look at the wish to stop.
 const BATCH_ROWS: usize = 1_024;
 
 /// The distinct rows of a matrix, ascending, with what is known about each.
 #[derive(Debug, Default)]
-pub(super) struct DistinctRows {
+pub(crate) struct DistinctRows {
     /// The smallest row of each group of equal vectors.
-    pub(super) rows: Vec<Row>,
+    pub(crate) rows: Vec<Row>,
     /// The canonical squared norm of each.
-    pub(super) squared_norms: Vec<f64>,
+    pub(crate) squared_norms: Vec<f64>,
     /// How many rows are equal to each, itself included.
-    pub(super) multiplicities: Vec<u32>,
+    pub(crate) multiplicities: Vec<u32>,
     /// A hash of each vector's values: spreads samples whatever the order of rows.
-    pub(super) hashes: Vec<u64>,
+    pub(crate) hashes: Vec<u64>,
     /// Groups of two or more.
-    pub(super) groups: Vec<Vec<Row>>,
+    pub(crate) groups: Vec<Vec<Row>>,
+}
+
+/// Why rows cannot be told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DistinctError {
+    /// A row holds NaN, an infinite value, or only zeros.
+    InvalidVector {
+        /// The row.
+        row: u32,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The caller asked to stop.
+    Cancelled,
 }
 
 /// What one pass over a row finds out.
@@ -36,12 +49,14 @@ impl DistinctRows {
     /// Reads every row once, refuses vectors without a direction, and groups equal ones.
     ///
     /// Values are compared as numbers: −0 equals +0.
-    pub(super) fn of(
+    pub(crate) fn of(
         matrix: &VectorMatrix<'_>,
-        options: &JoinOptions<'_>,
-    ) -> Result<Self, JoinError> {
-        let mut scanned = scan_rows(matrix, options)?;
-        options.pool.sort_by_key(&mut scanned, |one| (one.hash, one.row));
+        kernels: &Kernels,
+        pool: &Pool,
+        progress: &dyn Progress,
+    ) -> Result<Self, DistinctError> {
+        let mut scanned = scan_rows(matrix, kernels, pool, progress)?;
+        pool.sort_by_key(&mut scanned, |one| (one.hash, one.row));
         let mut classes: Vec<(Scanned, Vec<Row>)> = Vec::new();
         let mut run_start = 0;
         for one in scanned {
@@ -56,7 +71,7 @@ impl DistinctRows {
                 None => classes.push((one, Vec::new())),
             }
         }
-        options.pool.sort_by_key(&mut classes, |(first, _)| first.row);
+        pool.sort_by_key(&mut classes, |(first, _)| first.row);
         Ok(Self::from_classes(classes))
     }
 
@@ -76,29 +91,31 @@ impl DistinctRows {
     }
 
     /// Returns the number of distinct rows.
-    pub(super) const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         self.rows.len()
     }
 }
 
 fn scan_rows(
     matrix: &VectorMatrix<'_>,
-    options: &JoinOptions<'_>,
-) -> Result<Vec<Scanned>, JoinError> {
-    options.progress.begin("read vectors", Some(matrix.len() as u64));
-    let batches = options.pool.map(matrix.len().div_ceil(BATCH_ROWS), |batch| {
+    kernels: &Kernels,
+    pool: &Pool,
+    progress: &dyn Progress,
+) -> Result<Vec<Scanned>, DistinctError> {
+    progress.begin("read vectors", Some(matrix.len() as u64));
+    let batches = pool.map(matrix.len().div_ceil(BATCH_ROWS), |batch| {
         let rows = batch * BATCH_ROWS..matrix.len().min((batch + 1) * BATCH_ROWS);
-        if options.progress.cancelled() {
-            return Err(JoinError::Cancelled);
+        if progress.cancelled() {
+            return Err(DistinctError::Cancelled);
         }
         let count = rows.len() as u64;
         let mut bits = Vec::with_capacity(matrix.dim());
         let scanned: Result<Vec<_>, _> =
-            rows.map(|row| scan_row(matrix, Row(row as u32), options.kernels, &mut bits)).collect();
-        options.progress.advance(count);
+            rows.map(|row| scan_row(matrix, Row(row as u32), kernels, &mut bits)).collect();
+        progress.advance(count);
         scanned
     });
-    options.progress.end();
+    progress.end();
     let mut scanned = Vec::with_capacity(matrix.len());
     for batch in batches {
         scanned.extend(batch?);
@@ -111,16 +128,16 @@ fn scan_row(
     row: Row,
     kernels: &Kernels,
     bits: &mut Vec<u32>,
-) -> Result<Scanned, JoinError> {
+) -> Result<Scanned, DistinctError> {
     let vector = matrix.vector(row);
     // Squares of finite f32 neither overflow nor vanish in f64.
     let squared_norm = kernels.dot(vector, vector);
     if !squared_norm.is_finite() {
         let reason = "the vector holds NaN or an infinite value";
-        return Err(JoinError::InvalidVector { row: row.0, reason });
+        return Err(DistinctError::InvalidVector { row: row.0, reason });
     }
     if squared_norm <= 0.0 {
-        return Err(JoinError::InvalidVector { row: row.0, reason: "the vector is all zeros" });
+        return Err(DistinctError::InvalidVector { row: row.0, reason: "the vector is all zeros" });
     }
     bits.clear();
     // `+ 0.0` turns −0 into +0.
