@@ -50,6 +50,24 @@
 //! with keys `k` rounded up to integers. Whatever the centroids are, pairs with a negative sum are far; centroids
 //! in the middle of their rows make such sums frequent. Rows sorted by keys leave them out without looking at them.
 //!
+//! # One bias for every threshold
+//!
+//! A slab is scanned with any threshold, so its rows' biases must not know it. [`PrefixTransform`] has a step so large
+//! that no row of the slab is clipped: each of its `K` coordinates is rounded by at most half a step, and
+//!
+//! ```text
+//! e(u) ≤ (√K / 2 + 1e-3) Δ = E                                                                     (6)
+//! ```
+//!
+//! A query is measured, clipping included. From the first part of (3)
+//!
+//! ```text
+//! ⟨q(u), q(v)⟩ + b(u) + b(v) ≥ 0,   b(u) ≥ −|q(u)|²/2,   b(v) ≥ ((s + E + e(v))²/Δ² − |q(v)|²)/2        (7)
+//! ```
+//!
+//! with both rounded up. A row that breaks (6) all the same has the bias [`quantizer::BIAS_LIMIT`], with which it
+//! always passes.
+//!
 //! # Rounding
 //!
 //! Coordinates come from f32 dot products. In any order of additions, fused or not, their error is at most
@@ -59,12 +77,17 @@
 //! [`Projection::rounding_error`] and is part of `e(u)`. The f64 arithmetic of (4) is exact to 1e-6
 //! below the cut, and 1e-3 is added. The products of (5) are taken in f32 with both factors raised by 1e-6, and 2 is
 //! added for their rounding and for the cut to an integer.
+//!
+//! Coordinates of a [`PrefixTransform`] are canonical dot products in f64, divided by `|x|`: off by less than 1e-10 in
+//! all, which is added to each error, and the same bits on every machine, as is all that follows from them.
 
 pub mod covariance;
 pub mod projection;
 pub mod quantizer;
+pub mod prefix;
 
 pub use covariance::Covariance;
+pub use prefix::{DamagedTransform, EncodedQuery, PREFIX_CODES, PrefixTransform};
 pub use projection::Projection;
 pub use quantizer::{Quantizer, RowBounds};
 
