@@ -4,7 +4,7 @@ use memfold_simd::{ColumnPanel, Kernels};
 
 use super::SlabView;
 use super::sample::sampled_units;
-use crate::transform::prefix::{CoordinateRanges, LearnedDirections};
+use crate::transform::learn::{CoordinateRanges, LearnedDirections};
 use crate::transform::{PREFIX_CODES, PrefixTransform};
 use crate::{Pool, Row, ScanError, VectorMatrix};
 
@@ -13,19 +13,27 @@ const BATCH_ROWS: usize = 2_048;
 
 /// The codes of all rows and what they were made with, in memory.
 ///
-/// [`transform`](Self::transform), [`codes`](Self::codes) and [`biases`](Self::biases) are what a file stores and what
+/// [`transform`](Self::transform), [`codes`](Self::codes) and [`norms`](Self::norms) are what a file stores and what
 /// [`SlabView::new`] takes.
 #[derive(Debug, Clone)]
 pub struct PrefixSlab {
     transform: Vec<f32>,
-    panel: ColumnPanel,
+    encoded: Encoded,
     dim: usize,
+}
+
+/// Rows with their codes.
+#[derive(Debug, Clone, Default)]
+struct Encoded {
+    panel: ColumnPanel,
+    fine_codes: Vec<i8>,
+    fine_lengths: Vec<i32>,
 }
 
 impl PrefixSlab {
     /// Learns a transform from the rows and encodes them.
     ///
-    /// Reads every row three times; cost: about `rows · dim · 128` multiplications in f64. Holds 72 bytes for each row.
+    /// Reads every row three times; cost: about `rows · dim · 256` multiplications in f64. Holds 204 bytes for each row.
     ///
     /// # Errors
     /// When a row has no direction.
@@ -41,18 +49,19 @@ impl PrefixSlab {
             let mut ranges = CoordinateRanges::NONE;
             for vector in rows.map(|row| matrix.vector(row)) {
                 let squared_norm = kernels.dot(vector, vector);
-                directions.widen(&mut ranges, vector, squared_norm, kernels);
+                directions.widen_first(&mut ranges, (vector, squared_norm), kernels);
             }
             ranges
         });
         let ranges = ranges.iter().fold(CoordinateRanges::NONE, CoordinateRanges::joined);
         let numbers = directions.into_numbers(&ranges, kernels);
-        let transform = PrefixTransform::of_learned(&numbers, dim);
-        let mut panel = ColumnPanel::default();
-        for batch in in_batches(matrix, pool, |rows| encode(matrix, rows, &transform, kernels)) {
-            panel.append(&batch);
-        }
-        Ok(Self { transform: numbers, panel, dim })
+        let transform = transform_of(&numbers, dim);
+        let batches = in_batches(matrix, pool, |rows| {
+            Encoded::of(rows.map(|row| matrix.vector(row)), &transform, kernels)
+        });
+        let mut encoded = Encoded::default();
+        batches.iter().for_each(|batch| encoded.append(batch));
+        Ok(Self { transform: numbers, encoded, dim })
     }
 
     /// Returns the transform's numbers.
@@ -61,37 +70,38 @@ impl PrefixSlab {
         &self.transform
     }
 
-    /// Returns the codes in groups of 32 rows.
+    /// Returns the codes of the sign test in groups of 32 rows, then the fine codes row after row.
     #[must_use]
-    pub fn codes(&self) -> &[i8] {
-        self.panel.as_packed().0
+    pub fn codes(&self) -> [&[i8]; 2] {
+        [self.encoded.panel.as_packed().0, &self.encoded.fine_codes]
     }
 
-    /// Returns the biases in groups of 32 rows.
+    /// Returns the biases in groups of 32 rows, then the squared lengths of fine codes.
     #[must_use]
-    pub fn biases(&self) -> &[i32] {
-        self.panel.as_packed().1
+    pub fn norms(&self) -> [&[i32]; 2] {
+        [self.encoded.panel.as_packed().1, &self.encoded.fine_lengths]
     }
 
     /// Returns the number of rows.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.panel.len()
+        self.encoded.panel.len()
     }
 
     /// Tells whether there are no rows.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.panel.is_empty()
+        self.encoded.panel.is_empty()
     }
 
     /// Lends the slab to a scan.
     #[must_use]
     pub fn view(&self) -> SlabView<'_> {
         SlabView {
-            transform: PrefixTransform::of_learned(&self.transform, self.dim),
-            columns: self.panel.columns(),
-            row_count: self.panel.len(),
+            transform: transform_of(&self.transform, self.dim),
+            columns: self.encoded.panel.columns(),
+            fine_codes: &self.encoded.fine_codes,
+            fine_lengths: &self.encoded.fine_lengths,
         }
     }
 }
@@ -110,21 +120,33 @@ fn in_batches<T: Send>(
     })
 }
 
-fn encode(
-    matrix: &VectorMatrix<'_>,
-    rows: &mut dyn ExactSizeIterator<Item = Row>,
-    transform: &PrefixTransform<'_>,
-    kernels: &Kernels,
-) -> ColumnPanel {
-    let mut codes = Vec::with_capacity(rows.len() * PREFIX_CODES);
-    let mut biases = Vec::with_capacity(rows.len());
-    let mut row_codes = [0; PREFIX_CODES];
-    for vector in rows.map(|row| matrix.vector(row)) {
-        let squared_norm = kernels.dot(vector, vector);
-        biases.push(transform.encode_row(vector, squared_norm, kernels, &mut row_codes));
-        codes.extend_from_slice(&row_codes);
+fn transform_of(numbers: &[f32], dim: usize) -> PrefixTransform<'_> {
+    PrefixTransform::new(numbers, dim).expect("whole directions and positive steps were learned")
+}
+
+impl Encoded {
+    fn of<'a>(
+        vectors: impl Iterator<Item = &'a [f32]>,
+        transform: &PrefixTransform<'_>,
+        kernels: &Kernels,
+    ) -> Self {
+        let mut encoded = Self::default();
+        let (mut codes, mut biases) = (Vec::new(), Vec::new());
+        for vector in vectors {
+            let squared_norm = kernels.dot(vector, vector);
+            let (row, bounds) = transform.encode_row(vector, squared_norm, kernels);
+            codes.extend_from_slice(&row.first);
+            biases.push(bounds.bias);
+            encoded.fine_codes.extend_from_slice(&row.fine);
+            encoded.fine_lengths.push(bounds.fine_length);
+        }
+        encoded.panel.pack(&codes, &biases, PREFIX_CODES);
+        encoded
     }
-    let mut panel = ColumnPanel::default();
-    panel.pack(&codes, &biases, PREFIX_CODES);
-    panel
+
+    fn append(&mut self, other: &Self) {
+        self.panel.append(&other.panel);
+        self.fine_codes.extend_from_slice(&other.fine_codes);
+        self.fine_lengths.extend_from_slice(&other.fine_lengths);
+    }
 }

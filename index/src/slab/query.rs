@@ -5,21 +5,22 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use memfold_simd::panel::PACKED_COLUMNS;
-use memfold_simd::{Hit, Kernels, RowBlock, ScoredHit, Similarity};
+use memfold_simd::{Kernels, RowBlock, ScoredHit, Similarity};
 
 use super::SlabView;
 use super::sample::squared_norm;
-use crate::transform::{EncodedQuery, PREFIX_CODES};
+use crate::transform::{FINE_CODES, PREFIX_CODES, PrefixCodes, QueryBounds};
 use crate::{BestNeighbors, Neighbor, Row, ScanError, VectorMatrix};
 
 /// Groups of 32 rows that are tested together: their codes, 128 KiB, stay in the second-level cache for all queries.
 const GROUPS_TOGETHER: usize = 64;
 
-/// Rows that passed are judged when there are this many, so that memory stays bounded.
-const PASSED_TOGETHER: usize = 4_096;
+/// Proposals of a range are judged when there are this many, so that memory stays bounded.
+const PROPOSED_TOGETHER: usize = 4_096;
 
-/// Vectors that are on their way from memory.
-const FETCHED_AHEAD: usize = 3;
+/// Fine codes, and vectors, that are on their way from memory.
+const FINE_AHEAD: usize = 8;
+const VECTORS_AHEAD: usize = 3;
 
 /// What is scanned.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +36,6 @@ pub(super) struct Searches {
     searches: Vec<Search>,
     shifted_codes: Vec<u8>,
     biases: Vec<i32>,
-    passed: Vec<Hit>,
     scored: Vec<ScoredHit>,
 }
 
@@ -43,38 +43,39 @@ pub(super) struct Searches {
 #[derive(Debug)]
 struct Search {
     squared_norm: f64,
-    encoded: EncodedQuery,
-    found: Vec<Neighbor>,
+    codes: PrefixCodes,
+    bounds: QueryBounds,
+    /// What passed the first test, and what passed the second too.
+    proposed: Vec<Proposal>,
+    candidates: Vec<Candidate>,
     best: BestNeighbors,
     /// The best scores of judged rows, the least on top.
     judged_scores: BinaryHeap<Reverse<i32>>,
-    /// Rows that passed and were not judged.
-    proposed: Vec<Proposal>,
+    found: Vec<Neighbor>,
 }
 
-/// A row that passed, with its score without the query's bias; ordered best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A row that passed the sign test, with its score without the query's bias.
+#[derive(Debug, Clone, Copy)]
 struct Proposal {
-    score: Reverse<i32>,
+    score: i32,
+    row: Row,
+}
+
+/// A row that passed both tests, with the squared distance of its codes.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    squared_distance: f64,
     row: Row,
 }
 
 impl Rows<'_> {
+    /// Returns all groups of the slab.
     pub(super) fn all_groups(&self) -> Range<usize> {
         0..self.slab.columns.group_count()
     }
 
-    fn similarity(&self, query: &[f32], squared_norm: f64, row: Row) -> Option<Similarity> {
-        let vector = self.vectors.vector(row);
-        let norms = (squared_norm, self.kernels.dot(vector, vector));
-        self.kernels.similarity(query, vector, norms)
-    }
-
-    fn prefetch(&self, row: Row) {
-        // Padding and damaged rows are beyond the vectors.
-        if row.index() < self.vectors.len() {
-            self.kernels.prefetch(bytemuck::cast_slice(self.vectors.vector(row)));
-        }
+    fn fine_codes(&self, row: Row) -> &[i8] {
+        &self.slab.fine_codes[row.index() * FINE_CODES..][..FINE_CODES]
     }
 }
 
@@ -94,13 +95,12 @@ impl Searches {
             }
             let invalid = ScanError::InvalidQuery { query: position + at as u32 };
             let squared_norm = squared_norm(query, rows.kernels).ok_or(invalid)?;
-            let mut codes = [0; PREFIX_CODES];
-            let transform = rows.slab.transform;
-            let encoded = transform.encode_query(query, squared_norm, rows.kernels, &mut codes);
-            self.shifted_codes.extend(codes.map(|code| code.cast_unsigned() ^ 0x80));
+            let (codes, bounds) =
+                rows.slab.transform.encode_query(query, squared_norm, rows.kernels);
+            self.shifted_codes.extend(codes.first.map(|code| code.cast_unsigned() ^ 0x80));
             match self.searches.get_mut(at) {
-                Some(search) => (search.squared_norm, search.encoded) = (squared_norm, encoded),
-                None => self.searches.push(Search::new(squared_norm, encoded)),
+                Some(search) => search.begin(squared_norm, codes, bounds),
+                None => self.searches.push(Search::new(squared_norm, codes, bounds)),
             }
         }
         Ok(())
@@ -124,56 +124,27 @@ impl Searches {
         groups: Range<usize>,
         (threshold, keep): (Similarity, impl Fn(Row) -> bool),
     ) {
-        self.biases.clear();
-        for search in &mut self.searches[..queries.len()] {
-            search.found.clear();
-            self.biases.push(search.encoded.bias(threshold));
+        for groups in together(groups) {
+            let bias = |search: &Search| search.bounds.bias(threshold);
+            self.test(rows, (queries.len(), groups), bias, |search, query, proposal| {
+                if keep(proposal.row) {
+                    search.proposed.push(proposal);
+                }
+                if search.proposed.len() >= PROPOSED_TOGETHER {
+                    search.judge_range(rows, queries[query], threshold);
+                }
+            });
         }
-        let end = groups.end;
-        for first in groups.step_by(GROUPS_TOGETHER) {
-            let columns = rows.slab.columns.group_range(first..end.min(first + GROUPS_TOGETHER));
-            let unmoved = self.passed.len();
-            let block = block(&self.shifted_codes, &self.biases);
-            rows.kernels.hits(&block, columns, &mut self.passed);
-            for hit in &mut self.passed[unmoved..] {
-                hit.column += first_row(first);
-            }
-            if self.passed.len() >= PASSED_TOGETHER {
-                self.judge_passed(rows, queries, (threshold, &keep));
-            }
-        }
-        self.judge_passed(rows, queries, (threshold, &keep));
-        for search in &mut self.searches[..queries.len()] {
+        for (search, query) in self.searches.iter_mut().zip(queries) {
+            search.judge_range(rows, query, threshold);
             search.found.sort_unstable();
         }
-    }
-
-    fn judge_passed(
-        &mut self,
-        rows: &Rows<'_>,
-        queries: &[&[f32]],
-        (threshold, keep): (Similarity, impl Fn(Row) -> bool),
-    ) {
-        for (at, hit) in self.passed.iter().enumerate() {
-            if let Some(ahead) = self.passed.get(at + FETCHED_AHEAD) {
-                rows.prefetch(Row(ahead.column));
-            }
-            let (query, row) = (hit.row as usize, Row(hit.column));
-            if row.index() >= rows.slab.len() || !keep(row) {
-                continue;
-            }
-            let search = &mut self.searches[query];
-            let similarity = rows.similarity(queries[query], search.squared_norm, row);
-            let found = similarity.filter(|&similarity| similarity >= threshold);
-            search.found.extend(found.map(|similarity| Neighbor { row, similarity }));
-        }
-        self.passed.clear();
     }
 
     /// Finds the `k` most similar of the kept rows of some groups.
     ///
     /// A row whose score is among the best `k` is judged at once; that raises what others must reach. The rest is judged
-    /// at the end, best score first, until no other can be similar enough.
+    /// at the end, nearest codes first, until no other can be similar enough.
     pub(super) fn k_nearest(
         &mut self,
         rows: &Rows<'_>,
@@ -181,106 +152,167 @@ impl Searches {
         groups: Range<usize>,
         (k, keep): (usize, impl Fn(Row) -> bool),
     ) {
-        let count = queries.len();
-        self.searches[..count].iter_mut().for_each(|search| search.begin(k));
         if k == 0 {
             return;
         }
-        let end = groups.end;
-        for first in groups.step_by(GROUPS_TOGETHER) {
-            self.biases.clear();
-            self.biases.extend(self.searches[..count].iter().map(Search::bias));
-            let columns = rows.slab.columns.group_range(first..end.min(first + GROUPS_TOGETHER));
-            self.scored.clear();
-            let block = block(&self.shifted_codes, &self.biases);
-            rows.kernels.scored_hits(&block, columns, &mut self.scored);
-            for &ScoredHit { hit, score } in &self.scored {
-                let (query, row) = (hit.row as usize, Row(hit.column + first_row(first)));
-                if row.index() < rows.slab.len() && keep(row) {
-                    let score = Reverse(score.saturating_sub(self.biases[query]));
-                    let proposal = Proposal { score, row };
-                    self.searches[query].take(rows, queries[query], proposal, k);
+        self.searches[..queries.len()].iter_mut().for_each(|search| search.best.reset(k));
+        for groups in together(groups) {
+            self.test(rows, (queries.len(), groups), Search::bias, |search, query, proposal| {
+                if keep(proposal.row) {
+                    search.take(rows, queries[query], proposal, k);
                 }
-            }
+            });
         }
         for (search, query) in self.searches.iter_mut().zip(queries) {
             search.settle(rows, query);
         }
     }
+
+    /// Tests the first `count` queries with the rows of some groups and hands over what passes.
+    fn test(
+        &mut self,
+        rows: &Rows<'_>,
+        (count, groups): (usize, Range<usize>),
+        bias: impl Fn(&Search) -> i32,
+        mut take: impl FnMut(&mut Search, usize, Proposal),
+    ) {
+        // There are fewer than 2³² rows.
+        let first_row = (groups.start * PACKED_COLUMNS) as u32;
+        self.biases.clear();
+        self.biases.extend(self.searches[..count].iter().map(bias));
+        let block = RowBlock {
+            shifted_codes: &self.shifted_codes,
+            biases: &self.biases,
+            dim: PREFIX_CODES,
+        };
+        let columns = rows.slab.columns.group_range(groups);
+        self.scored.clear();
+        rows.kernels.scored_hits(&block, columns, &mut self.scored);
+        for &ScoredHit { hit, score } in &self.scored {
+            let (query, row) = (hit.row as usize, Row(first_row + hit.column));
+            // Padding passes in damaged slabs only, where numbers may be any.
+            if row.index() < rows.slab.len() {
+                let score = score.saturating_sub(self.biases[query]);
+                take(&mut self.searches[query], query, Proposal { score, row });
+            }
+        }
+    }
 }
 
 impl Search {
-    const fn new(squared_norm: f64, encoded: EncodedQuery) -> Self {
+    const fn new(squared_norm: f64, codes: PrefixCodes, bounds: QueryBounds) -> Self {
         Self {
             squared_norm,
-            encoded,
-            found: Vec::new(),
+            codes,
+            bounds,
+            proposed: Vec::new(),
+            candidates: Vec::new(),
             best: BestNeighbors::new(0),
             judged_scores: BinaryHeap::new(),
-            proposed: Vec::new(),
+            found: Vec::new(),
         }
     }
 
-    fn begin(&mut self, k: usize) {
-        self.found.clear();
-        self.best.reset(k);
-        self.judged_scores.clear();
+    fn begin(&mut self, squared_norm: f64, codes: PrefixCodes, bounds: QueryBounds) {
+        (self.squared_norm, self.codes, self.bounds) = (squared_norm, codes, bounds);
         self.proposed.clear();
+        self.judged_scores.clear();
+        self.found.clear();
+    }
+
+    /// Adds all proposed rows at or above the threshold.
+    fn judge_range(&mut self, rows: &Rows<'_>, query: &[f32], threshold: Similarity) {
+        self.refine(rows, self.bounds.squared_distance_max(threshold));
+        for (at, candidate) in self.candidates.iter().enumerate() {
+            prefetch(rows, self.candidates.get(at + VECTORS_AHEAD));
+            let neighbor = self.judge(rows, query, candidate.row);
+            self.found.extend(neighbor.filter(|found| found.similarity >= threshold));
+        }
     }
 
     /// Returns the bias with which all rows pass that may still be among the best.
     fn bias(&self) -> i32 {
         let similarity_min = self.best.similarity_min();
-        similarity_min.map_or(EncodedQuery::bias_of_all(), |least| self.encoded.bias(least))
+        similarity_min.map_or(QueryBounds::BIAS_OF_ALL, |least| self.bounds.bias(least))
     }
 
+    /// Judges a row of one of the best scores so far, and keeps others for later.
     fn take(&mut self, rows: &Rows<'_>, query: &[f32], proposal: Proposal, k: usize) {
         if self.judged_scores.len() < k {
-            self.judged_scores.push(Reverse(proposal.score.0));
+            self.judged_scores.push(Reverse(proposal.score));
         } else if let Some(mut least) = self.judged_scores.peek_mut()
-            && least.0 < proposal.score.0
+            && least.0 < proposal.score
         {
-            *least = Reverse(proposal.score.0);
+            *least = Reverse(proposal.score);
         } else {
             self.proposed.push(proposal);
             return;
         }
-        self.judge(rows, query, proposal.row);
-    }
-
-    fn judge(&mut self, rows: &Rows<'_>, query: &[f32], row: Row) {
-        if let Some(similarity) = rows.similarity(query, self.squared_norm, row) {
-            self.best.offer(Neighbor { row, similarity });
+        if let Some(neighbor) = self.judge(rows, query, proposal.row) {
+            self.best.offer(neighbor);
         }
     }
 
-    /// Judges what was proposed, as far as it may matter, and sorts the best.
+    /// Judges what was kept for later, as far as it may matter, and sorts the best.
     fn settle(&mut self, rows: &Rows<'_>, query: &[f32]) {
-        let mut proposed = std::mem::take(&mut self.proposed);
-        let passes = |proposal: &Proposal, bias: i32| proposal.score.0.saturating_add(bias) >= 0;
         let bias = self.bias();
-        proposed.retain(|proposal| passes(proposal, bias));
-        proposed.sort_unstable();
-        for (at, proposal) in proposed.iter().enumerate() {
-            if !passes(proposal, self.bias()) {
+        self.proposed.retain(|proposal| proposal.score.saturating_add(bias) >= 0);
+        self.refine(rows, self.squared_distance_max());
+        self.candidates.sort_unstable_by(|a, b| {
+            a.squared_distance.total_cmp(&b.squared_distance).then(a.row.cmp(&b.row))
+        });
+        for at in 0..self.candidates.len() {
+            let candidate = self.candidates[at];
+            if candidate.squared_distance > self.squared_distance_max() {
                 break;
             }
-            if let Some(ahead) = proposed.get(at + FETCHED_AHEAD) {
-                rows.prefetch(ahead.row);
+            prefetch(rows, self.candidates.get(at + VECTORS_AHEAD));
+            if let Some(neighbor) = self.judge(rows, query, candidate.row) {
+                self.best.offer(neighbor);
             }
-            self.judge(rows, query, proposal.row);
         }
-        self.proposed = proposed;
         self.best.drain_into(&mut self.found);
         self.found.sort_unstable();
     }
+
+    fn squared_distance_max(&self) -> f64 {
+        let similarity_min = self.best.similarity_min();
+        similarity_min.map_or(f64::INFINITY, |least| self.bounds.squared_distance_max(least))
+    }
+
+    /// Turns proposals whose codes are near enough into candidates.
+    fn refine(&mut self, rows: &Rows<'_>, squared_distance_max: f64) {
+        self.candidates.clear();
+        for (at, &Proposal { score, row }) in self.proposed.iter().enumerate() {
+            if let Some(ahead) = self.proposed.get(at + FINE_AHEAD) {
+                rows.kernels.prefetch(bytemuck::cast_slice(rows.fine_codes(ahead.row)));
+            }
+            let fine_dot = rows.kernels.dot_i8(&self.codes.fine, rows.fine_codes(row));
+            let fine_length = rows.slab.fine_lengths[row.index()];
+            let squared_distance = self.bounds.squared_distance(score, fine_dot, fine_length);
+            if squared_distance <= squared_distance_max {
+                self.candidates.push(Candidate { squared_distance, row });
+            }
+        }
+        self.proposed.clear();
+    }
+
+    fn judge(&self, rows: &Rows<'_>, query: &[f32], row: Row) -> Option<Neighbor> {
+        let vector = rows.vectors.vector(row);
+        let norms = (self.squared_norm, rows.kernels.dot(vector, vector));
+        let similarity = rows.kernels.similarity(query, vector, norms)?;
+        Some(Neighbor { row, similarity })
+    }
 }
 
-fn block<'a>(shifted_codes: &'a [u8], biases: &'a [i32]) -> RowBlock<'a> {
-    RowBlock { shifted_codes, biases, dim: PREFIX_CODES }
+/// Cuts groups into runs that are tested together.
+fn together(groups: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let end = groups.end;
+    groups.step_by(GROUPS_TOGETHER).map(move |first| first..end.min(first + GROUPS_TOGETHER))
 }
 
-/// Returns the first row of a group; there are fewer than 2³².
-const fn first_row(group: usize) -> u32 {
-    (group * PACKED_COLUMNS) as u32
+fn prefetch(rows: &Rows<'_>, candidate: Option<&Candidate>) {
+    if let Some(candidate) = candidate {
+        rows.kernels.prefetch(bytemuck::cast_slice(rows.vectors.vector(candidate.row)));
+    }
 }

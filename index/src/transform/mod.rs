@@ -53,7 +53,7 @@
 //! # One bias for every threshold
 //!
 //! A slab is scanned with any threshold, so its rows' biases must not know it. [`PrefixTransform`] has a step so large
-//! that no row of the slab is clipped: each of its `K` coordinates is rounded by at most half a step, and
+//! that no row of the slab is clipped: each of the `K` first coordinates is rounded by at most half a step, and
 //!
 //! ```text
 //! e(u) ≤ (√K / 2 + 1e-3) Δ = E                                                                     (6)
@@ -66,7 +66,14 @@
 //! ```
 //!
 //! with both rounded up. A row that breaks (6) all the same has the bias [`quantizer::BIAS_LIMIT`], with which it
-//! always passes.
+//! always passes. Further coordinates have codes `p` with a smaller step `δ`, and errors `F` and `f` in place of `E` and
+//! `e`. By the triangle inequality over all coordinates
+//!
+//! ```text
+//! Δ² |q(u) − q(v)|² + δ² |p(u) − p(v)|² ≤ (s + √((E + e(v))² + (F + f(v))²))²                            (8)
+//! ```
+//!
+//! whose first term follows from the score of (7). Rows that break (6) with `F` always pass this second test.
 //!
 //! # Rounding
 //!
@@ -85,14 +92,34 @@ pub mod covariance;
 pub mod projection;
 pub mod quantizer;
 pub mod prefix;
+pub(crate) mod learn;
 
 pub use covariance::Covariance;
-pub use prefix::{DamagedTransform, EncodedQuery, PREFIX_CODES, PrefixTransform};
+pub use prefix::{
+    FINE_CODES, PREFIX_CODES, PrefixBounds, PrefixCodes, PrefixTransform, QueryBounds,
+};
 pub use projection::Projection;
 pub use quantizer::{Quantizer, RowBounds};
 
 /// Covers the rounding of the canonical similarity in `2 − 2t`.
 pub const SIMILARITY_SLACK: f64 = 1e-9;
+
+/// Numbers that are no transform.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DamagedTransform {
+    /// Three numbers stand before the directions, each of which has a middle and `dim` values.
+    #[error("{found} numbers are no transform of vectors of dimension {dim}")]
+    Length {
+        /// The vectors' dimension.
+        dim: usize,
+        /// Numbers found.
+        found: usize,
+    },
+    /// Steps and norm are positive and finite.
+    #[error("a step between codes or the norm of the directions is not a positive number")]
+    Scale,
+}
 
 /// Bounds the relative error of a dot product of `dim` terms in f32, in any order of additions.
 #[must_use]
