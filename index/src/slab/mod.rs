@@ -37,3 +37,6 @@ pub use prefix::PrefixSlab;
 pub use sample::SAMPLED_ROWS;
 pub use scan::SlabScan;
 pub use view::{DamagedSlab, SlabView};
+
+#[cfg(test)]
+mod tests;

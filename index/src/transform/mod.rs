@@ -108,7 +108,7 @@ pub const SIMILARITY_SLACK: f64 = 1e-9;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DamagedTransform {
-    /// Three numbers stand before the directions, each of which has a middle and `dim` values.
+    /// Three numbers stand before up to `dim` directions, each of which has a middle and `dim` values.
     #[error("{found} numbers are no transform of vectors of dimension {dim}")]
     Length {
         /// The vectors' dimension.

@@ -93,7 +93,7 @@ impl<'a> PrefixTransform<'a> {
         let found = numbers.len();
         let width = found.saturating_sub(HEAD) / dim.saturating_add(1);
         let whole = dim.checked_add(1).and_then(|each| each.checked_mul(width)?.checked_add(HEAD));
-        if dim == 0 || width > PREFIX_CODES + FINE_CODES || whole != Some(found) {
+        if dim == 0 || width > dim.min(PREFIX_CODES + FINE_CODES) || whole != Some(found) {
             return Err(DamagedTransform::Length { dim, found });
         }
         let (head, numbers) = numbers.split_at(HEAD);
