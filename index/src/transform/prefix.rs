@@ -238,3 +238,58 @@ impl QueryBounds {
         (self.squared_norm_max * (2.0 - 2.0 * threshold.get() + SIMILARITY_SLACK)).sqrt()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Pool;
+    use crate::join::tests::Values;
+    use crate::transform::learn::{CoordinateRanges, LearnedDirections};
+    use crate::transform::normalize_into;
+
+    const DIM: usize = 100;
+
+    /// Rows around a centre, with a spread that shrinks from coordinate to coordinate.
+    fn units(count: usize, spread: f32, noise: &mut Values) -> Vec<f32> {
+        let (mut units, mut unit) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let value = |at: usize| 1.0 + spread * noise.next() / (1 + at) as f32;
+            let row: Vec<f32> = (0..DIM).map(value).collect();
+            let squared_norm = Kernels::active().dot(&row, &row);
+            normalize_into(&row, squared_norm, &mut unit);
+            units.extend_from_slice(&unit);
+        }
+        units
+    }
+
+    #[test]
+    fn rows_at_the_threshold_pass_wherever_the_sample_was() {
+        let (kernels, pool) = (Kernels::active(), Pool::new(None).unwrap());
+        let noise = &mut Values(7);
+        let sample = units(300, 1.0, noise);
+        let learned = LearnedDirections::of(&sample, DIM, &pool, kernels);
+        let numbers = learned.into_numbers(&CoordinateRanges::NONE, kernels);
+        let transform = PrefixTransform::new(&numbers, DIM).unwrap();
+        let (mut clipped, mut clipped_fine) = (0, 0);
+        // From rows like those of the sample to rows that are clipped in most coordinates.
+        for spread in [0.9, 2.0, 5.0, 40.0] {
+            let rows = units(60, spread, noise);
+            let rows: Vec<&[f32]> = rows.chunks_exact(DIM).collect();
+            for (row, query) in rows.iter().flat_map(|row| rows.iter().map(move |q| (row, q))) {
+                let norms = (kernels.dot(row, row), kernels.dot(query, query));
+                let threshold = kernels.similarity(row, query, norms).unwrap();
+                let (row, row_bounds) = transform.encode_row(row, norms.0, kernels);
+                let (query, bounds) = transform.encode_query(query, norms.1, kernels);
+                let score = kernels.dot_i8(&row.first, &query.first) + row_bounds.bias;
+                assert!(score + bounds.bias(threshold) >= 0, "{spread}: {threshold}");
+                let fine_dot = kernels.dot_i8(&row.fine, &query.fine);
+                let distance = bounds.squared_distance(score, fine_dot, row_bounds.fine_length);
+                let distance_max = bounds.squared_distance_max(threshold);
+                assert!(distance <= distance_max, "{spread}: {distance} > {distance_max}");
+                clipped += usize::from(row_bounds.bias == QueryBounds::BIAS_OF_ALL);
+                clipped_fine += usize::from(row_bounds.fine_length == UNKNOWN_LENGTH);
+            }
+        }
+        assert!(clipped > 3_000 && clipped_fine > 3_000, "{clipped} {clipped_fine}");
+    }
+}
