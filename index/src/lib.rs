@@ -1,10 +1,13 @@
 //! Which vectors are near this one, and which pairs are near each other?
 //!
 //! `memfold-index` searches vectors exactly: [`join`] finds every pair of rows at or above a cosine
-//! threshold and is proven complete, [`scan`] finds a query's nearest rows. Vectors are borrowed
+//! threshold and is proven complete, [`scan`] finds a query's nearest rows, and [`graph`] finds them among
+//! many, nearly always. Vectors are borrowed
 //! through [`VectorMatrix`], often straight from a [`Mapped`] file. Everything here is deterministic:
 //! the same rows give the same answer on any number of threads and at every ISA level.
 
+pub mod codes;
+pub mod graph;
 pub mod join;
 pub mod neighbor;
 pub mod pool;

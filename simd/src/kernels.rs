@@ -9,6 +9,9 @@ use crate::{Level, Similarity, arch, portable};
 /// The longest int8 vectors whose dot product is certain to fit an i32.
 pub const DOT_I8_DIM_MAX: usize = 65_536;
 
+/// Takes a vector, rows of its length, which of these, and where the products go.
+type DotsPicked = fn(&[i8], &[i8], &[u32], &mut Vec<i32>);
+
 /// The kernels of one ISA level.
 ///
 /// A table for a level can only be obtained when the processor has it. Kernels of all levels give
@@ -20,7 +23,7 @@ pub struct Kernels {
     pub(crate) products_f32: fn(&[&[f32]], &FloatPanel, usize, &mut Vec<f32>),
     pub(crate) dot_i8: fn(&[i8], &[i8]) -> i32,
     pub(crate) dots_i8: fn(&[i8], &[i8], &mut Vec<i32>),
-    pub(crate) dots_picked: fn(&[i8], &[i8], &[u32], &mut Vec<i32>),
+    pub(crate) dots_picked: DotsPicked,
     pub(crate) prefetch: fn(&[u8]),
     pub(crate) hits: fn(&RowBlock<'_>, Columns<'_>, &mut Vec<Hit>),
     pub(crate) scored_hits: fn(&RowBlock<'_>, Columns<'_>, &mut Vec<ScoredHit>),

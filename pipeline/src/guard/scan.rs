@@ -144,7 +144,9 @@ impl Scanner<'_> {
         } else if let Some(shape) = shape::of(core) {
             return self.push(range, PieceKind::Shape(shape));
         }
-        let range = range.start + acronym..range.end;
+        // What a hyphen joins to an acronym is a word and not an option: `-led`.
+        let joined = usize::from(acronym > 0 && core[acronym..].starts_with('-'));
+        let range = range.start + acronym + joined..range.end;
         let core = &self.text[range.clone()];
         let mut from = range.start;
         for (at, character) in core.char_indices() {

@@ -52,20 +52,11 @@ pub(super) fn same_place(left: (&Reading, usize), right: (&Reading, usize)) -> b
 /// How far around a word the end of its list is looked for, in tokens.
 const LIST_TOKENS: usize = 6;
 
-/// How far around a word the `or` of its choice is looked for, in tokens.
-const CHOICE_TOKENS: usize = 2;
-
 /// Tells whether a word that only one text has changes what the other says, instead of adding to it: where a text speaks
-/// of all there is (`only`, `in total`), where names or numbers make one (`26 miles and 385 yards`), and where it is
-/// one of two to choose from (`redis or memcached`).
+/// of all there is (`only`, `in total`), and where names or numbers make one (`26 miles and 385 yards`).
 pub(super) fn closes(reading: &Reading, at: usize, lexicon: &Lexicon) -> bool {
     let tokens = &reading.tokens;
-    let chooses = |token: &Token| {
-        lexicon.roles_of(token).has(Roles::COORDINATOR)
-            && reading.text_of(token).eq_ignore_ascii_case("or")
-    };
-    let beside = at.saturating_sub(CHOICE_TOKENS)..(at + CHOICE_TOKENS + 1).min(tokens.len());
-    if reading.exhaustive || tokens[beside].iter().any(chooses) {
+    if reading.exhaustive {
         return true;
     }
     let alike = |other: &Token| match tokens[at].class {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use self::bench::{BenchArgs, BenchCommand, BenchGuardArgs};
+pub(crate) use self::bench::{AnnMethodArg, BenchAnnArgs, BenchArgs, BenchCommand, BenchGuardArgs};
 pub(crate) use self::dedup::{DedupArgs, KeepArg, PairsFormArg};
 pub(crate) use self::upkeep::{ForgetArgs, PruneArgs, RestoreArgs};
 

@@ -264,6 +264,7 @@ fn small_words_that_carry_the_fact() {
         ("Use sign-in links", "Use sign-up links"),
         ("The cache used to store tokens", "The cache stores tokens"),
         ("Use redis or memcached for the cache", "Use redis for the cache"),
+        ("The voters answered with yes or no", "The voters answered with no"),
         ("The team eats less meat", "The team eats meat"),
         ("Send the letter of the bank", "Send the letter to the bank"),
         ("Read at the server", "Read from the server"),

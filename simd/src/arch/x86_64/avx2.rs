@@ -37,7 +37,7 @@ static KERNELS: Kernels = Kernels {
     dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dots_picked: |vector, rows, picked, dots| unsafe { dots_picked(vector, rows, picked, dots) },
-    prefetch: prefetch,
+    prefetch,
     // SAFETY: `kernels` hands this out only where the processor has the level.
     hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
     // SAFETY: `kernels` hands this out only where the processor has the level.

@@ -16,6 +16,8 @@ pub(crate) struct BenchArgs {
 pub(crate) enum BenchCommand {
     /// Judge labelled pairs of texts and tell how often the fact guard is right
     Guard(BenchGuardArgs),
+    /// Look vectors up in a graph and tell how many neighbours it finds, and how fast
+    Ann(BenchAnnArgs),
 }
 
 /// `memfold bench guard`
@@ -49,4 +51,40 @@ impl BenchGuardArgs {
             false => self.pairs.display().to_string(),
         }
     }
+}
+
+/// `memfold bench ann`
+#[derive(Debug, Args)]
+pub(crate) struct BenchAnnArgs {
+    /// The vectors to search (Parquet, Arrow or npy)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) base: PathBuf,
+    /// The vectors to look up; none of them should stand in the base
+    #[arg(long, value_name = "FILE")]
+    pub(crate) queries: PathBuf,
+    /// Neighbours to find for each query
+    #[arg(short = 'k', long = "neighbors", value_name = "K", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub(crate) neighbors: u16,
+    /// What answers
+    #[arg(long, value_name = "METHOD", value_enum, default_value_t = AnnMethodArg::Graph)]
+    pub(crate) method: AnnMethodArg,
+    /// Widths of the search beam (efSearch), one setting each
+    #[arg(long, value_name = "N,N…", value_delimiter = ',')]
+    #[arg(default_value = "16,24,32,48,64,96,128,192,256")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) beams: Vec<u16>,
+    /// Links of each node and layer are up to twice this (M)
+    #[arg(long, value_name = "M", default_value_t = 16)]
+    #[arg(value_parser = clap::value_parser!(u8).range(2..=64))]
+    pub(crate) degree: u8,
+}
+
+/// What answers a lookup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum AnnMethodArg {
+    /// The graph over int8 codes
+    Graph,
+    /// A comparison with every vector
+    Exact,
 }

@@ -1,5 +1,6 @@
 //! `memfold bench`: recall, speed and quality on the user's own data.
 
+mod ann;
 mod guard;
 mod screen;
 
@@ -15,5 +16,6 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     match &args.command {
         BenchCommand::Guard(args) => guard::run(global, args, printer),
+        BenchCommand::Ann(args) => ann::run(global, args, printer),
     }
 }

@@ -1,0 +1,237 @@
+//! [`Beam`]: the search along links, and the memory it uses again.
+
+use memfold_simd::Kernels;
+
+use super::link::NO_LINK;
+use super::nearest::Near;
+use super::view::{GraphView, Layer};
+
+/// How many nodes each upper layer hands down.
+const UPPER_WIDTH: usize = 16;
+
+/// Marks a candidate whose links have been followed. Nodes have 31 bits.
+const EXPANDED: u32 = 1 << 31;
+
+/// A position of a layer and its distance, perhaps marked as expanded.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    distance: i32,
+    marked: u32,
+}
+
+impl Candidate {
+    const fn near(self) -> Near {
+        Near { distance: self.distance, node: self.marked & !EXPANDED }
+    }
+
+    const fn is_expanded(self) -> bool {
+        self.marked & EXPANDED != 0
+    }
+}
+
+/// A query's codes and all that a search remembers.
+#[derive(Debug)]
+pub(super) struct Beam {
+    kernels: &'static Kernels,
+    pub(super) query: Vec<i8>,
+    squared_norm: i32,
+    /// Nearest first.
+    pool: Vec<Candidate>,
+    visited: Visited,
+    positions: Vec<u32>,
+    nodes: Vec<u32>,
+    dots: Vec<i32>,
+    /// Nodes found by a flood, in the order in which they were come to.
+    flooded: Vec<Near>,
+}
+
+/// Which positions have been seen: one byte each, forgotten by counting on.
+#[derive(Debug, Default)]
+struct Visited {
+    epochs: Vec<u8>,
+    epoch: u8,
+}
+
+impl Visited {
+    fn begin(&mut self, count: usize) {
+        if self.epochs.len() < count {
+            self.epochs.resize(count, 0);
+        }
+        self.epoch = self.epoch.wrapping_add(1);
+        if self.epoch == 0 {
+            self.epochs.fill(0);
+            self.epoch = 1;
+        }
+    }
+
+    /// Returns whether the position is seen for the first time.
+    #[inline]
+    fn insert(&mut self, position: u32) -> bool {
+        let epoch = &mut self.epochs[position as usize];
+        let is_new = *epoch != self.epoch;
+        *epoch = self.epoch;
+        is_new
+    }
+}
+
+impl Beam {
+    pub(super) fn new(kernels: &'static Kernels) -> Self {
+        Self {
+            kernels,
+            query: Vec::new(),
+            squared_norm: 0,
+            pool: Vec::new(),
+            visited: Visited::default(),
+            positions: Vec::new(),
+            nodes: Vec::new(),
+            dots: Vec::new(),
+            flooded: Vec::new(),
+        }
+    }
+
+    /// Returns how much memory all lists have together.
+    #[cfg(test)]
+    pub(super) const fn capacity(&self) -> usize {
+        self.pool.capacity()
+            + self.visited.epochs.capacity()
+            + self.positions.capacity()
+            + self.nodes.capacity()
+            + self.dots.capacity()
+            + self.flooded.capacity()
+    }
+
+    /// Returns the nodes that the last search found, nearest first.
+    pub(super) fn found(&self) -> impl Iterator<Item = Near> {
+        self.pool.iter().map(|candidate| candidate.near())
+    }
+
+    /// Finds about `width` nodes near to `self.query`.
+    pub(super) fn search(&mut self, graph: &GraphView<'_>, width: usize) {
+        self.squared_norm = self.kernels.dot_i8(&self.query, &self.query);
+        self.pool.clear();
+        self.positions.clear();
+        let mut layer = graph.upper.last().unwrap_or(&graph.base);
+        self.positions.extend(layer.first_positions());
+        for (index, upper) in graph.upper.iter().enumerate().rev() {
+            layer = upper;
+            self.search_layer(graph, layer, UPPER_WIDTH);
+            let below = index.checked_sub(1).map_or(&graph.base, |below| &graph.upper[below]);
+            self.positions.clear();
+            let nodes = self.pool.iter().filter_map(|candidate| layer.node(candidate.near().node));
+            self.positions.extend(nodes.filter_map(|node| below.position(node)));
+        }
+        if (graph.entry as usize) < graph.node_count() {
+            self.positions.push(graph.entry);
+        }
+        self.search_layer(graph, &graph.base, width);
+    }
+
+    /// Compares the query with all nodes.
+    pub(super) fn scan(&mut self, graph: &GraphView<'_>) {
+        self.squared_norm = self.kernels.dot_i8(&self.query, &self.query);
+        self.dots.clear();
+        self.kernels.dots_i8(&self.query, graph.codes.codes, &mut self.dots);
+        self.pool.clear();
+        self.pool.extend((0..).zip(&self.dots).map(|(node, &dot)| Candidate {
+            distance: graph.codes.distance_from_dot(node, self.squared_norm, dot),
+            marked: node,
+        }));
+        self.pool.sort_unstable_by_key(|candidate| candidate.near());
+    }
+
+    /// Searches from `self.positions`; leaves the nearest positions of the layer in the pool.
+    fn search_layer(&mut self, graph: &GraphView<'_>, layer: &Layer<'_>, width: usize) {
+        self.visited.begin(layer.len());
+        self.pool.clear();
+        let visited = &mut self.visited;
+        self.positions.retain(|&position| visited.insert(position));
+        self.offer_positions(graph, layer, width);
+        let mut next = 0;
+        while let Some(candidate) = self.pool.get_mut(next) {
+            if candidate.is_expanded() {
+                next += 1;
+                continue;
+            }
+            let position = candidate.marked;
+            candidate.marked |= EXPANDED;
+            if let Some(after) = self.pool.get(next + 1).filter(|after| !after.is_expanded()) {
+                self.kernels.prefetch(bytemuck::cast_slice(layer.links(after.marked)));
+            }
+            self.collect_links(layer, position);
+            next = self.offer_positions(graph, layer, width).min(next + 1);
+        }
+    }
+
+    /// Collects the links of a position that lead to new ones.
+    fn collect_links(&mut self, layer: &Layer<'_>, position: u32) {
+        self.positions.clear();
+        let count = layer.len() as u32;
+        for &link in layer.links(position) {
+            if link == NO_LINK {
+                break;
+            }
+            // A damaged link leads nowhere.
+            if link < count && self.visited.insert(link) {
+                self.positions.push(link);
+            }
+        }
+    }
+
+    /// Computes the distances of `self.positions`, whose nodes go to `self.nodes`; positions without one are dropped.
+    fn measure(&mut self, graph: &GraphView<'_>, layer: &Layer<'_>) {
+        self.nodes.clear();
+        let nodes = &mut self.nodes;
+        self.positions.retain(|&position| {
+            let node = layer.node(position);
+            nodes.extend(node);
+            node.is_some()
+        });
+        self.dots.clear();
+        self.kernels.dots_picked(&self.query, graph.codes.codes, &self.nodes, &mut self.dots);
+    }
+
+    /// Keeps those of `self.positions` that are among the nearest `width`; returns the first place in the pool that
+    /// changed.
+    fn offer_positions(&mut self, graph: &GraphView<'_>, layer: &Layer<'_>, width: usize) -> usize {
+        self.measure(graph, layer);
+        let mut changed = usize::MAX;
+        for ((&position, &node), &dot) in self.positions.iter().zip(&self.nodes).zip(&self.dots) {
+            let distance = graph.codes.distance_from_dot(node, self.squared_norm, dot);
+            let near = Near { distance, node: position };
+            if self.pool.len() >= width {
+                if self.pool.last().is_none_or(|last| near >= last.near()) {
+                    continue;
+                }
+                self.pool.pop();
+            }
+            let place = self.pool.partition_point(|candidate| candidate.near() < near);
+            self.pool.insert(place, Candidate { distance, marked: position });
+            changed = changed.min(place);
+        }
+        changed
+    }
+
+    /// Follows links from what the last search found, as far as nodes are within `squared_radius`; returns these.
+    pub(super) fn flood(&mut self, graph: &GraphView<'_>, squared_radius: i32) -> &[Near] {
+        self.visited.begin(graph.base.len());
+        self.flooded.clear();
+        let within = self.pool.iter().map(|candidate| candidate.near());
+        self.flooded.extend(within.take_while(|near| near.distance <= squared_radius));
+        for near in &self.flooded {
+            self.visited.insert(near.node);
+        }
+        let mut next = 0;
+        while let Some(&Near { node, .. }) = self.flooded.get(next) {
+            next += 1;
+            self.collect_links(&graph.base, node);
+            self.measure(graph, &graph.base);
+            for (&node, &dot) in self.nodes.iter().zip(&self.dots) {
+                let distance = graph.codes.distance_from_dot(node, self.squared_norm, dot);
+                if distance <= squared_radius {
+                    self.flooded.push(Near { distance, node });
+                }
+            }
+        }
+        &self.flooded
+    }
+}

@@ -1,0 +1,123 @@
+//! Errors of the graph.
+
+use crate::codes::DamagedCoding;
+use crate::distinct::DistinctError;
+
+/// Why there is no graph.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildGraphError {
+    /// A row holds NaN, an infinite value, or only zeros.
+    #[error("row {row}: {reason}")]
+    InvalidVector {
+        /// The row.
+        row: u32,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The vectors are too long for distances of codes.
+    #[error(transparent)]
+    Coding(#[from] DamagedCoding),
+    /// Rows are numbered with 31 bits.
+    #[error("{found} rows are more than a graph can number (2,147,483,648)")]
+    TooManyRows {
+        /// Rows given.
+        found: usize,
+    },
+    /// A parameter is out of range.
+    #[error("degree must be 2 to 64, candidates degree to 1,024, probes 1 to 256")]
+    Options,
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+impl From<DistinctError> for BuildGraphError {
+    fn from(error: DistinctError) -> Self {
+        match error {
+            DistinctError::InvalidVector { row, reason } => Self::InvalidVector { row, reason },
+            DistinctError::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+/// Slices that are no graph.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DamagedGraph {
+    /// The coding is none.
+    #[error(transparent)]
+    Coding(#[from] DamagedCoding),
+    /// A section has another length than the others ask for.
+    #[error("{section}: {found} values, expected {expected}")]
+    Length {
+        /// The section.
+        section: &'static str,
+        /// Values in it.
+        found: usize,
+        /// Values that the other sections ask for.
+        expected: usize,
+    },
+    /// The degree is out of range.
+    #[error("degree {found}, expected 2 to 64")]
+    Degree {
+        /// The degree found.
+        found: usize,
+    },
+    /// There are more upper layers than levels in a hash.
+    #[error("{found} upper layers, expected 10 at most")]
+    Layers {
+        /// Layers found.
+        found: usize,
+    },
+    /// The vectors do not belong to this graph.
+    #[error("vectors of {found} dimensions, the graph has {expected}")]
+    Dimension {
+        /// The graph's dimension.
+        expected: usize,
+        /// The vectors'.
+        found: usize,
+    },
+}
+
+/// Why a query has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SearchError {
+    /// The query has another dimension than the rows.
+    #[error("query of dimension {found}, expected {expected}")]
+    Dimension {
+        /// The rows' dimension.
+        expected: usize,
+        /// The query's.
+        found: usize,
+    },
+    /// The query holds NaN, an infinite value, or only zeros.
+    #[error("query {query} has no direction: it holds NaN, an infinite value or only zeros")]
+    InvalidQuery {
+        /// The query's position, 0 for a single one.
+        query: u32,
+    },
+}
+
+impl SearchError {
+    /// Says which query of many it was.
+    pub(super) fn at(self, position: u32) -> Self {
+        match self {
+            Self::InvalidQuery { .. } => Self::InvalidQuery { query: position },
+            Self::Dimension { .. } => self,
+        }
+    }
+}
+
+/// Why many queries have no answers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BatchError {
+    /// A query has no answer.
+    #[error(transparent)]
+    Query(#[from] SearchError),
+    /// Graph and vectors do not fit each other.
+    #[error(transparent)]
+    Graph(#[from] DamagedGraph),
+}

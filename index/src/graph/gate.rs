@@ -1,0 +1,141 @@
+//! The gate: a graph that cannot find its own rows is not published.
+
+use std::sync::Mutex;
+
+use memfold_simd::{Kernels, Similarity};
+
+use super::link::NO_LINK;
+use super::view::GraphView;
+use super::{DamagedGraph, Searcher};
+use crate::{Pool, Progress, VectorMatrix};
+
+/// Rows that a gate before publication looks up.
+pub const SAMPLED_LOOKUPS: usize = 10_000;
+
+/// The beam of a lookup: what searches use.
+const LOOKUP_WIDTH: usize = 128;
+
+/// Lookups of a task.
+const BATCH_LOOKUPS: usize = 256;
+
+/// What the gate looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GateReport {
+    /// Nodes of the graph.
+    pub nodes: usize,
+    /// Nodes that its entry reaches.
+    pub reachable: usize,
+    /// Rows that were looked up.
+    pub looked_up: usize,
+    /// Rows of which the lookup found them or an equal one.
+    pub found: usize,
+}
+
+/// Why a graph is not published.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GateError {
+    /// Some nodes cannot be found by any search.
+    #[error("{} of {} nodes cannot be reached", .0.nodes - .0.reachable, .0.nodes)]
+    Unreachable(GateReport),
+    /// Some rows do not find themselves.
+    #[error("{} of {} rows looked up do not find themselves", .0.looked_up - .0.found, .0.looked_up)]
+    Lost(GateReport),
+    /// Graph and vectors do not fit each other.
+    #[error(transparent)]
+    Damaged(#[from] DamagedGraph),
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+/// Checks that every node is reachable, and that `lookups` nodes, those with the smallest hashes, find themselves:
+/// the nearest row of their vector has a similarity of exactly 1.
+///
+/// # Errors
+/// When that is not so, with the figures; when the vectors have another dimension; when the caller asked to stop.
+pub fn check(
+    graph: &GraphView<'_>,
+    vectors: &VectorMatrix<'_>,
+    lookups: usize,
+    (pool, kernels): (&Pool, &'static Kernels),
+    progress: &dyn Progress,
+) -> Result<GateReport, GateError> {
+    let sampled = sample(graph, lookups, pool);
+    let mut report = GateReport {
+        nodes: graph.node_count(),
+        reachable: reachable(graph),
+        looked_up: sampled.len(),
+        found: 0,
+    };
+    progress.begin("look up rows", Some(sampled.len() as u64));
+    let idle = Mutex::new(Vec::new());
+    let found = pool.map(sampled.len().div_ceil(BATCH_LOOKUPS), |batch| {
+        if progress.cancelled() {
+            return Err(GateError::Cancelled);
+        }
+        let taken = idle.lock().ok().and_then(|mut idle| idle.pop());
+        let mut searcher = match taken {
+            Some(searcher) => searcher,
+            None => Searcher::new(graph, vectors, kernels)?,
+        };
+        let nodes = sampled[batch * BATCH_LOOKUPS..].iter().take(BATCH_LOOKUPS);
+        let found =
+            nodes.filter(|&&node| finds_itself(&mut searcher, graph, vectors, node)).count();
+        if let Ok(mut idle) = idle.lock() {
+            idle.push(searcher);
+        }
+        progress.advance(BATCH_LOOKUPS as u64);
+        Ok(found)
+    });
+    progress.end();
+    for found in found {
+        report.found += found?;
+    }
+    match report {
+        _ if report.reachable < report.nodes => Err(GateError::Unreachable(report)),
+        _ if report.found < report.looked_up => Err(GateError::Lost(report)),
+        _ => Ok(report),
+    }
+}
+
+fn sample(graph: &GraphView<'_>, count: usize, pool: &Pool) -> Vec<u32> {
+    let mut hashed: Vec<(u64, u32)> =
+        (0..graph.node_count() as u32).map(|node| (graph.codes.hash(node), node)).collect();
+    pool.sort_by_key(&mut hashed, |&one| one);
+    hashed.into_iter().take(count).map(|(_, node)| node).collect()
+}
+
+fn reachable(graph: &GraphView<'_>) -> usize {
+    let mut seen = vec![false; graph.node_count()];
+    let mut waiting = Vec::new();
+    let mut count = 0;
+    let mut come_to = |node: u32, waiting: &mut Vec<u32>| {
+        if let Some(seen) = seen.get_mut(node as usize).filter(|seen| !**seen) {
+            *seen = true;
+            count += 1;
+            waiting.push(node);
+        }
+    };
+    come_to(graph.entry, &mut waiting);
+    while let Some(node) = waiting.pop() {
+        let links = graph.base.links(node).iter().take_while(|&&link| link != NO_LINK);
+        links.for_each(|&link| come_to(link, &mut waiting));
+    }
+    count
+}
+
+fn finds_itself(
+    searcher: &mut Searcher<'_>,
+    graph: &GraphView<'_>,
+    vectors: &VectorMatrix<'_>,
+    node: u32,
+) -> bool {
+    graph.members.rows(node).all(|(row, repeats)| {
+        repeats
+            || (row.index() < vectors.len()
+                && searcher.k_nearest(vectors.vector(row), 1, LOOKUP_WIDTH).is_ok_and(|found| {
+                    found.first().is_some_and(|best| best.similarity == Similarity::ONE)
+                }))
+    })
+}

@@ -1,0 +1,252 @@
+//! From codes to links: candidates by cells and by samples, pruned, with what points back.
+
+use memfold_simd::Kernels;
+
+use super::nearest::{Comparer, Near, NearestList};
+use super::partition::{Partition, Probes};
+use super::prune::Pruner;
+use super::{BuildGraphError, GraphOptions};
+use crate::codes::CodeRows;
+use crate::{Pool, Progress};
+
+/// The end of a list of links that is not full.
+pub const NO_LINK: u32 = u32::MAX;
+
+/// Each sample has an eighth of the nodes of the one before.
+const SAMPLE_BITS: u32 = 3;
+
+/// Smaller samples add nothing.
+const SAMPLE_NODES_MIN: usize = 100;
+
+/// Nodes of each sample that are candidates, and cells of it in which they are looked for.
+const SAMPLE_CANDIDATES: usize = 8;
+const SAMPLE_PROBES: usize = 4;
+
+/// The nearest of a node's links and of those that link to it: what is pruned in the end.
+const MERGED_MAX: usize = 128;
+
+/// By how many of its nearest nodes each one is linked for certain, unless too many ask that of one.
+const DEPENDED_ON: usize = 2;
+
+/// A node is an outlier beside one with as many nodes within an eighth of the squared distance.
+const OUTLYING: i64 = 8;
+
+/// Nodes of a task of the last step.
+const BATCH_NODES: usize = 512;
+
+/// What a build runs with.
+#[derive(Clone, Copy)]
+pub(super) struct Tools<'a> {
+    pub(super) options: GraphOptions,
+    pub(super) pool: &'a Pool,
+    pub(super) kernels: &'static Kernels,
+    pub(super) progress: &'a dyn Progress,
+}
+
+/// Returns the options' number of links for each node, nearest and most different first, [`NO_LINK`] at the end.
+///
+/// Candidates are the nearest nodes, and nearest ones of ever smaller samples: long links, without which a search
+/// could not come from afar.
+pub(super) fn link(
+    codes: CodeRows<'_>,
+    partition: &Partition,
+    probes: &Probes,
+    tools: Tools<'_>,
+) -> Result<Linked, BuildGraphError> {
+    let degree = tools.options.link_count();
+    let samples = samples(codes, tools);
+    let parts = partition.parts();
+    tools.progress.begin("find neighbours", Some(codes.len() as u64));
+    let pruned = tools.pool.map(parts.len(), |part| {
+        if tools.progress.cancelled() {
+            return Err(BuildGraphError::Cancelled);
+        }
+        let nodes = &parts[part].nodes;
+        let mut candidates = Candidates { codes, nodes, comparer: Comparer::new(tools.kernels) };
+        let own = nodes.iter().map(|&node| probes.of(node as usize));
+        let mut found = candidates.of(partition, own, tools.options.candidates);
+        let reaches = reaches(&found);
+        for sample in &samples {
+            candidates.add_sampled(sample, &mut found);
+        }
+        let mut pruner = Pruner::new(codes, tools.kernels);
+        for candidates in &mut found {
+            candidates.sort_unstable();
+            candidates.dedup();
+            pruner.prune(candidates, &[], degree);
+        }
+        tools.progress.advance(nodes.len() as u64);
+        Ok((found, reaches))
+    });
+    tools.progress.end();
+    let mut forward = vec![Vec::new(); codes.len()];
+    let mut all_reaches = vec![0; codes.len()];
+    for (part, pruned) in parts.iter().zip(pruned) {
+        let (pruned, reaches) = pruned?;
+        for ((&node, links), reach) in part.nodes.iter().zip(pruned).zip(reaches) {
+            forward[node as usize] = links;
+            all_reaches[node as usize] = reach;
+        }
+    }
+    let outliers = outliers(&forward, &all_reaches);
+    Ok(Linked { links: merge(codes, &forward, degree, tools)?, outliers })
+}
+
+/// Links, and what may be hard to find by them.
+pub(super) struct Linked {
+    pub(super) links: Vec<u32>,
+    /// Nodes beside much denser ones, ascending.
+    pub(super) outliers: Vec<u32>,
+}
+
+/// Returns how far the nearest nodes of each reach.
+fn reaches(found: &[Vec<Near>]) -> Vec<i32> {
+    found.iter().map(|near| near.last().map_or(0, |last| last.distance)).collect()
+}
+
+/// Returns the nodes with a link to one whose nearest nodes reach far less far: a search may get caught there.
+fn outliers(forward: &[Vec<Near>], reaches: &[i32]) -> Vec<u32> {
+    let is_outlier = |&node: &u32| {
+        let reach = i64::from(reaches[node as usize]);
+        let links = &forward[node as usize];
+        links.iter().any(|link| i64::from(reaches[link.node as usize]) * OUTLYING < reach)
+    };
+    let beside: Vec<bool> = (0..forward.len() as u32).map(|node| is_outlier(&node)).collect();
+    // Those among outliers are as hard to come to.
+    let is_among = |&node: &u32| {
+        let mut links = forward[node as usize].iter();
+        beside[node as usize] || links.any(|link| beside[link.node as usize])
+    };
+    (0..forward.len() as u32).filter(is_among).collect()
+}
+
+/// Candidates of the nodes of a part.
+struct Candidates<'a> {
+    codes: CodeRows<'a>,
+    nodes: &'a [u32],
+    comparer: Comparer,
+}
+
+impl Candidates<'_> {
+    fn of<'p>(
+        &mut self,
+        partition: &Partition,
+        probes: impl Iterator<Item = &'p [u32]>,
+        limit: usize,
+    ) -> Vec<Vec<Near>> {
+        let mut lists: Vec<_> = self.nodes.iter().map(|_| NearestList::new(limit)).collect();
+        partition.search((self.codes, self.nodes), probes, &mut lists, &mut self.comparer);
+        lists.into_iter().map(NearestList::into_sorted).collect()
+    }
+
+    fn add_sampled(&mut self, sample: &Partition, found: &mut [Vec<Near>]) {
+        let probes = sample.probes(self.codes, self.nodes, SAMPLE_PROBES, &mut self.comparer);
+        let cells = (0..self.nodes.len()).map(|row| probes.of(row));
+        let sampled = self.of(sample, cells, SAMPLE_CANDIDATES);
+        for (found, sampled) in found.iter_mut().zip(sampled) {
+            found.extend(sampled);
+        }
+    }
+}
+
+fn samples(codes: CodeRows<'_>, tools: Tools<'_>) -> Vec<Partition> {
+    let mut samples = Vec::new();
+    let mut bits = SAMPLE_BITS;
+    while codes.len() >> bits >= SAMPLE_NODES_MIN {
+        // The lowest bits: levels are made of the highest.
+        let sampled = |&node: &u32| codes.hash(node) & ((1 << bits) - 1) == 0;
+        let names: Vec<u32> = (0..codes.len() as u32).filter(sampled).collect();
+        let picked = codes.picked(&names);
+        samples.push(Partition::of(picked.view(), &names, 1, (tools.pool, tools.kernels)).0);
+        bits += SAMPLE_BITS;
+    }
+    samples
+}
+
+/// Adds to each node's links what links to it, and prunes what is then too much.
+fn merge(
+    codes: CodeRows<'_>,
+    forward: &[Vec<Near>],
+    degree: usize,
+    tools: Tools<'_>,
+) -> Result<Vec<u32>, BuildGraphError> {
+    let backward = Backward::of(forward);
+    tools.progress.begin("link nodes", Some(codes.len() as u64));
+    let batches = tools.pool.map(codes.len().div_ceil(BATCH_NODES), |batch| {
+        if tools.progress.cancelled() {
+            return Err(BuildGraphError::Cancelled);
+        }
+        let nodes = batch * BATCH_NODES..codes.len().min((batch + 1) * BATCH_NODES);
+        let mut pruner = Pruner::new(codes, tools.kernels);
+        let mut links = Vec::with_capacity(nodes.len() * degree);
+        let (mut merged, mut kept, count) = (Vec::new(), Vec::new(), nodes.len());
+        for (at, node) in nodes.enumerate() {
+            merged.clear();
+            merged.extend_from_slice(&forward[node]);
+            merged.extend_from_slice(backward.of_node(node));
+            merged.sort_unstable();
+            merged.dedup();
+            merged.truncate(MERGED_MAX);
+            if merged.len() > degree {
+                backward.depending_on(node, forward, &mut kept);
+                kept.truncate(degree / 2);
+                pruner.prune(&mut merged, &kept, degree);
+            }
+            links.extend(merged.iter().map(|near| near.node));
+            links.resize((at + 1) * degree, NO_LINK);
+        }
+        tools.progress.advance(count as u64);
+        Ok(links)
+    });
+    tools.progress.end();
+    let mut links = Vec::with_capacity(codes.len() * degree);
+    for batch in batches {
+        links.extend(batch?);
+    }
+    Ok(links)
+}
+
+/// For each node the nodes that link to it.
+struct Backward {
+    starts: Vec<usize>,
+    near: Vec<Near>,
+}
+
+impl Backward {
+    fn of(forward: &[Vec<Near>]) -> Self {
+        let mut starts = vec![0_usize; forward.len() + 1];
+        for link in forward.iter().flatten() {
+            starts[link.node as usize + 1] += 1;
+        }
+        for node in 0..forward.len() {
+            starts[node + 1] += starts[node];
+        }
+        let mut next = starts.clone();
+        let total = starts.last().copied().unwrap_or(0);
+        let mut near = vec![Near { distance: 0, node: 0 }; total];
+        for (node, links) in (0..).zip(forward) {
+            for link in links {
+                let at = &mut next[link.node as usize];
+                near[*at] = Near { distance: link.distance, node };
+                *at += 1;
+            }
+        }
+        Self { starts, near }
+    }
+
+    /// Collects the nodes of which `node` is among the nearest few, nearest first: by whom should they be found, if
+    /// not by it?
+    fn depending_on(&self, node: usize, forward: &[Vec<Near>], depending: &mut Vec<Near>) {
+        depending.clear();
+        let depends = |near: &&Near| {
+            let nearest = forward[near.node as usize].iter().take(DEPENDED_ON);
+            nearest.into_iter().any(|link| link.node as usize == node)
+        };
+        depending.extend(self.of_node(node).iter().filter(depends));
+        depending.sort_unstable();
+    }
+
+    fn of_node(&self, node: usize) -> &[Near] {
+        &self.near[self.starts[node]..self.starts[node + 1]]
+    }
+}

@@ -1,0 +1,50 @@
+//! The graph tier: a navigable graph over int8 codes (HNSW in shape) that comes out the same bytes for every number
+//! of threads and at every ISA level.
+//!
+//! Building:
+//! 1. `crate::distinct` collapses bit-equal vectors; [`crate::codes`] encodes them. Vectors of one code are one node.
+//! 2. `partition` puts nodes into cells and numbers them cell by cell: near ones are near in memory.
+//! 3. `link` compares each cell densely with those nearest to its nodes (`nearest`: the sign test of panels), and
+//!    with ever smaller samples for long links. `prune` leaves links of different directions; what points back is
+//!    added and pruned once more.
+//! 4. `layers` builds the same above, for 1 in 32 nodes and so on; `rescue` links nodes that searches do not find,
+//!    `repair` those that none could.
+//! 5. [`gate`]: reachability of all nodes and lookups of a sample, before a graph is published.
+//!
+//! Searching: `beam` walks along links by integer distances; [`Searcher`] judges what it proposes by the canonical
+//! similarity, which alone decides order and thresholds. [`GraphView`] works over borrowed slices and survives
+//! damaged ones.
+//!
+//! Distances are integers, ties are broken by node, and whatever is done in parallel is put together in task order;
+//! nothing depends on who came first.
+
+mod options;
+mod error;
+
+mod build;
+mod view;
+mod searcher;
+mod batch;
+mod file;
+pub mod gate;
+
+mod beam;
+mod layers;
+mod link;
+mod nearest;
+mod partition;
+mod prune;
+mod repair;
+mod rescue;
+
+#[cfg(test)]
+mod tests;
+
+pub use batch::BatchSearch;
+pub use build::Graph;
+pub use error::{BatchError, BuildGraphError, DamagedGraph, SearchError};
+pub use file::OpenGraphError;
+pub use link::NO_LINK;
+pub use options::GraphOptions;
+pub use searcher::Searcher;
+pub use view::{GraphSections, GraphView};

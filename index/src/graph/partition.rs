@@ -1,0 +1,254 @@
+//! [`Partition`]: cells of near nodes, in which the nearest ones of others are looked for.
+
+use memfold_simd::Kernels;
+
+use super::nearest::{Comparer, NearestList, PackedNodes};
+use crate::Pool;
+use crate::codes::{CodeRows, NodeCodes};
+
+/// Nodes of a cell, about.
+const CELL_NODES: usize = 256;
+
+/// More cells would cost more than they save: every node is compared with every centroid.
+const CELLS_MAX: usize = 8_192;
+
+/// Nodes of a part: larger cells are cut, so that tasks stay small.
+const PART_NODES_MAX: usize = 1_024;
+
+/// Nodes with which one is compared at most; beyond, cells are so large that they tell nothing.
+const COMPARED_MAX: usize = 16_384;
+
+/// Nodes for each cell from which centroids are learned.
+const SAMPLED_FOR_CELL: usize = 16;
+
+/// Rounds of Lloyd's algorithm.
+const ROUNDS: usize = 3;
+
+/// Centroids that are compared at a time.
+const PACKED_CENTROIDS: usize = 256;
+
+/// Nodes of a task.
+const BATCH_NODES: usize = 192;
+
+/// Stands for a centroid beside nodes: no node has this number.
+const CENTROID: u32 = 1 << 31;
+
+/// Nodes in cells around centroids. All arithmetic is of integers.
+pub(super) struct Partition {
+    centroids: Vec<PackedNodes>,
+    /// The parts of each cell: `first_parts[cell]..first_parts[cell + 1]`.
+    first_parts: Vec<u32>,
+    parts: Vec<Part>,
+}
+
+/// Nodes of one cell, or some of them.
+pub(super) struct Part {
+    /// By what they are called where they were taken from.
+    pub(super) nodes: Vec<u32>,
+    packed: PackedNodes,
+}
+
+/// The cells nearest to each of some rows, nearest first.
+pub(super) struct Probes {
+    pub(super) cells: Vec<u32>,
+    /// How many each row has.
+    pub(super) count: usize,
+}
+
+impl Partition {
+    /// Divides `codes`, whose rows are called `names`, in an order that does not depend on theirs where hashes differ.
+    ///
+    /// Returns the cells nearest to each row too.
+    pub(super) fn of(
+        codes: CodeRows<'_>,
+        names: &[u32],
+        probe_count: usize,
+        (pool, kernels): (&Pool, &'static Kernels),
+    ) -> (Self, Probes) {
+        let mut order: Vec<(u64, u32)> =
+            (0..codes.len() as u32).map(|row| (codes.hash(row), row)).collect();
+        pool.sort_by_key(&mut order, |&one| one);
+        let order: Vec<u32> = order.into_iter().map(|(_, row)| row).collect();
+        let cell_count = (codes.len() / CELL_NODES).clamp(1, CELLS_MAX);
+        let mut partition = Self {
+            centroids: learn(codes, &order, cell_count, (pool, kernels)),
+            first_parts: Vec::new(),
+            parts: Vec::new(),
+        };
+        let all: Vec<u32> = (0..codes.len() as u32).collect();
+        let probes = partition.probes_of_all(codes, &all, probe_count, (pool, kernels));
+        let mut cells = vec![Vec::new(); cell_count];
+        for row in order {
+            cells[probes.of(row as usize)[0] as usize].push(row);
+        }
+        let mut parts = Vec::new();
+        for cell in &cells {
+            partition.first_parts.push(parts.len() as u32);
+            parts.extend(cell.chunks(PART_NODES_MAX));
+        }
+        partition.first_parts.push(parts.len() as u32);
+        partition.parts = pool.map(parts.len(), |part| {
+            let nodes: Vec<u32> = parts[part].iter().map(|&row| names[row as usize]).collect();
+            let packed = PackedNodes::pack(codes, parts[part], nodes.clone());
+            Part { nodes, packed }
+        });
+        (partition, probes)
+    }
+
+    /// Returns the parts, cell by cell.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Calls nodes by their place in the parts, so that near ones are near in memory; returns what each was called
+    /// before, which must have been its row, and the probes in the new order.
+    pub(super) fn renumber(&mut self, probes: &Probes) -> (Vec<u32>, Probes) {
+        let mut before = Vec::with_capacity(probes.cells.len() / probes.count.max(1));
+        for part in &mut self.parts {
+            let start = before.len() as u32;
+            before.extend_from_slice(&part.nodes);
+            part.nodes = (start..before.len() as u32).collect();
+            part.packed.nodes.clone_from(&part.nodes);
+        }
+        let cells = before.iter().flat_map(|&row| probes.of(row as usize)).copied().collect();
+        (before, Probes { cells, count: probes.count })
+    }
+
+    /// Finds the cells nearest to each of `rows`.
+    pub(super) fn probes(
+        &self,
+        codes: CodeRows<'_>,
+        rows: &[u32],
+        count: usize,
+        comparer: &mut Comparer,
+    ) -> Probes {
+        let all: Vec<u32> = (0..rows.len() as u32).collect();
+        let count = count.min(self.centroids.iter().map(PackedNodes::len).sum());
+        let mut lists: Vec<_> = rows.iter().map(|_| NearestList::new(count)).collect();
+        for centroids in &self.centroids {
+            comparer.compare(codes, (rows, &all), &mut lists, centroids);
+            lists.iter_mut().for_each(NearestList::sort_out);
+        }
+        let cells = lists.into_iter().flat_map(NearestList::into_sorted);
+        Probes { cells: cells.map(|near| near.node & !CENTROID).collect(), count }
+    }
+
+    fn probes_of_all(
+        &self,
+        codes: CodeRows<'_>,
+        rows: &[u32],
+        count: usize,
+        (pool, kernels): (&Pool, &'static Kernels),
+    ) -> Probes {
+        let batches: Vec<&[u32]> = rows.chunks(BATCH_NODES).collect();
+        let probes = pool.map(batches.len(), |batch| {
+            self.probes(codes, batches[batch], count, &mut Comparer::new(kernels))
+        });
+        let count = probes.first().map_or(1, |probes| probes.count);
+        Probes { cells: probes.into_iter().flat_map(|probes| probes.cells).collect(), count }
+    }
+
+    /// Offers the nodes of each row's nearest cells to its list.
+    pub(super) fn search<'p>(
+        &self,
+        (codes, rows): (CodeRows<'_>, &[u32]),
+        probes: impl Iterator<Item = &'p [u32]>,
+        lists: &mut [NearestList],
+        comparer: &mut Comparer,
+    ) {
+        // The nearest cell first: what is near makes the lists' tests sharp.
+        let (mut first, mut others) = (Vec::new(), Vec::new());
+        for (at, probes) in (0..).zip(probes) {
+            let mut compared = 0;
+            for (rank, &cell) in probes.iter().enumerate() {
+                let parts = self.first_parts[cell as usize]..self.first_parts[cell as usize + 1];
+                let pairs = if rank == 0 { &mut first } else { &mut others };
+                for part in parts.clone() {
+                    // Rows begin at different parts of a large cell.
+                    let part =
+                        parts.start + (part - parts.start + rows[at as usize]) % parts.len() as u32;
+                    if compared < COMPARED_MAX {
+                        pairs.push((part, at));
+                        compared += self.parts[part as usize].packed.len();
+                    }
+                }
+            }
+        }
+        for mut pairs in [first, others] {
+            pairs.sort_unstable();
+            for pairs in pairs.chunk_by(|a, b| a.0 == b.0) {
+                let picked: Vec<u32> = pairs.iter().map(|&(_, at)| at).collect();
+                let packed = &self.parts[pairs[0].0 as usize].packed;
+                comparer.compare(codes, (rows, &picked), lists, packed);
+            }
+            lists.iter_mut().for_each(NearestList::sort_out);
+        }
+    }
+}
+
+impl Probes {
+    /// Returns the cells of a row.
+    pub(super) fn of(&self, row: usize) -> &[u32] {
+        &self.cells[row * self.count..][..self.count]
+    }
+}
+
+/// Learns centroids by Lloyd's algorithm from rows in an order that is as good as random.
+fn learn(
+    codes: CodeRows<'_>,
+    order: &[u32],
+    count: usize,
+    (pool, kernels): (&Pool, &'static Kernels),
+) -> Vec<PackedNodes> {
+    if codes.len() == 0 {
+        return vec![pack(&NodeCodes::new(vec![0; codes.dim], codes.dim, kernels))];
+    }
+    let sample = &order[..order.len().min(count * SAMPLED_FOR_CELL)];
+    let mut centroids = codes.picked(&order[..count]);
+    for _ in 0..if count > 1 { ROUNDS } else { 0 } {
+        let partition = Partition {
+            centroids: pack_all(&centroids),
+            first_parts: Vec::new(),
+            parts: Vec::new(),
+        };
+        let nearest = partition.probes_of_all(codes, sample, 1, (pool, kernels));
+        centroids = NodeCodes::new(means(codes, sample, &nearest, &centroids), codes.dim, kernels);
+    }
+    pack_all(&centroids)
+}
+
+fn pack(centroids: &NodeCodes) -> PackedNodes {
+    pack_all(centroids).remove(0)
+}
+
+fn pack_all(centroids: &NodeCodes) -> Vec<PackedNodes> {
+    let all: Vec<u32> = (0..centroids.squared_norms.len() as u32).collect();
+    all.chunks(PACKED_CENTROIDS)
+        .map(|cells| {
+            let names = cells.iter().map(|cell| cell | CENTROID).collect();
+            PackedNodes::pack(centroids.view(), cells, names)
+        })
+        .collect()
+}
+
+/// Returns the rounded means of the rows of each cell; a cell without rows keeps its centroid.
+fn means(codes: CodeRows<'_>, rows: &[u32], cells: &Probes, centroids: &NodeCodes) -> Vec<i8> {
+    let dim = codes.dim;
+    let mut sums = vec![0_i32; centroids.codes.len()];
+    let mut counts = vec![0_i32; centroids.squared_norms.len()];
+    for (&row, &cell) in rows.iter().zip(&cells.cells) {
+        counts[cell as usize] += 1;
+        for (sum, &code) in sums[cell as usize * dim..][..dim].iter_mut().zip(codes.row(row)) {
+            *sum += i32::from(code);
+        }
+    }
+    let cells = sums.chunks_exact(dim).zip(centroids.codes.chunks_exact(dim)).zip(counts);
+    let mean = |sum: i32, count: i32| (2 * sum + count).div_euclid(2 * count) as i8;
+    let means = cells.flat_map(|((sums, centroid), count)| {
+        sums.iter().zip(centroid).map(move |(&sum, &code)| match count {
+            0 => code,
+            _ => mean(sum, count),
+        })
+    });
+    means.collect()
+}

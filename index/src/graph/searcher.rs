@@ -1,0 +1,261 @@
+//! [`Searcher`]: k-nearest and range queries, answered by the canonical similarity.
+
+use memfold_simd::{Kernels, Similarity};
+
+use super::beam::Beam;
+use super::layers::SCANNED_NODES_MAX;
+use super::nearest::Near;
+use super::view::GraphView;
+use super::{DamagedGraph, SearchError};
+use crate::{Neighbor, Row, VectorMatrix};
+
+/// Nodes that are judged for `k` rows: codes misplace a few.
+const fn judged_nodes(k: usize) -> usize {
+    k.saturating_add(k / 2).saturating_add(8)
+}
+
+/// Nodes whose vectors are on their way from memory while one is judged.
+const FETCHED_AHEAD: usize = 3;
+
+/// A range is searched a little farther than it reaches, to come around gaps between its nodes: by an eighth.
+const RANGE_MARGIN: i32 = 8;
+
+/// Where fewer rows than one in 16 are wanted, they are all judged instead.
+const SELECTIVE: usize = 16;
+
+/// Nodes by which the share of wanted rows is estimated.
+const ESTIMATED_NODES: usize = 512;
+
+/// Searches a graph, with memory that is used again: after some queries, one allocates nothing.
+///
+/// Codes and links only propose. What is returned was judged by the canonical similarity over `vectors`, and is
+/// ordered by it, then by row. All rows of a group of equal vectors are returned, each for itself.
+#[derive(Debug)]
+pub struct Searcher<'a> {
+    graph: &'a GraphView<'a>,
+    vectors: &'a VectorMatrix<'a>,
+    kernels: &'static Kernels,
+    beam: Beam,
+    /// The nodes to be judged.
+    proposed: Vec<Near>,
+    found: Vec<Neighbor>,
+}
+
+impl<'a> Searcher<'a> {
+    /// Makes a searcher of a graph over the vectors that it was built from.
+    ///
+    /// # Errors
+    /// When the vectors have another dimension.
+    pub fn new(
+        graph: &'a GraphView<'a>,
+        vectors: &'a VectorMatrix<'a>,
+        kernels: &'static Kernels,
+    ) -> Result<Self, DamagedGraph> {
+        let (expected, found) = (graph.dim(), vectors.dim());
+        if expected != found {
+            return Err(DamagedGraph::Dimension { expected, found });
+        }
+        let beam = Beam::new(kernels);
+        Ok(Self { graph, vectors, kernels, beam, proposed: Vec::new(), found: Vec::new() })
+    }
+
+    /// Returns about the `k` rows most similar to `query`, best first; of rows equally similar the smaller ones.
+    ///
+    /// `width` is the beam (efSearch): wider finds more and takes longer, about in proportion.
+    ///
+    /// # Errors
+    /// When the query has another dimension or no direction.
+    pub fn k_nearest(
+        &mut self,
+        query: &[f32],
+        k: usize,
+        width: usize,
+    ) -> Result<&[Neighbor], SearchError> {
+        let norm = self.encode(query)?;
+        self.propose(width.max(judged_nodes(k)), judged_nodes(k));
+        self.judge(query, norm, |_| true, None);
+        self.found.truncate(k);
+        Ok(&self.found)
+    }
+
+    /// Returns about the `k` most similar of the rows that `keep` holds for.
+    ///
+    /// Where it holds for few, all of them are judged, and the answer is exact.
+    ///
+    /// # Errors
+    /// When the query has another dimension or no direction.
+    pub fn k_nearest_where(
+        &mut self,
+        query: &[f32],
+        (k, width): (usize, usize),
+        keep: impl Fn(Row) -> bool,
+    ) -> Result<&[Neighbor], SearchError> {
+        let norm = self.encode(query)?;
+        let (kept, seen) = self.estimate(&keep);
+        if kept * SELECTIVE < seen {
+            self.judge_all(query, norm, &keep);
+        } else {
+            let widen = |count: usize| count.saturating_mul(seen) / kept.max(1);
+            let width = widen(width.max(judged_nodes(k)));
+            self.propose(width, width);
+            let members = self.graph.members;
+            self.proposed.retain(|near| members.rows(near.node).any(|(row, _)| keep(row)));
+            self.proposed.truncate(judged_nodes(k));
+            self.judge(query, norm, &keep, None);
+        }
+        self.found.truncate(k);
+        Ok(&self.found)
+    }
+
+    /// Returns about every row with a similarity of at least `threshold`, best first.
+    ///
+    /// The beam comes near; from there every link within the range is followed, so that the number of rows found is
+    /// not limited by `width`.
+    ///
+    /// # Errors
+    /// When the query has another dimension or no direction.
+    pub fn range(
+        &mut self,
+        query: &[f32],
+        threshold: Similarity,
+        width: usize,
+    ) -> Result<&[Neighbor], SearchError> {
+        let norm = self.encode(query)?;
+        let squared_radius = self.graph.coding.squared_radius(threshold.get());
+        if self.graph.node_count() > SCANNED_NODES_MAX {
+            self.beam.search(self.graph, width.clamp(1, self.graph.node_count()));
+            let farther = squared_radius.saturating_add(squared_radius / RANGE_MARGIN);
+            self.proposed.clear();
+            self.proposed.extend_from_slice(self.beam.flood(self.graph, farther));
+        } else {
+            self.propose(usize::MAX, usize::MAX);
+        }
+        self.proposed.retain(|near| near.distance <= squared_radius);
+        self.judge(query, norm, |_| true, Some(threshold));
+        Ok(&self.found)
+    }
+
+    /// Encodes the query and returns its squared norm.
+    fn encode(&mut self, query: &[f32]) -> Result<f64, SearchError> {
+        let (expected, found) = (self.graph.dim(), query.len());
+        if expected != found {
+            return Err(SearchError::Dimension { expected, found });
+        }
+        self.graph
+            .coding
+            .encode_query(query, self.kernels, &mut self.beam.query)
+            .ok_or(SearchError::InvalidQuery { query: 0 })
+    }
+
+    /// Proposes the nearest `count` of about `width` nodes.
+    fn propose(&mut self, width: usize, count: usize) {
+        if self.graph.node_count() > SCANNED_NODES_MAX {
+            self.beam.search(self.graph, width.clamp(1, self.graph.node_count()));
+        } else {
+            self.beam.scan(self.graph);
+        }
+        self.proposed.clear();
+        self.proposed.extend(self.beam.found().take(count));
+    }
+
+    /// Judges the rows of all proposed nodes.
+    fn judge(
+        &mut self,
+        query: &[f32],
+        norm: f64,
+        keep: impl Fn(Row) -> bool,
+        threshold: Option<Similarity>,
+    ) {
+        self.found.clear();
+        for (at, near) in self.proposed.iter().enumerate() {
+            self.fetch(self.proposed.get(at + FETCHED_AHEAD));
+            let mut similarity = None;
+            for (row, repeats) in self.graph.members.rows(near.node) {
+                if row.index() >= self.vectors.len() {
+                    continue;
+                }
+                if !repeats {
+                    similarity = self.similarity(query, norm, row);
+                }
+                let passes =
+                    similarity.filter(|found| threshold.is_none_or(|least| *found >= least));
+                if let Some(similarity) = passes.filter(|_| keep(row)) {
+                    self.found.push(Neighbor { row, similarity });
+                }
+            }
+        }
+        self.found.sort_unstable();
+    }
+
+    /// Asks for the first vector of a node that will be judged soon.
+    fn fetch(&self, near: Option<&Near>) {
+        let row = near.and_then(|near| self.graph.members.rows(near.node).next());
+        if let Some((row, _)) = row.filter(|(row, _)| row.index() < self.vectors.len()) {
+            self.kernels.prefetch(bytemuck::cast_slice(self.vectors.vector(row)));
+        }
+    }
+
+    /// Judges every row that is wanted.
+    fn judge_all(&mut self, query: &[f32], norm: f64, keep: impl Fn(Row) -> bool) {
+        self.found.clear();
+        for row in self.vectors.rows().filter(|&row| keep(row)) {
+            let similarity = self.similarity(query, norm, row);
+            self.found.extend(similarity.map(|similarity| Neighbor { row, similarity }));
+        }
+        self.found.sort_unstable();
+    }
+
+    fn similarity(&self, query: &[f32], norm: f64, row: Row) -> Option<Similarity> {
+        let vector = self.vectors.vector(row);
+        self.kernels.similarity(query, vector, (norm, self.kernels.dot(vector, vector)))
+    }
+
+    /// Counts how many of some nodes have a wanted row, and these nodes.
+    fn estimate(&self, keep: impl Fn(Row) -> bool) -> (usize, usize) {
+        let stride = self.graph.node_count().div_ceil(ESTIMATED_NODES).max(1);
+        let nodes = (0..self.graph.node_count() as u32).step_by(stride);
+        let kept =
+            nodes.clone().filter(|&node| self.graph.members.rows(node).any(|(row, _)| keep(row)));
+        (kept.count(), nodes.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::tests::clustered;
+    use crate::graph::{Graph, GraphOptions};
+    use crate::{NoProgress, Pool};
+
+    impl Searcher<'_> {
+        fn capacities(&self) -> [usize; 3] {
+            [self.beam.capacity(), self.proposed.capacity(), self.found.capacity()]
+        }
+    }
+
+    #[test]
+    fn memory_is_used_again() {
+        let values = clustered(6_000, 12, 11);
+        let vectors = VectorMatrix::from_slice(&values, 12).unwrap();
+        let (pool, kernels) = (Pool::new(None).unwrap(), Kernels::active());
+        let options = GraphOptions::default();
+        let graph = Graph::build(&vectors, options, &pool, kernels, &NoProgress).unwrap();
+        let view = graph.view();
+        assert!(view.node_count() > SCANNED_NODES_MAX);
+        let mut searcher = Searcher::new(&view, &vectors, kernels).unwrap();
+        let threshold = Similarity::new(0.9).unwrap();
+        let mut before = [0; 3];
+        for round in 0..3 {
+            for row in (0..6_000).step_by(50) {
+                let query = vectors.vector(Row(row));
+                searcher.k_nearest(query, 10, 64).unwrap();
+                searcher.range(query, threshold, 64).unwrap();
+                searcher.k_nearest_where(query, (10, 64), |row| row.0 % 2 == 0).unwrap();
+            }
+            if round > 0 {
+                assert_eq!(searcher.capacities(), before);
+            }
+            before = searcher.capacities();
+        }
+    }
+}

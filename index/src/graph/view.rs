@@ -1,0 +1,194 @@
+//! [`GraphView`]: a graph over borrowed slices, as a mapped file gives them.
+
+use super::layers::{LAYERS_MAX, TOP_NODES_MAX};
+use super::{DamagedGraph, GraphOptions, build};
+use crate::codes::{CodeRows, Coding, MembersView};
+
+/// The sections of a graph as plain values, little-endian in files.
+#[derive(Debug, Clone, Copy)]
+pub struct GraphSections<'a> {
+    /// The coding's mean: `dim` values.
+    pub mean: &'a [f32],
+    /// The coding's step.
+    pub step: f32,
+    /// M: half the places for links of each node.
+    pub degree: usize,
+    /// `dim` codes for each node, rounded up to a multiple of 4.
+    pub codes: &'a [i8],
+    /// The sum of the squares of each node's codes.
+    pub squared_norms: &'a [i32],
+    /// 2 M links for each node; `u32::MAX` where there are fewer.
+    pub links: &'a [u32],
+    /// The number of nodes of each upper layer, from below.
+    pub layer_sizes: &'a [u32],
+    /// The nodes of each upper layer, ascending.
+    pub layer_nodes: &'a [u32],
+    /// 2 M links for each of these, by position in the layer; `u32::MAX` where there are fewer.
+    pub layer_links: &'a [u32],
+    /// Where each node's rows start, and where the last one's end.
+    pub member_starts: &'a [u32],
+    /// The rows of each node; the highest bit marks a row whose vector equals that of the one before.
+    pub member_rows: &'a [u32],
+}
+
+impl GraphSections<'_> {
+    /// Returns the bytes of all sections.
+    #[must_use]
+    pub const fn byte_count(&self) -> u64 {
+        let words = self.mean.len()
+            + 1
+            + self.squared_norms.len()
+            + self.links.len()
+            + self.layer_sizes.len()
+            + self.layer_nodes.len()
+            + self.layer_links.len()
+            + self.member_starts.len()
+            + self.member_rows.len();
+        4 * words as u64 + self.codes.len() as u64
+    }
+}
+
+/// A graph that can be searched; see [`super::Searcher`].
+///
+/// Lengths are checked when it is made, in O(1). What the values say is checked when they are followed: damaged
+/// ones give wrong or fewer results, and nothing worse.
+#[derive(Debug, Clone)]
+pub struct GraphView<'a> {
+    pub(super) coding: Coding,
+    pub(super) codes: CodeRows<'a>,
+    pub(super) base: Layer<'a>,
+    /// From below.
+    pub(super) upper: Vec<Layer<'a>>,
+    pub(super) members: MembersView<'a>,
+    pub(super) entry: u32,
+}
+
+/// One layer: its nodes, and links by position in the layer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layer<'a> {
+    /// `None`: all nodes, in order.
+    nodes: Option<&'a [u32]>,
+    links: &'a [u32],
+    degree: usize,
+    /// Nodes of the whole graph.
+    node_count: usize,
+}
+
+impl<'a> GraphView<'a> {
+    /// Takes sections whose lengths fit each other.
+    ///
+    /// # Errors
+    /// When they do not, the coding is none, or there are too many nodes or layers.
+    pub fn new(sections: GraphSections<'a>) -> Result<Self, DamagedGraph> {
+        let coding = Coding::new(sections.mean.to_vec(), sections.step)?;
+        let (degree, node_count) = (sections.degree, sections.squared_norms.len());
+        if !(2..=GraphOptions::DEGREE_MAX).contains(&degree) {
+            return Err(DamagedGraph::Degree { found: degree });
+        }
+        let layer_count = sections.layer_sizes.len();
+        if layer_count > LAYERS_MAX {
+            return Err(DamagedGraph::Layers { found: layer_count });
+        }
+        let in_layers = sections.layer_sizes.iter().map(|&size| size as usize).sum::<usize>();
+        // Slices that exist have lengths far below the overflow of these products.
+        let lengths = [
+            ("nodes", node_count, node_count.min(1 << 31)),
+            ("codes", sections.codes.len(), node_count.saturating_mul(coding.code_dim())),
+            ("links", sections.links.len(), node_count.saturating_mul(2 * degree)),
+            ("nodes of layers", sections.layer_nodes.len(), in_layers),
+            ("links of layers", sections.layer_links.len(), in_layers.saturating_mul(2 * degree)),
+            ("starts of members", sections.member_starts.len(), node_count + 1),
+        ];
+        for (section, found, expected) in lengths {
+            if found != expected {
+                return Err(DamagedGraph::Length { section, found, expected });
+            }
+        }
+        let codes = CodeRows {
+            codes: sections.codes,
+            squared_norms: sections.squared_norms,
+            dim: coding.code_dim(),
+        };
+        let entry = build::entry(sections.layer_sizes, sections.layer_nodes);
+        Ok(Self {
+            coding,
+            codes,
+            base: Layer { nodes: None, links: sections.links, degree: 2 * degree, node_count },
+            upper: upper_layers(&sections, node_count),
+            members: MembersView { starts: sections.member_starts, rows: sections.member_rows },
+            entry: if (entry as usize) < node_count { entry } else { 0 },
+        })
+    }
+
+    /// Returns the number of nodes: vectors of different codes.
+    #[must_use]
+    pub const fn node_count(&self) -> usize {
+        self.codes.len()
+    }
+
+    /// Returns the number of rows.
+    #[must_use]
+    pub const fn row_count(&self) -> usize {
+        self.members.rows.len()
+    }
+
+    /// Returns the dimension of vectors.
+    #[must_use]
+    pub fn dim(&self) -> usize {
+        self.coding.mean().len()
+    }
+}
+
+fn upper_layers<'a>(sections: &GraphSections<'a>, node_count: usize) -> Vec<Layer<'a>> {
+    let (mut nodes, mut links) = (sections.layer_nodes, sections.layer_links);
+    let layers = sections.layer_sizes.iter().map(|&size| {
+        let (layer_nodes, layer_links);
+        (layer_nodes, nodes) = nodes.split_at(size as usize);
+        (layer_links, links) = links.split_at(size as usize * 2 * sections.degree);
+        Layer {
+            nodes: Some(layer_nodes),
+            links: layer_links,
+            degree: 2 * sections.degree,
+            node_count,
+        }
+    });
+    layers.collect()
+}
+
+impl<'a> Layer<'a> {
+    /// Returns the number of positions.
+    pub(super) const fn len(&self) -> usize {
+        self.links.len() / self.degree
+    }
+
+    /// Returns the node at a position of the layer, if there is one.
+    #[inline]
+    pub(super) fn node(&self, position: u32) -> Option<u32> {
+        match self.nodes {
+            None => ((position as usize) < self.node_count).then_some(position),
+            Some(nodes) => {
+                let node = *nodes.get(position as usize)?;
+                ((node as usize) < self.node_count).then_some(node)
+            }
+        }
+    }
+
+    /// Returns the position of a node in the layer, if it is there.
+    pub(super) fn position(&self, node: u32) -> Option<u32> {
+        match self.nodes {
+            None => Some(node),
+            Some(nodes) => nodes.binary_search(&node).ok().map(|position| position as u32),
+        }
+    }
+
+    /// Returns the links of a position of the layer.
+    #[inline]
+    pub(super) fn links(&self, position: u32) -> &'a [u32] {
+        &self.links[position as usize * self.degree..][..self.degree]
+    }
+
+    /// Returns the positions from which a search of the highest layer begins.
+    pub(super) fn first_positions(&self) -> std::ops::Range<u32> {
+        0..self.len().min(TOP_NODES_MAX) as u32
+    }
+}
