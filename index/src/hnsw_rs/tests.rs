@@ -45,11 +45,10 @@ fn most_rows_are_found_and_all_similarities_are_true() {
 #[test]
 fn equal_directions_are_one_point_and_all_their_rows_are_found() {
     let mut values = rows(Shape::Random, 50, 8, 3);
-    for factor in (1..=400).map(|step| step as f32) {
-        // Powers of two keep directions to the bit; other factors nearly.
-        values.extend(
-            values[..8].to_vec().iter().map(|x| x * if factor > 200.0 { 4.0 } else { 1.0 }),
-        );
+    let first = values[..8].to_vec();
+    // Powers of two keep a direction to the bit.
+    for factor in [1.0, 4.0] {
+        (0..200).for_each(|_| values.extend(first.iter().map(|x| x * factor)));
     }
     let vectors = VectorMatrix::from_slice(&values, 8).unwrap();
     let index = build(&vectors, &HnswRsOptions::default()).unwrap();

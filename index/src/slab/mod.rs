@@ -32,7 +32,9 @@ mod sample;
 mod view;
 mod query;
 mod scan;
+mod file;
 
+pub use file::OpenSlabError;
 pub use prefix::PrefixSlab;
 pub use sample::SAMPLED_ROWS;
 pub use scan::SlabScan;

@@ -6,9 +6,10 @@ use memfold_simd::{Kernels, Level, Similarity};
 use proptest::prelude::*;
 use twox_hash::XxHash3_64;
 
-use super::{DamagedSlab, PrefixSlab, SlabScan, SlabView};
+use super::{DamagedSlab, OpenSlabError, PrefixSlab, SlabScan, SlabView};
 use crate::join::tests::{LEVELS, SHAPES, Shape, Values, rows};
-use crate::{Pool, Row, Scan, ScanError, VectorMatrix};
+use crate::snapshot::{FileHead, FileKind, SectionFile, SectionFileWriter};
+use crate::{Mapped, Pool, Row, Scan, ScanError, VectorMatrix};
 
 fn pool(threads: usize) -> Pool {
     Pool::new(NonZeroUsize::new(threads)).unwrap()
@@ -206,18 +207,39 @@ impl Stored {
 }
 
 #[test]
-fn a_stored_slab_answers_as_the_one_that_was_built() {
+fn a_slab_in_a_file_answers_as_the_one_that_was_built() {
     let values = rows(Shape::Clustered, 300, 80, 4);
     let (pool, kernels) = (pool(1), Kernels::active());
     let matrix = VectorMatrix::from_slice(&values, 80).unwrap();
     let slab = PrefixSlab::build(&matrix, &pool, kernels).unwrap();
-    let stored = Stored::of(&slab);
+    let file = slab.write(tempfile::tempfile().unwrap(), [7; 32]).unwrap();
+    let mapped = Mapped::from_file(&file).unwrap();
+    let file = SectionFile::from_mapped(mapped, "slab".as_ref(), FileKind::Index).unwrap();
     let mut built = SlabScan::new(slab.view(), &matrix, kernels).unwrap();
-    let mut mapped = SlabScan::new(stored.view((300, 80)).unwrap(), &matrix, kernels).unwrap();
+    let mut mapped = SlabScan::new(SlabView::open(&file).unwrap(), &matrix, kernels).unwrap();
     let query = &values[80..160];
     assert_eq!(built.k_nearest(query, 20).unwrap(), mapped.k_nearest(query, 20).unwrap());
     let threshold = Similarity::new(0.7).unwrap();
     assert_eq!(built.range(query, threshold).unwrap(), mapped.range(query, threshold).unwrap());
+}
+
+#[test]
+fn the_file_of_something_else_is_refused() {
+    let head = FileHead {
+        kind: FileKind::Index,
+        row_count: 1,
+        node_count: 1,
+        dim: 2,
+        store_identity: [0; 32],
+        parameters: vec![0; 16],
+    };
+    let file = tempfile::tempfile().unwrap();
+    let file = SectionFileWriter::new(file, head).unwrap().finish().unwrap();
+    let mapped = Mapped::from_file(&file).unwrap();
+    let file = SectionFile::from_mapped(mapped, "graph".as_ref(), FileKind::Index).unwrap();
+    let error = SlabView::open(&file).unwrap_err();
+    assert!(matches!(error, OpenSlabError::Parameters { found: 16 }), "{error}");
+    assert!(error.hint().is_some());
 }
 
 #[test]
