@@ -74,6 +74,19 @@ impl<'a> VectorMatrix<'a> {
         Ok(Self { chunks, chunk_rows: full / dim, dim, row_count })
     }
 
+    /// Returns the first `row_count` rows, or all where there are fewer.
+    #[must_use]
+    pub fn head(&self, row_count: usize) -> Self {
+        let row_count = row_count.min(self.row_count);
+        let chunk_count = row_count.div_ceil(self.chunk_rows.max(1));
+        let mut chunks = self.chunks[..chunk_count].to_vec();
+        if let Some(last) = chunks.last_mut() {
+            let before = (chunk_count - 1) * self.chunk_rows;
+            *last = &last[..(row_count - before) * self.dim];
+        }
+        Self { chunks, row_count, ..*self }
+    }
+
     /// Returns the number of components of each vector.
     #[must_use]
     pub const fn dim(&self) -> usize {
@@ -112,6 +125,19 @@ impl<'a> VectorMatrix<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_head_ends_within_any_chunk() {
+        let values: Vec<f32> = (0..14_u8).map(f32::from).collect();
+        let chunks = vec![&values[..6], &values[6..12], &values[12..]];
+        let matrix = VectorMatrix::from_chunks(chunks, 2).unwrap();
+        for row_count in 0..=8 {
+            let head = matrix.head(row_count);
+            assert_eq!(head.len(), row_count.min(7));
+            let rows: Vec<f32> = head.rows().flat_map(|row| head.vector(row).to_vec()).collect();
+            assert_eq!(rows, values[..2 * head.len()]);
+        }
+    }
 
     #[test]
     fn rows_are_found_in_their_chunks() {

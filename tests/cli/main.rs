@@ -15,6 +15,7 @@ mod deduping;
 mod dedup_refusals;
 mod streams;
 mod benching;
+mod benching_ann;
 mod other_commands;
 mod history;
 mod upkeep;

@@ -2,6 +2,7 @@
 //!
 //! A region between two marks belongs to one file of results and is rewritten whenever there are any.
 
+pub(crate) mod ann;
 mod consolidate;
 pub(crate) mod guard;
 pub(crate) mod join;
@@ -12,7 +13,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{bench_peers, measure, measure_guard, measure_join, report, results};
+use crate::{bench_peers, measure, measure_ann, measure_guard, measure_join, report, results};
 
 const PAGE: &str = "docs/performance.md";
 const QUALITY: &str = "docs/quality.md";
@@ -26,7 +27,7 @@ struct Region {
     render: fn(&[Value]) -> String,
 }
 
-const REGIONS: [Region; 5] = [
+const REGIONS: [Region; 7] = [
     Region {
         file: "README.md",
         mark: "figures",
@@ -45,6 +46,13 @@ const REGIONS: [Region; 5] = [
         mark: "figures of peers",
         results: bench_peers::RESULTS,
         render: peers::page,
+    },
+    Region { file: PAGE, mark: "figures of ann", results: measure_ann::RESULTS, render: ann::page },
+    Region {
+        file: PAGE,
+        mark: "figures of graphs",
+        results: measure_ann::PEERS,
+        render: ann::peers,
     },
     Region {
         file: QUALITY,

@@ -1,10 +1,11 @@
-//! The project's own checks and chores: `cargo xtask ci | tidy | bless | measure | measure-join | measure-guard | bench-peers |
-//! figures | torture`.
+//! The project's own checks and chores: `cargo xtask ci | tidy | bless | measure | measure-join | measure-ann | measure-guard |
+//! bench-peers | figures | torture`.
 
 mod bench_peers;
 mod ci;
 mod figures;
 mod measure;
+mod measure_ann;
 mod measure_guard;
 mod measure_join;
 mod peak;
@@ -27,6 +28,10 @@ const USAGE: &str = "usage: cargo xtask <command>
   measure-join [--full] [--runs N]
          times whole runs of `memfold dedup` on 10,000 to 100,000 rows (--full: to 1,000,000) and the peak of
          the processor, and renews bench/results/join.jsonl
+  measure-ann [--full] [--peers]
+         runs `memfold bench ann` over real and 100,000 generated rows (--full: and 1,000,000) and renews
+         bench/results/ann.jsonl; with --peers, runs other engines beside it on the generated rows and renews
+         bench/results/peers-ann.jsonl
   measure-guard
          runs `memfold bench guard` over the labelled pairs in $MEMFOLD_DATA/text/*.jsonl and renews
          bench/results/guard.jsonl
@@ -50,6 +55,7 @@ fn main() -> ExitCode {
         Some("bless") => ci::bless(&root),
         Some("measure") => measure::run(&root, arguments.iter().any(|a| a == "--full")),
         Some("measure-join") => measure_join::run(&root, &arguments),
+        Some("measure-ann") => measure_ann::run(&root, &arguments),
         Some("measure-guard") => measure_guard::run(&root),
         Some("bench-peers") => bench_peers::run(&root, &arguments),
         Some("figures") => figures::write(&root),

@@ -59,9 +59,10 @@ pub(crate) struct BenchAnnArgs {
     /// The vectors to search (Parquet, Arrow or npy)
     #[arg(long, value_name = "FILE")]
     pub(crate) base: PathBuf,
-    /// The vectors to look up; none of them should stand in the base
+    /// The vectors to look up, none of them in the base [default: the last 1,000 of the base,
+    /// held out of it, or a tenth where there are fewer than 10,000]
     #[arg(long, value_name = "FILE")]
-    pub(crate) queries: PathBuf,
+    pub(crate) queries: Option<PathBuf>,
     /// Neighbours to find for each query
     #[arg(short = 'k', long = "neighbors", value_name = "K", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1_000))]

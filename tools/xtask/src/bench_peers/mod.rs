@@ -3,7 +3,7 @@
 //! The engines are Python (`bench/peers`), set up apart from the build. Every line of
 //! `bench/results/peers-join.jsonl` is one engine at one setting on one set of rows.
 
-mod environment;
+pub(crate) mod environment;
 mod options;
 
 use std::path::{Path, PathBuf};

@@ -53,8 +53,17 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let (watch, bars) = (MemoryWatch::start(), Bars::new(printer));
     let pool = settings::pool(global)?;
-    let (base, queries) = (open(&args.base, &bars)?, open(&args.queries, &bars)?);
-    let (rows, asked) = (base.matrix(), queries.matrix());
+    let base = open(&args.base, &bars)?;
+    let queries = args.queries.as_deref().map(|path| open(path, &bars)).transpose()?;
+    let (all, held_out) = (base.matrix(), held_out(&base.matrix()));
+    let (rows, asked) = match &queries {
+        Some(queries) => (all, queries.matrix()),
+        None => {
+            let asked = VectorMatrix::from_slice(&held_out, all.dim())
+                .map_err(|error| Failure::new("hold queries out", &error, None))?;
+            (all.head(all.len() - asked.len()), asked)
+        }
+    };
     let work = Work { args, rows: &rows, queries: &asked, pool: &pool, bars: &bars };
     work.check()?;
     let mut figures = match args.method {
@@ -75,6 +84,17 @@ pub(super) fn run(
         printer.data(&screen::screen(args, &figures))?;
     }
     Ok(Exit::Done)
+}
+
+/// Queries that are held out of the base.
+const HELD_OUT_MAX: usize = 1_000;
+
+/// Copies the last rows, a tenth at most.
+fn held_out(matrix: &VectorMatrix<'_>) -> Vec<f32> {
+    let first = matrix.len() - HELD_OUT_MAX.min(matrix.len() / 10);
+    // A matrix has fewer than 2³² rows.
+    let rows = (first..matrix.len()).map(|row| Row(row as u32));
+    rows.flat_map(|row| matrix.vector(row)).copied().collect()
 }
 
 fn open(path: &Path, bars: &Bars) -> Result<Corpus, Failure> {
@@ -99,12 +119,21 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn check(&self) -> Result<(), Failure> {
-        let name = |path: &Path| path.display().to_string();
-        for (path, matrix) in [(&self.args.base, self.rows), (&self.args.queries, self.queries)] {
-            if matrix.is_empty() {
-                let message = format!("no vectors in {}", name(path));
-                return Err(Failure::plain(&message, "name a file of vectors"));
-            }
+        let base = self.args.base.display();
+        if self.rows.is_empty() {
+            return Err(Failure::plain(&format!("no vectors in {base}"), "name a file of vectors"));
+        }
+        if self.queries.is_empty() {
+            let (message, hint) = match &self.args.queries {
+                Some(path) => {
+                    (format!("no vectors in {}", path.display()), "name a file of vectors")
+                }
+                None => (
+                    format!("{base} has too few vectors to hold some out"),
+                    "give --queries, or ten vectors and more",
+                ),
+            };
+            return Err(Failure::plain(&message, hint));
         }
         let (base, asked) = (self.rows.dim(), self.queries.dim());
         if base != asked {

@@ -1,0 +1,189 @@
+"""Graph indexes side by side: build, and ten nearest of held-out rows; says one JSON line for each (engine, beam).
+
+    lookups.py --data V.npy --name mine --threads 2 [--memfold BINARY] [--engines hnswlib,faiss-hnsw] [-k 10]
+
+The last 1,000 rows are held out and looked up, as `memfold bench ann` does. Each engine builds in a process of its own with all
+threads and then answers all queries in one call on one thread, which spares the others the cost of a Python call for each;
+the best of three calls counts. memfold answers them one by one. Recall counts rows as near as the true last one as right.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+BEAMS = (16, 24, 32, 48, 64, 96, 128, 192, 256)
+HELD_OUT = 1_000
+CALLS = 3
+M, EF_CONSTRUCTION = 16, 200
+
+Search = Callable[[Any, int], Any]
+
+
+def main() -> None:
+    options = parse_options()
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)
+    if options.one:
+        return run_one(options)
+    for engine in options.engines.split(","):
+        print(f"{engine} on {options.name}", file=sys.stderr, flush=True)
+        if engine == "memfold":
+            lines = memfold(options)
+        else:
+            lines = apart(options, engine)
+        for line in lines:
+            line |= {"engine": engine, "data": options.name, "threads": options.threads}
+            print(json.dumps(line), flush=True)
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="npy, Arrow or Parquet")
+    parser.add_argument("--name", required=True, help="what the rows are, as shown in tables")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--engines", default="memfold," + ",".join(ENGINES), help="names, with commas")
+    parser.add_argument("--memfold", type=Path, help="the binary")
+    parser.add_argument("-k", type=int, default=10)
+    parser.add_argument("--seconds-max", type=float, default=1_800.0, help="for one engine")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def memfold(options: argparse.Namespace) -> list[dict[str, Any]]:
+    beams = ",".join(map(str, BEAMS))
+    command = [options.memfold, "bench", "ann", "--base", options.data, "-k", str(options.k)]
+    command += ["--beams", beams, "--threads", str(options.threads), "--json", "--quiet"]
+    said = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()
+    lines = []
+    for line in map(json.loads, said.splitlines()):
+        keys = ("recall_at_k", "qps_one_thread", "build_seconds", "rows", "k", "bytes_per_vector")
+        lines.append({"beam": line["search_beam_width"]} | {key: line[key] for key in keys})
+    return lines
+
+
+def apart(options: argparse.Namespace, engine: str) -> list[dict[str, Any]]:
+    """Runs one engine in a process of its own."""
+    command = [sys.executable, __file__, *sys.argv[1:], "--one", engine]
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, timeout=options.seconds_max)
+    except subprocess.TimeoutExpired:
+        return [{"outcome": f"not within {options.seconds_max:.0f} s"}]
+    if done.returncode != 0:
+        return [{"outcome": f"ended with {done.returncode}"}]
+    return [json.loads(line) for line in done.stdout.decode().splitlines() if line.startswith("{")]
+
+
+def run_one(options: argparse.Namespace) -> None:
+    import numpy as np
+
+    import vectors
+
+    rows = vectors.unit(vectors.load(options.data))
+    base, queries = rows[:-HELD_OUT], rows[-HELD_OUT:]
+    package, build = ENGINES[options.one]
+    resident = resident_bytes()
+    start = time.perf_counter()
+    try:
+        search = build(base, options.threads)
+    except ImportError as error:
+        print(json.dumps({"outcome": "not installed", "reason": str(error)}))
+        return
+    seconds = time.perf_counter() - start
+    grown = resident_bytes() - resident
+    products = queries @ base.T
+    last = np.partition(products, -options.k, axis=1)[:, -options.k]
+    for beam in BEAMS:
+        if beam < options.k:
+            continue
+        fastest, found = float("inf"), None
+        for _ in range(CALLS):
+            start = time.perf_counter()
+            found = search(queries, beam, options.k)
+            fastest = min(fastest, time.perf_counter() - start)
+        # A margin for f32: a tie counts.
+        near = np.take_along_axis(products, np.maximum(found, 0), 1) >= last[:, None] - 1e-6
+        line = {
+            "engine_version": importlib.metadata.version(package),
+            "setting": {"M": M, "ef_construction": EF_CONSTRUCTION},
+            "beam": beam,
+            "recall_at_k": float((near & (found >= 0)).sum(1).clip(max=options.k).mean() / options.k),
+            "qps_one_thread": len(queries) / fastest,
+            "build_seconds": seconds,
+            "rows": len(base),
+            "k": options.k,
+            "bytes_per_vector": grown / len(base),
+        }
+        print(json.dumps(line), flush=True)
+
+
+def resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def hnswlib(base: Any, threads: int) -> Search:
+    import hnswlib
+
+    index = hnswlib.Index(space="ip", dim=base.shape[1])
+    index.init_index(max_elements=len(base), M=M, ef_construction=EF_CONSTRUCTION)
+    index.add_items(base, num_threads=threads)
+
+    def search(queries: Any, beam: int, k: int) -> Any:
+        index.set_ef(beam)
+        return index.knn_query(queries, k=k, num_threads=1)[0].astype("int64")
+
+    return search
+
+
+def faiss_hnsw(base: Any, threads: int) -> Search:
+    import faiss
+
+    faiss.omp_set_num_threads(threads)
+    index = faiss.IndexHNSWFlat(base.shape[1], M, faiss.METRIC_INNER_PRODUCT)
+    index.hnsw.efConstruction = EF_CONSTRUCTION
+    index.add(base)
+
+    def search(queries: Any, beam: int, k: int) -> Any:
+        faiss.omp_set_num_threads(1)
+        index.hnsw.efSearch = beam
+        return index.search(queries, k)[1]
+
+    return search
+
+
+def usearch(kind: str) -> Callable[[Any, int], Search]:
+    def build(base: Any, threads: int) -> Search:
+        import numpy as np
+        from usearch.index import Index
+
+        index = Index(
+            ndim=base.shape[1], metric="cos", dtype=kind, connectivity=M, expansion_add=EF_CONSTRUCTION
+        )
+        index.add(np.arange(len(base)), base, threads=threads)
+
+        def search(queries: Any, beam: int, k: int) -> Any:
+            index.expansion_search = beam
+            return index.search(queries, k, threads=1).keys.astype("int64")
+
+        return search
+
+    return build
+
+
+ENGINES: dict[str, tuple[str, Callable[[Any, int], Search]]] = {
+    "hnswlib": ("hnswlib", hnswlib),
+    "faiss-hnsw": ("faiss-cpu", faiss_hnsw),
+    "usearch-f32": ("usearch", usearch("f32")),
+    "usearch-bf16": ("usearch", usearch("bf16")),
+    "usearch-i8": ("usearch", usearch("i8")),
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+//! `memfold bench ann`: vectors in; recall and speed of the graph out.
+
+use serde_json::Value;
+
+use crate::support::Place;
+
+/// Enough rows that the graph is walked and not scanned.
+fn with_vectors() -> Place {
+    let place = Place::new();
+    let base = ["generate", "--rows", "6000", "--dim", "48", "-o", "base.npy"];
+    place.succeed(&base);
+    place
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_wider_beam_finds_more() {
+    let place = with_vectors();
+    let said =
+        place.succeed(&["bench", "ann", "--base", "base.npy", "--beams", "24,256", "--json"]);
+    let found = lines(&said);
+    assert_eq!(found.len(), 2);
+    let recall = |line: &Value| line["recall_at_k"].as_f64().unwrap();
+    assert!(recall(&found[0]) <= recall(&found[1]) && recall(&found[1]) >= 0.97, "{said}");
+    for line in &found {
+        // A tenth of 6,000 is held out.
+        assert_eq!((&line["rows"], &line["queries"]), (&5_400.into(), &600.into()));
+        assert_eq!(
+            (&line["k"], &line["method"], &line["dim"]),
+            (&10.into(), &"graph".into(), &48.into())
+        );
+        assert!(line["bytes_per_vector"].as_f64().unwrap() < 200.0, "{line}");
+        assert!(line["qps_one_thread"].as_f64().unwrap() > 0.0);
+        let time = &line["latency_us"];
+        assert!(time["p50"].as_f64().unwrap() <= time["p999"].as_f64().unwrap(), "{line}");
+    }
+}
+
+#[test]
+fn the_exact_answer_is_right() {
+    let place = with_vectors();
+    let few = ["generate", "--rows", "40", "--dim", "48", "--seed", "9", "-o", "queries.parquet"];
+    place.succeed(&few);
+    let words = ["bench", "ann", "--base", "base.npy", "--queries", "queries.parquet", "-k", "3"];
+    let said = place.succeed(&[&words[..], &["--method", "exact", "--json"]].concat());
+    let found = lines(&said);
+    assert_eq!((found.len(), &found[0]["recall_at_k"]), (1, &1.0.into()), "{said}");
+    assert!(found[0]["search_beam_width"].is_null());
+    let screen = place.succeed(&words);
+    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    assert!(screen.starts_with("40 queries, 6,000 vectors × 48 from base.npy\n"), "{screen}");
+    assert!(screen.contains("recall@3") && screen.contains("\n 256 "), "{screen}");
+}
+
+#[test]
+fn what_cannot_be_looked_up_is_said() {
+    let place = with_vectors();
+    place.succeed(&["generate", "--rows", "20", "--dim", "8", "-o", "short.npy"]);
+    place.succeed(&["generate", "--rows", "3", "--dim", "8", "-o", "three.npy"]);
+    for (code, words, expected) in [
+        (1, &["--base", "base.npy", "--queries", "short.npy"][..], "queries of dimension 8"),
+        (1, &["--base", "three.npy"], "three.npy has too few vectors to hold some out"),
+        (1, &["--base", "missing.npy"], "missing.npy"),
+        (2, &["--base", "base.npy", "--beams", "0"], "0 is not in 1.."),
+        (2, &["--base", "base.npy", "--degree", "1"], "1 is not in 2..=64"),
+    ] {
+        place.run(&[&["bench", "ann"], words].concat()).fails_with(code, &[expected]);
+    }
+    // Where fewer rows are than neighbours asked for, all are found.
+    let said = place.succeed(&["bench", "ann", "--base", "short.npy", "-k", "1000", "--json"]);
+    assert!(lines(&said).iter().all(|line| line["recall_at_k"] == 1.0), "{said}");
+}
