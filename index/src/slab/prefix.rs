@@ -60,7 +60,7 @@ impl PrefixSlab {
             Encoded::of(rows.map(|row| matrix.vector(row)), &transform, kernels)
         });
         let mut encoded = Encoded::default();
-        batches.iter().for_each(|batch| encoded.append(batch));
+        batches.into_iter().for_each(|batch| encoded.append(&batch));
         Ok(Self { transform: numbers, encoded, dim })
     }
 

@@ -11,11 +11,9 @@ use crate::{Neighbor, Pool, Row, ScanError, VectorMatrix};
 /// Queries that are scanned together: whole tiles of every kernel.
 const QUERIES_TOGETHER: usize = 24;
 
-/// Parts into which a slab is cut for each thread, where there are few queries.
-const PARTS_PER_THREAD: usize = 2;
-
-/// Groups of the smallest part: shorter ones cost more to hand out than to scan.
-const PART_GROUPS_MIN: usize = 128;
+/// Groups of the smallest part into which a slab is cut: shorter ones, of 65,536 rows, are scanned before another
+/// thread has woken up. Tests have few rows, and parts too.
+const PART_GROUPS_MIN: usize = if cfg!(test) { 4 } else { 2_048 };
 
 /// Answers queries over a slab and the vectors that it was built from, with memory that is used again: after some
 /// queries, one allocates nothing.
@@ -116,7 +114,7 @@ impl<'a> SlabScan<'a> {
     }
 
     /// Answers [`k_nearest`](Self::k_nearest) for every row of `queries`, in their order, on all threads: several queries
-    /// share a pass over the slab, and where there are few, the slab is cut into parts.
+    /// share a pass over the slab, and where there are fewer blocks of 24 than threads, a large slab is cut into parts.
     ///
     /// # Errors
     /// When the queries have another dimension or one has no direction.
@@ -157,10 +155,8 @@ impl<'a> SlabScan<'a> {
     ) -> Result<Vec<Vec<Neighbor>>, ScanError> {
         let block_count = queries.len().div_ceil(QUERIES_TOGETHER);
         let group_count = self.rows.all_groups().len();
-        let part_count = (pool.threads() * PARTS_PER_THREAD)
-            .div_ceil(block_count.max(1))
-            .min(group_count / PART_GROUPS_MIN)
-            .max(1);
+        let part_count =
+            pool.threads().div_ceil(block_count.max(1)).min(group_count / PART_GROUPS_MIN).max(1);
         let part_groups = group_count.div_ceil(part_count);
         let found = pool.map(block_count * part_count, |task| {
             let (block, part) = (task / part_count, task % part_count);

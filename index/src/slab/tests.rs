@@ -19,7 +19,7 @@ fn pool(threads: usize) -> Pool {
 /// common ones and exact similarities of rows.
 fn check(values: &[f32], dim: usize, level: Level, seed: u64) {
     let Some(kernels) = Kernels::at(level) else { return };
-    let pool = pool(2);
+    let pool = pool(3);
     let matrix = VectorMatrix::from_slice(values, dim).unwrap();
     let plain = Scan::new(&matrix, &pool, kernels).unwrap();
     let slab = PrefixSlab::build(&matrix, &pool, kernels).unwrap();
