@@ -1,19 +1,23 @@
 //! Which vectors are near this one, and which pairs are near each other?
 //!
 //! `memfold-index` searches vectors exactly: [`join`] finds every pair of rows at or above a cosine
-//! threshold and is proven complete, [`scan`] finds a query's nearest rows, and [`graph`] finds them among
-//! many, nearly always. Vectors are borrowed
+//! threshold and is proven complete, [`scan`] finds a query's nearest rows, [`slab`] finds the same rows faster,
+//! and [`graph`] finds them among many, nearly always. Vectors are borrowed
 //! through [`VectorMatrix`], often straight from a [`Mapped`] file. Everything here is deterministic:
 //! the same rows give the same answer on any number of threads and at every ISA level.
 
 pub mod codes;
 pub mod graph;
+#[cfg(feature = "hnsw_rs")]
+pub mod hnsw_rs;
 pub mod join;
+pub mod nearest;
 pub mod neighbor;
 pub mod pool;
 pub mod progress;
 pub mod row;
 pub mod scan;
+pub mod slab;
 pub mod snapshot;
 pub mod spool;
 pub mod transform;
@@ -25,11 +29,13 @@ pub use join::{
     JoinCounters, JoinError, JoinOptions, JoinedPairs, Pair, PairStream, default_pair_budget,
     join_pairs,
 };
+pub use nearest::Nearest;
 pub use neighbor::{BestNeighbors, Neighbor};
 pub use pool::Pool;
 pub use progress::{NoProgress, Progress};
 pub use row::Row;
 pub use scan::{Scan, ScanError};
+pub use slab::{DamagedSlab, PrefixSlab, SlabScan, SlabView};
 pub use snapshot::{MapError, Mapped};
 pub use spool::{Sorted, Spool};
 pub use vectors::VectorMatrix;

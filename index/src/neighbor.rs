@@ -54,6 +54,24 @@ impl BestNeighbors {
         }
     }
 
+    /// Returns the similarity below which no further neighbour is kept; `None` while there is room for any.
+    #[must_use]
+    pub fn similarity_min(&self) -> Option<Similarity> {
+        let is_full = self.kept.len() >= self.limit;
+        self.kept.peek().filter(|_| is_full).map(|worst| worst.similarity)
+    }
+
+    /// Empties the list and sets how many neighbours it keeps; its memory stays.
+    pub fn reset(&mut self, limit: usize) {
+        self.kept.clear();
+        self.limit = limit;
+    }
+
+    /// Empties the list and appends what was kept, in no particular order; its memory stays.
+    pub fn drain_into(&mut self, found: &mut Vec<Neighbor>) {
+        found.extend(self.kept.drain());
+    }
+
     /// Returns the kept neighbours, best first.
     #[must_use]
     pub fn into_sorted(self) -> Vec<Neighbor> {
@@ -90,6 +108,8 @@ mod tests {
             let mut expected = all;
             expected.sort();
             expected.truncate(limit);
+            let worst = expected.last().filter(|_| expected.len() == limit);
+            prop_assert_eq!(best.similarity_min(), worst.map(|worst| worst.similarity));
             prop_assert_eq!(best.into_sorted(), expected);
         }
     }

@@ -17,8 +17,16 @@
 //! The last group is padded with columns (and tiles with rows) of zeros whose bias is so low that
 //! they never pass.
 
+use crate::arch::packed;
+
 /// Columns of one group.
 pub(crate) const GROUP_COLUMNS: usize = 32;
+
+/// Columns that lie together in a panel: stored panels hold whole groups of them.
+pub const PACKED_COLUMNS: usize = GROUP_COLUMNS;
+
+/// Numbers that hold the biases of a group, for rows as they are and for rows shifted back.
+pub const PACKED_BIASES: usize = 2 * GROUP_COLUMNS;
 
 /// Consecutive dimensions of one step.
 pub(crate) const STEP_DIMS: usize = 4;
@@ -168,6 +176,30 @@ impl ColumnPanel {
         }
     }
 
+    /// Appends the columns of another panel of the same `dim`: panels packed side by side become one.
+    ///
+    /// # Panics
+    /// When `dim` differs, or this panel does not end with a whole group of 32.
+    pub fn append(&mut self, other: &Self) {
+        if self.is_empty() {
+            self.dim = other.dim;
+        }
+        assert_eq!(self.dim, other.dim, "panels of different dim");
+        assert!(
+            self.column_count.is_multiple_of(GROUP_COLUMNS),
+            "a group in the middle is not full"
+        );
+        self.steps.extend_from_slice(&other.steps);
+        self.biases.extend_from_slice(&other.biases);
+        self.column_count += other.column_count;
+    }
+
+    /// Returns the panel's memory as [`Columns::from_packed`] takes it: codes and biases, group after group.
+    #[must_use]
+    pub fn as_packed(&self) -> (&[i8], &[i32]) {
+        (packed::codes(&self.steps), packed::biases(&self.biases))
+    }
+
     /// Returns all columns.
     #[must_use]
     pub fn columns(&self) -> Columns<'_> {
@@ -252,6 +284,41 @@ impl ColumnPanel {
 }
 
 impl<'a> Columns<'a> {
+    /// Takes columns that a panel packed and that were stored since: [`PACKED_COLUMNS`]` · dim` codes and
+    /// [`PACKED_BIASES`] numbers for each group; `None` where the lengths do not fit each other, `dim` is not a multiple
+    /// of 4 in 1..=[`DIM_MAX`], or the slices do not begin at a multiple of 64 bytes.
+    ///
+    /// Nothing is copied, and what is stored is not looked at: whatever it is, scores may be wrong and nothing else.
+    #[must_use]
+    pub fn from_packed(codes: &'a [i8], biases: &'a [i32], dim: usize) -> Option<Self> {
+        if dim == 0 || !dim.is_multiple_of(STEP_DIMS) || dim > DIM_MAX {
+            return None;
+        }
+        let (steps, biases) = (packed::steps(codes)?, packed::group_biases(biases)?);
+        let fits = biases.len().checked_mul(dim / STEP_DIMS) == Some(steps.len());
+        fits.then_some(Self { steps, biases, dim })
+    }
+
+    /// Returns the number of groups of [`PACKED_COLUMNS`] columns.
+    #[must_use]
+    pub const fn group_count(&self) -> usize {
+        self.biases.len()
+    }
+
+    /// Returns a run of groups; hits count columns from its first.
+    ///
+    /// # Panics
+    /// When there are fewer groups.
+    #[must_use]
+    pub fn group_range(self, groups: std::ops::Range<usize>) -> Self {
+        let steps = self.dim / STEP_DIMS;
+        Self {
+            steps: &self.steps[groups.start * steps..groups.end * steps],
+            biases: &self.biases[groups],
+            dim: self.dim,
+        }
+    }
+
     /// Returns the codes per column.
     #[must_use]
     pub const fn dim(&self) -> usize {

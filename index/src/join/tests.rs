@@ -8,14 +8,14 @@ use proptest::prelude::*;
 use super::{JoinError, JoinOptions, JoinedPairs, Pair, PairStream, join_pairs};
 use crate::{NoProgress, Pool, Progress, Row, VectorMatrix};
 
-const LEVELS: [Level; 4] = [Level::Scalar, Level::Avx2, Level::Avx512, Level::Neon];
+pub(crate) const LEVELS: [Level; 4] = [Level::Scalar, Level::Avx2, Level::Avx512, Level::Neon];
 
 /// A small stream of values; tests name its seed.
-struct Values(u64);
+pub(crate) struct Values(pub(crate) u64);
 
 impl Values {
     /// Returns a value in \[−1, 1).
-    fn next(&mut self) -> f32 {
+    pub(crate) fn next(&mut self) -> f32 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -23,14 +23,14 @@ impl Values {
         ((bits ^ (bits >> 31)) >> 40) as f32 / 8_388_608.0 - 1.0
     }
 
-    fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         ((f64::from(self.next()) + 1.0) / 2.0 * limit as f64) as usize
     }
 }
 
 /// What rows look like.
 #[derive(Debug, Clone, Copy)]
-enum Shape {
+pub(crate) enum Shape {
     /// No structure.
     Random,
     /// Few centres with jitter from none to wide.
@@ -45,7 +45,7 @@ enum Shape {
     Norms,
 }
 
-const SHAPES: [Shape; 6] = [
+pub(crate) const SHAPES: [Shape; 6] = [
     Shape::Random,
     Shape::Clustered,
     Shape::Anisotropic,
@@ -54,7 +54,7 @@ const SHAPES: [Shape; 6] = [
     Shape::Norms,
 ];
 
-fn rows(shape: Shape, row_count: usize, dim: usize, seed: u64) -> Vec<f32> {
+pub(crate) fn rows(shape: Shape, row_count: usize, dim: usize, seed: u64) -> Vec<f32> {
     let mut values = Values(seed);
     let centers: Vec<f32> = (0..dim * 7).map(|_| values.next()).collect();
     let mut all: Vec<f32> = Vec::new();

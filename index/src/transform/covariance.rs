@@ -31,6 +31,16 @@ pub struct Covariance {
     matrix: Vec<f32>,
     picked: Vec<usize>,
     dim: usize,
+    products: Products,
+}
+
+/// How products of many vectors are taken.
+#[derive(Debug, Clone, Copy)]
+enum Products {
+    /// By the fastest kernels, whose last bits depend on the level.
+    Fast,
+    /// By the canonical dot product: the same bytes everywhere, at about a tenth of the speed.
+    Canonical,
 }
 
 impl Covariance {
@@ -39,11 +49,22 @@ impl Covariance {
     /// Cost: about `rows · dim² / 2` multiplications, bounded.
     #[must_use]
     pub fn of(units: &[f32], dim: usize, pool: &Pool, kernels: &Kernels) -> Self {
+        Self::with(Products::Fast, units, dim, pool, kernels)
+    }
+
+    /// Takes the same, so that directions are the same bytes on every machine.
+    #[must_use]
+    pub fn portable(units: &[f32], dim: usize, pool: &Pool, kernels: &Kernels) -> Self {
+        Self::with(Products::Canonical, units, dim, pool, kernels)
+    }
+
+    fn with(products: Products, units: &[f32], dim: usize, pool: &Pool, kernels: &Kernels) -> Self {
         let picked: Vec<usize> = strided(dim, LEARNED_DIM_MAX);
         let row_limit = (COVARIANCE_COST_MAX / (picked.len() * picked.len())).max(256);
         let row_count = (units.len() / dim).min(row_limit);
         let columns = centered_columns(&units[..row_count * dim], dim, &picked, pool);
-        Self { matrix: products_of_all(&columns, row_count, pool, kernels), picked, dim }
+        let matrix = products.of_all(&columns, row_count, pool, kernels);
+        Self { matrix, picked, dim, products }
     }
 
     /// Returns a projection on up to `width` principal directions, strongest first.
@@ -52,8 +73,20 @@ impl Covariance {
     /// `width · dim² · 5 + width² · dim · 6` multiplications.
     #[must_use]
     pub fn leading(&self, width: usize, pool: &Pool, kernels: &Kernels) -> Projection {
+        let directions = self.leading_directions(width, pool, kernels);
+        Projection::from_directions(&directions, self.dim, kernels)
+    }
+
+    /// Returns the directions themselves, one after the other.
+    #[must_use]
+    pub fn leading_directions(&self, width: usize, pool: &Pool, kernels: &Kernels) -> Vec<f32> {
         let count = self.picked.len();
-        let leading = leading_directions(&self.matrix, count, width.min(count), pool, kernels);
+        let leading = self.products.leading_directions(
+            &self.matrix,
+            (count, width.min(count)),
+            pool,
+            kernels,
+        );
         let mut directions = vec![0.0; leading.len() / count * self.dim];
         let pairs = directions.chunks_exact_mut(self.dim).zip(leading.chunks_exact(count));
         for (to, from) in pairs {
@@ -61,7 +94,7 @@ impl Covariance {
                 to[at] = value;
             }
         }
-        Projection::from_directions(&directions, self.dim, kernels)
+        directions
     }
 
     /// Returns a projection on the `width` coordinates that vary most: no worse than principal directions where
@@ -109,61 +142,86 @@ fn centered_columns(units: &[f32], dim: usize, picked: &[usize], pool: &Pool) ->
     columns.concat()
 }
 
-/// Returns the symmetric matrix of all dot products of columns of `row_count` values.
-fn products_of_all(columns: &[f32], row_count: usize, pool: &Pool, kernels: &Kernels) -> Vec<f32> {
-    if row_count == 0 {
-        return Vec::new();
-    }
-    let panel = FloatPanel::pack(columns, row_count);
-    let columns: Vec<&[f32]> = columns.chunks_exact(row_count).collect();
-    let width = columns.len();
-    let lower = pool.map(width.div_ceil(COLUMNS_TOGETHER), |part| {
-        let end = width.min((part + 1) * COLUMNS_TOGETHER);
-        let mut products = Vec::new();
-        kernels.products_f32(&columns[part * COLUMNS_TOGETHER..end], &panel, end, &mut products);
-        products
-    });
-    let mut matrix = vec![0.0; width * width];
-    for (part, products) in lower.iter().enumerate() {
-        let start = part * COLUMNS_TOGETHER;
-        let end = width.min(start + COLUMNS_TOGETHER);
-        for (i, row) in (start..end).zip(products.chunks_exact(end)) {
-            for (j, &value) in row[..=i].iter().enumerate() {
-                matrix[i * width + j] = value;
-                matrix[j * width + i] = value;
+impl Products {
+    /// Returns the symmetric matrix of all dot products of columns of `row_count` values.
+    fn of_all(self, columns: &[f32], row_count: usize, pool: &Pool, kernels: &Kernels) -> Vec<f32> {
+        if row_count == 0 {
+            return Vec::new();
+        }
+        let panel = self.panel(columns, row_count);
+        let columns: Vec<&[f32]> = columns.chunks_exact(row_count).collect();
+        let width = columns.len();
+        let lower = pool.map(width.div_ceil(COLUMNS_TOGETHER), |part| {
+            let end = width.min((part + 1) * COLUMNS_TOGETHER);
+            let rows = &columns[part * COLUMNS_TOGETHER..end];
+            self.of_rows(rows, (&columns[..end], panel.as_ref()), kernels)
+        });
+        let mut matrix = vec![0.0; width * width];
+        for (part, products) in lower.iter().enumerate() {
+            let start = part * COLUMNS_TOGETHER;
+            let end = width.min(start + COLUMNS_TOGETHER);
+            for (i, row) in (start..end).zip(products.chunks_exact(end)) {
+                for (j, &value) in row[..=i].iter().enumerate() {
+                    matrix[i * width + j] = value;
+                    matrix[j * width + i] = value;
+                }
             }
         }
+        matrix
     }
-    matrix
-}
 
-/// Subspace iteration: returns up to `width` orthonormal rows of `dim` values, strongest first.
-fn leading_directions(
-    matrix: &[f32],
-    dim: usize,
-    width: usize,
-    pool: &Pool,
-    kernels: &Kernels,
-) -> Vec<f32> {
-    if matrix.is_empty() {
-        return Vec::new();
+    /// Subspace iteration: returns up to `width` orthonormal rows of `dim` values, strongest first.
+    fn leading_directions(
+        self,
+        matrix: &[f32],
+        (dim, width): (usize, usize),
+        pool: &Pool,
+        kernels: &Kernels,
+    ) -> Vec<f32> {
+        if matrix.is_empty() {
+            return Vec::new();
+        }
+        let mut directions: Vec<Vec<f32>> = (0..width)
+            .map(|k| (0..dim).map(|at| hashed((k * dim + at) as u64)).collect())
+            .collect();
+        // The matrix is symmetric: its rows are its columns.
+        let panel = self.panel(matrix, dim);
+        let columns: Vec<&[f32]> = matrix.chunks_exact(dim).collect();
+        for _ in 0..ITERATIONS {
+            let parts: Vec<&[Vec<f32>]> = directions.chunks(DIRECTIONS_TOGETHER).collect();
+            let turned = pool.map(parts.len(), |part| {
+                let rows: Vec<&[f32]> = parts[part].iter().map(Vec::as_slice).collect();
+                let products = self.of_rows(&rows, (&columns, panel.as_ref()), kernels);
+                products.chunks_exact(dim).map(<[f32]>::to_vec).collect::<Vec<_>>()
+            });
+            directions = orthonormalize(turned.concat(), kernels);
+        }
+        // Once more, without what rounding left of the others.
+        orthonormalize(directions, kernels).concat()
     }
-    let mut directions: Vec<Vec<f32>> =
-        (0..width).map(|k| (0..dim).map(|at| hashed((k * dim + at) as u64)).collect()).collect();
-    // The matrix is symmetric: its rows are its columns.
-    let panel = FloatPanel::pack(matrix, dim);
-    for _ in 0..ITERATIONS {
-        let parts: Vec<&[Vec<f32>]> = directions.chunks(DIRECTIONS_TOGETHER).collect();
-        let turned = pool.map(parts.len(), |part| {
-            let rows: Vec<&[f32]> = parts[part].iter().map(Vec::as_slice).collect();
-            let mut products = Vec::new();
-            kernels.products_f32(&rows, &panel, dim, &mut products);
-            products.chunks_exact(dim).map(<[f32]>::to_vec).collect::<Vec<_>>()
-        });
-        directions = orthonormalize(turned.concat(), kernels);
+
+    /// Packs what fast kernels read.
+    fn panel(self, columns: &[f32], dim: usize) -> Option<FloatPanel> {
+        matches!(self, Self::Fast).then(|| FloatPanel::pack(columns, dim))
     }
-    // Once more, without what rounding left of the others.
-    orthonormalize(directions, kernels).concat()
+
+    /// Returns the product of each row with each of the columns, which are the panel's first, row by row.
+    fn of_rows(
+        self,
+        rows: &[&[f32]],
+        (columns, panel): (&[&[f32]], Option<&FloatPanel>),
+        kernels: &Kernels,
+    ) -> Vec<f32> {
+        let mut products = Vec::with_capacity(rows.len() * columns.len());
+        match panel {
+            Some(panel) => kernels.products_f32(rows, panel, columns.len(), &mut products),
+            None => products.extend(
+                rows.iter()
+                    .flat_map(|row| columns.iter().map(|column| kernels.dot(row, column) as f32)),
+            ),
+        }
+        products
+    }
 }
 
 /// Gram–Schmidt in the given order; directions without a part of their own are dropped.
@@ -173,7 +231,7 @@ fn orthonormalize(directions: Vec<Vec<f32>>, kernels: &Kernels) -> Vec<Vec<f32>>
         let norm_before = kernels.dot(&direction, &direction).sqrt();
         scale(&mut direction, 1.0 / norm_before);
         for other in &kept {
-            let share = kernels.dot_f32(&direction, other);
+            let share = kernels.dot(&direction, other) as f32;
             for (value, along) in direction.iter_mut().zip(other) {
                 *value -= share * along;
             }

@@ -50,6 +50,31 @@
 //! with keys `k` rounded up to integers. Whatever the centroids are, pairs with a negative sum are far; centroids
 //! in the middle of their rows make such sums frequent. Rows sorted by keys leave them out without looking at them.
 //!
+//! # One bias for every threshold
+//!
+//! A slab is scanned with any threshold, so its rows' biases must not know it. [`PrefixTransform`] has a step so large
+//! that no row of the slab is clipped: each of the `K` first coordinates is rounded by at most half a step, and
+//!
+//! ```text
+//! e(u) ≤ (√K / 2 + 1e-3) Δ = E                                                                     (6)
+//! ```
+//!
+//! A query is measured, clipping included. From the first part of (3)
+//!
+//! ```text
+//! ⟨q(u), q(v)⟩ + b(u) + b(v) ≥ 0,   b(u) ≥ −|q(u)|²/2,   b(v) ≥ ((s + E + e(v))²/Δ² − |q(v)|²)/2        (7)
+//! ```
+//!
+//! with both rounded up. A row that breaks (6) all the same has the bias [`quantizer::BIAS_LIMIT`], with which it
+//! always passes. Further coordinates have codes `p` with a smaller step `δ`, and errors `F` and `f` in place of `E` and
+//! `e`. By the triangle inequality over all coordinates
+//!
+//! ```text
+//! Δ² |q(u) − q(v)|² + δ² |p(u) − p(v)|² ≤ (s + √((E + e(v))² + (F + f(v))²))²                            (8)
+//! ```
+//!
+//! whose first term follows from the score of (7). Rows that break (6) with `F` always pass this second test.
+//!
 //! # Rounding
 //!
 //! Coordinates come from f32 dot products. In any order of additions, fused or not, their error is at most
@@ -59,17 +84,42 @@
 //! [`Projection::rounding_error`] and is part of `e(u)`. The f64 arithmetic of (4) is exact to 1e-6
 //! below the cut, and 1e-3 is added. The products of (5) are taken in f32 with both factors raised by 1e-6, and 2 is
 //! added for their rounding and for the cut to an integer.
+//!
+//! Coordinates of a [`PrefixTransform`] are canonical dot products in f64, divided by `|x|`: off by less than 1e-10 in
+//! all, which is added to each error, and the same bits on every machine, as is all that follows from them.
 
 pub mod covariance;
 pub mod projection;
 pub mod quantizer;
+pub mod prefix;
+pub(crate) mod learn;
 
 pub use covariance::Covariance;
+pub use prefix::{
+    FINE_CODES, PREFIX_CODES, PrefixBounds, PrefixCodes, PrefixTransform, QueryBounds,
+};
 pub use projection::Projection;
 pub use quantizer::{Quantizer, RowBounds};
 
 /// Covers the rounding of the canonical similarity in `2 − 2t`.
 pub const SIMILARITY_SLACK: f64 = 1e-9;
+
+/// Numbers that are no transform.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DamagedTransform {
+    /// Three numbers stand before up to `dim` directions, each of which has a middle and `dim` values.
+    #[error("{found} numbers are no transform of vectors of dimension {dim}")]
+    Length {
+        /// The vectors' dimension.
+        dim: usize,
+        /// Numbers found.
+        found: usize,
+    },
+    /// Steps and norm are positive and finite.
+    #[error("a step between codes or the norm of the directions is not a positive number")]
+    Scale,
+}
 
 /// Bounds the relative error of a dot product of `dim` terms in f32, in any order of additions.
 #[must_use]

@@ -22,14 +22,9 @@ enum Directions {
 impl Projection {
     /// Takes directions as they are, `dim` values each.
     pub(super) fn from_directions(directions: &[f32], dim: usize, kernels: &Kernels) -> Self {
-        let rows = || directions.chunks_exact(dim);
-        let squared_norm_max = rows()
-            .map(|a| rows().map(|b| kernels.dot(a, b).abs()).sum::<f64>())
-            .fold(0.0, f64::max);
-        // The sums are of exact products in f64.
         Self {
             directions: Directions::Free(FloatPanel::pack(directions, dim)),
-            squared_norm_max: squared_norm_max * (1.0 + 1e-9),
+            squared_norm_max: squared_norm_max(directions, dim, kernels),
         }
     }
 
@@ -75,4 +70,12 @@ impl Projection {
             }
         }
     }
+}
+
+/// Returns an upper bound of `‖P‖²` for directions of `dim` values each, the same bits on every level.
+pub(super) fn squared_norm_max(directions: &[f32], dim: usize, kernels: &Kernels) -> f64 {
+    let rows = || directions.chunks_exact(dim);
+    let sums = rows().map(|a| rows().map(|b| kernels.dot(a, b).abs()).sum::<f64>());
+    // The sums are of exact products in f64.
+    sums.fold(0.0, f64::max) * (1.0 + 1e-9)
 }

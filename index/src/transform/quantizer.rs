@@ -12,11 +12,11 @@ pub const WIDTH_MAX: usize = 8_192;
 const RANGE_MARGIN: f64 = 0.02;
 
 /// The largest code.
-const CODE_MAX: f64 = 127.0;
+pub(super) const CODE_MAX: f64 = 127.0;
 
 /// Rounds a small number to an integer by leaving no room for a fraction: far cheaper than a call on
 /// processors without a rounding instruction.
-const NO_FRACTION: f64 = 6_755_399_441_055_744.0;
+pub(super) const NO_FRACTION: f64 = 6_755_399_441_055_744.0;
 
 /// Coordinates that are encoded side by side.
 const LANES: usize = 8;

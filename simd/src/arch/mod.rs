@@ -6,6 +6,8 @@
 use crate::peak::Peaks;
 use crate::{Kernels, Level};
 
+pub(crate) mod packed;
+
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
 #[cfg(target_arch = "x86_64")]

@@ -1,0 +1,297 @@
+//! [`HnswRsIndex`].
+
+use ::hnsw_rs::hnsw::Hnsw;
+use hnsw_rs::anndists::dist::distances::Distance;
+use memfold_simd::{Kernels, Similarity};
+
+use crate::codes::Members;
+use crate::distinct::{DistinctError, DistinctRows};
+use crate::transform::normalize_into;
+use crate::{Nearest, Neighbor, Pool, Progress, Row, ScanError, VectorMatrix};
+
+/// The layers that the crate has at most.
+const LAYERS: usize = 16;
+
+/// Rows between two looks at the wish to stop.
+const BATCH_ROWS: usize = 256;
+
+/// A range's beam is widened until it reaches this much farther, in 1 − cosine: what f32 may round away.
+const RANGE_SLACK: f64 = 1e-5;
+
+/// How an index is built and searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HnswRsOptions {
+    /// M: links of a point in upper layers, half of those in the lowest. 2 to 255.
+    pub max_neighbors: usize,
+    /// efConstruction: points looked at to link one. 1 to 65,536.
+    pub build_beam_width: usize,
+    /// ef: points looked at to answer a query; widened to what is asked for.
+    pub search_beam_width: usize,
+}
+
+/// Why there is no index.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildHnswRsError {
+    /// A row holds NaN, an infinite value, or only zeros.
+    #[error("row {row}: {reason}")]
+    InvalidVector {
+        /// The row.
+        row: u32,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// An option is out of range.
+    #[error("{option} must be between {min} and {max}, found {found}")]
+    Option {
+        /// The option.
+        option: &'static str,
+        /// Its least value.
+        min: usize,
+        /// Its greatest value.
+        max: usize,
+        /// The value found.
+        found: usize,
+    },
+    /// Points are numbered with 31 bits.
+    #[error("{found} rows are more than the index can number (2,147,483,648)")]
+    TooManyRows {
+        /// Rows given.
+        found: usize,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+/// An `hnsw_rs` index over borrowed vectors, which judge its proposals.
+pub struct HnswRsIndex<'a> {
+    /// `None` only while it is dropped.
+    graph: Option<Hnsw<'static, f32, UnitDistance>>,
+    members: Members,
+    pub(super) point_count: usize,
+    vectors: &'a VectorMatrix<'a>,
+    kernels: &'static Kernels,
+    search_beam_width: usize,
+}
+
+/// 1 − the cosine of unit vectors, the same bits on every level.
+struct UnitDistance(&'static Kernels);
+
+/// A query of length 1, and its squared norm before.
+struct Query<'q> {
+    vector: &'q [f32],
+    unit: Vec<f32>,
+    squared_norm: f64,
+}
+
+impl Default for HnswRsOptions {
+    /// What the crate's own examples use for vectors of some hundred dimensions.
+    fn default() -> Self {
+        Self { max_neighbors: 16, build_beam_width: 200, search_beam_width: 64 }
+    }
+}
+
+impl HnswRsOptions {
+    fn check(&self) -> Result<(), BuildHnswRsError> {
+        let ranges = [
+            ("max_neighbors", 2, 255, self.max_neighbors),
+            ("build_beam_width", 1, 65_536, self.build_beam_width),
+        ];
+        for (option, min, max, found) in ranges {
+            if !(min..=max).contains(&found) {
+                return Err(BuildHnswRsError::Option { option, min, max, found });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl From<DistinctError> for BuildHnswRsError {
+    fn from(error: DistinctError) -> Self {
+        match error {
+            DistinctError::InvalidVector { row, reason } => Self::InvalidVector { row, reason },
+            DistinctError::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+impl Distance<f32> for UnitDistance {
+    fn eval(&self, a: &[f32], b: &[f32]) -> f32 {
+        // Not `clamp`, which leaves NaN as it is.
+        (1.0 - self.0.dot(a, b)).max(0.0) as f32
+    }
+}
+
+impl<'a> HnswRsIndex<'a> {
+    /// Inserts all rows, one after the other.
+    ///
+    /// The pool checks rows and finds equal ones; `progress` advances by points.
+    ///
+    /// # Errors
+    /// When an option is out of range, a row has no direction, there are too many, or the caller asked to stop.
+    pub fn build(
+        vectors: &'a VectorMatrix<'a>,
+        options: &HnswRsOptions,
+        pool: &Pool,
+        kernels: &'static Kernels,
+        progress: &dyn Progress,
+    ) -> Result<Self, BuildHnswRsError> {
+        options.check()?;
+        if vectors.len() > Members::ROWS_MAX {
+            return Err(BuildHnswRsError::TooManyRows { found: vectors.len() });
+        }
+        // Rows are checked before, and grouped after, they have length 1.
+        DistinctRows::of(vectors, kernels, pool, progress)?;
+        let units = unit_rows(vectors, kernels);
+        let units = VectorMatrix::from_slice(&units, vectors.dim())
+            .expect("as many values as the rows have");
+        let distinct = DistinctRows::of(&units, kernels, pool, progress)?;
+        let points: Vec<u32> = (0..distinct.len() as u32).collect();
+        let index = Self {
+            graph: Some(Hnsw::new(
+                options.max_neighbors,
+                points.len().max(1),
+                LAYERS,
+                options.build_beam_width.min(points.len().max(1)),
+                UnitDistance(kernels),
+            )),
+            members: Members::of(points.chunks(1), &distinct),
+            point_count: points.len(),
+            vectors,
+            kernels,
+            search_beam_width: options.search_beam_width,
+        };
+        progress.begin("insert points", Some(points.len() as u64));
+        for (point, &row) in distinct.rows.iter().enumerate() {
+            if point % BATCH_ROWS == 0 && progress.cancelled() {
+                return Err(BuildHnswRsError::Cancelled);
+            }
+            index.graph().insert((units.vector(row), point));
+            progress.advance(1);
+        }
+        progress.end();
+        Ok(index)
+    }
+
+    /// Sets ef for further queries.
+    pub const fn set_search_beam_width(&mut self, search_beam_width: usize) {
+        self.search_beam_width = search_beam_width;
+    }
+
+    /// Returns about the `k` rows most similar to `query`, best first.
+    ///
+    /// # Errors
+    /// When the query has another dimension or no direction.
+    pub fn k_nearest(&self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
+        let query = self.prepare(query)?;
+        let mut found = Vec::new();
+        for (point, _) in self.propose(&query, k) {
+            found.extend(self.judge(&query, point));
+        }
+        found.sort_unstable();
+        found.truncate(k);
+        Ok(found)
+    }
+
+    /// Returns about every row with a similarity of at least `threshold`, best first.
+    ///
+    /// # Errors
+    /// When the query has another dimension or no direction.
+    pub fn range(&self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
+        let query = self.prepare(query)?;
+        let distance_max = 1.0 - threshold.get() + RANGE_SLACK;
+        let mut width = self.search_beam_width.max(1);
+        let proposed = loop {
+            let proposed = self.propose(&query, width);
+            let reaches_beyond =
+                proposed.last().is_none_or(|&(_, distance)| f64::from(distance) > distance_max);
+            if reaches_beyond || width >= self.point_count {
+                break proposed;
+            }
+            width = width.saturating_mul(2);
+        };
+        let rows = proposed.into_iter().flat_map(|(point, _)| self.judge(&query, point));
+        let mut found: Vec<_> = rows.filter(|found| found.similarity >= threshold).collect();
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    fn graph(&self) -> &Hnsw<'static, f32, UnitDistance> {
+        self.graph.as_ref().expect("taken when the index is dropped")
+    }
+
+    fn prepare<'q>(&self, vector: &'q [f32]) -> Result<Query<'q>, ScanError> {
+        let (expected, found) = (self.vectors.dim(), vector.len());
+        if expected != found {
+            return Err(ScanError::Dimension { expected, found });
+        }
+        let squared_norm = self.kernels.dot(vector, vector);
+        if !(squared_norm.is_finite() && squared_norm > 0.0) {
+            return Err(ScanError::InvalidQuery { query: 0 });
+        }
+        let mut unit = Vec::new();
+        normalize_into(vector, squared_norm, &mut unit);
+        Ok(Query { vector, unit, squared_norm })
+    }
+
+    /// Returns up to `count` points with their distances, nearest first.
+    fn propose(&self, query: &Query<'_>, count: usize) -> Vec<(u32, f32)> {
+        if self.point_count == 0 || count == 0 {
+            return Vec::new();
+        }
+        let count = count.min(self.point_count);
+        let width = self.search_beam_width.clamp(count, self.point_count);
+        let found = self.graph().search(&query.unit, width, width);
+        found.into_iter().map(|near| (near.d_id as u32, near.distance)).collect()
+    }
+
+    /// Returns the rows of a point with their similarities.
+    fn judge(&self, query: &Query<'_>, point: u32) -> impl Iterator<Item = Neighbor> {
+        self.members.view().rows(point).filter_map(|(row, _)| {
+            let vector = self.vectors.vector(row);
+            let norms = (query.squared_norm, self.kernels.dot(vector, vector));
+            let similarity = self.kernels.similarity(query.vector, vector, norms)?;
+            Some(Neighbor { row, similarity })
+        })
+    }
+}
+
+/// Returns all rows with length 1.
+fn unit_rows(vectors: &VectorMatrix<'_>, kernels: &Kernels) -> Vec<f32> {
+    let (mut units, mut unit) = (Vec::with_capacity(vectors.len() * vectors.dim()), Vec::new());
+    for vector in vectors.rows().map(|row: Row| vectors.vector(row)) {
+        normalize_into(vector, kernels.dot(vector, vector), &mut unit);
+        units.extend_from_slice(&unit);
+    }
+    units
+}
+
+impl Nearest for HnswRsIndex<'_> {
+    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
+        Self::k_nearest(self, query, k)
+    }
+
+    fn range(&mut self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
+        Self::range(self, query, threshold)
+    }
+}
+
+impl Drop for HnswRsIndex<'_> {
+    /// Links are cleared on whatever pool is at hand: not the global one, if a thread can be had.
+    fn drop(&mut self) {
+        let graph = std::sync::Mutex::new(self.graph.take());
+        if let Ok(pool) = Pool::new(Some(std::num::NonZeroUsize::MIN)) {
+            pool.map(1, |_| drop(graph.lock().map(|mut graph| graph.take())));
+        }
+    }
+}
+
+impl std::fmt::Debug for HnswRsIndex<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HnswRsIndex")
+            .field("point_count", &self.point_count)
+            .field("search_beam_width", &self.search_beam_width)
+            .finish_non_exhaustive()
+    }
+}
