@@ -103,7 +103,7 @@ impl<'a> GraphView<'a> {
         let transform = file.section_of::<f32>(SectionKind::Transform, u64::from(head.dim) + 1)?;
         let (step, mean) = transform.split_last().ok_or(OpenGraphError::Parameters { found })?;
         let layers = file.section::<u32>(SectionKind::UpperLayers)?;
-        let (layer_sizes, layer_nodes, layer_links) = split_layers(layers)?;
+        let [layer_sizes, layer_nodes, layer_links] = split_layers(layers)?;
         let groups = file.section::<u32>(SectionKind::DuplicateGroups)?;
         let starts = head.node_count as usize + 1;
         let (member_starts, member_rows) = groups
@@ -142,7 +142,7 @@ fn degree(parameters: &[u8]) -> Option<usize> {
 }
 
 /// Splits the section into sizes, nodes and links.
-fn split_layers(layers: &[u32]) -> Result<(&[u32], &[u32], &[u32]), DamagedGraph> {
+fn split_layers(layers: &[u32]) -> Result<[&[u32]; 3], DamagedGraph> {
     let (&count, rest) = layers.split_first().ok_or_else(|| length("upper layers", 0, 1))?;
     if count as usize > LAYERS_MAX {
         return Err(DamagedGraph::Layers { found: count as usize });
@@ -153,7 +153,7 @@ fn split_layers(layers: &[u32]) -> Result<(&[u32], &[u32], &[u32]), DamagedGraph
     let nodes = sizes.iter().map(|&size| size as usize).sum();
     let (nodes, links) =
         rest.split_at_checked(nodes).ok_or_else(|| length("nodes of layers", rest.len(), nodes))?;
-    Ok((sizes, nodes, links))
+    Ok([sizes, nodes, links])
 }
 
 const fn length(section: &'static str, found: usize, expected: usize) -> DamagedGraph {

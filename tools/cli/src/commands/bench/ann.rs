@@ -121,7 +121,7 @@ impl Work<'_> {
     fn check(&self) -> Result<(), Failure> {
         let base = self.args.base.display();
         if self.rows.is_empty() {
-            return Err(Failure::plain(&format!("no vectors in {base}"), "name a file of vectors"));
+            return Err(Failure::plain(format!("no vectors in {base}"), "name a file of vectors"));
         }
         if self.queries.is_empty() {
             let (message, hint) = match &self.args.queries {

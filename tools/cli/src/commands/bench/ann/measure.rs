@@ -53,6 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::float_cmp, reason = "percentiles are values that were given")]
     fn percentiles_are_values_that_occurred() {
         let values: Vec<f64> = (1..=100).map(f64::from).collect();
         let ranks = [0.5, 0.99, 0.999, 1.0].map(|share| nearest_rank(&values, share));
