@@ -33,6 +33,16 @@ pub enum ScanError {
     },
 }
 
+impl ScanError {
+    /// Says which query of many it was.
+    pub(crate) fn at(self, position: u32) -> Self {
+        match self {
+            Self::InvalidQuery { .. } => Self::InvalidQuery { query: position },
+            error => error,
+        }
+    }
+}
+
 /// Rows with their canonical squared norms, ready to be scanned by many queries.
 #[derive(Debug)]
 pub struct Scan<'a> {
@@ -133,12 +143,7 @@ impl<'a> Scan<'a> {
         query: &[f32],
         position: u32,
     ) -> Result<impl Iterator<Item = Neighbor>, ScanError> {
-        let (expected, found) = (self.matrix.dim(), query.len());
-        if expected != found {
-            return Err(ScanError::Dimension { expected, found });
-        }
-        let query_norm =
-            squared_norm(query, self.kernels).ok_or(ScanError::InvalidQuery { query: position })?;
+        let query_norm = query_norm(query, self.matrix.dim(), position, self.kernels)?;
         let rows = self.matrix.rows().zip(&self.squared_norms);
         Ok(rows.filter_map(move |(row, &norm)| {
             let vector = self.matrix.vector(row);
@@ -148,8 +153,23 @@ impl<'a> Scan<'a> {
     }
 }
 
+/// Returns the canonical squared norm of a query that can be answered by rows of `dim` components; `position` says which
+/// of many it is.
+pub(crate) fn query_norm(
+    query: &[f32],
+    dim: usize,
+    position: u32,
+    kernels: &Kernels,
+) -> Result<f64, ScanError> {
+    let (expected, found) = (dim, query.len());
+    if expected != found {
+        return Err(ScanError::Dimension { expected, found });
+    }
+    squared_norm(query, kernels).ok_or(ScanError::InvalidQuery { query: position })
+}
+
 /// Returns the canonical squared norm of a vector that has a direction.
-fn squared_norm(vector: &[f32], kernels: &Kernels) -> Option<f64> {
+pub(crate) fn squared_norm(vector: &[f32], kernels: &Kernels) -> Option<f64> {
     let squared_norm = kernels.dot(vector, vector);
     (squared_norm.is_finite() && squared_norm > 0.0).then_some(squared_norm)
 }

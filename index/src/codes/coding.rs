@@ -4,6 +4,7 @@ use memfold_simd::Kernels;
 use twox_hash::XxHash3_64;
 
 use crate::distinct::DistinctRows;
+use crate::scan::squared_norm;
 use crate::{Pool, VectorMatrix};
 
 /// Rows from which mean and step are learned: those with the smallest hashes.
@@ -213,10 +214,7 @@ impl Coding {
         codes: &mut Vec<i8>,
     ) -> Option<f64> {
         assert_eq!(vector.len(), self.mean.len(), "vector of another dimension");
-        let squared_norm = kernels.dot(vector, vector);
-        if !(squared_norm.is_finite() && squared_norm > 0.0) {
-            return None;
-        }
+        let squared_norm = squared_norm(vector, kernels)?;
         codes.resize(self.code_dim(), 0);
         self.encode(vector, squared_norm, codes);
         Some(squared_norm)

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use memfold_simd::{Kernels, Similarity};
 
 use super::view::GraphView;
-use super::{BatchError, SearchError, Searcher};
-use crate::{Neighbor, Pool, Row, VectorMatrix};
+use super::{BatchError, Searcher};
+use crate::{Neighbor, Pool, Row, ScanError, VectorMatrix};
 
 /// Queries of a task.
 const BATCH_QUERIES: usize = 64;
@@ -54,7 +54,7 @@ impl BatchSearch<'_> {
     fn map<T: Send>(
         &self,
         queries: &VectorMatrix<'_>,
-        answer: impl Fn(&mut Searcher<'_>, &[f32]) -> Result<T, SearchError> + Sync + Send,
+        answer: impl Fn(&mut Searcher<'_>, &[f32]) -> Result<T, ScanError> + Sync + Send,
     ) -> Result<Vec<T>, BatchError> {
         let idle = Mutex::new(Vec::new());
         let take = || idle.lock().ok().and_then(|mut idle| idle.pop());

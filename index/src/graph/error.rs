@@ -1,5 +1,6 @@
 //! Errors of the graph.
 
+use crate::ScanError;
 use crate::codes::DamagedCoding;
 use crate::distinct::DistinctError;
 
@@ -80,43 +81,13 @@ pub enum DamagedGraph {
     },
 }
 
-/// Why a query has no answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SearchError {
-    /// The query has another dimension than the rows.
-    #[error("query of dimension {found}, expected {expected}")]
-    Dimension {
-        /// The rows' dimension.
-        expected: usize,
-        /// The query's.
-        found: usize,
-    },
-    /// The query holds NaN, an infinite value, or only zeros.
-    #[error("query {query} has no direction: it holds NaN, an infinite value or only zeros")]
-    InvalidQuery {
-        /// The query's position, 0 for a single one.
-        query: u32,
-    },
-}
-
-impl SearchError {
-    /// Says which query of many it was.
-    pub(super) fn at(self, position: u32) -> Self {
-        match self {
-            Self::InvalidQuery { .. } => Self::InvalidQuery { query: position },
-            Self::Dimension { .. } => self,
-        }
-    }
-}
-
 /// Why many queries have no answers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BatchError {
     /// A query has no answer.
     #[error(transparent)]
-    Query(#[from] SearchError),
+    Query(#[from] ScanError),
     /// Graph and vectors do not fit each other.
     #[error(transparent)]
     Graph(#[from] DamagedGraph),

@@ -13,6 +13,7 @@ use std::io::{Seek, Write};
 
 use super::layers::LAYERS_MAX;
 use super::{DamagedGraph, Graph, GraphOptions, GraphSections, GraphView};
+use crate::snapshot::sections::REBUILD;
 use crate::snapshot::{
     FileHead, FileKind, SectionError, SectionFile, SectionFileWriter, SectionKind,
     WriteSectionFileError,
@@ -45,9 +46,7 @@ impl OpenGraphError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Section(error) => error.hint(),
-            Self::Damaged(_) | Self::Parameters { .. } => {
-                Some("build the index anew: memfold index build".to_owned())
-            }
+            Self::Damaged(_) | Self::Parameters { .. } => Some(REBUILD.into()),
         }
     }
 }

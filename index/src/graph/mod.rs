@@ -42,7 +42,7 @@ mod tests;
 
 pub use batch::BatchSearch;
 pub use build::Graph;
-pub use error::{BatchError, BuildGraphError, DamagedGraph, SearchError};
+pub use error::{BatchError, BuildGraphError, DamagedGraph};
 pub use file::OpenGraphError;
 pub use link::NO_LINK;
 pub use options::GraphOptions;

@@ -2,12 +2,12 @@
 
 use memfold_simd::{Kernels, Similarity};
 
+use super::DamagedGraph;
 use super::beam::Beam;
 use super::layers::SCANNED_NODES_MAX;
 use super::nearest::Near;
 use super::view::GraphView;
-use super::{DamagedGraph, SearchError};
-use crate::{Neighbor, Row, VectorMatrix};
+use crate::{Neighbor, Row, ScanError, VectorMatrix};
 
 /// Nodes that are judged for `k` rows: codes misplace a few.
 const fn judged_nodes(k: usize) -> usize {
@@ -70,7 +70,7 @@ impl<'a> Searcher<'a> {
         query: &[f32],
         k: usize,
         width: usize,
-    ) -> Result<&[Neighbor], SearchError> {
+    ) -> Result<&[Neighbor], ScanError> {
         let norm = self.encode(query)?;
         self.propose(width.max(judged_nodes(k)), judged_nodes(k));
         self.judge(query, norm, |_| true, None);
@@ -89,7 +89,7 @@ impl<'a> Searcher<'a> {
         query: &[f32],
         (k, width): (usize, usize),
         keep: impl Fn(Row) -> bool,
-    ) -> Result<&[Neighbor], SearchError> {
+    ) -> Result<&[Neighbor], ScanError> {
         let norm = self.encode(query)?;
         let (kept, seen) = self.estimate(&keep);
         if kept * SELECTIVE < seen {
@@ -119,7 +119,7 @@ impl<'a> Searcher<'a> {
         query: &[f32],
         threshold: Similarity,
         width: usize,
-    ) -> Result<&[Neighbor], SearchError> {
+    ) -> Result<&[Neighbor], ScanError> {
         let norm = self.encode(query)?;
         let squared_radius = self.graph.coding.squared_radius(threshold.get());
         if self.graph.node_count() > SCANNED_NODES_MAX {
@@ -136,15 +136,15 @@ impl<'a> Searcher<'a> {
     }
 
     /// Encodes the query and returns its squared norm.
-    fn encode(&mut self, query: &[f32]) -> Result<f64, SearchError> {
+    fn encode(&mut self, query: &[f32]) -> Result<f64, ScanError> {
         let (expected, found) = (self.graph.dim(), query.len());
         if expected != found {
-            return Err(SearchError::Dimension { expected, found });
+            return Err(ScanError::Dimension { expected, found });
         }
         self.graph
             .coding
             .encode_query(query, self.kernels, &mut self.beam.query)
-            .ok_or(SearchError::InvalidQuery { query: 0 })
+            .ok_or(ScanError::InvalidQuery { query: 0 })
     }
 
     /// Proposes the nearest `count` of about `width` nodes.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use twox_hash::XxHash3_64;
 
 use super::*;
-use crate::{Neighbor, NoProgress, Pool, Progress, Row, Scan, VectorMatrix};
+use crate::{Neighbor, NoProgress, Pool, Progress, Row, Scan, ScanError, VectorMatrix};
 
 /// splitmix64.
 fn mixed(seed: u64) -> u64 {
@@ -288,14 +288,14 @@ fn what_cannot_be_searched_is_refused() {
     let graph = built(&matrix);
     let view = graph.view();
     let mut searcher = Searcher::new(&view, &matrix, kernels).unwrap();
-    let expected = SearchError::Dimension { expected: 2, found: 3 };
+    let expected = ScanError::Dimension { expected: 2, found: 3 };
     assert_eq!(searcher.k_nearest(&[1.0; 3], 1, 8).unwrap_err(), expected);
     let error = searcher.k_nearest(&[0.0; 2], 1, 8).unwrap_err();
-    assert_eq!(error, SearchError::InvalidQuery { query: 0 });
+    assert_eq!(error, ScanError::InvalidQuery { query: 0 });
     let queries = [1.0, 1.0, f32::INFINITY, 0.0];
     let queries = self::matrix(&queries, 2);
     let batch = BatchSearch { graph: &view, vectors: &matrix, pool: &pool(1), kernels };
-    let expected = BatchError::Query(SearchError::InvalidQuery { query: 1 });
+    let expected = BatchError::Query(ScanError::InvalidQuery { query: 1 });
     assert_eq!(batch.k_nearest(&queries, 1, 8).unwrap_err(), expected);
     let others = self::matrix(&[1.0; 3], 3);
     assert!(Searcher::new(&view, &others, kernels).is_err());

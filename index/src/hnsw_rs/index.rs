@@ -6,6 +6,7 @@ use memfold_simd::{Kernels, Similarity};
 
 use crate::codes::Members;
 use crate::distinct::{DistinctError, DistinctRows};
+use crate::scan::query_norm;
 use crate::transform::normalize_into;
 use crate::{Nearest, Neighbor, Pool, Progress, Row, ScanError, VectorMatrix};
 
@@ -222,14 +223,7 @@ impl<'a> HnswRsIndex<'a> {
     }
 
     fn prepare<'q>(&self, vector: &'q [f32]) -> Result<Query<'q>, ScanError> {
-        let (expected, found) = (self.vectors.dim(), vector.len());
-        if expected != found {
-            return Err(ScanError::Dimension { expected, found });
-        }
-        let squared_norm = self.kernels.dot(vector, vector);
-        if !(squared_norm.is_finite() && squared_norm > 0.0) {
-            return Err(ScanError::InvalidQuery { query: 0 });
-        }
+        let squared_norm = query_norm(vector, self.vectors.dim(), 0, self.kernels)?;
         let mut unit = Vec::new();
         normalize_into(vector, squared_norm, &mut unit);
         Ok(Query { vector, unit, squared_norm })

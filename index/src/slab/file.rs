@@ -5,6 +5,7 @@
 use std::io::{Seek, Write};
 
 use super::{DamagedSlab, PrefixSlab, SlabView};
+use crate::snapshot::sections::REBUILD;
 use crate::snapshot::{
     FileHead, FileKind, SectionError, SectionFile, SectionFileWriter, SectionKind,
     WriteSectionFileError,
@@ -38,9 +39,7 @@ impl OpenSlabError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Section(error) => error.hint(),
-            Self::Damaged(_) | Self::Parameters { .. } => {
-                Some("build the index anew: memfold index build".to_owned())
-            }
+            Self::Damaged(_) | Self::Parameters { .. } => Some(REBUILD.into()),
         }
     }
 }

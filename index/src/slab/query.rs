@@ -8,7 +8,7 @@ use memfold_simd::panel::PACKED_COLUMNS;
 use memfold_simd::{Kernels, RowBlock, ScoredHit, Similarity};
 
 use super::SlabView;
-use super::sample::squared_norm;
+use crate::scan::query_norm;
 use crate::transform::{FINE_CODES, PREFIX_CODES, PrefixCodes, QueryBounds};
 use crate::{BestNeighbors, Neighbor, Row, ScanError, VectorMatrix};
 
@@ -89,12 +89,8 @@ impl Searches {
     ) -> Result<(), ScanError> {
         self.shifted_codes.clear();
         for (at, &query) in queries.iter().enumerate() {
-            let (expected, found) = (rows.slab.dim(), query.len());
-            if expected != found {
-                return Err(ScanError::Dimension { expected, found });
-            }
-            let invalid = ScanError::InvalidQuery { query: position + at as u32 };
-            let squared_norm = squared_norm(query, rows.kernels).ok_or(invalid)?;
+            let position = position + at as u32;
+            let squared_norm = query_norm(query, rows.slab.dim(), position, rows.kernels)?;
             let (codes, bounds) =
                 rows.slab.transform.encode_query(query, squared_norm, rows.kernels);
             self.shifted_codes.extend(codes.first.map(|code| code.cast_unsigned() ^ 0x80));

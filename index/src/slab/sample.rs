@@ -3,6 +3,7 @@
 use memfold_simd::Kernels;
 use twox_hash::XxHash3_64;
 
+use crate::scan::squared_norm;
 use crate::transform::normalize_into;
 use crate::{Pool, Row, ScanError, VectorMatrix};
 
@@ -55,10 +56,4 @@ fn keep_smallest(hashed: &mut Vec<(u64, Row)>) {
     hashed.sort_unstable();
     hashed.dedup_by_key(|&mut (hash, _)| hash);
     hashed.truncate(SAMPLED_ROWS);
-}
-
-/// Returns the canonical squared norm of a vector that has a direction.
-pub(super) fn squared_norm(vector: &[f32], kernels: &Kernels) -> Option<f64> {
-    let squared_norm = kernels.dot(vector, vector);
-    (squared_norm.is_finite() && squared_norm > 0.0).then_some(squared_norm)
 }

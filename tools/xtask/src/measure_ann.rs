@@ -4,11 +4,11 @@
 //! `bench/results/peers-ann.jsonl` is one engine at one width, all of them in turn on the same rows.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::rows::Rows;
+use crate::rows::{self, Rows};
 use crate::{bench_peers, figures, measure, report, results};
 
 /// Where the results are kept.
@@ -53,7 +53,7 @@ fn beside_peers(root: &Path, full: bool) -> Result<(), String> {
         .arg(&memfold);
     let run = results::run_name();
     let full = if full { " --full" } else { "" };
-    let mut lines = said(&mut command)?;
+    let mut lines = results::parse(&results::said(&mut command)?)?;
     for line in &mut lines {
         line["rows_from"] = rows.recipe().into();
         results::sign(line, &run, &format!("cargo xtask measure-ann --peers{full}"));
@@ -84,8 +84,7 @@ fn alone(root: &Path, full: bool) -> Result<(), String> {
 
 /// The real queries, where `MEMFOLD_DATA` has them; otherwise rows are held out.
 fn queries() -> Option<PathBuf> {
-    let data = std::env::var_os("MEMFOLD_DATA")?;
-    let path = PathBuf::from(data).join("embeddings/queries_f16.npy");
+    let path = rows::data_folder()?.join("embeddings/queries_f16.npy");
     path.is_file().then_some(path)
 }
 
@@ -95,16 +94,5 @@ fn sweep(memfold: &Path, base: &Path, queries: Option<&Path>) -> Result<Vec<Valu
     if let Some(queries) = queries {
         command.arg("--queries").arg(queries);
     }
-    said(&mut command)
-}
-
-/// Runs a command and reads its JSON Lines.
-fn said(command: &mut Command) -> Result<Vec<Value>, String> {
-    let output = command.stderr(Stdio::inherit()).output();
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = output.map_err(|error| format!("cannot run {program}: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("{program} ended with {}", output.status));
-    }
-    results::parse(&String::from_utf8_lossy(&output.stdout))
+    results::parse(&results::said(&mut command)?)
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::{figures, measure, report, results};
+use crate::{figures, measure, report, results, rows};
 
 /// Where the results are kept.
 pub(crate) const RESULTS: &str = "bench/results/guard.jsonl";
@@ -61,8 +61,7 @@ fn try_run(root: &Path) -> Result<(), String> {
         results::sign(&mut line, &run, "cargo xtask measure-guard");
         results::renew(&root.join(RESULTS), &[line], KEYS)?;
     }
-    let data = PathBuf::from(std::env::var_os("MEMFOLD_DATA").unwrap_or_default());
-    if data.join("embeddings").is_dir() {
+    if let Some(data) = rows::data_folder().filter(|data| data.join("embeddings").is_dir()) {
         let store = measure::real_store(root, &memfold, &data)?;
         let mut line = json!({ "data": "real-36k", "last_run": consolidate(&memfold, &store)? });
         results::sign(&mut line, &run, "cargo xtask measure-guard");
@@ -115,8 +114,7 @@ fn consolidate(memfold: &Path, store: &Path) -> Result<Value, String> {
 
 /// Returns the files of pairs, by name.
 fn sets() -> Result<Vec<PathBuf>, String> {
-    let data = std::env::var_os("MEMFOLD_DATA").filter(|data| !data.is_empty());
-    let folder = PathBuf::from(data.ok_or("MEMFOLD_DATA names no folder")?).join("text");
+    let folder = rows::data_folder().ok_or("MEMFOLD_DATA names no folder")?.join("text");
     let failed = |error| format!("{}: {error}", folder.display());
     let mut sets = Vec::new();
     for entry in std::fs::read_dir(&folder).map_err(failed)? {
@@ -147,13 +145,8 @@ fn judge(memfold: &Path, set: &Path, verdicts: &Path) -> Result<Value, String> {
     ask(&mut command)
 }
 
+/// Runs a command that prints one JSON document.
 fn ask(command: &mut Command) -> Result<Value, String> {
-    let output = command.stderr(Stdio::inherit()).output();
-    let program = command.get_program().to_string_lossy();
-    let output = output.map_err(|error| format!("cannot run {program}: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("{program} ended with {}", output.status));
-    }
-    let said = serde_json::from_slice(&output.stdout);
-    said.map_err(|error| format!("what {program} said: {error}"))
+    let said = serde_json::from_str(&results::said(command)?);
+    said.map_err(|error| format!("what {} said: {error}", command.get_program().to_string_lossy()))
 }

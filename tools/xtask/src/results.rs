@@ -1,6 +1,7 @@
 //! Stored results: JSON Lines, each line with where and when it was measured.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -14,6 +15,17 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Value>, String> {
         Err(error) => return Err(format!("{}: {error}", path.display())),
     };
     parse(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Runs a command and returns what it printed; it speaks to the terminal of the caller besides.
+pub(crate) fn said(command: &mut Command) -> Result<String, String> {
+    let output = command.stderr(Stdio::inherit()).output();
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = output.map_err(|error| format!("cannot run {program}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{program} ended with {}", output.status));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Parses JSON Lines.

@@ -78,8 +78,13 @@ impl Rows {
 }
 
 fn real_file() -> Option<PathBuf> {
+    Some(data_folder()?.join(REAL_FILE))
+}
+
+/// The folder of real data, where `MEMFOLD_DATA` names one.
+pub(crate) fn data_folder() -> Option<PathBuf> {
     let data = std::env::var_os("MEMFOLD_DATA").filter(|data| !data.is_empty())?;
-    Some(PathBuf::from(data).join(REAL_FILE))
+    Some(PathBuf::from(data))
 }
 
 /// `1_000_000` is `1m`.

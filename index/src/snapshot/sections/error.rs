@@ -7,7 +7,7 @@ use super::format::{ElementType, FileKind, SectionKind, VERSION};
 use crate::snapshot::MapError;
 
 /// Advice for what cannot be used as it is.
-pub(in crate::snapshot) const REBUILD: &str =
+pub(crate) const REBUILD: &str =
     "rebuild the index with `memfold index build`; it is derived, nothing is lost";
 
 /// A section file could not be opened.

@@ -18,7 +18,7 @@ mod read;
 mod verify;
 mod error;
 
-pub(super) use error::REBUILD;
+pub(crate) use error::REBUILD;
 pub use error::{OpenSectionFileError, SectionError, VerifyError, WriteSectionFileError};
 pub use format::{Element, ElementType, FileKind, SectionKind};
 pub(super) use format::{HEADER_BYTES, checksum};

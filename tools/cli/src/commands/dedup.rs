@@ -81,7 +81,8 @@ fn load(args: &DedupArgs, inputs: &[PathBuf], bars: &Bars) -> Result<Corpus, Fai
     Ok(corpus)
 }
 
-fn unreadable(error: &CorpusError) -> Failure {
+/// Says why a corpus could not be read.
+pub(super) fn unreadable(error: &CorpusError) -> Failure {
     match error {
         CorpusError::Cancelled => Failure::interrupted(),
         error => Failure::new("read the vectors", error, error.hint()),

@@ -5,7 +5,7 @@ mod screen;
 
 use std::path::Path;
 
-use memfold_datasets::corpus::{Corpus, CorpusError, CorpusOptions};
+use memfold_datasets::corpus::{Corpus, CorpusOptions};
 use memfold_datasets::ground_truth::recall_at_k;
 use memfold_index::graph::{Graph, GraphOptions, Searcher};
 use memfold_index::{Neighbor, Pool, Progress, Row, Scan, VectorMatrix};
@@ -13,6 +13,7 @@ use memfold_simd::Kernels;
 
 use self::measure::{Latencies, lookups};
 use crate::args::{AnnMethodArg, BenchAnnArgs, GlobalArgs};
+use crate::commands::dedup::unreadable;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -55,11 +56,13 @@ pub(super) fn run(
     let pool = settings::pool(global)?;
     let base = open(&args.base, &bars)?;
     let queries = args.queries.as_deref().map(|path| open(path, &bars)).transpose()?;
-    let (all, held_out) = (base.matrix(), held_out(&base.matrix()));
+    let all = base.matrix();
+    let tail;
     let (rows, asked) = match &queries {
         Some(queries) => (all, queries.matrix()),
         None => {
-            let asked = VectorMatrix::from_slice(&held_out, all.dim())
+            tail = held_out(&all);
+            let asked = VectorMatrix::from_slice(&tail, all.dim())
                 .map_err(|error| Failure::new("hold queries out", &error, None))?;
             (all.head(all.len() - asked.len()), asked)
         }
@@ -100,10 +103,7 @@ fn held_out(matrix: &VectorMatrix<'_>) -> Vec<f32> {
 fn open(path: &Path, bars: &Bars) -> Result<Corpus, Failure> {
     let scratch_dir = settings::scratch_dir();
     let options = CorpusOptions { progress: bars, ..CorpusOptions::new(&scratch_dir) };
-    let corpus = Corpus::open(&[path.to_owned()], &options).map_err(|error| match error {
-        CorpusError::Cancelled => Failure::interrupted(),
-        error => Failure::new("read the vectors", &error, error.hint()),
-    })?;
+    let corpus = Corpus::open(&[path.to_owned()], &options).map_err(|error| unreadable(&error))?;
     bars.end();
     Ok(corpus)
 }
@@ -151,7 +151,7 @@ impl Work<'_> {
         let built = Graph::build(self.rows, options, self.pool, kernels, self.bars);
         let graph = built.map_err(|error| self.failed("build the graph", &error))?;
         let build_seconds = stopwatch.seconds();
-        let truth = self.truth()?;
+        let truth = self.truth(&self.scan()?)?;
         let view = graph.view();
         let mut searcher = Searcher::new(&view, self.rows, kernels)
             .map_err(|error| self.failed("search the graph", &error))?;
@@ -174,7 +174,7 @@ impl Work<'_> {
         let stopwatch = Stopwatch::start();
         let scan = self.scan()?;
         let build_seconds = stopwatch.seconds();
-        let truth = self.truth()?;
+        let truth = self.truth(&scan)?;
         let found = |query: &[f32]| {
             scan.k_nearest(query, self.k()).map_err(|error| self.failed("search", &error))
         };
@@ -184,8 +184,7 @@ impl Work<'_> {
     }
 
     /// Answers every query exactly, on all threads.
-    fn truth(&self) -> Result<Vec<Vec<Neighbor>>, Failure> {
-        let scan = self.scan()?;
+    fn truth(&self, scan: &Scan<'_>) -> Result<Vec<Vec<Neighbor>>, Failure> {
         self.bars.begin("compare queries with all vectors", Some(self.queries.len() as u64));
         let answers = self.pool.map(self.queries.len(), |at| {
             if self.bars.cancelled() {
