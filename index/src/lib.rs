@@ -20,6 +20,7 @@ pub mod scan;
 pub mod slab;
 pub mod snapshot;
 pub mod spool;
+pub mod tiers;
 pub mod transform;
 pub mod vectors;
 

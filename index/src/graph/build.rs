@@ -56,7 +56,7 @@ impl Graph {
         drop((nodes, distinct));
         let Linked { links, outliers } = link(codes.view(), &partition, &probes, tools)?;
         drop((partition, probes));
-        let layers = Layers::build(codes.view(), tools)?;
+        let layers = Layers::build(codes.view(), &links, tools)?;
         let mut graph = Self { coding, codes, members, links, layers, options };
         graph.find_lost(outliers, tools);
         Ok(graph)
@@ -108,7 +108,7 @@ impl Graph {
     }
 
     /// Returns how it was built.
-    pub(super) const fn options(&self) -> GraphOptions {
+    pub(crate) const fn options(&self) -> GraphOptions {
         self.options
     }
 

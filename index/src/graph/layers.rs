@@ -1,5 +1,6 @@
 //! [`Layers`]: ever fewer nodes above the graph, by which a search comes near in few steps.
 
+use super::islands;
 use super::link::{Tools, link};
 use super::partition::Partition;
 use super::{BuildGraphError, GraphOptions};
@@ -29,24 +30,35 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    pub(super) fn build(codes: CodeRows<'_>, tools: Tools<'_>) -> Result<Self, BuildGraphError> {
+    /// Builds them over the lowest layer, whose links are given.
+    pub(super) fn build(
+        codes: CodeRows<'_>,
+        base_links: &[u32],
+        tools: Tools<'_>,
+    ) -> Result<Self, BuildGraphError> {
         let mut layers = Self::default();
         if codes.len() <= SCANNED_NODES_MAX {
             return Ok(layers);
         }
+        let degree = tools.options.link_count();
         let levels: Vec<u32> = (0..codes.len() as u32)
             .map(|node| codes.hash(node).leading_zeros() / LEVEL_BITS)
             .collect();
+        let mut chosen = islands::first_nodes(base_links, degree);
         for level in 1..=LAYERS_MAX as u32 {
-            let in_layer = |&node: &u32| levels[node as usize] >= level;
+            let in_layer =
+                |&node: &u32| levels[node as usize] >= level || chosen.binary_search(&node).is_ok();
             let nodes: Vec<u32> = (0..codes.len() as u32).filter(in_layer).collect();
             if nodes.is_empty() {
                 break;
             }
+            let first_link = layers.links.len();
             layers.push(codes, &nodes, tools)?;
             if nodes.len() <= TOP_NODES_MAX {
                 break;
             }
+            let islands = islands::first_nodes(&layers.links[first_link..], degree);
+            chosen = islands.iter().map(|&position| nodes[position as usize]).collect();
         }
         Ok(layers)
     }

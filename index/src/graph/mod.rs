@@ -7,7 +7,7 @@
 //! 3. `link` compares each cell densely with those nearest to its nodes (`nearest`: the sign test of panels), and
 //!    with ever smaller samples for long links. `prune` leaves links of different directions; what points back is
 //!    added and pruned once more.
-//! 4. `layers` builds the same above, for 1 in 32 nodes and so on; `rescue` links nodes that searches do not find,
+//! 4. `layers` builds the same above, for 1 in 64 nodes and one of each island, and so on; `rescue` links nodes that searches do not find,
 //!    `repair` those that none could.
 //! 5. [`gate`]: reachability of all nodes and lookups of a sample, before a graph is published.
 //!
@@ -29,6 +29,7 @@ mod file;
 pub mod gate;
 
 mod beam;
+mod islands;
 mod layers;
 mod link;
 mod nearest;
@@ -43,7 +44,7 @@ mod tests;
 pub use batch::BatchSearch;
 pub use build::Graph;
 pub use error::{BatchError, BuildGraphError, DamagedGraph};
-pub use file::OpenGraphError;
+pub(crate) use file::BUILDER;
 pub use link::NO_LINK;
 pub use options::GraphOptions;
 pub use searcher::Searcher;

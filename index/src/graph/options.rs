@@ -20,7 +20,7 @@ impl GraphOptions {
         2 * self.degree
     }
 
-    pub(super) const fn validated(self) -> Option<Self> {
+    pub(crate) const fn validated(self) -> Option<Self> {
         let degree_fits = self.degree >= 2 && self.degree <= Self::DEGREE_MAX;
         let fits = degree_fits && self.candidates >= self.degree && self.candidates <= 1_024;
         if fits && self.probes >= 1 && self.probes <= 256 { Some(self) } else { None }

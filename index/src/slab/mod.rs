@@ -20,9 +20,9 @@
 //!
 //! | section | numbers | count |
 //! |---|---|---|
-//! | transform | f32: step, step of the fine codes, bound of the squared norm, `width` middles, `width` directions | 3 + width · (1 + dim), width ≤ 192 |
+//! | prefix transform | f32: step, step of the fine codes, bound of the squared norm, `width` middles, `width` directions | 3 + width · (1 + dim), width ≤ 192 |
 //! | prefix slab | i8: groups of 32 rows, 4 codes of each row side by side; then the fine codes, row after row | 2,048 for each group, 128 for each row |
-//! | norms | i32: groups of 32 biases for rows shifted to unsigned codes and 32 as they are; then squared lengths of fine codes, −1 where they do not count | 64 for each group, 1 for each row |
+//! | prefix norms | i32: groups of 32 biases for rows shifted to unsigned codes and 32 as they are; then squared lengths of fine codes, −1 where they do not count | 64 for each group, 1 for each row |
 //!
 //! The last group is padded with rows that never pass. Whoever damages these numbers gets answers with rows missing,
 //! never wrong rows: each was judged.
@@ -34,7 +34,7 @@ mod query;
 mod scan;
 mod file;
 
-pub use file::OpenSlabError;
+pub(crate) use file::BUILDER;
 pub use prefix::PrefixSlab;
 pub use sample::SAMPLED_ROWS;
 pub use scan::SlabScan;

@@ -5,7 +5,7 @@ use memfold_simd::{ColumnPanel, Kernels};
 use super::SlabView;
 use super::sample::sampled_units;
 use crate::transform::learn::{CoordinateRanges, LearnedDirections};
-use crate::transform::{PREFIX_CODES, PrefixTransform};
+use crate::transform::{DamagedTransform, PREFIX_CODES, PrefixTransform};
 use crate::{Pool, Row, ScanError, VectorMatrix};
 
 /// Rows of a task: whole groups.
@@ -62,6 +62,22 @@ impl PrefixSlab {
         let mut encoded = Encoded::default();
         batches.into_iter().for_each(|batch| encoded.append(&batch));
         Ok(Self { transform: numbers, encoded, dim })
+    }
+
+    /// Encodes rows by the numbers of a transform that was learned from others: complete all the same, only slower to scan
+    /// where these lie elsewhere.
+    ///
+    /// # Errors
+    /// When the numbers are no transform of these rows' dimension.
+    pub fn encode(
+        matrix: &VectorMatrix<'_>,
+        transform: &[f32],
+        kernels: &Kernels,
+    ) -> Result<Self, DamagedTransform> {
+        let dim = matrix.dim();
+        let rows = matrix.rows().map(|row| matrix.vector(row));
+        let encoded = Encoded::of(rows, &PrefixTransform::new(transform, dim)?, kernels);
+        Ok(Self { transform: transform.to_vec(), encoded, dim })
     }
 
     /// Returns the transform's numbers.

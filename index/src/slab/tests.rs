@@ -6,10 +6,9 @@ use memfold_simd::{Kernels, Level, Similarity};
 use proptest::prelude::*;
 use twox_hash::XxHash3_64;
 
-use super::{DamagedSlab, OpenSlabError, PrefixSlab, SlabScan, SlabView};
+use super::{DamagedSlab, PrefixSlab, SlabScan, SlabView};
 use crate::join::tests::{LEVELS, SHAPES, Shape, Values, rows};
-use crate::snapshot::{FileHead, FileKind, SectionFile, SectionFileWriter};
-use crate::{Mapped, Pool, Row, Scan, ScanError, VectorMatrix};
+use crate::{Pool, Row, Scan, ScanError, VectorMatrix};
 
 fn pool(threads: usize) -> Pool {
     Pool::new(NonZeroUsize::new(threads)).unwrap()
@@ -207,39 +206,24 @@ impl Stored {
 }
 
 #[test]
-fn a_slab_in_a_file_answers_as_the_one_that_was_built() {
-    let values = rows(Shape::Clustered, 300, 80, 4);
-    let (pool, kernels) = (pool(1), Kernels::active());
-    let matrix = VectorMatrix::from_slice(&values, 80).unwrap();
-    let slab = PrefixSlab::build(&matrix, &pool, kernels).unwrap();
-    let file = slab.write(tempfile::tempfile().unwrap(), [7; 32]).unwrap();
-    let mapped = Mapped::from_file(&file).unwrap();
-    let file = SectionFile::from_mapped(mapped, "slab".as_ref(), FileKind::Index).unwrap();
-    let mut built = SlabScan::new(slab.view(), &matrix, kernels).unwrap();
-    let mut mapped = SlabScan::new(SlabView::open(&file).unwrap(), &matrix, kernels).unwrap();
-    let query = &values[80..160];
-    assert_eq!(built.k_nearest(query, 20).unwrap(), mapped.k_nearest(query, 20).unwrap());
-    let threshold = Similarity::new(0.7).unwrap();
-    assert_eq!(built.range(query, threshold).unwrap(), mapped.range(query, threshold).unwrap());
-}
-
-#[test]
-fn the_file_of_something_else_is_refused() {
-    let head = FileHead {
-        kind: FileKind::Index,
-        row_count: 1,
-        node_count: 1,
-        dim: 2,
-        store_identity: [0; 32],
-        parameters: vec![0; 16],
-    };
-    let file = tempfile::tempfile().unwrap();
-    let file = SectionFileWriter::new(file, head).unwrap().finish().unwrap();
-    let mapped = Mapped::from_file(&file).unwrap();
-    let file = SectionFile::from_mapped(mapped, "graph".as_ref(), FileKind::Index).unwrap();
-    let error = SlabView::open(&file).unwrap_err();
-    assert!(matches!(error, OpenSlabError::Parameters { found: 16 }), "{error}");
-    assert!(error.hint().is_some());
+fn rows_encoded_by_the_transform_of_others_are_found_all_the_same() {
+    let kernels = Kernels::active();
+    let learned_from = rows(Shape::Clustered, 300, 80, 4);
+    let learned_from = VectorMatrix::from_slice(&learned_from, 80).unwrap();
+    let learned = PrefixSlab::build(&learned_from, &pool(1), kernels).unwrap();
+    for shape in [Shape::Clustered, Shape::Random] {
+        let values = rows(shape, 200, 80, 5);
+        let matrix = VectorMatrix::from_slice(&values, 80).unwrap();
+        let slab = PrefixSlab::encode(&matrix, learned.transform(), kernels).unwrap();
+        let mut scan = SlabScan::new(slab.view(), &matrix, kernels).unwrap();
+        let plain = Scan::new(&matrix, &pool(1), kernels).unwrap();
+        let query = &values[160..240];
+        assert_eq!(scan.k_nearest(query, 20).unwrap(), plain.k_nearest(query, 20).unwrap());
+        let threshold = Similarity::new(0.3).unwrap();
+        assert_eq!(scan.range(query, threshold).unwrap(), plain.range(query, threshold).unwrap());
+    }
+    let other = VectorMatrix::from_slice(&[1.0; 79], 79).unwrap();
+    assert!(PrefixSlab::encode(&other, learned.transform(), kernels).is_err());
 }
 
 #[test]

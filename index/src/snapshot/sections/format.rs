@@ -78,13 +78,13 @@ impl FileKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum SectionKind {
-    /// Centre and directions of the transform, and its quantisation steps.
+    /// Centre and quantisation step of the codes.
     Transform = 1,
-    /// The int8 prefix of each node, which scans read.
+    /// The int8 codes of each row that scans read.
     PrefixSlab = 2,
     /// The int8 code of each node.
     Codes = 3,
-    /// Norms of quantisation errors and residuals.
+    /// The norm of each node's code.
     Norms = 4,
     /// Neighbours on level 0.
     Links = 5,
@@ -92,7 +92,7 @@ pub enum SectionKind {
     UpperLayers = 6,
     /// Rows of equal vectors.
     DuplicateGroups = 7,
-    /// Hashes of text keys and their rows.
+    /// Hashes of texts and their rows.
     TextKeys = 8,
     /// The store's row numbers.
     Rowids = 9,
@@ -102,11 +102,17 @@ pub enum SectionKind {
     Tombstones = 11,
     /// Original vectors, where no column file holds them.
     Vectors = 12,
+    /// Middles, directions and steps of the slab's codes.
+    PrefixTransform = 13,
+    /// What scans know about each row beside its codes.
+    PrefixNorms = 14,
+    /// The store's ids, where no column file holds them.
+    Ids = 15,
 }
 
 impl SectionKind {
     /// All kinds by number.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Transform,
         Self::PrefixSlab,
         Self::Codes,
@@ -119,6 +125,9 @@ impl SectionKind {
         Self::Watermarks,
         Self::Tombstones,
         Self::Vectors,
+        Self::PrefixTransform,
+        Self::PrefixNorms,
+        Self::Ids,
     ];
 
     /// Returns its number on disk.
@@ -149,6 +158,9 @@ impl SectionKind {
             Self::Watermarks => "watermarks",
             Self::Tombstones => "tombstones",
             Self::Vectors => "vectors",
+            Self::PrefixTransform => "prefix transform",
+            Self::PrefixNorms => "prefix norms",
+            Self::Ids => "ids",
         }
     }
 }
@@ -273,7 +285,7 @@ mod tests {
         for kind in [FileKind::Index, FileKind::Fresh] {
             assert_eq!(FileKind::from_number(kind.number()), Some(kind));
         }
-        for number in [0, 13, 64, u32::MAX] {
+        for number in [0, 16, 64, u32::MAX] {
             assert_eq!(SectionKind::from_number(number), None);
             assert_eq!(ElementType::from_number(number), None);
             assert_eq!(FileKind::from_number(number), None);

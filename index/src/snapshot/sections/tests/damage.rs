@@ -128,7 +128,7 @@ fn forged_heads_are_refused() {
 fn forged_sections_are_refused() {
     refuse(vec![
         (FIRST, u32s(0), FIRST, "unknown section 0"),
-        (FIRST, u32s(13), FIRST, "unknown section 13"),
+        (FIRST, u32s(16), FIRST, "unknown section 16"),
         (FIRST, u32s(5), THIRD, "a second section links"),
         (FIRST + 4, u32s(10), FIRST + 4, "section codes of unknown numbers 10"),
         (FIRST + 8, u64s(0), FIRST + 8, "section codes at byte 0, expected 4096"),

@@ -1,0 +1,130 @@
+//! Tiers in a file answer as those that were built; files of something else are refused.
+
+use std::io::{Cursor, Write};
+
+use memfold_simd::{Kernels, Level, Similarity};
+
+use super::{GraphOutcome, OpenTiersError, TextKeys, TierViews, Tiers};
+use crate::graph::{GraphOptions, Searcher};
+use crate::slab::SlabScan;
+use crate::snapshot::{FileHead, FileKind, SectionFile, SectionFileWriter};
+use crate::{NoProgress, Pool, Row, VectorMatrix};
+
+const DIM: usize = 24;
+
+/// Points around a few centres, some of them twice: clumps of more points than a node has candidates, so that no link
+/// leads from one to another.
+fn values(rows: usize) -> Vec<f32> {
+    let value = |at: usize| {
+        let mixed = twox_hash::XxHash3_64::oneshot(&at.to_le_bytes()) >> 40;
+        mixed as f32 / (1 << 24) as f32 - 0.5
+    };
+    let row = |row: usize| {
+        let own = if row.is_multiple_of(9) { row / 9 } else { row };
+        (0..DIM).map(move |at| value((own % 40) * DIM + at) * 4.0 + value((own + 99) * DIM + at))
+    };
+    (0..rows).flat_map(row).collect()
+}
+
+fn built(
+    values: &[f32],
+    graph: Option<GraphOptions>,
+    threads: usize,
+    kernels: &'static Kernels,
+) -> Tiers {
+    let matrix = VectorMatrix::from_slice(values, DIM).unwrap();
+    let pool = Pool::new(std::num::NonZero::new(threads)).unwrap();
+    let (tiers, outcome) = Tiers::build(&matrix, graph, (&pool, kernels), &NoProgress).unwrap();
+    assert!(!matches!(outcome, GraphOutcome::Refused(_)), "{outcome:?}");
+    tiers
+}
+
+fn bytes(tiers: &Tiers) -> Vec<u8> {
+    let keys = TextKeys::sorted((0..5).map(|row| (u64::from(row) << 40, Row(row))));
+    tiers.write(Cursor::new(vec![]), [7; 32], &keys).unwrap().into_inner()
+}
+
+fn mapped(bytes: &[u8]) -> SectionFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(bytes).unwrap();
+    SectionFile::open(file.path(), FileKind::Index).unwrap()
+}
+
+#[test]
+fn tiers_are_the_same_from_a_file() {
+    let kernels = Kernels::active();
+    for rows in [0, 1, 2, 500, 6_000] {
+        for graph in [None, Some(GraphOptions::default())] {
+            let values = values(rows);
+            let tiers = built(&values, graph, 2, kernels);
+            let file = mapped(&bytes(&tiers));
+            file.verify(&NoProgress).unwrap();
+            assert_eq!(file.head().row_count as usize, rows);
+            let views = TierViews::open(&file).unwrap();
+            assert_eq!(views.graph_options, graph);
+            let matrix = VectorMatrix::from_slice(&values, DIM).unwrap();
+            let mut ours = SlabScan::new(tiers.slab().view(), &matrix, kernels).unwrap();
+            let mut theirs = SlabScan::new(views.slab, &matrix, kernels).unwrap();
+            let threshold = Similarity::new(0.9).unwrap();
+            for row in (0..rows as u32).step_by(37) {
+                let query = matrix.vector(Row(row));
+                assert_eq!(ours.k_nearest(query, 9).unwrap(), theirs.k_nearest(query, 9).unwrap());
+                assert_eq!(
+                    ours.range(query, threshold).unwrap(),
+                    theirs.range(query, threshold).unwrap()
+                );
+            }
+            let (Some(graph), Some(opened)) = (tiers.graph(), &views.graph) else { continue };
+            let view = graph.view();
+            let mut ours = Searcher::new(&view, &matrix, kernels).unwrap();
+            let mut theirs = Searcher::new(opened, &matrix, kernels).unwrap();
+            for row in (0..rows as u32).step_by(37) {
+                let query = matrix.vector(Row(row));
+                assert_eq!(ours.k_nearest(query, 9, 32), theirs.k_nearest(query, 9, 32));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_has_the_same_bytes_for_every_level_and_number_of_threads() {
+    let values = values(6_000);
+    let expected = bytes(&built(&values, Some(GraphOptions::default()), 1, Kernels::active()));
+    for level in Level::available() {
+        for threads in [1, 2, 8] {
+            let kernels = Kernels::at(level).unwrap();
+            let found = bytes(&built(&values, Some(GraphOptions::default()), threads, kernels));
+            assert!(found == expected, "{threads} threads at {}", level.name());
+        }
+    }
+}
+
+#[test]
+fn keys_propose_rows_of_a_text() {
+    let file = mapped(&bytes(&built(&values(9), None, 1, Kernels::active())));
+    let keys = TierViews::open(&file).unwrap().text_keys;
+    assert_eq!(keys.rows(3 << 40).collect::<Vec<_>>(), [Row(3)]);
+    assert_eq!(
+        keys.rows((3 << 40) + 17).collect::<Vec<_>>(),
+        [Row(3)],
+        "the lower half says nothing"
+    );
+    assert_eq!(keys.rows(9 << 40).count(), 0);
+}
+
+#[test]
+fn the_file_of_something_else_is_refused() {
+    let head = FileHead {
+        kind: FileKind::Index,
+        row_count: 1,
+        node_count: 1,
+        dim: 2,
+        store_identity: [0; 32],
+        parameters: vec![0; 16],
+    };
+    let file = SectionFileWriter::new(Cursor::new(vec![]), head).unwrap().finish().unwrap();
+    let file = mapped(file.get_ref());
+    let error = TierViews::open(&file).unwrap_err();
+    assert!(matches!(error, OpenTiersError::Parameters { found: 16 }), "{error}");
+    assert!(error.hint().unwrap().contains("index build"));
+}
