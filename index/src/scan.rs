@@ -35,7 +35,8 @@ pub enum ScanError {
 
 impl ScanError {
     /// Says which query of many it was.
-    pub(crate) fn at(self, position: u32) -> Self {
+    #[must_use]
+    pub fn at(self, position: u32) -> Self {
         match self {
             Self::InvalidQuery { .. } => Self::InvalidQuery { query: position },
             error => error,

@@ -127,7 +127,7 @@ pub struct Export {
     snapshot: Snapshot,
     columns: VectorColumns,
     space: SpaceIndex,
-    /// Live memories with a vector of the space, in the order of their vectors.
+    /// Live memories with a vector of the space, in the order in which they are written.
     rows: Vec<(Row, MemoryIndex)>,
     options: ColumnSet,
 }
@@ -173,6 +173,20 @@ impl Export {
         rows.sort_unstable();
         let set = ColumnSet::Records { text: options.text, lineage: options.lineage };
         Ok(Self { snapshot, columns, space: SpaceIndex(space as u32), rows, options: set })
+    }
+
+    /// Writes rows in the order of their ids' bytes, which outlives every rewriting of the store.
+    #[must_use]
+    pub fn by_id(mut self) -> Self {
+        let memories = &self.snapshot.memories;
+        self.rows
+            .sort_unstable_by(|(_, a), (_, b)| memories[a.index()].id.cmp(&memories[b.index()].id));
+        self
+    }
+
+    /// Returns the memories in the order in which they are written.
+    pub(crate) fn memories(&self) -> impl Iterator<Item = &Memory> {
+        self.rows.iter().map(|(_, index)| &self.snapshot.memories[index.index()])
     }
 
     /// Describes the file to write.

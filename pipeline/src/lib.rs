@@ -70,5 +70,6 @@ pub mod upkeep;
 pub mod consolidate;
 pub mod execute;
 pub mod export;
+pub mod lookup;
 pub mod dedup;
 pub mod guard_bench;

@@ -10,7 +10,7 @@ use super::write::ALIGNMENT;
 use crate::schema::BATCH_ROWS;
 
 /// Bytes before a message: continuation marker and length.
-const PREFIX_BYTES: usize = 8;
+pub(super) const PREFIX_BYTES: usize = 8;
 
 /// Where a record batch lies in the file.
 #[derive(Debug, Clone, Copy)]

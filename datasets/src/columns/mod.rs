@@ -5,6 +5,7 @@
 //! [`memfold_index::VectorMatrix`].
 
 mod batch;
+mod cells;
 mod layout;
 mod read;
 mod records;

@@ -29,11 +29,11 @@ const TRAILER_BYTES: usize = 10;
 /// Opening reads the footer and the head of each batch, not the rows.
 #[derive(Debug, Clone)]
 pub struct MappedColumns {
-    path: PathBuf,
-    bytes: Buffer,
-    schema: SchemaRef,
-    meta: ColumnsMeta,
-    blocks: Vec<(Block, BlockSpan)>,
+    pub(super) path: PathBuf,
+    pub(super) bytes: Buffer,
+    pub(super) schema: SchemaRef,
+    pub(super) meta: ColumnsMeta,
+    pub(super) blocks: Vec<(Block, BlockSpan)>,
     vectors: Vec<Float32Array>,
     row_count: usize,
 }
@@ -205,7 +205,7 @@ impl MappedColumns {
         self.blocks.iter().enumerate().map(decode).collect()
     }
 
-    fn damaged(&self, found: String) -> OpenColumnsError {
+    pub(super) fn damaged(&self, found: String) -> OpenColumnsError {
         OpenColumnsError::Damaged { path: self.path.clone(), found }
     }
 

@@ -57,6 +57,12 @@ fn rows_come_back_bit_equal() {
     let vector = columns.vectors().vector(Row(2)).iter().map(|x| x.to_bits()).collect::<Vec<_>>();
     assert_eq!(vector, [2.0f32, -0.0, f32::MIN_POSITIVE / 2.0].map(f32::to_bits));
     assert!(columns.ids().unwrap().iter().eq([Some("a"), Some("b"), Some("c")]));
+    for (row, id) in (0..).zip(["a", "b", "c"]) {
+        assert_eq!(
+            (columns.id_at(Row(row)).unwrap(), columns.rowid_at(Row(row)).unwrap()),
+            (id, 7)
+        );
+    }
     let records = columns.records().unwrap();
     let last = records.record(Row(2));
     assert_eq!(last.categories, ["one".into(), "två".into()]);

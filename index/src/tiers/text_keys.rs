@@ -42,6 +42,20 @@ impl<'a> TextKeys<'a> {
         Self { sorted }
     }
 
+    /// Returns the hash of each row's text, of which the lower half is zero; `None` unless each of `row_count` rows has one.
+    #[must_use]
+    pub fn hashes(&self, row_count: usize) -> Option<Vec<u64>> {
+        let mut hashes = vec![None; row_count];
+        for &key in self.sorted {
+            // The lower half.
+            let hash = hashes.get_mut(key as u32 as usize)?;
+            if hash.replace(key & HASH).is_some() {
+                return None;
+            }
+        }
+        hashes.into_iter().collect()
+    }
+
     /// Returns the rows whose text may have this hash, ascending.
     pub fn rows(&self, hash: u64) -> impl Iterator<Item = Row> + use<'a> {
         let first = self.sorted.partition_point(|&key| key < hash & HASH);

@@ -2,6 +2,7 @@
 
 mod bench;
 mod dedup;
+mod lookups;
 mod upkeep;
 
 use std::num::NonZeroUsize;
@@ -11,6 +12,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::bench::{AnnMethodArg, BenchAnnArgs, BenchArgs, BenchCommand, BenchGuardArgs};
 pub(crate) use self::dedup::{DedupArgs, KeepArg, PairsFormArg};
+pub(crate) use self::lookups::{
+    IndexArgs, IndexBuildArgs, IndexCommand, IndexPlaceArgs, IndexVerifyArgs, SearchArgs,
+};
 pub(crate) use self::upkeep::{ForgetArgs, PruneArgs, RestoreArgs};
 
 /// Finds the memories that say the same thing and folds them together without losing a fact.
@@ -70,6 +74,10 @@ pub(crate) enum Command {
     Apply(ApplyArgs),
     /// Take back what a run did, or a part of it (dry run unless --execute)
     Undo(UndoArgs),
+    /// Find the memories nearest to a vector, a text or another memory
+    Search(SearchArgs),
+    /// Build the index that makes lookups fast, look at it, verify, warm or remove it
+    Index(IndexArgs),
     /// Find near-duplicate rows in files of vectors, all of them
     Dedup(DedupArgs),
     /// Write a store's vectors and columns to an Arrow or Parquet file

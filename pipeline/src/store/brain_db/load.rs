@@ -115,10 +115,10 @@ impl BrainDb {
 
 /// One read transaction.
 pub(super) struct Pass<'a> {
-    store: &'a BrainDb,
-    reader: &'a Reader,
+    pub(super) store: &'a BrainDb,
+    pub(super) reader: &'a Reader,
     pub(super) connection: &'a Connection,
-    request: &'a LoadRequest<'a>,
+    pub(super) request: &'a LoadRequest<'a>,
 }
 
 impl Pass<'_> {
@@ -144,7 +144,7 @@ impl Pass<'_> {
     }
 
     /// Looks over all embeddings: how many there are (`None`: no table) and what they look like.
-    fn survey(
+    pub(super) fn survey(
         &self,
         notes: &mut Vec<String>,
     ) -> Result<(ModelShapes, Option<u64>), LoadStoreError> {
@@ -255,7 +255,7 @@ impl Pass<'_> {
     }
 
     /// Returns the name that an earlier run gave the store.
-    fn recorded_store_id(&self) -> Result<Option<Box<str>>, LoadStoreError> {
+    pub(super) fn recorded_store_id(&self) -> Result<Option<Box<str>>, LoadStoreError> {
         let failed = |error| self.failed("memfold_schema", error);
         let columns = Columns::of(self.connection, "memfold_schema").map_err(failed)?;
         if !columns.has("store_uuid") {
@@ -327,7 +327,7 @@ pub(super) fn raw_memory<'a>(row: &'a SqlRow<'_>) -> rusqlite::Result<RawMemory<
     })
 }
 
-fn raw_embedding<'a>(row: &'a SqlRow<'_>) -> rusqlite::Result<RawEmbedding<'a>> {
+pub(super) fn raw_embedding<'a>(row: &'a SqlRow<'_>) -> rusqlite::Result<RawEmbedding<'a>> {
     Ok(RawEmbedding {
         source_id: cell(row, 1)?,
         content: cell(row, 2)?,

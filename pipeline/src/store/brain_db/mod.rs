@@ -14,6 +14,7 @@ mod recorded;
 mod archived;
 mod consult;
 mod history;
+mod lookups;
 mod lineage;
 mod schema;
 mod create;
@@ -32,6 +33,7 @@ pub use create::{
     BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, StoreStyle, WrittenStore,
 };
 pub use error::OpenStoreError;
+pub use lookups::{LiveMemory, Reach, StoreReader, Watermark};
 pub use open::{BrainDb, OpenOptions};
 pub use own::{ActionUpdate, Deed, FindPlanError, OpenPair, UnitRecord};
 pub use rivals::Rival;

@@ -1,5 +1,6 @@
 //! Embeddings find their memories, and everything becomes a snapshot.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
@@ -146,7 +147,7 @@ impl<'a> EmbeddingReader<'a> {
         if matches!(raw.embedding, Cell::Null) {
             return Ok(Embedding::Missing);
         }
-        let named = raw.model.text().ok().flatten().filter(|model| !model.is_empty());
+        let named = named_model(raw);
         let model = self.shapes.model(named.as_deref());
         let length = if let Cell::Blob(bytes) = raw.embedding { bytes.len() } else { 0 };
         let holds_f64 = self.shapes.holds_f64(model, length);
@@ -219,6 +220,26 @@ impl Found {
             notes,
         }
     }
+}
+
+/// Decodes the vector of a row into `vector`; whether it is valid and of this space.
+pub(crate) fn decode_vector(
+    raw: &RawEmbedding<'_>,
+    shapes: &ModelShapes,
+    space: &VectorSpace,
+    vector: &mut Vec<f32>,
+) -> bool {
+    let model = named_model(raw);
+    let model = shapes.model(model.as_deref());
+    let length = if let Cell::Blob(bytes) = raw.embedding { bytes.len() } else { 0 };
+    let holds_f64 = shapes.holds_f64(model, length);
+    *model == *space.model
+        && vector::decode(raw.embedding, holds_f64, vector).is_ok()
+        && vector.len() == space.dim as usize
+}
+
+fn named_model<'a>(raw: &RawEmbedding<'a>) -> Option<Cow<'a, str>> {
+    raw.model.text().ok().flatten().filter(|model| !model.is_empty())
 }
 
 /// Counts why a readable memory is no candidate or, if it is one, what it lacks.

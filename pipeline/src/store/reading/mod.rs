@@ -16,7 +16,7 @@ mod vector;
 
 pub(crate) use categories::to_json as categories_to_json;
 pub(crate) use cell::Cell;
-pub(crate) use embeddings::{EmbeddingReader, RawEmbedding};
+pub(crate) use embeddings::{EmbeddingReader, RawEmbedding, decode_vector};
 pub(crate) use facts::{RowFacts, base_digest, row_facts};
 pub(crate) use identity::OldestRow;
 pub(crate) use memories::{MemoryReader, RawMemory, ReadMemories};

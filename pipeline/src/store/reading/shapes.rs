@@ -29,7 +29,7 @@ struct ModelSurvey {
 }
 
 /// Which model NULL stands for, and which blob length of each model means f64.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct ModelShapes {
     modal_model: Box<str>,
     f64_lengths: BTreeMap<Box<str>, usize>,

@@ -124,7 +124,7 @@ pub(crate) enum PairsFormArg {
     Distinct,
 }
 
-fn threshold(text: &str) -> Result<Similarity, String> {
+pub(super) fn threshold(text: &str) -> Result<Similarity, String> {
     let number = text.trim().parse().ok();
     number.and_then(Similarity::new).ok_or_else(|| "expected a number from -1 to 1".to_owned())
 }

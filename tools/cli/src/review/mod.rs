@@ -8,7 +8,7 @@
 //! | [`store`] | where answers go |
 //! | [`walk`] | the questions in their order |
 
-mod wrap;
+pub(crate) mod wrap;
 mod card;
 pub(crate) mod dialogue;
 pub(crate) mod material;

@@ -6,7 +6,7 @@ use console::measure_text_width;
 pub(super) const COLUMNS: usize = 80;
 
 /// Breaks a text at its spaces into lines of at most `columns` columns; a wider word is broken.
-pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut line, mut used) = (String::new(), 0);
     for word in text.split(' ').filter(|word| !word.is_empty()) {

@@ -1,0 +1,181 @@
+//! [`build_index`]: from a store to a generation.
+
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+use std::time::Duration;
+
+use memfold_datasets::columns::OpenColumnsError;
+use memfold_datasets::{ColumnsWriter, MappedColumns};
+use memfold_index::graph::GraphOptions;
+use memfold_index::snapshot::generations::{COLUMNS_FILE, INDEX_FILE};
+use memfold_index::snapshot::{FileMode, GenerationWriter};
+use memfold_index::tiers::{GraphOutcome, TextKeys, Tiers};
+use memfold_index::{Pool, Row};
+use memfold_simd::Kernels;
+
+use super::{BuildIndexError, ORIGIN_FILE, Origin};
+use crate::export::{Export, ExportOptions};
+use crate::memory::VectorSpace;
+use crate::store::{BrainDb, LoadRequest};
+use crate::text::strict_key;
+
+/// Up to so many rows a scan answers in a fraction of a millisecond, and exactly: no graph is worth its build.
+const SCANNED_ROWS_MAX: u64 = 250_000;
+
+/// Which tiers an index has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TierChoice {
+    /// A graph for more than 250,000 rows.
+    #[default]
+    Auto,
+    /// None: every lookup is exact.
+    Scan,
+    /// A graph whatever the size.
+    Graph,
+}
+
+/// How to build an index.
+#[derive(Clone, Copy)]
+pub struct BuildIndex<'a> {
+    /// The folder of generations.
+    pub folder: &'a Path,
+    /// Permissions of its files: those of the store.
+    pub mode: FileMode,
+    /// How to read the store.
+    pub load: LoadRequest<'a>,
+    /// Only vectors of this model; `None`: those of the model with most.
+    pub model: Option<&'a str>,
+    /// Which tiers.
+    pub tier: TierChoice,
+    /// The workers.
+    pub pool: &'a Pool,
+    /// The kernels.
+    pub kernels: &'static Kernels,
+    /// A folder for unlinked temporary files as large as the vectors.
+    pub scratch_dir: &'a Path,
+    /// How long to wait for another process that builds.
+    pub wait: Duration,
+}
+
+/// What was built.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BuiltIndex {
+    /// Its number.
+    pub generation: u64,
+    /// Rows indexed.
+    pub rows: u64,
+    /// Live memories without a vector of this model.
+    pub without_vector: u64,
+    /// Model and dimension.
+    pub space: VectorSpace,
+    /// What became of the graph.
+    pub graph: GraphOutcome,
+    /// Bytes of the index file, and of the columns.
+    pub file_bytes: [u64; 2],
+}
+
+/// Builds the index of a store's live memories and publishes it as the next generation.
+///
+/// The bytes of `index.mfi` depend on the ids, vectors and texts of the live memories and on the tiers alone: not on the order of
+/// rows, on what was added or removed before, on threads or kernels. Readers keep the generation that they have opened.
+///
+/// # Errors
+/// When the store cannot be read or has no vectors, the folder cannot be written, another process builds for longer than
+/// the time to wait, or when cancelled. Nothing is published then.
+pub fn build_index(
+    store: &BrainDb,
+    request: &BuildIndex<'_>,
+) -> Result<BuiltIndex, BuildIndexError> {
+    let writer = GenerationWriter::begin(request.folder, request.mode, request.wait)?;
+    // Before the rows: what comes between is indexed and looked at once more, and nothing is missed.
+    let (name, watermarks, shapes) = store.look_up(&request.load, |reader| {
+        Ok::<_, BuildIndexError>((reader.recorded_name()?, reader.watermarks()?, reader.shapes()?))
+    })?;
+    let options = ExportOptions {
+        model: request.model,
+        text: false,
+        lineage: false,
+        scratch_dir: request.scratch_dir,
+    };
+    let export = Export::read(store, &request.load, &options)?.by_id();
+    let mut columns = ColumnsWriter::from_file(create(&writer, COLUMNS_FILE)?, &export.meta())?;
+    let exported = export.write(&mut columns, request.load.progress)?;
+    let columns = columns.finish()?;
+    let (identity, keys) = describe(&export, &columns)?;
+    drop(export);
+
+    let matrix = columns.vectors();
+    let graph = match request.tier {
+        TierChoice::Auto => exported.rows > SCANNED_ROWS_MAX,
+        TierChoice::Scan => false,
+        TierChoice::Graph => true,
+    };
+    let graph = graph.then(GraphOptions::default);
+    let tools = (request.pool, request.kernels);
+    let (tiers, graph) = Tiers::build(&matrix, graph, tools, request.load.progress)?;
+    let output = BufWriter::new(create(&writer, INDEX_FILE)?);
+    let mut output = tiers.write(output, identity, &keys)?;
+    let failed = |source| BuildIndexError::Origin { path: writer.path().join(INDEX_FILE), source };
+    output.flush().map_err(failed)?;
+    let bytes = |name: &str| writer.path().join(name).metadata().map_or(0, |found| found.len());
+    let file_bytes = [bytes(INDEX_FILE), bytes(COLUMNS_FILE)];
+
+    let mut origin = Origin::new(&exported.space, name, watermarks, shapes);
+    origin.without_vector = exported.without_vector;
+    write_origin(&writer, &origin)?;
+    Ok(BuiltIndex {
+        generation: writer.publish()?,
+        rows: exported.rows,
+        without_vector: exported.without_vector,
+        space: exported.space,
+        graph,
+        file_bytes,
+    })
+}
+
+fn create(writer: &GenerationWriter, name: &str) -> Result<std::fs::File, BuildIndexError> {
+    Ok(writer.create(name)?)
+}
+
+fn write_origin(writer: &GenerationWriter, origin: &Origin) -> Result<(), BuildIndexError> {
+    let mut file = create(writer, ORIGIN_FILE)?;
+    file.write_all(&origin.to_json())
+        .map_err(|source| BuildIndexError::Origin { path: writer.path().join(ORIGIN_FILE), source })
+}
+
+/// Returns what tells this set of memories from others, and the keys of their texts.
+fn describe(
+    export: &Export,
+    columns: &MappedColumns,
+) -> Result<([u8; 32], Vec<u64>), OpenColumnsError> {
+    let hashes: Vec<u64> = export.memories().map(|memory| text_hash(&memory.content)).collect();
+    let keys = TextKeys::sorted((0..).map(Row).zip(&hashes).map(|(row, &hash)| (hash, row)));
+    Ok((identity_of(columns, &hashes)?, keys))
+}
+
+/// Returns the blake3 of ids, vectors and the upper halves of text hashes, row after row.
+pub(super) fn identity_of(
+    columns: &MappedColumns,
+    text_hashes: &[u64],
+) -> Result<[u8; 32], OpenColumnsError> {
+    let (matrix, ids) = (columns.vectors(), columns.ids()?);
+    let mut hasher = blake3::Hasher::new();
+    let mut vector = Vec::with_capacity(4 * matrix.dim());
+    for ((row, id), &hash) in matrix.rows().zip(ids.iter()).zip(text_hashes) {
+        let id = id.unwrap_or_default();
+        vector.clear();
+        vector.extend(matrix.vector(row).iter().flat_map(|component| component.to_le_bytes()));
+        hasher.update(&(id.len() as u64).to_le_bytes());
+        hasher.update(id.as_bytes());
+        hasher.update(&vector);
+        hasher.update(&(hash >> 32).to_le_bytes());
+    }
+    Ok(*hasher.finalize().as_bytes())
+}
+
+/// Returns the hash under which texts of one strict key meet.
+pub(super) fn text_hash(text: &str) -> u64 {
+    let hash = blake3::hash(strict_key(text).as_bytes());
+    let (first, _) = hash.as_bytes().as_chunks::<8>();
+    u64::from_le_bytes(first[0])
+}

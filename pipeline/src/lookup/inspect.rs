@@ -1,0 +1,216 @@
+//! Is an index still that of its store, and is every byte of it as it was written?
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use memfold_datasets::columns::OpenColumnsError;
+use memfold_index::graph::gate::{self, GateError, GateReport};
+use memfold_index::snapshot::VerifyError;
+use memfold_index::tiers::TierViews;
+use memfold_index::{Pool, Row};
+use memfold_simd::Kernels;
+
+use super::build::identity_of;
+use super::{SearchError, StoreIndex};
+use crate::columns::{ColumnSink, ColumnsError};
+use crate::memory::Standing;
+use crate::store::brain_db::Reach;
+use crate::store::{BrainDb, LoadRequest, LoadStoreError, MemoryStore as _};
+
+/// How a store stands to its index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freshness {
+    /// The index reaches into the store, which has got so many rows since.
+    Since {
+        /// Rows that lookups compare one by one.
+        fresh_rows: u64,
+    },
+    /// Rows were renumbered, or it is another store: lookups do not use the index.
+    Foreign,
+}
+
+/// What was verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VerifiedIndex {
+    /// Bytes read.
+    pub bytes: u64,
+    /// What the graph finds of its own rows; `None` without a graph.
+    pub graph: Option<GateReport>,
+    /// Rows of the index that the store still has as they were, has otherwise or not at all, and live memories of the store
+    /// that the index lacks; `None` where nobody asked.
+    pub store: Option<StoreDifference>,
+}
+
+/// How an index differs from its store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StoreDifference {
+    /// Rows as they were.
+    pub same: u64,
+    /// Rows whose vector is another one now.
+    pub changed: u64,
+    /// Rows that are gone, or no longer live.
+    pub gone: u64,
+    /// Live memories that came since.
+    pub fresh: u64,
+}
+
+/// What is wrong with an index.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyIndexError {
+    /// A block is not as it was written.
+    #[error(transparent)]
+    File(#[from] VerifyError),
+    /// The columns cannot be read.
+    #[error(transparent)]
+    Columns(#[from] OpenColumnsError),
+    /// Rows of the columns are not those that were indexed.
+    #[error("{}: ids, vectors or text keys are not those that were indexed", path.display())]
+    Content {
+        /// The folder of the generation.
+        path: PathBuf,
+    },
+    /// The graph does not find its own rows.
+    #[error("the graph is not fit to be searched: {0}")]
+    Gate(#[from] GateError),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] LoadStoreError),
+    /// Vectors of the store could not be kept.
+    #[error(transparent)]
+    Scratch(#[from] ColumnsError),
+}
+
+impl VerifyIndexError {
+    /// Returns what the user can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Store(error) => error.hint(),
+            Self::Scratch(error) => error.hint(),
+            _ => Some(super::error::REBUILD.to_owned()),
+        }
+    }
+
+    /// Tells whether the caller asked to stop.
+    #[must_use]
+    pub const fn is_cancelled(&self) -> bool {
+        matches!(
+            self,
+            Self::File(VerifyError::Cancelled)
+                | Self::Gate(GateError::Cancelled)
+                | Self::Store(LoadStoreError::Cancelled)
+        )
+    }
+}
+
+/// Finds out how far an index reaches into its store as it is now.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn freshness(
+    store: &BrainDb,
+    index: &StoreIndex,
+    load: &LoadRequest<'_>,
+) -> Result<Freshness, SearchError> {
+    store.look_up(load, |reader| {
+        let origin = index.origin();
+        let reach = reader.reach(&origin.watermarks)?;
+        if reach == Reach::Lost {
+            return Ok(Freshness::Foreign);
+        }
+        let mut fresh_rows = 0;
+        reader.since(reach, (&origin.space(), &origin.shapes), |_, _| {
+            fresh_rows += 1;
+            Ok::<_, SearchError>(())
+        })?;
+        Ok(Freshness::Since { fresh_rows })
+    })
+}
+
+/// How thoroughly to verify.
+#[derive(Clone, Copy)]
+pub struct Thoroughness<'a> {
+    /// Look up every row in the graph, not 10,000; compare with the store.
+    pub store: Option<(&'a BrainDb, &'a std::path::Path)>,
+    /// The workers.
+    pub pool: &'a Pool,
+    /// The kernels.
+    pub kernels: &'static Kernels,
+}
+
+/// Compares every byte of an index with what was written, and looks up rows in its graph: 10,000, or all of them where it is
+/// compared with the store too.
+///
+/// # Errors
+/// The first damage found; or the store cannot be read, or the caller asked to stop.
+pub fn verify(
+    index: &StoreIndex,
+    load: &LoadRequest<'_>,
+    thoroughness: &Thoroughness<'_>,
+) -> Result<VerifiedIndex, VerifyIndexError> {
+    let Thoroughness { store, pool, kernels } = *thoroughness;
+    index.file().verify(load.progress)?;
+    let content = || VerifyIndexError::Content { path: index.generation().folder().into() };
+    let tiers = TierViews::open(index.file()).map_err(|_| content())?;
+    load.progress.begin("compare content", None);
+    let hashes = tiers.text_keys.hashes(index.columns().len()).ok_or_else(content)?;
+    if identity_of(index.columns(), &hashes)? != index.file().head().store_identity {
+        return Err(content());
+    }
+    load.progress.end();
+    let matrix = index.columns().vectors();
+    let lookups = if store.is_some() { usize::MAX } else { gate::SAMPLED_LOOKUPS };
+    let check = |graph| gate::check(graph, &matrix, lookups, (pool, kernels), load.progress);
+    let graph = tiers.graph.as_ref().map(check).transpose()?;
+    let store =
+        store.map(|(store, scratch)| difference(index, (store, load), scratch)).transpose()?;
+    let bytes = index.generation().files().map(|(_, file)| file.len() as u64).sum();
+    Ok(VerifiedIndex { bytes, graph, store })
+}
+
+/// Compares every row with the store.
+fn difference(
+    index: &StoreIndex,
+    (store, load): (&BrainDb, &LoadRequest<'_>),
+    scratch_dir: &std::path::Path,
+) -> Result<StoreDifference, VerifyIndexError> {
+    let mut sink = ColumnSink::new(scratch_dir);
+    let snapshot = store.load(load, &mut sink)?;
+    let columns = sink.finish()?;
+    let matrices = columns.matrices();
+    let space = index.origin().space();
+    let (ids, indexed) = (index.columns().ids()?, index.columns().vectors());
+    let mut found = StoreDifference::default();
+    let mut seen = BTreeSet::new();
+    for memory in &snapshot.memories {
+        let Some((at, row)) = memory.embedding.vector() else { continue };
+        if memory.standing != Standing::Live || snapshot.spaces[at.0 as usize] != space {
+            continue;
+        }
+        match place(&ids, indexed.len(), memory.id.as_str()) {
+            None => found.fresh += 1,
+            Some(place) => {
+                seen.insert(place);
+                let is_same = matrices[at.0 as usize].vector(row) == indexed.vector(place);
+                *(if is_same { &mut found.same } else { &mut found.changed }) += 1;
+            }
+        }
+    }
+    found.gone = (indexed.len() - seen.len()) as u64;
+    Ok(found)
+}
+
+/// Finds an id among those of an index, which are sorted.
+fn place(ids: &memfold_datasets::columns::TextColumn, count: usize, id: &str) -> Option<Row> {
+    let (mut low, mut high) = (0, count as u32);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match ids.get(Row(middle)).unwrap_or_default().cmp(id) {
+            std::cmp::Ordering::Equal => return Some(Row(middle)),
+            std::cmp::Ordering::Less => low = middle + 1,
+            std::cmp::Ordering::Greater => high = middle,
+        }
+    }
+    None
+}

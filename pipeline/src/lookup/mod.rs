@@ -1,0 +1,29 @@
+//! Lookups: which live memories are near this vector, answered from an index beside the store and from the store itself.
+//!
+//! [`build_index`] derives a generation from a store: its vectors in the order of ids as mapped columns, slab and graph over
+//! them, and an [`Origin`] that says how far into the store it reaches. [`StoreIndex`] opens the live one in constant time.
+//! [`search`] asks it, then the rows that the store has got since, and believes neither: every match is read
+//! again from the store, in one read transaction, and judged by the vector that it has now. So a row that was folded, archived,
+//! deleted or replaced since is never returned, and one that was saved a moment ago is. What an index can hide is an old row
+//! whose vector another program overwrote in place, until the next build.
+//!
+//! Without an index, or with one that is of no use, every vector of the store is read: slower, and complete.
+
+mod origin;
+mod error;
+mod build;
+mod open;
+mod matches;
+mod search;
+mod examples;
+mod inspect;
+
+pub use build::{BuildIndex, BuiltIndex, TierChoice, build_index};
+pub use error::{BuildIndexError, OpenIndexError, SearchError};
+pub use examples::{vector_of_memory, vectors_of_text};
+pub use inspect::{
+    Freshness, StoreDifference, Thoroughness, VerifiedIndex, VerifyIndexError, freshness, verify,
+};
+pub use open::{IndexTier, StoreIndex};
+pub use origin::{ORIGIN_FILE, Origin};
+pub use search::{Match, Matches, Searched, Wanted, search, search_all};

@@ -1,0 +1,62 @@
+//! [`Origin`]: what a generation was built from, and how far it reaches.
+
+use crate::memory::VectorSpace;
+use crate::store::brain_db::Watermark;
+use crate::store::reading::ModelShapes;
+
+/// The file of a generation that holds it, JSON.
+pub const ORIGIN_FILE: &str = "origin.json";
+
+/// The version of the file.
+const VERSION: u32 = 1;
+
+/// What a generation was built from.
+///
+/// The index itself is a function of the memories that it holds; what depends on the history of the store stands here.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Origin {
+    version: u32,
+    /// The embedding model.
+    pub model: Box<str>,
+    /// Components of each vector.
+    pub dim: u32,
+    /// The name that the store had been given, if any.
+    pub store: Option<Box<str>>,
+    /// Live memories that have no vector of this model.
+    pub without_vector: u64,
+    /// Where the embeddings ended, the latest first.
+    pub watermarks: Vec<Watermark>,
+    /// How the store's models write their vectors.
+    pub(crate) shapes: ModelShapes,
+}
+
+impl Origin {
+    pub(crate) fn new(
+        space: &VectorSpace,
+        store: Option<Box<str>>,
+        watermarks: Vec<Watermark>,
+        shapes: ModelShapes,
+    ) -> Self {
+        let VectorSpace { model, dim } = space.clone();
+        Self { version: VERSION, model, dim, store, without_vector: 0, watermarks, shapes }
+    }
+
+    /// Reads the file; an error says what is wrong with it.
+    pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, String> {
+        let origin: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if origin.version != VERSION {
+            return Err(format!("version {}, expected {VERSION}", origin.version));
+        }
+        Ok(origin)
+    }
+
+    pub(crate) fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec_pretty(self).expect("maps with text keys can be written as JSON")
+    }
+
+    /// Returns model and dimension.
+    #[must_use]
+    pub fn space(&self) -> VectorSpace {
+        VectorSpace { model: self.model.clone(), dim: self.dim }
+    }
+}

@@ -1,0 +1,311 @@
+//! [`search`]: the nearest live memories.
+
+use memfold_index::graph::Searcher;
+use memfold_index::slab::SlabScan;
+use memfold_index::tiers::TierViews;
+use memfold_index::{Neighbor, ScanError, VectorMatrix};
+use memfold_simd::{Kernels, Similarity};
+
+use super::matches::Best;
+use super::{SearchError, StoreIndex};
+use crate::memory::{Memory, VectorSpace};
+use crate::store::brain_db::{LiveMemory, Reach, StoreReader};
+use crate::store::reading::ModelShapes;
+use crate::store::{BrainDb, LoadRequest};
+
+/// Which matches are wanted; without either, all memories are.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Wanted {
+    /// At most so many, the nearest.
+    pub neighbors: Option<usize>,
+    /// Only those at least so similar.
+    pub similarity_min: Option<Similarity>,
+}
+
+/// A live memory and how similar it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Match {
+    /// The memory as it is now; its embedding is told by `similarity` only.
+    pub memory: Memory,
+    /// The canonical similarity of its vector to the query.
+    pub similarity: Similarity,
+}
+
+/// What was searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Searched {
+    /// An index and the rows that came since.
+    Index {
+        /// Rows that came since, and were compared one by one.
+        fresh_rows: u64,
+        /// Rows of the index that were found near, but are no longer what they were.
+        gone_rows: u64,
+    },
+    /// Every vector of the store: there is no index.
+    Store {
+        /// How many.
+        rows: u64,
+    },
+    /// Every vector of the store, because the index no longer fits it: its rows were renumbered, or it is another store's.
+    StoreInsteadOfIndex {
+        /// How many.
+        rows: u64,
+    },
+}
+
+/// The answer to a search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Matches {
+    /// The memories, the most similar first; of equally similar ones by the bytes of their ids.
+    pub matches: Vec<Match>,
+    /// How they were found.
+    pub searched: Searched,
+}
+
+/// The beam of a lookup in the graph: at least this, and wider where more is asked for.
+const BEAM: usize = 128;
+
+/// Finds the live memories nearest to a vector, in one read transaction.
+///
+/// Similarities are those of the vectors that the store has now. With a scan tier or without an index nothing is missed; a graph
+/// misses few (its recall is measured by `memfold bench ann`).
+///
+/// # Errors
+/// When the store cannot be read, the query has another dimension or no direction, or the index is damaged.
+pub fn search(
+    store: &BrainDb,
+    index: Option<&StoreIndex>,
+    (query, wanted): (&[f32], Wanted),
+    load: &LoadRequest<'_>,
+    kernels: &'static Kernels,
+) -> Result<Matches, SearchError> {
+    store.look_up(load, |reader| search_in(reader, index, (query, wanted), kernels))
+}
+
+/// Answers several queries, in their order, in one read transaction.
+///
+/// # Errors
+/// As [`search`]; the error says which query it was.
+pub fn search_all(
+    store: &BrainDb,
+    index: Option<&StoreIndex>,
+    queries: &VectorMatrix<'_>,
+    wanted: Wanted,
+    (load, kernels): (&LoadRequest<'_>, &'static Kernels),
+) -> Result<Vec<Matches>, SearchError> {
+    store.look_up(load, |reader| {
+        let progress = load.progress;
+        progress.begin("search", Some(queries.len() as u64));
+        let answered = queries.rows().map(|row| {
+            if progress.cancelled() {
+                return Err(SearchError::Cancelled);
+            }
+            progress.advance(1);
+            let found = search_in(reader, index, (queries.vector(row), wanted), kernels);
+            found.map_err(|error| match error {
+                SearchError::Query(error) => SearchError::Query(error.at(row.0)),
+                error => error,
+            })
+        });
+        let answered = answered.collect();
+        progress.end();
+        answered
+    })
+}
+
+fn search_in(
+    reader: &StoreReader<'_>,
+    index: Option<&StoreIndex>,
+    (query, wanted): (&[f32], Wanted),
+    kernels: &'static Kernels,
+) -> Result<Matches, SearchError> {
+    let reach = index.map(|index| reader.reach(&index.origin().watermarks)).transpose()?;
+    match (index, reach) {
+        (Some(index), Some(reach @ Reach::After(_))) => {
+            let origin = index.origin();
+            let space = origin.space();
+            let search = Search::new(reader, query, (&space, &origin.shapes), kernels)?;
+            search.with_index(index, wanted, reach)
+        }
+        _ => {
+            let shapes = reader.shapes()?;
+            let space = space_of(&shapes, query.len(), index);
+            let search = Search::new(reader, query, (&space, &shapes), kernels)?;
+            let mut best = Best::new(wanted);
+            let rows = search.rows_since(Reach::Lost, &mut best)?;
+            if rows == 0 {
+                let VectorSpace { model, dim } = space;
+                return Err(SearchError::NoVectors { model, dim });
+            }
+            let searched = match index {
+                Some(_) => Searched::StoreInsteadOfIndex { rows },
+                None => Searched::Store { rows },
+            };
+            Ok(Matches { matches: best.into_matches(), searched })
+        }
+    }
+}
+
+/// Chooses the vectors to compare with: those of the index that is of no use, else of the model with most rows.
+fn space_of(shapes: &ModelShapes, dim: usize, index: Option<&StoreIndex>) -> VectorSpace {
+    match index {
+        Some(index) => index.origin().space(),
+        // Dimensions of queries are limited by what vectors can have.
+        None => VectorSpace { model: shapes.model(None).into(), dim: dim as u32 },
+    }
+}
+
+/// One query inside a read transaction.
+struct Search<'a> {
+    reader: &'a StoreReader<'a>,
+    query: &'a [f32],
+    squared_norm: f64,
+    space: (&'a VectorSpace, &'a ModelShapes),
+    kernels: &'static Kernels,
+}
+
+impl<'a> Search<'a> {
+    fn new(
+        reader: &'a StoreReader<'a>,
+        query: &'a [f32],
+        space: (&'a VectorSpace, &'a ModelShapes),
+        kernels: &'static Kernels,
+    ) -> Result<Self, SearchError> {
+        let (expected, found) = (space.0.dim as usize, query.len());
+        if expected != found {
+            return Err(ScanError::Dimension { expected, found }.into());
+        }
+        let squared_norm = kernels.dot(query, query);
+        if !(squared_norm.is_finite() && squared_norm > 0.0) {
+            return Err(ScanError::InvalidQuery { query: 0 }.into());
+        }
+        Ok(Self { reader, query, squared_norm, space, kernels })
+    }
+
+    fn with_index(
+        &self,
+        index: &StoreIndex,
+        wanted: Wanted,
+        reach: Reach,
+    ) -> Result<Matches, SearchError> {
+        let mut best = Best::new(wanted);
+        let fresh_rows = self.rows_since(reach, &mut best)?;
+        let damaged = |error: &dyn std::error::Error| SearchError::Damaged(error.to_string());
+        let tiers = TierViews::open(index.file()).map_err(|error| damaged(&error))?;
+        let matrix = index.columns().vectors();
+        let mut tier = Tier::new(&tiers, &matrix, self.kernels)?;
+        let mut gone_rows = 0;
+        let mut seen = 0;
+        let mut count = wanted.neighbors;
+        loop {
+            let found = tier.find(self.query, wanted, count)?;
+            for &neighbor in found.get(seen..).unwrap_or_default() {
+                gone_rows += u64::from(!self.take(index, neighbor, &mut best)?);
+            }
+            // Rows that are gone make room for others, which are farther away.
+            let all = count.is_none_or(|count| found.len() < count);
+            if all || best.is_full() && gone_rows == 0 || seen_enough(&found, &best, wanted) {
+                break;
+            }
+            seen = found.len();
+            count = count.map(|count| count.saturating_mul(4));
+        }
+        let searched = Searched::Index { fresh_rows, gone_rows };
+        Ok(Matches { matches: best.into_matches(), searched })
+    }
+
+    /// Reads a row of the index again from the store; returns whether it is still what it was.
+    fn take(
+        &self,
+        index: &StoreIndex,
+        neighbor: Neighbor,
+        best: &mut Best,
+    ) -> Result<bool, SearchError> {
+        let id = index.columns().id_at(neighbor.row)?;
+        let Some(live) = self.live(id)? else { return Ok(false) };
+        let is_same = live.vector == index.columns().vectors().vector(neighbor.row);
+        if let Some(similarity) = self.similarity(&live.vector)
+            && best.wants(similarity, id)
+        {
+            best.take(Match { memory: live.memory, similarity });
+        }
+        Ok(is_same)
+    }
+
+    /// Compares the query with every row since a place, and returns how many there were.
+    fn rows_since(&self, reach: Reach, best: &mut Best) -> Result<u64, SearchError> {
+        let mut rows = 0;
+        self.reader.since(reach, self.space, |id, vector| {
+            rows += 1;
+            let Some(similarity) = self.similarity(vector) else { return Ok(()) };
+            if !best.wants(similarity, id) {
+                return Ok(());
+            }
+            // Only the last vector of a memory counts.
+            if let Some(live) = self.live(id)?
+                && live.vector == vector
+            {
+                best.take(Match { memory: live.memory, similarity });
+            }
+            Ok::<_, SearchError>(())
+        })?;
+        Ok(rows)
+    }
+
+    fn live(&self, id: &str) -> Result<Option<LiveMemory>, SearchError> {
+        Ok(self.reader.live(id, (Some(self.space.0), self.space.1))?)
+    }
+
+    fn similarity(&self, vector: &[f32]) -> Option<Similarity> {
+        let norms = (self.squared_norm, self.kernels.dot(vector, vector));
+        self.kernels.similarity(self.query, vector, norms)
+    }
+}
+
+/// Tells whether the matches can get no better by looking farther.
+fn seen_enough(found: &[Neighbor], best: &Best, wanted: Wanted) -> bool {
+    let farthest = found.last().map(|last| last.similarity);
+    let below = |least: Similarity| farthest.is_some_and(|farthest| farthest < least);
+    wanted.similarity_min.is_some_and(below) || best.is_full() && best.worst().is_some_and(below)
+}
+
+/// What is asked.
+enum Tier<'a> {
+    Scan(SlabScan<'a>),
+    Graph(Searcher<'a>),
+}
+
+impl<'a> Tier<'a> {
+    fn new(
+        tiers: &'a TierViews<'a>,
+        matrix: &'a VectorMatrix<'a>,
+        kernels: &'static Kernels,
+    ) -> Result<Self, SearchError> {
+        Ok(match &tiers.graph {
+            Some(graph) => Self::Graph(Searcher::new(graph, matrix, kernels)?),
+            None => Self::Scan(SlabScan::new(tiers.slab, matrix, kernels)?),
+        })
+    }
+
+    /// Finds rows, best first: `count` of the nearest, or all of a range.
+    fn find(
+        &mut self,
+        query: &[f32],
+        wanted: Wanted,
+        count: Option<usize>,
+    ) -> Result<Vec<Neighbor>, SearchError> {
+        let least = wanted.similarity_min.or(Similarity::new(-1.0)).unwrap_or(Similarity::ONE);
+        let found = match (self, count) {
+            (Self::Scan(scan), Some(count)) => scan.k_nearest(query, count)?,
+            (Self::Scan(scan), None) => scan.range(query, least)?,
+            (Self::Graph(graph), Some(count)) => {
+                graph.k_nearest(query, count, BEAM.max(2 * count))?
+            }
+            (Self::Graph(graph), None) => graph.range(query, least, BEAM)?,
+        };
+        let near = |neighbor: &Neighbor| {
+            wanted.similarity_min.is_none_or(|least| neighbor.similarity >= least)
+        };
+        Ok(found.iter().copied().filter(near).collect())
+    }
+}

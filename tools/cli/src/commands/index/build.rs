@@ -1,0 +1,121 @@
+//! `memfold index build`
+
+use std::time::Duration;
+
+use memfold_index::snapshot::FileMode;
+use memfold_index::tiers::GraphOutcome;
+use memfold_pipeline::lookup::{BuildIndex, BuiltIndex, build_index};
+use memfold_pipeline::store::LoadRequest;
+use memfold_pipeline::text::excerpt;
+use memfold_simd::Kernels;
+use serde_json::json;
+
+use super::{mebibytes, place};
+use crate::args::{GlobalArgs, IndexBuildArgs};
+use crate::commands::consolidate::open_store;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::progress::Bars;
+use crate::resources::{MemoryWatch, Stopwatch};
+use crate::settings::{self, Settings};
+
+pub(super) fn run(
+    global: &GlobalArgs,
+    args: &IndexBuildArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let db = &args.place.db;
+    let settings = Settings::load(global, Some(db), &[])?;
+    settings.show_notices(printer);
+    let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
+    let store = open_store(db, &settings)?;
+    let folder = place::to_build(&args.place)?;
+    let metadata = std::fs::metadata(db)
+        .map_err(|error| Failure::new(&format!("open {}", db.display()), &error, None))?;
+    let (time_zone, bars) = (settings.time_zone()?, Bars::new(printer));
+    let built = build_index(
+        &store,
+        &BuildIndex {
+            folder: &folder,
+            mode: FileMode::like(&metadata),
+            load: LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &bars },
+            model: args.model.as_deref(),
+            tier: args.tier.into(),
+            pool: &settings::pool(global)?,
+            kernels: Kernels::active(),
+            scratch_dir: &settings::scratch_dir(),
+            wait: Duration::from_secs(args.wait.into()),
+        },
+    );
+    let built = built.map_err(|error| {
+        if error.is_cancelled() {
+            return Failure::interrupted();
+        }
+        let hint = error.hint();
+        Failure::new(&format!("build the index of {}", db.display()), &error, hint)
+    })?;
+    let seconds = stopwatch.seconds();
+    let (peak_rss, peak_anon) = watch.finish();
+    if global.json {
+        let BuiltIndex { generation, rows, without_vector, space, graph, file_bytes } = &built;
+        printer.json(&json!({
+            "schema_version": 1,
+            "generation": generation,
+            "tier": tier(graph),
+            "graph_refused": refused(graph),
+            "rows": rows,
+            "without_vector": without_vector,
+            "model": space.model,
+            "dim": space.dim,
+            "index_bytes": file_bytes[0],
+            "columns_bytes": file_bytes[1],
+            "folder": folder.display().to_string(),
+            "seconds": seconds,
+            "peak_rss_bytes": peak_rss,
+            "peak_anon_bytes": peak_anon,
+        }))?;
+    } else {
+        printer.data(&screen(&built, seconds, &folder.display().to_string()))?;
+    }
+    Ok(Exit::Done)
+}
+
+const fn tier(graph: &GraphOutcome) -> &'static str {
+    match graph {
+        GraphOutcome::Kept(_) => "graph",
+        GraphOutcome::NotAsked | GraphOutcome::Refused(_) => "scan",
+    }
+}
+
+fn refused(graph: &GraphOutcome) -> Option<String> {
+    match graph {
+        GraphOutcome::Refused(error) => Some(error.to_string()),
+        GraphOutcome::NotAsked | GraphOutcome::Kept(_) => None,
+    }
+}
+
+fn screen(built: &BuiltIndex, seconds: f64, folder: &str) -> String {
+    let BuiltIndex { generation, rows, without_vector, space, graph, file_bytes } = built;
+    let how = match graph {
+        GraphOutcome::Kept(_) => "by a graph",
+        GraphOutcome::NotAsked | GraphOutcome::Refused(_) => "exactly, by a scan",
+    };
+    let mut text = format!(
+        "generation {generation}: {rows} memories of {} ({} dimensions), answered {how}\n",
+        excerpt(&space.model, 40),
+        space.dim
+    );
+    text.push_str(&format!(
+        "{} index and {} columns in {seconds:.2} s\n{folder}\n",
+        mebibytes(file_bytes[0]),
+        mebibytes(file_bytes[1])
+    ));
+    if *without_vector > 0 {
+        text.push_str(&format!("{without_vector} live memories have no vector of this model\n"));
+    }
+    if let Some(reason) = refused(graph) {
+        text.push_str(&format!("the graph was thrown away: {reason}\n"));
+    }
+    text
+}

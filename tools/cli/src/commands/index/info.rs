@@ -1,0 +1,91 @@
+//! `memfold index info`
+
+use memfold_index::NoProgress;
+use memfold_pipeline::lookup::{Freshness, StoreIndex, freshness};
+use memfold_pipeline::store::LoadRequest;
+use memfold_pipeline::text::excerpt;
+use serde_json::json;
+
+use super::{mebibytes, open, place};
+use crate::args::{GlobalArgs, IndexPlaceArgs};
+use crate::commands::consolidate::open_store;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::settings::{self, Settings};
+
+pub(super) fn run(
+    global: &GlobalArgs,
+    args: &IndexPlaceArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let settings = Settings::load(global, Some(&args.db), &[])?;
+    settings.show_notices(printer);
+    let store = open_store(&args.db, &settings)?;
+    let folder = place::to_read(args)?;
+    let index = open(&folder)?;
+    let time_zone = settings.time_zone()?;
+    let load = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &NoProgress };
+    let found = freshness(&store, &index, &load).map_err(|error| {
+        let hint = error.hint();
+        Failure::new(&format!("read {}", args.db.display()), &error, hint)
+    })?;
+    if global.json {
+        let (fresh_rows, foreign) = match found {
+            Freshness::Since { fresh_rows } => (Some(fresh_rows), false),
+            Freshness::Foreign => (None, true),
+        };
+        let origin = index.origin();
+        printer.json(&json!({
+            "schema_version": 1,
+            "generation": index.generation().number(),
+            "tier": index.tier().name(),
+            "rows": index.columns().len(),
+            "nodes": index.file().head().node_count,
+            "model": origin.model,
+            "dim": origin.dim,
+            "without_vector": origin.without_vector,
+            "fresh_rows": fresh_rows,
+            "foreign": foreign,
+            "bytes": bytes(&index),
+            "fingerprint": format!("{:016x}", index.file().fingerprint()),
+            "folder": folder.display().to_string(),
+        }))?;
+    } else {
+        printer.data(&screen(&index, found, &folder.display().to_string()))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn bytes(index: &StoreIndex) -> serde_json::Value {
+    let files = index.generation().files();
+    files.map(|(name, file)| (name.to_owned(), json!(file.len()))).collect()
+}
+
+fn screen(index: &StoreIndex, found: Freshness, folder: &str) -> String {
+    let origin = index.origin();
+    let mut text = format!(
+        "generation {}: {} memories of {} ({} dimensions), answered by a {}\n",
+        index.generation().number(),
+        index.columns().len(),
+        excerpt(&origin.model, 40),
+        origin.dim,
+        index.tier().name()
+    );
+    for (name, file) in index.generation().files() {
+        text.push_str(&format!("  {name:14} {}\n", mebibytes(file.len() as u64)));
+    }
+    text.push_str(&format!("  in {folder}\n"));
+    text.push_str(&match found {
+        Freshness::Since { fresh_rows: 0 } => "no vectors have come since\n".to_owned(),
+        Freshness::Since { fresh_rows } => {
+            format!("{fresh_rows} vectors have come since; lookups compare them one by one\n")
+        }
+        Freshness::Foreign => {
+            "it no longer fits the store, whose rows were renumbered or replaced: \
+                               lookups do\nwithout it until `memfold index build`\n"
+                .to_owned()
+        }
+    });
+    text
+}

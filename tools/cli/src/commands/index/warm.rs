@@ -1,0 +1,55 @@
+//! `memfold index warm`
+
+use std::fs::File;
+use std::io::Read as _;
+
+use memfold_index::Progress as _;
+use serde_json::json;
+
+use super::{mebibytes, open, place};
+use crate::args::{GlobalArgs, IndexPlaceArgs};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::progress::Bars;
+use crate::resources::Stopwatch;
+
+/// Bytes of one read.
+const PORTION: usize = 4 << 20;
+
+pub(super) fn run(
+    global: &GlobalArgs,
+    args: &IndexPlaceArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let index = open(&place::to_read(args)?)?;
+    let (stopwatch, bars) = (Stopwatch::start(), Bars::new(printer));
+    let names: Vec<&str> = index.generation().files().map(|(name, _)| name).collect();
+    let total: usize = index.generation().files().map(|(_, file)| file.len()).sum();
+    let (mut bytes, mut portion) = (0, vec![0; PORTION]);
+    bars.begin("read", Some(total as u64));
+    for name in names {
+        let path = index.generation().folder().join(name);
+        let failed = |error| Failure::new(&format!("read {}", path.display()), &error, None);
+        let mut file = File::open(&path).map_err(failed)?;
+        loop {
+            let read = file.read(&mut portion).map_err(failed)?;
+            if read == 0 {
+                break;
+            }
+            if bars.cancelled() {
+                return Err(Failure::interrupted());
+            }
+            bytes += read as u64;
+            bars.advance(read as u64);
+        }
+    }
+    bars.end();
+    let seconds = stopwatch.seconds();
+    if global.json {
+        printer.json(&json!({ "schema_version": 1, "bytes": bytes, "seconds": seconds }))?;
+    } else {
+        printer.data(&format!("read {} in {seconds:.2} s\n", mebibytes(bytes)))?;
+    }
+    Ok(Exit::Done)
+}

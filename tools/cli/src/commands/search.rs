@@ -1,0 +1,205 @@
+//! `memfold search`: the nearest memories.
+
+mod batch;
+mod screen;
+
+use memfold_index::NoProgress;
+use memfold_pipeline::lookup::{
+    Match, Matches, SearchError, Searched, StoreIndex, Wanted, search, vector_of_memory,
+    vectors_of_text,
+};
+use memfold_pipeline::memory::Memory;
+use memfold_pipeline::store::brain_db::LiveMemory;
+use memfold_pipeline::store::{BrainDb, LoadRequest};
+use memfold_simd::Kernels;
+use serde_json::{Value, json};
+
+use crate::args::{GlobalArgs, SearchArgs};
+use crate::commands::consolidate::open_store;
+use crate::commands::export::refuse_existing;
+use crate::commands::index::place;
+use crate::commands::vector;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::resources::Stopwatch;
+use crate::settings::{self, Settings};
+
+/// Matches where nobody said how many.
+const NEIGHBORS_DEFAULT: usize = 10;
+
+pub(crate) fn run(
+    global: &GlobalArgs,
+    args: &SearchArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let stopwatch = Stopwatch::start();
+    if let Some(path) = &args.output {
+        refuse_existing(path, args.force)?;
+    }
+    let settings = Settings::load(global, Some(&args.place.db), &[])?;
+    settings.show_notices(printer);
+    let store = open_store(&args.place.db, &settings)?;
+    let index = open_index(args, printer)?;
+    let open = stopwatch.seconds();
+    let time_zone = settings.time_zone()?;
+    let load = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &NoProgress };
+    let work = Work { args, store: &store, index: index.as_ref(), load };
+    if let (Some(queries), Some(output)) = (&args.queries, &args.output) {
+        return batch::run(&work, (queries, output), (global, printer));
+    }
+    let query = work.query()?;
+    let found = work.search(&query)?;
+    let total = stopwatch.seconds();
+    tell(found.searched, printer);
+    if global.json {
+        printer.json(&document(&found, index.as_ref(), (open, total)))?;
+    } else {
+        printer.data(&screen::screen(&found.matches))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Opens the index, where there is one that can be used.
+fn open_index(args: &SearchArgs, printer: Printer) -> Result<Option<StoreIndex>, Failure> {
+    if args.no_index {
+        return Ok(None);
+    }
+    let index = StoreIndex::open(&place::to_read(&args.place)?);
+    Ok(index.unwrap_or_else(|error| {
+        printer.note(&format!("note: the index cannot be used: {error}"));
+        if let Some(hint) = error.hint() {
+            printer.note(&format!("hint: {hint}"));
+        }
+        None
+    }))
+}
+
+/// One call of the command.
+struct Work<'a> {
+    args: &'a SearchArgs,
+    store: &'a BrainDb,
+    index: Option<&'a StoreIndex>,
+    load: LoadRequest<'a>,
+}
+
+/// What is searched for.
+struct Query {
+    vector: Vec<f32>,
+    /// The memory that it was taken from, which is no answer.
+    from: Option<Memory>,
+}
+
+impl Work<'_> {
+    fn wanted(&self) -> Wanted {
+        let default = self.args.threshold.is_none().then_some(NEIGHBORS_DEFAULT);
+        let neighbors = self.args.neighbors.map(|count| count as usize).or(default);
+        Wanted { neighbors, similarity_min: self.args.threshold }
+    }
+
+    fn query(&self) -> Result<Query, Failure> {
+        let of = |live: LiveMemory| Query { vector: live.vector, from: Some(live.memory) };
+        if let Some(id) = &self.args.id {
+            let found = vector_of_memory(self.store, self.index, id, &self.load);
+            let found = found.map_err(|error| self.failed(&error))?;
+            return found.map(of).ok_or_else(|| {
+                Failure::plain(
+                    format!("no live memory {id:?} with a vector of the model that is searched"),
+                    "`memfold explain` tells what became of a memory",
+                )
+            });
+        }
+        if let Some(text) = &self.args.text {
+            let found = vectors_of_text(self.store, self.index, text, &self.load);
+            let found = found.map_err(|error| self.failed(&error))?.into_iter().next();
+            return found.map(|live| Query { from: None, ..of(live) }).ok_or_else(|| {
+                Failure::plain(
+                    "no live memory has this text, and texts are not embedded here",
+                    "embed it with the model of the store and give --vector",
+                )
+            });
+        }
+        let typed = self.args.vector.as_deref().unwrap_or_default();
+        Ok(Query { vector: vector::parse(typed)?, from: None })
+    }
+
+    fn search(&self, query: &Query) -> Result<Matches, Failure> {
+        let mut wanted = self.wanted();
+        if query.from.is_some() {
+            wanted.neighbors = wanted.neighbors.map(|count| count + 1);
+        }
+        let asked = (&query.vector[..], wanted);
+        let found = search(self.store, self.index, asked, &self.load, Kernels::active());
+        let mut found = found.map_err(|error| self.failed(&error))?;
+        if let Some(from) = &query.from {
+            found.matches.retain(|found| found.memory.id != from.id);
+            found.matches.truncate(self.wanted().neighbors.unwrap_or(usize::MAX));
+        }
+        Ok(found)
+    }
+
+    fn failed(&self, error: &SearchError) -> Failure {
+        if matches!(error, SearchError::Cancelled) {
+            return Failure::interrupted();
+        }
+        let hint = error.hint();
+        Failure::new(&format!("search {}", self.args.place.db.display()), error, hint)
+    }
+}
+
+/// Says where a search was slower than it could be.
+fn tell(searched: Searched, printer: Printer) {
+    match searched {
+        Searched::Index { .. } => {}
+        Searched::Store { rows } => printer.detail(&format!(
+            "note: all {rows} vectors were read; `memfold index build` makes this faster"
+        )),
+        Searched::StoreInsteadOfIndex { rows } => printer.note(&format!(
+            "note: the index no longer fits the store, so all {rows} vectors were read; run `memfold index build`"
+        )),
+    }
+}
+
+fn document(found: &Matches, index: Option<&StoreIndex>, (open, total): (f64, f64)) -> Value {
+    let matches: Vec<Value> = found.matches.iter().map(matched).collect();
+    let micros = |seconds: f64| (seconds * 1e6).round() as u64;
+    json!({
+        "schema_version": 1,
+        "matches": matches,
+        "index": searched(found.searched, index),
+        "elapsed_us": { "open": micros(open), "search": micros(total - open), "total": micros(total) },
+    })
+}
+
+fn matched(found: &Match) -> Value {
+    let memory = &found.memory;
+    json!({
+        "id": memory.id,
+        "similarity": found.similarity.get(),
+        "text": memory.content,
+        "created_at": memory.created_at.instant().map(|at| at.to_string()),
+        "categories": memory.categories,
+        "importance": memory.importance,
+        "access_count": memory.access_count,
+        "source": memory.source,
+    })
+}
+
+fn searched(searched: Searched, index: Option<&StoreIndex>) -> Value {
+    match (searched, index) {
+        (Searched::Index { fresh_rows, gone_rows }, Some(index)) => json!({
+            "kind": index.tier().name(),
+            "generation": index.generation().number(),
+            "rows": index.columns().len(),
+            "fresh_rows": fresh_rows,
+            "gone_rows": gone_rows,
+        }),
+        (Searched::Index { .. }, None) => Value::Null,
+        (Searched::Store { rows } | Searched::StoreInsteadOfIndex { rows }, _) => json!({
+            "kind": "none",
+            "rows": 0,
+            "fresh_rows": rows,
+            "foreign": matches!(searched, Searched::StoreInsteadOfIndex { .. }),
+        }),
+    }
+}
