@@ -39,4 +39,4 @@ pub use scan::{Scan, ScanError};
 pub use slab::{DamagedSlab, PrefixSlab, SlabScan, SlabView};
 pub use snapshot::{MapError, Mapped};
 pub use spool::{Sorted, Spool};
-pub use vectors::VectorMatrix;
+pub use vectors::{MatrixError, VectorMatrix};

@@ -2,13 +2,15 @@
 
 use crate::support::Place;
 
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 23] = [
     "demo",
     "consolidate",
     "plans",
     "review",
     "apply",
     "undo",
+    "search",
+    "index",
     "dedup",
     "export",
     "generate",
@@ -34,6 +36,10 @@ fn every_help_is_as_published() {
         insta::assert_snapshot!(command, place.succeed(&[command, "--help"]));
     }
     insta::assert_snapshot!("bench-guard", place.succeed(&["bench", "guard", "--help"]));
+    for command in ["build", "info", "verify", "warm", "remove"] {
+        let name = format!("index-{command}");
+        insta::assert_snapshot!(name, place.succeed(&["index", command, "--help"]));
+    }
     for command in ["show", "schema", "path"] {
         let name = format!("config-{command}");
         insta::assert_snapshot!(name, place.succeed(&["config", command, "--help"]));

@@ -24,3 +24,4 @@ mod busy;
 mod torture;
 mod model;
 mod reviewing;
+mod searching;

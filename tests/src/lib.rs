@@ -8,6 +8,7 @@ mod model;
 mod rows;
 mod run;
 mod desk;
+mod index_desk;
 mod store_facts;
 mod store_image;
 mod wild_store;
@@ -18,6 +19,7 @@ pub use data::{real_vectors, report_skipped};
 pub use definition::{NeighborLists, greedy_definition, neighbor_lists};
 pub use desk::{Desk, Night};
 pub use draws::Draws;
+pub use index_desk::IndexDesk;
 pub use linkage::{LinkageCase, linkage_cases};
 pub use model::{apply, comparable_source};
 pub use rows::{

@@ -5,6 +5,7 @@
 mod complete;
 mod duplicates;
 mod same_bytes;
+mod lookups;
 mod nothing_lost;
 mod hostile_input;
 mod converges;

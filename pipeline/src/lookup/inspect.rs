@@ -115,7 +115,7 @@ pub fn freshness(
 ) -> Result<Freshness, SearchError> {
     store.look_up(load, |reader| {
         let origin = index.origin();
-        let reach = reader.reach(&origin.watermarks)?;
+        let reach = reader.reach(index.watermarks())?;
         if reach == Reach::Lost {
             return Ok(Freshness::Foreign);
         }
@@ -151,6 +151,9 @@ pub fn verify(
 ) -> Result<VerifiedIndex, VerifyIndexError> {
     let Thoroughness { store, pool, kernels } = *thoroughness;
     index.file().verify(load.progress)?;
+    for segment in index.generation().fresh() {
+        segment.verify(load.progress)?;
+    }
     let content = || VerifyIndexError::Content { path: index.generation().folder().into() };
     let tiers = TierViews::open(index.file()).map_err(|_| content())?;
     load.progress.begin("compare content", None);

@@ -4,7 +4,8 @@
 //! them, and an [`Origin`] that says how far into the store it reaches. [`StoreIndex`] opens the live one in constant time.
 //! [`search`] asks it, then the rows that the store has got since, and believes neither: every match is read
 //! again from the store, in one read transaction, and judged by the vector that it has now. So a row that was folded, archived,
-//! deleted or replaced since is never returned, and one that was saved a moment ago is. What an index can hide is an old row
+//! deleted or replaced since is never returned, and one that was saved a moment ago is. [`seal_fresh`] makes a
+//! segment of rows that came since, so that they need not be compared one by one. What an index can hide is an old row
 //! whose vector another program overwrote in place, until the next build.
 //!
 //! Without an index, or with one that is of no use, every vector of the store is read: slower, and complete.
@@ -12,7 +13,9 @@
 mod origin;
 mod error;
 mod build;
+mod fresh;
 mod open;
+mod seal;
 mod matches;
 mod search;
 mod examples;
@@ -21,9 +24,11 @@ mod inspect;
 pub use build::{BuildIndex, BuiltIndex, TierChoice, build_index};
 pub use error::{BuildIndexError, OpenIndexError, SearchError};
 pub use examples::{vector_of_memory, vectors_of_text};
+pub use fresh::FreshSegment;
 pub use inspect::{
     Freshness, StoreDifference, Thoroughness, VerifiedIndex, VerifyIndexError, freshness, verify,
 };
 pub use open::{IndexTier, StoreIndex};
 pub use origin::{ORIGIN_FILE, Origin};
+pub use seal::{SealError, SealFresh, Sealed, seal_fresh};
 pub use search::{Match, Matches, Searched, Wanted, search, search_all};

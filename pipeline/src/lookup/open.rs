@@ -7,7 +7,8 @@ use memfold_index::snapshot::generations::{COLUMNS_FILE, INDEX_FILE};
 use memfold_index::snapshot::{Generation, Generations, SectionFile};
 use memfold_index::tiers::TierViews;
 
-use super::{ORIGIN_FILE, OpenIndexError, Origin};
+use super::{FreshSegment, ORIGIN_FILE, OpenIndexError, Origin};
+use crate::store::brain_db::Watermark;
 
 /// Which tier answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,21 +38,26 @@ pub struct StoreIndex {
     columns: MappedColumns,
     origin: Origin,
     tier: IndexTier,
+    fresh: Vec<FreshSegment>,
 }
 
 impl StoreIndex {
     /// Opens the live generation in a folder; `None` where nothing was ever published.
     ///
-    /// Costs some system calls and a few pages, whatever the size.
+    /// Costs some system calls and a few pages, whatever the size, and the ids of rows sealed since.
     ///
     /// # Errors
     /// When a file is missing, damaged, of another version, or does not fit the others.
     pub fn open(folder: &Path) -> Result<Option<Self>, OpenIndexError> {
-        let Some(generation) = Generations::at(folder).current()? else { return Ok(None) };
+        Generations::at(folder).current()?.map(Self::of).transpose()
+    }
+
+    /// Reads a generation and the segments that it has seen.
+    pub(super) fn of(generation: Generation) -> Result<Self, OpenIndexError> {
         let mapped = |name: &'static str| {
             let found = generation.file(name).map(|file| (generation.folder().join(name), file));
             found.ok_or_else(|| OpenIndexError::NoFile {
-                folder: folder.into(),
+                folder: generation.folder().into(),
                 generation: generation.number(),
                 name,
             })
@@ -67,9 +73,15 @@ impl StoreIndex {
             Some(_) => IndexTier::Graph,
             None => IndexTier::Scan,
         };
-        let index = Self { file, columns, origin, tier, generation };
+        let mut fresh = Vec::new();
+        for file in generation.fresh() {
+            let path = file.path().to_owned();
+            let opened = FreshSegment::open(file.clone());
+            fresh.push(opened.map_err(|reason| OpenIndexError::Origin { path, reason })?);
+        }
+        let index = Self { file, columns, origin, tier, fresh, generation };
         index.check()?;
-        Ok(Some(index))
+        Ok(index)
     }
 
     /// Compares rows and dimensions of the parts.
@@ -114,6 +126,17 @@ impl StoreIndex {
     #[must_use]
     pub const fn origin(&self) -> &Origin {
         &self.origin
+    }
+
+    /// Returns the rows that were sealed since, in the order in which they came.
+    #[must_use]
+    pub fn fresh(&self) -> &[FreshSegment] {
+        &self.fresh
+    }
+
+    /// Returns where the store's embeddings ended when it was built, or rows were sealed last.
+    pub(super) fn watermarks(&self) -> &[Watermark] {
+        self.fresh.last().map_or(&self.origin.watermarks, FreshSegment::watermarks)
     }
 
     /// Returns which tier answers lookups.

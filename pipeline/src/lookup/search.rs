@@ -2,8 +2,9 @@
 
 use memfold_index::graph::Searcher;
 use memfold_index::slab::SlabScan;
+use memfold_index::snapshot::SectionKind;
 use memfold_index::tiers::TierViews;
-use memfold_index::{Neighbor, ScanError, VectorMatrix};
+use memfold_index::{Neighbor, Row, ScanError, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
 use super::matches::Best;
@@ -119,7 +120,7 @@ fn search_in(
     (query, wanted): (&[f32], Wanted),
     kernels: &'static Kernels,
 ) -> Result<Matches, SearchError> {
-    let reach = index.map(|index| reader.reach(&index.origin().watermarks)).transpose()?;
+    let reach = index.map(|index| reader.reach(index.watermarks())).transpose()?;
     match (index, reach) {
         (Some(index), Some(reach @ Reach::After(_))) => {
             let origin = index.origin();
@@ -192,38 +193,52 @@ impl<'a> Search<'a> {
         let fresh_rows = self.rows_since(reach, &mut best)?;
         let damaged = |error: &dyn std::error::Error| SearchError::Damaged(error.to_string());
         let tiers = TierViews::open(index.file()).map_err(|error| damaged(&error))?;
-        let matrix = index.columns().vectors();
-        let mut tier = Tier::new(&tiers, &matrix, self.kernels)?;
+        let transform = index.file().section(SectionKind::PrefixTransform);
+        let transform = transform.map_err(|error| damaged(&error))?;
         let mut gone_rows = 0;
-        let mut seen = 0;
-        let mut count = wanted.neighbors;
-        loop {
-            let found = tier.find(self.query, wanted, count)?;
-            for &neighbor in found.get(seen..).unwrap_or_default() {
-                gone_rows += u64::from(!self.take(index, neighbor, &mut best)?);
-            }
-            // Rows that are gone make room for others, which are farther away.
-            let all = count.is_none_or(|count| found.len() < count);
-            if all || best.is_full() && gone_rows == 0 || seen_enough(&found, &best, wanted) {
-                break;
-            }
-            seen = found.len();
-            count = count.map(|count| count.saturating_mul(4));
+        for segment in index.fresh() {
+            let vectors = segment.matrix().map_err(|error| damaged(&error))?;
+            let slab = segment.slab(transform).map_err(|error| damaged(&error))?;
+            let tier = Tier::Scan(SlabScan::new(slab, &vectors, self.kernels)?);
+            let id = |row: Row| Ok(segment.id(row.index()));
+            gone_rows += self.in_part((tier, &vectors, &id), wanted, &mut best)?;
         }
+        let vectors = index.columns().vectors();
+        let tier = Tier::new(&tiers, &vectors, self.kernels)?;
+        let id = |row: Row| Ok(index.columns().id_at(row)?);
+        gone_rows += self.in_part((tier, &vectors, &id), wanted, &mut best)?;
         let searched = Searched::Index { fresh_rows, gone_rows };
         Ok(Matches { matches: best.into_matches(), searched })
     }
 
-    /// Reads a row of the index again from the store; returns whether it is still what it was.
-    fn take(
+    /// Searches one set of rows, and farther where some are gone; returns how many of those it came to.
+    fn in_part<'i>(
         &self,
-        index: &StoreIndex,
-        neighbor: Neighbor,
+        (mut tier, vectors, id): (Tier<'_>, &VectorMatrix<'_>, IdOf<'i, '_>),
+        wanted: Wanted,
         best: &mut Best,
-    ) -> Result<bool, SearchError> {
-        let id = index.columns().id_at(neighbor.row)?;
+    ) -> Result<u64, SearchError> {
+        let (mut gone_rows, mut seen, mut count) = (0, 0, wanted.neighbors);
+        loop {
+            let found = tier.find(self.query, wanted, count)?;
+            for &neighbor in found.get(seen..).unwrap_or_default() {
+                let row = (id(neighbor.row)?, vectors.vector(neighbor.row));
+                gone_rows += u64::from(!self.take(row, best)?);
+            }
+            // Rows that are gone make room for others, which are farther away.
+            let all = count.is_none_or(|count| found.len() < count);
+            if all || gone_rows == 0 || seen_enough(&found, best, wanted) {
+                return Ok(gone_rows);
+            }
+            seen = found.len();
+            count = count.map(|count| count.saturating_mul(4));
+        }
+    }
+
+    /// Reads a row again from the store; returns whether it is still what it was.
+    fn take(&self, (id, vector): (&str, &[f32]), best: &mut Best) -> Result<bool, SearchError> {
         let Some(live) = self.live(id)? else { return Ok(false) };
-        let is_same = live.vector == index.columns().vectors().vector(neighbor.row);
+        let is_same = live.vector == vector;
         if let Some(similarity) = self.similarity(&live.vector)
             && best.wants(similarity, id)
         {
@@ -261,6 +276,9 @@ impl<'a> Search<'a> {
         self.kernels.similarity(self.query, vector, norms)
     }
 }
+
+/// Names the memory of a row.
+type IdOf<'i, 'f> = &'f dyn Fn(Row) -> Result<&'i str, SearchError>;
 
 /// Tells whether the matches can get no better by looking farther.
 fn seen_enough(found: &[Neighbor], best: &Best, wanted: Wanted) -> bool {

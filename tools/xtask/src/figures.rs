@@ -7,13 +7,16 @@ mod consolidate;
 pub(crate) mod guard;
 pub(crate) mod join;
 pub(crate) mod peers;
+pub(crate) mod search;
 mod show;
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{bench_peers, measure, measure_ann, measure_guard, measure_join, report, results};
+use crate::{
+    bench_peers, measure, measure_ann, measure_guard, measure_join, measure_search, report, results,
+};
 
 const PAGE: &str = "docs/performance.md";
 const QUALITY: &str = "docs/quality.md";
@@ -27,7 +30,7 @@ struct Region {
     render: fn(&[Value]) -> String,
 }
 
-const REGIONS: [Region; 7] = [
+const REGIONS: [Region; 8] = [
     Region {
         file: "README.md",
         mark: "figures",
@@ -48,6 +51,12 @@ const REGIONS: [Region; 7] = [
         render: peers::page,
     },
     Region { file: PAGE, mark: "figures of ann", results: measure_ann::RESULTS, render: ann::page },
+    Region {
+        file: PAGE,
+        mark: "figures of search",
+        results: measure_search::RESULTS,
+        render: search::page,
+    },
     Region {
         file: PAGE,
         mark: "figures of graphs",

@@ -1,5 +1,5 @@
-//! The project's own checks and chores: `cargo xtask ci | tidy | bless | measure | measure-join | measure-ann | measure-guard |
-//! bench-peers | figures | torture`.
+//! The project's own checks and chores: `cargo xtask ci | tidy | bless | measure | measure-join | measure-ann | measure-search |
+//! measure-guard | //! bench-peers | figures | torture`.
 
 mod bench_peers;
 mod ci;
@@ -8,6 +8,7 @@ mod measure;
 mod measure_ann;
 mod measure_guard;
 mod measure_join;
+mod measure_search;
 mod peak;
 mod report;
 mod results;
@@ -32,6 +33,9 @@ const USAGE: &str = "usage: cargo xtask <command>
          runs `memfold bench ann` over real and 100,000 generated rows (--full: and 1,000,000) and renews
          bench/results/ann.jsonl; with --peers, runs other engines beside it on the generated rows and renews
          bench/results/peers-ann.jsonl
+  measure-search [--full]
+         times whole runs of `memfold search` on stores of 1,000 to 100,000 memories (--full: and 1,000,000), each
+         beside a run of `memfold --version`, and renews bench/results/search.jsonl
   measure-guard
          runs `memfold bench guard` over the labelled pairs in $MEMFOLD_DATA/text/*.jsonl and renews
          bench/results/guard.jsonl
@@ -56,6 +60,9 @@ fn main() -> ExitCode {
         Some("measure") => measure::run(&root, arguments.iter().any(|a| a == "--full")),
         Some("measure-join") => measure_join::run(&root, &arguments),
         Some("measure-ann") => measure_ann::run(&root, &arguments),
+        Some("measure-search") => {
+            measure_search::run(&root, arguments.iter().any(|a| a == "--full"))
+        }
         Some("measure-guard") => measure_guard::run(&root),
         Some("bench-peers") => bench_peers::run(&root, &arguments),
         Some("figures") => figures::write(&root),

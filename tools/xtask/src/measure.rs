@@ -79,6 +79,17 @@ pub(crate) fn real_store(root: &Path, binary: &Path, data: &Path) -> Result<Path
     store(root, binary, &real(data, ("real-36k", 36_000, 1)))
 }
 
+/// Returns stores to look memories up in, with their names and rows; builds those that are missing.
+pub(crate) fn stores(
+    root: &Path,
+    binary: &Path,
+    full: bool,
+) -> Result<Vec<(&'static str, u64, PathBuf)>, String> {
+    let wanted = ["synthetic-1k", "real-36k", "synthetic-100k", "synthetic-1m"];
+    let workloads = workloads(full).into_iter().filter(|load| wanted.contains(&load.name));
+    workloads.map(|load| Ok((load.name, load.rows, store(root, binary, &load)?))).collect()
+}
+
 fn real(data: &Path, (name, rows, runs): (&'static str, u64, usize)) -> Workload {
     let file = |name: &str| data.join("embeddings").join(name).display().to_string();
     let (vectors, texts) = (file("vectors_f16.npy"), file("texts.parquet"));

@@ -49,6 +49,9 @@ pub(crate) struct IndexBuildArgs {
     /// How lookups are answered
     #[arg(long, value_enum, value_name = "TIER", default_value = "auto")]
     pub(crate) tier: TierArg,
+    /// Only add what came since, in a moment; builds where that cannot be done
+    #[arg(long, conflicts_with_all = ["model", "tier"])]
+    pub(crate) append: bool,
     /// Wait so many seconds for another process that builds
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub(crate) wait: u32,

@@ -5,8 +5,8 @@ mod screen;
 
 use memfold_index::NoProgress;
 use memfold_pipeline::lookup::{
-    Match, Matches, SearchError, Searched, StoreIndex, Wanted, search, vector_of_memory,
-    vectors_of_text,
+    FreshSegment, Match, Matches, SearchError, Searched, StoreIndex, Wanted, search,
+    vector_of_memory, vectors_of_text,
 };
 use memfold_pipeline::memory::Memory;
 use memfold_pipeline::store::brain_db::LiveMemory;
@@ -191,6 +191,7 @@ fn searched(searched: Searched, index: Option<&StoreIndex>) -> Value {
             "kind": index.tier().name(),
             "generation": index.generation().number(),
             "rows": index.columns().len(),
+            "sealed_rows": index.fresh().iter().map(FreshSegment::len).sum::<usize>(),
             "fresh_rows": fresh_rows,
             "gone_rows": gone_rows,
         }),

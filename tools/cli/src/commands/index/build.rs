@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use memfold_index::snapshot::FileMode;
 use memfold_index::tiers::GraphOutcome;
-use memfold_pipeline::lookup::{BuildIndex, BuiltIndex, build_index};
-use memfold_pipeline::store::LoadRequest;
+use memfold_pipeline::lookup::{
+    BuildIndex, BuiltIndex, SealError, SealFresh, Sealed, build_index, seal_fresh,
+};
+use memfold_pipeline::store::{BrainDb, LoadRequest};
 use memfold_pipeline::text::excerpt;
 use memfold_simd::Kernels;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{mebibytes, place};
 use crate::args::{GlobalArgs, IndexBuildArgs};
@@ -34,18 +36,39 @@ pub(super) fn run(
     let metadata = std::fs::metadata(db)
         .map_err(|error| Failure::new(&format!("open {}", db.display()), &error, None))?;
     let (time_zone, bars) = (settings.time_zone()?, Bars::new(printer));
+    let load = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &bars };
+    let mode = FileMode::like(&metadata);
+    let wait = Duration::from_secs(args.wait.into());
+    if args.append {
+        let seal = SealFresh {
+            folder: &folder,
+            mode,
+            load,
+            rows_min: 1,
+            kernels: Kernels::active(),
+            wait,
+        };
+        match append(&store, &seal, printer)? {
+            Some(text) if !global.json => {
+                printer.data(&text)?;
+                return Ok(Exit::Done);
+            }
+            Some(_) => return super::info::run(global, &args.place, printer),
+            None => {}
+        }
+    }
     let built = build_index(
         &store,
         &BuildIndex {
             folder: &folder,
-            mode: FileMode::like(&metadata),
-            load: LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &bars },
+            mode,
+            load,
             model: args.model.as_deref(),
             tier: args.tier.into(),
             pool: &settings::pool(global)?,
             kernels: Kernels::active(),
             scratch_dir: &settings::scratch_dir(),
-            wait: Duration::from_secs(args.wait.into()),
+            wait,
         },
     );
     let built = built.map_err(|error| {
@@ -56,29 +79,65 @@ pub(super) fn run(
         Failure::new(&format!("build the index of {}", db.display()), &error, hint)
     })?;
     let seconds = stopwatch.seconds();
-    let (peak_rss, peak_anon) = watch.finish();
+    let folder = folder.display().to_string();
     if global.json {
-        let BuiltIndex { generation, rows, without_vector, space, graph, file_bytes } = &built;
-        printer.json(&json!({
-            "schema_version": 1,
-            "generation": generation,
-            "tier": tier(graph),
-            "graph_refused": refused(graph),
-            "rows": rows,
-            "without_vector": without_vector,
-            "model": space.model,
-            "dim": space.dim,
-            "index_bytes": file_bytes[0],
-            "columns_bytes": file_bytes[1],
-            "folder": folder.display().to_string(),
-            "seconds": seconds,
-            "peak_rss_bytes": peak_rss,
-            "peak_anon_bytes": peak_anon,
-        }))?;
+        printer.json(&document(&built, &folder, (seconds, watch.finish())))?;
     } else {
-        printer.data(&screen(&built, seconds, &folder.display().to_string()))?;
+        printer.data(&screen(&built, seconds, &folder))?;
     }
     Ok(Exit::Done)
+}
+
+/// Adds what came since; `None` where a build must do it.
+fn append(
+    store: &BrainDb,
+    seal: &SealFresh<'_>,
+    printer: Printer,
+) -> Result<Option<String>, Failure> {
+    match seal_fresh(store, seal) {
+        Ok(Sealed::Segment { number, rows }) => {
+            Ok(Some(format!("added {rows} memories as segment {number}\n")))
+        }
+        Ok(Sealed::TooFew { .. }) => Ok(Some("no memories have come since\n".to_owned())),
+        Ok(Sealed::NoIndex) => Ok(None),
+        Err(
+            error @ (SealError::Foreign
+            | SealError::TooMany
+            | SealError::Damaged(_)
+            | SealError::Open(_)),
+        ) => {
+            printer.note(&format!("note: {error}; building anew"));
+            Ok(None)
+        }
+        Err(error) => {
+            let hint = error.hint();
+            Err(Failure::new("add to the index", &error, hint))
+        }
+    }
+}
+
+fn document(
+    built: &BuiltIndex,
+    folder: &str,
+    (seconds, (peak_rss, peak_anon)): (f64, (Option<u64>, Option<u64>)),
+) -> Value {
+    let BuiltIndex { generation, rows, without_vector, space, graph, file_bytes } = built;
+    json!({
+        "schema_version": 1,
+        "generation": generation,
+        "tier": tier(graph),
+        "graph_refused": refused(graph),
+        "rows": rows,
+        "without_vector": without_vector,
+        "model": space.model,
+        "dim": space.dim,
+        "index_bytes": file_bytes[0],
+        "columns_bytes": file_bytes[1],
+        "folder": folder,
+        "seconds": seconds,
+        "peak_rss_bytes": peak_rss,
+        "peak_anon_bytes": peak_anon,
+    })
 }
 
 const fn tier(graph: &GraphOutcome) -> &'static str {

@@ -1,7 +1,7 @@
 //! `memfold index info`
 
 use memfold_index::NoProgress;
-use memfold_pipeline::lookup::{Freshness, StoreIndex, freshness};
+use memfold_pipeline::lookup::{FreshSegment, Freshness, StoreIndex, freshness};
 use memfold_pipeline::store::LoadRequest;
 use memfold_pipeline::text::excerpt;
 use serde_json::json;
@@ -45,6 +45,8 @@ pub(super) fn run(
             "model": origin.model,
             "dim": origin.dim,
             "without_vector": origin.without_vector,
+            "sealed_rows": sealed_rows(&index),
+            "segments": index.fresh().len(),
             "fresh_rows": fresh_rows,
             "foreign": foreign,
             "bytes": bytes(&index),
@@ -55,6 +57,10 @@ pub(super) fn run(
         printer.data(&screen(&index, found, &folder.display().to_string()))?;
     }
     Ok(Exit::Done)
+}
+
+fn sealed_rows(index: &StoreIndex) -> usize {
+    index.fresh().iter().map(FreshSegment::len).sum()
 }
 
 fn bytes(index: &StoreIndex) -> serde_json::Value {
@@ -76,6 +82,10 @@ fn screen(index: &StoreIndex, found: Freshness, folder: &str) -> String {
         text.push_str(&format!("  {name:14} {}\n", mebibytes(file.len() as u64)));
     }
     text.push_str(&format!("  in {folder}\n"));
+    if !index.fresh().is_empty() {
+        let (rows, segments) = (sealed_rows(index), index.fresh().len());
+        text.push_str(&format!("{rows} memories were added since, in {segments} segments\n"));
+    }
     text.push_str(&match found {
         Freshness::Since { fresh_rows: 0 } => "no vectors have come since\n".to_owned(),
         Freshness::Since { fresh_rows } => {

@@ -1,0 +1,176 @@
+//! `memfold index` and `memfold search`.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use memfold_datasets::sample;
+use serde_json::Value;
+
+use crate::support::Place;
+
+fn ids(found: &Value) -> Vec<&str> {
+    found["matches"].as_array().unwrap().iter().map(|found| found["id"].as_str().unwrap()).collect()
+}
+
+/// The first vector of the sample as JSON.
+fn vector() -> String {
+    let sample = sample::memories();
+    let at = (0..sample.memories.len()).find_map(|at| sample.vector(at)).unwrap();
+    serde_json::to_string(at).unwrap()
+}
+
+#[test]
+fn an_index_is_built_looked_at_verified_warmed_and_removed() {
+    let place = Place::with_sample();
+    let built = place.json(&["index", "build", "brain.db", "--json"]);
+    assert_eq!((&built["generation"], &built["tier"]), (&1.into(), &"scan".into()));
+    let rows = built["rows"].as_u64().unwrap();
+    assert!(rows > 300 && built["dim"] == 384, "{built}");
+    let info = place.json(&["index", "info", "brain.db", "--json"]);
+    assert_eq!((&info["rows"], &info["fresh_rows"]), (&rows.into(), &0.into()), "{info}");
+    let verified = place.json(&["index", "verify", "brain.db", "--full", "--json"]);
+    assert_eq!(verified["store"]["same"], rows);
+    assert_eq!(verified["store"]["gone"], 0);
+    let bytes: u64 = info["bytes"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+    assert_eq!(place.json(&["index", "warm", "brain.db", "--json"])["bytes"], bytes);
+    for command in ["build", "info", "verify", "warm"] {
+        let screen = place.succeed(&["index", command, "brain.db"]);
+        assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");
+    }
+    assert_eq!(place.json(&["index", "info", "brain.db", "--json"])["generation"], 2);
+    assert!(place.succeed(&["index", "remove", "brain.db"]).starts_with("removed "));
+    assert!(!place.path("brain.db.memfold").exists());
+    assert!(place.succeed(&["index", "remove", "brain.db"]).starts_with("there is no index"));
+}
+
+#[test]
+fn a_search_gives_the_same_answer_with_and_without_an_index() {
+    let place = Place::with_sample();
+    let vector = vector();
+    let search = ["search", "brain.db", "--vector", &vector, "--json"];
+    let without = place.json(&search);
+    assert_eq!(without["index"]["kind"], "none");
+    place.succeed(&["index", "build", "brain.db"]);
+    let with = place.json(&search);
+    assert_eq!(with["index"]["kind"], "scan");
+    assert_eq!((ids(&with).len(), ids(&with)), (10, ids(&without)));
+    assert_eq!(with["matches"], without["matches"]);
+    place.succeed(&["index", "build", "brain.db", "--tier", "graph"]);
+    assert_eq!(place.json(&search)["matches"], without["matches"]);
+    let near = place.json(&[&search[..], &["--threshold", "0.5"]].concat());
+    let least = |found: &Value| found["similarity"].as_f64().unwrap() >= 0.5;
+    assert!(near["matches"].as_array().unwrap().iter().all(least), "{near}");
+}
+
+#[test]
+fn memories_and_texts_are_searched_for_by_example() {
+    let place = Place::with_sample();
+    place.succeed(&["index", "build", "brain.db"]);
+    let vector = vector();
+    let found = place.json(&["search", "brain.db", "--vector", &vector, "-k", "3", "--json"]);
+    let first = &found["matches"][0];
+    let (id, text) = (first["id"].as_str().unwrap(), first["text"].as_str().unwrap());
+    let by_id = place.json(&["search", "brain.db", "--id", id, "-k", "2", "--json"]);
+    assert_eq!(ids(&by_id), ids(&found)[1..], "itself is no answer");
+    let spaced = format!("  {}", text.replace(' ', "  "));
+    let by_text = place.json(&["search", "brain.db", "--text", &spaced, "-k", "3", "--json"]);
+    assert_eq!(by_text["matches"][0]["similarity"], 1.0);
+    let answer = place.run(&["search", "brain.db", "--text", "No memory says this."]);
+    assert_eq!(answer.code, Some(1));
+    assert!(answer.err.contains("hint: embed it with the model"), "{}", answer.err);
+    let answer = place.run(&["search", "brain.db", "--id", "nobody"]);
+    assert!(answer.code == Some(1) && answer.err.contains("\"nobody\""), "{}", answer.err);
+}
+
+#[test]
+fn many_queries_go_to_a_file() {
+    let place = Place::with_sample();
+    place.succeed(&["index", "build", "brain.db"]);
+    place.succeed(&["export", "brain.db", "-o", "queries.parquet"]);
+    let words =
+        ["search", "brain.db", "--queries", "queries.parquet", "-o", "near.parquet", "-k", "4"];
+    let done = place.json(&[&words[..], &["--json"]].concat());
+    let queries = done["queries"].as_u64().unwrap();
+    assert_eq!(done["neighbors"].as_u64().unwrap(), 4 * queries);
+    let file = std::fs::File::open(place.path("near.parquet")).unwrap();
+    let reader = parquet::file::reader::SerializedFileReader::new(file).unwrap();
+    let schema =
+        parquet::file::reader::FileReader::metadata(&reader).file_metadata().schema_descr();
+    let names: Vec<&str> = schema.columns().iter().map(|column| column.name()).collect();
+    assert_eq!(names, ["query", "rank", "row", "similarity", "id"]);
+    let again = place.run(&words);
+    assert!(again.code == Some(2) && again.err.contains("--force"), "{}", again.err);
+}
+
+#[test]
+fn what_cannot_be_searched_is_said() {
+    let place = Place::with_sample();
+    place.write("words.txt", "no vector at all");
+    for (words, code, said) in [
+        (&["search", "brain.db"][..], 2, "--vector"),
+        (&["search", "brain.db", "--vector", "[1,2,3]"], 1, "with 3 components"),
+        (&["search", "brain.db", "--vector", "nothing"], 2, "no vector and no file"),
+        (&["search", "brain.db", "--vector", "words.txt", "-k", "0"], 2, "0"),
+        (&["search", "missing.db", "--vector", "[1]"], 1, "missing.db"),
+        (&["search", "brain.db", "--queries", "words.txt"], 2, "--output"),
+        (&["index", "info", "brain.db"], 1, "index build"),
+        (&["index", "verify", "brain.db"], 1, "no index in"),
+        (&["index", "build", "words.txt"], 1, "words.txt"),
+        (&["index", "build", "brain.db", "--model", "other"], 1, "other"),
+    ] {
+        let answer = place.run(words);
+        assert_eq!(answer.code, Some(code), "{words:?}: {}", answer.err);
+        assert!(answer.err.contains(said), "{words:?}: {}", answer.err);
+    }
+    assert!(!place.path("brain.db.memfold/MANIFEST").exists(), "nothing was built");
+}
+
+#[test]
+fn a_damaged_index_is_found_out_and_done_without() {
+    let place = Place::with_sample();
+    let vector = vector();
+    let search = ["search", "brain.db", "--vector", &vector, "--json"];
+    let right = place.json(&search);
+    place.succeed(&["index", "build", "brain.db"]);
+    let file = place.path("brain.db.memfold/gen-000001/columns.arrow");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, &bytes).unwrap();
+    let answer = place.run(&["index", "verify", "brain.db"]);
+    assert!(
+        answer.code == Some(1) && answer.err.contains("not those that were indexed"),
+        "{}",
+        answer.err
+    );
+    std::fs::write(place.path("brain.db.memfold/MANIFEST"), "nonsense").unwrap();
+    let answer = place.run(&search);
+    assert_eq!(answer.code, Some(0));
+    assert!(answer.err.contains("the index cannot be used"), "{}", answer.err);
+    let found: Value = serde_json::from_str(&answer.out).unwrap();
+    assert_eq!(found["matches"], right["matches"]);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_keeps_its_index_in_the_cache() {
+    let place = Place::with_sample();
+    std::fs::create_dir(place.path("shelf")).unwrap();
+    std::fs::rename(place.path("brain.db"), place.path("shelf/brain.db")).unwrap();
+    std::fs::set_permissions(place.path("shelf"), std::fs::Permissions::from_mode(0o555)).unwrap();
+    let is_root = std::fs::write(place.path("shelf/probe"), "").is_ok();
+    if is_root {
+        // Nothing is read-only for root.
+        std::fs::remove_file(place.path("shelf/probe")).unwrap();
+    } else {
+        let built = place.json(&["index", "build", "shelf/brain.db", "--json"]);
+        assert!(built["folder"].as_str().unwrap().contains(".cache/memfold/brain.db-"), "{built}");
+        let found = place.json(&["search", "shelf/brain.db", "--vector", &vector(), "--json"]);
+        assert_eq!(found["index"]["kind"], "scan");
+    }
+    std::fs::set_permissions(place.path("shelf"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let named = ["--index-dir", "elsewhere"];
+    place.succeed(&[&["index", "build", "shelf/brain.db"][..], &named].concat());
+    assert!(place.path("elsewhere/MANIFEST").exists());
+    let search = ["search", "shelf/brain.db", "--vector", &vector(), "--json"];
+    assert_eq!(place.json(&[&search[..], &named].concat())["index"]["kind"], "scan");
+}
