@@ -71,6 +71,8 @@ fn lookups(memfold: &Path, store: &Path, rows: u64) -> Result<Value, String> {
         "pairs": PAIRS,
         "tier": built["tier"],
         "build_seconds": built["seconds"],
+        "build_peak_anon_bytes": built["peak_anon_bytes"],
+        "index_bytes": built["index_bytes"],
         "version_us": percentiles(&mut idle),
         "search_us": percentiles(&mut found),
         "beyond_us": percentiles(&mut beyond),

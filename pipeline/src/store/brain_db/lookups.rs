@@ -40,7 +40,7 @@ pub struct LiveMemory {
     pub vector: Vec<f32>,
 }
 
-/// Marks one by one near the end, then ever farther apart.
+/// So many watermarks stand one by one at the end, others ever farther apart.
 const WATERMARKS_CLOSE: i64 = 16;
 
 /// A store inside one read transaction.
@@ -67,8 +67,7 @@ impl BrainDb {
             let embeddings = Columns::of(connection, "embeddings").map_err(failed)?;
             let has_rowid = columns::has_rowid(connection, "embeddings").map_err(failed)?;
             let pass = Pass { store: self, reader, connection, request };
-            let of_memories = columns::has_rowid(connection, "stm").map_err(failed)?;
-            let has_rowid_of_memories = of_memories;
+            let has_rowid_of_memories = columns::has_rowid(connection, "stm").map_err(failed)?;
             read(&StoreReader { pass, embeddings, has_rowid, has_rowid_of_memories })
         })
     }
