@@ -34,6 +34,7 @@ fn every_help_is_as_published() {
         insta::assert_snapshot!(command, place.succeed(&[command, "--help"]));
     }
     insta::assert_snapshot!("bench-guard", place.succeed(&["bench", "guard", "--help"]));
+    insta::assert_snapshot!("bench-ann", place.succeed(&["bench", "ann", "--help"]));
     for command in ["show", "schema", "path"] {
         let name = format!("config-{command}");
         insta::assert_snapshot!(name, place.succeed(&["config", command, "--help"]));
