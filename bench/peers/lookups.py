@@ -34,12 +34,13 @@ def main() -> None:
         return run_one(options)
     for engine in options.engines.split(","):
         print(f"{engine} on {options.name}", file=sys.stderr, flush=True)
-        if engine == "memfold":
-            lines = memfold(options)
+        if engine in METHODS:
+            lines = memfold(options, METHODS[engine])
         else:
             lines = apart(options, engine)
         for line in lines:
-            line |= {"engine": engine, "data": options.name, "threads": options.threads}
+            line |= {"engine": engine, "data": options.name}
+            line.setdefault("threads", options.threads)
             print(json.dumps(line), flush=True)
 
 
@@ -48,7 +49,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, required=True, help="npy, Arrow or Parquet")
     parser.add_argument("--name", required=True, help="what the rows are, as shown in tables")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--engines", default="memfold," + ",".join(ENGINES), help="names, with commas")
+    parser.add_argument("--engines", default=",".join([*METHODS, *ENGINES]), help="names, with commas")
     parser.add_argument("--memfold", type=Path, help="the binary")
     parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--seconds-max", type=float, default=1_800.0, help="for one engine")
@@ -56,14 +57,18 @@ def parse_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def memfold(options: argparse.Namespace) -> list[dict[str, Any]]:
+def memfold(options: argparse.Namespace, method: str) -> list[dict[str, Any]]:
     beams = ",".join(map(str, BEAMS))
     command = [options.memfold, "bench", "ann", "--base", options.data, "-k", str(options.k)]
     command += ["--beams", beams, "--threads", str(options.threads), "--json", "--quiet"]
-    said = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.decode()
+    command += ["--method", method, "--degree", str(M)]
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=options.seconds_max)
+    except subprocess.TimeoutExpired:
+        return [{"outcome": f"not within {options.seconds_max:.0f} s"}]
     lines = []
-    for line in map(json.loads, said.splitlines()):
-        keys = ("recall_at_k", "qps_one_thread", "build_seconds", "rows", "k", "bytes_per_vector")
+    for line in map(json.loads, done.stdout.decode().splitlines()):
+        keys = ("recall_at_k", "qps_one_thread", "build_seconds", "rows", "k", "bytes_per_vector", "threads")
         lines.append({"beam": line["search_beam_width"]} | {key: line[key] for key in keys})
     return lines
 
@@ -177,6 +182,8 @@ def usearch(kind: str) -> Callable[[Any, int], Search]:
     return build
 
 
+# What memfold itself answers with; the crate hnsw_rs is filled on one thread, as memfold does it.
+METHODS = {"memfold": "graph", "hnsw_rs": "hnsw_rs"}
 ENGINES: dict[str, tuple[str, Callable[[Any, int], Search]]] = {
     "hnswlib": ("hnswlib", hnswlib),
     "faiss-hnsw": ("faiss-cpu", faiss_hnsw),

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use memfold_datasets::generate::RecipeError;
 use memfold_datasets::{VectorGenerator, VectorRecipe};
 use memfold_index::pool::StartPoolError;
-use memfold_index::{NoProgress, Pool};
+use memfold_index::{NoProgress, Pool, VectorMatrix};
 use memfold_pipeline::consolidate::{ConsolidateError, Outcome, RunContext, consolidate};
 use memfold_pipeline::guard::{Guard, LexiconError};
 use memfold_pipeline::policy::{Policy, config_hash};
@@ -132,6 +132,43 @@ fn write(
         embedded_text: None,
         model: Some("synthetic"),
     })
+}
+
+/// Generated vectors of [`DIM`] components: rows to be indexed, and others like them to be looked up.
+#[derive(Debug)]
+pub struct SyntheticVectors {
+    rows: Vec<f32>,
+    queries: Vec<f32>,
+}
+
+impl SyntheticVectors {
+    /// Generates so many rows and queries. Equal on every machine and in every run.
+    ///
+    /// # Errors
+    /// When there are more than a generator makes.
+    pub fn new(row_count: u32, query_count: u32) -> Result<Self, WorkloadError> {
+        let recipe = VectorRecipe::builder(row_count + query_count, DIM, SEED).build()?;
+        let generator = VectorGenerator::new(recipe);
+        let (mut values, mut vector) = (Vec::new(), vec![0.0; DIM]);
+        for row in 0..row_count + query_count {
+            generator.row(row, &mut vector);
+            values.extend_from_slice(&vector);
+        }
+        let queries = values.split_off(row_count as usize * DIM);
+        Ok(Self { rows: values, queries })
+    }
+
+    /// Returns the rows.
+    #[must_use]
+    pub fn rows(&self) -> VectorMatrix<'_> {
+        VectorMatrix::from_slice(&self.rows, DIM).expect("rows are whole")
+    }
+
+    /// Returns the queries.
+    #[must_use]
+    pub fn queries(&self) -> VectorMatrix<'_> {
+        VectorMatrix::from_slice(&self.queries, DIM).expect("queries are whole")
+    }
 }
 
 /// What every run of the pipeline works with: the built-in policy, a guard and threads.

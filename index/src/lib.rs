@@ -30,7 +30,7 @@ pub use join::{
     JoinCounters, JoinError, JoinOptions, JoinedPairs, Pair, PairStream, default_pair_budget,
     join_pairs,
 };
-pub use nearest::Nearest;
+pub use nearest::{BeamSearcher, Nearest};
 pub use neighbor::{BestNeighbors, Neighbor};
 pub use pool::Pool;
 pub use progress::{NoProgress, Progress};

@@ -2,6 +2,7 @@
 
 use memfold_simd::Similarity;
 
+use crate::graph::Searcher;
 use crate::slab::SlabScan;
 use crate::{Neighbor, Scan, ScanError};
 
@@ -23,6 +24,25 @@ pub trait Nearest {
     fn range(&mut self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError>;
 }
 
+/// A graph's searcher with one width of the beam for all queries.
+#[derive(Debug)]
+pub struct BeamSearcher<'a> {
+    /// Who searches.
+    pub searcher: Searcher<'a>,
+    /// The beam (efSearch): wider finds more and takes longer, about in proportion.
+    pub search_beam_width: usize,
+}
+
+impl Nearest for BeamSearcher<'_> {
+    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
+        self.searcher.k_nearest(query, k, self.search_beam_width).map(<[_]>::to_vec)
+    }
+
+    fn range(&mut self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
+        self.searcher.range(query, threshold, self.search_beam_width).map(<[_]>::to_vec)
+    }
+}
+
 impl Nearest for Scan<'_> {
     fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
         Scan::k_nearest(self, query, k)
@@ -40,5 +60,46 @@ impl Nearest for SlabScan<'_> {
 
     fn range(&mut self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
         SlabScan::range(self, query, threshold).map(<[_]>::to_vec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memfold_simd::Kernels;
+
+    use super::*;
+    use crate::graph::{Graph, GraphOptions};
+    use crate::join::tests::{Shape, rows};
+    use crate::{NoProgress, Pool, PrefixSlab, Row, VectorMatrix};
+
+    #[test]
+    fn all_kinds_answer_alike() {
+        let values = rows(Shape::Random, 5_000, 16, 21);
+        let vectors = VectorMatrix::from_slice(&values, 16).unwrap();
+        let (pool, kernels) = (Pool::new(None).unwrap(), Kernels::active());
+        let graph =
+            Graph::build(&vectors, GraphOptions::default(), &pool, kernels, &NoProgress).unwrap();
+        let view = graph.view();
+        let searcher = Searcher::new(&view, &vectors, kernels).unwrap();
+        let slab = PrefixSlab::build(&vectors, &pool, kernels).unwrap();
+        let mut all: [Box<dyn Nearest>; 3] = [
+            Box::new(Scan::new(&vectors, &pool, kernels).unwrap()),
+            Box::new(SlabScan::new(slab.view(), &vectors, kernels).unwrap()),
+            Box::new(BeamSearcher { searcher, search_beam_width: 256 }),
+        ];
+        let threshold = Similarity::new(0.8).unwrap();
+        let (mut hits, mut count) = (0, 0);
+        for row in (0..5_000).step_by(250).map(Row) {
+            let query = vectors.vector(row);
+            let nearest = all.each_mut().map(|one| one.k_nearest(query, 3).unwrap());
+            let within = all.each_mut().map(|one| one.range(query, threshold).unwrap());
+            assert_eq!((nearest[0].len(), nearest[0][0].row), (3, row));
+            for [plain, slab, graph] in [nearest, within] {
+                assert_eq!(plain, slab);
+                hits += plain.iter().filter(|one| graph.contains(one)).count();
+                count += plain.len();
+            }
+        }
+        assert!(hits * 100 >= count * 98, "{hits} of {count}");
     }
 }

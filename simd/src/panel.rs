@@ -345,13 +345,29 @@ impl<'a> Columns<'a> {
 /// Rows of a block that are tested together, laid out as a panel's steps are: the [`STEP_DIMS`]
 /// codes of each row as one `T` that a kernel broadcasts.
 pub(crate) struct RowTile<T, const ROWS: usize> {
-    pub(crate) steps: Vec<[T; ROWS]>,
+    few_steps: [[T; ROWS]; FEW_STEPS],
+    many_steps: Vec<[T; ROWS]>,
+    step_count: usize,
     pub(crate) biases: [i32; ROWS],
 }
 
-impl<T: Copy, const ROWS: usize> RowTile<T, ROWS> {
-    pub(crate) const fn new() -> Self {
-        Self { steps: Vec::new(), biases: [NEVER; ROWS] }
+/// Tiles of so many steps, 64 codes of each row, need no memory from the heap: scans are made of these.
+const FEW_STEPS: usize = 16;
+
+impl<T: Copy + Default, const ROWS: usize> RowTile<T, ROWS> {
+    pub(crate) fn new() -> Self {
+        Self {
+            few_steps: [[T::default(); ROWS]; FEW_STEPS],
+            many_steps: Vec::new(),
+            step_count: 0,
+            biases: [NEVER; ROWS],
+        }
+    }
+
+    /// Returns the codes of all rows, step by step.
+    #[inline]
+    pub(crate) fn steps(&self) -> &[[T; ROWS]] {
+        self.few_steps.get(..self.step_count).unwrap_or(&self.many_steps)
     }
 
     /// Lays out the rows from `first_row` on; rows beyond the block's end never pass.
@@ -364,11 +380,22 @@ impl<T: Copy, const ROWS: usize> RowTile<T, ROWS> {
         let row_count = ROWS.min(block.biases.len() - first_row);
         self.biases = [NEVER; ROWS];
         self.biases[..row_count].copy_from_slice(&block.biases[first_row..first_row + row_count]);
-        self.steps.clear();
-        self.steps.resize(block.dim / STEP_DIMS, [join([SHIFTED_ZERO; STEP_DIMS]); ROWS]);
+        self.step_count = block.dim / STEP_DIMS;
+        let zeros = [join([SHIFTED_ZERO; STEP_DIMS]); ROWS];
+        let steps = match self.few_steps.get_mut(..self.step_count) {
+            Some(steps) => {
+                steps.fill(zeros);
+                steps
+            }
+            None => {
+                self.many_steps.clear();
+                self.many_steps.resize(self.step_count, zeros);
+                &mut self.many_steps
+            }
+        };
         let codes = block.shifted_codes[first_row * block.dim..].chunks_exact(block.dim);
         for (row, codes) in codes.take(row_count).enumerate() {
-            for (step, codes) in self.steps.iter_mut().zip(codes.as_chunks().0) {
+            for (step, codes) in steps.iter_mut().zip(codes.as_chunks().0) {
                 step[row] = join(*codes);
             }
         }

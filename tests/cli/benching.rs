@@ -21,8 +21,8 @@ fn bench<'a>(further: &[&'a str]) -> Vec<&'a str> {
     [&["bench", "guard", "--pairs", "pairs.jsonl"], further].concat()
 }
 
-/// A validator of the few words of JSON Schema that the published one uses.
-fn fits(root: &Value, schema: &Value, value: &Value) -> bool {
+/// A validator of the few words of JSON Schema that the published ones use.
+pub(crate) fn fits(root: &Value, schema: &Value, value: &Value) -> bool {
     if let Some(reference) = schema["$ref"].as_str() {
         return fits(root, root.pointer(&reference[1..]).unwrap(), value);
     }
@@ -52,9 +52,10 @@ fn fits(root: &Value, schema: &Value, value: &Value) -> bool {
     typed && items.into_iter().all(|item| fits(root, &schema["items"], item)) && keys
 }
 
-fn schema() -> Value {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/bench-guard.schema.json");
+/// Reads a published schema.
+pub(crate) fn schema(name: &str) -> Value {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
+    let path = folder.join(format!("{name}.schema.json"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
@@ -81,7 +82,7 @@ fn the_screen_is_as_published() {
 fn figures_fit_the_published_schema() {
     let place = with_pairs();
     let found = place.json(&bench(&["--json"]));
-    let schema = schema();
+    let schema = schema("bench-guard");
     assert!(fits(&schema, &schema, &found), "{found:#}");
     assert_eq!((&found["pairs"], &found["contradiction"]["labelled"]), (&json!(16), &json!(6)));
     assert!(found["microseconds_per_pair"]["median"].as_f64().unwrap() > 0.0);

@@ -1,7 +1,8 @@
-//! `memfold bench ann`: vectors in; recall and speed of the graph out.
+//! `memfold bench ann`: vectors in; recall and speed of an index out.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::benching::{fits, schema};
 use crate::support::Place;
 
 /// Enough rows that the graph is walked and not scanned.
@@ -56,6 +57,41 @@ fn the_exact_answer_is_right() {
 }
 
 #[test]
+fn every_method_answers_and_fits_the_published_schema() {
+    let place = Place::new();
+    place.succeed(&["generate", "--rows", "1500", "--dim", "32", "-o", "base.npy"]);
+    let schema = schema("bench-ann");
+    for (method, beams, bytes) in [
+        ("graph", [Some(16), Some(64)], 150.0..350.0),
+        ("scan", [None, None], 200.0..400.0),
+        ("hnsw_rs", [Some(16), Some(64)], 1_000.0..4_000.0),
+        ("exact", [None, None], 8.0..8.1),
+    ] {
+        let words = ["bench", "ann", "--base", "base.npy", "--beams", "16,64", "--json"];
+        let said = place.succeed(&[&words[..], &["--method", method]].concat());
+        let found = lines(&said);
+        let expected = if beams[0].is_some() { &beams[..] } else { &beams[..1] };
+        let found_beams: Vec<_> =
+            found.iter().map(|line| line["search_beam_width"].as_u64()).collect();
+        assert_eq!(found_beams, expected, "{method}");
+        for line in &found {
+            assert!(fits(&schema, &schema, line), "{line:#}");
+            assert_eq!((&line["method"], &line["rows"]), (&json!(method), &json!(1_350)));
+            let (recall, per_vector) =
+                (line["recall_at_k"].as_f64().unwrap(), line["bytes_per_vector"].as_f64().unwrap());
+            assert!(recall >= if beams[0].is_some() { 0.9 } else { 1.0 }, "{line}");
+            assert!(bytes.contains(&per_vector), "{method}: {per_vector}");
+        }
+        let screen = place.succeed(&[&words[..6], &["--method", method]].concat());
+        let built = screen.lines().nth(1).unwrap();
+        assert!(built.starts_with(&format!("{method}: built in ")), "{screen}");
+        assert_eq!(built.ends_with(" with the vector"), method == "hnsw_rs", "{screen}");
+        assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    }
+    assert!(!fits(&schema, &schema, &json!({ "schema_version": 1 })), "the validator refuses");
+}
+
+#[test]
 fn what_cannot_be_looked_up_is_said() {
     let place = with_vectors();
     place.succeed(&["generate", "--rows", "20", "--dim", "8", "-o", "short.npy"]);
@@ -66,6 +102,7 @@ fn what_cannot_be_looked_up_is_said() {
         (1, &["--base", "missing.npy"], "missing.npy"),
         (2, &["--base", "base.npy", "--beams", "0"], "0 is not in 1.."),
         (2, &["--base", "base.npy", "--degree", "1"], "1 is not in 2..=64"),
+        (2, &["--base", "base.npy", "--method", "hnsw"], "graph, scan, hnsw_rs, exact"),
     ] {
         place.run(&[&["bench", "ann"], words].concat()).fails_with(code, &[expected]);
     }

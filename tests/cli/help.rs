@@ -40,6 +40,7 @@ fn every_help_is_as_published() {
         let name = format!("index-{command}");
         insta::assert_snapshot!(name, place.succeed(&["index", command, "--help"]));
     }
+    insta::assert_snapshot!("bench-ann", place.succeed(&["bench", "ann", "--help"]));
     for command in ["show", "schema", "path"] {
         let name = format!("config-{command}");
         insta::assert_snapshot!(name, place.succeed(&["config", command, "--help"]));

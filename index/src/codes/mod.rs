@@ -9,6 +9,7 @@
 
 mod coding;
 mod members;
+mod pages;
 mod rows;
 
 pub use coding::{Coding, DamagedCoding};
@@ -16,3 +17,4 @@ pub use members::{Members, MembersView};
 pub use rows::{CodeRows, NodeCodes};
 
 pub(crate) use coding::hash_codes;
+pub(crate) use pages::Pages;

@@ -2,12 +2,12 @@
 
 use memfold_simd::Kernels;
 
-use super::hash_codes;
+use super::{Pages, hash_codes};
 
 /// Codes in memory, row-major.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeCodes {
-    pub(crate) codes: Vec<i8>,
+    pub(crate) codes: Pages<i8>,
     pub(crate) squared_norms: Vec<i32>,
     pub(crate) dim: usize,
 }
@@ -26,7 +26,7 @@ impl NodeCodes {
     /// Takes `dim` codes for each row.
     pub(crate) fn new(codes: Vec<i8>, dim: usize, kernels: &Kernels) -> Self {
         let squared_norms = codes.chunks_exact(dim).map(|row| kernels.dot_i8(row, row)).collect();
-        Self { codes, squared_norms, dim }
+        Self { codes: codes.into(), squared_norms, dim }
     }
 
     /// Returns the codes as slices.
@@ -70,8 +70,10 @@ impl<'a> CodeRows<'a> {
 
     /// Copies some rows.
     pub(crate) fn picked(&self, rows: &[u32]) -> NodeCodes {
-        let mut codes = Vec::with_capacity(rows.len() * self.dim);
-        rows.iter().for_each(|&row| codes.extend_from_slice(self.row(row)));
+        let mut codes = Pages::zeroed(rows.len() * self.dim);
+        for (&row, codes) in rows.iter().zip(codes.chunks_exact_mut(self.dim.max(1))) {
+            codes.copy_from_slice(self.row(row));
+        }
         let squared_norms = rows.iter().map(|&row| self.squared_norm(row)).collect();
         NodeCodes { codes, squared_norms, dim: self.dim }
     }

@@ -9,6 +9,10 @@ use super::view::{GraphView, Layer};
 /// How many nodes each upper layer hands down.
 const UPPER_WIDTH: usize = 16;
 
+/// Candidates whose links are followed together: more codes are on their way from memory at a time, for a few
+/// that would not have been looked at.
+const EXPANDED_TOGETHER: usize = 4;
+
 /// Marks a candidate whose links have been followed. Nodes have 31 bits.
 const EXPANDED: u32 = 1 << 31;
 
@@ -31,7 +35,7 @@ impl Candidate {
 
 /// A query's codes and all that a search remembers.
 #[derive(Debug)]
-pub(super) struct Beam {
+pub(crate) struct Beam {
     kernels: &'static Kernels,
     pub(super) query: Vec<i8>,
     squared_norm: i32,
@@ -41,35 +45,40 @@ pub(super) struct Beam {
     positions: Vec<u32>,
     nodes: Vec<u32>,
     dots: Vec<i32>,
+    /// Squared norms of `nodes`.
+    norms: Vec<i32>,
     /// Nodes found by a flood, in the order in which they were come to.
     flooded: Vec<Near>,
 }
 
-/// Which positions have been seen: one byte each, forgotten by counting on.
+/// Which positions have been seen: a bit each, which stays in a near cache, and the words to be cleared.
 #[derive(Debug, Default)]
 struct Visited {
-    epochs: Vec<u8>,
-    epoch: u8,
+    words: Vec<u64>,
+    touched: Vec<u32>,
 }
 
 impl Visited {
     fn begin(&mut self, count: usize) {
-        if self.epochs.len() < count {
-            self.epochs.resize(count, 0);
+        for &word in &self.touched {
+            self.words[word as usize] = 0;
         }
-        self.epoch = self.epoch.wrapping_add(1);
-        if self.epoch == 0 {
-            self.epochs.fill(0);
-            self.epoch = 1;
+        self.touched.clear();
+        if self.words.len() < count.div_ceil(64) {
+            self.words.resize(count.div_ceil(64), 0);
         }
     }
 
     /// Returns whether the position is seen for the first time.
     #[inline]
     fn insert(&mut self, position: u32) -> bool {
-        let epoch = &mut self.epochs[position as usize];
-        let is_new = *epoch != self.epoch;
-        *epoch = self.epoch;
+        let word = &mut self.words[position as usize / 64];
+        let bit = 1 << (position % 64);
+        if *word == 0 {
+            self.touched.push(position / 64);
+        }
+        let is_new = *word & bit == 0;
+        *word |= bit;
         is_new
     }
 }
@@ -85,6 +94,7 @@ impl Beam {
             positions: Vec::new(),
             nodes: Vec::new(),
             dots: Vec::new(),
+            norms: Vec::new(),
             flooded: Vec::new(),
         }
     }
@@ -93,10 +103,12 @@ impl Beam {
     #[cfg(test)]
     pub(super) const fn capacity(&self) -> usize {
         self.pool.capacity()
-            + self.visited.epochs.capacity()
+            + self.visited.words.capacity()
+            + self.visited.touched.capacity()
             + self.positions.capacity()
             + self.nodes.capacity()
             + self.dots.capacity()
+            + self.norms.capacity()
             + self.flooded.capacity()
     }
 
@@ -147,24 +159,38 @@ impl Beam {
         self.positions.retain(|&position| visited.insert(position));
         self.offer_positions(graph, layer, width);
         let mut next = 0;
-        while let Some(candidate) = self.pool.get_mut(next) {
-            if candidate.is_expanded() {
+        loop {
+            self.positions.clear();
+            let mut expanded = 0;
+            while let Some(candidate) = self.pool.get_mut(next)
+                && expanded < EXPANDED_TOGETHER
+            {
                 next += 1;
-                continue;
+                if !candidate.is_expanded() {
+                    let position = candidate.marked;
+                    candidate.marked |= EXPANDED;
+                    self.collect_links(layer, position);
+                    expanded += 1;
+                }
             }
-            let position = candidate.marked;
-            candidate.marked |= EXPANDED;
-            if let Some(after) = self.pool.get(next + 1).filter(|after| !after.is_expanded()) {
-                self.kernels.prefetch(bytemuck::cast_slice(layer.links(after.marked)));
+            if expanded == 0 {
+                break;
             }
-            self.collect_links(layer, position);
-            next = self.offer_positions(graph, layer, width).min(next + 1);
+            self.fetch_links(layer, next);
+            next = self.offer_positions(graph, layer, width).min(next);
         }
     }
 
-    /// Collects the links of a position that lead to new ones.
+    /// Asks for the links that will be followed next, if nothing nearer is found before.
+    fn fetch_links(&self, layer: &Layer<'_>, next: usize) {
+        let waiting = self.pool[next..].iter().filter(|candidate| !candidate.is_expanded());
+        for candidate in waiting.take(EXPANDED_TOGETHER) {
+            self.kernels.prefetch(bytemuck::cast_slice(layer.links(candidate.marked)));
+        }
+    }
+
+    /// Adds what the links of a position lead to and was not seen before to `self.positions`.
     fn collect_links(&mut self, layer: &Layer<'_>, position: u32) {
-        self.positions.clear();
         let count = layer.len() as u32;
         for &link in layer.links(position) {
             if link == NO_LINK {
@@ -186,6 +212,8 @@ impl Beam {
             nodes.extend(node);
             node.is_some()
         });
+        self.norms.clear();
+        self.norms.extend(self.nodes.iter().map(|&node| graph.codes.squared_norm(node)));
         self.dots.clear();
         self.kernels.dots_picked(&self.query, graph.codes.codes, &self.nodes, &mut self.dots);
     }
@@ -195,8 +223,8 @@ impl Beam {
     fn offer_positions(&mut self, graph: &GraphView<'_>, layer: &Layer<'_>, width: usize) -> usize {
         self.measure(graph, layer);
         let mut changed = usize::MAX;
-        for ((&position, &node), &dot) in self.positions.iter().zip(&self.nodes).zip(&self.dots) {
-            let distance = graph.codes.distance_from_dot(node, self.squared_norm, dot);
+        for ((&position, &norm), &dot) in self.positions.iter().zip(&self.norms).zip(&self.dots) {
+            let distance = norm.wrapping_add(self.squared_norm).wrapping_sub(dot.wrapping_mul(2));
             let near = Near { distance, node: position };
             if self.pool.len() >= width {
                 if self.pool.last().is_none_or(|last| near >= last.near()) {
@@ -223,6 +251,7 @@ impl Beam {
         let mut next = 0;
         while let Some(&Near { node, .. }) = self.flooded.get(next) {
             next += 1;
+            self.positions.clear();
             self.collect_links(&graph.base, node);
             self.measure(graph, &graph.base);
             for (&node, &dot) in self.nodes.iter().zip(&self.dots) {

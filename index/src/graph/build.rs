@@ -9,7 +9,7 @@ use super::repair::repair;
 use super::rescue::rescue;
 use super::view::{GraphSections, GraphView};
 use super::{BuildGraphError, GraphOptions};
-use crate::codes::{Coding, Members, NodeCodes, hash_codes};
+use crate::codes::{Coding, Members, NodeCodes, Pages, hash_codes};
 use crate::distinct::DistinctRows;
 use crate::{Pool, Progress, VectorMatrix};
 
@@ -22,7 +22,7 @@ pub struct Graph {
     coding: Coding,
     codes: NodeCodes,
     members: Members,
-    links: Vec<u32>,
+    links: Pages<u32>,
     layers: Layers,
     options: GraphOptions,
 }

@@ -76,7 +76,7 @@ impl Layers {
             Partition::of(picked.view(), &names, probes, (tools.pool, tools.kernels));
         self.sizes.push(nodes.len() as u32);
         self.nodes.extend_from_slice(nodes);
-        self.links.extend(link(picked.view(), &partition, &probes, tools)?.links);
+        self.links.extend_from_slice(&link(picked.view(), &partition, &probes, tools)?.links);
         Ok(())
     }
 }

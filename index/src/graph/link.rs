@@ -6,7 +6,7 @@ use super::nearest::{Comparer, Near, NearestList};
 use super::partition::{Partition, Probes};
 use super::prune::Pruner;
 use super::{BuildGraphError, GraphOptions};
-use crate::codes::CodeRows;
+use crate::codes::{CodeRows, Pages};
 use crate::{Pool, Progress};
 
 /// The end of a list of links that is not full.
@@ -94,7 +94,7 @@ pub(super) fn link(
 
 /// Links, and what may be hard to find by them.
 pub(super) struct Linked {
-    pub(super) links: Vec<u32>,
+    pub(super) links: Pages<u32>,
     /// Nodes beside much denser ones, ascending.
     pub(super) outliers: Vec<u32>,
 }
@@ -169,7 +169,7 @@ fn merge(
     forward: &[Vec<Near>],
     degree: usize,
     tools: Tools<'_>,
-) -> Result<Vec<u32>, BuildGraphError> {
+) -> Result<Pages<u32>, BuildGraphError> {
     let backward = Backward::of(forward);
     tools.progress.begin("link nodes", Some(codes.len() as u64));
     let batches = tools.pool.map(codes.len().div_ceil(BATCH_NODES), |batch| {
@@ -199,9 +199,9 @@ fn merge(
         Ok(links)
     });
     tools.progress.end();
-    let mut links = Vec::with_capacity(codes.len() * degree);
-    for batch in batches {
-        links.extend(batch?);
+    let mut links = Pages::zeroed(codes.len() * degree);
+    for (batch, links) in batches.into_iter().zip(links.chunks_mut(BATCH_NODES * degree)) {
+        links.copy_from_slice(&batch?);
     }
     Ok(links)
 }

@@ -16,6 +16,12 @@ const LAYERS: usize = 16;
 /// Rows between two looks at the wish to stop.
 const BATCH_ROWS: usize = 256;
 
+/// Bytes of a point beside its vector and links: itself, its lock, and a list of links for each layer.
+const POINT_BYTES: u64 = 72 + 48 + 24 * LAYERS as u64 + 8;
+
+/// Bytes of a link: a pointer to an allocation of its own, which points at the other one and keeps the distance.
+const LINK_BYTES: u64 = 8 + 32;
+
 /// A range's beam is widened until it reaches this much farther, in 1 − cosine: what f32 may round away.
 const RANGE_SLACK: f64 = 1e-5;
 
@@ -178,6 +184,20 @@ impl<'a> HnswRsIndex<'a> {
     /// Sets ef for further queries.
     pub const fn set_search_beam_width(&mut self, search_beam_width: usize) {
         self.search_beam_width = search_beam_width;
+    }
+
+    /// Estimates the memory of vectors, links and lists from their number; what the allocator adds is not counted.
+    #[must_use]
+    pub fn byte_count(&self) -> u64 {
+        let indexation = self.graph().get_point_indexation();
+        let points = (0..LAYERS).flat_map(|layer| indexation.get_layer_iterator(layer));
+        let links = points.map(|point| {
+            point.get_neighborhood_id().iter().map(|links| links.len() as u64).sum::<u64>()
+        });
+        let links: u64 = links.sum();
+        let vector_bytes = 4 * self.vectors.dim() as u64;
+        let members = 4 * (self.members.starts.len() + self.members.rows.len()) as u64;
+        self.point_count as u64 * (POINT_BYTES + vector_bytes) + links * LINK_BYTES + members
     }
 
     /// Returns about the `k` rows most similar to `query`, best first.

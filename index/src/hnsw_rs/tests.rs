@@ -61,6 +61,18 @@ fn equal_directions_are_one_point_and_all_their_rows_are_found() {
 }
 
 #[test]
+fn bytes_grow_with_links() {
+    let values = rows(Shape::Random, 300, 12, 5);
+    let vectors = VectorMatrix::from_slice(&values, 12).unwrap();
+    let bytes = [4, 16].map(|max_neighbors| {
+        let options = HnswRsOptions { max_neighbors, ..HnswRsOptions::default() };
+        build(&vectors, &options).unwrap().byte_count() / 300
+    });
+    // A vector of 48 bytes and at least M links of 40.
+    assert!(bytes[0] > 48 + 4 * 40 && bytes[0] < bytes[1], "{bytes:?}");
+}
+
+#[test]
 fn two_builds_answer_alike() {
     let values = rows(Shape::Clustered, 500, 12, 8);
     let vectors = VectorMatrix::from_slice(&values, 12).unwrap();

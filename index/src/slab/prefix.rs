@@ -98,6 +98,14 @@ impl PrefixSlab {
         [self.encoded.panel.as_packed().1, &self.encoded.fine_lengths]
     }
 
+    /// Returns the bytes of transform, codes and norms.
+    #[must_use]
+    pub fn byte_count(&self) -> u64 {
+        let codes: usize = self.codes().iter().map(|codes| codes.len()).sum();
+        let norms: usize = self.norms().iter().map(|norms| norms.len()).sum();
+        (codes + 4 * (norms + self.transform.len())) as u64
+    }
+
     /// Returns the number of rows.
     #[must_use]
     pub const fn len(&self) -> usize {

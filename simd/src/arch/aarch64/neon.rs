@@ -216,7 +216,7 @@ fn scores(tile: &RowTile<i32, TILE_ROWS>, group: &Group<'_>, first_column: usize
     let zero = vdupq_n_s32(0);
     // Row, register of columns, half of that register.
     let mut sums = [[[zero; 2]; 2]; TILE_ROWS];
-    for (rows, columns) in tile.steps.iter().zip(group.steps) {
+    for (rows, columns) in tile.steps().iter().zip(group.steps) {
         let columns = load_columns(columns, first_column);
         for (sums, &row) in sums.iter_mut().zip(rows) {
             let row = vreinterpretq_s8_s32(vdupq_n_s32(row));

@@ -262,7 +262,7 @@ fn scores<const ROWS: usize>(
 ) -> Scores<ROWS> {
     let zero = _mm256_setzero_si256();
     let mut sums = [[zero; 2]; ROWS];
-    for (rows, columns) in tile.steps.iter().zip(group.steps) {
+    for (rows, columns) in tile.steps().iter().zip(group.steps) {
         let columns = load_columns(columns, first_column);
         for (sums, &row) in sums.iter_mut().zip(rows) {
             let row = _mm256_set1_epi64x(row);

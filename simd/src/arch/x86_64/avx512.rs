@@ -296,7 +296,7 @@ fn scores<const ROWS: usize>(tile: &RowTile<i32, ROWS>, group: &Group<'_>) -> Sc
             *score = _mm512_add_epi32(*score, _mm512_set1_epi32(bias));
         }
     }
-    for (rows, columns) in tile.steps.iter().zip(group.steps) {
+    for (rows, columns) in tile.steps().iter().zip(group.steps) {
         let columns: &[[i8; 64]] = columns.0.as_chunks().0;
         let columns = [load_i8(&columns[0]), load_i8(&columns[1])];
         for (scores, &row) in scores.iter_mut().zip(rows) {

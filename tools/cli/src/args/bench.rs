@@ -16,7 +16,7 @@ pub(crate) struct BenchArgs {
 pub(crate) enum BenchCommand {
     /// Judge labelled pairs of texts and tell how often the fact guard is right
     Guard(BenchGuardArgs),
-    /// Look vectors up in a graph and tell how many neighbours it finds, and how fast
+    /// Look vectors up in an index and tell how many neighbours it finds, and how fast
     Ann(BenchAnnArgs),
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct BenchAnnArgs {
     /// What answers
     #[arg(long, value_name = "METHOD", value_enum, default_value_t = AnnMethodArg::Graph)]
     pub(crate) method: AnnMethodArg,
-    /// Widths of the search beam (efSearch), one setting each
+    /// Widths of the search beam (efSearch), one setting each; a scan has none
     #[arg(long, value_name = "N,N…", value_delimiter = ',')]
     #[arg(default_value = "16,24,32,48,64,96,128,192,256")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
@@ -86,6 +86,12 @@ pub(crate) struct BenchAnnArgs {
 pub(crate) enum AnnMethodArg {
     /// The graph over int8 codes
     Graph,
+    /// The slab of 64 codes a row, scanned; exact
+    Scan,
+    /// The crate hnsw_rs
+    #[cfg(feature = "hnsw_rs")]
+    #[value(name = "hnsw_rs")]
+    HnswRs,
     /// A comparison with every vector
     Exact,
 }

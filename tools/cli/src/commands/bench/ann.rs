@@ -1,5 +1,6 @@
-//! `memfold bench ann`: how right and how fast the graph finds nearest neighbours of the user's own vectors.
+//! `memfold bench ann`: how right and how fast an index finds nearest neighbours among the user's own vectors.
 
+mod figures;
 mod measure;
 mod screen;
 
@@ -8,10 +9,15 @@ use std::path::Path;
 use memfold_datasets::corpus::{Corpus, CorpusOptions};
 use memfold_datasets::ground_truth::recall_at_k;
 use memfold_index::graph::{Graph, GraphOptions, Searcher};
-use memfold_index::{Neighbor, Pool, Progress, Row, Scan, VectorMatrix};
+#[cfg(feature = "hnsw_rs")]
+use memfold_index::hnsw_rs::{HnswRsIndex, HnswRsOptions};
+use memfold_index::{
+    BeamSearcher, Nearest, Pool, PrefixSlab, Progress, Row, Scan, SlabScan, VectorMatrix,
+};
 use memfold_simd::Kernels;
 
-use self::measure::{Latencies, lookups};
+use self::figures::{AnnFigures, Built, Swept, Truth};
+use self::measure::lookups;
 use crate::args::{AnnMethodArg, BenchAnnArgs, GlobalArgs};
 use crate::commands::dedup::unreadable;
 use crate::exit::Exit;
@@ -21,31 +27,8 @@ use crate::progress::Bars;
 use crate::resources::{MemoryWatch, Stopwatch};
 use crate::settings;
 
-/// What one setting reaches, as `--json` prints it on a line.
-#[derive(Debug, serde::Serialize)]
-pub(super) struct AnnFigures {
-    schema_version: u32,
-    method: &'static str,
-    rows: u64,
-    dim: u64,
-    queries: u64,
-    k: u64,
-    /// `None`: the method has no beam.
-    search_beam_width: Option<u64>,
-    /// Mean over the queries; ties count, the same row twice does not.
-    recall_at_k: f64,
-    /// The share of right rows for the query that fares worst.
-    recall_min: f64,
-    qps_one_thread: f64,
-    latency_us: Latencies,
-    build_seconds: f64,
-    index_bytes: u64,
-    bytes_per_vector: f64,
-    peak_rss_bytes: Option<u64>,
-    peak_anon_bytes: Option<u64>,
-    threads: u64,
-    isa: &'static str,
-}
+/// The one method that keeps a copy of the vectors.
+const HNSW_RS: &str = "hnsw_rs";
 
 pub(super) fn run(
     global: &GlobalArgs,
@@ -69,10 +52,7 @@ pub(super) fn run(
     };
     let work = Work { args, rows: &rows, queries: &asked, pool: &pool, bars: &bars };
     work.check()?;
-    let mut figures = match args.method {
-        AnnMethodArg::Graph => work.graph()?,
-        AnnMethodArg::Exact => work.exact()?,
-    };
+    let mut figures = work.figures()?;
     let (rss, anon) = watch.finish();
     for line in &mut figures {
         (line.peak_rss_bytes, line.peak_anon_bytes) = (rss, anon);
@@ -144,47 +124,72 @@ impl Work<'_> {
         Ok(())
     }
 
+    fn figures(&self) -> Result<Vec<AnnFigures>, Failure> {
+        match self.args.method {
+            AnnMethodArg::Graph => self.graph(),
+            AnnMethodArg::Scan => self.slab(),
+            #[cfg(feature = "hnsw_rs")]
+            AnnMethodArg::HnswRs => self.hnsw_rs(),
+            AnnMethodArg::Exact => self.exact(),
+        }
+    }
+
     fn graph(&self) -> Result<Vec<AnnFigures>, Failure> {
         let stopwatch = Stopwatch::start();
-        let options = GraphOptions { degree: self.args.degree.into(), ..GraphOptions::default() };
-        let kernels = Kernels::active();
-        let built = Graph::build(self.rows, options, self.pool, kernels, self.bars);
-        let graph = built.map_err(|error| self.failed("build the graph", &error))?;
-        let build_seconds = stopwatch.seconds();
-        let truth = self.truth(&self.scan()?)?;
-        let view = graph.view();
-        let mut searcher = Searcher::new(&view, self.rows, kernels)
-            .map_err(|error| self.failed("search the graph", &error))?;
+        let degree = self.args.degree.into();
+        let options = GraphOptions { degree, ..GraphOptions::default() };
+        let graph = Graph::build(self.rows, options, self.pool, Kernels::active(), self.bars)
+            .map_err(|error| self.failed("build the graph", &error))?;
         let bytes = graph.sections().byte_count();
-        let mut figures = Vec::new();
-        for &width in &self.args.beams {
-            let width = usize::from(width);
-            let found = |query: &[f32]| {
-                let found = searcher.k_nearest(query, self.k(), width);
-                found.map(<[Neighbor]>::to_vec).map_err(|error| self.failed("search", &error))
-            };
-            let mut line = self.sweep(&truth, found)?;
-            line.search_beam_width = Some(width as u64);
-            figures.push(AnnFigures { build_seconds, ..line.indexed("graph", bytes) });
-        }
-        Ok(figures)
+        let built = self.built("graph", stopwatch, bytes);
+        let view = graph.view();
+        let searcher = Searcher::new(&view, self.rows, Kernels::active())
+            .map_err(|error| self.failed("search the graph", &error))?;
+        let mut index = BeamSearcher { searcher, search_beam_width: 0 };
+        self.sweep_beams(built, &mut index, |index, width| index.search_beam_width = width)
+    }
+
+    fn slab(&self) -> Result<Vec<AnnFigures>, Failure> {
+        let stopwatch = Stopwatch::start();
+        let slab = PrefixSlab::build(self.rows, self.pool, Kernels::active())
+            .map_err(|error| self.failed("build the slab", &error))?;
+        let bytes = slab.byte_count();
+        let built = self.built("scan", stopwatch, bytes);
+        let mut scan = SlabScan::new(slab.view(), self.rows, Kernels::active())
+            .map_err(|error| self.failed("scan the slab", &error))?;
+        let truth = self.truth(&self.plain_scan()?)?;
+        Ok(vec![self.sweep(&truth, built, &mut scan, None)?])
+    }
+
+    #[cfg(feature = "hnsw_rs")]
+    fn hnsw_rs(&self) -> Result<Vec<AnnFigures>, Failure> {
+        let stopwatch = Stopwatch::start();
+        let max_neighbors = self.args.degree.into();
+        let options = HnswRsOptions { max_neighbors, ..HnswRsOptions::default() };
+        let built =
+            HnswRsIndex::build(self.rows, &options, self.pool, Kernels::active(), self.bars);
+        let mut index = built.map_err(|error| self.failed("build the index", &error))?;
+        let seconds = stopwatch.seconds();
+        // Points go in one after another.
+        let built = Built { method: HNSW_RS, seconds, bytes: index.byte_count(), threads: 1 };
+        self.sweep_beams(built, &mut index, HnswRsIndex::set_search_beam_width)
     }
 
     fn exact(&self) -> Result<Vec<AnnFigures>, Failure> {
         let stopwatch = Stopwatch::start();
-        let scan = self.scan()?;
-        let build_seconds = stopwatch.seconds();
-        let truth = self.truth(&scan)?;
-        let found = |query: &[f32]| {
-            scan.k_nearest(query, self.k()).map_err(|error| self.failed("search", &error))
-        };
-        let line = self.sweep(&truth, found)?;
+        let mut scan = self.plain_scan()?;
         let norms = 8 * self.rows.len() as u64;
-        Ok(vec![AnnFigures { build_seconds, ..line.indexed("exact", norms) }])
+        let built = self.built("exact", stopwatch, norms);
+        let truth = self.truth(&scan)?;
+        Ok(vec![self.sweep(&truth, built, &mut scan, None)?])
+    }
+
+    fn built(&self, method: &'static str, stopwatch: Stopwatch, bytes: u64) -> Built {
+        Built { method, seconds: stopwatch.seconds(), bytes, threads: self.pool.threads() }
     }
 
     /// Answers every query exactly, on all threads.
-    fn truth(&self, scan: &Scan<'_>) -> Result<Vec<Vec<Neighbor>>, Failure> {
+    fn truth(&self, scan: &Scan<'_>) -> Result<Truth, Failure> {
         self.bars.begin("compare queries with all vectors", Some(self.queries.len() as u64));
         let answers = self.pool.map(self.queries.len(), |at| {
             if self.bars.cancelled() {
@@ -198,47 +203,51 @@ impl Work<'_> {
         answers.into_iter().collect()
     }
 
-    fn scan(&self) -> Result<Scan<'_>, Failure> {
+    fn plain_scan(&self) -> Result<Scan<'_>, Failure> {
         Scan::new(self.rows, self.pool, Kernels::active())
             .map_err(|error| self.failed("read the vectors", &error))
+    }
+
+    /// Asks all queries at every width of the beam.
+    fn sweep_beams<I: Nearest>(
+        &self,
+        built: Built,
+        index: &mut I,
+        widen: impl Fn(&mut I, usize),
+    ) -> Result<Vec<AnnFigures>, Failure> {
+        let truth = self.truth(&self.plain_scan()?)?;
+        let widths = self.args.beams.iter().map(|&width| usize::from(width));
+        let lines = widths.map(|width| {
+            widen(index, width);
+            self.sweep(&truth, built, index, Some(width))
+        });
+        lines.collect()
     }
 
     /// Asks all queries one after the other, on one thread.
     fn sweep(
         &self,
-        truth: &[Vec<Neighbor>],
-        mut find: impl FnMut(&[f32]) -> Result<Vec<Neighbor>, Failure>,
+        truth: &Truth,
+        built: Built,
+        index: &mut impl Nearest,
+        search_beam_width: Option<usize>,
     ) -> Result<AnnFigures, Failure> {
+        let mut find = |at: usize| {
+            let found = index.k_nearest(self.query(at), self.k());
+            found.map_err(|error| self.failed("search", &error))
+        };
         let mut recalls = Vec::with_capacity(truth.len());
         for (at, right) in truth.iter().enumerate() {
-            recalls.push(recall_at_k(right, &find(self.query(at))?, self.k()));
+            recalls.push(recall_at_k(right, &find(at)?, self.k()));
         }
         let latencies = lookups(self.queries.len(), |at| {
             if self.bars.cancelled() {
                 return Err(Failure::interrupted());
             }
-            find(self.query(at)).map(drop)
+            find(at).map(drop)
         })?;
-        Ok(AnnFigures {
-            schema_version: 1,
-            method: "",
-            rows: self.rows.len() as u64,
-            dim: self.rows.dim() as u64,
-            queries: self.queries.len() as u64,
-            k: self.k() as u64,
-            search_beam_width: None,
-            recall_at_k: recalls.iter().sum::<f64>() / recalls.len().max(1) as f64,
-            recall_min: recalls.iter().copied().fold(1.0, f64::min),
-            qps_one_thread: latencies.per_second,
-            latency_us: latencies,
-            build_seconds: 0.0,
-            index_bytes: 0,
-            bytes_per_vector: 0.0,
-            peak_rss_bytes: None,
-            peak_anon_bytes: None,
-            threads: self.pool.threads() as u64,
-            isa: Kernels::active().level().name(),
-        })
+        let swept = Swept { search_beam_width, recalls, latencies };
+        Ok(AnnFigures::new(self.rows, self.k(), built, &swept))
     }
 
     fn query(&self, at: usize) -> &[f32] {
@@ -255,12 +264,5 @@ impl Work<'_> {
             true => Failure::interrupted(),
             false => Failure::new(what, error, None),
         }
-    }
-}
-
-impl AnnFigures {
-    fn indexed(self, method: &'static str, index_bytes: u64) -> Self {
-        let bytes_per_vector = index_bytes as f64 / self.rows.max(1) as f64;
-        Self { method, index_bytes, bytes_per_vector, ..self }
     }
 }

@@ -10,6 +10,7 @@ const SECONDS_MAX: f64 = 10.0;
 
 /// How long lookups take, in microseconds.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Latencies {
     pub(super) p50: f64,
     pub(super) p99: f64,

@@ -3,7 +3,8 @@
 use memfold_pipeline::report::grouped;
 use memfold_pipeline::text::excerpt;
 
-use super::AnnFigures;
+use super::HNSW_RS;
+use super::figures::AnnFigures;
 use crate::args::BenchAnnArgs;
 use crate::printer::table;
 
@@ -11,21 +12,26 @@ use crate::printer::table;
 pub(super) fn screen(args: &BenchAnnArgs, figures: &[AnnFigures]) -> String {
     let Some(first) = figures.first() else { return String::new() };
     let mut text = format!(
-        "{} queries, {} vectors × {} from {}\n{}: built in {:.2} s on {} threads, {:.0} bytes per vector beside the vectors\n\n",
+        "{} queries, {} vectors × {} from {}\n{}: built in {:.2} s on {}, {:.0} bytes per vector {}\n\n",
         grouped(first.queries),
         grouped(first.rows),
         first.dim,
         excerpt(&args.base.display().to_string(), 30),
         first.method,
         first.build_seconds,
-        first.threads,
+        threads(first.threads),
         first.bytes_per_vector,
+        if first.method == HNSW_RS { "with the vector" } else { "beside the vectors" },
     );
     let recall = format!("recall@{}", first.k);
     let header = ["beam", recall.as_str(), "worst", "queries/s", "p50 µs", "p99 µs", "p99.9 µs"];
     text.push_str(&table(&header, figures.iter().map(row).collect()));
     text.push_str("queries/s and latencies on one thread; vectors in memory\n");
     text
+}
+
+fn threads(count: u64) -> String {
+    if count == 1 { "one thread".to_owned() } else { format!("{count} threads") }
 }
 
 fn row(line: &AnnFigures) -> Vec<String> {

@@ -1,0 +1,56 @@
+//! Building what lookups need: the graph, the slab, and the codes alone, on all threads but for the codes.
+//!
+//! Vectors are synthetic. What the built ones find is measured by `search`, and by `memfold bench ann` on vectors of your own.
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use memfold_bench::is_test_run;
+use memfold_bench::workload::{DIM, SyntheticVectors};
+use memfold_index::codes::Coding;
+use memfold_index::graph::{Graph, GraphOptions};
+use memfold_index::{NoProgress, Pool, PrefixSlab, VectorMatrix};
+use memfold_simd::Kernels;
+
+/// Rows of each workload; a test run takes [`TEST_ROWS`].
+const ROW_COUNTS: [u32; 2] = [10_000, 36_000];
+const TEST_ROWS: [u32; 1] = [5_000];
+
+fn build(criterion: &mut Criterion) {
+    let pool = Pool::new(None).expect("threads start on a machine that benchmarks");
+    let kernels = Kernels::active();
+    let mut group = criterion.benchmark_group("build");
+    group.sample_size(10);
+    let row_counts = if is_test_run() { &TEST_ROWS[..] } else { &ROW_COUNTS };
+    for &row_count in row_counts {
+        let vectors = SyntheticVectors::new(row_count, 0).expect("so many can be generated");
+        let rows = vectors.rows();
+        group.throughput(Throughput::Elements(row_count.into()));
+        let id = |what| BenchmarkId::new(what, format!("synthetic-{row_count}x{DIM}"));
+        let graph = || {
+            let options = GraphOptions::default();
+            Graph::build(&rows, options, &pool, kernels, &NoProgress)
+                .expect("rows have a direction")
+        };
+        group.bench_function(id("graph"), |bencher| bencher.iter(graph));
+        group.bench_function(id("slab"), |bencher| {
+            bencher
+                .iter(|| PrefixSlab::build(&rows, &pool, kernels).expect("rows have a direction"));
+        });
+        let built = graph();
+        let sections = built.sections();
+        let coding = Coding::new(sections.mean.to_vec(), sections.step).expect("a graph has one");
+        group.bench_function(id("codes"), |bencher| bencher.iter(|| encode(&coding, &rows)));
+    }
+    group.finish();
+}
+
+/// Encodes all rows; returns the last one's codes.
+fn encode(coding: &Coding, rows: &VectorMatrix<'_>) -> Vec<i8> {
+    let mut codes = Vec::new();
+    for row in rows.rows() {
+        coding.encode_query(rows.vector(row), Kernels::active(), &mut codes);
+    }
+    codes
+}
+
+criterion_group!(benches, build);
+criterion_main!(benches);
