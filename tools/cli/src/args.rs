@@ -8,9 +8,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use memfold_pipeline::policy::GraphIndex;
 
 pub(crate) use self::bench::{AnnMethodArg, BenchAnnArgs, BenchArgs, BenchCommand, BenchGuardArgs};
-pub(crate) use self::dedup::{DedupArgs, KeepArg, PairsFormArg};
+pub(crate) use self::dedup::{DedupArgs, JoinArg, KeepArg, PairsFormArg};
 pub(crate) use self::upkeep::{ForgetArgs, PruneArgs, RestoreArgs};
 
 /// Finds the memories that say the same thing and folds them together without losing a fact.
@@ -121,6 +122,9 @@ pub(crate) struct ConsolidateArgs {
     /// How to search for near pairs [default: auto]
     #[arg(long, value_enum, value_name = "M")]
     pub(crate) method: Option<MethodArg>,
+    /// The index that --method graph searches by [default: memfold]
+    #[arg(long, value_enum, value_name = "I")]
+    pub(crate) index: Option<IndexArg>,
     /// Only memories of this category (can be repeated)
     #[arg(long, value_name = "C")]
     pub(crate) category: Vec<String>,
@@ -246,6 +250,7 @@ impl ConsolidateArgs {
             db,
             threshold: None,
             method: None,
+            index: None,
             category: Vec::new(),
             since: None,
             until: None,
@@ -274,7 +279,7 @@ pub(crate) enum MethodArg {
     Auto,
     /// The exact join
     Exact,
-    /// The graph index
+    /// A graph index; how many pairs it found is measured
     Graph,
 }
 
@@ -285,6 +290,25 @@ impl MethodArg {
             Self::Auto => "auto",
             Self::Exact => "exact",
             Self::Graph => "graph",
+        }
+    }
+}
+
+/// The index that near pairs are searched by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum IndexArg {
+    /// The graph of memfold
+    Memfold,
+    /// The crate hnsw_rs, to compare with
+    HnswRs,
+}
+
+impl From<IndexArg> for GraphIndex {
+    fn from(index: IndexArg) -> Self {
+        match index {
+            IndexArg::Memfold => Self::Memfold,
+            IndexArg::HnswRs => Self::HnswRs,
         }
     }
 }

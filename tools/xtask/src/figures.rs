@@ -27,7 +27,7 @@ struct Region {
     render: fn(&[Value]) -> String,
 }
 
-const REGIONS: [Region; 7] = [
+const REGIONS: [Region; 8] = [
     Region {
         file: "README.md",
         mark: "figures",
@@ -40,6 +40,12 @@ const REGIONS: [Region; 7] = [
         mark: "figures of join",
         results: measure_join::RESULTS,
         render: join::page,
+    },
+    Region {
+        file: PAGE,
+        mark: "figures of graph joins",
+        results: measure_join::GRAPH_RESULTS,
+        render: join::graph_page,
     },
     Region {
         file: PAGE,
