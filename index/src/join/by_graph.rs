@@ -97,41 +97,49 @@ pub fn join_pairs_by_graph(
     let sample = Sample::draw(&verdict, SAMPLED_ROWS);
     let budget = Budget { verdict, sample: &sample, options };
     budget.check_sample()?;
-    let vectors = distinct_vectors(&verdict);
     let mut counters =
         JoinCounters { pairs_total: budget.pairs_total(), ..JoinCounters::default() };
-    let found = Search { vectors: &vectors, budget }.found(by)?;
-    let pairs = once(&found, &mut counters, budget)?;
-    drop(found);
-    let audit = PairAudit::of(&verdict, &vectors, by.audited_rows, options)?;
+    let pairs = once(&found(by, budget)?, &mut counters, budget)?;
+    let audit = PairAudit::of(&verdict, &pairs, by.audited_rows, options)?;
     Ok(PairStream::new(pairs, distinct, counters, Some(audit)))
 }
 
-/// Returns the distinct rows alone, in their order, without a copy.
-fn distinct_vectors<'a>(verdict: &Verdict<'a>) -> VectorMatrix<'a> {
-    if verdict.distinct.groups.is_empty() {
-        return verdict.matrix.clone();
+/// Returns the pairs that each distinct row finds, sorted: those that both rows find twice.
+fn found(by: &GraphJoin, budget: Budget<'_>) -> Result<Sorted<PairRecord>, JoinError> {
+    let order = order(&budget.verdict);
+    let rows = order.iter().map(|&at| budget.verdict.vector(at as usize)).collect();
+    let vectors = VectorMatrix::from_chunks(rows, budget.verdict.matrix.dim())
+        .expect("chunks of one row each");
+    let search = Search { vectors: &vectors, order: &order, budget };
+    match by.index {
+        JoinIndex::Memfold(options) => search.found_by_graph(options, by.search_beam_width),
+        JoinIndex::HnswRs => search.found_by_hnsw_rs(by.search_beam_width),
     }
-    let rows = (0..verdict.distinct.len()).map(|position| verdict.vector(position)).collect();
-    VectorMatrix::from_chunks(rows, verdict.matrix.dim()).expect("chunks of one row each")
+}
+
+/// Returns the positions of distinct rows by hash, then by bits: what an index makes of them does not depend on the order of
+/// rows.
+fn order(verdict: &Verdict<'_>) -> Vec<u32> {
+    let hashes = &verdict.distinct.hashes;
+    // `+ 0.0` turns −0 into +0, which it equals.
+    let bits = |at: u32| verdict.vector(at as usize).iter().map(|value| (value + 0.0).to_bits());
+    let mut order: Vec<u32> = (0..hashes.len() as u32).collect();
+    order.sort_unstable_by(|&a, &b| {
+        hashes[a as usize].cmp(&hashes[b as usize]).then_with(|| bits(a).cmp(bits(b)))
+    });
+    order
 }
 
 /// The searches of all distinct rows.
 struct Search<'a> {
-    /// The distinct rows; their numbers here are their positions.
+    /// The distinct rows alone, in `order`.
     vectors: &'a VectorMatrix<'a>,
+    /// Their positions among the distinct rows.
+    order: &'a [u32],
     budget: Budget<'a>,
 }
 
 impl Search<'_> {
-    /// Returns the pairs that each distinct row finds, sorted: those that both rows find twice.
-    fn found(&self, by: &GraphJoin) -> Result<Sorted<PairRecord>, JoinError> {
-        match by.index {
-            JoinIndex::Memfold(options) => self.found_by_graph(options, by.search_beam_width),
-            JoinIndex::HnswRs => self.found_by_hnsw_rs(by.search_beam_width),
-        }
-    }
-
     fn found_by_graph(
         &self,
         graph_options: GraphOptions,
@@ -189,10 +197,11 @@ impl Search<'_> {
     /// Adds the pairs that a row found.
     fn record(&self, row: Row, found: &[Neighbor], records: &mut Vec<PairRecord>) {
         let rows = &self.budget.verdict.distinct.rows;
+        let outside = |row: Row| rows[self.order[row.index()] as usize];
         let others = found.iter().filter(|other| other.row != row);
         records.extend(others.map(|other| {
-            let (left, right) =
-                (rows[row.min(other.row).index()], rows[row.max(other.row).index()]);
+            let (a, b) = (outside(row), outside(other.row));
+            let (left, right) = (a.min(b), a.max(b));
             PairRecord::from(Pair { left, right, similarity: other.similarity })
         }));
     }

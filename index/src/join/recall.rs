@@ -8,7 +8,8 @@
 //! more, of all pairs of a row, is added to them before: what happens where nothing was seen to be missed, and a caution where little was.
 //! ΣT and ΣM in units of this size are the numbers of a binomial share, whose 95 % interval is Wilson's, with one event fewer at
 //! its far end: at least as wide as that of Clopper and Pearson. That a sample may hold much of all rows makes it
-//! wider than it must be; where it holds all rows, recall is known.
+//! wider than it must be; where it holds all rows, recall is known. Rows with many pairs are audited all, apart from the others
+//! (see [`super::PairAudit`]); the two are put together by the pairs that each is expected to have.
 
 /// The two-sided 95 % quantile of a normal distribution.
 const QUANTILE: f64 = 1.96;
@@ -96,10 +97,12 @@ impl MeasuredRecall {
     /// The ends are those of all intervals at once: the true recall is farther out less often than for each alone.
     #[must_use]
     pub fn combined(recalls: &[Self]) -> Option<Self> {
-        let [first, others @ ..] = recalls else { return None };
+        let least = *recalls.iter().min_by(|a, b| a.low.total_cmp(&b.low))?;
         let expected: f64 = recalls.iter().map(|recall| recall.pairs_expected).sum();
-        if others.is_empty() || expected <= 0.0 {
-            return Some(*first);
+        let sampled_rows = recalls.iter().map(|recall| recall.sampled_rows).sum();
+        let sampled_pairs = recalls.iter().map(|recall| recall.sampled_pairs).sum();
+        if recalls.len() == 1 || expected <= 0.0 {
+            return Some(Self { sampled_rows, sampled_pairs, ..least });
         }
         let mean = |of: fn(&Self) -> f64| {
             recalls.iter().map(|recall| of(recall) * recall.pairs_expected).sum::<f64>() / expected
@@ -108,8 +111,8 @@ impl MeasuredRecall {
             value: mean(|recall| recall.value),
             low: mean(|recall| recall.low),
             high: mean(|recall| recall.high),
-            sampled_rows: recalls.iter().map(|recall| recall.sampled_rows).sum(),
-            sampled_pairs: recalls.iter().map(|recall| recall.sampled_pairs).sum(),
+            sampled_rows,
+            sampled_pairs,
             pairs_expected: expected,
         })
     }
