@@ -1,7 +1,7 @@
 //! Which vectors are near this one, and which pairs are near each other?
 //!
 //! `memfold-index` searches vectors exactly: [`join`] finds every pair of rows at or above a cosine
-//! threshold and is proven complete, [`scan`] finds a query's nearest rows, [`slab`] finds the same rows faster,
+//! threshold and is proven complete (or, by a graph, measures what it misses), [`scan`] finds a query's nearest rows, [`slab`] finds the same rows faster,
 //! and [`graph`] finds them among many, nearly always. Vectors are borrowed
 //! through [`VectorMatrix`], often straight from a [`Mapped`] file. Everything here is deterministic:
 //! the same rows give the same answer on any number of threads and at every ISA level.
@@ -27,8 +27,8 @@ pub mod vectors;
 mod distinct;
 
 pub use join::{
-    JoinCounters, JoinError, JoinOptions, JoinedPairs, Pair, PairStream, default_pair_budget,
-    join_pairs,
+    GraphJoin, JoinCounters, JoinError, JoinIndex, JoinOptions, JoinedPairs, MeasuredRecall, Pair,
+    PairAudit, PairStream, default_pair_budget, join_pairs, join_pairs_by_graph,
 };
 pub use nearest::{BeamSearcher, Nearest};
 pub use neighbor::{BestNeighbors, Neighbor};

@@ -110,7 +110,8 @@ pub fn consolidate(
         scratch_dir: Some(context.scratch_dir),
         progress: context.progress,
     };
-    let joins = join_spaces(&snapshot.spaces, &matrices, join_threshold(policy), &options)?;
+    let (threshold, by) = (join_threshold(policy), policy.detect.graph_join());
+    let joins = join_spaces(&snapshot.spaces, &matrices, threshold, by.as_ref(), &options)?;
     let join = laps.lap();
     let input = DetectInput {
         snapshot: &snapshot,

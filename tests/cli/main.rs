@@ -13,6 +13,7 @@ mod usage_errors;
 mod writing;
 mod deduping;
 mod dedup_refusals;
+mod graph_joining;
 mod streams;
 mod benching;
 mod benching_ann;

@@ -77,12 +77,6 @@ fn an_unreadable_time_window_is_refused() {
 }
 
 #[test]
-fn the_graph_method_says_what_to_use_instead() {
-    let answer = Place::with_pair().run(&consolidate(&["--method", "graph"]));
-    answer.fails_with(2, &["needs an index", "hint: use --method exact"]);
-}
-
-#[test]
 fn no_command_and_a_wrong_one_are_usage_errors() {
     let place = Place::new();
     assert_eq!(place.run(&[]).code, Some(2));

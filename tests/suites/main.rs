@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod complete;
+mod graph_joins;
 mod duplicates;
 mod same_bytes;
 mod lookups;

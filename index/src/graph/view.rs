@@ -2,6 +2,7 @@
 
 use super::layers::{LAYERS_MAX, TOP_NODES_MAX};
 use super::{DamagedGraph, GraphOptions, build};
+use crate::Row;
 use crate::codes::{CodeRows, Coding, MembersView};
 
 /// The sections of a graph as plain values, little-endian in files.
@@ -130,6 +131,11 @@ impl<'a> GraphView<'a> {
     #[must_use]
     pub const fn row_count(&self) -> usize {
         self.members.rows.len()
+    }
+
+    /// Returns all rows, node by node: near ones mostly follow each other.
+    pub(crate) fn rows_by_node(&self) -> impl Iterator<Item = Row> {
+        (0..self.node_count() as u32).flat_map(|node| self.members.rows(node)).map(|(row, _)| row)
     }
 
     /// Returns the dimension of vectors.

@@ -110,7 +110,7 @@ fn tasks(blocks: usize) -> impl Iterator<Item = Task> {
     })
 }
 
-fn scratch_error(error: &io::Error, options: &JoinOptions<'_>) -> JoinError {
+pub(super) fn scratch_error(error: &io::Error, options: &JoinOptions<'_>) -> JoinError {
     let dir = options.scratch_dir.unwrap_or_else(|| Path::new("memory"));
     JoinError::Scratch { dir: dir.to_owned(), reason: error.to_string() }
 }

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use crate::distinct::DistinctError;
+use crate::graph::BuildGraphError;
+#[cfg(feature = "hnsw_rs")]
+use crate::hnsw_rs::BuildHnswRsError;
 
 /// Why a join gave no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -26,6 +29,12 @@ pub enum JoinError {
         /// Share of sampled pairs at or above each tabulated similarity, ascending: `(similarity, share)`.
         histogram: Vec<(f64, f64)>,
     },
+    /// The index that rows should ask cannot be built or asked.
+    #[error("build the index: {reason}")]
+    Index {
+        /// Why.
+        reason: String,
+    },
     /// Pairs that memory should not hold could not be kept on disk.
     #[error("keep pairs in {}: {reason}", dir.display())]
     Scratch {
@@ -48,6 +57,27 @@ impl From<DistinctError> for JoinError {
     }
 }
 
+impl From<BuildGraphError> for JoinError {
+    fn from(error: BuildGraphError) -> Self {
+        match error {
+            BuildGraphError::InvalidVector { row, reason } => Self::InvalidVector { row, reason },
+            BuildGraphError::Cancelled => Self::Cancelled,
+            error => Self::Index { reason: error.to_string() },
+        }
+    }
+}
+
+#[cfg(feature = "hnsw_rs")]
+impl From<BuildHnswRsError> for JoinError {
+    fn from(error: BuildHnswRsError) -> Self {
+        match error {
+            BuildHnswRsError::InvalidVector { row, reason } => Self::InvalidVector { row, reason },
+            BuildHnswRsError::Cancelled => Self::Cancelled,
+            error => Self::Index { reason: error.to_string() },
+        }
+    }
+}
+
 impl JoinError {
     /// Returns advice, where there is some.
     #[must_use]
@@ -59,6 +89,7 @@ impl JoinError {
             Self::PairBudget { threshold, histogram, .. } => {
                 Some(raise_threshold(*threshold, histogram))
             }
+            Self::Index { .. } => Some("the exact join needs no index: --method exact".into()),
             Self::Scratch { .. } => {
                 Some("free some space there, or set TMPDIR to a folder with more".into())
             }

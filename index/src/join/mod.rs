@@ -1,5 +1,7 @@
-//! The exact join: every pair of rows with cosine ≥ t, proven complete.
+//! Joins: every pair of rows with cosine ≥ t. [`join_pairs`] is exact and proven complete, [`join_pairs_by_graph`] for more
+//! rows than that can compare; it misses some and measures how many.
 //!
+//! The exact join:
 //! 1. `crate::distinct` refuses vectors without a direction and collapses bit-equal ones.
 //! 2. `plan` learns a projection and `cells` from samples and chooses how many directions the first test
 //!    takes, by a model of cost.
@@ -12,14 +14,25 @@
 //!
 //! Nothing of 2 to 4 can be seen in the answer. Where the threshold is too low for tests to reject
 //! anything, or rows are few, every pair is judged.
+//!
+//! The join by a graph:
+//! 1. `crate::distinct`, as above.
+//! 2. `by_graph` builds an index of the distinct rows, and each of them asks it for what is near. A pair counts, whichever of
+//!    its rows found it.
+//! 3. `audit` looks for all pairs of sampled rows by a scan that misses none; `recall` makes of it an estimate and an
+//!    interval.
 
+mod audit;
 mod blocks;
+mod budget;
+mod by_graph;
 mod cascade;
 mod cells;
 mod collect;
 mod encode;
 mod error;
 mod plan;
+mod recall;
 mod run;
 mod sample;
 mod staircase;
@@ -27,14 +40,20 @@ mod stream;
 mod verdict;
 
 #[cfg(test)]
+mod by_graph_tests;
+#[cfg(test)]
 pub(crate) mod tests;
 
 use std::path::Path;
 
 use memfold_simd::{Kernels, Similarity};
 
+pub use audit::PairAudit;
+pub use budget::default_pair_budget;
+pub use by_graph::{GraphJoin, JoinIndex, join_pairs_by_graph};
 pub use error::JoinError;
-pub use run::{default_pair_budget, join_pairs};
+pub use recall::MeasuredRecall;
+pub use run::join_pairs;
 pub use stream::PairStream;
 
 use crate::{Pool, Progress, Row};
@@ -77,8 +96,10 @@ pub struct JoinCounters {
     pub pairs_tested: u64,
     /// Pairs that passed the first test.
     pub pairs_passed_first: u64,
-    /// Pairs that were judged.
+    /// Pairs that were judged; by a graph, those that rows found, from both sides.
     pub pairs_judged: u64,
+    /// Pairs that only one of both rows found, where each asked a graph.
+    pub pairs_found_once: u64,
 }
 
 impl JoinCounters {

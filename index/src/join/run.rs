@@ -2,26 +2,15 @@
 
 use memfold_simd::Similarity;
 
+use super::budget::Budget;
 use super::cascade::Cascade;
-use super::collect::{Collected, collect, logical_pairs};
+use super::collect::{Collected, collect};
 use super::plan::{Plan, SAMPLED_ROWS};
 use super::sample::Sample;
 use super::verdict::Verdict;
-use super::{JoinCounters, JoinError, JoinOptions, Pair, PairStream};
+use super::{JoinCounters, JoinError, JoinOptions, PairStream};
 use crate::VectorMatrix;
 use crate::distinct::DistinctRows;
-
-/// Distinct pairs that are always allowed.
-const BUDGET_MIN: u64 = 1_000_000;
-
-/// Distinct pairs allowed for each distinct row: a threshold that gives more does not discriminate.
-const BUDGET_PER_ROW: u64 = 64;
-
-/// A sample must see this many times the budget, …
-const EARLY_EXCESS: u64 = 8;
-
-/// … in at least this many near pairs, before the join is refused without being run.
-const EARLY_PAIRS_MIN: u64 = 64;
 
 /// Finds every pair of rows whose canonical similarity is at least `threshold`.
 ///
@@ -63,59 +52,17 @@ pub fn join_pairs(
 ) -> Result<PairStream, JoinError> {
     let JoinOptions { kernels, pool, progress, .. } = *options;
     let distinct = DistinctRows::of(matrix, kernels, pool, progress)?;
-    let row_count = distinct.len() as u64;
-    let budget = options.pair_budget.unwrap_or_else(|| default_pair_budget(row_count));
     let verdict = Verdict { matrix, distinct: &distinct, kernels, threshold };
     let sample = Sample::draw(&verdict, SAMPLED_ROWS);
-    let over_budget = || JoinError::PairBudget {
-        budget,
-        threshold: threshold.get(),
-        histogram: sample.histogram(&verdict, options),
-    };
-    if expects_excess(&verdict, &sample, budget, options) {
-        return Err(over_budget());
-    }
+    let budget = Budget { verdict, sample: &sample, options };
+    budget.check_sample()?;
     let plan = Plan::choose(&verdict, &sample, options);
     let cascade = Cascade::prepare(verdict, &plan, options)?;
-    let pair_count = row_count * row_count.saturating_sub(1) / 2;
-    options.progress.begin("compare pairs", Some(pair_count));
-    let collected = collect(&cascade, budget, options);
+    options.progress.begin("compare pairs", Some(budget.pairs_total()));
+    let collected = collect(&cascade, budget.pairs_max(), options);
     options.progress.end();
-    let Collected::Pairs(pairs, did) = collected? else { return Err(over_budget()) };
-    let counters =
-        JoinCounters { first_width: cascade.first_width(), pairs_total: pair_count, ..did };
-    let logical_pairs = logical_pairs(&distinct, pairs.iter().map(Pair::from));
-    Ok(PairStream {
-        sorted: pairs,
-        groups: distinct.groups,
-        distinct_rows: row_count,
-        logical_pairs,
-        counters,
-    })
-}
-
-/// Returns how many distinct pairs a join may find where its options do not say.
-#[must_use]
-pub const fn default_pair_budget(distinct_rows: u64) -> u64 {
-    let budget = BUDGET_PER_ROW * distinct_rows;
-    if budget > BUDGET_MIN { budget } else { BUDGET_MIN }
-}
-
-/// Tells whether the sample leaves no doubt that there are more pairs than the budget.
-fn expects_excess(
-    verdict: &Verdict<'_>,
-    sample: &Sample,
-    budget: u64,
-    options: &JoinOptions<'_>,
-) -> bool {
-    let row_count = verdict.distinct.len() as u128;
-    let pair_count = row_count * row_count.saturating_sub(1) / 2;
-    if pair_count <= u128::from(budget) {
-        return false;
-    }
-    let near = sample.near_pairs(verdict, options);
-    let sampled = u128::from(sample.pair_count());
-    // near / sampled · all pairs > excess · budget, without division.
-    near >= EARLY_PAIRS_MIN
-        && u128::from(near) * pair_count > sampled * u128::from(EARLY_EXCESS) * u128::from(budget)
+    let Collected::Pairs(pairs, did) = collected? else { return Err(budget.spent()) };
+    let pairs_total = budget.pairs_total();
+    let counters = JoinCounters { first_width: cascade.first_width(), pairs_total, ..did };
+    Ok(PairStream::new(pairs, distinct, counters, None))
 }

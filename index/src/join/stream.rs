@@ -3,7 +3,11 @@
 use bytemuck::{Pod, Zeroable};
 use memfold_simd::Similarity;
 
+use super::audit::PairAudit;
+use super::collect::logical_pairs;
+use super::recall::MeasuredRecall;
 use super::{JoinCounters, JoinedPairs, Pair};
+use crate::distinct::DistinctRows;
 use crate::{Row, Sorted};
 
 /// All pairs at or above a threshold in order, with bit-equal vectors collapsed.
@@ -13,11 +17,13 @@ use crate::{Row, Sorted};
 /// bounded where [`super::JoinOptions::scratch_dir`] names a folder.
 #[derive(Debug)]
 pub struct PairStream {
-    pub(super) sorted: Sorted<PairRecord>,
-    pub(super) groups: Vec<Vec<Row>>,
-    pub(super) distinct_rows: u64,
-    pub(super) logical_pairs: u64,
-    pub(super) counters: JoinCounters,
+    sorted: Sorted<PairRecord>,
+    groups: Vec<Vec<Row>>,
+    distinct_rows: u64,
+    logical_pairs: u64,
+    counters: JoinCounters,
+    /// `None`: the join was exact.
+    audit: Option<PairAudit>,
 }
 
 /// A pair as it is sorted and stored.
@@ -30,6 +36,18 @@ pub(super) struct PairRecord {
 }
 
 impl PairStream {
+    /// Puts together what a join found; pairs join distinct rows.
+    pub(super) fn new(
+        sorted: Sorted<PairRecord>,
+        distinct: DistinctRows,
+        counters: JoinCounters,
+        audit: Option<PairAudit>,
+    ) -> Self {
+        let logical_pairs = logical_pairs(&distinct, sorted.iter().map(Pair::from));
+        let distinct_rows = distinct.len() as u64;
+        Self { sorted, groups: distinct.groups, distinct_rows, logical_pairs, counters, audit }
+    }
+
     /// Returns the pairs of distinct rows, sorted by (left, right); can be called again.
     pub fn pairs(&self) -> impl ExactSizeIterator<Item = Pair> {
         self.sorted.iter().map(Pair::from)
@@ -63,6 +81,19 @@ impl PairStream {
     #[must_use]
     pub const fn counters(&self) -> &JoinCounters {
         &self.counters
+    }
+
+    /// Returns the exact audit of a sample; `None` where the join itself was exact.
+    #[must_use]
+    pub const fn audit(&self) -> Option<&PairAudit> {
+        self.audit.as_ref()
+    }
+
+    /// Returns how many of the distinct pairs at or above `threshold` were found, as the audit measured it; `None` where
+    /// the join was exact. Not below the join's own threshold.
+    #[must_use]
+    pub fn measured_recall(&self, threshold: Similarity) -> Option<MeasuredRecall> {
+        Some(self.audit()?.recall(self.pairs(), threshold))
     }
 
     /// Takes all pairs into memory, 16 bytes each.

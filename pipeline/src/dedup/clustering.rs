@@ -1,6 +1,6 @@
 //! [`Clustering`]: what one threshold gives.
 
-use memfold_index::Row;
+use memfold_index::{MeasuredRecall, Row};
 use memfold_simd::Similarity;
 
 use super::PairsDigest;
@@ -17,12 +17,14 @@ pub struct Member {
 }
 
 /// The pairs and clusters at one threshold.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Clustering {
     /// The threshold.
     pub threshold: Similarity,
     /// Pairs of distinct rows.
     pub distinct_pairs: u64,
+    /// How many of all distinct pairs these are, as measured; `None`: the join was exact.
+    pub recall: Option<MeasuredRecall>,
     /// All pairs of rows, counted arithmetically.
     pub logical_pairs: u64,
     /// The digest of the pairs.

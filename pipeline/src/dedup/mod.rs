@@ -1,6 +1,6 @@
 //! Near-duplicates of a corpus: pairs become clusters, each with the row that stays. No store involved.
 //!
-//! [`dedup`] reads the answer of [`memfold_index::join_pairs`] once for all thresholds: it counts and digests the
+//! [`dedup`] reads the answer of [`memfold_index::join_pairs`], or of the join by a graph, once for all thresholds: it counts and digests the
 //! pairs ([`PairsDigest`] says how), puts their links into processing order, clusters, and names survivors.
 //! Bit-equal rows stand as one vertex and are counted arithmetically. Memory follows the rows; pairs
 //! beyond a bound go to a scratch folder. [`each_logical_pair`] writes the pairs out, groups expanded.

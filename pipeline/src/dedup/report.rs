@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Clustering;
-use crate::report::{Recall, RecallKind};
+use crate::report::Recall;
 
 /// What `memfold dedup --json` prints.
 ///
@@ -24,8 +24,11 @@ pub struct DedupReport {
     pub distinct_rows: u64,
     /// Rows left out, by reason.
     pub skipped: BTreeMap<String, u64>,
-    /// How pairs were searched.
+    /// How pairs were searched: `exact` or `graph`.
     pub method: &'static str,
+    /// The index of `graph`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<&'static str>,
     /// The figures of the only threshold.
     #[serde(flatten)]
     pub figures: Option<DedupFigures>,
@@ -76,8 +79,10 @@ pub struct DedupCounters {
     pub pairs_tested: u64,
     /// Pairs that passed the first test.
     pub pairs_passed_first: u64,
-    /// Pairs that the canonical similarity was asked about.
+    /// Pairs that the canonical similarity was asked about; by a graph, those that rows found, from both sides.
     pub pairs_judged: u64,
+    /// By a graph, pairs that only one of both rows found.
+    pub pairs_found_once: u64,
 }
 
 /// Wall time by stage.
@@ -85,10 +90,12 @@ pub struct DedupCounters {
 pub struct DedupSeconds {
     /// Reading the inputs.
     pub load: f64,
-    /// Validating vectors, collapsing bit-equal ones, encoding.
+    /// Validating vectors, collapsing bit-equal ones, encoding, building a graph.
     pub prepare: f64,
-    /// Comparing pairs.
+    /// Comparing pairs, or searching a graph.
     pub join: f64,
+    /// Measuring how many pairs a graph found.
+    pub audit: f64,
     /// Clustering, and measuring members.
     pub cluster: f64,
     /// Writing files.
@@ -105,6 +112,7 @@ impl From<&JoinCounters> for DedupCounters {
             pairs_tested: counters.pairs_tested,
             pairs_passed_first: counters.pairs_passed_first,
             pairs_judged: counters.pairs_judged,
+            pairs_found_once: counters.pairs_found_once,
         }
     }
 }
@@ -117,7 +125,7 @@ impl DedupFigures {
             threshold: clustering.threshold.get(),
             pairs: clustering.logical_pairs,
             distinct_pairs: clustering.distinct_pairs,
-            pair_recall: Recall { kind: RecallKind::Exact, value: 1.0, low: 1.0, high: 1.0 },
+            pair_recall: Recall::from(clustering.recall),
             clusters: clustering.clusters().count() as u64,
             duplicate_rows: clustering.duplicate_rows(),
             pairs_digest: clustering.pairs_digest.to_string(),

@@ -53,6 +53,7 @@ pub fn dedup(
         clusterings.push(Clustering {
             threshold,
             distinct_pairs: tallied.distinct_pairs,
+            recall: pairs.measured_recall(threshold),
             logical_pairs: tallied.logical_pairs,
             pairs_digest: tallied.digest,
             members,

@@ -25,7 +25,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use memfold_index::JoinError;
+use memfold_index::{JoinError, MeasuredRecall};
 use memfold_simd::Similarity;
 
 pub use near::{Joins, join_spaces};
@@ -82,22 +82,6 @@ pub struct NearMiss {
     pub kept_apart: Option<Judgement>,
 }
 
-/// How much of all pairs was found, and how that is known.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum PairRecall {
-    /// By an exact join: 1.
-    Exact,
-    /// By an exact audit of a sample: estimate and 95 % interval.
-    Sampled {
-        /// The estimate.
-        value: f64,
-        /// Lower end.
-        low: f64,
-        /// Upper end.
-        high: f64,
-    },
-}
-
 /// Everything that detection found; indices point into the snapshot's memories.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Detection {
@@ -113,8 +97,8 @@ pub struct Detection {
     pub duplicate_groups: u64,
     /// Logical pairs of live rows whose vectors are at or above the merge threshold.
     pub pairs: u64,
-    /// How complete `pairs` is.
-    pub pair_recall: PairRecall,
+    /// How complete the pairs of distinct vectors behind `pairs` are, as measured; `None`: the join was exact.
+    pub pair_recall: Option<MeasuredRecall>,
     /// Pairs by verdict among those at or above the merge threshold.
     pub verdicts: BTreeMap<&'static str, u64>,
     /// The nearest pairs below the threshold and the nearest ones that the guard kept apart, a few of each.

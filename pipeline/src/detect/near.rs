@@ -1,6 +1,9 @@
 //! The near tier: pairs of nodes whose vectors are near, and how many rows they stand for.
 
-use memfold_index::{JoinError, JoinOptions, JoinedPairs, Pair, Row, VectorMatrix, join_pairs};
+use memfold_index::{
+    GraphJoin, JoinError, JoinOptions, JoinedPairs, MeasuredRecall, Pair, PairAudit, Row,
+    VectorMatrix, join_pairs, join_pairs_by_graph,
+};
 use memfold_simd::Similarity;
 
 use super::DetectError;
@@ -19,32 +22,41 @@ pub(super) struct NodePair {
 pub struct Joins {
     pub(super) distinct: DistinctVectors,
     joined: Vec<JoinedPairs>,
+    /// What is known of the completeness of each join; none where they were exact.
+    audits: Vec<PairAudit>,
 }
 
-/// Joins every space at `threshold`, never across spaces. `None`: no pairs are asked for, and none looked for.
+/// Joins every space at `threshold`, never across spaces: by a graph, or exactly. A `threshold` of `None`: no pairs are asked
+/// for, and none looked for.
 ///
 /// # Errors
-/// When a space cannot be joined (see [`join_pairs`]), or when cancelled.
+/// When a space cannot be joined (see [`join_pairs`] and [`join_pairs_by_graph`]), or when cancelled.
 pub fn join_spaces(
     spaces: &[VectorSpace],
     matrices: &[VectorMatrix<'_>],
     threshold: Option<Similarity>,
+    by: Option<&GraphJoin>,
     options: &JoinOptions<'_>,
 ) -> Result<Joins, DetectError> {
-    let mut joined = Vec::with_capacity(matrices.len());
+    let (mut joined, mut audits) = (Vec::with_capacity(matrices.len()), Vec::new());
     let Some(threshold) = threshold else {
         joined.resize_with(matrices.len(), JoinedPairs::default);
-        return Ok(Joins { distinct: number_vectors(matrices, &joined), joined });
+        return Ok(Joins { distinct: number_vectors(matrices, &joined), joined, audits });
     };
     for (space, matrix) in spaces.iter().zip(matrices) {
-        let found = join_pairs(matrix, threshold, options).map_err(|error| match error {
+        let found = match by {
+            Some(by) => join_pairs_by_graph(matrix, threshold, options, by),
+            None => join_pairs(matrix, threshold, options),
+        };
+        let found = found.map_err(|error| match error {
             JoinError::Cancelled => DetectError::Cancelled,
             error => DetectError::Join { model: space.model.to_string(), dim: space.dim, error },
         })?;
+        audits.extend(found.audit().cloned());
         joined.push(found.collect());
     }
     let distinct = number_vectors(matrices, &joined);
-    Ok(Joins { distinct, joined })
+    Ok(Joins { distinct, joined, audits })
 }
 
 fn number_vectors(matrices: &[VectorMatrix<'_>], joined: &[JoinedPairs]) -> DistinctVectors {
@@ -118,6 +130,15 @@ impl Joins {
         }
         pairs.sort_unstable_by_key(|pair| (pair.a, pair.b));
         Ok(pairs)
+    }
+
+    /// Returns how many of the pairs of distinct vectors at or above `threshold` were found, as far as that had to be
+    /// measured.
+    pub(super) fn measured_recall(&self, threshold: Similarity) -> Option<MeasuredRecall> {
+        let joined = self.joined.iter().zip(&self.audits);
+        let recalls =
+            joined.map(|(joined, audit)| audit.recall(joined.pairs.iter().copied(), threshold));
+        MeasuredRecall::combined(&recalls.collect::<Vec<_>>())
     }
 
     /// Counts the pairs of live rows whose vectors are at least `threshold` similar, arithmetically.

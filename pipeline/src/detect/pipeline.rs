@@ -9,11 +9,12 @@ use super::links::NodeLinks;
 use super::near::NodePair;
 use super::nodes::{self, Nodes};
 use super::vertices::Vertices;
-use super::{Cluster, DetectError, Detection, Joins, PairRecall, Unit, agglomerative, units};
+use super::{Cluster, DetectError, Detection, Joins, Unit, agglomerative, units};
 use crate::cluster::greedy_complete;
 use crate::guard::Guard;
 use crate::memory::MemoryIndex;
 use crate::policy::{Linkage, Policy};
+use crate::report::Recall;
 use crate::store::Snapshot;
 use crate::text;
 
@@ -66,11 +67,11 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
         contradiction_pairs: judged.contradiction_pairs,
         duplicate_groups: nodes.duplicate_groups(),
         pairs: joins.live_pairs(&live_rows, threshold),
-        pair_recall: PairRecall::Exact,
+        pair_recall: joins.measured_recall(threshold),
         verdicts: count_verdicts(&pairs, &judged.opinions, threshold),
         near_misses: judged.near_misses,
         sensitivity: sensitivity(&nodes, &pairs, threshold, passes),
-        notes: notes(input, &gathered, &nodes, judged.contradiction_pairs),
+        notes: notes(input, &gathered, &nodes, joins, judged.contradiction_pairs),
         out_of_scope: gathered.out_of_scope,
         shared_vector_rows: nodes.shared_vector_rows,
         units: gathered.units,
@@ -250,9 +251,11 @@ fn notes(
     input: &DetectInput<'_>,
     gathered: &units::Units,
     nodes: &Nodes,
+    joins: &Joins,
     contradiction_pairs: u64,
 ) -> Vec<String> {
     let mut notes = Vec::new();
+    notes.extend(missing_pairs(input.policy, joins));
     if !input.policy.guard.enabled {
         notes.push(
             "the fact guard is off: texts were not compared, contradictions not looked for"
@@ -279,4 +282,14 @@ fn notes(
         ));
     }
     notes
+}
+
+/// Says so where pairs for merges, or for contradictions, may be missing.
+fn missing_pairs(policy: &Policy, joins: &Joins) -> Option<String> {
+    let thresholds = policy.merge_threshold().into_iter().chain(policy.join_threshold());
+    let remark = |threshold| {
+        let recall = Recall::from(joins.measured_recall(threshold));
+        recall.remark(threshold, policy.detect.recall_target)
+    };
+    thresholds.map(remark).find_map(|remark| remark)
 }

@@ -133,7 +133,13 @@ fn try_run(
         scratch_dir: None,
         progress: &NoProgress,
     };
-    let joins = join_spaces(&snapshot.spaces, &matrices, join_threshold(policy), &options)?;
+    let joins = join_spaces(
+        &snapshot.spaces,
+        &matrices,
+        join_threshold(policy),
+        policy.detect.graph_join().as_ref(),
+        &options,
+    )?;
     let guard = Guard::new(&policy.guard).unwrap();
     let input = DetectInput {
         snapshot,

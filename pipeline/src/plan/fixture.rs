@@ -7,7 +7,7 @@ use memfold_simd::Similarity;
 
 use super::{Decided, FactGuard, PlanInput, decide};
 use crate::decisions::Decisions;
-use crate::detect::{Cluster, Contradiction, Detection, PairRecall, Unit, newest_first};
+use crate::detect::{Cluster, Contradiction, Detection, Unit, newest_first};
 use crate::guard::{Absorption, DifferenceKind, Judgement, Signal, Verdict};
 use crate::memory::{
     BaseDigest, CreatedAt, Embedding, Memory, MemoryId, MemoryIndex, SpaceIndex, Standing,
@@ -126,7 +126,7 @@ impl Fixture {
             contradiction_pairs: self.contradictions.len() as u64,
             duplicate_groups: 0,
             pairs: 1,
-            pair_recall: PairRecall::Exact,
+            pair_recall: None,
             verdicts: BTreeMap::new(),
             near_misses: Vec::new(),
             sensitivity: vec![(-0.02, 3), (0.02, 1)],

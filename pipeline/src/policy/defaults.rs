@@ -3,7 +3,8 @@
 use std::num::NonZeroUsize;
 
 use super::{
-    Absorbed, Canonical, CategoryMerge, FlagTarget, JoinMethod, Linkage, Profile, Trigger,
+    Absorbed, Canonical, CategoryMerge, FlagTarget, GraphIndex, JoinMethod, Linkage, Profile,
+    Trigger,
 };
 
 /// Declares constants whose documentation is their reason, and lists the reasons by key, so that
@@ -37,6 +38,14 @@ defaults! {
     "detect.method"
     METHOD: JoinMethod = JoinMethod::Auto,
     "Exact as far as it is fastest, because it is also complete.";
+
+    "detect.index"
+    GRAPH_INDEX: GraphIndex = GraphIndex::Memfold,
+    "It is built on all threads, comes out the same everywhere and finds more.";
+
+    "detect.recall_target"
+    RECALL_TARGET: f64 = 0.99,
+    "Whoever asks for most pairs should hear when one in a hundred may be missing.";
 
     "detect.exact_text"
     EXACT_TEXT: bool = true,

@@ -22,7 +22,7 @@ pub use cluster::{ClusterPolicy, Linkage};
 pub use config::{
     ConfigError, ConfigLoader, Configuration, Settings, config_schema, configuration_markdown,
 };
-pub use detect::{DetectPolicy, JoinMethod};
+pub use detect::{DetectPolicy, GraphIndex, JoinMethod};
 pub use guard::{GuardPolicy, SignalWeights};
 pub use hash::config_hash;
 pub use merge::{Absorbed, Canonical, CategoryMerge, MergePolicy};

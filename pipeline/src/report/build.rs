@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use super::samples::Sampler;
 use super::{
     Detected, Executed, Loaded, Mode, Planned, ProtectedRow, ProtectedRows, REPORT_SCHEMA_VERSION,
-    Recall, RecallKind, Report, ScopeView, Seconds, Sensitivity, Stats,
+    Recall, Report, ScopeView, Seconds, Sensitivity, Stats,
 };
-use crate::detect::{Detection, PairRecall};
+use crate::detect::Detection;
 use crate::memory::{Memory, Standing};
 use crate::plan::{ActionType, Decided, SimilarityOf, plan_digest, rfc3339};
 use crate::policy::Policy;
@@ -141,12 +141,6 @@ fn loaded(run: &Run<'_>) -> Loaded {
 fn detected(run: &Run<'_>) -> Detected {
     let Detection { clusters, duplicate_groups, pairs, .. } = run.detection;
     let listed = run.detection.contradictions.len() as u64;
-    let pair_recall = match run.detection.pair_recall {
-        PairRecall::Exact => Recall { kind: RecallKind::Exact, value: 1.0, low: 1.0, high: 1.0 },
-        PairRecall::Sampled { value, low, high } => {
-            Recall { kind: RecallKind::Sampled, value, low, high }
-        }
-    };
     let contradiction_pairs = run.detection.contradiction_pairs.max(listed);
     Detected {
         clusters: clusters.len() as u64,
@@ -154,7 +148,7 @@ fn detected(run: &Run<'_>) -> Detected {
         pairs: *pairs,
         contradiction_pairs,
         flags_deferred: run.decided.flags_deferred + (contradiction_pairs - listed),
-        pair_recall,
+        pair_recall: Recall::from(run.detection.pair_recall),
     }
 }
 

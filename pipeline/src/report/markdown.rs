@@ -62,8 +62,9 @@ impl Page {
         let recall = match recall.kind {
             RecallKind::Exact => "1 (exact join: no pair can be missing)".to_owned(),
             RecallKind::Sampled => format!(
-                "{:.4}, 95 % interval {:.4} to {:.4} (exact audit of a sample)",
-                recall.value, recall.low, recall.high
+                "{}: 95 % interval, by an exact audit of {} vectors",
+                recall.estimate(4),
+                count(recall.sampled_rows.unwrap_or(0))
             ),
         };
         let live = format!("{} → {}", count(report.loaded.live), count(report.stats.live_after));

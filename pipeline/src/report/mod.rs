@@ -11,6 +11,7 @@ mod markdown;
 mod metrics;
 mod model;
 mod plan_file;
+mod recall;
 mod samples;
 mod schema;
 mod screen;
@@ -25,10 +26,11 @@ pub use markdown::markdown;
 pub use metrics::{WriteMetricsError, metrics, write_metrics};
 pub use model::{
     AbsorbedByRisk, AbsorbedSample, Detected, Executed, Loaded, MergeSample, Mode, PairSample,
-    Planned, ProtectedRow, ProtectedRows, REPORT_SCHEMA_VERSION, Recall, RecallKind, Report,
-    RowView, Samples, ScopeView, Seconds, Sensitivity, Stats,
+    Planned, ProtectedRow, ProtectedRows, REPORT_SCHEMA_VERSION, Report, RowView, Samples,
+    ScopeView, Seconds, Sensitivity, Stats,
 };
 pub use plan_file::{ReadPlanError, WritePlanError, read_plan, write_plan};
+pub use recall::{Recall, RecallKind};
 pub use schema::report_schema;
 pub(crate) use screen::quoted as shell_word;
 pub use screen::{Commands, grouped, screen, shell_words};

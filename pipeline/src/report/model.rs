@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Piece;
+use super::{Piece, Recall};
 use crate::plan::{Action, Risk};
 
 /// Version of the report's format.
@@ -126,29 +126,6 @@ pub struct Detected {
     pub flags_deferred: u64,
     /// How complete `pairs` is.
     pub pair_recall: Recall,
-}
-
-/// A recall and how it is known.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Recall {
-    /// How it is known.
-    pub kind: RecallKind,
-    /// The value or its estimate.
-    pub value: f64,
-    /// Lower end of the 95 % interval.
-    pub low: f64,
-    /// Upper end of the 95 % interval.
-    pub high: f64,
-}
-
-/// How a recall is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RecallKind {
-    /// Every pair was looked at or excluded by proof.
-    Exact,
-    /// From an exact audit of a sample.
-    Sampled,
 }
 
 /// Actions by type.

@@ -85,10 +85,9 @@ pub fn screen(report: &Report, commands: &Commands) -> String {
     let found = format!("{} near pair{plural}", grouped(report.detected.pairs));
     lines.push(match recall.kind {
         super::RecallKind::Exact => format!("{found}, all of them (exact join)"),
-        super::RecallKind::Sampled => format!(
-            "{found}, recall {:.3} ({:.3} to {:.3}, audited sample)",
-            recall.value, recall.low, recall.high
-        ),
+        super::RecallKind::Sampled => {
+            format!("{found}, recall {} by an audited sample", recall.estimate(3))
+        }
     });
     let planned = &report.planned;
     if planned.merge + planned.promote + planned.archive + planned.flag_contradiction == 0 {

@@ -1,6 +1,7 @@
 //! What was typed.
 
 mod bench;
+mod consolidate;
 mod dedup;
 mod lookups;
 mod upkeep;
@@ -11,7 +12,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::bench::{AnnMethodArg, BenchAnnArgs, BenchArgs, BenchCommand, BenchGuardArgs};
-pub(crate) use self::dedup::{DedupArgs, KeepArg, PairsFormArg};
+pub(crate) use self::consolidate::{ConsolidateArgs, IndexArg};
+pub(crate) use self::dedup::{DedupArgs, JoinArg, KeepArg, PairsFormArg};
 pub(crate) use self::lookups::{
     IndexArgs, IndexBuildArgs, IndexCommand, IndexPlaceArgs, IndexVerifyArgs, SearchArgs,
 };
@@ -118,70 +120,6 @@ pub(crate) struct DemoArgs {
     pub(crate) dir: PathBuf,
 }
 
-/// `memfold consolidate`
-#[derive(Debug, Args)]
-pub(crate) struct ConsolidateArgs {
-    /// The store: a brain.db
-    pub(crate) db: PathBuf,
-    /// Merge at or above this cosine similarity [default: 0.95]
-    #[arg(long, value_name = "T")]
-    pub(crate) threshold: Option<f64>,
-    /// How to search for near pairs [default: auto]
-    #[arg(long, value_enum, value_name = "M")]
-    pub(crate) method: Option<MethodArg>,
-    /// Only memories of this category (can be repeated)
-    #[arg(long, value_name = "C")]
-    pub(crate) category: Vec<String>,
-    /// Only memories created at or after this time (ISO 8601)
-    #[arg(long, value_name = "TIME")]
-    pub(crate) since: Option<String>,
-    /// Only memories created before this time (ISO 8601)
-    #[arg(long, value_name = "TIME")]
-    pub(crate) until: Option<String>,
-    /// Plan as if it were this time (RFC 3339) [default: the clock]
-    #[arg(long, value_name = "TIME")]
-    pub(crate) now: Option<String>,
-    /// Run only the rules of this trigger, and those of on_* [default: all rules]
-    #[arg(long, value_name = "T")]
-    pub(crate) trigger: Option<String>,
-    /// Write the plan here (JSON)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) plan: Option<PathBuf>,
-    /// Write the report here (JSON), and its Markdown beside it
-    #[arg(long, value_name = "FILE", conflicts_with = "report_dir")]
-    pub(crate) report: Option<PathBuf>,
-    /// Write <run_id>.json and <run_id>.md into this folder
-    #[arg(long, value_name = "DIR")]
-    pub(crate) report_dir: Option<PathBuf>,
-    /// Write metrics of the run here, for Prometheus (replaces the file)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) metrics: Option<PathBuf>,
-    /// Save the plan in the store, for review and apply
-    #[arg(long)]
-    pub(crate) save_plan: bool,
-    /// Apply the plan
-    #[arg(long)]
-    pub(crate) execute: bool,
-    /// Apply only the plan with this digest: the one that was reviewed
-    #[arg(long, value_name = "DIGEST", requires = "execute")]
-    pub(crate) expect: Option<String>,
-    /// Without --expect, refuse to change a larger share of the live memories, 0 to 1 [default: 0.1]
-    #[arg(long, value_name = "X", requires = "execute")]
-    pub(crate) max_change_share: Option<f64>,
-    /// Apply N units at most; running again continues
-    #[arg(long, value_name = "N")]
-    pub(crate) limit: Option<u64>,
-    /// Execute although the fact guard or protection is off
-    #[arg(long)]
-    pub(crate) allow_unguarded: bool,
-    /// Write nothing to the store; this is the default and wins over --execute and --save-plan
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Exit with 3 if the plan holds changes that were not applied
-    #[arg(long)]
-    pub(crate) exit_code: bool,
-}
-
 /// `memfold apply`
 #[derive(Debug, Args)]
 pub(crate) struct ApplyArgs {
@@ -245,56 +183,6 @@ pub(crate) struct UndoArgs {
     /// Write times as if it were this time (RFC 3339) [default: the clock]
     #[arg(long, value_name = "TIME")]
     pub(crate) now: Option<String>,
-}
-
-impl ConsolidateArgs {
-    /// Returns the arguments of `memfold consolidate DB`.
-    pub(crate) const fn of(db: PathBuf) -> Self {
-        Self {
-            db,
-            threshold: None,
-            method: None,
-            category: Vec::new(),
-            since: None,
-            until: None,
-            now: None,
-            trigger: None,
-            plan: None,
-            report: None,
-            report_dir: None,
-            save_plan: false,
-            execute: false,
-            expect: None,
-            max_change_share: None,
-            limit: None,
-            allow_unguarded: false,
-            metrics: None,
-            dry_run: true,
-            exit_code: false,
-        }
-    }
-}
-
-/// How near pairs are searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MethodArg {
-    /// Exact as far as that is fastest
-    Auto,
-    /// The exact join
-    Exact,
-    /// The graph index
-    Graph,
-}
-
-impl MethodArg {
-    /// Returns the configuration's name.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Exact => "exact",
-            Self::Graph => "graph",
-        }
-    }
 }
 
 /// `memfold plans`

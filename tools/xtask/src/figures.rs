@@ -46,6 +46,12 @@ const REGIONS: [Region; 8] = [
     },
     Region {
         file: PAGE,
+        mark: "figures of graph joins",
+        results: measure_join::GRAPH_RESULTS,
+        render: join::graph_page,
+    },
+    Region {
+        file: PAGE,
         mark: "figures of peers",
         results: bench_peers::RESULTS,
         render: peers::page,

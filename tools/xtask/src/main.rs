@@ -26,9 +26,10 @@ const USAGE: &str = "usage: cargo xtask <command>
   bless  rewrites the generated files and snapshots that tests compare with
   measure [--full]
          times whole runs of `memfold consolidate` and renews bench/results/consolidate.jsonl
-  measure-join [--full] [--runs N]
+  measure-join [--full] [--graph] [--runs N]
          times whole runs of `memfold dedup` on 10,000 to 100,000 rows (--full: to 1,000,000) and the peak of
-         the processor, and renews bench/results/join.jsonl
+         the processor, and renews bench/results/join.jsonl; with --graph, runs of `--method graph` beside exact
+         ones instead, and renews bench/results/graph-join.jsonl
   measure-ann [--full] [--peers]
          runs `memfold bench ann` over real and 100,000 generated rows (--full: and 1,000,000) and renews
          bench/results/ann.jsonl; with --peers, runs other engines beside it on the generated rows and renews

@@ -2,6 +2,9 @@
 //!
 //! The first line of `bench/results/join.jsonl` is the peak; every other is one set of rows at one threshold: all wall
 //! times, what the last run said of itself, and how its join compares with the time that the peak would need.
+//!
+//! With `--graph`: the same by `--method graph`, beside exact runs that tell how many pairs there are, in
+//! `bench/results/graph-join.jsonl`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,6 +18,9 @@ use crate::{figures, measure, peak, report, results};
 /// Where the results are kept.
 pub(crate) const RESULTS: &str = "bench/results/join.jsonl";
 
+/// Where those of joins by a graph are kept.
+pub(crate) const GRAPH_RESULTS: &str = "bench/results/graph-join.jsonl";
+
 /// What makes two lines the same work.
 const KEYS: &[&str] = &["what", "data", "threshold"];
 
@@ -24,6 +30,19 @@ const THRESHOLDS: [f64; 2] = [0.85, 0.95];
 const SIZES: [(u64, usize); 3] = [(10_000, 15), (30_000, 9), (100_000, 7)];
 const SIZES_FULL: [(u64, usize); 2] = [(300_000, 3), (1_000_000, 1)];
 const RUNS_REAL: usize = 9;
+
+/// Rows, and how often they are joined both ways.
+const GRAPH_SIZES: [(u64, usize); 1] = [(100_000, 3)];
+const GRAPH_SIZES_FULL: [(u64, usize); 1] = [(1_000_000, 1)];
+const GRAPH_RUNS_REAL: usize = 3;
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Asked {
+    full: bool,
+    graph: bool,
+    runs: Option<usize>,
+}
 
 /// Where and how often to measure.
 struct Session<'a> {
@@ -46,7 +65,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> bool {
 }
 
 fn try_run(root: &Path, arguments: &[String]) -> Result<(), String> {
-    let (full, runs) = parse(arguments)?;
+    let asked = parse(arguments)?;
     let memfold = measure::release_binary(root).ok_or("memfold cannot be built")?;
     let command = std::iter::once("cargo xtask measure-join");
     let command: Vec<_> = command.chain(arguments.iter().map(String::as_str)).collect();
@@ -57,41 +76,71 @@ fn try_run(root: &Path, arguments: &[String]) -> Result<(), String> {
         command: command.join(" "),
         threads: std::thread::available_parallelism().map_or(1, usize::from),
     };
-    let mut peak = None;
-    let sizes = SIZES.into_iter().chain(SIZES_FULL.into_iter().filter(|_| full));
-    let synthetic = sizes.map(|(rows, runs)| (Rows::synthetic(rows), runs));
-    let real = Rows::real().map(|rows| (rows, RUNS_REAL));
-    for (rows, default_runs) in real.into_iter().chain(synthetic) {
-        for threshold in THRESHOLDS {
-            let line = session.join(&rows, threshold, runs.unwrap_or(default_runs))?;
-            // The first run says which level is in use.
-            if peak.is_none() {
-                peak = Some(session.peak(&line)?);
-            }
-            session.keep(compared(line, peak.as_ref()))?;
-        }
-    }
-    Ok(())
+    if asked.graph { session.graphs(asked) } else { session.joins(asked) }
 }
 
-/// `--full` and `--runs N`.
-fn parse(arguments: &[String]) -> Result<(bool, Option<usize>), String> {
-    let (mut full, mut runs) = (false, None);
+/// `--full`, `--graph` and `--runs N`.
+fn parse(arguments: &[String]) -> Result<Asked, String> {
+    let mut asked = Asked::default();
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         match word.as_str() {
-            "--full" => full = true,
+            "--full" => asked.full = true,
+            "--graph" => asked.graph = true,
             "--runs" => {
                 let number = words.next().and_then(|text| text.parse().ok()).filter(|&n| n > 0);
-                runs = Some(number.ok_or("--runs needs a number from 1")?);
+                asked.runs = Some(number.ok_or("--runs needs a number from 1")?);
             }
             _ => return Err(format!("no such argument: {word}")),
         }
     }
-    Ok((full, runs))
+    Ok(asked)
+}
+
+/// The real rows, where there are any, and generated ones; with how often each is joined.
+fn workloads(
+    real_runs: usize,
+    sizes: impl Iterator<Item = (u64, usize)>,
+) -> impl Iterator<Item = (Rows, usize)> {
+    let real = Rows::real().map(|rows| (rows, real_runs));
+    real.into_iter().chain(sizes.map(|(rows, runs)| (Rows::synthetic(rows), runs)))
 }
 
 impl Session<'_> {
+    /// Joins exactly.
+    fn joins(&self, asked: Asked) -> Result<(), String> {
+        let mut peak = None;
+        let sizes = SIZES.into_iter().chain(SIZES_FULL.into_iter().filter(|_| asked.full));
+        for (rows, runs) in workloads(RUNS_REAL, sizes) {
+            for threshold in THRESHOLDS {
+                let line = self.join(&rows, (threshold, &[]), asked.runs.unwrap_or(runs))?;
+                // The first run says which level is in use.
+                if peak.is_none() {
+                    peak = Some(self.peak(&line)?);
+                }
+                self.keep(compared(line, peak.as_ref()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Joins by a graph, and exactly beside it.
+    fn graphs(&self, asked: Asked) -> Result<(), String> {
+        let full = GRAPH_SIZES_FULL.into_iter().filter(|_| asked.full);
+        for (rows, runs) in workloads(GRAPH_RUNS_REAL, GRAPH_SIZES.into_iter().chain(full)) {
+            for threshold in THRESHOLDS {
+                let runs = asked.runs.unwrap_or(runs);
+                let exact = self.join(&rows, (threshold, &[]), runs)?;
+                let found = self.join(&rows, (threshold, &["--method", "graph"]), runs)?;
+                let mut line = beside_exact(found, &exact);
+                results::sign(&mut line, &self.run, &self.command);
+                report::line(&figures::join::graph_line(&line));
+                results::renew(&self.root.join(GRAPH_RESULTS), &[line], KEYS)?;
+            }
+        }
+        Ok(())
+    }
+
     fn keep(&self, mut line: Value) -> Result<(), String> {
         results::sign(&mut line, &self.run, &self.command);
         report::line(&figures::join::line(&line));
@@ -106,12 +155,17 @@ impl Session<'_> {
         Ok(peak)
     }
 
-    fn join(&self, rows: &Rows, threshold: f64, runs: usize) -> Result<Value, String> {
+    fn join(
+        &self,
+        rows: &Rows,
+        (threshold, further): (f64, &[&str]),
+        runs: usize,
+    ) -> Result<Value, String> {
         let data = rows.file(self.root, &self.memfold)?;
         let mut wall = Vec::new();
         let mut last_run = Value::Null;
         for _ in 0..runs {
-            let (seconds, said) = self.dedup(&data, threshold)?;
+            let (seconds, said) = self.dedup(&data, threshold, further)?;
             wall.push(seconds);
             last_run = said;
         }
@@ -132,10 +186,10 @@ impl Session<'_> {
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is where whole processes are timed")]
-    fn dedup(&self, data: &Path, threshold: f64) -> Result<(f64, Value), String> {
+    fn dedup(&self, data: &Path, threshold: f64, further: &[&str]) -> Result<(f64, Value), String> {
         let mut command = Command::new(&self.memfold);
         command.arg("dedup").arg(data).args(["--threshold", &threshold.to_string()]);
-        command.args(["--threads", &self.threads.to_string(), "--json", "--quiet"]);
+        command.args(["--threads", &self.threads.to_string(), "--json", "--quiet"]).args(further);
         let start = Instant::now();
         let output = command.stderr(Stdio::inherit()).output();
         let output = output.map_err(|error| format!("cannot run memfold: {error}"))?;
@@ -165,6 +219,19 @@ fn compared(mut line: Value, peak: Option<&Value>) -> Value {
     line
 }
 
+/// Adds to a join by a graph what the exact one took, and the share of its pairs that were found.
+fn beside_exact(mut line: Value, exact: &Value) -> Value {
+    line["what"] = "graph join".into();
+    line["exact_wall_seconds_median"] = exact["wall_seconds_median"].clone();
+    line["exact_seconds"] = exact["last_run"]["seconds"].clone();
+    let pairs = |line: &Value| line["last_run"]["distinct_pairs"].as_f64();
+    if let Some((found, all)) = pairs(&line).zip(pairs(exact)) {
+        line["distinct_pairs_true"] = exact["last_run"]["distinct_pairs"].clone();
+        line["pair_recall_true"] = if all > 0.0 { found / all } else { 1.0 }.into();
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,12 +248,29 @@ mod tests {
     }
 
     #[test]
+    fn pairs_found_are_a_share_of_all() {
+        let run =
+            |pairs| json!({ "last_run": { "distinct_pairs": pairs }, "wall_seconds_median": 2.0 });
+        let line = beside_exact(run(199), &run(200));
+        assert_eq!(
+            (&line["pair_recall_true"], &line["distinct_pairs_true"]),
+            (&0.995.into(), &200.into())
+        );
+        assert_eq!(
+            (&line["what"], &line["exact_wall_seconds_median"]),
+            (&"graph join".into(), &2.0.into())
+        );
+        assert_eq!(beside_exact(run(0), &run(0))["pair_recall_true"], 1.0);
+    }
+
+    #[test]
     fn arguments_are_checked() {
         let parse = |words: &str| {
             super::parse(&words.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
         };
-        assert_eq!(parse("--full --runs 3"), Ok((true, Some(3))));
-        assert_eq!(parse(""), Ok((false, None)));
+        let asked = Asked { full: true, graph: true, runs: Some(3) };
+        assert_eq!(parse("--full --runs 3 --graph"), Ok(asked));
+        assert_eq!(parse(""), Ok(Asked::default()));
         assert!(parse("--runs 0").is_err() && parse("--fast").is_err());
     }
 }

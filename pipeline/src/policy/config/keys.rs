@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::rules::{RuleConfig, builtin_rules};
 use crate::policy::defaults;
 use crate::policy::{
-    Absorbed, Canonical, CategoryMerge, FlagTarget, JoinMethod, Linkage, Profile, Trigger,
+    Absorbed, Canonical, CategoryMerge, FlagTarget, GraphIndex, JoinMethod, Linkage, Profile,
+    Trigger,
 };
 
 /// Configuration of memfold. Every key may be left out.
@@ -61,6 +62,12 @@ pub struct Config {
 pub struct DetectConfig {
     /// How pairs are searched.
     pub method: JoinMethod,
+    /// The index that `method: graph` searches by.
+    pub index: GraphIndex,
+    /// Where `method: graph` may have found a smaller share of the pairs, as measured in the run, the report says so; from
+    /// 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub recall_target: f64,
     /// Whether equal texts are linked without looking at vectors.
     pub exact_text: bool,
     /// Contradictions are looked for at or above this similarity, from -1 to 1.
@@ -233,6 +240,8 @@ impl Default for DetectConfig {
     fn default() -> Self {
         Self {
             method: defaults::METHOD,
+            index: defaults::GRAPH_INDEX,
+            recall_target: defaults::RECALL_TARGET,
             exact_text: defaults::EXACT_TEXT,
             contradiction_similarity: defaults::CONTRADICTION_SIMILARITY,
             contradiction_threshold: defaults::CONTRADICTION_THRESHOLD,

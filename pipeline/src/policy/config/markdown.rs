@@ -52,8 +52,8 @@ An environment variable is the key in capitals after `MEMFOLD_`, with `_` for `.
 
 camelCase is the same as snake_case, and the wrappers `brain:` and `consolidation:` may stand around everything.
 
-Everything here but `enabled`, `read_only`, `quick_check`, `busy_timeout_ms` and `reports_dir` can change a plan and is
-part of its `config_hash`.
+Everything here but `enabled`, `read_only`, `quick_check`, `busy_timeout_ms`, `reports_dir` and `detect.recall_target` can change
+a plan and is part of its `config_hash`.
 
 ## Keys
 ";

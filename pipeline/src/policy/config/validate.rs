@@ -90,6 +90,8 @@ fn detect(config: &Config) -> DetectPolicy {
     let detect = &config.detect;
     DetectPolicy {
         method: detect.method,
+        index: detect.index,
+        recall_target: detect.recall_target,
         exact_text: detect.exact_text,
         contradiction_similarity: similarity(detect.contradiction_similarity),
         contradiction_threshold: detect.contradiction_threshold,

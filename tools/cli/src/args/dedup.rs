@@ -5,7 +5,10 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use memfold_pipeline::dedup::ClusterLinkage;
+use memfold_pipeline::policy::GraphIndex;
 use memfold_simd::Similarity;
+
+use super::IndexArg;
 
 /// `memfold dedup`
 #[derive(Debug, Args)]
@@ -23,6 +26,12 @@ pub(crate) struct DedupArgs {
         value_parser = threshold
     )]
     pub(crate) threshold: Vec<Similarity>,
+    /// How to search for near pairs
+    #[arg(long, value_enum, value_name = "M", default_value = "exact")]
+    pub(crate) method: JoinArg,
+    /// The index that --method graph searches by [default: memfold]
+    #[arg(long, value_enum, value_name = "I")]
+    pub(crate) index: Option<IndexArg>,
     /// Which row of a cluster stays: first, newest (column created_at), most_central, or
     /// column:NAME (the largest value)
     #[arg(long, value_name = "WHICH", default_value = "first")]
@@ -67,6 +76,21 @@ impl DedupArgs {
         thresholds.dedup();
         thresholds
     }
+
+    /// Returns the index that pairs are searched by; `None`: they are compared exactly.
+    pub(crate) fn graph_index(&self) -> Option<GraphIndex> {
+        let index = self.index.map_or_else(GraphIndex::default, GraphIndex::from);
+        (self.method == JoinArg::Graph).then_some(index)
+    }
+}
+
+/// How near pairs are searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum JoinArg {
+    /// All of them, proven
+    Exact,
+    /// Most of them, by a graph index; how many is measured
+    Graph,
 }
 
 /// Which row of a cluster stays.

@@ -7,7 +7,7 @@ use memfold_pipeline::consolidate::{Outcome, RunContext, consolidate};
 use memfold_pipeline::execute::{
     CHANGE_SHARE_MAX, ExecuteRequest, Execution, Selection, change_share, execute,
 };
-use memfold_pipeline::policy::JoinMethod;
+use memfold_pipeline::policy::{GraphIndex, JoinMethod};
 use memfold_pipeline::report::{
     Commands, Mode, Report, screen, write_plan, write_report, write_report_in,
 };
@@ -32,7 +32,7 @@ pub(crate) fn run(
     args: &ConsolidateArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let flags = flags(args)?;
+    let flags = flags(args);
     let overrides = overrides(&flags, &global.set);
     let settings = Settings::load(global, Some(&args.db), &flags)?;
     settings.show_notices(printer);
@@ -82,22 +82,21 @@ pub(crate) fn open_store(path: &Path, settings: &Settings) -> Result<BrainDb, Fa
     })
 }
 
-fn flags(args: &ConsolidateArgs) -> Result<Vec<FlagValue>, Failure> {
-    if args.method == Some(crate::args::MethodArg::Graph) {
-        return Err(no_graph());
-    }
+fn flags(args: &ConsolidateArgs) -> Vec<FlagValue> {
     let mut flags = Vec::new();
     let mut flag = |flag, key, value: Option<Value>| {
         flags.extend(value.map(|value| FlagValue { flag, key, value }));
     };
     flag("--threshold", "threshold", args.threshold.map(Value::from));
     flag("--method", "detect.method", args.method.map(|method| method.name().into()));
+    let index = args.index.map(|index| GraphIndex::from(index).name().into());
+    flag("--index", "detect.index", index);
     let categories = (!args.category.is_empty()).then(|| args.category.clone().into());
     flag("--category", "scope.categories", categories);
     flag("--since", "scope.since", args.since.clone().map(Value::from));
     flag("--until", "scope.until", args.until.clone().map(Value::from));
     flag("--trigger", "trigger", args.trigger.clone().map(Value::from));
-    Ok(flags)
+    flags
 }
 
 /// What of the configuration was typed, so that applying the plan later needs no typing again.
@@ -110,10 +109,11 @@ fn overrides(flags: &[FlagValue], set: &[String]) -> Map<String, Value> {
     overrides
 }
 
-fn no_graph() -> Failure {
+/// Refuses an index that nothing would ask.
+pub(super) fn unused_index() -> Failure {
     Failure::usage(
-        "the graph method needs an index, which this version cannot build",
-        "use --method exact: it finds every pair and is the faster one up to about 2 million vectors",
+        "--index is for --method graph alone",
+        "add --method graph, or leave --index out",
     )
 }
 
@@ -131,8 +131,8 @@ struct Work<'a> {
 impl Work<'_> {
     fn plan(&self) -> Result<Outcome, Failure> {
         let policy = &self.settings.configuration.policy;
-        if policy.detect.method == JoinMethod::Graph {
-            return Err(no_graph());
+        if self.args.index.is_some() && policy.detect.method != JoinMethod::Graph {
+            return Err(unused_index());
         }
         let guard = self.settings.guard()?;
         let store = open_store(&self.args.db, self.settings)?;
@@ -356,6 +356,7 @@ fn repeated(global: &GlobalArgs, args: &ConsolidateArgs) -> Vec<String> {
     };
     repeat("--threshold", args.threshold.map(|threshold| threshold.to_string()));
     repeat("--method", args.method.map(|method| method.name().to_owned()));
+    repeat("--index", args.index.map(|index| GraphIndex::from(index).name().to_owned()));
     for category in &args.category {
         repeat("--category", Some(category.clone()));
     }

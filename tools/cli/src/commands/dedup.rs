@@ -13,16 +13,20 @@ use memfold_datasets::annotate;
 use memfold_datasets::corpus::{Corpus, CorpusError, CorpusOptions};
 use memfold_index::{
     JoinError, JoinOptions, PairStream, Pool, Progress, Row, VectorMatrix, default_pair_budget,
-    join_pairs,
+    join_pairs, join_pairs_by_graph,
 };
 use memfold_pipeline::dedup::{
     Clustering, DedupError, DedupFigures, DedupReport, DedupRequest, DedupSeconds, Keep, KeepOrder,
     dedup,
 };
+use memfold_pipeline::policy::GraphIndex;
+use memfold_pipeline::policy::defaults::RECALL_TARGET;
+use memfold_pipeline::report::Recall;
 use memfold_simd::{Kernels, Similarity};
 
 use self::stages::Stages;
-use crate::args::{DedupArgs, GlobalArgs, KeepArg, PairsFormArg};
+use crate::args::{DedupArgs, GlobalArgs, JoinArg, KeepArg, PairsFormArg};
+use crate::commands::consolidate::unused_index;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -35,6 +39,9 @@ pub(crate) fn run(
     args: &DedupArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
+    if args.index.is_some() && args.method != JoinArg::Graph {
+        return Err(unused_index());
+    }
     let inputs = inputs::expand(&args.inputs)?;
     outputs::check(args, &inputs)?;
     let watch = MemoryWatch::start();
@@ -57,6 +64,9 @@ pub(crate) fn run(
         printer.json(&to_json(&report)?)?;
     } else {
         printer.data(&screen::screen(&work, &inputs, &pairs, &clusterings)?)?;
+    }
+    if let Some(remark) = clusterings.iter().find_map(remark) {
+        printer.note(&remark);
     }
     for path in written {
         printer.note(&format!("wrote {}", path.display()));
@@ -87,6 +97,11 @@ pub(super) fn unreadable(error: &CorpusError) -> Failure {
         CorpusError::Cancelled => Failure::interrupted(),
         error => Failure::new("read the vectors", error, error.hint()),
     }
+}
+
+/// Says so where pairs may be missing.
+fn remark(clustering: &Clustering) -> Option<String> {
+    Recall::from(clustering.recall).remark(clustering.threshold, RECALL_TARGET)
 }
 
 fn to_json(report: &DedupReport) -> Result<serde_json::Value, Failure> {
@@ -123,8 +138,12 @@ impl Work<'_> {
         let scratch_dir = settings::scratch_dir();
         // At least one threshold is typed or the default.
         let lowest = self.args.thresholds().first().copied().unwrap_or(Similarity::ONE);
-        let joined = join_pairs(self.matrix, lowest, &self.options(&scratch_dir, &stages));
-        (seconds.prepare, seconds.join) = stages.split();
+        let options = self.options(&scratch_dir, &stages);
+        let joined = match self.args.graph_index() {
+            Some(index) => join_pairs_by_graph(self.matrix, lowest, &options, &index.join()),
+            None => join_pairs(self.matrix, lowest, &options),
+        };
+        [seconds.prepare, seconds.join, seconds.audit] = stages.split();
         joined.map_err(|error| match error {
             JoinError::Cancelled => Failure::interrupted(),
             JoinError::PairBudget { budget, threshold, ref histogram } => {
@@ -188,13 +207,15 @@ impl Work<'_> {
         let mut results: Vec<DedupFigures> = clusterings.iter().map(DedupFigures::of).collect();
         let is_one = results.len() == 1;
         let skipped = self.corpus.skipped().counts();
+        let index = self.args.graph_index();
         DedupReport {
             schema_version: 1,
             rows: self.corpus.rows(),
             dim: self.corpus.dim() as u64,
             distinct_rows: pairs.distinct_rows(),
             skipped: skipped.map(|(reason, count)| (reason.name().to_owned(), count)).collect(),
-            method: "exact",
+            method: if index.is_some() { "graph" } else { "exact" },
+            index: index.map(GraphIndex::name),
             figures: if is_one { results.pop() } else { None },
             results: (!is_one).then_some(results),
             counters: pairs.counters().into(),

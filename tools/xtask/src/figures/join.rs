@@ -4,7 +4,7 @@ use memfold_plot::{self as plot, Caption, Series};
 use serde_json::Value;
 
 use super::Plots;
-use super::show::{day, grouped, mebibytes, row, seconds};
+use super::show::{day, grouped, mebibytes, row, seconds, share};
 
 /// A line for the screen.
 pub(crate) fn line(line: &Value) -> String {
@@ -55,6 +55,55 @@ pub(crate) fn page(lines: &[Value]) -> String {
             seconds(&line["seconds_at_peak"]),
             over.map_or_else(|| "?".to_owned(), |over| format!("{over:.2}")),
             mebibytes(&run["peak_anon_bytes"]),
+        ]));
+    }
+    text
+}
+
+/// A line for the screen about a join by a graph.
+pub(crate) fn graph_line(line: &Value) -> String {
+    let recall = &line["last_run"]["pair_recall"];
+    format!(
+        "{} ≥ {} by a graph: {} s (exact {} s), recall {}, measured {} ({} to {})",
+        line["data"].as_str().unwrap_or_default(),
+        line["threshold"],
+        seconds(&line["wall_seconds_median"]),
+        seconds(&line["exact_wall_seconds_median"]),
+        share(&line["pair_recall_true"]),
+        share(&recall["value"]),
+        share(&recall["low"]),
+        share(&recall["high"]),
+    )
+}
+
+/// A row for each set of rows and threshold that a graph joined.
+pub(crate) fn graph_page(lines: &[Value]) -> String {
+    let mut text = origin(lines);
+    text.push_str(
+        "| data | threshold | distinct pairs | runs | median s | build | search | audit | exact join, median s | recall \
+         | measured | 95 % interval | audited rows, pairs |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+    );
+    let mut joins: Vec<&Value> = lines.iter().collect();
+    joins.sort_by_key(|line| line["rows"].as_u64());
+    for line in joins {
+        let run = &line["last_run"];
+        let stage = |name: &str| seconds(&run["seconds"][name]);
+        let recall = &run["pair_recall"];
+        text.push_str(&row(&[
+            line["data"].as_str().unwrap_or_default().to_owned(),
+            line["threshold"].to_string(),
+            grouped(&line["distinct_pairs_true"]),
+            grouped(&line["runs"]),
+            seconds(&line["wall_seconds_median"]),
+            stage("prepare"),
+            stage("join"),
+            stage("audit"),
+            seconds(&line["exact_wall_seconds_median"]),
+            share(&line["pair_recall_true"]),
+            share(&recall["value"]),
+            format!("{} – {}", share(&recall["low"]), share(&recall["high"])),
+            format!("{}, {}", grouped(&recall["sampled_rows"]), grouped(&recall["sampled_pairs"])),
         ]));
     }
     text
@@ -163,6 +212,27 @@ mod tests {
             "hits_share_of_peak": { "64": 0.916 },
         });
         vec![peak, join(100_000, 1.0), join(10_000, 0.1)]
+    }
+
+    #[test]
+    fn a_join_by_a_graph_stands_beside_the_exact_one() {
+        let mut line = fixture().swap_remove(1);
+        line["last_run"]["seconds"]["audit"] = 0.3.into();
+        line["exact_wall_seconds_median"] = 0.25.into();
+        line["distinct_pairs_true"] = 1_400.into();
+        line["pair_recall_true"] = 0.999_996.into();
+        line["last_run"]["pair_recall"] = json!({
+            "kind": "sampled", "value": 1.0, "low": 0.9985, "high": 1.0, "sampled_rows": 8192,
+            "sampled_pairs": 2500,
+        });
+        let expected = "| synthetic-x | 0.85 | 1,400 | 3 | 1.00 | 0.200 | 0.500 | 0.300 | 0.250 | 0.99999 | 1.00000 \
+                        | 0.99850 – 1.00000 | 8,192, 2,500 |\n";
+        assert!(graph_page(&[line.clone()]).ends_with(expected), "{}", graph_page(&[line.clone()]));
+        let said = graph_line(&line);
+        assert!(
+            said.contains("1.00 s (exact 0.250 s), recall 0.99999, measured 1.00000"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use memfold_index::{PairStream, Row};
 use memfold_pipeline::dedup::{Clustering, Member};
-use memfold_pipeline::report::{Commands, grouped, shell_words};
+use memfold_pipeline::report::{Commands, Recall, grouped, shell_words};
 use memfold_pipeline::text::excerpt;
 
 use super::{Work, unreadable};
@@ -73,34 +73,54 @@ fn share(work: &Work<'_>, clustering: &Clustering) -> String {
 
 fn figures(work: &Work<'_>, clustering: &Clustering) -> Vec<String> {
     let clusters = clustering.clusters().count() as u64;
-    vec![
-        format!(
-            "{} at or above {}, all of them (exact join)",
-            counted(clustering.logical_pairs, "pair", "pairs"),
-            clustering.threshold
-        ),
-        format!(
-            "{} · {} ({} of the rows)",
-            counted(clusters, "cluster", "clusters"),
-            counted(clustering.duplicate_rows(), "duplicate row", "duplicate rows"),
-            share(work, clustering)
-        ),
-    ]
+    let pairs = format!(
+        "{} at or above {}",
+        counted(clustering.logical_pairs, "pair", "pairs"),
+        clustering.threshold
+    );
+    let recall = Recall::from(clustering.recall);
+    let pairs = match recall.sampled_rows {
+        None => vec![format!("{pairs}, all of them (exact join)")],
+        Some(rows) => vec![
+            format!("{pairs}, found by a graph"),
+            format!(
+                "recall of different vectors {}, audited with {} rows",
+                recall.estimate(3),
+                grouped(rows)
+            ),
+        ],
+    };
+    let clusters = format!(
+        "{} · {} ({} of the rows)",
+        counted(clusters, "cluster", "clusters"),
+        counted(clustering.duplicate_rows(), "duplicate row", "duplicate rows"),
+        share(work, clustering)
+    );
+    [pairs, vec![clusters]].concat()
 }
 
 fn thresholds(work: &Work<'_>, clusterings: &[Clustering]) -> String {
+    let is_measured = clusterings.iter().any(|one| one.recall.is_some());
     let rows = clusterings.iter().map(|one| {
-        vec![
+        let mut row = vec![
             one.threshold.to_string(),
             grouped(one.logical_pairs),
             grouped(one.clusters().count() as u64),
             grouped(one.duplicate_rows()),
             share(work, one),
-        ]
+        ];
+        row.extend(is_measured.then(|| Recall::from(one.recall).estimate(3)));
+        row
     });
-    let header = ["at or above", "pairs", "clusters", "duplicate rows", "of the rows"];
+    let mut header = vec!["at or above", "pairs", "clusters", "duplicate rows", "of the rows"];
+    header.extend(is_measured.then_some("recall"));
     let table = table(&header, rows.collect());
-    format!("{table}all pairs are found (exact join)\n")
+    let how = if is_measured {
+        "pairs are found by a graph; recall is that of different vectors, by a sample"
+    } else {
+        "all pairs are found (exact join)"
+    };
+    format!("{table}{how}\n")
 }
 
 /// The largest clusters, and the members that are least like their survivor.
@@ -180,6 +200,10 @@ fn next(work: &Work<'_>, clusterings: &[Clustering]) -> Vec<String> {
     let mut words = vec!["memfold".to_owned(), "dedup".to_owned()];
     words.extend(args.inputs.iter().map(|input| input.display().to_string()));
     words.extend(["--threshold".to_owned(), clustering.threshold.to_string()]);
+    if let Some(index) = args.graph_index() {
+        words.extend(["--method", "graph"].map(str::to_owned));
+        words.extend(args.index.iter().flat_map(|_| ["--index", index.name()]).map(str::to_owned));
+    }
     words.extend(["--annotate", "annotated.parquet"].map(str::to_owned));
     let lines = Commands { next: words, undo: Vec::new() }.lines();
     std::iter::once(String::new()).chain(lines).collect()

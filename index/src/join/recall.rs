@@ -1,0 +1,267 @@
+//! [`MeasuredRecall`]: how many of all pairs were found, estimated from a sample of rows.
+//!
+//! A row stands for its pairs, and rows are what is sampled: the pairs of one row are found or missed together more often
+//! than not, so they are no independent witnesses. With *T* true pairs of a sampled row of which *M* were missed, recall is
+//! 1 − ΣM / ΣT, the ratio estimator of a sample of clusters.
+//!
+//! Its interval counts *events* of some size: the mean number of pairs lost at once, weighted by itself, ΣM² / ΣM. One event
+//! more, of all pairs of a row, is added to them before: what happens where nothing was seen to be missed, and a caution where little was.
+//! ΣT and ΣM in units of this size are the numbers of a binomial share, whose 95 % interval is Wilson's, with one event fewer at
+//! its far end: at least as wide as that of Clopper and Pearson. That a sample may hold much of all rows makes it
+//! wider than it must be; where it holds all rows, recall is known. Rows with many pairs are audited all, apart from the others
+//! (see [`super::PairAudit`]); the two are put together by the pairs that each is expected to have.
+
+/// The two-sided 95 % quantile of a normal distribution.
+const QUANTILE: f64 = 1.96;
+
+/// What an audit measured of a join.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeasuredRecall {
+    /// The estimate: found pairs over true pairs of the sampled rows; 1 where there are none.
+    pub value: f64,
+    /// Lower end of the 95 % interval; 0 where a sample tells nothing.
+    pub low: f64,
+    /// Upper end of the 95 % interval.
+    pub high: f64,
+    /// Distinct rows whose pairs were all looked for.
+    pub sampled_rows: u64,
+    /// How many pairs they have.
+    pub sampled_pairs: u64,
+    /// About how many distinct pairs there are in all.
+    pub pairs_expected: f64,
+}
+
+/// What a sample of rows says.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct RowTotals {
+    rows: u64,
+    /// Whether these are all rows.
+    is_all: bool,
+    /// ΣT and ΣT².
+    pairs: [f64; 2],
+    /// ΣM and ΣM².
+    missed: [f64; 2],
+}
+
+impl RowTotals {
+    /// Begins with no row of a sample, or of all there are.
+    pub(super) fn new(is_all: bool) -> Self {
+        Self { is_all, ..Self::default() }
+    }
+
+    /// Adds a sampled row of which `found` out of `pairs` pairs were found.
+    pub(super) fn add(&mut self, pairs: u64, found: u64) {
+        let (pairs, missed) = (pairs as f64, pairs.saturating_sub(found) as f64);
+        self.rows += 1;
+        self.pairs = [self.pairs[0] + pairs, self.pairs[1] + pairs * pairs];
+        self.missed = [self.missed[0] + missed, self.missed[1] + missed * missed];
+    }
+
+    /// Estimates recall; `row_pairs_mean` is the mean number of pairs of a row among those found, weighted by itself.
+    pub(super) fn recall(&self, row_pairs_mean: f64, pairs_expected: f64) -> MeasuredRecall {
+        let ([pairs, pairs_squared], [missed, missed_squared]) = (self.pairs, self.missed);
+        let mut recall = MeasuredRecall {
+            value: if pairs > 0.0 { 1.0 - missed / pairs } else { 1.0 },
+            low: 0.0,
+            high: 1.0,
+            sampled_rows: self.rows,
+            sampled_pairs: pairs as u64,
+            pairs_expected,
+        };
+        if self.is_all {
+            (recall.low, recall.high) = (recall.value, recall.value);
+        } else if pairs > 0.0 {
+            let whole_row = row_pairs_mean.max(pairs_squared / pairs);
+            let size = (missed_squared + whole_row * whole_row) / (missed + whole_row);
+            let (events, trials) = (missed / size, pairs / size);
+            recall.low = 1.0 - wilson(events, trials, 1.0);
+            recall.high = 1.0 - wilson((events - 1.0).max(0.0), trials, -1.0);
+        }
+        recall
+    }
+}
+
+/// Returns Wilson's bound of a share, of which `events` out of `trials` were seen: the upper one with a `side` of 1, the
+/// lower one with −1.
+fn wilson(events: f64, trials: f64, side: f64) -> f64 {
+    let share = (events / trials).min(1.0);
+    let square = QUANTILE * QUANTILE / trials;
+    let spread = (share * (1.0 - share) * square + square * square / 4.0).sqrt();
+    ((share + square / 2.0 + side * spread) / (1.0 + square)).clamp(0.0, 1.0)
+}
+
+impl MeasuredRecall {
+    /// Puts the recalls of separate joins together, weighted by the pairs that each is expected to have. `None`: there
+    /// are none.
+    ///
+    /// The ends are those of all intervals at once: the true recall is farther out less often than for each alone.
+    #[must_use]
+    pub fn combined(recalls: &[Self]) -> Option<Self> {
+        let least = *recalls.iter().min_by(|a, b| a.low.total_cmp(&b.low))?;
+        let expected: f64 = recalls.iter().map(|recall| recall.pairs_expected).sum();
+        let sampled_rows = recalls.iter().map(|recall| recall.sampled_rows).sum();
+        let sampled_pairs = recalls.iter().map(|recall| recall.sampled_pairs).sum();
+        if recalls.len() == 1 || expected <= 0.0 {
+            return Some(Self { sampled_rows, sampled_pairs, ..least });
+        }
+        let mean = |of: fn(&Self) -> f64| {
+            recalls.iter().map(|recall| of(recall) * recall.pairs_expected).sum::<f64>() / expected
+        };
+        Some(Self {
+            value: mean(|recall| recall.value),
+            low: mean(|recall| recall.low),
+            high: mean(|recall| recall.high),
+            sampled_rows,
+            sampled_pairs,
+            pairs_expected: expected,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::join::tests::Values;
+
+    /// Pairs of a row, and how many of them are missed.
+    type Population = Vec<(u64, u64)>;
+
+    const ROWS: usize = 20_000;
+    const SAMPLES: usize = 400;
+
+    /// How pairs are missed.
+    #[derive(Debug, Clone, Copy)]
+    enum Missed {
+        /// Each for itself: 1 in 100.
+        Singly,
+        /// All pairs of 1 row in 100.
+        ByRow,
+        /// In groups of more rows more often.
+        InLargeGroups,
+        /// None.
+        Never,
+    }
+
+    /// Half of the rows are in groups of 2 to 200 near ones: the more the fewer.
+    fn population(missed: Missed, values: &mut Values) -> Population {
+        let mut rows: Population = Vec::new();
+        while rows.len() < ROWS / 2 {
+            let size = (2.0 / (f64::from(values.next()).abs() + 0.01)) as usize;
+            let first = rows.len();
+            rows.resize(first + size, (size as u64 - 1, 0));
+            let lost: Vec<bool> = (0..size).map(|_| values.below(200) == 0).collect();
+            for a in 0..size {
+                for b in 0..a {
+                    let is_missed = match missed {
+                        Missed::Singly => values.below(100) == 0,
+                        Missed::ByRow => lost[a] || lost[b],
+                        Missed::InLargeGroups => values.below(1_000) < size,
+                        Missed::Never => false,
+                    };
+                    rows[first + a].1 += u64::from(is_missed);
+                    rows[first + b].1 += u64::from(is_missed);
+                }
+            }
+        }
+        rows.resize(ROWS, (0, 0));
+        rows
+    }
+
+    /// Draws rows at random and estimates.
+    fn sampled(rows: &Population, count: usize, values: &mut Values) -> MeasuredRecall {
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for found in rows.iter().map(|&(pairs, missed)| (pairs - missed) as f64) {
+            (sum, squares) = (sum + found, squares + found * found);
+        }
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        let mut totals = RowTotals::new(false);
+        for at in 0..count {
+            let drawn = at + values.below(rows.len() - at);
+            order.swap(at, drawn);
+            let (pairs, missed) = rows[order[at]];
+            totals.add(pairs, pairs - missed);
+        }
+        totals.recall(squares / sum, sum / 2.0)
+    }
+
+    #[test]
+    fn intervals_hold_the_true_recall_as_often_as_they_say() {
+        let mut values = Values(71);
+        for missed in [Missed::Singly, Missed::ByRow, Missed::InLargeGroups, Missed::Never] {
+            let rows = population(missed, &mut values);
+            let sums = rows.iter().fold((0, 0), |sums, row| (sums.0 + row.0, sums.1 + row.1));
+            let recall = 1.0 - sums.1 as f64 / sums.0 as f64;
+            for count in [300, 2_000] {
+                let (mut held, mut floors) = (0, 0);
+                for _ in 0..SAMPLES {
+                    let measured = sampled(&rows, count, &mut values);
+                    assert!(measured.low <= measured.value && measured.value <= measured.high);
+                    held += usize::from((measured.low..=measured.high).contains(&recall));
+                    floors += usize::from(measured.low <= recall);
+                }
+                assert!(held * 100 >= SAMPLES * 95, "{missed:?} {count}: {held} of {SAMPLES}");
+                assert!(floors * 1_000 >= SAMPLES * 975, "{missed:?} {count}: {floors}");
+            }
+        }
+    }
+
+    #[test]
+    fn more_rows_tell_more() {
+        let mut values = Values(73);
+        let rows = population(Missed::Singly, &mut values);
+        let width = |count, values: &mut Values| {
+            let measured = sampled(&rows, count, values);
+            measured.high - measured.low
+        };
+        let (few, many) = (width(300, &mut values), width(5_000, &mut values));
+        assert!(many < few / 3.0 && many > 0.0 && many < 0.02, "{few} {many}");
+    }
+
+    #[test]
+    fn nothing_missed_is_no_proof() {
+        let mut totals = RowTotals::new(false);
+        (0..1_000).for_each(|_| totals.add(1, 1));
+        let measured = totals.recall(1.0, 1e6);
+        assert_eq!((measured.value, measured.high), (1.0, 1.0));
+        // The rule of three, with two sides: 3.7 of 1,000 could have been missed unseen.
+        assert!((0.995..0.9965).contains(&measured.low), "{}", measured.low);
+    }
+
+    #[test]
+    fn rows_without_pairs_tell_nothing_unless_they_are_all() {
+        let mut totals = RowTotals::new(true);
+        (0..50).for_each(|_| totals.add(0, 0));
+        let ends = |recall: MeasuredRecall| (recall.value, recall.low, recall.high);
+        assert_eq!(ends(totals.recall(0.0, 0.0)), (1.0, 1.0, 1.0));
+        totals.is_all = false;
+        assert_eq!(ends(totals.recall(0.0, 0.0)), (1.0, 0.0, 1.0));
+        totals.is_all = true;
+        totals.add(4, 3);
+        assert_eq!(ends(totals.recall(1.0, 2.0)), (0.75, 0.75, 0.75));
+    }
+
+    #[test]
+    fn joins_count_by_their_pairs() {
+        let one = MeasuredRecall {
+            value: 1.0,
+            low: 1.0,
+            high: 1.0,
+            sampled_rows: 10,
+            sampled_pairs: 4,
+            pairs_expected: 30.0,
+        };
+        let other = MeasuredRecall { value: 0.5, low: 0.2, high: 0.6, pairs_expected: 10.0, ..one };
+        assert_eq!(MeasuredRecall::combined(&[]), None);
+        assert_eq!(MeasuredRecall::combined(&[other]), Some(other));
+        let both = MeasuredRecall::combined(&[one, other]).unwrap();
+        let expected = MeasuredRecall {
+            value: 0.875,
+            low: 0.8,
+            high: 0.9,
+            sampled_rows: 20,
+            sampled_pairs: 8,
+            pairs_expected: 40.0,
+        };
+        assert_eq!(both, expected);
+    }
+}
