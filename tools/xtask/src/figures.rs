@@ -30,7 +30,7 @@ struct Region {
     render: fn(&[Value]) -> String,
 }
 
-const REGIONS: [Region; 8] = [
+const REGIONS: [Region; 9] = [
     Region {
         file: "README.md",
         mark: "figures",
