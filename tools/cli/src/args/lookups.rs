@@ -90,7 +90,10 @@ pub(crate) struct IndexVerifyArgs {
 
 /// `memfold search`
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("query").required(true))]
+#[command(
+    group = clap::ArgGroup::new("query").required(true),
+    override_usage = "memfold search [OPTIONS] <DB> --vector V|--text T|--id ID|--queries F"
+)]
 pub(crate) struct SearchArgs {
     #[command(flatten)]
     pub(crate) place: IndexPlaceArgs,
