@@ -65,6 +65,8 @@ fn lookups(memfold: &Path, store: &Path, rows: u64) -> Result<Value, String> {
             said["elapsed_us"]["open"].as_f64().ok_or("search does not say how long it took")?,
         );
     }
+    let mut unindexed = search(memfold, store, rows, 8_000);
+    let unindexed = microseconds(unindexed.arg("--no-index"))?.0;
     let mut beyond: Vec<f64> = found.iter().zip(&idle).map(|(found, idle)| found - idle).collect();
     Ok(json!({
         "rows": rows,
@@ -77,6 +79,7 @@ fn lookups(memfold: &Path, store: &Path, rows: u64) -> Result<Value, String> {
         "search_us": percentiles(&mut found),
         "beyond_us": percentiles(&mut beyond),
         "open_us": percentiles(&mut open),
+        "unindexed_us": unindexed.round(),
         "cold": cold(memfold, store, rows)?,
     }))
 }

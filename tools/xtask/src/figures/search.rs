@@ -28,8 +28,8 @@ pub(crate) fn page(lines: &[Value]) -> String {
         )
     });
     text.push_str(
-        "| store | tier | `search` p50 | p99 | `--version` p50 | p99 | between the two, p50 | opening, p50 | nothing in memory, p50 | after `index warm` |\n\
-         |---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+        "| store | tier | `search` p50 | p99 | `--version` p50 | p99 | between the two, p50 | opening, p50 | without an index | nothing in memory, p50 | after `index warm` |\n\
+         |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
     );
     for line in lines {
         text.push_str(&row(&[
@@ -41,6 +41,7 @@ pub(crate) fn page(lines: &[Value]) -> String {
             milliseconds(&line["version_us"]["p99"]),
             milliseconds(&line["beyond_us"]["p50"]),
             milliseconds(&line["open_us"]["p50"]),
+            milliseconds(&line["unindexed_us"]),
             milliseconds(&line["cold"]["search_us"]["p50"]),
             milliseconds(&line["cold"]["after_warm_us"]),
         ]));
@@ -62,11 +63,13 @@ mod tests {
             "data": "d", "rows": 36_000, "tier": "scan", "pairs": 1000, "machine": "M", "version": "0.1.0",
             "run": "2026-11-21T12:00:00Z", "search_us": { "p50": 2_340, "p99": 4_100 },
             "version_us": { "p50": 900, "p99": 1_400 }, "beyond_us": { "p50": 1_440 }, "open_us": { "p50": 700 },
-            "cold": null,
+            "unindexed_us": 51_000, "cold": null,
         });
         let text = super::page(&[line]);
         assert!(
-            text.ends_with("\n| d (36,000) | scan | 2.3 | 4.1 | 0.9 | 1.4 | 1.4 | 0.7 | – | – |\n"),
+            text.ends_with(
+                "\n| d (36,000) | scan | 2.3 | 4.1 | 0.9 | 1.4 | 1.4 | 0.7 | 51.0 | – | – |\n"
+            ),
             "{text}"
         );
     }
