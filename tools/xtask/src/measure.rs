@@ -5,10 +5,9 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::Command;
 
-use crate::{figures, report};
+use crate::{figures, report, results};
 
 /// Where the results are kept.
 pub(crate) const RESULTS: &str = "bench/results/consolidate.jsonl";
@@ -126,20 +125,10 @@ fn measure(root: &Path, binary: &Path, workload: &Workload) -> Result<String, St
     Ok(line(workload, &wall, &output))
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is where whole processes are timed")]
 fn consolidate(binary: &Path, store: &Path) -> Result<(f64, String), String> {
     let mut command = Command::new(binary);
     command.arg("consolidate").arg(store).args(["--json", "--quiet", "--threads", "2"]);
-    let start = Instant::now();
-    let output = command
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("cannot run memfold: {error}"))?;
-    let seconds = start.elapsed().as_secs_f64();
-    if !output.status.success() {
-        return Err(format!("consolidate ended with {}", output.status));
-    }
-    Ok((seconds, String::from_utf8_lossy(&output.stdout).into_owned()))
+    results::timed(&mut command)
 }
 
 fn line(workload: &Workload, wall: &[f64], output: &str) -> String {

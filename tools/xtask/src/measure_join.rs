@@ -7,8 +7,7 @@
 //! `bench/results/graph-join.jsonl`.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -185,19 +184,12 @@ impl Session<'_> {
         }))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is where whole processes are timed")]
     fn dedup(&self, data: &Path, threshold: f64, further: &[&str]) -> Result<(f64, Value), String> {
         let mut command = Command::new(&self.memfold);
         command.arg("dedup").arg(data).args(["--threshold", &threshold.to_string()]);
         command.args(["--threads", &self.threads.to_string(), "--json", "--quiet"]).args(further);
-        let start = Instant::now();
-        let output = command.stderr(Stdio::inherit()).output();
-        let output = output.map_err(|error| format!("cannot run memfold: {error}"))?;
-        let seconds = start.elapsed().as_secs_f64();
-        if !output.status.success() {
-            return Err(format!("dedup ended with {}", output.status));
-        }
-        let said = serde_json::from_slice(&output.stdout);
+        let (seconds, said) = results::timed(&mut command)?;
+        let said = serde_json::from_str(&said);
         Ok((seconds, said.map_err(|error| format!("what dedup said: {error}"))?))
     }
 }

@@ -6,7 +6,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use serde_json::{Value, json};
 
@@ -92,16 +91,8 @@ fn search(memfold: &Path, store: &Path, rows: u64, number: u64) -> Command {
     command
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is where whole processes are timed")]
 fn microseconds(command: &mut Command) -> Result<(f64, String), String> {
-    let start = Instant::now();
-    let output = command.stderr(Stdio::inherit()).output();
-    let took = start.elapsed().as_secs_f64() * 1e6;
-    let output = output.map_err(|error| format!("cannot run memfold: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("memfold ended with {}", output.status));
-    }
-    Ok((took, String::from_utf8_lossy(&output.stdout).into_owned()))
+    results::timed(command).map(|(seconds, said)| (seconds * 1e6, said))
 }
 
 fn percentiles(values: &mut [f64]) -> Value {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -19,13 +20,21 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Value>, String> {
 
 /// Runs a command and returns what it printed; it speaks to the terminal of the caller besides.
 pub(crate) fn said(command: &mut Command) -> Result<String, String> {
+    timed(command).map(|(_, said)| said)
+}
+
+/// Runs a command and returns the seconds from its start to its end and what it printed.
+#[expect(clippy::disallowed_methods, reason = "this is where whole processes are timed")]
+pub(crate) fn timed(command: &mut Command) -> Result<(f64, String), String> {
+    let start = Instant::now();
     let output = command.stderr(Stdio::inherit()).output();
+    let seconds = start.elapsed().as_secs_f64();
     let program = command.get_program().to_string_lossy().into_owned();
     let output = output.map_err(|error| format!("cannot run {program}: {error}"))?;
     if !output.status.success() {
         return Err(format!("{program} ended with {}", output.status));
     }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    Ok((seconds, String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
 /// Parses JSON Lines.
