@@ -7,6 +7,7 @@
 //! the same rows give the same answer on any number of threads and at every ISA level.
 
 pub mod codes;
+pub mod components;
 pub mod graph;
 #[cfg(feature = "hnsw_rs")]
 pub mod hnsw_rs;

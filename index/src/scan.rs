@@ -156,7 +156,10 @@ impl<'a> Scan<'a> {
 
 /// Returns the canonical squared norm of a query that can be answered by rows of `dim` components; `position` says which
 /// of many it is.
-pub(crate) fn query_norm(
+///
+/// # Errors
+/// When it has another dimension or no direction.
+pub fn query_norm(
     query: &[f32],
     dim: usize,
     position: u32,

@@ -18,3 +18,4 @@ pub use rows::{CodeRows, NodeCodes};
 
 pub(crate) use coding::hash_codes;
 pub(crate) use pages::Pages;
+pub(crate) use rows::squared_distance;

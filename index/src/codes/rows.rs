@@ -54,13 +54,10 @@ impl<'a> CodeRows<'a> {
         self.squared_norms[row as usize]
     }
 
-    /// Returns the squared distance of two rows, given the product of their codes.
-    ///
-    /// It fits an i32 up to 32,768 codes; damaged norms may wrap it.
+    /// Returns the squared distance of a row and one of a squared norm, given the product of their codes.
     #[inline]
     pub(crate) fn distance_from_dot(&self, row: u32, squared_norm: i32, dot: i32) -> i32 {
-        let norms = self.squared_norm(row).wrapping_add(squared_norm);
-        norms.wrapping_sub(dot.wrapping_mul(2))
+        squared_distance(self.squared_norm(row), squared_norm, dot)
     }
 
     /// Returns the hash of a row's codes.
@@ -77,4 +74,12 @@ impl<'a> CodeRows<'a> {
         let squared_norms = rows.iter().map(|&row| self.squared_norm(row)).collect();
         NodeCodes { codes, squared_norms, dim: self.dim }
     }
+}
+
+/// Returns the squared distance of two rows of codes, given their squared norms and their product.
+///
+/// It fits an i32 up to 32,768 codes; damaged norms may wrap it.
+#[inline]
+pub(crate) const fn squared_distance(left_norm: i32, right_norm: i32, dot: i32) -> i32 {
+    left_norm.wrapping_add(right_norm).wrapping_sub(dot.wrapping_mul(2))
 }

@@ -5,6 +5,7 @@ use memfold_simd::Kernels;
 use super::link::NO_LINK;
 use super::nearest::Near;
 use super::view::{GraphView, Layer};
+use crate::codes::squared_distance;
 
 /// How many nodes each upper layer hands down.
 const UPPER_WIDTH: usize = 16;
@@ -224,7 +225,7 @@ impl Beam {
         self.measure(graph, layer);
         let mut changed = usize::MAX;
         for ((&position, &norm), &dot) in self.positions.iter().zip(&self.norms).zip(&self.dots) {
-            let distance = norm.wrapping_add(self.squared_norm).wrapping_sub(dot.wrapping_mul(2));
+            let distance = squared_distance(norm, self.squared_norm, dot);
             let near = Near { distance, node: position };
             if self.pool.len() >= width {
                 if self.pool.last().is_none_or(|last| near >= last.near()) {

@@ -9,7 +9,7 @@ mod greedy;
 mod hierarchical;
 mod stream;
 
-pub use components::{component_firsts, components};
+pub use components::components;
 pub use greedy::{LinkGraph, NO_CLIQUE, greedy_complete};
 pub use hierarchical::{agglomerate, condensed_len};
 pub use stream::{Link, greedy_complete_streamed};

@@ -1,5 +1,6 @@
 //! The steps from pairs to clusters.
 
+use memfold_index::components::component_firsts;
 use memfold_index::{PairStream, Progress, Sorted, Spool};
 use memfold_simd::Similarity;
 
@@ -8,7 +9,7 @@ use super::survivors::members;
 use super::tally::Tally;
 use super::vertices::Vertices;
 use super::{ClusterLinkage, DedupError, DedupRequest, Keep, KeepOrder};
-use crate::cluster::{Link, component_firsts, greedy_complete_streamed};
+use crate::cluster::{Link, greedy_complete_streamed};
 
 /// Links that are sorted in memory before they go to the scratch folder: 64 MiB.
 pub(super) const RUN_RECORDS: usize = 1 << 22;

@@ -98,7 +98,7 @@ pub fn build_index(
         scratch_dir: request.scratch_dir,
     };
     let export = Export::read(store, &request.load, &options)?.by_id();
-    let mut columns = ColumnsWriter::from_file(create(&writer, COLUMNS_FILE)?, &export.meta())?;
+    let mut columns = ColumnsWriter::from_file(writer.create(COLUMNS_FILE)?, &export.meta())?;
     let exported = export.write(&mut columns, request.load.progress)?;
     let columns = columns.finish()?;
     let (identity, keys) = describe(&export, &columns)?;
@@ -113,16 +113,14 @@ pub fn build_index(
     let graph = graph.then(GraphOptions::default);
     let tools = (request.pool, request.kernels);
     let (tiers, graph) = Tiers::build(&matrix, graph, tools, request.load.progress)?;
-    let output = BufWriter::new(create(&writer, INDEX_FILE)?);
+    let output = BufWriter::new(writer.create(INDEX_FILE)?);
     let mut output = tiers.write(output, identity, &keys)?;
-    let failed = |source| BuildIndexError::Origin { path: writer.path().join(INDEX_FILE), source };
+    let failed = |source| BuildIndexError::Write { path: writer.path().join(INDEX_FILE), source };
     output.flush().map_err(failed)?;
     let bytes = |name: &str| writer.path().join(name).metadata().map_or(0, |found| found.len());
     let file_bytes = [bytes(INDEX_FILE), bytes(COLUMNS_FILE)];
 
-    let mut origin = Origin::new(&exported.space, name, watermarks, shapes);
-    origin.without_vector = exported.without_vector;
-    write_origin(&writer, &origin)?;
+    write_origin(&writer, &Origin::new(&exported, name, watermarks, shapes))?;
     Ok(BuiltIndex {
         generation: writer.publish()?,
         rows: exported.rows,
@@ -133,14 +131,10 @@ pub fn build_index(
     })
 }
 
-fn create(writer: &GenerationWriter, name: &str) -> Result<std::fs::File, BuildIndexError> {
-    Ok(writer.create(name)?)
-}
-
 fn write_origin(writer: &GenerationWriter, origin: &Origin) -> Result<(), BuildIndexError> {
-    let mut file = create(writer, ORIGIN_FILE)?;
+    let mut file = writer.create(ORIGIN_FILE)?;
     file.write_all(&origin.to_json())
-        .map_err(|source| BuildIndexError::Origin { path: writer.path().join(ORIGIN_FILE), source })
+        .map_err(|source| BuildIndexError::Write { path: writer.path().join(ORIGIN_FILE), source })
 }
 
 /// Returns what tells this set of memories from others, and the keys of their texts.

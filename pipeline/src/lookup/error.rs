@@ -37,9 +37,9 @@ pub enum BuildIndexError {
     /// The generation could not be published.
     #[error(transparent)]
     Generation(#[from] WriteGenerationError),
-    /// What it was built from could not be written down.
+    /// A file of the generation could not be written.
     #[error("write {}: {source}", path.display())]
-    Origin {
+    Write {
         /// The file.
         path: PathBuf,
         /// What the operating system said.
@@ -69,7 +69,7 @@ impl BuildIndexError {
             Self::Generation(error) => error.hint(),
             Self::ReadBack(error) => error.hint(),
             Self::Tiers(_) => None,
-            Self::File(_) | Self::Origin { .. } => Some(
+            Self::File(_) | Self::Write { .. } => Some(
                 "check the free space of the folder, or name another one with --index-dir".into(),
             ),
         }

@@ -1,5 +1,6 @@
 //! [`Origin`]: what a generation was built from, and how far it reaches.
 
+use crate::export::Exported;
 use crate::memory::VectorSpace;
 use crate::store::brain_db::Watermark;
 use crate::store::reading::ModelShapes;
@@ -32,13 +33,14 @@ pub struct Origin {
 
 impl Origin {
     pub(crate) fn new(
-        space: &VectorSpace,
+        exported: &Exported,
         store: Option<Box<str>>,
         watermarks: Vec<Watermark>,
         shapes: ModelShapes,
     ) -> Self {
-        let VectorSpace { model, dim } = space.clone();
-        Self { version: VERSION, model, dim, store, without_vector: 0, watermarks, shapes }
+        let VectorSpace { model, dim } = exported.space.clone();
+        let without_vector = exported.without_vector;
+        Self { version: VERSION, model, dim, store, without_vector, watermarks, shapes }
     }
 
     /// Reads the file; an error says what is wrong with it.

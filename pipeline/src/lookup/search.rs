@@ -1,10 +1,13 @@
 //! [`search`]: the nearest live memories.
 
+use std::borrow::Cow;
+
 use memfold_index::graph::Searcher;
+use memfold_index::scan::query_norm;
 use memfold_index::slab::SlabScan;
 use memfold_index::snapshot::SectionKind;
 use memfold_index::tiers::TierViews;
-use memfold_index::{Neighbor, Row, ScanError, VectorMatrix};
+use memfold_index::{Neighbor, Row, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
 use super::matches::Best;
@@ -80,7 +83,9 @@ pub fn search(
     load: &LoadRequest<'_>,
     kernels: &'static Kernels,
 ) -> Result<Matches, SearchError> {
-    store.look_up(load, |reader| search_in(reader, index, (query, wanted), kernels))
+    store.look_up(load, |reader| {
+        Compared::with(reader, (index, query.len()), kernels)?.answer(query, wanted)
+    })
 }
 
 /// Answers several queries, in their order, in one read transaction.
@@ -95,6 +100,7 @@ pub fn search_all(
     (load, kernels): (&LoadRequest<'_>, &'static Kernels),
 ) -> Result<Vec<Matches>, SearchError> {
     store.look_up(load, |reader| {
+        let compared = Compared::with(reader, (index, queries.dim()), kernels)?;
         let progress = load.progress;
         progress.begin("search", Some(queries.len() as u64));
         let answered = queries.rows().map(|row| {
@@ -102,7 +108,7 @@ pub fn search_all(
                 return Err(SearchError::Cancelled);
             }
             progress.advance(1);
-            let found = search_in(reader, index, (queries.vector(row), wanted), kernels);
+            let found = compared.answer(queries.vector(row), wanted);
             found.map_err(|error| match error {
                 SearchError::Query(error) => SearchError::Query(error.at(row.0)),
                 error => error,
@@ -114,36 +120,58 @@ pub fn search_all(
     })
 }
 
-fn search_in(
-    reader: &StoreReader<'_>,
-    index: Option<&StoreIndex>,
-    (query, wanted): (&[f32], Wanted),
+/// What the queries of one read transaction are compared with.
+struct Compared<'a> {
+    reader: &'a StoreReader<'a>,
+    /// The index and how far it reaches, where it fits the store.
+    index: Option<(&'a StoreIndex, Reach)>,
+    /// Whether there is one that does not.
+    is_foreign: bool,
+    space: VectorSpace,
+    shapes: Cow<'a, ModelShapes>,
     kernels: &'static Kernels,
-) -> Result<Matches, SearchError> {
-    let reach = index.map(|index| reader.reach(index.watermarks())).transpose()?;
-    match (index, reach) {
-        (Some(index), Some(reach @ Reach::After(_))) => {
-            let origin = index.origin();
-            let space = origin.space();
-            let search = Search::new(reader, query, (&space, &origin.shapes), kernels)?;
-            search.with_index(index, wanted, reach)
+}
+
+impl<'a> Compared<'a> {
+    fn with(
+        reader: &'a StoreReader<'a>,
+        (index, dim): (Option<&'a StoreIndex>, usize),
+        kernels: &'static Kernels,
+    ) -> Result<Self, SearchError> {
+        let reach = index.map(|index| reader.reach(index.watermarks())).transpose()?;
+        if let (Some(index), Some(reach @ Reach::After(_))) = (index, reach) {
+            let (space, shapes) = (index.origin().space(), Cow::Borrowed(&index.origin().shapes));
+            return Ok(Self {
+                reader,
+                index: Some((index, reach)),
+                is_foreign: false,
+                space,
+                shapes,
+                kernels,
+            });
         }
-        _ => {
-            let shapes = reader.shapes()?;
-            let space = space_of(&shapes, query.len(), index);
-            let search = Search::new(reader, query, (&space, &shapes), kernels)?;
-            let mut best = Best::new(wanted);
-            let rows = search.rows_since(Reach::Lost, &mut best)?;
-            if rows == 0 {
-                let VectorSpace { model, dim } = space;
-                return Err(SearchError::NoVectors { model, dim });
-            }
-            let searched = match index {
-                Some(_) => Searched::StoreInsteadOfIndex { rows },
-                None => Searched::Store { rows },
-            };
-            Ok(Matches { matches: best.into_matches(), searched })
+        let shapes = reader.shapes()?;
+        let space = space_of(&shapes, dim, index);
+        let (is_foreign, shapes) = (index.is_some(), Cow::Owned(shapes));
+        Ok(Self { reader, index: None, is_foreign, space, shapes, kernels })
+    }
+
+    fn answer(&self, query: &[f32], wanted: Wanted) -> Result<Matches, SearchError> {
+        let search = Search::new(self.reader, query, (&self.space, &self.shapes), self.kernels)?;
+        if let Some((index, reach)) = self.index {
+            return search.with_index(index, wanted, reach);
         }
+        let mut best = Best::new(wanted);
+        let rows = search.rows_since(Reach::Lost, &mut best)?;
+        if rows == 0 {
+            let VectorSpace { model, dim } = self.space.clone();
+            return Err(SearchError::NoVectors { model, dim });
+        }
+        let searched = match self.is_foreign {
+            true => Searched::StoreInsteadOfIndex { rows },
+            false => Searched::Store { rows },
+        };
+        Ok(Matches { matches: best.into_matches(), searched })
     }
 }
 
@@ -172,14 +200,7 @@ impl<'a> Search<'a> {
         space: (&'a VectorSpace, &'a ModelShapes),
         kernels: &'static Kernels,
     ) -> Result<Self, SearchError> {
-        let (expected, found) = (space.0.dim as usize, query.len());
-        if expected != found {
-            return Err(ScanError::Dimension { expected, found }.into());
-        }
-        let squared_norm = kernels.dot(query, query);
-        if !(squared_norm.is_finite() && squared_norm > 0.0) {
-            return Err(ScanError::InvalidQuery { query: 0 }.into());
-        }
+        let squared_norm = query_norm(query, space.0.dim as usize, 0, kernels)?;
         Ok(Self { reader, query, squared_norm, space, kernels })
     }
 
@@ -227,7 +248,7 @@ impl<'a> Search<'a> {
             }
             // Rows that are gone make room for others, which are farther away.
             let all = count.is_none_or(|count| found.len() < count);
-            if all || gone_rows == 0 || seen_enough(&found, best, wanted) {
+            if all || gone_rows == 0 || seen_enough(&found, best) {
                 return Ok(gone_rows);
             }
             seen = found.len();
@@ -281,10 +302,9 @@ impl<'a> Search<'a> {
 type IdOf<'i, 'f> = &'f dyn Fn(Row) -> Result<&'i str, SearchError>;
 
 /// Tells whether the matches can get no better by looking farther.
-fn seen_enough(found: &[Neighbor], best: &Best, wanted: Wanted) -> bool {
+fn seen_enough(found: &[Neighbor], best: &Best) -> bool {
     let farthest = found.last().map(|last| last.similarity);
-    let below = |least: Similarity| farthest.is_some_and(|farthest| farthest < least);
-    wanted.similarity_min.is_some_and(below) || best.is_full() && best.worst().is_some_and(below)
+    best.is_full() && farthest.zip(best.worst()).is_some_and(|(farthest, worst)| farthest < worst)
 }
 
 /// What is asked.

@@ -7,7 +7,7 @@ mod spent;
 mod stages;
 mod written;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use memfold_datasets::annotate;
 use memfold_datasets::corpus::{Corpus, CorpusError, CorpusOptions};
@@ -91,8 +91,17 @@ fn load(args: &DedupArgs, inputs: &[PathBuf], bars: &Bars) -> Result<Corpus, Fai
     Ok(corpus)
 }
 
+/// Reads a file of vectors.
+pub(super) fn open_vectors(path: &Path, bars: &Bars) -> Result<Corpus, Failure> {
+    let scratch_dir = settings::scratch_dir();
+    let options = CorpusOptions { progress: bars, ..CorpusOptions::new(&scratch_dir) };
+    let corpus = Corpus::open(&[path.to_owned()], &options).map_err(|error| unreadable(&error))?;
+    bars.end();
+    Ok(corpus)
+}
+
 /// Says why a corpus could not be read.
-pub(super) fn unreadable(error: &CorpusError) -> Failure {
+fn unreadable(error: &CorpusError) -> Failure {
     match error {
         CorpusError::Cancelled => Failure::interrupted(),
         error => Failure::new("read the vectors", error, error.hint()),

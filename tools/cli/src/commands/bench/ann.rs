@@ -4,9 +4,6 @@ mod figures;
 mod measure;
 mod screen;
 
-use std::path::Path;
-
-use memfold_datasets::corpus::{Corpus, CorpusOptions};
 use memfold_datasets::ground_truth::recall_at_k;
 use memfold_index::graph::{Graph, GraphOptions, Searcher};
 #[cfg(feature = "hnsw_rs")]
@@ -19,7 +16,7 @@ use memfold_simd::Kernels;
 use self::figures::{AnnFigures, Built, Swept, Truth};
 use self::measure::lookups;
 use crate::args::{AnnMethodArg, BenchAnnArgs, GlobalArgs};
-use crate::commands::dedup::unreadable;
+use crate::commands::dedup::open_vectors;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -37,8 +34,8 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let (watch, bars) = (MemoryWatch::start(), Bars::new(printer));
     let pool = settings::pool(global)?;
-    let base = open(&args.base, &bars)?;
-    let queries = args.queries.as_deref().map(|path| open(path, &bars)).transpose()?;
+    let base = open_vectors(&args.base, &bars)?;
+    let queries = args.queries.as_deref().map(|path| open_vectors(path, &bars)).transpose()?;
     let all = base.matrix();
     let tail;
     let (rows, asked) = match &queries {
@@ -78,14 +75,6 @@ fn held_out(matrix: &VectorMatrix<'_>) -> Vec<f32> {
     // A matrix has fewer than 2³² rows.
     let rows = (first..matrix.len()).map(|row| Row(row as u32));
     rows.flat_map(|row| matrix.vector(row)).copied().collect()
-}
-
-fn open(path: &Path, bars: &Bars) -> Result<Corpus, Failure> {
-    let scratch_dir = settings::scratch_dir();
-    let options = CorpusOptions { progress: bars, ..CorpusOptions::new(&scratch_dir) };
-    let corpus = Corpus::open(&[path.to_owned()], &options).map_err(|error| unreadable(&error))?;
-    bars.end();
-    Ok(corpus)
 }
 
 /// One call of the command, with its vectors at hand.

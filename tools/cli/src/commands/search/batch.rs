@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use memfold_datasets::corpus::{Corpus, CorpusOptions};
 use memfold_datasets::results::{NeighborRow, NeighborsWriter};
 use memfold_pipeline::lookup::{Matches, search_all};
 use memfold_pipeline::store::LoadRequest;
@@ -11,13 +10,12 @@ use serde_json::json;
 
 use super::{Work, tell};
 use crate::args::GlobalArgs;
-use crate::commands::dedup::unreadable;
+use crate::commands::dedup::open_vectors;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::progress::Bars;
 use crate::resources::Stopwatch;
-use crate::settings;
 
 pub(super) fn run(
     work: &Work<'_>,
@@ -25,10 +23,7 @@ pub(super) fn run(
     (global, printer): (&GlobalArgs, Printer),
 ) -> Result<Exit, Failure> {
     let (bars, stopwatch) = (Bars::new(printer), Stopwatch::start());
-    let scratch_dir = settings::scratch_dir();
-    let options = CorpusOptions { progress: &bars, ..CorpusOptions::new(&scratch_dir) };
-    let corpus =
-        Corpus::open(&[queries.to_owned()], &options).map_err(|error| unreadable(&error))?;
+    let corpus = open_vectors(queries, &bars)?;
     let load = LoadRequest { progress: &bars, ..work.load };
     let tools = (&load, Kernels::active());
     let found = search_all(work.store, work.index, &corpus.matrix(), work.wanted(), tools);
