@@ -8,8 +8,8 @@ use jiff::tz::TimeZone;
 use memfold_index::snapshot::FileMode;
 use memfold_index::{NoProgress, Pool};
 use memfold_pipeline::lookup::{
-    BuildIndex, BuildIndexError, BuiltIndex, Freshness, Matches, SealFresh, Sealed, SearchError,
-    StoreIndex, TierChoice, Wanted, build_index, freshness, seal_fresh, search,
+    BuildIndex, BuildIndexError, BuiltIndex, Freshness, Matches, Query, SealFresh, Sealed,
+    SearchError, StoreIndex, TierChoice, Wanted, build_index, freshness, seal_fresh, search,
 };
 use memfold_pipeline::memory::Standing;
 use memfold_pipeline::store::brain_db::{BrainDb, OpenOptions};
@@ -143,7 +143,7 @@ impl IndexDesk {
         query: &[f32],
         wanted: Wanted,
     ) -> Result<Matches, SearchError> {
-        search(&self.store, index, (query, wanted), &self.load(), self.kernels)
+        search(&self.store, index, (Query::Vector(query), wanted), &self.load(), self.kernels)
     }
 
     /// Searches with this index, or without one; ids with the bits of their similarities.

@@ -157,6 +157,15 @@ pub enum SearchError {
     /// The query does not fit the vectors.
     #[error(transparent)]
     Query(#[from] ScanError),
+    /// The memory to search by is not there.
+    #[error("no live memory {id:?} with a vector of the model that is searched")]
+    NoMemory {
+        /// Its id.
+        id: Box<str>,
+    },
+    /// No memory has the text to search by.
+    #[error("no live memory has this text, and texts are not embedded here")]
+    NoText,
     /// No memory has a vector to compare with.
     #[error("the store has no vectors of model {model:?} with {dim} components")]
     NoVectors {
@@ -207,6 +216,12 @@ impl SearchError {
                 Some("embed the query with the model of the store".to_owned())
             }
             Self::Query(_) | Self::Cancelled => None,
+            Self::NoMemory { .. } => {
+                Some("`memfold explain` tells what became of a memory".to_owned())
+            }
+            Self::NoText => {
+                Some("embed it with the model of the store and give --vector".to_owned())
+            }
             Self::NoVectors { .. } => {
                 Some("`memfold doctor` tells why vectors are left out".to_owned())
             }

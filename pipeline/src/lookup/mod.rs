@@ -18,17 +18,17 @@ mod open;
 mod seal;
 mod matches;
 mod search;
-mod examples;
+mod query;
 mod inspect;
 
 pub use build::{BuildIndex, BuiltIndex, TierChoice, build_index};
 pub use error::{BuildIndexError, OpenIndexError, SearchError};
-pub use examples::{vector_of_memory, vectors_of_text};
 pub use fresh::FreshSegment;
 pub use inspect::{
     Freshness, StoreDifference, Thoroughness, VerifiedIndex, VerifyIndexError, freshness, verify,
 };
 pub use open::{IndexTier, StoreIndex};
 pub use origin::{ORIGIN_FILE, Origin};
+pub use query::Query;
 pub use seal::{SealError, SealFresh, Sealed, seal_fresh};
 pub use search::{Match, Matches, Searched, Wanted, search, search_all};

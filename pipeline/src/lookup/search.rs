@@ -11,6 +11,7 @@ use memfold_index::{Neighbor, Row, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
 use super::matches::Best;
+use super::query::{Asked, Query};
 use super::{SearchError, StoreIndex};
 use crate::memory::{Memory, VectorSpace};
 use crate::store::brain_db::{LiveMemory, Reach, StoreReader};
@@ -69,22 +70,30 @@ pub struct Matches {
 /// The beam of a lookup in the graph: at least this, and wider where more is asked for.
 const BEAM: usize = 128;
 
-/// Finds the live memories nearest to a vector, in one read transaction.
+/// Finds the live memories nearest to a query, in one read transaction.
 ///
 /// Similarities are those of the vectors that the store has now. With a scan tier or without an index nothing is missed; a graph
 /// misses few (its recall is measured by `memfold bench ann`).
 ///
 /// # Errors
-/// When the store cannot be read, the query has another dimension or no direction, or the index is damaged.
+/// When the store cannot be read, no live memory is the one or has the text to search by, the query has another dimension or
+/// no direction, or the index is damaged.
 pub fn search(
     store: &BrainDb,
     index: Option<&StoreIndex>,
-    (query, wanted): (&[f32], Wanted),
+    (query, wanted): (Query<'_>, Wanted),
     load: &LoadRequest<'_>,
     kernels: &'static Kernels,
 ) -> Result<Matches, SearchError> {
     store.look_up(load, |reader| {
-        Compared::with(reader, (index, query.len()), kernels)?.answer(query, wanted)
+        let compared = Compared::with(reader, index, kernels)?;
+        let Asked { vector, except } = query.resolve(&compared)?;
+        let Some(except) = except else { return compared.answer(&vector, wanted) };
+        let neighbors = wanted.neighbors.map(|count| count.saturating_add(1));
+        let mut found = compared.answer(&vector, Wanted { neighbors, ..wanted })?;
+        found.matches.retain(|found| found.memory.id.as_str() != except);
+        found.matches.truncate(wanted.neighbors.unwrap_or(usize::MAX));
+        Ok(found)
     })
 }
 
@@ -100,7 +109,7 @@ pub fn search_all(
     (load, kernels): (&LoadRequest<'_>, &'static Kernels),
 ) -> Result<Vec<Matches>, SearchError> {
     store.look_up(load, |reader| {
-        let compared = Compared::with(reader, (index, queries.dim()), kernels)?;
+        let compared = Compared::with(reader, index, kernels)?;
         let progress = load.progress;
         progress.begin("search", Some(queries.len() as u64));
         let answered = queries.rows().map(|row| {
@@ -121,13 +130,14 @@ pub fn search_all(
 }
 
 /// What the queries of one read transaction are compared with.
-struct Compared<'a> {
-    reader: &'a StoreReader<'a>,
+pub(super) struct Compared<'a> {
+    pub(super) reader: &'a StoreReader<'a>,
     /// The index and how far it reaches, where it fits the store.
-    index: Option<(&'a StoreIndex, Reach)>,
+    pub(super) index: Option<(&'a StoreIndex, Reach)>,
     /// Whether there is one that does not.
     is_foreign: bool,
-    space: VectorSpace,
+    /// What vectors are compared: those of the index, even where it is of no use.
+    space: Option<VectorSpace>,
     shapes: Cow<'a, ModelShapes>,
     kernels: &'static Kernels,
 }
@@ -135,36 +145,39 @@ struct Compared<'a> {
 impl<'a> Compared<'a> {
     fn with(
         reader: &'a StoreReader<'a>,
-        (index, dim): (Option<&'a StoreIndex>, usize),
+        index: Option<&'a StoreIndex>,
         kernels: &'static Kernels,
     ) -> Result<Self, SearchError> {
+        let space = index.map(|index| index.origin().space());
         let reach = index.map(|index| reader.reach(index.watermarks())).transpose()?;
-        if let (Some(index), Some(reach @ Reach::After(_))) = (index, reach) {
-            let (space, shapes) = (index.origin().space(), Cow::Borrowed(&index.origin().shapes));
-            return Ok(Self {
-                reader,
-                index: Some((index, reach)),
-                is_foreign: false,
-                space,
-                shapes,
-                kernels,
-            });
-        }
-        let shapes = reader.shapes()?;
-        let space = space_of(&shapes, dim, index);
-        let (is_foreign, shapes) = (index.is_some(), Cow::Owned(shapes));
-        Ok(Self { reader, index: None, is_foreign, space, shapes, kernels })
+        let fitting = index.zip(reach).filter(|(_, reach)| *reach != Reach::Lost);
+        let shapes = match fitting {
+            Some((index, _)) => Cow::Borrowed(&index.origin().shapes),
+            None => Cow::Owned(reader.shapes()?),
+        };
+        let is_foreign = index.is_some() && fitting.is_none();
+        Ok(Self { reader, index: fitting, is_foreign, space, shapes, kernels })
+    }
+
+    /// Reads a memory as it is now; `None` unless it is live and has a vector to compare.
+    pub(super) fn live(&self, id: &str) -> Result<Option<LiveMemory>, SearchError> {
+        Ok(self.reader.live(id, (self.space.as_ref(), &self.shapes))?)
     }
 
     fn answer(&self, query: &[f32], wanted: Wanted) -> Result<Matches, SearchError> {
-        let search = Search::new(self.reader, query, (&self.space, &self.shapes), self.kernels)?;
+        // Without an index: those of the model with most rows. Dimensions of queries are limited by what vectors can have.
+        let space = self.space.clone().unwrap_or_else(|| VectorSpace {
+            model: self.shapes.model(None).into(),
+            dim: query.len() as u32,
+        });
+        let search = Search::new(self.reader, query, (&space, &self.shapes), self.kernels)?;
         if let Some((index, reach)) = self.index {
             return search.with_index(index, wanted, reach);
         }
         let mut best = Best::new(wanted);
         let rows = search.rows_since(Reach::Lost, &mut best)?;
         if rows == 0 {
-            let VectorSpace { model, dim } = self.space.clone();
+            let VectorSpace { model, dim } = space;
             return Err(SearchError::NoVectors { model, dim });
         }
         let searched = match self.is_foreign {
@@ -172,15 +185,6 @@ impl<'a> Compared<'a> {
             false => Searched::Store { rows },
         };
         Ok(Matches { matches: best.into_matches(), searched })
-    }
-}
-
-/// Chooses the vectors to compare with: those of the index that is of no use, else of the model with most rows.
-fn space_of(shapes: &ModelShapes, dim: usize, index: Option<&StoreIndex>) -> VectorSpace {
-    match index {
-        Some(index) => index.origin().space(),
-        // Dimensions of queries are limited by what vectors can have.
-        None => VectorSpace { model: shapes.model(None).into(), dim: dim as u32 },
     }
 }
 

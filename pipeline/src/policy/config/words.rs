@@ -40,6 +40,12 @@ pub(super) fn environment_layers(
     variables: &[(String, String)],
     notices: &mut Vec<Notice>,
 ) -> Vec<Node> {
+    let of_others = FOREIGN_VARIABLES.iter().chain(UNUSED_VARIABLES);
+    let of_others: Vec<&str> = of_others.map(|(name, _)| *name).collect();
+    let concerns = |name: &str| name.starts_with("MEMFOLD_") || of_others.contains(&name);
+    if !variables.iter().any(|(name, _)| concerns(name)) {
+        return Vec::new();
+    }
     let names = environment_names();
     let place = |name: &str| Source::Environment { name: name.into() };
     let is_set = |name: &str| variables.iter().any(|(set, text)| set == name && !text.is_empty());

@@ -63,9 +63,15 @@ impl BrainDb {
     /// # Errors
     /// When there is none, or it cannot be read.
     pub fn open(path: impl Into<PathBuf>, options: OpenOptions) -> Result<Self, OpenStoreError> {
-        let store = Self { path: path.into(), options };
+        let store = Self::at(path, options);
         store.connect(false)?;
         Ok(store)
+    }
+
+    /// Names a store without looking at it: what is wrong with it shows when it is first read, and what is read once
+    /// costs one connection.
+    pub fn at(path: impl Into<PathBuf>, options: OpenOptions) -> Self {
+        Self { path: path.into(), options }
     }
 
     /// Returns the path of the store's file.

@@ -74,12 +74,16 @@ pub(crate) const fn exit_of(state: RunState) -> Exit {
 
 /// Opens the store that a command names.
 pub(crate) fn open_store(path: &Path, settings: &Settings) -> Result<BrainDb, Failure> {
-    let timeout = Duration::from_millis(settings.configuration.settings.busy_timeout_ms.into());
-    let options = OpenOptions::default().busy_timeout(timeout);
-    BrainDb::open(path, options).map_err(|error| {
+    BrainDb::open(path, open_options(settings)).map_err(|error| {
         let hint = error.hint();
         Failure::new("open the store", &error, hint)
     })
+}
+
+/// Returns how patient to be with a store that others hold.
+pub(crate) fn open_options(settings: &Settings) -> OpenOptions {
+    let timeout = Duration::from_millis(settings.configuration.settings.busy_timeout_ms.into());
+    OpenOptions::default().busy_timeout(timeout)
 }
 
 fn flags(args: &ConsolidateArgs) -> Vec<FlagValue> {

@@ -5,17 +5,14 @@ mod screen;
 
 use memfold_index::NoProgress;
 use memfold_pipeline::lookup::{
-    FreshSegment, Match, Matches, SearchError, Searched, StoreIndex, Wanted, search,
-    vector_of_memory, vectors_of_text,
+    FreshSegment, Match, Matches, Query, SearchError, Searched, StoreIndex, Wanted, search,
 };
-use memfold_pipeline::memory::Memory;
-use memfold_pipeline::store::brain_db::LiveMemory;
 use memfold_pipeline::store::{BrainDb, LoadRequest};
 use memfold_simd::Kernels;
 use serde_json::{Value, json};
 
 use crate::args::{GlobalArgs, SearchArgs};
-use crate::commands::consolidate::open_store;
+use crate::commands::consolidate::open_options;
 use crate::commands::export::refuse_existing;
 use crate::commands::index::place;
 use crate::commands::vector;
@@ -39,7 +36,7 @@ pub(crate) fn run(
     }
     let settings = Settings::load(global, Some(&args.place.db), &[])?;
     settings.show_notices(printer);
-    let store = open_store(&args.place.db, &settings)?;
+    let store = BrainDb::at(&args.place.db, open_options(&settings));
     let index = open_index(args, printer)?;
     let open = stopwatch.seconds();
     let time_zone = settings.time_zone()?;
@@ -48,8 +45,7 @@ pub(crate) fn run(
     if let (Some(queries), Some(output)) = (&args.queries, &args.output) {
         return batch::run(&work, (queries, output), (global, printer));
     }
-    let query = work.query()?;
-    let found = work.search(&query)?;
+    let found = work.search()?;
     let total = stopwatch.seconds();
     tell(found.searched, printer);
     if global.json {
@@ -83,13 +79,6 @@ struct Work<'a> {
     load: LoadRequest<'a>,
 }
 
-/// What is searched for.
-struct Query {
-    vector: Vec<f32>,
-    /// The memory that it was taken from, which is no answer.
-    from: Option<Memory>,
-}
-
 impl Work<'_> {
     fn wanted(&self) -> Wanted {
         let default = self.args.threshold.is_none().then_some(NEIGHBORS_DEFAULT);
@@ -97,45 +86,19 @@ impl Work<'_> {
         Wanted { neighbors, similarity_min: self.args.threshold }
     }
 
-    fn query(&self) -> Result<Query, Failure> {
-        let of = |live: LiveMemory| Query { vector: live.vector, from: Some(live.memory) };
-        if let Some(id) = &self.args.id {
-            let found = vector_of_memory(self.store, self.index, id, &self.load);
-            let found = found.map_err(|error| self.failed(&error))?;
-            return found.map(of).ok_or_else(|| {
-                Failure::plain(
-                    format!("no live memory {id:?} with a vector of the model that is searched"),
-                    "`memfold explain` tells what became of a memory",
-                )
-            });
-        }
-        if let Some(text) = &self.args.text {
-            let found = vectors_of_text(self.store, self.index, text, &self.load);
-            let found = found.map_err(|error| self.failed(&error))?.into_iter().next();
-            return found.map(|live| Query { from: None, ..of(live) }).ok_or_else(|| {
-                Failure::plain(
-                    "no live memory has this text, and texts are not embedded here",
-                    "embed it with the model of the store and give --vector",
-                )
-            });
-        }
-        let typed = self.args.vector.as_deref().unwrap_or_default();
-        Ok(Query { vector: vector::parse(typed)?, from: None })
-    }
-
-    fn search(&self, query: &Query) -> Result<Matches, Failure> {
-        let mut wanted = self.wanted();
-        if query.from.is_some() {
-            wanted.neighbors = wanted.neighbors.map(|count| count + 1);
-        }
-        let asked = (&query.vector[..], wanted);
+    fn search(&self) -> Result<Matches, Failure> {
+        let typed;
+        let query = match (&self.args.id, &self.args.text, &self.args.vector) {
+            (Some(id), _, _) => Query::Memory(id),
+            (None, Some(text), _) => Query::Text(text),
+            (None, None, vector) => {
+                typed = vector::parse(vector.as_deref().unwrap_or_default())?;
+                Query::Vector(&typed)
+            }
+        };
+        let asked = (query, self.wanted());
         let found = search(self.store, self.index, asked, &self.load, Kernels::active());
-        let mut found = found.map_err(|error| self.failed(&error))?;
-        if let Some(from) = &query.from {
-            found.matches.retain(|found| found.memory.id != from.id);
-            found.matches.truncate(self.wanted().neighbors.unwrap_or(usize::MAX));
-        }
-        Ok(found)
+        found.map_err(|error| self.failed(&error))
     }
 
     fn failed(&self, error: &SearchError) -> Failure {
