@@ -2,7 +2,6 @@
 
 use memfold_simd::Kernels;
 
-use super::link::NO_LINK;
 use super::nearest::Near;
 use super::view::{GraphView, Layer};
 use crate::codes::squared_distance;
@@ -186,17 +185,14 @@ impl Beam {
     fn fetch_links(&self, layer: &Layer<'_>, next: usize) {
         let waiting = self.pool[next..].iter().filter(|candidate| !candidate.is_expanded());
         for candidate in waiting.take(EXPANDED_TOGETHER) {
-            self.kernels.prefetch(bytemuck::cast_slice(layer.links(candidate.marked)));
+            self.kernels.prefetch(layer.links.bytes(candidate.marked));
         }
     }
 
     /// Adds what the links of a position lead to and was not seen before to `self.positions`.
     fn collect_links(&mut self, layer: &Layer<'_>, position: u32) {
         let count = layer.len() as u32;
-        for &link in layer.links(position) {
-            if link == NO_LINK {
-                break;
-            }
+        for link in layer.links.of(position) {
             // A damaged link leads nowhere.
             if link < count && self.visited.insert(link) {
                 self.positions.push(link);

@@ -4,12 +4,13 @@ use memfold_simd::Kernels;
 
 use super::layers::{Layers, SCANNED_NODES_MAX};
 use super::link::{Linked, Tools, link};
+use super::links::{LinkTable, Links};
 use super::partition::{Partition, Probes};
 use super::repair::repair;
 use super::rescue::rescue;
 use super::view::{GraphSections, GraphView};
 use super::{BuildGraphError, GraphOptions};
-use crate::codes::{Coding, Members, NodeCodes, Pages, hash_codes};
+use crate::codes::{Coding, Members, NodeCodes, hash_codes};
 use crate::distinct::DistinctRows;
 use crate::{Pool, Progress, VectorMatrix};
 
@@ -22,7 +23,7 @@ pub struct Graph {
     coding: Coding,
     codes: NodeCodes,
     members: Members,
-    links: Pages<u32>,
+    links: LinkTable,
     layers: Layers,
     options: GraphOptions,
 }
@@ -56,7 +57,7 @@ impl Graph {
         drop((nodes, distinct));
         let Linked { links, outliers } = link(codes.view(), &partition, &probes, tools)?;
         drop((partition, probes));
-        let layers = Layers::build(codes.view(), &links, tools)?;
+        let layers = Layers::build(codes.view(), links.view(), tools)?;
         let mut graph = Self { coding, codes, members, links, layers, options };
         graph.find_lost(outliers, tools);
         Ok(graph)
@@ -69,24 +70,21 @@ impl Graph {
             tools.progress.begin("link lost nodes", None);
             rescue(self, outliers, tools);
         }
-        if !self.links.is_empty() {
+        if self.links.view().len() > 0 {
             let entry = entry(&self.layers.sizes, &self.layers.nodes);
-            repair(
-                self.codes.view(),
-                &mut self.links,
-                self.options.link_count(),
-                entry,
-                tools.kernels,
-            );
+            repair(self.codes.view(), &mut self.links, entry, tools.kernels);
         }
         if searched {
             tools.progress.end();
         }
     }
 
-    pub(super) fn links_mut(&mut self, node: u32) -> &mut [u32] {
-        let degree = self.options.link_count();
-        &mut self.links[node as usize * degree..][..degree]
+    pub(super) fn links(&self) -> Links<'_> {
+        self.links.view()
+    }
+
+    pub(super) const fn links_mut(&mut self) -> &mut LinkTable {
+        &mut self.links
     }
 
     /// Returns all sections, as they are written to a file.
@@ -98,7 +96,7 @@ impl Graph {
             degree: self.options.degree,
             codes: &self.codes.codes,
             squared_norms: &self.codes.squared_norms,
-            links: &self.links,
+            links: self.links.as_bytes(),
             layer_sizes: &self.layers.sizes,
             layer_nodes: &self.layers.nodes,
             layer_links: &self.layers.links,

@@ -17,7 +17,7 @@ use crate::snapshot::{SectionFile, SectionFileWriter, SectionKind, WriteSectionF
 use crate::tiers::OpenTiersError;
 
 /// Counts the changes of the builder that change what it builds.
-pub(crate) const BUILDER: u32 = 1;
+pub(crate) const BUILDER: u32 = 2;
 
 impl Graph {
     /// Adds the sections of the graph to a file.
@@ -27,14 +27,14 @@ impl Graph {
     ) -> Result<SectionFileWriter<W>, WriteSectionFileError> {
         let sections = self.sections();
         let layer_count = [sections.layer_sizes.len() as u32];
-        let layers =
-            [&layer_count[..], sections.layer_sizes, sections.layer_nodes, sections.layer_links];
+        let numbers = [&layer_count[..], sections.layer_sizes, sections.layer_nodes];
+        let [count, sizes, nodes] = numbers.map(bytemuck::cast_slice::<u32, u8>);
         writer
             .chunks::<f32, _>(SectionKind::Transform, [sections.mean, &[sections.step]])?
             .section(SectionKind::Codes, sections.codes)?
             .section(SectionKind::Norms, sections.squared_norms)?
             .section(SectionKind::Links, sections.links)?
-            .chunks::<u32, _>(SectionKind::UpperLayers, layers)?
+            .chunks::<u8, _>(SectionKind::UpperLayers, [count, sizes, nodes, sections.layer_links])?
             .chunks::<u32, _>(
                 SectionKind::DuplicateGroups,
                 [sections.member_starts, sections.member_rows],
@@ -51,8 +51,8 @@ impl<'a> GraphView<'a> {
         let head = file.head();
         let transform = file.section_of::<f32>(SectionKind::Transform, u64::from(head.dim) + 1)?;
         let (step, mean) = transform.split_last().ok_or_else(|| length("the transform", 0, 1))?;
-        let layers = file.section::<u32>(SectionKind::UpperLayers)?;
-        let [layer_sizes, layer_nodes, layer_links] = split_layers(layers)?;
+        let layers = file.section::<u8>(SectionKind::UpperLayers)?;
+        let layers = UpperLayers::of(layers)?;
         let groups = file.section::<u32>(SectionKind::DuplicateGroups)?;
         let starts = head.node_count as usize + 1;
         let (member_starts, member_rows) = groups
@@ -65,28 +65,46 @@ impl<'a> GraphView<'a> {
             codes: file.section(SectionKind::Codes)?,
             squared_norms: file.section_of(SectionKind::Norms, u64::from(head.node_count))?,
             links: file.section(SectionKind::Links)?,
-            layer_sizes,
-            layer_nodes,
-            layer_links,
+            layer_sizes: layers.sizes,
+            layer_nodes: layers.nodes,
+            layer_links: layers.links,
             member_starts,
             member_rows,
         })?)
     }
 }
 
-/// Splits the section into sizes, nodes and links.
-fn split_layers(layers: &[u32]) -> Result<[&[u32]; 3], DamagedGraph> {
-    let (&count, rest) = layers.split_first().ok_or_else(|| length("upper layers", 0, 1))?;
-    if count as usize > LAYERS_MAX {
-        return Err(DamagedGraph::Layers { found: count as usize });
+/// The section of upper layers, split.
+struct UpperLayers<'a> {
+    sizes: &'a [u32],
+    nodes: &'a [u32],
+    links: &'a [u8],
+}
+
+impl<'a> UpperLayers<'a> {
+    fn of(section: &'a [u8]) -> Result<Self, DamagedGraph> {
+        let (count, rest) = split_numbers(section, 1, "upper layers")?;
+        let count = count[0] as usize;
+        if count > LAYERS_MAX {
+            return Err(DamagedGraph::Layers { found: count });
+        }
+        let (sizes, rest) = split_numbers(rest, count, "sizes of layers")?;
+        let nodes = sizes.iter().map(|&size| size as usize).sum();
+        let (nodes, links) = split_numbers(rest, nodes, "nodes of layers")?;
+        Ok(Self { sizes, nodes, links })
     }
-    let (sizes, rest) = rest
-        .split_at_checked(count as usize)
-        .ok_or_else(|| length("sizes of layers", rest.len(), count as usize))?;
-    let nodes = sizes.iter().map(|&size| size as usize).sum();
-    let (nodes, links) =
-        rest.split_at_checked(nodes).ok_or_else(|| length("nodes of layers", rest.len(), nodes))?;
-    Ok([sizes, nodes, links])
+}
+
+/// Splits off so many numbers.
+fn split_numbers<'a>(
+    bytes: &'a [u8],
+    count: usize,
+    section: &'static str,
+) -> Result<(&'a [u32], &'a [u8]), DamagedGraph> {
+    let short = || length(section, bytes.len() / 4, count);
+    let split = count.checked_mul(4).and_then(|count| bytes.split_at_checked(count));
+    let (numbers, rest) = split.ok_or_else(short)?;
+    Ok((bytemuck::try_cast_slice(numbers).map_err(|_| short())?, rest))
 }
 
 const fn length(section: &'static str, found: usize, expected: usize) -> DamagedGraph {
@@ -145,7 +163,12 @@ mod tests {
                 }
                 damaged
             };
-            let (links, starts) = (damage(sections.links, 1), damage(sections.member_starts, 2));
+            let mut links = sections.links.to_vec();
+            for (at, value) in &changes {
+                let place = at % links.len();
+                links[place] = *value as u8;
+            }
+            let starts = damage(sections.member_starts, 2);
             let (nodes, rows) = (damage(sections.layer_nodes, 3), damage(sections.member_rows, 4));
             let damaged = GraphSections {
                 links: &links, member_starts: &starts, layer_nodes: &nodes, member_rows: &rows, ..sections

@@ -4,7 +4,6 @@ use std::sync::Mutex;
 
 use memfold_simd::{Kernels, Similarity};
 
-use super::link::NO_LINK;
 use super::view::GraphView;
 use super::{DamagedGraph, Searcher};
 use crate::{Pool, Progress, VectorMatrix};
@@ -119,8 +118,7 @@ fn reachable(graph: &GraphView<'_>) -> usize {
     };
     come_to(graph.entry, &mut waiting);
     while let Some(node) = waiting.pop() {
-        let links = graph.base.links(node).iter().take_while(|&&link| link != NO_LINK);
-        links.for_each(|&link| come_to(link, &mut waiting));
+        graph.base.links.of(node).for_each(|link| come_to(link, &mut waiting));
     }
     count
 }

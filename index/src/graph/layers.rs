@@ -1,7 +1,8 @@
 //! [`Layers`]: ever fewer nodes above the graph, by which a search comes near in few steps.
 
 use super::islands;
-use super::link::{Tools, link};
+use super::link::{Linked, Tools, link};
+use super::links::Links;
 use super::partition::Partition;
 use super::{BuildGraphError, GraphOptions};
 use crate::codes::CodeRows;
@@ -25,26 +26,25 @@ pub(super) struct Layers {
     pub(super) sizes: Vec<u32>,
     /// The nodes of each layer, ascending.
     pub(super) nodes: Vec<u32>,
-    /// 2 M links for each of them: positions in its layer.
-    pub(super) links: Vec<u32>,
+    /// 2 M links for each of them: positions in its layer; see [`Links`].
+    pub(super) links: Vec<u8>,
 }
 
 impl Layers {
     /// Builds them over the lowest layer, whose links are given.
     pub(super) fn build(
         codes: CodeRows<'_>,
-        base_links: &[u32],
+        base_links: Links<'_>,
         tools: Tools<'_>,
     ) -> Result<Self, BuildGraphError> {
         let mut layers = Self::default();
         if codes.len() <= SCANNED_NODES_MAX {
             return Ok(layers);
         }
-        let degree = tools.options.link_count();
         let levels: Vec<u32> = (0..codes.len() as u32)
             .map(|node| codes.hash(node).leading_zeros() / LEVEL_BITS)
             .collect();
-        let mut chosen = islands::first_nodes(base_links, degree);
+        let mut chosen = islands::first_nodes(base_links);
         for level in 1..=LAYERS_MAX as u32 {
             let in_layer =
                 |&node: &u32| levels[node as usize] >= level || chosen.binary_search(&node).is_ok();
@@ -52,12 +52,11 @@ impl Layers {
             if nodes.is_empty() {
                 break;
             }
-            let first_link = layers.links.len();
-            layers.push(codes, &nodes, tools)?;
+            let Linked { links, .. } = layers.push(codes, &nodes, tools)?;
             if nodes.len() <= TOP_NODES_MAX {
                 break;
             }
-            let islands = islands::first_nodes(&layers.links[first_link..], degree);
+            let islands = islands::first_nodes(links.view());
             chosen = islands.iter().map(|&position| nodes[position as usize]).collect();
         }
         Ok(layers)
@@ -68,7 +67,7 @@ impl Layers {
         codes: CodeRows<'_>,
         nodes: &[u32],
         tools: Tools<'_>,
-    ) -> Result<(), BuildGraphError> {
+    ) -> Result<Linked, BuildGraphError> {
         let GraphOptions { probes, .. } = tools.options;
         let picked = codes.picked(nodes);
         let names: Vec<u32> = (0..nodes.len() as u32).collect();
@@ -76,7 +75,8 @@ impl Layers {
             Partition::of(picked.view(), &names, probes, (tools.pool, tools.kernels));
         self.sizes.push(nodes.len() as u32);
         self.nodes.extend_from_slice(nodes);
-        self.links.extend_from_slice(&link(picked.view(), &partition, &probes, tools)?.links);
-        Ok(())
+        let linked = link(picked.view(), &partition, &probes, tools)?;
+        self.links.extend_from_slice(linked.links.as_bytes());
+        Ok(linked)
     }
 }

@@ -2,15 +2,13 @@
 
 use memfold_simd::Kernels;
 
+use super::links::LinkTable;
 use super::nearest::{Comparer, Near, NearestList};
 use super::partition::{Partition, Probes};
 use super::prune::Pruner;
 use super::{BuildGraphError, GraphOptions};
-use crate::codes::{CodeRows, Pages};
+use crate::codes::CodeRows;
 use crate::{Pool, Progress};
-
-/// The end of a list of links that is not full.
-pub const NO_LINK: u32 = u32::MAX;
 
 /// Each sample has an eighth of the nodes of the one before.
 const SAMPLE_BITS: u32 = 3;
@@ -43,7 +41,7 @@ pub(super) struct Tools<'a> {
     pub(super) progress: &'a dyn Progress,
 }
 
-/// Returns the options' number of links for each node, nearest and most different first, [`NO_LINK`] at the end.
+/// Returns up to the options' number of links for each node, nearest and most different first.
 ///
 /// Candidates are the nearest nodes, and nearest ones of ever smaller samples: long links, without which a search
 /// could not come from afar.
@@ -94,7 +92,7 @@ pub(super) fn link(
 
 /// Links, and what may be hard to find by them.
 pub(super) struct Linked {
-    pub(super) links: Pages<u32>,
+    pub(super) links: LinkTable,
     /// Nodes beside much denser ones, ascending.
     pub(super) outliers: Vec<u32>,
 }
@@ -169,7 +167,7 @@ fn merge(
     forward: &[Vec<Near>],
     degree: usize,
     tools: Tools<'_>,
-) -> Result<Pages<u32>, BuildGraphError> {
+) -> Result<LinkTable, BuildGraphError> {
     let backward = Backward::of(forward);
     tools.progress.begin("link nodes", Some(codes.len() as u64));
     let batches = tools.pool.map(codes.len().div_ceil(BATCH_NODES), |batch| {
@@ -178,9 +176,9 @@ fn merge(
         }
         let nodes = batch * BATCH_NODES..codes.len().min((batch + 1) * BATCH_NODES);
         let mut pruner = Pruner::new(codes, tools.kernels);
-        let mut links = Vec::with_capacity(nodes.len() * degree);
+        let mut lists: Vec<Vec<u32>> = Vec::with_capacity(nodes.len());
         let (mut merged, mut kept, count) = (Vec::new(), Vec::new(), nodes.len());
-        for (at, node) in nodes.enumerate() {
+        for node in nodes {
             merged.clear();
             merged.extend_from_slice(&forward[node]);
             merged.extend_from_slice(backward.of_node(node));
@@ -192,18 +190,14 @@ fn merge(
                 kept.truncate(degree / 2);
                 pruner.prune(&mut merged, &kept, degree);
             }
-            links.extend(merged.iter().map(|near| near.node));
-            links.resize((at + 1) * degree, NO_LINK);
+            lists.push(merged.iter().map(|near| near.node).collect());
         }
         tools.progress.advance(count as u64);
-        Ok(links)
+        Ok(lists)
     });
     tools.progress.end();
-    let mut links = Pages::zeroed(codes.len() * degree);
-    for (batch, links) in batches.into_iter().zip(links.chunks_mut(BATCH_NODES * degree)) {
-        links.copy_from_slice(&batch?);
-    }
-    Ok(links)
+    let batches: Vec<Vec<Vec<u32>>> = batches.into_iter().collect::<Result<_, _>>()?;
+    Ok(LinkTable::new(codes.len(), degree, batches.iter().flatten()))
 }
 
 /// For each node the nodes that link to it.

@@ -30,6 +30,6 @@ impl GraphOptions {
 impl Default for GraphOptions {
     /// What reached a recall@10 of 0.99 at the least cost; see decision 0032.
     fn default() -> Self {
-        Self { degree: 16, candidates: 64, probes: 8 }
+        Self { degree: 20, candidates: 64, probes: 8 }
     }
 }

@@ -2,7 +2,7 @@
 
 use memfold_simd::Kernels;
 
-use super::link::NO_LINK;
+use super::links::LinkTable;
 use super::nearest::Near;
 use crate::codes::CodeRows;
 
@@ -10,17 +10,19 @@ use crate::codes::CodeRows;
 /// are numbered cell by cell.
 const WINDOW: u32 = 256;
 
+/// The parent of a node that has not been reached.
+const NONE: u32 = u32::MAX;
+
 /// Links all nodes that `entry` cannot reach to near ones that it can; returns how many links that took.
 ///
 /// Links are added where there is room; otherwise the farthest one is replaced that no other node depends on.
 pub(super) fn repair(
     codes: CodeRows<'_>,
-    links: &mut [u32],
-    degree: usize,
+    links: &mut LinkTable,
     entry: u32,
     kernels: &Kernels,
 ) -> usize {
-    let mut repair = Repair { codes, links, degree, parents: vec![NO_LINK; codes.len()], kernels };
+    let mut repair = Repair { codes, links, parents: vec![NONE; codes.len()], kernels };
     repair.reach(entry, entry);
     let mut added = 0;
     for node in 0..codes.len() as u32 {
@@ -35,8 +37,7 @@ pub(super) fn repair(
 
 struct Repair<'a> {
     codes: CodeRows<'a>,
-    links: &'a mut [u32],
-    degree: usize,
+    links: &'a mut LinkTable,
     /// From which node each was reached first: these links stay.
     parents: Vec<u32>,
     kernels: &'a Kernels,
@@ -44,11 +45,7 @@ struct Repair<'a> {
 
 impl Repair<'_> {
     fn is_reached(&self, node: u32) -> bool {
-        self.parents[node as usize] != NO_LINK
-    }
-
-    fn links_of(&self, node: u32) -> &[u32] {
-        &self.links[node as usize * self.degree..][..self.degree]
+        self.parents[node as usize] != NONE
     }
 
     /// Follows all links from a node that has been reached from `parent`.
@@ -56,10 +53,10 @@ impl Repair<'_> {
         self.parents[node as usize] = parent;
         let mut waiting = vec![node];
         while let Some(node) = waiting.pop() {
-            for at in 0..self.degree {
-                let next = self.links_of(node)[at];
-                if next != NO_LINK && !self.is_reached(next) {
-                    self.parents[next as usize] = node;
+            for next in self.links.view().of(node) {
+                let parent = &mut self.parents[next as usize];
+                if *parent == NONE {
+                    *parent = node;
                     waiting.push(next);
                 }
             }
@@ -78,7 +75,7 @@ impl Repair<'_> {
     /// Returns nodes that are reached, nearest first: its own links, and nodes of near numbers.
     fn reached_near(&self, node: u32) -> Vec<u32> {
         let window = node.saturating_sub(WINDOW)..(node + WINDOW).min(self.codes.len() as u32);
-        let linked = self.links_of(node).iter().copied().filter(|&other| other != NO_LINK);
+        let linked = self.links.view().of(node);
         let mut near: Vec<u32> =
             linked.chain(window).filter(|&other| self.is_reached(other)).collect();
         near.sort_unstable();
@@ -93,17 +90,16 @@ impl Repair<'_> {
 
     /// Links `parent` to `node` if it has room or a link that nothing depends on.
     fn give_link(&mut self, parent: u32, node: u32) -> bool {
-        let start = parent as usize * self.degree;
-        let spare = |&at: &usize| {
-            let next = self.links[start + at];
-            next == NO_LINK || self.parents[next as usize] != parent
-        };
-        // A free place, or the last link, which is about the farthest.
-        let free = self.links_of(parent).iter().position(|&next| next == NO_LINK);
-        let place = free.or_else(|| (0..self.degree).rev().find(spare));
-        if let Some(place) = place {
-            self.links[start + place] = node;
+        let mut links: Vec<u32> = self.links.view().of(parent).collect();
+        if links.len() < self.links.degree() {
+            links.push(node);
+        } else {
+            // The last link is about the farthest.
+            let is_spare = |&next: &u32| self.parents[next as usize] != parent;
+            let Some(place) = links.iter().rposition(is_spare) else { return false };
+            links[place] = node;
         }
-        place.is_some()
+        self.links.set(parent, &links);
+        true
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use super::beam::Beam;
 use super::build::Graph;
-use super::link::{NO_LINK, Tools};
+use super::link::Tools;
 
 /// Nodes with at most so many links to them are looked up: others are found in many ways.
 const FEW_LINKS: u32 = 4;
@@ -39,12 +39,13 @@ pub(super) fn rescue(graph: &mut Graph, outliers: Vec<u32>, tools: Tools<'_>) ->
         suspects.clear();
         for (node, near) in lost {
             for from in near {
-                let links = graph.links_mut(from);
+                let table = graph.links_mut();
+                let mut links: Vec<u32> = table.view().of(from).collect();
                 if !links.contains(&node) {
+                    links.insert(0, node);
+                    table.set(from, &links);
                     // The last link is the one that is missed least.
-                    suspects.extend(links.last().copied().filter(|&last| last != NO_LINK));
-                    links.rotate_right(1);
-                    links[0] = node;
+                    suspects.extend(links.get(table.degree()));
                 }
             }
             suspects.push(node);
@@ -56,9 +57,9 @@ pub(super) fn rescue(graph: &mut Graph, outliers: Vec<u32>, tools: Tools<'_>) ->
 }
 
 fn with_few_links(graph: &Graph) -> Vec<u32> {
-    let sections = graph.sections();
-    let mut counts = vec![0_u32; sections.squared_norms.len()];
-    for &link in sections.links.iter().filter(|&&link| link != NO_LINK) {
+    let links = graph.links();
+    let mut counts = vec![0_u32; links.len()];
+    for link in (0..links.len() as u32).flat_map(|node| links.of(node)) {
         counts[link as usize] += 1;
     }
     (0..).zip(counts).filter(|&(_, count)| count <= FEW_LINKS).map(|(node, _)| node).collect()

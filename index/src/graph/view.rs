@@ -1,6 +1,7 @@
 //! [`GraphView`]: a graph over borrowed slices, as a mapped file gives them.
 
 use super::layers::{LAYERS_MAX, TOP_NODES_MAX};
+use super::links::{Links, link_bytes};
 use super::{DamagedGraph, GraphOptions, build};
 use crate::Row;
 use crate::codes::{CodeRows, Coding, MembersView};
@@ -18,14 +19,14 @@ pub struct GraphSections<'a> {
     pub codes: &'a [i8],
     /// The sum of the squares of each node's codes.
     pub squared_norms: &'a [i32],
-    /// 2 M links for each node; `u32::MAX` where there are fewer.
-    pub links: &'a [u32],
+    /// 2 M links for each node, of three bytes, or four from 2²⁴ − 1 nodes on; all bits set where there are fewer.
+    pub links: &'a [u8],
     /// The number of nodes of each upper layer, from below.
     pub layer_sizes: &'a [u32],
     /// The nodes of each upper layer, ascending.
     pub layer_nodes: &'a [u32],
-    /// 2 M links for each of these, by position in the layer; `u32::MAX` where there are fewer.
-    pub layer_links: &'a [u32],
+    /// 2 M links for each of these, by position in the layer, in as many bytes as the size of the layer asks for.
+    pub layer_links: &'a [u8],
     /// Where each node's rows start, and where the last one's end.
     pub member_starts: &'a [u32],
     /// The rows of each node; the highest bit marks a row whose vector equals that of the one before.
@@ -39,13 +40,12 @@ impl GraphSections<'_> {
         let words = self.mean.len()
             + 1
             + self.squared_norms.len()
-            + self.links.len()
             + self.layer_sizes.len()
             + self.layer_nodes.len()
-            + self.layer_links.len()
             + self.member_starts.len()
             + self.member_rows.len();
-        4 * words as u64 + self.codes.len() as u64
+        let bytes = self.codes.len() + self.links.len() + self.layer_links.len();
+        (4 * words + bytes) as u64
     }
 }
 
@@ -69,8 +69,7 @@ pub struct GraphView<'a> {
 pub(super) struct Layer<'a> {
     /// `None`: all nodes, in order.
     nodes: Option<&'a [u32]>,
-    links: &'a [u32],
-    degree: usize,
+    pub(super) links: Links<'a>,
     /// Nodes of the whole graph.
     node_count: usize,
 }
@@ -90,14 +89,17 @@ impl<'a> GraphView<'a> {
         if layer_count > LAYERS_MAX {
             return Err(DamagedGraph::Layers { found: layer_count });
         }
-        let in_layers = sections.layer_sizes.iter().map(|&size| size as usize).sum::<usize>();
+        let layer_sizes = sections.layer_sizes.iter().map(|&size| size as usize);
+        let in_layers = layer_sizes.clone().sum::<usize>();
+        let links = |positions: usize| positions.saturating_mul(2 * degree * link_bytes(positions));
+        let layer_links = layer_sizes.map(links).fold(0, usize::saturating_add);
         // Slices that exist have lengths far below the overflow of these products.
         let lengths = [
             ("nodes", node_count, node_count.min(1 << 31)),
             ("codes", sections.codes.len(), node_count.saturating_mul(coding.code_dim())),
-            ("links", sections.links.len(), node_count.saturating_mul(2 * degree)),
+            ("links", sections.links.len(), links(node_count)),
             ("nodes of layers", sections.layer_nodes.len(), in_layers),
-            ("links of layers", sections.layer_links.len(), in_layers.saturating_mul(2 * degree)),
+            ("links of layers", sections.layer_links.len(), layer_links),
             ("starts of members", sections.member_starts.len(), node_count + 1),
         ];
         for (section, found, expected) in lengths {
@@ -114,7 +116,11 @@ impl<'a> GraphView<'a> {
         Ok(Self {
             coding,
             codes,
-            base: Layer { nodes: None, links: sections.links, degree: 2 * degree, node_count },
+            base: Layer {
+                nodes: None,
+                links: Links::new(sections.links, node_count, 2 * degree),
+                node_count,
+            },
             upper: upper_layers(&sections, node_count),
             members: MembersView { starts: sections.member_starts, rows: sections.member_rows },
             entry: if (entry as usize) < node_count { entry } else { 0 },
@@ -150,13 +156,9 @@ fn upper_layers<'a>(sections: &GraphSections<'a>, node_count: usize) -> Vec<Laye
     let layers = sections.layer_sizes.iter().map(|&size| {
         let (layer_nodes, layer_links);
         (layer_nodes, nodes) = nodes.split_at(size as usize);
-        (layer_links, links) = links.split_at(size as usize * 2 * sections.degree);
-        Layer {
-            nodes: Some(layer_nodes),
-            links: layer_links,
-            degree: 2 * sections.degree,
-            node_count,
-        }
+        let (size, degree) = (size as usize, 2 * sections.degree);
+        (layer_links, links) = links.split_at(size * degree * link_bytes(size));
+        Layer { nodes: Some(layer_nodes), links: Links::new(layer_links, size, degree), node_count }
     });
     layers.collect()
 }
@@ -164,7 +166,7 @@ fn upper_layers<'a>(sections: &GraphSections<'a>, node_count: usize) -> Vec<Laye
 impl<'a> Layer<'a> {
     /// Returns the number of positions.
     pub(super) const fn len(&self) -> usize {
-        self.links.len() / self.degree
+        self.links.len()
     }
 
     /// Returns the node at a position of the layer, if there is one.
@@ -185,12 +187,6 @@ impl<'a> Layer<'a> {
             None => Some(node),
             Some(nodes) => nodes.binary_search(&node).ok().map(|position| position as u32),
         }
-    }
-
-    /// Returns the links of a position of the layer.
-    #[inline]
-    pub(super) fn links(&self, position: u32) -> &'a [u32] {
-        &self.links[position as usize * self.degree..][..self.degree]
     }
 
     /// Returns the positions from which a search of the highest layer begins.

@@ -75,10 +75,11 @@ pub(crate) struct BenchAnnArgs {
     #[arg(default_value = "16,24,32,48,64,96,128,192,256")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) beams: Vec<u16>,
-    /// Links of each node and layer are up to twice this (M)
-    #[arg(long, value_name = "M", default_value_t = 16)]
+    /// Links of each node and layer are up to twice this (M); 20 for the graph
+    /// and 16 for hnsw_rs if not given
+    #[arg(long, value_name = "M")]
     #[arg(value_parser = clap::value_parser!(u8).range(2..=64))]
-    pub(crate) degree: u8,
+    pub(crate) degree: Option<u8>,
 }
 
 /// What answers a lookup.

@@ -125,8 +125,8 @@ impl Work<'_> {
 
     fn graph(&self) -> Result<Vec<AnnFigures>, Failure> {
         let stopwatch = Stopwatch::start();
-        let degree = self.args.degree.into();
-        let options = GraphOptions { degree, ..GraphOptions::default() };
+        let mut options = GraphOptions::default();
+        options.degree = self.args.degree.map_or(options.degree, usize::from);
         let graph = Graph::build(self.rows, options, self.pool, Kernels::active(), self.bars)
             .map_err(|error| self.failed("build the graph", &error))?;
         let bytes = graph.sections().byte_count();
@@ -153,8 +153,8 @@ impl Work<'_> {
     #[cfg(feature = "hnsw_rs")]
     fn hnsw_rs(&self) -> Result<Vec<AnnFigures>, Failure> {
         let stopwatch = Stopwatch::start();
-        let max_neighbors = self.args.degree.into();
-        let options = HnswRsOptions { max_neighbors, ..HnswRsOptions::default() };
+        let mut options = HnswRsOptions::default();
+        options.max_neighbors = self.args.degree.map_or(options.max_neighbors, usize::from);
         let built =
             HnswRsIndex::build(self.rows, &options, self.pool, Kernels::active(), self.bars);
         let mut index = built.map_err(|error| self.failed("build the index", &error))?;
