@@ -9,7 +9,8 @@ use memfold_index::snapshot::FileMode;
 use memfold_index::{NoProgress, Pool};
 use memfold_pipeline::lookup::{
     BuildIndex, BuildIndexError, BuiltIndex, Freshness, Matches, Query, SealFresh, Sealed,
-    SearchError, StoreIndex, TierChoice, Wanted, build_index, freshness, seal_fresh, search,
+    SearchError, StoreIndex, Thoroughness, TierChoice, VerifiedIndex, VerifyIndexError, Wanted,
+    build_index, freshness, seal_fresh, search, verify,
 };
 use memfold_pipeline::memory::Standing;
 use memfold_pipeline::store::brain_db::{BrainDb, OpenOptions};
@@ -162,6 +163,18 @@ impl IndexDesk {
             (found.memory.id.to_string(), found.similarity.get().to_bits())
         };
         found.matches.iter().map(pair).collect()
+    }
+
+    /// Compares every byte of an index with what was written.
+    ///
+    /// # Errors
+    /// As [`verify`].
+    pub fn verify(
+        &self,
+        index: &StoreIndex,
+        pool: &Pool,
+    ) -> Result<VerifiedIndex, VerifyIndexError> {
+        verify(index, &self.load(), &Thoroughness { store: None, pool, kernels: self.kernels })
     }
 
     /// Tells how the store stands to its index.

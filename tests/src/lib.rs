@@ -13,6 +13,7 @@ mod store_facts;
 mod store_image;
 mod wild_store;
 
+pub mod fuzz;
 pub mod torture;
 
 pub use data::{real_vectors, report_skipped};

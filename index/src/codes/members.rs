@@ -57,7 +57,7 @@ impl Members {
 
 impl<'a> MembersView<'a> {
     /// Returns a node's rows, and whether each has the vector of the one before; none where bytes are damaged.
-    pub(crate) fn rows(&self, node: u32) -> impl Iterator<Item = (Row, bool)> + use<'a> {
+    pub(crate) fn rows(&self, node: u32) -> impl ExactSizeIterator<Item = (Row, bool)> + use<'a> {
         let node = node as usize;
         let range = match (self.starts.get(node), self.starts.get(node + 1)) {
             (Some(&start), Some(&end)) => start as usize..end as usize,

@@ -167,10 +167,13 @@ impl<'a> Searcher<'a> {
         threshold: Option<Similarity>,
     ) {
         self.found.clear();
+        // Each row stands behind one node. Where a damaged file says otherwise, as many are judged as there are.
+        let mut left = self.vectors.len();
         for (at, near) in self.proposed.iter().enumerate() {
             self.fetch(self.proposed.get(at + FETCHED_AHEAD));
             let mut similarity = None;
-            for (row, repeats) in self.graph.members.rows(near.node) {
+            for (row, repeats) in self.graph.members.rows(near.node).take(left) {
+                left -= 1;
                 if row.index() >= self.vectors.len() {
                     continue;
                 }

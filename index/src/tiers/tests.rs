@@ -5,9 +5,10 @@ use std::io::{Cursor, Write};
 use memfold_simd::{Kernels, Level, Similarity};
 
 use super::{GraphOutcome, OpenTiersError, TextKeys, TierViews, Tiers};
+use crate::graph::gate::{self, GateError};
 use crate::graph::{GraphOptions, Searcher};
 use crate::slab::SlabScan;
-use crate::snapshot::{FileHead, FileKind, SectionFile, SectionFileWriter};
+use crate::snapshot::{FileHead, FileKind, SectionFile, SectionFileWriter, SectionKind};
 use crate::{NoProgress, Pool, Row, VectorMatrix};
 
 const DIM: usize = 24;
@@ -127,4 +128,29 @@ fn the_file_of_something_else_is_refused() {
     let error = TierViews::open(&file).unwrap_err();
     assert!(matches!(error, OpenTiersError::Parameters { found: 16 }), "{error}");
     assert!(error.hint().unwrap().contains("index build"));
+}
+
+/// A forged file: all rows stand behind every other node. Each lookup judged them once for each node.
+#[test]
+fn rows_behind_many_nodes_are_judged_no_oftener_than_there_are_rows() {
+    let (values, kernels) = (values(600), Kernels::active());
+    let mut bytes = bytes(&built(&values, Some(GraphOptions::default()), 1, kernels));
+    let file = mapped(&bytes);
+    let (rows, nodes) = (file.head().row_count, file.head().node_count as usize);
+    let is_groups = |kind| kind == SectionKind::DuplicateGroups;
+    let groups = file.sections().iter().find(|section| is_groups(section.kind)).unwrap();
+    let starts = &mut bytes[groups.offset as usize..][..4 * (nodes + 1)];
+    for (node, start) in starts.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+        *start = (node as u32 % 2 * rows).to_le_bytes();
+    }
+    let file = mapped(&bytes);
+    let graph = TierViews::open(&file).unwrap().graph.unwrap();
+    let matrix = VectorMatrix::from_slice(&values, DIM).unwrap();
+    let mut searcher = Searcher::new(&graph, &matrix, kernels).unwrap();
+    let all = Similarity::new(-1.0).unwrap();
+    let found = searcher.range(matrix.vector(Row(0)), all, 64).unwrap();
+    assert_eq!(found.len(), 600);
+    let pool = Pool::new(None).unwrap();
+    let refused = gate::check(&graph, &matrix, usize::MAX, (&pool, kernels), &NoProgress);
+    assert!(matches!(refused, Err(GateError::Lost(_))), "{refused:?}");
 }
