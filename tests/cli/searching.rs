@@ -1,5 +1,6 @@
 //! `memfold index` and `memfold search`.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 
 use memfold_datasets::sample;
@@ -16,6 +17,18 @@ fn vector() -> String {
     let sample = sample::memories();
     let at = (0..sample.memories.len()).find_map(|at| sample.vector(at)).unwrap();
     serde_json::to_string(at).unwrap()
+}
+
+/// Saves a memory with the vector of another.
+fn save_copy(place: &Place, id: &str) {
+    let owner = rusqlite::Connection::open(place.path("brain.db")).unwrap();
+    let memory =
+        "INSERT INTO stm (id, content, categories, importance, access_count, created_at, source)
+         VALUES (?1, 'Saved late.', '[]', 1.0, 0, '2026-06-01T10:00:00', 'agent')";
+    owner.execute(memory, [id]).unwrap();
+    let vector = "INSERT INTO embeddings (id, source_type, source_id, embedding, model, created_at)
+         SELECT 'emb_' || ?1, source_type, ?1, embedding, model, created_at FROM embeddings LIMIT 1";
+    owner.execute(vector, [id]).unwrap();
 }
 
 #[test]
@@ -40,6 +53,28 @@ fn an_index_is_built_looked_at_verified_warmed_and_removed() {
     assert!(place.succeed(&["index", "remove", "brain.db"]).starts_with("removed "));
     assert!(!place.path("brain.db.memfold").exists());
     assert!(place.succeed(&["index", "remove", "brain.db"]).starts_with("there is no index"));
+}
+
+#[test]
+fn segments_are_warmed_verified_and_counted_like_other_files() {
+    let place = Place::with_sample();
+    place.succeed(&["index", "build", "brain.db"]);
+    save_copy(&place, "late");
+    let info = place.json(&["index", "build", "brain.db", "--append", "--json"]);
+    assert_eq!((&info["segments"], &info["sealed_rows"]), (&1.into(), &1.into()), "{info}");
+    let folder = std::fs::read_dir(place.path("brain.db.memfold/gen-000001")).unwrap();
+    let lengths: BTreeMap<String, u64> = folder
+        .map(Result::unwrap)
+        .map(|file| (file.file_name().into_string().unwrap(), file.metadata().unwrap().len()))
+        .filter(|(name, _)| name != "LOCK")
+        .collect();
+    assert!(lengths["fresh-0001.mfi"] > 0);
+    assert_eq!(info["bytes"], serde_json::to_value(&lengths).unwrap());
+    let total: u64 = lengths.values().sum();
+    for command in ["warm", "verify"] {
+        let found = place.json(&["index", command, "brain.db", "--json"]);
+        assert_eq!(found["bytes"], total, "{command}");
+    }
 }
 
 #[test]

@@ -168,7 +168,7 @@ pub fn verify(
     let graph = tiers.graph.as_ref().map(check).transpose()?;
     let store =
         store.map(|(store, scratch)| difference(index, (store, load), scratch)).transpose()?;
-    let bytes = index.generation().files().map(|(_, file)| file.len() as u64).sum();
+    let bytes = index.generation().file_lengths().map(|(_, bytes)| bytes).sum();
     Ok(VerifiedIndex { bytes, graph, store })
 }
 

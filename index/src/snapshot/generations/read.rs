@@ -138,6 +138,13 @@ impl Generation {
         self.files.iter().map(|(name, file)| (name.as_str(), file))
     }
 
+    /// Returns names and lengths of all that lookups read: its files, then the segments of fresh rows seen so far.
+    pub fn file_lengths(&self) -> impl Iterator<Item = (String, u64)> {
+        let files = self.files.iter().map(|(name, file)| (name.clone(), file.len() as u64));
+        let fresh = (1..).zip(&self.fresh);
+        files.chain(fresh.map(|(number, file)| (names::fresh(number), file.byte_count())))
+    }
+
     /// Opens `index.mfi`.
     ///
     /// # Errors

@@ -64,8 +64,7 @@ fn sealed_rows(index: &StoreIndex) -> usize {
 }
 
 fn bytes(index: &StoreIndex) -> serde_json::Value {
-    let files = index.generation().files();
-    files.map(|(name, file)| (name.to_owned(), json!(file.len()))).collect()
+    index.generation().file_lengths().map(|(name, bytes)| (name, json!(bytes))).collect()
 }
 
 fn screen(index: &StoreIndex, found: Freshness, folder: &str) -> String {
@@ -78,8 +77,8 @@ fn screen(index: &StoreIndex, found: Freshness, folder: &str) -> String {
         origin.dim,
         index.tier().name()
     );
-    for (name, file) in index.generation().files() {
-        text.push_str(&format!("  {name:14} {}\n", mebibytes(file.len() as u64)));
+    for (name, bytes) in index.generation().file_lengths() {
+        text.push_str(&format!("  {name:14} {}\n", mebibytes(bytes)));
     }
     text.push_str(&format!("  in {folder}\n"));
     if !index.fresh().is_empty() {

@@ -24,11 +24,10 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let index = open(&place::to_read(args)?)?;
     let (stopwatch, bars) = (Stopwatch::start(), Bars::new(printer));
-    let names: Vec<&str> = index.generation().files().map(|(name, _)| name).collect();
-    let total: usize = index.generation().files().map(|(_, file)| file.len()).sum();
+    let total: u64 = index.generation().file_lengths().map(|(_, bytes)| bytes).sum();
     let (mut bytes, mut portion) = (0, vec![0; PORTION]);
-    bars.begin("read", Some(total as u64));
-    for name in names {
+    bars.begin("read", Some(total));
+    for (name, _) in index.generation().file_lengths() {
         let path = index.generation().folder().join(name);
         let failed = |error| Failure::new(&format!("read {}", path.display()), &error, None);
         let mut file = File::open(&path).map_err(failed)?;
