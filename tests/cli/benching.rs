@@ -34,6 +34,7 @@ pub(crate) fn fits(root: &Value, schema: &Value, value: &Value) -> bool {
         "string" => value.is_string(),
         "number" => value.is_number(),
         "integer" => value.is_u64(),
+        "boolean" => value.is_boolean(),
         "array" => value.is_array(),
         "object" => value.is_object(),
         other => panic!("unknown type {other}"),
@@ -46,7 +47,8 @@ pub(crate) fn fits(root: &Value, schema: &Value, value: &Value) -> bool {
     let keys = value.as_object().is_none_or(|map| {
         let mut required = schema["required"].as_array().into_iter().flatten();
         map.iter().all(|(key, value)| {
-            schema["properties"].get(key).is_some_and(|schema| fits(root, schema, value))
+            let named = schema["properties"].get(key).or(schema.get("additionalProperties"));
+            named.is_some_and(|schema| fits(root, schema, value))
         }) && required.all(|key| map.contains_key(key.as_str().unwrap()))
     });
     typed && items.into_iter().all(|item| fits(root, &schema["items"], item)) && keys

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use memfold_datasets::sample;
 use serde_json::Value;
 
+use crate::benching::{fits, schema};
 use crate::support::Place;
 
 fn ids(found: &Value) -> Vec<&str> {
@@ -53,6 +54,27 @@ fn an_index_is_built_looked_at_verified_warmed_and_removed() {
     assert!(place.succeed(&["index", "remove", "brain.db"]).starts_with("removed "));
     assert!(!place.path("brain.db.memfold").exists());
     assert!(place.succeed(&["index", "remove", "brain.db"]).starts_with("there is no index"));
+}
+
+#[test]
+fn documents_fit_the_published_schemas() {
+    let place = Place::with_sample();
+    let says = |name: &str, words: &[&str]| {
+        let (schema, found) = (schema(name), place.json(&[words, &["--json"]].concat()));
+        assert!(fits(&schema, &schema, &found), "{words:?}: {found:#}");
+    };
+    let vector = vector();
+    let search = ["search", "brain.db", "--vector", &vector];
+    says("search", &search);
+    for tier in ["scan", "graph"] {
+        says("index-build", &["index", "build", "brain.db", "--tier", tier]);
+        says("index-info", &["index", "info", "brain.db"]);
+        says("index-verify", &["index", "verify", "brain.db", "--full"]);
+        says("search", &search);
+    }
+    place.succeed(&["export", "brain.db", "-o", "queries.parquet"]);
+    let queries = ["search", "brain.db", "--queries", "queries.parquet", "-o", "near.parquet"];
+    says("search-queries", &queries);
 }
 
 #[test]

@@ -54,6 +54,12 @@ impl Printer {
         self.data(&format!("{value:#}\n"))
     }
 
+    /// Writes figures to stdout as a JSON document.
+    pub(crate) fn document(self, figures: &impl serde::Serialize) -> Result<(), Failure> {
+        let value = serde_json::to_value(figures);
+        self.json(&value.map_err(|error| Failure::new("print the figures", &error, None))?)
+    }
+
     /// Writes a remark to stderr, unless quiet.
     pub(crate) fn note(self, text: &str) {
         if !self.quiet {

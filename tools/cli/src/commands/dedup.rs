@@ -61,7 +61,7 @@ pub(crate) fn run(
     if global.json {
         let mut report = work.report(&pairs, &clusterings, seconds);
         (report.peak_rss_bytes, report.peak_anon_bytes) = watch.finish();
-        printer.json(&to_json(&report)?)?;
+        printer.document(&report)?;
     } else {
         printer.data(&screen::screen(&work, &inputs, &pairs, &clusterings)?)?;
     }
@@ -111,10 +111,6 @@ fn unreadable(error: &CorpusError) -> Failure {
 /// Says so where pairs may be missing.
 fn remark(clustering: &Clustering) -> Option<String> {
     Recall::from(clustering.recall).remark(clustering.threshold, RECALL_TARGET)
-}
-
-fn to_json(report: &DedupReport) -> Result<serde_json::Value, Failure> {
-    serde_json::to_value(report).map_err(|error| Failure::new("print the figures", &error, None))
 }
 
 /// One call of the command, with its vectors at hand.

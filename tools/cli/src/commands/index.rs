@@ -1,6 +1,7 @@
 //! `memfold index`: build, look at, verify, warm and remove the index of a store.
 
 mod build;
+mod documents;
 mod info;
 pub(crate) mod place;
 mod remove;

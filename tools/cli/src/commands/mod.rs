@@ -20,6 +20,8 @@ pub(crate) mod metrics;
 pub(crate) mod outputs;
 pub(crate) mod plans;
 pub(crate) mod prune;
+#[cfg(test)]
+pub(crate) mod published;
 pub(crate) mod flags;
 pub(crate) mod resolve;
 pub(crate) mod restore;

@@ -1,16 +1,15 @@
 //! `memfold search`: the nearest memories.
 
 mod batch;
+mod documents;
 mod screen;
 
 use memfold_index::NoProgress;
-use memfold_pipeline::lookup::{
-    FreshSegment, Match, Matches, Query, SearchError, Searched, StoreIndex, Wanted, search,
-};
+use memfold_pipeline::lookup::{Matches, Query, SearchError, Searched, StoreIndex, Wanted, search};
 use memfold_pipeline::store::{BrainDb, LoadRequest};
 use memfold_simd::Kernels;
-use serde_json::{Value, json};
 
+use self::documents::SearchDocument;
 use crate::args::{GlobalArgs, SearchArgs};
 use crate::commands::consolidate::open_options;
 use crate::commands::export::refuse_existing;
@@ -49,7 +48,7 @@ pub(crate) fn run(
     let total = stopwatch.seconds();
     tell(found.searched, printer);
     if global.json {
-        printer.json(&document(&found, index.as_ref(), (open, total)))?;
+        printer.document(&SearchDocument::new(&found, index.as_ref(), (open, total)))?;
     } else {
         printer.data(&screen::screen(&found.matches))?;
     }
@@ -120,50 +119,5 @@ fn tell(searched: Searched, printer: Printer) {
         Searched::StoreInsteadOfIndex { rows } => printer.note(&format!(
             "note: the index no longer fits the store, so all {rows} vectors were read; run `memfold index build`"
         )),
-    }
-}
-
-fn document(found: &Matches, index: Option<&StoreIndex>, (open, total): (f64, f64)) -> Value {
-    let matches: Vec<Value> = found.matches.iter().map(matched).collect();
-    let micros = |seconds: f64| (seconds * 1e6).round() as u64;
-    json!({
-        "schema_version": 1,
-        "matches": matches,
-        "index": searched(found.searched, index),
-        "elapsed_us": { "open": micros(open), "search": micros(total - open), "total": micros(total) },
-    })
-}
-
-fn matched(found: &Match) -> Value {
-    let memory = &found.memory;
-    json!({
-        "id": memory.id,
-        "similarity": found.similarity.get(),
-        "text": memory.content,
-        "created_at": memory.created_at.instant().map(|at| at.to_string()),
-        "categories": memory.categories,
-        "importance": memory.importance,
-        "access_count": memory.access_count,
-        "source": memory.source,
-    })
-}
-
-fn searched(searched: Searched, index: Option<&StoreIndex>) -> Value {
-    match (searched, index) {
-        (Searched::Index { fresh_rows, gone_rows }, Some(index)) => json!({
-            "kind": index.tier().name(),
-            "generation": index.generation().number(),
-            "rows": index.columns().len(),
-            "sealed_rows": index.fresh().iter().map(FreshSegment::len).sum::<usize>(),
-            "fresh_rows": fresh_rows,
-            "gone_rows": gone_rows,
-        }),
-        (Searched::Index { .. }, None) => Value::Null,
-        (Searched::Store { rows } | Searched::StoreInsteadOfIndex { rows }, _) => json!({
-            "kind": "none",
-            "rows": 0,
-            "fresh_rows": rows,
-            "foreign": matches!(searched, Searched::StoreInsteadOfIndex { .. }),
-        }),
     }
 }

@@ -10,8 +10,8 @@ use memfold_pipeline::lookup::{
 use memfold_pipeline::store::{BrainDb, LoadRequest};
 use memfold_pipeline::text::excerpt;
 use memfold_simd::Kernels;
-use serde_json::{Value, json};
 
+use super::documents::BuildDocument;
 use super::{mebibytes, place};
 use crate::args::{GlobalArgs, IndexBuildArgs};
 use crate::commands::consolidate::open_store;
@@ -81,7 +81,7 @@ pub(super) fn run(
     let seconds = stopwatch.seconds();
     let folder = folder.display().to_string();
     if global.json {
-        printer.json(&document(&built, &folder, (seconds, watch.finish())))?;
+        printer.document(&document(&built, &folder, (seconds, watch.finish())))?;
     } else {
         printer.data(&screen(&built, seconds, &folder))?;
     }
@@ -120,24 +120,24 @@ fn document(
     built: &BuiltIndex,
     folder: &str,
     (seconds, (peak_rss, peak_anon)): (f64, (Option<u64>, Option<u64>)),
-) -> Value {
+) -> BuildDocument {
     let BuiltIndex { generation, rows, without_vector, space, graph, file_bytes } = built;
-    json!({
-        "schema_version": 1,
-        "generation": generation,
-        "tier": tier(graph),
-        "graph_refused": refused(graph),
-        "rows": rows,
-        "without_vector": without_vector,
-        "model": space.model,
-        "dim": space.dim,
-        "index_bytes": file_bytes[0],
-        "columns_bytes": file_bytes[1],
-        "folder": folder,
-        "seconds": seconds,
-        "peak_rss_bytes": peak_rss,
-        "peak_anon_bytes": peak_anon,
-    })
+    BuildDocument {
+        schema_version: 1,
+        generation: *generation,
+        tier: tier(graph),
+        graph_refused: refused(graph),
+        rows: *rows,
+        without_vector: *without_vector,
+        model: Some(space.model.to_string()),
+        dim: space.dim,
+        index_bytes: file_bytes[0],
+        columns_bytes: file_bytes[1],
+        folder: folder.to_owned(),
+        seconds,
+        peak_rss_bytes: peak_rss,
+        peak_anon_bytes: peak_anon,
+    }
 }
 
 const fn tier(graph: &GraphOutcome) -> &'static str {

@@ -4,8 +4,8 @@ use memfold_index::NoProgress;
 use memfold_pipeline::lookup::{FreshSegment, Freshness, StoreIndex, freshness};
 use memfold_pipeline::store::LoadRequest;
 use memfold_pipeline::text::excerpt;
-use serde_json::json;
 
+use super::documents::InfoDocument;
 use super::{mebibytes, open, place};
 use crate::args::{GlobalArgs, IndexPlaceArgs};
 use crate::commands::consolidate::open_store;
@@ -36,23 +36,23 @@ pub(super) fn run(
             Freshness::Foreign => (None, true),
         };
         let origin = index.origin();
-        printer.json(&json!({
-            "schema_version": 1,
-            "generation": index.generation().number(),
-            "tier": index.tier().name(),
-            "rows": index.columns().len(),
-            "nodes": index.file().head().node_count,
-            "model": origin.model,
-            "dim": origin.dim,
-            "without_vector": origin.without_vector,
-            "sealed_rows": sealed_rows(&index),
-            "segments": index.fresh().len(),
-            "fresh_rows": fresh_rows,
-            "foreign": foreign,
-            "bytes": bytes(&index),
-            "fingerprint": format!("{:016x}", index.file().fingerprint()),
-            "folder": folder.display().to_string(),
-        }))?;
+        printer.document(&InfoDocument {
+            schema_version: 1,
+            generation: index.generation().number(),
+            tier: index.tier().name(),
+            rows: index.columns().len() as u64,
+            nodes: index.file().head().node_count.into(),
+            model: Some(origin.model.to_string()),
+            dim: origin.dim,
+            without_vector: origin.without_vector,
+            sealed_rows: sealed_rows(&index) as u64,
+            segments: index.fresh().len() as u64,
+            fresh_rows,
+            foreign,
+            bytes: index.generation().file_lengths().collect(),
+            fingerprint: format!("{:016x}", index.file().fingerprint()),
+            folder: folder.display().to_string(),
+        })?;
     } else {
         printer.data(&screen(&index, found, &folder.display().to_string()))?;
     }
@@ -61,10 +61,6 @@ pub(super) fn run(
 
 fn sealed_rows(index: &StoreIndex) -> usize {
     index.fresh().iter().map(FreshSegment::len).sum()
-}
-
-fn bytes(index: &StoreIndex) -> serde_json::Value {
-    index.generation().file_lengths().map(|(name, bytes)| (name, json!(bytes))).collect()
 }
 
 fn screen(index: &StoreIndex, found: Freshness, folder: &str) -> String {

@@ -3,8 +3,8 @@
 use memfold_pipeline::lookup::{StoreDifference, Thoroughness, VerifiedIndex, verify};
 use memfold_pipeline::store::LoadRequest;
 use memfold_simd::Kernels;
-use serde_json::json;
 
+use super::documents::{DifferenceDocument, VerifyDocument};
 use super::{mebibytes, open, place};
 use crate::args::{GlobalArgs, IndexVerifyArgs};
 use crate::commands::consolidate::open_store;
@@ -40,17 +40,15 @@ pub(super) fn run(
     })?;
     if global.json {
         let VerifiedIndex { bytes, graph, store } = verified;
-        printer.json(&json!({
-            "schema_version": 1,
-            "generation": index.generation().number(),
-            "bytes": bytes,
-            "rows": index.columns().len(),
-            "looked_up": graph.map(|graph| graph.looked_up),
-            "found": graph.map(|graph| graph.found),
-            "store": store.map(|StoreDifference { same, changed, gone, fresh }| {
-                json!({ "same": same, "changed": changed, "gone": gone, "fresh": fresh })
-            }),
-        }))?;
+        printer.document(&VerifyDocument {
+            schema_version: 1,
+            generation: index.generation().number(),
+            bytes,
+            rows: index.columns().len() as u64,
+            looked_up: graph.map(|graph| graph.looked_up as u64),
+            found: graph.map(|graph| graph.found as u64),
+            store: store.map(DifferenceDocument::from),
+        })?;
     } else {
         printer.data(&screen(&verified, index.columns().len()))?;
     }

@@ -6,8 +6,8 @@ use memfold_datasets::results::{NeighborRow, NeighborsWriter};
 use memfold_pipeline::lookup::{Matches, search_all};
 use memfold_pipeline::store::LoadRequest;
 use memfold_simd::Kernels;
-use serde_json::json;
 
+use super::documents::QueriesDocument;
 use super::{Work, tell};
 use crate::args::GlobalArgs;
 use crate::commands::dedup::open_vectors;
@@ -34,13 +34,13 @@ pub(super) fn run(
         tell(found.searched, printer);
     }
     if global.json {
-        printer.json(&json!({
-            "schema_version": 1,
-            "queries": found.len(),
-            "neighbors": rows,
-            "output": output.display().to_string(),
-            "seconds": seconds,
-        }))?;
+        printer.document(&QueriesDocument {
+            schema_version: 1,
+            queries: found.len() as u64,
+            neighbors: rows,
+            output: output.display().to_string(),
+            seconds,
+        })?;
     } else {
         let shown = output.display();
         printer.note(&format!("wrote {rows} neighbours of {} queries to {shown}", found.len()));

@@ -87,21 +87,11 @@ pub(super) type Truth = Vec<Vec<Neighbor>>;
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::AnnFigures;
+    use crate::commands::published::assert_published;
 
-    /// `BLESS=1` writes the schema instead of comparing it.
     #[test]
     fn the_published_schema_is_that_of_the_type() {
-        let path =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas/bench-ann.schema.json");
-        let schema = schemars::schema_for!(AnnFigures).to_value();
-        let expected = serde_json::to_string_pretty(&schema).unwrap() + "\n";
-        if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&path, &expected).unwrap();
-        }
-        let found = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(found == expected, "{} is old: run with BLESS=1", path.display());
+        assert_published("bench-ann", schemars::schema_for!(AnnFigures));
     }
 }

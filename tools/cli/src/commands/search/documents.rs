@@ -1,0 +1,154 @@
+//! What `memfold search` prints with `--json`.
+
+use memfold_pipeline::lookup::{Match, Matches, Searched, StoreIndex};
+
+/// `memfold search --json`
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct SearchDocument {
+    pub(super) schema_version: u32,
+    /// What is near, the most similar first.
+    pub(super) matches: Vec<MemoryDocument>,
+    pub(super) index: SearchedDocument,
+    pub(super) elapsed_us: ElapsedDocument,
+}
+
+/// A memory that is near.
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct MemoryDocument {
+    id: String,
+    /// The canonical similarity to the query.
+    similarity: f64,
+    text: String,
+    /// In UTC; `null` where it cannot be read.
+    created_at: Option<String>,
+    categories: Vec<String>,
+    importance: f64,
+    access_count: i64,
+    source: String,
+}
+
+/// What was searched.
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct SearchedDocument {
+    /// What answered: `scan`, `graph`, or `none` where every vector was read.
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<u64>,
+    /// Rows of the generation.
+    rows: u64,
+    /// Rows that were added to it since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sealed_rows: Option<u64>,
+    /// Vectors that were compared one by one.
+    fresh_rows: u64,
+    /// Rows that were found near, but are no longer what they were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gone_rows: Option<u64>,
+    /// Whether there is an index that no longer fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    foreign: Option<bool>,
+}
+
+/// Wall time in microseconds.
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ElapsedDocument {
+    open: u64,
+    search: u64,
+    total: u64,
+}
+
+/// `memfold search --queries --json`
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct QueriesDocument {
+    pub(super) schema_version: u32,
+    pub(super) queries: u64,
+    /// Rows of the file.
+    pub(super) neighbors: u64,
+    pub(super) output: String,
+    pub(super) seconds: f64,
+}
+
+impl SearchDocument {
+    pub(super) fn new(found: &Matches, index: Option<&StoreIndex>, seconds: (f64, f64)) -> Self {
+        Self {
+            schema_version: 1,
+            matches: found.matches.iter().map(MemoryDocument::new).collect(),
+            index: SearchedDocument::new(found.searched, index),
+            elapsed_us: ElapsedDocument::new(seconds),
+        }
+    }
+}
+
+impl MemoryDocument {
+    fn new(Match { memory, similarity }: &Match) -> Self {
+        Self {
+            id: memory.id.as_str().to_owned(),
+            similarity: similarity.get(),
+            text: memory.content.to_string(),
+            created_at: memory.created_at.instant().map(|at| at.to_string()),
+            categories: memory.categories.iter().map(ToString::to_string).collect(),
+            importance: memory.importance,
+            access_count: memory.access_count,
+            source: memory.source.to_string(),
+        }
+    }
+}
+
+impl SearchedDocument {
+    fn new(searched: Searched, index: Option<&StoreIndex>) -> Self {
+        match searched {
+            Searched::Index { fresh_rows, gone_rows } => Self {
+                kind: index.map_or("none", |index| index.tier().name()),
+                generation: index.map(|index| index.generation().number()),
+                rows: index.map_or(0, |index| index.columns().len() as u64),
+                sealed_rows: index.map(sealed_rows),
+                fresh_rows,
+                gone_rows: Some(gone_rows),
+                foreign: None,
+            },
+            Searched::Store { rows } => Self::without_index(rows, false),
+            Searched::StoreInsteadOfIndex { rows } => Self::without_index(rows, true),
+        }
+    }
+
+    fn without_index(fresh_rows: u64, foreign: bool) -> Self {
+        Self {
+            kind: "none",
+            generation: None,
+            rows: 0,
+            sealed_rows: None,
+            fresh_rows,
+            gone_rows: None,
+            foreign: Some(foreign),
+        }
+    }
+}
+
+fn sealed_rows(index: &StoreIndex) -> u64 {
+    index.fresh().iter().map(|segment| segment.len() as u64).sum()
+}
+
+impl ElapsedDocument {
+    /// Takes the seconds until the store was open, and all of them.
+    pub(super) fn new((open, total): (f64, f64)) -> Self {
+        let micros = |seconds: f64| (seconds * 1e6).round() as u64;
+        Self { open: micros(open), search: micros(total - open), total: micros(total) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::published::assert_published;
+
+    #[test]
+    fn published_schemas_are_those_of_the_types() {
+        assert_published("search", schemars::schema_for!(SearchDocument));
+        assert_published("search-queries", schemars::schema_for!(QueriesDocument));
+    }
+}
