@@ -55,6 +55,15 @@ pub enum VectorFormat {
 }
 
 impl VectorFormat {
+    /// Recognises a file that vectors are read from, by its content, else by its extension; `None` for others.
+    #[must_use]
+    pub fn of_file(path: &Path) -> Option<Self> {
+        match Self::detect(path) {
+            Ok(found) => found.ok(),
+            Err(_) => Self::of_extension(path),
+        }
+    }
+
     /// Recognises the format of the file at `path`; `Err` holds its first bytes, escaped.
     pub(crate) fn detect(path: &Path) -> io::Result<Result<Self, String>> {
         let start = read_start(path)?;

@@ -53,6 +53,17 @@ impl Nearest for Scan<'_> {
     }
 }
 
+/// For threads that share one.
+impl Nearest for &Scan<'_> {
+    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
+        Scan::k_nearest(self, query, k)
+    }
+
+    fn range(&mut self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
+        Scan::range(self, query, threshold)
+    }
+}
+
 impl Nearest for SlabScan<'_> {
     fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
         SlabScan::k_nearest(self, query, k).map(<[_]>::to_vec)

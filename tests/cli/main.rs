@@ -26,3 +26,4 @@ mod torture;
 mod model;
 mod reviewing;
 mod searching;
+mod searching_files;

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float32Type;
+use arrow_array::types::{Float32Type, Int64Type};
 use arrow_array::{Float32Array, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_ipc::{Block, MetadataVersion};
 use arrow_schema::SchemaRef;
 use memfold_index::snapshot::MapError;
-use memfold_index::{Mapped, VectorMatrix};
+use memfold_index::{Mapped, Row, VectorMatrix};
 
 use super::layout::{BlockSpan, check_batch, check_field};
 use super::records::{Records, TextColumn};
@@ -247,6 +247,18 @@ impl MappedColumns {
     pub fn ids(&self) -> Result<TextColumn, OpenColumnsError> {
         let batches = self.decode(&[Column::Id])?;
         Ok(TextColumn::new(batches.iter().map(|batch| batch.column(0).as_string().clone())))
+    }
+
+    /// Returns the first row with one of the store's row numbers, reading that column only.
+    ///
+    /// # Errors
+    /// When the file holds bare vectors.
+    pub fn find_rowid(&self, rowid: i64) -> Result<Option<Row>, OpenColumnsError> {
+        let batches = self.decode(&[Column::Rowid])?;
+        let numbers = batches.iter().map(|batch| batch.column(0).as_primitive::<Int64Type>());
+        let mut numbers = numbers.flat_map(|numbers| numbers.values().iter());
+        // Rows are numbered with 32 bits.
+        Ok(numbers.position(|number| *number == rowid).map(|row| Row(row as u32)))
     }
 
     /// Returns all columns beside the vectors.

@@ -25,8 +25,8 @@ pub struct NeighborRow<'a> {
     pub row: u64,
     /// Their canonical similarity.
     pub similarity: f64,
-    /// The neighbour's id.
-    pub id: &'a str,
+    /// The neighbour's id, where it has one.
+    pub id: Option<&'a str>,
 }
 
 /// Writes `query, rank, row, similarity, id` in the order given; holds some MB in memory.
@@ -53,7 +53,7 @@ impl NeighborsWriter {
             column("rank", DataType::UInt32),
             column("row", DataType::UInt64),
             column("similarity", DataType::Float64),
-            column("id", DataType::Utf8),
+            Field::new("id", DataType::Utf8, true),
         ];
         let metadata = HashMap::from([
             (key::SCHEMA_VERSION.to_owned(), RESULT_SCHEMA_VERSION.to_string()),
@@ -87,7 +87,7 @@ impl NeighborsWriter {
         self.ranks.push(rank);
         self.rows.push(row);
         self.similarities.push(similarity);
-        self.ids.append_value(id);
+        self.ids.append_option(id);
         self.row_count += 1;
         if self.queries.len() == BATCH_ROWS { self.write() } else { Ok(()) }
     }

@@ -10,7 +10,7 @@ use memfold_index::graph::GraphOptions;
 use memfold_index::snapshot::generations::{COLUMNS_FILE, INDEX_FILE};
 use memfold_index::snapshot::{FileMode, GenerationWriter};
 use memfold_index::tiers::{GraphOutcome, TextKeys, Tiers};
-use memfold_index::{Pool, Row};
+use memfold_index::{Pool, Progress, Row};
 use memfold_simd::Kernels;
 
 use super::{BuildIndexError, ORIGIN_FILE, Origin};
@@ -20,7 +20,7 @@ use crate::store::{BrainDb, LoadRequest};
 use crate::text::strict_key;
 
 /// Up to so many rows a scan answers in a fraction of a millisecond, and exactly: no graph is worth its build.
-const SCANNED_ROWS_MAX: u64 = 250_000;
+const SCANNED_ROWS_MAX: usize = 250_000;
 
 /// Which tiers an index has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -104,23 +104,10 @@ pub fn build_index(
     let (identity, keys) = describe(&export, &columns)?;
     drop(export);
 
-    let matrix = columns.vectors();
-    let graph = match request.tier {
-        TierChoice::Auto => exported.rows > SCANNED_ROWS_MAX,
-        TierChoice::Scan => false,
-        TierChoice::Graph => true,
-    };
-    let graph = graph.then(GraphOptions::default);
-    let tools = (request.pool, request.kernels);
-    let (tiers, graph) = Tiers::build(&matrix, graph, tools, request.load.progress)?;
-    let output = BufWriter::new(writer.create(INDEX_FILE)?);
-    let mut output = tiers.write(output, identity, &keys)?;
-    let failed = |source| BuildIndexError::Write { path: writer.path().join(INDEX_FILE), source };
-    output.flush().map_err(failed)?;
-    let bytes = |name: &str| writer.path().join(name).metadata().map_or(0, |found| found.len());
-    let file_bytes = [bytes(INDEX_FILE), bytes(COLUMNS_FILE)];
-
-    write_origin(&writer, &Origin::new(&exported, name, watermarks, shapes))?;
+    let tools = (request.pool, request.kernels, request.load.progress);
+    let (graph, file_bytes) =
+        write_tiers(&writer, &columns, (identity, &keys), request.tier, tools)?;
+    write_origin(&writer, &Origin::new(&exported, name, watermarks, shapes).to_json())?;
     Ok(BuiltIndex {
         generation: writer.publish()?,
         rows: exported.rows,
@@ -131,9 +118,38 @@ pub fn build_index(
     })
 }
 
-fn write_origin(writer: &GenerationWriter, origin: &Origin) -> Result<(), BuildIndexError> {
+/// Builds tiers over the columns of a generation and writes them; returns what became of the graph, and the lengths of
+/// index and columns.
+pub(super) fn write_tiers(
+    writer: &GenerationWriter,
+    columns: &MappedColumns,
+    (identity, text_keys): ([u8; 32], &[u64]),
+    tier: TierChoice,
+    (pool, kernels, progress): (&Pool, &'static Kernels, &dyn Progress),
+) -> Result<(GraphOutcome, [u64; 2]), BuildIndexError> {
+    let matrix = columns.vectors();
+    let graph = match tier {
+        TierChoice::Auto => matrix.len() > SCANNED_ROWS_MAX,
+        TierChoice::Scan => false,
+        TierChoice::Graph => true,
+    };
+    let graph = graph.then(GraphOptions::default);
+    let (tiers, graph) = Tiers::build(&matrix, graph, (pool, kernels), progress)?;
+    let output = BufWriter::new(writer.create(INDEX_FILE)?);
+    let mut output = tiers.write(output, identity, text_keys)?;
+    let failed = |source| BuildIndexError::Write { path: writer.path().join(INDEX_FILE), source };
+    output.flush().map_err(failed)?;
+    let bytes = |name: &str| writer.path().join(name).metadata().map_or(0, |found| found.len());
+    Ok((graph, [bytes(INDEX_FILE), bytes(COLUMNS_FILE)]))
+}
+
+/// Writes down what a generation is built from.
+pub(super) fn write_origin(
+    writer: &GenerationWriter,
+    origin: &[u8],
+) -> Result<(), BuildIndexError> {
     let mut file = writer.create(ORIGIN_FILE)?;
-    file.write_all(&origin.to_json())
+    file.write_all(origin)
         .map_err(|source| BuildIndexError::Write { path: writer.path().join(ORIGIN_FILE), source })
 }
 

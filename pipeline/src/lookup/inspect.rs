@@ -7,10 +7,11 @@ use memfold_datasets::columns::OpenColumnsError;
 use memfold_index::graph::gate::{self, GateError, GateReport};
 use memfold_index::snapshot::VerifyError;
 use memfold_index::tiers::TierViews;
-use memfold_index::{Pool, Row};
+use memfold_index::{Pool, Progress, Row};
 use memfold_simd::Kernels;
 
 use super::build::identity_of;
+use super::files::IndexFiles;
 use super::{SearchError, StoreIndex};
 use crate::columns::{ColumnSink, ColumnsError};
 use crate::memory::Standing;
@@ -150,26 +151,48 @@ pub fn verify(
     thoroughness: &Thoroughness<'_>,
 ) -> Result<VerifiedIndex, VerifyIndexError> {
     let Thoroughness { store, pool, kernels } = *thoroughness;
-    index.file().verify(load.progress)?;
-    for segment in index.generation().fresh() {
-        segment.verify(load.progress)?;
-    }
-    let content = || VerifyIndexError::Content { path: index.generation().folder().into() };
-    let tiers = TierViews::open(index.file()).map_err(|_| content())?;
-    load.progress.begin("compare content", None);
-    let hashes = tiers.text_keys.hashes(index.columns().len()).ok_or_else(content)?;
-    if identity_of(index.columns(), &hashes)? != index.file().head().store_identity {
-        return Err(content());
-    }
-    load.progress.end();
-    let matrix = index.columns().vectors();
     let lookups = if store.is_some() { usize::MAX } else { gate::SAMPLED_LOOKUPS };
-    let check = |graph| gate::check(graph, &matrix, lookups, (pool, kernels), load.progress);
-    let graph = tiers.graph.as_ref().map(check).transpose()?;
+    let tools = (pool, kernels, load.progress);
+    let (bytes, graph) = verify_files(index.files(), HasTexts(true), lookups, tools)?;
     let store =
         store.map(|(store, scratch)| difference(index, (store, load), scratch)).transpose()?;
-    let bytes = index.generation().file_lengths().map(|(_, bytes)| bytes).sum();
     Ok(VerifiedIndex { bytes, graph, store })
+}
+
+/// Whether the rows of an index have texts.
+pub(super) struct HasTexts(pub(super) bool);
+
+/// Compares every byte of a generation with what was written, and looks up rows in its graph; returns the bytes compared,
+/// and what the graph found.
+pub(super) fn verify_files(
+    files: &IndexFiles,
+    HasTexts(has_texts): HasTexts,
+    lookups: usize,
+    (pool, kernels, progress): (&Pool, &'static Kernels, &dyn Progress),
+) -> Result<(u64, Option<GateReport>), VerifyIndexError> {
+    let IndexFiles { generation, tiers: file, columns, .. } = files;
+    file.verify(progress)?;
+    for segment in generation.fresh() {
+        segment.verify(progress)?;
+    }
+    let content = || VerifyIndexError::Content { path: generation.folder().into() };
+    let tiers = TierViews::open(file).map_err(|_| content())?;
+    progress.begin("compare content", None);
+    let hashes = match has_texts {
+        true => tiers.text_keys.hashes(columns.len()),
+        // There must be none.
+        false => tiers.text_keys.hashes(0).map(|_| vec![0; columns.len()]),
+    };
+    let hashes = hashes.ok_or_else(content)?;
+    if identity_of(columns, &hashes)? != file.head().store_identity {
+        return Err(content());
+    }
+    progress.end();
+    let matrix = columns.vectors();
+    let check = |graph| gate::check(graph, &matrix, lookups, (pool, kernels), progress);
+    let graph = tiers.graph.as_ref().map(check).transpose()?;
+    let bytes = generation.file_lengths().map(|(_, bytes)| bytes).sum();
+    Ok((bytes, graph))
 }
 
 /// Compares every row with the store.

@@ -9,25 +9,30 @@
 //! whose vector another program overwrote in place, until the next build.
 //!
 //! Without an index, or with one that is of no use, every vector of the store is read: slower, and complete.
+//!
+//! [`corpus`] does the same for files of vectors, which change only as a whole.
 
 mod origin;
 mod error;
 mod build;
 mod fresh;
+mod files;
 mod open;
 mod seal;
 mod matches;
 mod search;
 mod query;
 mod inspect;
+pub mod corpus;
 
 pub use build::{BuildIndex, BuiltIndex, TierChoice, build_index};
 pub use error::{BuildIndexError, OpenIndexError, SearchError};
+pub use files::IndexTier;
 pub use fresh::FreshSegment;
 pub use inspect::{
     Freshness, StoreDifference, Thoroughness, VerifiedIndex, VerifyIndexError, freshness, verify,
 };
-pub use open::{IndexTier, StoreIndex};
+pub use open::StoreIndex;
 pub use origin::{ORIGIN_FILE, Origin};
 pub use query::Query;
 pub use seal::{SealError, SealFresh, Sealed, seal_fresh};

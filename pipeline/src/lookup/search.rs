@@ -68,7 +68,7 @@ pub struct Matches {
 }
 
 /// The beam of a lookup in the graph: at least this, and wider where more is asked for.
-const BEAM: usize = 128;
+pub(super) const BEAM: usize = 128;
 
 /// Finds the live memories nearest to a query, in one read transaction.
 ///

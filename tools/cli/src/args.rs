@@ -15,7 +15,8 @@ pub(crate) use self::bench::{AnnMethodArg, BenchAnnArgs, BenchArgs, BenchCommand
 pub(crate) use self::consolidate::{ConsolidateArgs, IndexArg};
 pub(crate) use self::dedup::{DedupArgs, JoinArg, KeepArg, PairsFormArg};
 pub(crate) use self::lookups::{
-    IndexArgs, IndexBuildArgs, IndexCommand, IndexPlaceArgs, IndexVerifyArgs, SearchArgs,
+    ColumnArgs, IndexArgs, IndexBuildArgs, IndexCommand, IndexPlaceArgs, IndexVerifyArgs,
+    SearchArgs,
 };
 pub(crate) use self::upkeep::{ForgetArgs, PruneArgs, RestoreArgs};
 

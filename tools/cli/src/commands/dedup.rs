@@ -19,6 +19,7 @@ use memfold_pipeline::dedup::{
     Clustering, DedupError, DedupFigures, DedupReport, DedupRequest, DedupSeconds, Keep, KeepOrder,
     dedup,
 };
+use memfold_pipeline::lookup::corpus::CorpusColumns;
 use memfold_pipeline::policy::GraphIndex;
 use memfold_pipeline::policy::defaults::RECALL_TARGET;
 use memfold_pipeline::report::Recall;
@@ -91,10 +92,23 @@ fn load(args: &DedupArgs, inputs: &[PathBuf], bars: &Bars) -> Result<Corpus, Fai
     Ok(corpus)
 }
 
-/// Reads a file of vectors.
+/// Reads a file of vectors, whose columns have their usual names.
 pub(super) fn open_vectors(path: &Path, bars: &Bars) -> Result<Corpus, Failure> {
-    let scratch_dir = settings::scratch_dir();
-    let options = CorpusOptions { progress: bars, ..CorpusOptions::new(&scratch_dir) };
+    open_columns(path, &CorpusColumns::default(), bars)
+}
+
+/// Reads some columns of a file of vectors.
+pub(super) fn open_columns(
+    path: &Path,
+    columns: &CorpusColumns,
+    bars: &Bars,
+) -> Result<Corpus, Failure> {
+    let options = CorpusOptions {
+        vector_column: columns.vector.clone(),
+        id_column: columns.id.clone(),
+        progress: bars,
+        ..CorpusOptions::new(&settings::scratch_dir())
+    };
     let corpus = Corpus::open(&[path.to_owned()], &options).map_err(|error| unreadable(&error))?;
     bars.end();
     Ok(corpus)

@@ -1,6 +1,7 @@
-//! `memfold index`: build, look at, verify, warm and remove the index of a store.
+//! `memfold index`: build, look at, verify, warm and remove the index of a store or a file of vectors.
 
 mod build;
+mod corpus;
 mod documents;
 mod info;
 pub(crate) mod place;
@@ -10,9 +11,10 @@ mod warm;
 
 use std::path::Path;
 
-use memfold_pipeline::lookup::{OpenIndexError, StoreIndex};
+use memfold_datasets::vector_file::VectorFormat;
+use memfold_pipeline::lookup::OpenIndexError;
 
-use crate::args::{GlobalArgs, IndexArgs, IndexCommand};
+use crate::args::{ColumnArgs, GlobalArgs, IndexArgs, IndexCommand};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -23,6 +25,13 @@ pub(crate) fn run(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     match &args.command {
+        IndexCommand::Build(args) if is_corpus(&args.place.db) => {
+            corpus::build(global, args, printer)
+        }
+        IndexCommand::Info(args) if is_corpus(&args.db) => corpus::info(global, args, printer),
+        IndexCommand::Verify(args) if is_corpus(&args.place.db) => {
+            corpus::verify(global, args, printer)
+        }
         IndexCommand::Build(args) => build::run(global, args, printer),
         IndexCommand::Info(args) => info::run(global, args, printer),
         IndexCommand::Verify(args) => verify::run(global, args, printer),
@@ -31,9 +40,31 @@ pub(crate) fn run(
     }
 }
 
+/// Tells a file of vectors from a store.
+pub(crate) fn is_corpus(path: &Path) -> bool {
+    VectorFormat::of_file(path).is_some()
+}
+
+/// Refuses columns of a store, whose columns are known.
+pub(crate) fn refuse_columns(columns: &ColumnArgs) -> Result<(), Failure> {
+    let ColumnArgs { vector_column, id_column } = columns;
+    let option = match (vector_column, id_column) {
+        (None, None) => return Ok(()),
+        (Some(_), _) => "--vector-column",
+        (None, Some(_)) => "--id-column",
+    };
+    Err(Failure::usage(
+        format!("{option} is for files of vectors, not for a store"),
+        "leave it out: the columns of a store are known",
+    ))
+}
+
 /// Opens the index in a folder, which must be there.
-fn open(folder: &Path) -> Result<StoreIndex, Failure> {
-    match StoreIndex::open(folder) {
+fn open<T>(
+    folder: &Path,
+    open: impl FnOnce(&Path) -> Result<Option<T>, OpenIndexError>,
+) -> Result<T, Failure> {
+    match open(folder) {
         Ok(Some(index)) => Ok(index),
         Ok(None) => Err(Failure::plain(
             format!("no index in {}", folder.display()),

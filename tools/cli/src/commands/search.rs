@@ -1,11 +1,14 @@
 //! `memfold search`: the nearest memories.
 
 mod batch;
+mod corpus;
 mod documents;
 mod screen;
 
 use memfold_index::NoProgress;
-use memfold_pipeline::lookup::{Matches, Query, SearchError, Searched, StoreIndex, Wanted, search};
+use memfold_pipeline::lookup::{
+    Matches, OpenIndexError, Query, SearchError, Searched, StoreIndex, Wanted, search,
+};
 use memfold_pipeline::store::{BrainDb, LoadRequest};
 use memfold_simd::Kernels;
 
@@ -13,7 +16,7 @@ use self::documents::SearchDocument;
 use crate::args::{GlobalArgs, SearchArgs};
 use crate::commands::consolidate::open_options;
 use crate::commands::export::refuse_existing;
-use crate::commands::index::place;
+use crate::commands::index::{is_corpus, place, refuse_columns};
 use crate::commands::vector;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -33,6 +36,10 @@ pub(crate) fn run(
     if let Some(path) = &args.output {
         refuse_existing(path, args.force)?;
     }
+    if is_corpus(&args.place.db) {
+        return corpus::run(global, args, (printer, stopwatch));
+    }
+    refuse_options_of_files(args)?;
     let settings = Settings::load(global, Some(&args.place.db), &[])?;
     settings.show_notices(printer);
     let store = BrainDb::at(&args.place.db, open_options(&settings));
@@ -60,14 +67,35 @@ fn open_index(args: &SearchArgs, printer: Printer) -> Result<Option<StoreIndex>,
     if args.no_index {
         return Ok(None);
     }
-    let index = StoreIndex::open(&place::to_read(&args.place)?);
-    Ok(index.unwrap_or_else(|error| {
+    Ok(opened(StoreIndex::open(&place::to_read(&args.place)?), printer))
+}
+
+/// Does without an index that cannot be opened, and says so.
+fn opened<T>(index: Result<Option<T>, OpenIndexError>, printer: Printer) -> Option<T> {
+    index.unwrap_or_else(|error| {
         printer.note(&format!("note: the index cannot be used: {error}"));
         if let Some(hint) = error.hint() {
             printer.note(&format!("hint: {hint}"));
         }
         None
-    }))
+    })
+}
+
+fn refuse_options_of_files(args: &SearchArgs) -> Result<(), Failure> {
+    if args.row.is_some() {
+        return Err(Failure::usage(
+            "--row is for files of vectors, not for a store",
+            "name a memory by its id: --id ID",
+        ));
+    }
+    refuse_columns(&args.columns)
+}
+
+/// Returns which matches are wanted.
+fn wanted(args: &SearchArgs) -> Wanted {
+    let default = args.threshold.is_none().then_some(NEIGHBORS_DEFAULT);
+    let neighbors = args.neighbors.map(|count| count as usize).or(default);
+    Wanted { neighbors, similarity_min: args.threshold }
 }
 
 /// One call of the command.
@@ -80,9 +108,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn wanted(&self) -> Wanted {
-        let default = self.args.threshold.is_none().then_some(NEIGHBORS_DEFAULT);
-        let neighbors = self.args.neighbors.map(|count| count as usize).or(default);
-        Wanted { neighbors, similarity_min: self.args.threshold }
+        wanted(self.args)
     }
 
     fn search(&self) -> Result<Matches, Failure> {

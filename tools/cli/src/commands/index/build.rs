@@ -12,7 +12,7 @@ use memfold_pipeline::text::excerpt;
 use memfold_simd::Kernels;
 
 use super::documents::BuildDocument;
-use super::{mebibytes, place};
+use super::{mebibytes, place, refuse_columns};
 use crate::args::{GlobalArgs, IndexBuildArgs};
 use crate::commands::consolidate::open_store;
 use crate::exit::Exit;
@@ -28,6 +28,7 @@ pub(super) fn run(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let db = &args.place.db;
+    refuse_columns(&args.columns)?;
     let settings = Settings::load(global, Some(db), &[])?;
     settings.show_notices(printer);
     let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
@@ -140,30 +141,35 @@ fn document(
     }
 }
 
-const fn tier(graph: &GraphOutcome) -> &'static str {
+pub(super) const fn tier(graph: &GraphOutcome) -> &'static str {
     match graph {
         GraphOutcome::Kept(_) => "graph",
         GraphOutcome::NotAsked | GraphOutcome::Refused(_) => "scan",
     }
 }
 
-fn refused(graph: &GraphOutcome) -> Option<String> {
+pub(super) fn refused(graph: &GraphOutcome) -> Option<String> {
     match graph {
         GraphOutcome::Refused(error) => Some(error.to_string()),
         GraphOutcome::NotAsked | GraphOutcome::Kept(_) => None,
     }
 }
 
-fn screen(built: &BuiltIndex, seconds: f64, folder: &str) -> String {
-    let BuiltIndex { generation, rows, without_vector, space, graph, file_bytes } = built;
-    let how = match graph {
+/// Says how lookups are answered.
+pub(super) const fn how(graph: &GraphOutcome) -> &'static str {
+    match graph {
         GraphOutcome::Kept(_) => "by a graph",
         GraphOutcome::NotAsked | GraphOutcome::Refused(_) => "exactly, by a scan",
-    };
+    }
+}
+
+fn screen(built: &BuiltIndex, seconds: f64, folder: &str) -> String {
+    let BuiltIndex { generation, rows, without_vector, space, graph, file_bytes } = built;
     let mut text = format!(
-        "generation {generation}: {rows} memories of {} ({} dimensions), answered {how}\n",
+        "generation {generation}: {rows} memories of {} ({} dimensions), answered {}\n",
         excerpt(&space.model, 40),
-        space.dim
+        space.dim,
+        how(graph)
     );
     text.push_str(&format!(
         "{} index and {} columns in {seconds:.2} s\n{folder}\n",

@@ -23,7 +23,7 @@ pub(super) fn run(
     settings.show_notices(printer);
     let store = open_store(&args.db, &settings)?;
     let folder = place::to_read(args)?;
-    let index = open(&folder)?;
+    let index = open(&folder, StoreIndex::open)?;
     let time_zone = settings.time_zone()?;
     let load = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &NoProgress };
     let found = freshness(&store, &index, &load).map_err(|error| {

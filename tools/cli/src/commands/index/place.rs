@@ -1,4 +1,4 @@
-//! Where the index of a store is: beside it, in the cache, or where the user says.
+//! Where the index of a store or a file is: beside it, in the cache, or where the user says.
 
 use std::ffi::OsString;
 use std::io;
@@ -49,8 +49,8 @@ fn unwritable(folder: &Path, error: &io::Error) -> Failure {
 /// Follows links: a store has one index, whatever it is called.
 fn store(args: &IndexPlaceArgs) -> Result<PathBuf, Failure> {
     std::fs::canonicalize(&args.db).map_err(|error| {
-        let what = format!("open the store {}", args.db.display());
-        Failure::new(&what, &error, Some("name a brain.db".to_owned()))
+        let what = format!("open {}", args.db.display());
+        Failure::new(&what, &error, Some("name a brain.db or a file of vectors".to_owned()))
     })
 }
 

@@ -1,6 +1,6 @@
 //! `memfold index verify`
 
-use memfold_pipeline::lookup::{StoreDifference, Thoroughness, VerifiedIndex, verify};
+use memfold_pipeline::lookup::{StoreDifference, StoreIndex, Thoroughness, VerifiedIndex, verify};
 use memfold_pipeline::store::LoadRequest;
 use memfold_simd::Kernels;
 
@@ -22,7 +22,7 @@ pub(super) fn run(
     let settings = Settings::load(global, Some(&args.place.db), &[])?;
     settings.show_notices(printer);
     let store = open_store(&args.place.db, &settings)?;
-    let index = open(&place::to_read(&args.place)?)?;
+    let index = open(&place::to_read(&args.place)?, StoreIndex::open)?;
     let (time_zone, bars) = (settings.time_zone()?, Bars::new(printer));
     let load = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &bars };
     let scratch_dir = settings::scratch_dir();

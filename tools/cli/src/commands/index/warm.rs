@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::io::Read as _;
+use std::path::Path;
 
 use memfold_index::Progress as _;
+use memfold_index::snapshot::Generations;
 use serde_json::json;
 
 use super::{mebibytes, open, place};
@@ -22,13 +24,14 @@ pub(super) fn run(
     args: &IndexPlaceArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let index = open(&place::to_read(args)?)?;
+    let live = |folder: &Path| Ok(Generations::at(folder).current()?);
+    let generation = open(&place::to_read(args)?, live)?;
     let (stopwatch, bars) = (Stopwatch::start(), Bars::new(printer));
-    let total: u64 = index.generation().file_lengths().map(|(_, bytes)| bytes).sum();
+    let total: u64 = generation.file_lengths().map(|(_, bytes)| bytes).sum();
     let (mut bytes, mut portion) = (0, vec![0; PORTION]);
     bars.begin("read", Some(total));
-    for (name, _) in index.generation().file_lengths() {
-        let path = index.generation().folder().join(name);
+    for (name, _) in generation.file_lengths() {
+        let path = generation.folder().join(name);
         let failed = |error| Failure::new(&format!("read {}", path.display()), &error, None);
         let mut file = File::open(&path).map_err(failed)?;
         loop {

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use memfold_datasets::parquet::WriteTableError;
 use memfold_datasets::results::{NeighborRow, NeighborsWriter};
-use memfold_pipeline::lookup::{Matches, search_all};
+use memfold_index::Row;
+use memfold_pipeline::lookup::search_all;
 use memfold_pipeline::store::LoadRequest;
 use memfold_simd::Kernels;
 
@@ -23,48 +25,61 @@ pub(super) fn run(
     (global, printer): (&GlobalArgs, Printer),
 ) -> Result<Exit, Failure> {
     let (bars, stopwatch) = (Bars::new(printer), Stopwatch::start());
-    let corpus = open_vectors(queries, &bars)?;
+    let queries = open_vectors(queries, &bars)?;
     let load = LoadRequest { progress: &bars, ..work.load };
     let tools = (&load, Kernels::active());
-    let found = search_all(work.store, work.index, &corpus.matrix(), work.wanted(), tools);
+    let found = search_all(work.store, work.index, &queries.matrix(), work.wanted(), tools);
     let found = found.map_err(|error| work.failed(&error))?;
-    let rows = write(&found, output)?;
-    let seconds = stopwatch.seconds();
+    let rows = (0..).zip(&found).flat_map(|(at, answer)| {
+        let query = queries.ordinal(Row(at));
+        (0..).zip(&answer.matches).map(move |(rank, near)| NeighborRow {
+            query,
+            rank,
+            row: near.memory.rowid.cast_unsigned(),
+            similarity: near.similarity.get(),
+            id: Some(near.memory.id.as_str()),
+        })
+    });
+    let neighbors = write(rows, output)?;
     if let Some(found) = found.first() {
         tell(found.searched, printer);
     }
-    if global.json {
-        printer.document(&QueriesDocument {
-            schema_version: 1,
-            queries: found.len() as u64,
-            neighbors: rows,
-            output: output.display().to_string(),
-            seconds,
-        })?;
-    } else {
-        let shown = output.display();
-        printer.note(&format!("wrote {rows} neighbours of {} queries to {shown}", found.len()));
-    }
-    Ok(Exit::Done)
+    tell_written((found.len(), neighbors), output, (global, printer, stopwatch))
 }
 
-fn write(found: &[Matches], output: &Path) -> Result<u64, Failure> {
-    let failed = |error: memfold_datasets::parquet::WriteTableError| {
+/// Writes what queries found and returns how many rows that are.
+pub(super) fn write<'a>(
+    rows: impl Iterator<Item = NeighborRow<'a>>,
+    output: &Path,
+) -> Result<u64, Failure> {
+    let failed = |error: WriteTableError| {
         let hint = error.hint();
         Failure::new(&format!("write {}", output.display()), &error, hint)
     };
     let mut writer = NeighborsWriter::create(output).map_err(failed)?;
-    for (query, answer) in (0..).zip(found) {
-        for (rank, near) in (0..).zip(&answer.matches) {
-            let row = NeighborRow {
-                query,
-                rank,
-                row: near.memory.rowid.cast_unsigned(),
-                similarity: near.similarity.get(),
-                id: near.memory.id.as_str(),
-            };
-            writer.push(row).map_err(failed)?;
-        }
+    for row in rows {
+        writer.push(row).map_err(failed)?;
     }
     writer.finish().map_err(failed)
+}
+
+/// Says what was written.
+pub(super) fn tell_written(
+    (queries, neighbors): (usize, u64),
+    output: &Path,
+    (global, printer, stopwatch): (&GlobalArgs, Printer, Stopwatch),
+) -> Result<Exit, Failure> {
+    let shown = output.display();
+    if global.json {
+        printer.document(&QueriesDocument {
+            schema_version: 1,
+            queries: queries as u64,
+            neighbors,
+            output: shown.to_string(),
+            seconds: stopwatch.seconds(),
+        })?;
+    } else {
+        printer.note(&format!("wrote {neighbors} neighbours of {queries} queries to {shown}"));
+    }
+    Ok(Exit::Done)
 }

@@ -1,6 +1,9 @@
 //! What `memfold search` prints with `--json`.
 
+use memfold_pipeline::lookup::corpus::RowMatch;
 use memfold_pipeline::lookup::{Match, Matches, Searched, StoreIndex};
+
+use super::corpus::Source;
 
 /// `memfold search --json`
 #[derive(Debug, serde::Serialize)]
@@ -8,9 +11,31 @@ use memfold_pipeline::lookup::{Match, Matches, Searched, StoreIndex};
 pub(super) struct SearchDocument {
     pub(super) schema_version: u32,
     /// What is near, the most similar first.
-    pub(super) matches: Vec<MemoryDocument>,
+    pub(super) matches: Vec<MatchDocument>,
     pub(super) index: SearchedDocument,
     pub(super) elapsed_us: ElapsedDocument,
+}
+
+/// A memory of a store, or a row of a file.
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub(super) enum MatchDocument {
+    Memory(MemoryDocument),
+    Row(RowDocument),
+}
+
+/// A row that is near.
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct RowDocument {
+    /// Its place in the file, from 0.
+    row: u64,
+    /// Its id, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    /// The canonical similarity to the query.
+    similarity: f64,
 }
 
 /// A memory that is near.
@@ -77,16 +102,30 @@ impl SearchDocument {
     pub(super) fn new(found: &Matches, index: Option<&StoreIndex>, seconds: (f64, f64)) -> Self {
         Self {
             schema_version: 1,
-            matches: found.matches.iter().map(MemoryDocument::new).collect(),
+            matches: found.matches.iter().map(MatchDocument::of_memory).collect(),
             index: SearchedDocument::new(found.searched, index),
+            elapsed_us: ElapsedDocument::new(seconds),
+        }
+    }
+
+    pub(super) fn of_rows(found: &[RowMatch], source: &Source, seconds: (f64, f64)) -> Self {
+        Self {
+            schema_version: 1,
+            matches: found.iter().map(MatchDocument::of_row).collect(),
+            index: SearchedDocument::of_source(source),
             elapsed_us: ElapsedDocument::new(seconds),
         }
     }
 }
 
-impl MemoryDocument {
-    fn new(Match { memory, similarity }: &Match) -> Self {
-        Self {
+impl MatchDocument {
+    fn of_row(RowMatch { row, id, similarity }: &RowMatch) -> Self {
+        let id = id.as_deref().map(str::to_owned);
+        Self::Row(RowDocument { row: *row, id, similarity: similarity.get() })
+    }
+
+    fn of_memory(Match { memory, similarity }: &Match) -> Self {
+        Self::Memory(MemoryDocument {
             id: memory.id.as_str().to_owned(),
             similarity: similarity.get(),
             text: memory.content.to_string(),
@@ -95,7 +134,7 @@ impl MemoryDocument {
             importance: memory.importance,
             access_count: memory.access_count,
             source: memory.source.to_string(),
-        }
+        })
     }
 }
 
@@ -113,6 +152,23 @@ impl SearchedDocument {
             },
             Searched::Store { rows } => Self::without_index(rows, false),
             Searched::StoreInsteadOfIndex { rows } => Self::without_index(rows, true),
+        }
+    }
+
+    fn of_source(source: &Source) -> Self {
+        match source {
+            Source::Index(index) => Self {
+                kind: index.tier().name(),
+                generation: Some(index.generation().number()),
+                rows: index.columns().len() as u64,
+                sealed_rows: Some(0),
+                fresh_rows: 0,
+                gone_rows: Some(0),
+                foreign: None,
+            },
+            Source::File { corpus, instead } => {
+                Self::without_index(corpus.matrix().len() as u64, instead.is_some())
+            }
         }
     }
 

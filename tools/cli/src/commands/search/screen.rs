@@ -1,6 +1,7 @@
 //! The screen of `memfold search`.
 
 use memfold_pipeline::lookup::Match;
+use memfold_pipeline::lookup::corpus::RowMatch;
 use memfold_pipeline::text::excerpt;
 
 use crate::review::wrap::wrap;
@@ -24,4 +25,15 @@ pub(super) fn screen(matches: &[Match]) -> String {
         }
     }
     text
+}
+
+pub(super) fn rows(matches: &[RowMatch]) -> String {
+    if matches.is_empty() {
+        return "no row is near\n".to_owned();
+    }
+    let line = |RowMatch { row, id, similarity }: &RowMatch| {
+        let id = id.as_deref().map(|id| format!("  {}", excerpt(id, ID_CHARS)));
+        format!("{:.4}  row {row}{}\n", similarity.get(), id.unwrap_or_default())
+    };
+    matches.iter().map(line).collect()
 }

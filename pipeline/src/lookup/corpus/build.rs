@@ -1,0 +1,159 @@
+//! [`build_corpus_index`]: from a file of vectors to a generation.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use memfold_datasets::corpus::{CorpusError, CorpusOptions};
+use memfold_datasets::{
+    ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, Corpus, MappedColumns,
+};
+use memfold_index::snapshot::generations::COLUMNS_FILE;
+use memfold_index::snapshot::{FileMode, GenerationWriter};
+use memfold_index::tiers::GraphOutcome;
+use memfold_index::{Pool, Progress, Row};
+use memfold_simd::Kernels;
+
+use super::origin::ReadRows;
+use super::{BuildCorpusIndexError, CorpusColumns, CorpusOrigin, FileStamp, order};
+use crate::lookup::TierChoice;
+use crate::lookup::build::{identity_of, write_origin, write_tiers};
+
+/// Rows written between two looks at the progress.
+const BATCH: usize = 4096;
+
+/// How to build an index of a file.
+#[derive(Clone, Copy)]
+pub struct BuildCorpusIndex<'a> {
+    /// The folder of generations.
+    pub folder: &'a Path,
+    /// Permissions of its files: those of the file.
+    pub mode: FileMode,
+    /// Which columns are read.
+    pub columns: &'a CorpusColumns,
+    /// Which tiers.
+    pub tier: TierChoice,
+    /// The workers.
+    pub pool: &'a Pool,
+    /// The kernels.
+    pub kernels: &'static Kernels,
+    /// A folder for unlinked temporary files as large as the vectors.
+    pub scratch_dir: &'a Path,
+    /// Told what is being done, and asked whether to stop.
+    pub progress: &'a dyn Progress,
+    /// How long to wait for another process that builds.
+    pub wait: Duration,
+}
+
+/// What was built.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BuiltCorpusIndex {
+    /// Its number.
+    pub generation: u64,
+    /// Rows indexed.
+    pub rows: u64,
+    /// What it was built from.
+    pub origin: CorpusOrigin,
+    /// What became of the graph.
+    pub graph: GraphOutcome,
+    /// Bytes of the index file, and of the columns.
+    pub file_bytes: [u64; 2],
+}
+
+/// Builds the index of a file's rows with vectors and publishes it as the next generation.
+///
+/// The bytes of `index.mfi` depend on the ids and vectors of these rows and on the tiers alone: not on the order of rows or
+/// the format of the file, on threads or kernels.
+///
+/// # Errors
+/// When the file cannot be read, has no vectors or is written to meanwhile, the folder cannot be written, another process
+/// builds for longer than the time to wait, or when cancelled. Nothing is published then.
+pub fn build_corpus_index(
+    path: &Path,
+    request: &BuildCorpusIndex<'_>,
+) -> Result<BuiltCorpusIndex, BuildCorpusIndexError> {
+    let look = || {
+        FileStamp::take(path)
+            .map_err(|source| BuildCorpusIndexError::Look { path: path.into(), source })
+    };
+    let stamp = look()?;
+    let corpus = read(path, request)?;
+    let writer = GenerationWriter::begin(request.folder, request.mode, request.wait)?;
+    let columns = ColumnsWriter::from_file(writer.create(COLUMNS_FILE)?, &meta(&corpus))?;
+    let columns = write_rows(&corpus, columns, request)?;
+    let read = ReadRows {
+        // Dimensions are limited by what vectors can have.
+        dim: corpus.dim() as u32,
+        rows: corpus.rows(),
+        skipped: corpus.skipped().len() as u64,
+        has_ids: corpus.has_ids(),
+    };
+    drop(corpus);
+    if look()? != stamp {
+        return Err(CorpusError::Changed { path: PathBuf::from(path) }.into());
+    }
+    let identity = identity_of(&columns, &vec![0; columns.len()])?;
+    let tools = (request.pool, request.kernels, request.progress);
+    let (graph, file_bytes) = write_tiers(&writer, &columns, (identity, &[]), request.tier, tools)?;
+    let origin = CorpusOrigin::new(stamp, request.columns.clone(), read);
+    write_origin(&writer, &origin.to_json())?;
+    let (generation, rows) = (writer.publish()?, columns.len() as u64);
+    Ok(BuiltCorpusIndex { generation, rows, origin, graph, file_bytes })
+}
+
+fn read(path: &Path, request: &BuildCorpusIndex<'_>) -> Result<Corpus, BuildCorpusIndexError> {
+    let options = CorpusOptions {
+        vector_column: request.columns.vector.clone(),
+        id_column: request.columns.id.clone(),
+        order_column: None,
+        scratch_dir: request.scratch_dir.into(),
+        progress: request.progress,
+    };
+    let corpus = Corpus::open(&[path.to_owned()], &options)?;
+    if corpus.matrix().is_empty() {
+        return Err(BuildCorpusIndexError::NoVectors { path: path.into(), rows: corpus.rows() });
+    }
+    Ok(corpus)
+}
+
+fn meta(corpus: &Corpus) -> ColumnsMeta {
+    let columns = ColumnSet::Records { text: false, lineage: false };
+    ColumnsMeta { columns, ..ColumnsMeta::vectors(corpus.dim() as u32) }
+}
+
+/// Writes ordinals, ids and vectors; the other columns of a record hold nothing.
+fn write_rows(
+    corpus: &Corpus,
+    mut writer: ColumnsWriter,
+    request: &BuildCorpusIndex<'_>,
+) -> Result<MappedColumns, BuildCorpusIndexError> {
+    let (matrix, progress) = (corpus.matrix(), request.progress);
+    progress.begin("write", Some(matrix.len() as u64));
+    let rows = order::sorted(corpus, &matrix, request.pool);
+    for batch in rows.chunks(BATCH) {
+        if progress.cancelled() {
+            return Err(BuildCorpusIndexError::Cancelled);
+        }
+        for &row in batch {
+            writer.push(&record(corpus, row, matrix.vector(row)))?;
+        }
+        progress.advance(batch.len() as u64);
+    }
+    progress.end();
+    Ok(writer.finish()?)
+}
+
+fn record<'a>(corpus: &'a Corpus, row: Row, vector: &'a [f32]) -> ColumnRecord<'a> {
+    ColumnRecord {
+        rowid: corpus.ordinal(row).cast_signed(),
+        id: corpus.id(row).unwrap_or_default(),
+        created_at: None,
+        categories: &[],
+        importance: 0.0,
+        access_count: 0,
+        source: "",
+        model: "",
+        text: None,
+        lineage: None,
+        vector,
+    }
+}

@@ -1,0 +1,29 @@
+//! The same for files of vectors: which rows are near this vector?
+//!
+//! [`build_corpus_index`] reads a file as [`dedup`](crate::dedup) does and publishes a generation of its rows: in the order of ids,
+//! then of the bytes of vectors, then as in the file. So `index.mfi` depends on the set of rows alone; where a row stands in the
+//! file is a matter of the columns. A file has no rows that come later: it is the one that was indexed, which [`FileStamp`]
+//! tells without reading it, or the index is of no use. [`search_rows`] therefore believes the vectors of the columns, and
+//! reads the file only where there is no index.
+
+mod stamp;
+mod origin;
+mod error;
+mod order;
+mod build;
+mod open;
+mod rows;
+mod search;
+mod verify;
+
+pub use build::{BuildCorpusIndex, BuiltCorpusIndex, build_corpus_index};
+pub use error::{BuildCorpusIndexError, SearchRowsError};
+pub use open::CorpusIndex;
+pub use origin::{CorpusColumns, CorpusOrigin};
+pub use rows::SearchedRows;
+pub use search::{RowMatch, RowQuery, search_rows, search_rows_all};
+pub use stamp::FileStamp;
+pub use verify::{VerifiedCorpusIndex, verify_corpus_index};
+
+#[cfg(test)]
+mod tests;

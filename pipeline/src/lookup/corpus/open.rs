@@ -1,0 +1,73 @@
+//! [`CorpusIndex`]: the live generation of a file's rows, opened.
+
+use std::io;
+use std::path::Path;
+
+use memfold_datasets::MappedColumns;
+use memfold_index::snapshot::{Generation, Generations, SectionFile};
+
+use super::{CorpusOrigin, FileStamp};
+use crate::lookup::files::IndexFiles;
+use crate::lookup::{IndexTier, OpenIndexError};
+
+/// An index of a file: mapped files of one generation, and what they were built from.
+#[derive(Debug, Clone)]
+pub struct CorpusIndex {
+    files: IndexFiles,
+    origin: CorpusOrigin,
+}
+
+impl CorpusIndex {
+    /// Opens the live generation in a folder, in constant time; `None` where nothing was ever published.
+    ///
+    /// # Errors
+    /// When a file is missing, damaged, of another version, does not fit the others, or is of a store.
+    pub fn open(folder: &Path) -> Result<Option<Self>, OpenIndexError> {
+        let Some(generation) = Generations::at(folder).current()? else { return Ok(None) };
+        let (files, origin) =
+            IndexFiles::open(generation, CorpusOrigin::from_json, |origin| origin.dim)?;
+        Ok(Some(Self { files, origin }))
+    }
+
+    /// Tells whether the file at `path` looks as it did when it was indexed: length, time of the last change, both ends.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn fits(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.origin.corpus.fits(&FileStamp::take(path)?))
+    }
+
+    pub(super) const fn files(&self) -> &IndexFiles {
+        &self.files
+    }
+
+    /// Returns the generation.
+    #[must_use]
+    pub const fn generation(&self) -> &Generation {
+        &self.files.generation
+    }
+
+    /// Returns the file of slab and graph.
+    #[must_use]
+    pub const fn file(&self) -> &SectionFile {
+        &self.files.tiers
+    }
+
+    /// Returns the rows with ids and vectors; `rowid` is a row's place in the file.
+    #[must_use]
+    pub const fn columns(&self) -> &MappedColumns {
+        &self.files.columns
+    }
+
+    /// Returns what it was built from.
+    #[must_use]
+    pub const fn origin(&self) -> &CorpusOrigin {
+        &self.origin
+    }
+
+    /// Returns which tier answers lookups.
+    #[must_use]
+    pub const fn tier(&self) -> IndexTier {
+        self.files.tier
+    }
+}

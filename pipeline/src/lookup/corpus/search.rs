@@ -1,0 +1,201 @@
+//! [`search_rows`]: the nearest rows of a file.
+
+use std::cmp::Reverse;
+
+use memfold_index::graph::Searcher;
+use memfold_index::tiers::TierViews;
+use memfold_index::{
+    BeamSearcher, Nearest, Neighbor, Pool, Progress, Row, Scan, ScanError, SlabScan, VectorMatrix,
+};
+use memfold_simd::{Kernels, Similarity};
+
+use super::{SearchRowsError, SearchedRows};
+use crate::lookup::Wanted;
+use crate::lookup::search::BEAM;
+
+/// Queries that one thread answers before it looks for others.
+const QUERIES_TOGETHER: usize = 64;
+
+/// What a search among rows looks for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RowQuery<'a> {
+    /// What is near a vector.
+    Vector(&'a [f32]),
+    /// What is near the row at this place of the file, which is no match itself.
+    Row(u64),
+    /// What is near the first row with this id, which is no match itself.
+    Id(&'a str),
+}
+
+/// A row and how similar it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowMatch {
+    /// Its place in the file, from 0.
+    pub row: u64,
+    /// Its id, where it has one.
+    pub id: Option<Box<str>>,
+    /// The canonical similarity of its vector to the query.
+    pub similarity: Similarity,
+}
+
+/// Finds the rows nearest to a query: the most similar first, equally similar ones as they come in the file.
+///
+/// Without an index or with a scan tier nothing is missed; a graph misses few.
+///
+/// # Errors
+/// When no row is the one or has the id to search by, the query has another dimension or no direction, no row has a vector,
+/// or the index is damaged.
+pub fn search_rows(
+    rows: SearchedRows<'_>,
+    (query, wanted): (RowQuery<'_>, Wanted),
+    (pool, kernels): (&Pool, &'static Kernels),
+) -> Result<Vec<RowMatch>, SearchRowsError> {
+    let matrix = rows.matrix();
+    let compared = Compared::with(rows, &matrix, (pool, kernels))?;
+    let (vector, except) = match query {
+        RowQuery::Vector(vector) => (vector, None),
+        RowQuery::Row(ordinal) => {
+            let row = rows.at(ordinal)?;
+            (matrix.vector(row), Some(row))
+        }
+        RowQuery::Id(id) => {
+            let row = rows.with_id(id)?;
+            (matrix.vector(row), Some(row))
+        }
+    };
+    let further = usize::from(except.is_some());
+    compared.answer(&mut *compared.nearest(wanted, further)?, vector, (wanted, except))
+}
+
+/// Answers several queries, in their order, on all threads.
+///
+/// # Errors
+/// As [`search_rows`], or when the caller asks to stop; the error says which query it was.
+pub fn search_rows_all(
+    rows: SearchedRows<'_>,
+    queries: &VectorMatrix<'_>,
+    wanted: Wanted,
+    (pool, kernels): (&Pool, &'static Kernels),
+    progress: &dyn Progress,
+) -> Result<Vec<Vec<RowMatch>>, SearchRowsError> {
+    let matrix = rows.matrix();
+    let compared = Compared::with(rows, &matrix, (pool, kernels))?;
+    progress.begin("search", Some(queries.len() as u64));
+    let blocks = pool.map(queries.len().div_ceil(QUERIES_TOGETHER), |block| {
+        let mut nearest = compared.nearest(wanted, 0)?;
+        let block = queries.rows().skip(block * QUERIES_TOGETHER).take(QUERIES_TOGETHER);
+        let answers = block.map(|at| {
+            if progress.cancelled() {
+                return Err(SearchRowsError::Cancelled);
+            }
+            let found = compared.answer(&mut *nearest, queries.vector(at), (wanted, None));
+            progress.advance(1);
+            found.map_err(|error| match error {
+                SearchRowsError::Query(error) => SearchRowsError::Query(error.at(at.0)),
+                error => error,
+            })
+        });
+        answers.collect::<Result<Vec<_>, _>>()
+    });
+    progress.end();
+    let blocks: Vec<Vec<_>> = blocks.into_iter().collect::<Result<_, _>>()?;
+    Ok(blocks.into_iter().flatten().collect())
+}
+
+/// What queries are compared with.
+struct Compared<'a> {
+    rows: SearchedRows<'a>,
+    matrix: &'a VectorMatrix<'a>,
+    how: How<'a>,
+    kernels: &'static Kernels,
+}
+
+enum How<'a> {
+    Every(Scan<'a>),
+    Tiers(Box<TierViews<'a>>),
+}
+
+impl<'a> Compared<'a> {
+    fn with(
+        rows: SearchedRows<'a>,
+        matrix: &'a VectorMatrix<'a>,
+        (pool, kernels): (&Pool, &'static Kernels),
+    ) -> Result<Self, SearchRowsError> {
+        if matrix.is_empty() {
+            return Err(SearchRowsError::NoVectors { rows: rows.count() });
+        }
+        let how = match rows {
+            SearchedRows::Index(index) => How::Tiers(Box::new(TierViews::open(index.file())?)),
+            SearchedRows::Corpus(_) => How::Every(Scan::new(matrix, pool, kernels)?),
+        };
+        Ok(Self { rows, matrix, how, kernels })
+    }
+
+    /// Returns who answers queries for as many neighbours, and some further ones.
+    fn nearest(
+        &self,
+        wanted: Wanted,
+        further: usize,
+    ) -> Result<Box<dyn Nearest + '_>, SearchRowsError> {
+        let count = wanted.neighbors.unwrap_or(0).saturating_add(further);
+        Ok(match &self.how {
+            How::Every(scan) => Box::new(scan),
+            How::Tiers(tiers) => match &tiers.graph {
+                Some(graph) => Box::new(BeamSearcher {
+                    searcher: Searcher::new(graph, self.matrix, self.kernels)?,
+                    search_beam_width: BEAM.max(count.saturating_mul(2)),
+                }),
+                None => Box::new(SlabScan::new(tiers.slab, self.matrix, self.kernels)?),
+            },
+        })
+    }
+
+    fn answer(
+        &self,
+        nearest: &mut dyn Nearest,
+        query: &[f32],
+        (wanted, except): (Wanted, Option<Row>),
+    ) -> Result<Vec<RowMatch>, SearchRowsError> {
+        let Wanted { neighbors, similarity_min } = wanted;
+        let found = match neighbors {
+            Some(count) => {
+                let count = count.saturating_add(usize::from(except.is_some()));
+                with_ties(nearest, query, count.min(self.matrix.len()))?
+            }
+            None => {
+                let least = similarity_min.or(Similarity::new(-1.0)).unwrap_or(Similarity::ONE);
+                nearest.range(query, least)?
+            }
+        };
+        let found = found.into_iter().filter(|Neighbor { row, similarity }| {
+            Some(*row) != except && similarity_min.is_none_or(|least| *similarity >= least)
+        });
+        let placed = found.map(|found| Ok((self.rows.ordinal(found.row)?, found)));
+        let mut placed: Vec<(u64, Neighbor)> = placed.collect::<Result<_, SearchRowsError>>()?;
+        placed.sort_unstable_by_key(|(ordinal, found)| (Reverse(found.similarity), *ordinal));
+        placed.truncate(neighbors.unwrap_or(usize::MAX));
+        let matches = placed.into_iter().map(|(row, Neighbor { row: at, similarity })| {
+            Ok(RowMatch { row, id: self.rows.id(at)?.map(Into::into), similarity })
+        });
+        matches.collect()
+    }
+}
+
+/// Returns the nearest rows, and all others as similar as the last of them: which of these are nearer is decided by their
+/// places in the file, not by those in the index.
+fn with_ties(
+    nearest: &mut dyn Nearest,
+    query: &[f32],
+    count: usize,
+) -> Result<Vec<Neighbor>, ScanError> {
+    let mut found = nearest.k_nearest(query, count.saturating_add(1))?;
+    if let [.., last, next] = &found[..]
+        && found.len() > count
+        && last.similarity == next.similarity
+    {
+        found.extend(nearest.range(query, last.similarity)?);
+        found.sort_unstable();
+        found.dedup();
+    }
+    Ok(found)
+}

@@ -1,0 +1,90 @@
+//! [`IndexFiles`]: the mapped files of a generation, whatever it was built from.
+
+use memfold_datasets::MappedColumns;
+use memfold_index::snapshot::generations::{COLUMNS_FILE, INDEX_FILE};
+use memfold_index::snapshot::{Generation, SectionFile};
+use memfold_index::tiers::TierViews;
+
+use super::{ORIGIN_FILE, OpenIndexError};
+
+/// Which tier answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexTier {
+    /// The slab: exact.
+    Scan,
+    /// The graph: nearly all.
+    Graph,
+}
+
+impl IndexTier {
+    /// Returns its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scan => "scan",
+            Self::Graph => "graph",
+        }
+    }
+}
+
+/// Mapped files of one generation.
+#[derive(Debug, Clone)]
+pub(super) struct IndexFiles {
+    pub(super) generation: Generation,
+    /// Slab and graph.
+    pub(super) tiers: SectionFile,
+    /// Rows with ids and vectors.
+    pub(super) columns: MappedColumns,
+    pub(super) tier: IndexTier,
+}
+
+impl IndexFiles {
+    /// Opens the files of a generation, and reads its origin: what that is, and the dimension it tells.
+    pub(super) fn open<T>(
+        generation: Generation,
+        read_origin: impl FnOnce(&[u8]) -> Result<T, String>,
+        dim_of: impl FnOnce(&T) -> u32,
+    ) -> Result<(Self, T), OpenIndexError> {
+        let mapped = |name: &'static str| {
+            let found = generation.file(name).map(|file| (generation.folder().join(name), file));
+            found.ok_or_else(|| OpenIndexError::NoFile {
+                folder: generation.folder().into(),
+                generation: generation.number(),
+                name,
+            })
+        };
+        let (path, bytes) = mapped(ORIGIN_FILE)?;
+        let origin =
+            read_origin(bytes).map_err(|reason| OpenIndexError::Origin { path, reason })?;
+        let (path, bytes) = mapped(COLUMNS_FILE)?;
+        let columns = MappedColumns::from_mapped(bytes.clone(), &path)?;
+        let tiers = generation.index()?;
+        let opened = |source| OpenIndexError::Tiers { path: tiers.path().into(), source };
+        let tier = match TierViews::open(&tiers).map_err(opened)?.graph {
+            Some(_) => IndexTier::Graph,
+            None => IndexTier::Scan,
+        };
+        let files = Self { generation, tiers, columns, tier };
+        files.check(dim_of(&origin))?;
+        Ok((files, origin))
+    }
+
+    /// Compares rows and dimensions of the parts.
+    fn check(&self, origin_dim: u32) -> Result<(), OpenIndexError> {
+        let shape = |rows: usize, dim: usize| format!("{rows} rows of dimension {dim}");
+        let (columns, head) = (&self.columns, self.tiers.head());
+        let found = shape(head.row_count as usize, head.dim as usize);
+        let expected = shape(columns.len(), columns.dim());
+        let mismatch =
+            |what| Err(OpenIndexError::Mismatch { path: self.generation.folder().into(), what });
+        if found != expected {
+            return mismatch(format!("{INDEX_FILE} has {found}, {COLUMNS_FILE} {expected}"));
+        }
+        if columns.dim() != origin_dim as usize {
+            return mismatch(format!(
+                "{ORIGIN_FILE} has dimension {origin_dim}, {COLUMNS_FILE} {expected}"
+            ));
+        }
+        Ok(())
+    }
+}
