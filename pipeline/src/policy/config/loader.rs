@@ -241,7 +241,7 @@ impl ConfigLoader {
 }
 
 /// Returns the built-in layer, complete.
-fn builtin() -> Node {
+pub(super) fn builtin() -> Node {
     let json = serde_json::to_value(Config::default())
         .expect("the built-in configuration has text keys and finite numbers");
     Node::from_json(json, &Source::BuiltIn)

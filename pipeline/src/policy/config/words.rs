@@ -1,12 +1,13 @@
 //! Values given as words: environment variables and `--set`.
 
-use serde_json::Number;
+use serde_json::{Number, Value};
 
 use super::aliases::nested_words;
 use super::document::{Node, NodeValue, read_words};
 use super::error::ConfigError;
+use super::loader::builtin;
 use super::nearest::nearest;
-use super::schema::{Kind, Shape, leaves};
+use super::schema::{Kind, Shape, joined};
 use super::source::{Notice, Source};
 
 /// Words for true.
@@ -28,11 +29,30 @@ const UNUSED_VARIABLES: &[(&str, &str)] = &[(
 #[must_use]
 pub fn environment_names() -> Vec<(String, String)> {
     let foreign = FOREIGN_VARIABLES.iter().map(|(name, key)| ((*name).into(), (*key).into()));
-    let own = leaves().into_iter().map(|(key, _)| {
+    let own = plain_keys().into_iter().map(|key| {
         let name = format!("MEMFOLD_{}", key.replace('.', "_").to_uppercase());
         (name, key)
     });
     foreign.chain(own).collect()
+}
+
+/// Returns the keys that [`leaves`](super::schema::leaves) returns, without making the schema: this runs at every start.
+fn plain_keys() -> Vec<String> {
+    fn collect(value: &Value, path: &str, keys: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                for (key, inner) in map {
+                    collect(inner, &joined(path, key), keys);
+                }
+            }
+            Value::Array(items) if items.first().is_some_and(Value::is_object) => {}
+            _ => keys.push(path.to_owned()),
+        }
+    }
+    // It stands for keys of rules, and has no value of its own.
+    let mut keys = vec!["threshold".to_owned()];
+    collect(&builtin().to_json(), "", &mut keys);
+    keys
 }
 
 /// Returns one layer per variable that is read, weakest first. Empty variables count as unset.
@@ -109,4 +129,18 @@ fn listed(words: &str, source: &Source) -> Vec<Node> {
     let texts = words.split(',').map(str::trim).filter(|text| !text.is_empty());
     let node = |text: &str| Node { value: NodeValue::Text(text.into()), source: source.clone() };
     texts.map(node).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::schema::leaves;
+    use super::*;
+
+    #[test]
+    fn keys_are_those_of_the_schema() {
+        let of_schema: BTreeSet<String> = leaves().into_iter().map(|(key, _)| key).collect();
+        assert_eq!(plain_keys().into_iter().collect::<BTreeSet<_>>(), of_schema);
+    }
 }
