@@ -220,3 +220,21 @@ fn what_cannot_be_done_is_said() {
         store.run(words).fails_with(2, &["for files of vectors, not for a store"]);
     }
 }
+
+#[test]
+fn the_index_of_another_kind_is_named() {
+    let place = with_rows();
+    place.succeed(&["index", "build", "rows.npy", "--index-dir", "of-a-file"]);
+    let store = Place::with_sample();
+    store.succeed(&["index", "build", "brain.db", "--index-dir", "of-a-store"]);
+    let folder = |place: &Place, name: &str| place.path(name).display().to_string();
+    let swapped = [
+        (&store, "brain.db", folder(&place, "of-a-file"), "a file of vectors, not of a store"),
+        (&place, "rows.npy", folder(&store, "of-a-store"), "a store, not of a file of vectors"),
+    ];
+    for (place, name, folder, kind) in swapped {
+        let reason = format!("this is the index of {kind}");
+        let words = ["index", "info", name, "--index-dir", &folder];
+        place.run(&words).fails_with(1, &[&reason, "memfold index build"]);
+    }
+}

@@ -37,21 +37,20 @@ pub struct VerifiedIndex {
     pub bytes: u64,
     /// What the graph finds of its own rows; `None` without a graph.
     pub graph: Option<GateReport>,
-    /// Rows of the index that the store still has as they were, has otherwise or not at all, and live memories of the store
-    /// that the index lacks; `None` where nobody asked.
-    pub store: Option<StoreDifference>,
+    /// How its rows stand to those of its store or file now; `None` where nobody asked.
+    pub difference: Option<IndexDifference>,
 }
 
-/// How an index differs from its store.
+/// How an index differs from its store or file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StoreDifference {
+pub struct IndexDifference {
     /// Rows as they were.
     pub same: u64,
-    /// Rows whose vector is another one now.
+    /// Rows whose vector, or in a file also id, is another one now.
     pub changed: u64,
     /// Rows that are gone, or no longer live.
     pub gone: u64,
-    /// Live memories that came since.
+    /// Live memories, or rows of a file, that came since.
     pub fresh: u64,
 }
 
@@ -154,9 +153,8 @@ pub fn verify(
     let lookups = if store.is_some() { usize::MAX } else { gate::SAMPLED_LOOKUPS };
     let tools = (pool, kernels, load.progress);
     let (bytes, graph) = verify_files(index.files(), HasTexts(true), lookups, tools)?;
-    let store =
-        store.map(|(store, scratch)| difference(index, (store, load), scratch)).transpose()?;
-    Ok(VerifiedIndex { bytes, graph, store })
+    let compare = |(store, scratch)| difference(index, (store, load), scratch);
+    Ok(VerifiedIndex { bytes, graph, difference: store.map(compare).transpose()? })
 }
 
 /// Whether the rows of an index have texts.
@@ -200,14 +198,14 @@ fn difference(
     index: &StoreIndex,
     (store, load): (&BrainDb, &LoadRequest<'_>),
     scratch_dir: &std::path::Path,
-) -> Result<StoreDifference, VerifyIndexError> {
+) -> Result<IndexDifference, VerifyIndexError> {
     let mut sink = ColumnSink::new(scratch_dir);
     let snapshot = store.load(load, &mut sink)?;
     let columns = sink.finish()?;
     let matrices = columns.matrices();
     let space = index.origin().space();
     let (ids, indexed) = (index.columns().ids()?, index.columns().vectors());
-    let mut found = StoreDifference::default();
+    let mut found = IndexDifference::default();
     let mut seen = BTreeSet::new();
     for memory in &snapshot.memories {
         let Some((at, row)) = memory.embedding.vector() else { continue };

@@ -30,7 +30,7 @@ pub use error::{BuildIndexError, OpenIndexError, SearchError};
 pub use files::IndexTier;
 pub use fresh::FreshSegment;
 pub use inspect::{
-    Freshness, StoreDifference, Thoroughness, VerifiedIndex, VerifyIndexError, freshness, verify,
+    Freshness, IndexDifference, Thoroughness, VerifiedIndex, VerifyIndexError, freshness, verify,
 };
 pub use open::StoreIndex;
 pub use origin::{ORIGIN_FILE, Origin};

@@ -1,5 +1,8 @@
 //! [`Origin`]: what a generation was built from, and how far it reaches.
 
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
 use crate::export::Exported;
 use crate::memory::VectorSpace;
 use crate::store::brain_db::Watermark;
@@ -9,7 +12,7 @@ use crate::store::reading::ModelShapes;
 pub const ORIGIN_FILE: &str = "origin.json";
 
 /// The version of the file.
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 /// What a generation was built from.
 ///
@@ -45,11 +48,7 @@ impl Origin {
 
     /// Reads the file; an error says what is wrong with it.
     pub(crate) fn from_json(bytes: &[u8]) -> Result<Self, String> {
-        let origin: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        if origin.version != VERSION {
-            return Err(format!("version {}, expected {VERSION}", origin.version));
-        }
-        Ok(origin)
+        read_origin(bytes, ("corpus", "a file of vectors, not of a store"))
     }
 
     pub(crate) fn to_json(&self) -> Vec<u8> {
@@ -61,4 +60,20 @@ impl Origin {
     pub fn space(&self) -> VectorSpace {
         VectorSpace { model: self.model.clone(), dim: self.dim }
     }
+}
+
+/// Reads an origin; one with the field `other.0` is that of `other.1`.
+pub(super) fn read_origin<T: DeserializeOwned>(
+    bytes: &[u8],
+    other: (&str, &str),
+) -> Result<T, String> {
+    let origin: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if origin.get(other.0).is_some() {
+        return Err(format!("this is the index of {}", other.1));
+    }
+    match &origin["version"] {
+        version if *version == VERSION => {}
+        version => return Err(format!("version {version}, expected {VERSION}")),
+    }
+    serde_json::from_value(origin).map_err(|error| error.to_string())
 }

@@ -77,7 +77,7 @@ pub(crate) enum Command {
     Apply(ApplyArgs),
     /// Take back what a run did, or a part of it (dry run unless --execute)
     Undo(UndoArgs),
-    /// Find the memories nearest to a vector, a text or another memory
+    /// Find the memories, or rows of a file, nearest to a vector or to one of them
     Search(SearchArgs),
     /// Build the index that makes lookups fast, look at it, verify, warm or remove it
     Index(IndexArgs),

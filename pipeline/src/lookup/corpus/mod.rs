@@ -23,7 +23,7 @@ pub use origin::{CorpusColumns, CorpusOrigin};
 pub use rows::SearchedRows;
 pub use search::{RowMatch, RowQuery, search_rows, search_rows_all};
 pub use stamp::FileStamp;
-pub use verify::{VerifiedCorpusIndex, verify_corpus_index};
+pub use verify::verify_corpus_index;
 
 #[cfg(test)]
 mod tests;

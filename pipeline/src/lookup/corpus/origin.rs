@@ -1,9 +1,7 @@
 //! [`CorpusOrigin`]: what a generation of rows of a file was built from.
 
 use super::FileStamp;
-
-/// The version of the file.
-const VERSION: u32 = 1;
+use crate::lookup::origin::{VERSION, read_origin};
 
 /// Which columns of a file are read; `None`: those of the usual names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -48,11 +46,7 @@ impl CorpusOrigin {
 
     /// Reads the file; an error says what is wrong with it.
     pub(super) fn from_json(bytes: &[u8]) -> Result<Self, String> {
-        let origin: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        if origin.version != VERSION {
-            return Err(format!("version {}, expected {VERSION}", origin.version));
-        }
-        Ok(origin)
+        read_origin(bytes, ("model", "a store, not of a file of vectors"))
     }
 
     pub(super) fn to_json(&self) -> Vec<u8> {

@@ -12,7 +12,9 @@ use memfold_simd::{Kernels, Similarity};
 use tempfile::TempDir;
 
 use super::*;
-use crate::lookup::{OpenIndexError, StoreDifference, TierChoice, VerifyIndexError, Wanted};
+use crate::lookup::{
+    IndexDifference, OpenIndexError, TierChoice, VerifiedIndex, VerifyIndexError, Wanted,
+};
 
 const DIM: usize = 6;
 const TIERS: [TierChoice; 2] = [TierChoice::Scan, TierChoice::Graph];
@@ -307,7 +309,7 @@ fn a_changed_file_no_longer_fits_and_a_renamed_one_does() {
 fn verified(
     index: &CorpusIndex,
     corpus: Option<&Corpus>,
-) -> Result<VerifiedCorpusIndex, VerifyIndexError> {
+) -> Result<VerifiedIndex, VerifyIndexError> {
     let pool = Pool::new(None).unwrap();
     verify_corpus_index(index, corpus, (&pool, Kernels::active(), &NoProgress))
 }
@@ -319,17 +321,17 @@ fn an_index_is_compared_with_its_file() {
         let desk = Desk::with(&rows);
         let index = desk.build(TierChoice::Graph);
         let found = verified(&index, Some(&desk.corpus())).unwrap();
-        let same = StoreDifference { same: 99, ..StoreDifference::default() };
-        assert_eq!(found.file, Some(same));
+        let same = IndexDifference { same: 99, ..IndexDifference::default() };
+        assert_eq!(found.difference, Some(same));
         let graph = found.graph.unwrap();
         assert!(graph.found > 50 && graph.found == graph.nodes, "{graph:?}");
         rows[7].1[0] += 1.0;
         rows[8].1.fill(0.0);
         rows.push(rows[9].clone());
         write(&desk.file, &rows);
-        let found = verified(&index, Some(&desk.corpus())).unwrap().file;
-        assert_eq!(found, Some(StoreDifference { same: 97, changed: 1, gone: 1, fresh: 1 }));
-        assert_eq!(verified(&index, None).unwrap().file, None);
+        let found = verified(&index, Some(&desk.corpus())).unwrap().difference;
+        assert_eq!(found, Some(IndexDifference { same: 97, changed: 1, gone: 1, fresh: 1 }));
+        assert_eq!(verified(&index, None).unwrap().difference, None);
     }
 }
 
@@ -347,8 +349,9 @@ fn damage_is_found_and_the_index_of_a_store_refused() {
     std::fs::write(&path, &bytes).unwrap();
     let damaged = CorpusIndex::open(&desk.folder()).unwrap().unwrap();
     assert!(matches!(verified(&damaged, None), Err(VerifyIndexError::Content { .. })));
-    let store = crate::lookup::StoreIndex::open(&desk.folder());
-    assert!(matches!(store, Err(OpenIndexError::Origin { .. })));
+    let store = crate::lookup::StoreIndex::open(&desk.folder()).unwrap_err();
+    assert!(matches!(&store, OpenIndexError::Origin { reason, .. }
+        if reason == "this is the index of a file of vectors, not of a store"));
     let other = Desk::with(&rows(100, true));
     assert!(CorpusIndex::open(&other.folder()).unwrap().is_none());
 }

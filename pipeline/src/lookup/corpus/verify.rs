@@ -1,23 +1,14 @@
 //! [`verify_corpus_index`]: is every byte of an index as it was written, and is the file what it was?
 
 use memfold_datasets::Corpus;
-use memfold_index::graph::gate::{self, GateReport};
+use memfold_index::graph::gate;
 use memfold_index::{Pool, Progress};
 use memfold_simd::Kernels;
 
 use super::CorpusIndex;
-use crate::lookup::inspect::{HasTexts, StoreDifference, VerifyIndexError, verify_files};
-
-/// What was verified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct VerifiedCorpusIndex {
-    /// Bytes read.
-    pub bytes: u64,
-    /// What the graph finds of its own rows; `None` without a graph.
-    pub graph: Option<GateReport>,
-    /// How the rows stand to those of the file; `None` where nobody asked.
-    pub file: Option<StoreDifference>,
-}
+use crate::lookup::inspect::{
+    HasTexts, IndexDifference, VerifiedIndex, VerifyIndexError, verify_files,
+};
 
 /// Compares every byte of an index with what was written, and looks up rows in its graph: 10,000, or all of them where it is
 /// compared with its file too.
@@ -28,18 +19,18 @@ pub fn verify_corpus_index(
     index: &CorpusIndex,
     corpus: Option<&Corpus>,
     tools: (&Pool, &'static Kernels, &dyn Progress),
-) -> Result<VerifiedCorpusIndex, VerifyIndexError> {
+) -> Result<VerifiedIndex, VerifyIndexError> {
     let lookups = if corpus.is_some() { usize::MAX } else { gate::SAMPLED_LOOKUPS };
     let (bytes, graph) = verify_files(index.files(), HasTexts(false), lookups, tools)?;
-    let file = corpus.map(|corpus| difference(index, corpus)).transpose()?;
-    Ok(VerifiedCorpusIndex { bytes, graph, file })
+    let difference = corpus.map(|corpus| difference(index, corpus)).transpose()?;
+    Ok(VerifiedIndex { bytes, graph, difference })
 }
 
 /// Compares every row with the one at its place in the file.
-fn difference(index: &CorpusIndex, corpus: &Corpus) -> Result<StoreDifference, VerifyIndexError> {
+fn difference(index: &CorpusIndex, corpus: &Corpus) -> Result<IndexDifference, VerifyIndexError> {
     let columns = index.columns();
     let (records, indexed, matrix) = (columns.records()?, columns.vectors(), corpus.matrix());
-    let mut found = StoreDifference::default();
+    let mut found = IndexDifference::default();
     for row in indexed.rows() {
         let record = records.record(row);
         match corpus.row_at(record.rowid.cast_unsigned()) {

@@ -12,6 +12,7 @@ mod warm;
 use std::path::Path;
 
 use memfold_datasets::vector_file::VectorFormat;
+use memfold_index::snapshot::Generation;
 use memfold_pipeline::lookup::OpenIndexError;
 
 use crate::args::{ColumnArgs, GlobalArgs, IndexArgs, IndexCommand};
@@ -38,6 +39,15 @@ pub(crate) fn run(
         IndexCommand::Warm(args) => warm::run(global, args, printer),
         IndexCommand::Remove(args) => remove::run(global, args, printer),
     }
+}
+
+/// Lists the files of a generation with their sizes, and where they are.
+fn files_in(generation: &Generation, folder: &str) -> String {
+    let lines = generation.file_lengths().map(|(name, bytes)| {
+        let size = mebibytes(bytes);
+        format!("  {name:14} {size}\n")
+    });
+    lines.chain([format!("  in {folder}\n")]).collect()
 }
 
 /// Tells a file of vectors from a store.

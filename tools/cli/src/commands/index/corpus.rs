@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use memfold_index::snapshot::FileMode;
-use memfold_pipeline::lookup::StoreDifference;
+use memfold_pipeline::lookup::IndexDifference;
 use memfold_pipeline::lookup::corpus::{
-    BuildCorpusIndex, BuiltCorpusIndex, CorpusIndex, VerifiedCorpusIndex, build_corpus_index,
-    verify_corpus_index,
+    BuildCorpusIndex, BuiltCorpusIndex, CorpusIndex, build_corpus_index, verify_corpus_index,
 };
 use memfold_pipeline::text::excerpt;
 use memfold_simd::Kernels;
 
-use super::documents::{BuildDocument, DifferenceDocument, InfoDocument, VerifyDocument};
-use super::{build as store, mebibytes, open, place};
+use super::documents::{BuildDocument, InfoDocument};
+use super::verify::{self, Words};
+use super::{build as store, files_in, mebibytes, open, place};
 use crate::args::{GlobalArgs, IndexBuildArgs, IndexPlaceArgs, IndexVerifyArgs};
 use crate::commands::dedup::open_columns;
 use crate::exit::Exit;
@@ -169,10 +169,7 @@ fn info_screen(index: &CorpusIndex, fits: bool, folder: &str) -> String {
         origin.dim,
         index.tier().name()
     );
-    for (name, bytes) in index.generation().file_lengths() {
-        text.push_str(&format!("  {name:14} {}\n", mebibytes(bytes)));
-    }
-    text.push_str(&format!("  in {folder}\n"));
+    text.push_str(&files_in(index.generation(), folder));
     text.push_str(match fits {
         true => "the file has not changed since\n",
         false => "the file has changed since: lookups do without it until `memfold index build`\n",
@@ -190,46 +187,16 @@ pub(super) fn verify(
     let columns = &index.origin().columns;
     let corpus = args.full.then(|| open_columns(&args.place.db, columns, &bars)).transpose()?;
     let tools = (&pool, Kernels::active(), &bars as _);
-    let verified = verify_corpus_index(&index, corpus.as_ref(), tools).map_err(|error| {
-        if error.is_cancelled() {
-            return Failure::interrupted();
-        }
-        let hint = error.hint();
-        Failure::new("verify the index", &error, hint)
-    })?;
-    if global.json {
-        let VerifiedCorpusIndex { bytes, graph, file } = verified;
-        printer.document(&VerifyDocument {
-            schema_version: 1,
-            generation: index.generation().number(),
-            bytes,
-            rows: index.columns().len() as u64,
-            looked_up: graph.map(|graph| graph.looked_up as u64),
-            found: graph.map(|graph| graph.found as u64),
-            store: file.map(DifferenceDocument::from),
-        })?;
-    } else {
-        printer.data(&verified_screen(&verified, index.columns().len()))?;
-    }
-    Ok(Exit::Done)
-}
-
-fn verified_screen(verified: &VerifiedCorpusIndex, rows: usize) -> String {
-    let mut text = format!(
-        "{} are as they were written: {rows} rows with ids and vectors\n",
-        mebibytes(verified.bytes)
-    );
-    if let Some(graph) = verified.graph {
-        text.push_str(&format!(
-            "all {} nodes can be reached; {} of {} rows looked up find themselves\n",
-            graph.nodes, graph.found, graph.looked_up
-        ));
-    }
-    if let Some(StoreDifference { same, changed, gone, fresh }) = verified.file {
-        text.push_str(&format!(
-            "compared with the file: {same} rows are the same, {changed} have another id or vector,\n\
-             {gone} are gone, {fresh} came since\n"
-        ));
-    }
-    text
+    let verified = verify_corpus_index(&index, corpus.as_ref(), tools);
+    let of_a_file = Words {
+        indexed: "ids and vectors",
+        compared: |IndexDifference { same, changed, gone, fresh }| {
+            format!(
+                "compared with the file: {same} rows are the same, {changed} have another id or vector,\n\
+                 {gone} are gone, {fresh} came since\n"
+            )
+        },
+    };
+    let index = (index.generation().number(), index.columns().len());
+    verify::tell(verified, index, &of_a_file, (global, printer))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use memfold_pipeline::lookup::StoreDifference;
+use memfold_pipeline::lookup::IndexDifference;
 
 /// `memfold index build --json`
 #[derive(Debug, serde::Serialize)]
@@ -101,9 +101,9 @@ pub(super) struct DifferenceDocument {
     pub(super) fresh: u64,
 }
 
-impl From<StoreDifference> for DifferenceDocument {
-    fn from(found: StoreDifference) -> Self {
-        let StoreDifference { same, changed, gone, fresh } = found;
+impl From<IndexDifference> for DifferenceDocument {
+    fn from(found: IndexDifference) -> Self {
+        let IndexDifference { same, changed, gone, fresh } = found;
         Self { same, changed, gone, fresh }
     }
 }

@@ -6,7 +6,7 @@ use memfold_pipeline::store::LoadRequest;
 use memfold_pipeline::text::excerpt;
 
 use super::documents::InfoDocument;
-use super::{mebibytes, open, place};
+use super::{files_in, open, place};
 use crate::args::{GlobalArgs, IndexPlaceArgs};
 use crate::commands::consolidate::open_store;
 use crate::exit::Exit;
@@ -73,10 +73,7 @@ fn screen(index: &StoreIndex, found: Freshness, folder: &str) -> String {
         origin.dim,
         index.tier().name()
     );
-    for (name, bytes) in index.generation().file_lengths() {
-        text.push_str(&format!("  {name:14} {}\n", mebibytes(bytes)));
-    }
-    text.push_str(&format!("  in {folder}\n"));
+    text.push_str(&files_in(index.generation(), folder));
     if !index.fresh().is_empty() {
         let (rows, segments) = (sealed_rows(index), index.fresh().len());
         text.push_str(&format!("{rows} memories were added since, in {segments} segments\n"));

@@ -1,6 +1,8 @@
 //! `memfold index verify`
 
-use memfold_pipeline::lookup::{StoreDifference, StoreIndex, Thoroughness, VerifiedIndex, verify};
+use memfold_pipeline::lookup::{
+    IndexDifference, StoreIndex, Thoroughness, VerifiedIndex, VerifyIndexError, verify,
+};
 use memfold_pipeline::store::LoadRequest;
 use memfold_simd::Kernels;
 
@@ -31,7 +33,36 @@ pub(super) fn run(
         pool: &settings::pool(global)?,
         kernels: Kernels::active(),
     };
-    let verified = verify(&index, &load, &thoroughness).map_err(|error| {
+    let verified = verify(&index, &load, &thoroughness);
+    let of_a_store = Words {
+        indexed: "ids, vectors and texts' hashes",
+        compared: |IndexDifference { same, changed, gone, fresh }| {
+            format!(
+                "compared with the store: {same} rows are the same, {changed} have another vector, {gone} are gone,\n\
+                 {fresh} live memories came since\n"
+            )
+        },
+    };
+    let index = (index.generation().number(), index.columns().len());
+    tell(verified, index, &of_a_store, (global, printer))
+}
+
+/// What is said of an index of a store, or of one of a file.
+pub(super) struct Words {
+    /// What was compared with what was written.
+    pub(super) indexed: &'static str,
+    /// The comparison with its store or file.
+    pub(super) compared: fn(IndexDifference) -> String,
+}
+
+/// Tells what came of verifying a generation with so many rows.
+pub(super) fn tell(
+    verified: Result<VerifiedIndex, VerifyIndexError>,
+    (generation, rows): (u64, usize),
+    words: &Words,
+    (global, printer): (&GlobalArgs, Printer),
+) -> Result<Exit, Failure> {
+    let VerifiedIndex { bytes, graph, difference } = verified.map_err(|error| {
         if error.is_cancelled() {
             return Failure::interrupted();
         }
@@ -39,38 +70,29 @@ pub(super) fn run(
         Failure::new("verify the index", &error, hint)
     })?;
     if global.json {
-        let VerifiedIndex { bytes, graph, store } = verified;
         printer.document(&VerifyDocument {
             schema_version: 1,
-            generation: index.generation().number(),
+            generation,
             bytes,
-            rows: index.columns().len() as u64,
+            rows: rows as u64,
             looked_up: graph.map(|graph| graph.looked_up as u64),
             found: graph.map(|graph| graph.found as u64),
-            store: store.map(DifferenceDocument::from),
+            store: difference.map(DifferenceDocument::from),
         })?;
-    } else {
-        printer.data(&screen(&verified, index.columns().len()))?;
+        return Ok(Exit::Done);
     }
-    Ok(Exit::Done)
-}
-
-fn screen(verified: &VerifiedIndex, rows: usize) -> String {
     let mut text = format!(
-        "{} are as they were written: {rows} rows with ids, vectors and texts' hashes\n",
-        mebibytes(verified.bytes)
+        "{} are as they were written: {rows} rows with {}\n",
+        mebibytes(bytes),
+        words.indexed
     );
-    if let Some(graph) = verified.graph {
+    if let Some(graph) = graph {
         text.push_str(&format!(
             "all {} nodes can be reached; {} of {} rows looked up find themselves\n",
             graph.nodes, graph.found, graph.looked_up
         ));
     }
-    if let Some(StoreDifference { same, changed, gone, fresh }) = verified.store {
-        text.push_str(&format!(
-            "compared with the store: {same} rows are the same, {changed} have another vector, {gone} are gone,\n\
-             {fresh} live memories came since\n"
-        ));
-    }
-    text
+    text.push_str(&difference.map(words.compared).unwrap_or_default());
+    printer.data(&text)?;
+    Ok(Exit::Done)
 }
