@@ -22,6 +22,9 @@ const EDGES: [u64; 16] = [
 
 /// Most changes of one file.
 const CHANGES_MAX: usize = 24;
+
+/// No text is changed further from so many bytes on: a line that is repeated doubles it each time.
+const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Longest piece that is added or moved.
 const PIECE_BYTES_MAX: usize = 4_096;
 /// Places where files keep what they say of themselves: so many bytes at the start and at the end.
@@ -138,7 +141,7 @@ impl<'a> Changes<'a> {
     /// Changes a text until nothing is left to read: its words, its lines, sometimes its bytes.
     pub(super) fn apply_to_text(&mut self, text: &mut Vec<u8>, words: &[&str]) {
         for _ in 0..CHANGES_MAX {
-            if self.is_over() {
+            if self.is_over() || text.len() > TEXT_BYTES_MAX {
                 break;
             }
             match self.below(8) {
