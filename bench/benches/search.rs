@@ -42,11 +42,11 @@ fn search(criterion: &mut Criterion) {
         let vectors =
             SyntheticVectors::new(row_count, QUERIES[size]).expect("so many can be generated");
         let rows = vectors.rows();
-        let mut scan = Scan::new(&rows, &pool, kernels).expect("rows have a direction");
+        let scan = Scan::new(&rows, &pool, kernels).expect("rows have a direction");
         let group = criterion.benchmark_group(format!("search/synthetic-{row_count}x{DIM}"));
         let mut lookups =
             Lookups { group, vectors: &vectors, threshold, nearest: vec![], within: vec![] };
-        (lookups.nearest, lookups.within) = lookups.answers(&mut scan);
+        (lookups.nearest, lookups.within) = lookups.answers(&mut &scan);
         if small {
             let mut index = hnsw_rs(&rows, &pool);
             for beam in BEAMS {
@@ -55,7 +55,7 @@ fn search(criterion: &mut Criterion) {
             }
             continue;
         }
-        lookups.measure("scan", &mut scan);
+        lookups.measure("scan", &mut &scan);
         let slab = PrefixSlab::build(&rows, &pool, kernels).expect("rows have a direction");
         let mut scan = SlabScan::new(slab.view(), &rows, kernels).expect("they fit");
         lookups.measure("slab", &mut scan);

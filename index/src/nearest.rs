@@ -43,17 +43,7 @@ impl Nearest for BeamSearcher<'_> {
     }
 }
 
-impl Nearest for Scan<'_> {
-    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
-        Scan::k_nearest(self, query, k)
-    }
-
-    fn range(&mut self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
-        Scan::range(self, query, threshold)
-    }
-}
-
-/// For threads that share one.
+/// Borrowed, so that threads can share one.
 impl Nearest for &Scan<'_> {
     fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
         Scan::k_nearest(self, query, k)
@@ -93,8 +83,9 @@ mod tests {
         let view = graph.view();
         let searcher = Searcher::new(&view, &vectors, kernels).unwrap();
         let slab = PrefixSlab::build(&vectors, &pool, kernels).unwrap();
+        let scan = Scan::new(&vectors, &pool, kernels).unwrap();
         let mut all: [Box<dyn Nearest>; 3] = [
-            Box::new(Scan::new(&vectors, &pool, kernels).unwrap()),
+            Box::new(&scan),
             Box::new(SlabScan::new(slab.view(), &vectors, kernels).unwrap()),
             Box::new(BeamSearcher { searcher, search_beam_width: 256 }),
         ];

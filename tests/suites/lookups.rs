@@ -221,7 +221,7 @@ fn sealed_rows_are_compared_no_more_and_found_all_the_same() {
     embed(&owner, "saved07", &vectors[..DIM]);
     agrees(&desk, Some(&index), &vectors, "some of the sealed ones gone");
     // Whoever damages a segment gets no index at all, and therefore every vector.
-    let path = index.generation().fresh()[1].path().to_owned();
+    let path = index.files().generation().fresh()[1].path().to_owned();
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[100] ^= 1;
     std::fs::remove_file(&path).unwrap();
@@ -250,7 +250,7 @@ fn an_index_has_no_history() {
     let rows = rows(5_000, 7);
     let bytes = |desk: &IndexDesk, tier| {
         desk.build(tier);
-        std::fs::read(desk.index().file().path()).unwrap()
+        std::fs::read(desk.index().files().tiers().path()).unwrap()
     };
     for tier in TIERS {
         let (_folder, desk, _owner) = store(&rows);
@@ -294,7 +294,7 @@ fn a_damaged_index_does_no_harm() {
     let mut draws = Draws::new(8);
     let (mut refused, mut answered) = (0, 0);
     for name in ["index.mfi", "columns.arrow", "origin.json", "../MANIFEST"] {
-        let path = index.generation().folder().join(name);
+        let path = index.files().generation().folder().join(name);
         let whole = std::fs::read(&path).unwrap();
         for _ in 0..60 {
             let mut damaged = whole.clone();

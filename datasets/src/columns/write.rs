@@ -18,7 +18,7 @@ use crate::schema::{ColumnsMeta, DIM_MAX, key};
 pub(crate) const ALIGNMENT: usize = 64;
 
 /// One row to be written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct ColumnRecord<'a> {
     /// The store's row number.
     pub rowid: i64,

@@ -193,11 +193,11 @@ fn merge(
             lists.push(merged.iter().map(|near| near.node).collect());
         }
         tools.progress.advance(count as u64);
-        Ok(lists)
+        Ok(LinkTable::new(codes.len(), degree, &lists))
     });
     tools.progress.end();
-    let batches: Vec<Vec<Vec<u32>>> = batches.into_iter().collect::<Result<_, _>>()?;
-    Ok(LinkTable::new(codes.len(), degree, batches.iter().flatten()))
+    let batches: Vec<LinkTable> = batches.into_iter().collect::<Result<_, _>>()?;
+    Ok(LinkTable::joined(codes.len(), degree, &batches))
 }
 
 /// For each node the nodes that link to it.

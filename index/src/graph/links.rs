@@ -58,27 +58,35 @@ fn read(link: &[u8]) -> u32 {
     }
 }
 
-/// The links of all positions of a layer, owned.
+/// The links of all positions of a layer, or of some that follow each other, owned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LinkTable {
     bytes: Pages<u8>,
+    /// Of the layer.
     positions: usize,
     degree: usize,
 }
 
 impl LinkTable {
-    /// Makes room for `degree` links of so many positions, and fills it with lists of at most so many.
-    pub(super) fn new<L: AsRef<[u32]>>(
-        positions: usize,
-        degree: usize,
-        lists: impl IntoIterator<Item = L>,
-    ) -> Self {
-        let bytes = Pages::zeroed(positions * degree * link_bytes(positions));
+    /// Packs lists of at most `degree` links among so many positions.
+    pub(super) fn new<L: AsRef<[u32]>>(positions: usize, degree: usize, lists: &[L]) -> Self {
+        let bytes = Pages::zeroed(lists.len() * degree * link_bytes(positions));
         let mut table = Self { bytes, positions, degree };
-        for (position, list) in (0..positions as u32).zip(lists) {
+        for (position, list) in (0..).zip(lists) {
             table.set(position, list.as_ref());
         }
         table
+    }
+
+    /// Puts parts of a layer of so many positions together.
+    pub(super) fn joined(positions: usize, degree: usize, parts: &[Self]) -> Self {
+        let mut bytes = Pages::zeroed(positions * degree * link_bytes(positions));
+        let mut rest = &mut bytes[..];
+        for Self { bytes, .. } in parts {
+            let place = rest.split_off_mut(..bytes.len()).expect("parts are those of the layer");
+            place.copy_from_slice(bytes);
+        }
+        Self { bytes, positions, degree }
     }
 
     /// Returns all bytes.
@@ -130,9 +138,11 @@ mod tests {
 
     #[test]
     fn lists_end_where_they_are_not_full() {
-        let mut table = LinkTable::new(3, 2, [&[1, 2][..], &[0], &[]]);
+        let mut table = LinkTable::new(3, 2, &[&[1, 2][..], &[0], &[]]);
         let of = |table: &LinkTable, position| table.view().of(position).collect::<Vec<_>>();
         assert_eq!([of(&table, 0), of(&table, 1), of(&table, 2)], [vec![1, 2], vec![0], vec![]]);
+        let parts = [LinkTable::new(3, 2, &[[1, 2]]), LinkTable::new(3, 2, &[&[0][..], &[]])];
+        assert_eq!(LinkTable::joined(3, 2, &parts), table);
         table.set(2, &[1]);
         table.set(0, &[2, 1, 0]);
         assert_eq!([of(&table, 0), of(&table, 1), of(&table, 2)], [vec![2, 1], vec![0], vec![1]]);

@@ -28,7 +28,7 @@ impl GraphOptions {
 }
 
 impl Default for GraphOptions {
-    /// What reached a recall@10 of 0.99 at the least cost; see decision 0032.
+    /// What reached a recall@10 of 0.99 at the least cost; see decisions 0032 and 0040.
     fn default() -> Self {
         Self { degree: 20, candidates: 64, probes: 8 }
     }

@@ -29,13 +29,11 @@ impl IndexTier {
 
 /// Mapped files of one generation.
 #[derive(Debug, Clone)]
-pub(super) struct IndexFiles {
-    pub(super) generation: Generation,
-    /// Slab and graph.
-    pub(super) tiers: SectionFile,
-    /// Rows with ids and vectors.
-    pub(super) columns: MappedColumns,
-    pub(super) tier: IndexTier,
+pub struct IndexFiles {
+    generation: Generation,
+    tiers: SectionFile,
+    columns: MappedColumns,
+    tier: IndexTier,
 }
 
 impl IndexFiles {
@@ -86,5 +84,28 @@ impl IndexFiles {
             ));
         }
         Ok(())
+    }
+    /// Returns the generation.
+    #[must_use]
+    pub const fn generation(&self) -> &Generation {
+        &self.generation
+    }
+
+    /// Returns the file of slab and graph.
+    #[must_use]
+    pub const fn tiers(&self) -> &SectionFile {
+        &self.tiers
+    }
+
+    /// Returns the rows with ids and vectors; in the index of a file `rowid` is a row's place in it.
+    #[must_use]
+    pub const fn columns(&self) -> &MappedColumns {
+        &self.columns
+    }
+
+    /// Returns which tier answers lookups.
+    #[must_use]
+    pub const fn tier(&self) -> IndexTier {
+        self.tier
     }
 }

@@ -168,7 +168,7 @@ pub(super) fn verify_files(
     lookups: usize,
     (pool, kernels, progress): (&Pool, &'static Kernels, &dyn Progress),
 ) -> Result<(u64, Option<GateReport>), VerifyIndexError> {
-    let IndexFiles { generation, tiers: file, columns, .. } = files;
+    let (generation, file, columns) = (files.generation(), files.tiers(), files.columns());
     file.verify(progress)?;
     for segment in generation.fresh() {
         segment.verify(progress)?;
@@ -204,7 +204,7 @@ fn difference(
     let columns = sink.finish()?;
     let matrices = columns.matrices();
     let space = index.origin().space();
-    let (ids, indexed) = (index.columns().ids()?, index.columns().vectors());
+    let (ids, indexed) = (index.files().columns().ids()?, index.files().columns().vectors());
     let mut found = IndexDifference::default();
     let mut seen = BTreeSet::new();
     for memory in &snapshot.memories {

@@ -21,12 +21,10 @@ impl Best {
 
     /// Tells whether a memory of this similarity would be among the matches.
     pub(super) fn wants(&self, similarity: Similarity, id: &str) -> bool {
-        let Wanted { neighbors, similarity_min } = self.wanted;
-        if similarity_min.is_some_and(|least| similarity < least) || self.ids.contains(id) {
+        if !self.wanted.allows(similarity) || self.ids.contains(id) {
             return false;
         }
-        let full = neighbors.is_some_and(|count| self.matches.len() >= count);
-        !full
+        !self.is_full()
             || self
                 .matches
                 .last()

@@ -20,6 +20,7 @@ mod files;
 mod open;
 mod seal;
 mod matches;
+mod tier;
 mod search;
 mod query;
 mod inspect;
@@ -27,7 +28,7 @@ pub mod corpus;
 
 pub use build::{BuildIndex, BuiltIndex, TierChoice, build_index};
 pub use error::{BuildIndexError, OpenIndexError, SearchError};
-pub use files::IndexTier;
+pub use files::{IndexFiles, IndexTier};
 pub use fresh::FreshSegment;
 pub use inspect::{
     Freshness, IndexDifference, Thoroughness, VerifiedIndex, VerifyIndexError, freshness, verify,

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use memfold_datasets::MappedColumns;
-use memfold_index::snapshot::{Generation, Generations, SectionFile};
+use memfold_index::snapshot::{Generation, Generations};
 
 use super::files::IndexFiles;
-use super::{FreshSegment, IndexTier, OpenIndexError, Origin};
+use super::{FreshSegment, OpenIndexError, Origin};
 use crate::store::brain_db::Watermark;
 
 /// An index of a store: mapped files of one generation, and what they were built from.
@@ -32,7 +31,7 @@ impl StoreIndex {
     pub(super) fn of(generation: Generation) -> Result<Self, OpenIndexError> {
         let (files, origin) = IndexFiles::open(generation, Origin::from_json, |origin| origin.dim)?;
         let mut fresh = Vec::new();
-        for file in files.generation.fresh() {
+        for file in files.generation().fresh() {
             let path = file.path().to_owned();
             let opened = FreshSegment::open(file.clone());
             fresh.push(opened.map_err(|reason| OpenIndexError::Origin { path, reason })?);
@@ -40,26 +39,10 @@ impl StoreIndex {
         Ok(Self { files, origin, fresh })
     }
 
-    pub(super) const fn files(&self) -> &IndexFiles {
+    /// Returns its files.
+    #[must_use]
+    pub const fn files(&self) -> &IndexFiles {
         &self.files
-    }
-
-    /// Returns the generation.
-    #[must_use]
-    pub const fn generation(&self) -> &Generation {
-        &self.files.generation
-    }
-
-    /// Returns the file of slab and graph.
-    #[must_use]
-    pub const fn file(&self) -> &SectionFile {
-        &self.files.tiers
-    }
-
-    /// Returns the rows with ids and vectors.
-    #[must_use]
-    pub const fn columns(&self) -> &MappedColumns {
-        &self.files.columns
     }
 
     /// Returns what it was built from.
@@ -77,11 +60,5 @@ impl StoreIndex {
     /// Returns where the store's embeddings ended when it was built, or rows were sealed last.
     pub(super) fn watermarks(&self) -> &[Watermark] {
         self.fresh.last().map_or(&self.origin.watermarks, FreshSegment::watermarks)
-    }
-
-    /// Returns which tier answers lookups.
-    #[must_use]
-    pub const fn tier(&self) -> IndexTier {
-        self.files.tier
     }
 }

@@ -61,11 +61,11 @@ fn of_text(compared: &Compared<'_>, text: &str) -> Result<Option<LiveMemory>, Se
 
 /// Returns the ids of rows whose texts had the key of this one.
 fn indexed(index: &StoreIndex, text: &str) -> Result<Vec<String>, SearchError> {
-    let tiers = TierViews::open(index.file());
+    let tiers = TierViews::open(index.files().tiers());
     let tiers = tiers.map_err(|error| SearchError::Damaged(error.to_string()))?;
     let rows = tiers.text_keys.rows(text_hash(text));
-    let rows = rows.filter(|Row(row)| (*row as usize) < index.columns().len());
-    rows.map(|row| Ok(index.columns().id_at(row)?.to_owned())).collect()
+    let rows = rows.filter(|Row(row)| (*row as usize) < index.files().columns().len());
+    rows.map(|row| Ok(index.files().columns().id_at(row)?.to_owned())).collect()
 }
 
 fn first_of(

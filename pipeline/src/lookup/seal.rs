@@ -106,7 +106,7 @@ impl SealError {
 /// seals for longer than the time to wait.
 pub fn seal_fresh(store: &BrainDb, request: &SealFresh<'_>) -> Result<Sealed, SealError> {
     let Some(index) = StoreIndex::open(request.folder)? else { return Ok(Sealed::NoIndex) };
-    let mut generation = index.generation().clone();
+    let mut generation = index.files().generation().clone();
     let writer = FreshWriter::begin(&mut generation, request.mode, request.wait)?;
     // With the segments that others have sealed meanwhile.
     let index = StoreIndex::of(writer.generation().clone())?;
@@ -114,7 +114,7 @@ pub fn seal_fresh(store: &BrainDb, request: &SealFresh<'_>) -> Result<Sealed, Se
     if rows.ids.len() < request.rows_min.max(1) {
         return Ok(Sealed::TooFew { rows: rows.ids.len() });
     }
-    rows.write(writer.create()?, (index.file(), request.kernels))?;
+    rows.write(writer.create()?, (index.files().tiers(), request.kernels))?;
     Ok(Sealed::Segment { number: writer.publish()?, rows: rows.ids.len() })
 }
 

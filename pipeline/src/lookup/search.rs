@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
-use memfold_index::graph::Searcher;
 use memfold_index::scan::query_norm;
 use memfold_index::slab::SlabScan;
 use memfold_index::snapshot::SectionKind;
 use memfold_index::tiers::TierViews;
-use memfold_index::{Neighbor, Row, VectorMatrix};
+use memfold_index::{Nearest as _, Neighbor, Row, ScanError, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
 use super::matches::Best;
 use super::query::{Asked, Query};
+use super::tier::Tier;
 use super::{SearchError, StoreIndex};
 use crate::memory::{Memory, VectorSpace};
 use crate::store::brain_db::{LiveMemory, Reach, StoreReader};
@@ -25,6 +25,18 @@ pub struct Wanted {
     pub neighbors: Option<usize>,
     /// Only those at least so similar.
     pub similarity_min: Option<Similarity>,
+}
+
+impl Wanted {
+    /// Tells whether a row may be so little similar.
+    pub(super) fn allows(self, similarity: Similarity) -> bool {
+        self.similarity_min.is_none_or(|least| similarity >= least)
+    }
+
+    /// Returns the least similarity that a row may have.
+    pub(super) fn least(self) -> Similarity {
+        self.similarity_min.or(Similarity::new(-1.0)).unwrap_or(Similarity::ONE)
+    }
 }
 
 /// A live memory and how similar it is.
@@ -66,9 +78,6 @@ pub struct Matches {
     /// How they were found.
     pub searched: Searched,
 }
-
-/// The beam of a lookup in the graph: at least this, and wider where more is asked for.
-pub(super) const BEAM: usize = 128;
 
 /// Finds the live memories nearest to a query, in one read transaction.
 ///
@@ -217,8 +226,8 @@ impl<'a> Search<'a> {
         let mut best = Best::new(wanted);
         let fresh_rows = self.rows_since(reach, &mut best)?;
         let damaged = |error: &dyn std::error::Error| SearchError::Damaged(error.to_string());
-        let tiers = TierViews::open(index.file()).map_err(|error| damaged(&error))?;
-        let transform = index.file().section(SectionKind::PrefixTransform);
+        let tiers = TierViews::open(index.files().tiers()).map_err(|error| damaged(&error))?;
+        let transform = index.files().tiers().section(SectionKind::PrefixTransform);
         let transform = transform.map_err(|error| damaged(&error))?;
         let mut gone_rows = 0;
         for segment in index.fresh() {
@@ -228,9 +237,9 @@ impl<'a> Search<'a> {
             let id = |row: Row| Ok(segment.id(row.index()));
             gone_rows += self.in_part((tier, &vectors, &id), wanted, &mut best)?;
         }
-        let vectors = index.columns().vectors();
-        let tier = Tier::new(&tiers, &vectors, self.kernels)?;
-        let id = |row: Row| Ok(index.columns().id_at(row)?);
+        let vectors = index.files().columns().vectors();
+        let tier = Tier::new::<SearchError>(&tiers, &vectors, self.kernels)?;
+        let id = |row: Row| Ok(index.files().columns().id_at(row)?);
         gone_rows += self.in_part((tier, &vectors, &id), wanted, &mut best)?;
         let searched = Searched::Index { fresh_rows, gone_rows };
         Ok(Matches { matches: best.into_matches(), searched })
@@ -245,7 +254,7 @@ impl<'a> Search<'a> {
     ) -> Result<u64, SearchError> {
         let (mut gone_rows, mut seen, mut count) = (0, 0, wanted.neighbors);
         loop {
-            let found = tier.find(self.query, wanted, count)?;
+            let found = find(&mut tier, self.query, wanted, count)?;
             for &neighbor in found.get(seen..).unwrap_or_default() {
                 let row = (id(neighbor.row)?, vectors.vector(neighbor.row));
                 gone_rows += u64::from(!self.take(row, best)?);
@@ -311,43 +320,17 @@ fn seen_enough(found: &[Neighbor], best: &Best) -> bool {
     best.is_full() && farthest.zip(best.worst()).is_some_and(|(farthest, worst)| farthest < worst)
 }
 
-/// What is asked.
-enum Tier<'a> {
-    Scan(SlabScan<'a>),
-    Graph(Searcher<'a>),
-}
-
-impl<'a> Tier<'a> {
-    fn new(
-        tiers: &'a TierViews<'a>,
-        matrix: &'a VectorMatrix<'a>,
-        kernels: &'static Kernels,
-    ) -> Result<Self, SearchError> {
-        Ok(match &tiers.graph {
-            Some(graph) => Self::Graph(Searcher::new(graph, matrix, kernels)?),
-            None => Self::Scan(SlabScan::new(tiers.slab, matrix, kernels)?),
-        })
-    }
-
-    /// Finds rows, best first: `count` of the nearest, or all of a range.
-    fn find(
-        &mut self,
-        query: &[f32],
-        wanted: Wanted,
-        count: Option<usize>,
-    ) -> Result<Vec<Neighbor>, SearchError> {
-        let least = wanted.similarity_min.or(Similarity::new(-1.0)).unwrap_or(Similarity::ONE);
-        let found = match (self, count) {
-            (Self::Scan(scan), Some(count)) => scan.k_nearest(query, count)?,
-            (Self::Scan(scan), None) => scan.range(query, least)?,
-            (Self::Graph(graph), Some(count)) => {
-                graph.k_nearest(query, count, BEAM.max(2 * count))?
-            }
-            (Self::Graph(graph), None) => graph.range(query, least, BEAM)?,
-        };
-        let near = |neighbor: &Neighbor| {
-            wanted.similarity_min.is_none_or(|least| neighbor.similarity >= least)
-        };
-        Ok(found.iter().copied().filter(near).collect())
-    }
+/// Finds rows, best first: `count` of the nearest, or all of a range.
+fn find(
+    tier: &mut Tier<'_>,
+    query: &[f32],
+    wanted: Wanted,
+    count: Option<usize>,
+) -> Result<Vec<Neighbor>, ScanError> {
+    let mut found = match count {
+        Some(count) => tier.k_nearest(query, count)?,
+        None => tier.range(query, wanted.least())?,
+    };
+    found.retain(|neighbor| wanted.allows(neighbor.similarity));
+    Ok(found)
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use memfold_datasets::corpus::{CorpusError, CorpusOptions};
+use memfold_datasets::corpus::CorpusError;
 use memfold_datasets::{
     ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, Corpus, MappedColumns,
 };
@@ -101,13 +101,7 @@ pub fn build_corpus_index(
 }
 
 fn read(path: &Path, request: &BuildCorpusIndex<'_>) -> Result<Corpus, BuildCorpusIndexError> {
-    let options = CorpusOptions {
-        vector_column: request.columns.vector.clone(),
-        id_column: request.columns.id.clone(),
-        order_column: None,
-        scratch_dir: request.scratch_dir.into(),
-        progress: request.progress,
-    };
+    let options = request.columns.options(request.scratch_dir, request.progress);
     let corpus = Corpus::open(&[path.to_owned()], &options)?;
     if corpus.matrix().is_empty() {
         return Err(BuildCorpusIndexError::NoVectors { path: path.into(), rows: corpus.rows() });
@@ -143,17 +137,7 @@ fn write_rows(
 }
 
 fn record<'a>(corpus: &'a Corpus, row: Row, vector: &'a [f32]) -> ColumnRecord<'a> {
-    ColumnRecord {
-        rowid: corpus.ordinal(row).cast_signed(),
-        id: corpus.id(row).unwrap_or_default(),
-        created_at: None,
-        categories: &[],
-        importance: 0.0,
-        access_count: 0,
-        source: "",
-        model: "",
-        text: None,
-        lineage: None,
-        vector,
-    }
+    let rowid = corpus.ordinal(row).cast_signed();
+    let id = corpus.id(row).unwrap_or_default();
+    ColumnRecord { rowid, id, vector, ..ColumnRecord::default() }
 }

@@ -3,12 +3,10 @@
 use std::io;
 use std::path::Path;
 
-use memfold_datasets::MappedColumns;
-use memfold_index::snapshot::{Generation, Generations, SectionFile};
+use memfold_index::snapshot::Generations;
 
 use super::{CorpusOrigin, FileStamp};
-use crate::lookup::files::IndexFiles;
-use crate::lookup::{IndexTier, OpenIndexError};
+use crate::lookup::{IndexFiles, OpenIndexError};
 
 /// An index of a file: mapped files of one generation, and what they were built from.
 #[derive(Debug, Clone)]
@@ -37,37 +35,15 @@ impl CorpusIndex {
         Ok(self.origin.corpus.fits(&FileStamp::take(path)?))
     }
 
-    pub(super) const fn files(&self) -> &IndexFiles {
+    /// Returns its files.
+    #[must_use]
+    pub const fn files(&self) -> &IndexFiles {
         &self.files
-    }
-
-    /// Returns the generation.
-    #[must_use]
-    pub const fn generation(&self) -> &Generation {
-        &self.files.generation
-    }
-
-    /// Returns the file of slab and graph.
-    #[must_use]
-    pub const fn file(&self) -> &SectionFile {
-        &self.files.tiers
-    }
-
-    /// Returns the rows with ids and vectors; `rowid` is a row's place in the file.
-    #[must_use]
-    pub const fn columns(&self) -> &MappedColumns {
-        &self.files.columns
     }
 
     /// Returns what it was built from.
     #[must_use]
     pub const fn origin(&self) -> &CorpusOrigin {
         &self.origin
-    }
-
-    /// Returns which tier answers lookups.
-    #[must_use]
-    pub const fn tier(&self) -> IndexTier {
-        self.files.tier
     }
 }

@@ -1,5 +1,10 @@
 //! [`CorpusOrigin`]: what a generation of rows of a file was built from.
 
+use std::path::Path;
+
+use memfold_datasets::corpus::CorpusOptions;
+use memfold_index::Progress;
+
 use super::FileStamp;
 use crate::lookup::origin::{VERSION, read_origin};
 
@@ -10,6 +15,15 @@ pub struct CorpusColumns {
     pub vector: Option<String>,
     /// The column of the ids.
     pub id: Option<String>,
+}
+
+impl CorpusColumns {
+    /// Returns how a file is read by these columns; see [`CorpusOptions`].
+    #[must_use]
+    pub fn options<'a>(&self, scratch_dir: &Path, progress: &'a dyn Progress) -> CorpusOptions<'a> {
+        let (vector_column, id_column) = (self.vector.clone(), self.id.clone());
+        CorpusOptions { vector_column, id_column, progress, ..CorpusOptions::new(scratch_dir) }
+    }
 }
 
 /// What a generation was built from, as its `origin.json` says it.

@@ -17,7 +17,7 @@ pub enum SearchedRows<'a> {
 impl<'a> SearchedRows<'a> {
     pub(super) fn matrix(self) -> VectorMatrix<'a> {
         match self {
-            Self::Index(index) => index.columns().vectors(),
+            Self::Index(index) => index.files().columns().vectors(),
             Self::Corpus(corpus) => corpus.matrix(),
         }
     }
@@ -40,7 +40,7 @@ impl<'a> SearchedRows<'a> {
     /// Returns a row's place in the file.
     pub(super) fn ordinal(self, row: Row) -> Result<u64, SearchRowsError> {
         Ok(match self {
-            Self::Index(index) => index.columns().rowid_at(row)?.cast_unsigned(),
+            Self::Index(index) => index.files().columns().rowid_at(row)?.cast_unsigned(),
             Self::Corpus(corpus) => corpus.ordinal(row),
         })
     }
@@ -48,7 +48,7 @@ impl<'a> SearchedRows<'a> {
     /// Returns a row's id; an empty one is none.
     pub(super) fn id(self, row: Row) -> Result<Option<&'a str>, SearchRowsError> {
         let id = match self {
-            Self::Index(index) => Some(index.columns().id_at(row)?),
+            Self::Index(index) => Some(index.files().columns().id_at(row)?),
             Self::Corpus(corpus) => corpus.id(row),
         };
         Ok(id.filter(|id| !id.is_empty()))
@@ -61,7 +61,7 @@ impl<'a> SearchedRows<'a> {
             return Err(SearchRowsError::NoRow { row: ordinal, rows });
         }
         let found = match self {
-            Self::Index(index) => index.columns().find_rowid(ordinal.cast_signed())?,
+            Self::Index(index) => index.files().columns().find_rowid(ordinal.cast_signed())?,
             Self::Corpus(corpus) => corpus.row_at(ordinal),
         };
         found.ok_or(SearchRowsError::NoVector { row: ordinal })
@@ -82,18 +82,18 @@ impl<'a> SearchedRows<'a> {
 
     /// Finds the row among those of an index, which are in the order of ids, then of vectors.
     fn first_indexed(self, index: &CorpusIndex, id: &str) -> Result<Option<Row>, SearchRowsError> {
-        let count = index.columns().len() as u32;
+        let count = index.files().columns().len() as u32;
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = u32::midpoint(low, high);
-            match index.columns().id_at(Row(middle))? < id {
+            match index.files().columns().id_at(Row(middle))? < id {
                 true => low = middle + 1,
                 false => high = middle,
             }
         }
         let mut first = None;
         for row in (low..count).map(Row) {
-            if index.columns().id_at(row)? != id {
+            if index.files().columns().id_at(row)? != id {
                 break;
             }
             let found = (self.ordinal(row)?, row);

@@ -2,16 +2,13 @@
 
 use std::cmp::Reverse;
 
-use memfold_index::graph::Searcher;
 use memfold_index::tiers::TierViews;
-use memfold_index::{
-    BeamSearcher, Nearest, Neighbor, Pool, Progress, Row, Scan, ScanError, SlabScan, VectorMatrix,
-};
+use memfold_index::{Nearest, Neighbor, Pool, Progress, Row, Scan, ScanError, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
 use super::{SearchRowsError, SearchedRows};
 use crate::lookup::Wanted;
-use crate::lookup::search::BEAM;
+use crate::lookup::tier::Tier;
 
 /// Queries that one thread answers before it looks for others.
 const QUERIES_TOGETHER: usize = 64;
@@ -63,8 +60,7 @@ pub fn search_rows(
             (matrix.vector(row), Some(row))
         }
     };
-    let further = usize::from(except.is_some());
-    compared.answer(&mut *compared.nearest(wanted, further)?, vector, (wanted, except))
+    compared.answer(&mut *compared.nearest()?, vector, (wanted, except))
 }
 
 /// Answers several queries, in their order, on all threads.
@@ -82,7 +78,7 @@ pub fn search_rows_all(
     let compared = Compared::with(rows, &matrix, (pool, kernels))?;
     progress.begin("search", Some(queries.len() as u64));
     let blocks = pool.map(queries.len().div_ceil(QUERIES_TOGETHER), |block| {
-        let mut nearest = compared.nearest(wanted, 0)?;
+        let mut nearest = compared.nearest()?;
         let block = queries.rows().skip(block * QUERIES_TOGETHER).take(QUERIES_TOGETHER);
         let answers = block.map(|at| {
             if progress.cancelled() {
@@ -125,28 +121,21 @@ impl<'a> Compared<'a> {
             return Err(SearchRowsError::NoVectors { rows: rows.count() });
         }
         let how = match rows {
-            SearchedRows::Index(index) => How::Tiers(Box::new(TierViews::open(index.file())?)),
+            SearchedRows::Index(index) => {
+                How::Tiers(Box::new(TierViews::open(index.files().tiers())?))
+            }
             SearchedRows::Corpus(_) => How::Every(Scan::new(matrix, pool, kernels)?),
         };
         Ok(Self { rows, matrix, how, kernels })
     }
 
-    /// Returns who answers queries for as many neighbours, and some further ones.
-    fn nearest(
-        &self,
-        wanted: Wanted,
-        further: usize,
-    ) -> Result<Box<dyn Nearest + '_>, SearchRowsError> {
-        let count = wanted.neighbors.unwrap_or(0).saturating_add(further);
+    /// Returns who answers queries.
+    fn nearest(&self) -> Result<Box<dyn Nearest + '_>, SearchRowsError> {
         Ok(match &self.how {
             How::Every(scan) => Box::new(scan),
-            How::Tiers(tiers) => match &tiers.graph {
-                Some(graph) => Box::new(BeamSearcher {
-                    searcher: Searcher::new(graph, self.matrix, self.kernels)?,
-                    search_beam_width: BEAM.max(count.saturating_mul(2)),
-                }),
-                None => Box::new(SlabScan::new(tiers.slab, self.matrix, self.kernels)?),
-            },
+            How::Tiers(tiers) => {
+                Box::new(Tier::new::<SearchRowsError>(tiers, self.matrix, self.kernels)?)
+            }
         })
     }
 
@@ -156,24 +145,20 @@ impl<'a> Compared<'a> {
         query: &[f32],
         (wanted, except): (Wanted, Option<Row>),
     ) -> Result<Vec<RowMatch>, SearchRowsError> {
-        let Wanted { neighbors, similarity_min } = wanted;
-        let found = match neighbors {
+        let found = match wanted.neighbors {
             Some(count) => {
                 let count = count.saturating_add(usize::from(except.is_some()));
                 with_ties(nearest, query, count.min(self.matrix.len()))?
             }
-            None => {
-                let least = similarity_min.or(Similarity::new(-1.0)).unwrap_or(Similarity::ONE);
-                nearest.range(query, least)?
-            }
+            None => nearest.range(query, wanted.least())?,
         };
-        let found = found.into_iter().filter(|Neighbor { row, similarity }| {
-            Some(*row) != except && similarity_min.is_none_or(|least| *similarity >= least)
-        });
+        let found = found
+            .into_iter()
+            .filter(|found| Some(found.row) != except && wanted.allows(found.similarity));
         let placed = found.map(|found| Ok((self.rows.ordinal(found.row)?, found)));
         let mut placed: Vec<(u64, Neighbor)> = placed.collect::<Result<_, SearchRowsError>>()?;
         placed.sort_unstable_by_key(|(ordinal, found)| (Reverse(found.similarity), *ordinal));
-        placed.truncate(neighbors.unwrap_or(usize::MAX));
+        placed.truncate(wanted.neighbors.unwrap_or(usize::MAX));
         let matches = placed.into_iter().map(|(row, Neighbor { row: at, similarity })| {
             Ok(RowMatch { row, id: self.rows.id(at)?.map(Into::into), similarity })
         });

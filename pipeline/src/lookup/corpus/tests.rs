@@ -97,20 +97,8 @@ fn write(file: &Path, rows: &[TestRow]) {
     let meta = ColumnsMeta { columns, ..ColumnsMeta::vectors(DIM as u32) };
     let mut writer = ParquetWriter::create(file, &meta).unwrap();
     for (id, vector) in rows {
-        let record = ColumnRecord {
-            rowid: 0,
-            id: id.as_deref().unwrap_or_default(),
-            created_at: None,
-            categories: &[],
-            importance: 0.0,
-            access_count: 0,
-            source: "",
-            model: "",
-            text: None,
-            lineage: None,
-            vector,
-        };
-        writer.push(&record).unwrap();
+        let id = id.as_deref().unwrap_or_default();
+        writer.push(&ColumnRecord { id, vector, ..ColumnRecord::default() }).unwrap();
     }
     writer.finish().unwrap();
 }
@@ -155,22 +143,29 @@ fn rows_in_any_order_make_the_same_bytes() {
         let (desk, other) = (Desk::with(&rows), Desk::with(&shuffled(&rows)));
         for tier in TIERS {
             let (one, two) = (desk.build(tier), other.build(tier));
-            let bytes = |index: &CorpusIndex, name| index.generation().file(name).unwrap().to_vec();
+            let bytes =
+                |index: &CorpusIndex, name| index.files().generation().file(name).unwrap().to_vec();
             assert_eq!(bytes(&one, INDEX_FILE), bytes(&two, INDEX_FILE), "{has_ids}, {tier:?}");
             assert_ne!(bytes(&one, COLUMNS_FILE), bytes(&two, COLUMNS_FILE));
-            assert_eq!(one.columns().len(), 199);
-            for row in one.columns().vectors().rows() {
-                let ordinal = one.columns().rowid_at(row).unwrap();
+            assert_eq!(one.files().columns().len(), 199);
+            for row in one.files().columns().vectors().rows() {
+                let ordinal = one.files().columns().rowid_at(row).unwrap();
                 let (id, vector) = &rows[ordinal as usize];
-                assert_eq!(one.columns().vectors().vector(row), &vector[..]);
-                assert_eq!(one.columns().id_at(row).unwrap(), id.as_deref().unwrap_or_default());
+                assert_eq!(one.files().columns().vectors().vector(row), &vector[..]);
+                assert_eq!(
+                    one.files().columns().id_at(row).unwrap(),
+                    id.as_deref().unwrap_or_default()
+                );
             }
         }
         let mut fewer = rows.clone();
         fewer.truncate(199);
         let fewer = Desk::with(&fewer).build(TierChoice::Scan);
         let whole = desk.build(TierChoice::Scan);
-        assert_ne!(fewer.file().head().store_identity, whole.file().head().store_identity);
+        assert_ne!(
+            fewer.files().tiers().head().store_identity,
+            whole.files().tiers().head().store_identity
+        );
     }
 }
 
@@ -339,9 +334,9 @@ fn an_index_is_compared_with_its_file() {
 fn damage_is_found_and_the_index_of_a_store_refused() {
     let desk = Desk::with(&rows(100, true));
     let index = desk.build(TierChoice::Scan);
-    let vector = index.columns().vectors().vector(Row(50)).to_vec();
+    let vector = index.files().columns().vectors().vector(Row(50)).to_vec();
     let pattern: Vec<u8> = vector.iter().flat_map(|component| component.to_le_bytes()).collect();
-    let path = index.generation().folder().join(COLUMNS_FILE);
+    let path = index.files().generation().folder().join(COLUMNS_FILE);
     let mut bytes = std::fs::read(&path).unwrap();
     let at = bytes.windows(pattern.len()).position(|window| window == pattern).unwrap();
     bytes[at + 3] ^= 1;

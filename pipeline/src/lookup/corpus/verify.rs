@@ -28,7 +28,7 @@ pub fn verify_corpus_index(
 
 /// Compares every row with the one at its place in the file.
 fn difference(index: &CorpusIndex, corpus: &Corpus) -> Result<IndexDifference, VerifyIndexError> {
-    let columns = index.columns();
+    let columns = index.files().columns();
     let (records, indexed, matrix) = (columns.records()?, columns.vectors(), corpus.matrix());
     let mut found = IndexDifference::default();
     for row in indexed.rows() {

@@ -241,10 +241,14 @@ impl ConfigLoader {
 }
 
 /// Returns the built-in layer, complete.
-pub(super) fn builtin() -> Node {
-    let json = serde_json::to_value(Config::default())
-        .expect("the built-in configuration has text keys and finite numbers");
-    Node::from_json(json, &Source::BuiltIn)
+fn builtin() -> Node {
+    Node::from_json(builtin_json(), &Source::BuiltIn)
+}
+
+/// Returns every built-in value.
+pub(super) fn builtin_json() -> Value {
+    serde_json::to_value(Config::default())
+        .expect("the built-in configuration has text keys and finite numbers")
 }
 
 /// Calls back with every leaf and its path; rules go by their ids.

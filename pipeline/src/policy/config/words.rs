@@ -5,7 +5,7 @@ use serde_json::{Number, Value};
 use super::aliases::nested_words;
 use super::document::{Node, NodeValue, read_words};
 use super::error::ConfigError;
-use super::loader::builtin;
+use super::loader::builtin_json;
 use super::nearest::nearest;
 use super::schema::{Kind, Shape, joined};
 use super::source::{Notice, Source};
@@ -51,7 +51,7 @@ fn plain_keys() -> Vec<String> {
     }
     // It stands for keys of rules, and has no value of its own.
     let mut keys = vec!["threshold".to_owned()];
-    collect(&builtin().to_json(), "", &mut keys);
+    collect(&builtin_json(), "", &mut keys);
     keys
 }
 

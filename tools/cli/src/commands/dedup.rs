@@ -103,12 +103,7 @@ pub(super) fn open_columns(
     columns: &CorpusColumns,
     bars: &Bars,
 ) -> Result<Corpus, Failure> {
-    let options = CorpusOptions {
-        vector_column: columns.vector.clone(),
-        id_column: columns.id.clone(),
-        progress: bars,
-        ..CorpusOptions::new(&settings::scratch_dir())
-    };
+    let options = columns.options(&settings::scratch_dir(), bars);
     let corpus = Corpus::open(&[path.to_owned()], &options).map_err(|error| unreadable(&error))?;
     bars.end();
     Ok(corpus)

@@ -12,13 +12,16 @@ mod warm;
 use std::path::Path;
 
 use memfold_datasets::vector_file::VectorFormat;
-use memfold_index::snapshot::Generation;
-use memfold_pipeline::lookup::OpenIndexError;
+use memfold_pipeline::lookup::{IndexFiles, OpenIndexError};
+use memfold_pipeline::text::excerpt;
 
 use crate::args::{ColumnArgs, GlobalArgs, IndexArgs, IndexCommand};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
+
+/// Characters of a model's or file's name that are shown.
+const NAME_CHARS: usize = 40;
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -27,7 +30,7 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     match &args.command {
         IndexCommand::Build(args) if is_corpus(&args.place.db) => {
-            corpus::build(global, args, printer)
+            corpus::run_build(global, args, printer)
         }
         IndexCommand::Info(args) if is_corpus(&args.db) => corpus::info(global, args, printer),
         IndexCommand::Verify(args) if is_corpus(&args.place.db) => {
@@ -41,13 +44,23 @@ pub(crate) fn run(
     }
 }
 
+/// Says what a generation is, in a line.
+fn headline(generation: u64, rows: &str, (of, dim): (&str, usize), answered: &str) -> String {
+    let of = excerpt(of, NAME_CHARS);
+    format!("generation {generation}: {rows} of {of} ({dim} dimensions), answered {answered}\n")
+}
+
 /// Lists the files of a generation with their sizes, and where they are.
-fn files_in(generation: &Generation, folder: &str) -> String {
-    let lines = generation.file_lengths().map(|(name, bytes)| {
-        let size = mebibytes(bytes);
-        format!("  {name:14} {size}\n")
-    });
-    lines.chain([format!("  in {folder}\n")]).collect()
+fn files_screen(files: &IndexFiles, (rows, of): (&str, &str), folder: &str) -> String {
+    let (columns, generation) = (files.columns(), files.generation());
+    let rows = format!("{} {rows}", columns.len());
+    let answered = format!("by a {}", files.tier().name());
+    let mut text = headline(generation.number(), &rows, (of, columns.dim()), &answered);
+    for (name, bytes) in generation.file_lengths() {
+        text.push_str(&format!("  {name:14} {}\n", mebibytes(bytes)));
+    }
+    text.push_str(&format!("  in {folder}\n"));
+    text
 }
 
 /// Tells a file of vectors from a store.

@@ -166,11 +166,11 @@ impl Work<'_> {
 
     fn exact(&self) -> Result<Vec<AnnFigures>, Failure> {
         let stopwatch = Stopwatch::start();
-        let mut scan = self.plain_scan()?;
+        let scan = self.plain_scan()?;
         let norms = 8 * self.rows.len() as u64;
         let built = self.built("exact", stopwatch, norms);
         let truth = self.truth(&scan)?;
-        Ok(vec![self.sweep(&truth, built, &mut scan, None)?])
+        Ok(vec![self.sweep(&truth, built, &mut &scan, None)?])
     }
 
     fn built(&self, method: &'static str, stopwatch: Stopwatch, bytes: u64) -> Built {

@@ -8,11 +8,10 @@ use memfold_pipeline::lookup::{
     BuildIndex, BuiltIndex, SealError, SealFresh, Sealed, build_index, seal_fresh,
 };
 use memfold_pipeline::store::{BrainDb, LoadRequest};
-use memfold_pipeline::text::excerpt;
 use memfold_simd::Kernels;
 
 use super::documents::BuildDocument;
-use super::{mebibytes, place, refuse_columns};
+use super::{headline, mebibytes, place, refuse_columns};
 use crate::args::{GlobalArgs, IndexBuildArgs};
 use crate::commands::consolidate::open_store;
 use crate::exit::Exit;
@@ -80,13 +79,13 @@ pub(super) fn run(
         Failure::new(&format!("build the index of {}", db.display()), &error, hint)
     })?;
     let seconds = stopwatch.seconds();
-    let folder = folder.display().to_string();
-    if global.json {
-        printer.document(&document(&built, &folder, (seconds, watch.finish())))?;
-    } else {
-        printer.data(&screen(&built, seconds, &folder))?;
-    }
-    Ok(Exit::Done)
+    let document = document(&built, folder.display().to_string(), (seconds, watch.finish()));
+    let of_a_store = Words {
+        rows: "memories",
+        of: &built.space.model,
+        without_vector: "live memories have no vector of this model",
+    };
+    tell(&document, &of_a_store, (global, printer))
 }
 
 /// Adds what came since; `None` where a build must do it.
@@ -119,7 +118,7 @@ fn append(
 
 fn document(
     built: &BuiltIndex,
-    folder: &str,
+    folder: String,
     (seconds, (peak_rss, peak_anon)): (f64, (Option<u64>, Option<u64>)),
 ) -> BuildDocument {
     let BuiltIndex { generation, rows, without_vector, space, graph, file_bytes } = built;
@@ -134,7 +133,7 @@ fn document(
         dim: space.dim,
         index_bytes: file_bytes[0],
         columns_bytes: file_bytes[1],
-        folder: folder.to_owned(),
+        folder,
         seconds,
         peak_rss_bytes: peak_rss,
         peak_anon_bytes: peak_anon,
@@ -155,32 +154,41 @@ pub(super) fn refused(graph: &GraphOutcome) -> Option<String> {
     }
 }
 
-/// Says how lookups are answered.
-pub(super) const fn how(graph: &GraphOutcome) -> &'static str {
-    match graph {
-        GraphOutcome::Kept(_) => "by a graph",
-        GraphOutcome::NotAsked | GraphOutcome::Refused(_) => "exactly, by a scan",
-    }
+/// What is said of an index of a store, or of one of a file.
+pub(super) struct Words<'a> {
+    /// What is indexed.
+    pub(super) rows: &'static str,
+    /// Of what: a model, or a file.
+    pub(super) of: &'a str,
+    /// What those without a vector are, and lack.
+    pub(super) without_vector: &'static str,
 }
 
-fn screen(built: &BuiltIndex, seconds: f64, folder: &str) -> String {
-    let BuiltIndex { generation, rows, without_vector, space, graph, file_bytes } = built;
-    let mut text = format!(
-        "generation {generation}: {rows} memories of {} ({} dimensions), answered {}\n",
-        excerpt(&space.model, 40),
-        space.dim,
-        how(graph)
-    );
+/// Tells what was built.
+pub(super) fn tell(
+    built: &BuildDocument,
+    words: &Words<'_>,
+    (global, printer): (&GlobalArgs, Printer),
+) -> Result<Exit, Failure> {
+    if global.json {
+        printer.document(built)?;
+        return Ok(Exit::Done);
+    }
+    let BuildDocument { generation, rows, dim, without_vector, seconds, folder, .. } = built;
+    let answered = if built.tier == "graph" { "by a graph" } else { "exactly, by a scan" };
+    let indexed = format!("{rows} {}", words.rows);
+    let mut text = headline(*generation, &indexed, (words.of, *dim as usize), answered);
     text.push_str(&format!(
         "{} index and {} columns in {seconds:.2} s\n{folder}\n",
-        mebibytes(file_bytes[0]),
-        mebibytes(file_bytes[1])
+        mebibytes(built.index_bytes),
+        mebibytes(built.columns_bytes)
     ));
     if *without_vector > 0 {
-        text.push_str(&format!("{without_vector} live memories have no vector of this model\n"));
+        text.push_str(&format!("{without_vector} {}\n", words.without_vector));
     }
-    if let Some(reason) = refused(graph) {
+    if let Some(reason) = &built.graph_refused {
         text.push_str(&format!("the graph was thrown away: {reason}\n"));
     }
-    text
+    printer.data(&text)?;
+    Ok(Exit::Done)
 }

@@ -7,12 +7,11 @@ use memfold_pipeline::lookup::IndexDifference;
 use memfold_pipeline::lookup::corpus::{
     BuildCorpusIndex, BuiltCorpusIndex, CorpusIndex, build_corpus_index, verify_corpus_index,
 };
-use memfold_pipeline::text::excerpt;
 use memfold_simd::Kernels;
 
 use super::documents::{BuildDocument, InfoDocument};
 use super::verify::{self, Words};
-use super::{build as store, files_in, mebibytes, open, place};
+use super::{build, files_screen, open, place};
 use crate::args::{GlobalArgs, IndexBuildArgs, IndexPlaceArgs, IndexVerifyArgs};
 use crate::commands::dedup::open_columns;
 use crate::exit::Exit;
@@ -22,10 +21,7 @@ use crate::progress::Bars;
 use crate::resources::{MemoryWatch, Stopwatch};
 use crate::settings;
 
-/// Characters of a file's name that are shown.
-const NAME_CHARS: usize = 40;
-
-pub(super) fn build(
+pub(super) fn run_build(
     global: &GlobalArgs,
     args: &IndexBuildArgs,
     printer: Printer,
@@ -54,13 +50,14 @@ pub(super) fn build(
         let hint = error.hint();
         Failure::new(&format!("build the index of {}", input.display()), &error, hint)
     })?;
-    let (seconds, folder) = (stopwatch.seconds(), folder.display().to_string());
-    if global.json {
-        printer.document(&document(&built, folder, (seconds, watch.finish())))?;
-    } else {
-        printer.data(&built_screen(&built, seconds, &folder))?;
-    }
-    Ok(Exit::Done)
+    let seconds = stopwatch.seconds();
+    let document = document(&built, folder.display().to_string(), (seconds, watch.finish()));
+    let of_a_file = build::Words {
+        rows: "rows",
+        of: &built.origin.corpus.name,
+        without_vector: "rows have no usable vector",
+    };
+    build::tell(&document, &of_a_file, (global, printer))
 }
 
 fn refuse_options_of_stores(args: &IndexBuildArgs) -> Result<(), Failure> {
@@ -86,8 +83,8 @@ fn document(
     BuildDocument {
         schema_version: 1,
         generation: *generation,
-        tier: store::tier(graph),
-        graph_refused: store::refused(graph),
+        tier: build::tier(graph),
+        graph_refused: build::refused(graph),
         rows: *rows,
         without_vector: origin.skipped,
         model: None,
@@ -99,28 +96,6 @@ fn document(
         peak_rss_bytes: peak_rss,
         peak_anon_bytes: peak_anon,
     }
-}
-
-fn built_screen(built: &BuiltCorpusIndex, seconds: f64, folder: &str) -> String {
-    let BuiltCorpusIndex { generation, rows, origin, graph, file_bytes } = built;
-    let mut text = format!(
-        "generation {generation}: {rows} rows of {} ({} dimensions), answered {}\n",
-        excerpt(&origin.corpus.name, NAME_CHARS),
-        origin.dim,
-        store::how(graph)
-    );
-    text.push_str(&format!(
-        "{} index and {} columns in {seconds:.2} s\n{folder}\n",
-        mebibytes(file_bytes[0]),
-        mebibytes(file_bytes[1])
-    ));
-    if origin.skipped > 0 {
-        text.push_str(&format!("{} rows have no usable vector\n", origin.skipped));
-    }
-    if let Some(reason) = store::refused(graph) {
-        text.push_str(&format!("the graph was thrown away: {reason}\n"));
-    }
-    text
 }
 
 pub(super) fn info(
@@ -137,21 +112,10 @@ pub(super) fn info(
     if global.json {
         let origin = index.origin();
         printer.document(&InfoDocument {
-            schema_version: 1,
-            generation: index.generation().number(),
-            tier: index.tier().name(),
-            rows: index.columns().len() as u64,
-            nodes: index.file().head().node_count.into(),
-            model: None,
-            dim: origin.dim,
             without_vector: origin.skipped,
-            sealed_rows: 0,
-            segments: 0,
             fresh_rows: fits.then_some(0),
             foreign: !fits,
-            bytes: index.generation().file_lengths().collect(),
-            fingerprint: format!("{:016x}", index.file().fingerprint()),
-            folder,
+            ..InfoDocument::of(index.files(), folder)
         })?;
     } else {
         printer.data(&info_screen(&index, fits, &folder))?;
@@ -160,16 +124,7 @@ pub(super) fn info(
 }
 
 fn info_screen(index: &CorpusIndex, fits: bool, folder: &str) -> String {
-    let origin = index.origin();
-    let mut text = format!(
-        "generation {}: {} rows of {} ({} dimensions), answered by a {}\n",
-        index.generation().number(),
-        index.columns().len(),
-        excerpt(&origin.corpus.name, NAME_CHARS),
-        origin.dim,
-        index.tier().name()
-    );
-    text.push_str(&files_in(index.generation(), folder));
+    let mut text = files_screen(index.files(), ("rows", &index.origin().corpus.name), folder);
     text.push_str(match fits {
         true => "the file has not changed since\n",
         false => "the file has changed since: lookups do without it until `memfold index build`\n",
@@ -197,6 +152,6 @@ pub(super) fn verify(
             )
         },
     };
-    let index = (index.generation().number(), index.columns().len());
+    let index = (index.files().generation().number(), index.files().columns().len());
     verify::tell(verified, index, &of_a_file, (global, printer))
 }

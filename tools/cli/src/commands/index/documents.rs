@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use memfold_pipeline::lookup::IndexDifference;
+use memfold_pipeline::lookup::{IndexDifference, IndexFiles};
 
 /// `memfold index build --json`
 #[derive(Debug, serde::Serialize)]
@@ -66,6 +66,30 @@ pub(super) struct InfoDocument {
     pub(super) fingerprint: String,
     /// The folder of generations.
     pub(super) folder: String,
+}
+
+impl InfoDocument {
+    /// What the files of a generation tell: it fits, and nothing has come since.
+    pub(super) fn of(files: &IndexFiles, folder: String) -> Self {
+        Self {
+            schema_version: 1,
+            generation: files.generation().number(),
+            tier: files.tier().name(),
+            rows: files.columns().len() as u64,
+            nodes: files.tiers().head().node_count.into(),
+            model: None,
+            // Dimensions are limited by what vectors can have.
+            dim: files.columns().dim() as u32,
+            without_vector: 0,
+            sealed_rows: 0,
+            segments: 0,
+            fresh_rows: Some(0),
+            foreign: false,
+            bytes: files.generation().file_lengths().collect(),
+            fingerprint: format!("{:016x}", files.tiers().fingerprint()),
+            folder,
+        }
+    }
 }
 
 /// `memfold index verify --json`

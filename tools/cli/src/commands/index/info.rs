@@ -3,10 +3,9 @@
 use memfold_index::NoProgress;
 use memfold_pipeline::lookup::{FreshSegment, Freshness, StoreIndex, freshness};
 use memfold_pipeline::store::LoadRequest;
-use memfold_pipeline::text::excerpt;
 
 use super::documents::InfoDocument;
-use super::{files_in, open, place};
+use super::{files_screen, open, place};
 use crate::args::{GlobalArgs, IndexPlaceArgs};
 use crate::commands::consolidate::open_store;
 use crate::exit::Exit;
@@ -37,21 +36,13 @@ pub(super) fn run(
         };
         let origin = index.origin();
         printer.document(&InfoDocument {
-            schema_version: 1,
-            generation: index.generation().number(),
-            tier: index.tier().name(),
-            rows: index.columns().len() as u64,
-            nodes: index.file().head().node_count.into(),
             model: Some(origin.model.to_string()),
-            dim: origin.dim,
             without_vector: origin.without_vector,
             sealed_rows: sealed_rows(&index) as u64,
             segments: index.fresh().len() as u64,
             fresh_rows,
             foreign,
-            bytes: index.generation().file_lengths().collect(),
-            fingerprint: format!("{:016x}", index.file().fingerprint()),
-            folder: folder.display().to_string(),
+            ..InfoDocument::of(index.files(), folder.display().to_string())
         })?;
     } else {
         printer.data(&screen(&index, found, &folder.display().to_string()))?;
@@ -64,16 +55,7 @@ fn sealed_rows(index: &StoreIndex) -> usize {
 }
 
 fn screen(index: &StoreIndex, found: Freshness, folder: &str) -> String {
-    let origin = index.origin();
-    let mut text = format!(
-        "generation {}: {} memories of {} ({} dimensions), answered by a {}\n",
-        index.generation().number(),
-        index.columns().len(),
-        excerpt(&origin.model, 40),
-        origin.dim,
-        index.tier().name()
-    );
-    text.push_str(&files_in(index.generation(), folder));
+    let mut text = files_screen(index.files(), ("memories", &index.origin().model), folder);
     if !index.fresh().is_empty() {
         let (rows, segments) = (sealed_rows(index), index.fresh().len());
         text.push_str(&format!("{rows} memories were added since, in {segments} segments\n"));

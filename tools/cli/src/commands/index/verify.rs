@@ -43,7 +43,7 @@ pub(super) fn run(
             )
         },
     };
-    let index = (index.generation().number(), index.columns().len());
+    let index = (index.files().generation().number(), index.files().columns().len());
     tell(verified, index, &of_a_store, (global, printer))
 }
 

@@ -142,9 +142,9 @@ impl SearchedDocument {
     fn new(searched: Searched, index: Option<&StoreIndex>) -> Self {
         match searched {
             Searched::Index { fresh_rows, gone_rows } => Self {
-                kind: index.map_or("none", |index| index.tier().name()),
-                generation: index.map(|index| index.generation().number()),
-                rows: index.map_or(0, |index| index.columns().len() as u64),
+                kind: index.map_or("none", |index| index.files().tier().name()),
+                generation: index.map(|index| index.files().generation().number()),
+                rows: index.map_or(0, |index| index.files().columns().len() as u64),
                 sealed_rows: index.map(sealed_rows),
                 fresh_rows,
                 gone_rows: Some(gone_rows),
@@ -158,9 +158,9 @@ impl SearchedDocument {
     fn of_source(source: &Source) -> Self {
         match source {
             Source::Index(index) => Self {
-                kind: index.tier().name(),
-                generation: Some(index.generation().number()),
-                rows: index.columns().len() as u64,
+                kind: index.files().tier().name(),
+                generation: Some(index.files().generation().number()),
+                rows: index.files().columns().len() as u64,
                 sealed_rows: Some(0),
                 fresh_rows: 0,
                 gone_rows: Some(0),
