@@ -189,6 +189,19 @@ impl Export {
         self.rows.iter().map(|(_, index)| &self.snapshot.memories[index.index()])
     }
 
+    /// Returns all other memories of the store, live or not, ordered by id.
+    pub(crate) fn others(&self) -> impl Iterator<Item = &Memory> {
+        let mut is_written = vec![false; self.snapshot.memories.len()];
+        for (_, index) in &self.rows {
+            is_written[index.index()] = true;
+        }
+        let memories = self.snapshot.memories.iter().zip(is_written);
+        let mut others: Vec<&Memory> =
+            memories.filter(|(_, is_written)| !is_written).map(|(memory, _)| memory).collect();
+        others.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        others.into_iter()
+    }
+
     /// Describes the file to write.
     #[must_use]
     pub fn meta(&self) -> ColumnsMeta {

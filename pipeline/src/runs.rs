@@ -19,12 +19,21 @@ pub enum RunKind {
     Prune,
     /// Writes down what a person decided.
     Review,
+    /// Saves memories: one run for each process and day.
+    Save,
 }
 
 impl RunKind {
     /// Every kind.
-    pub const ALL: [Self; 6] =
-        [Self::Execute, Self::Undo, Self::Restore, Self::Forget, Self::Prune, Self::Review];
+    pub const ALL: [Self; 7] = [
+        Self::Execute,
+        Self::Undo,
+        Self::Restore,
+        Self::Forget,
+        Self::Prune,
+        Self::Review,
+        Self::Save,
+    ];
 
     /// Returns the name in the store.
     #[must_use]
@@ -36,6 +45,7 @@ impl RunKind {
             Self::Forget => "forget",
             Self::Prune => "prune",
             Self::Review => "review",
+            Self::Save => "save",
         }
     }
 

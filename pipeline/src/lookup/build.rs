@@ -13,11 +13,11 @@ use memfold_index::tiers::{GraphOutcome, TextKeys, Tiers};
 use memfold_index::{Pool, Progress, Row};
 use memfold_simd::Kernels;
 
+use super::texts::{NewTextRows, TEXTS_FILE, text_hash};
 use super::{BuildIndexError, ORIGIN_FILE, Origin};
 use crate::export::{Export, ExportOptions};
 use crate::memory::VectorSpace;
 use crate::store::{BrainDb, LoadRequest};
-use crate::text::strict_key;
 
 /// Up to so many rows a scan answers in a fraction of a millisecond, and exactly: no graph is worth its build.
 const SCANNED_ROWS_MAX: usize = 250_000;
@@ -88,8 +88,8 @@ pub fn build_index(
 ) -> Result<BuiltIndex, BuildIndexError> {
     let writer = GenerationWriter::begin(request.folder, request.mode, request.wait)?;
     // Before the rows: what comes between is indexed and looked at once more, and nothing is missed.
-    let (name, watermarks, shapes) = store.look_up(&request.load, |reader| {
-        Ok::<_, BuildIndexError>((reader.recorded_name()?, reader.watermarks()?, reader.shapes()?))
+    let (name, marks, shapes) = store.look_up(&request.load, |reader| {
+        Ok::<_, BuildIndexError>((reader.recorded_name()?, reader.marks()?, reader.shapes()?))
     })?;
     let options = ExportOptions {
         model: request.model,
@@ -102,12 +102,13 @@ pub fn build_index(
     let exported = export.write(&mut columns, request.load.progress)?;
     let columns = columns.finish()?;
     let (identity, keys) = describe(&export, &columns)?;
+    write_texts(&writer, &export, (exported.space.dim, identity))?;
     drop(export);
 
     let tools = (request.pool, request.kernels, request.load.progress);
     let (graph, file_bytes) =
         write_tiers(&writer, &columns, (identity, &keys), request.tier, tools)?;
-    write_origin(&writer, &Origin::new(&exported, name, watermarks, shapes).to_json())?;
+    write_origin(&writer, &Origin::new(&exported, name, marks, shapes).to_json())?;
     Ok(BuiltIndex {
         generation: writer.publish()?,
         rows: exported.rows,
@@ -141,6 +142,22 @@ pub(super) fn write_tiers(
     output.flush().map_err(failed)?;
     let bytes = |name: &str| writer.path().join(name).metadata().map_or(0, |found| found.len());
     Ok((graph, [bytes(INDEX_FILE), bytes(COLUMNS_FILE)]))
+}
+
+/// Writes down by their texts the rows that have no vector to be indexed: those without, ghosts, archived ones.
+fn write_texts(
+    writer: &GenerationWriter,
+    export: &Export,
+    of_index: (u32, [u8; 32]),
+) -> Result<(), BuildIndexError> {
+    let mut texts = NewTextRows::default();
+    for memory in export.others() {
+        texts.push(memory.id.as_str(), &memory.content);
+    }
+    let output = BufWriter::new(writer.create(TEXTS_FILE)?);
+    let mut output = texts.write_file(output, of_index)?;
+    let failed = |source| BuildIndexError::Write { path: writer.path().join(TEXTS_FILE), source };
+    output.flush().map_err(failed)
 }
 
 /// Writes down what a generation is built from.
@@ -181,11 +198,4 @@ pub(super) fn identity_of(
         hasher.update(&(hash >> 32).to_le_bytes());
     }
     Ok(*hasher.finalize().as_bytes())
-}
-
-/// Returns the hash under which texts of one strict key meet.
-pub(super) fn text_hash(text: &str) -> u64 {
-    let hash = blake3::hash(strict_key(text).as_bytes());
-    let (first, _) = hash.as_bytes().as_chunks::<8>();
-    u64::from_le_bytes(first[0])
 }

@@ -2,6 +2,7 @@
 
 use memfold_datasets::MappedColumns;
 use memfold_index::snapshot::generations::{COLUMNS_FILE, INDEX_FILE};
+use memfold_index::Mapped;
 use memfold_index::snapshot::{Generation, SectionFile};
 use memfold_index::tiers::TierViews;
 
@@ -43,19 +44,13 @@ impl IndexFiles {
         read_origin: impl FnOnce(&[u8]) -> Result<T, String>,
         dim_of: impl FnOnce(&T) -> u32,
     ) -> Result<(Self, T), OpenIndexError> {
-        let mapped = |name: &'static str| {
-            let found = generation.file(name).map(|file| (generation.folder().join(name), file));
-            found.ok_or_else(|| OpenIndexError::NoFile {
-                folder: generation.folder().into(),
-                generation: generation.number(),
-                name,
-            })
-        };
-        let (path, bytes) = mapped(ORIGIN_FILE)?;
+        let bytes = mapped(&generation, ORIGIN_FILE)?;
+        let path = generation.folder().join(ORIGIN_FILE);
         let origin =
             read_origin(bytes).map_err(|reason| OpenIndexError::Origin { path, reason })?;
-        let (path, bytes) = mapped(COLUMNS_FILE)?;
-        let columns = MappedColumns::from_mapped(bytes.clone(), &path)?;
+        let bytes = mapped(&generation, COLUMNS_FILE)?.clone();
+        let columns =
+            MappedColumns::from_mapped(bytes, &generation.folder().join(COLUMNS_FILE))?;
         let tiers = generation.index()?;
         let opened = |source| OpenIndexError::Tiers { path: tiers.path().into(), source };
         let tier = match TierViews::open(&tiers).map_err(opened)?.graph {
@@ -65,6 +60,11 @@ impl IndexFiles {
         let files = Self { generation, tiers, columns, tier };
         files.check(dim_of(&origin))?;
         Ok((files, origin))
+    }
+
+    /// Returns a file of the generation.
+    pub(super) fn mapped(&self, name: &'static str) -> Result<&Mapped, OpenIndexError> {
+        mapped(&self.generation, name)
     }
 
     /// Compares rows and dimensions of the parts.
@@ -108,4 +108,15 @@ impl IndexFiles {
     pub const fn tier(&self) -> IndexTier {
         self.tier
     }
+}
+
+fn mapped<'g>(
+    generation: &'g Generation,
+    name: &'static str,
+) -> Result<&'g Mapped, OpenIndexError> {
+    generation.file(name).ok_or_else(|| OpenIndexError::NoFile {
+        folder: generation.folder().into(),
+        generation: generation.number(),
+        name,
+    })
 }

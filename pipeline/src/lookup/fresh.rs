@@ -5,6 +5,7 @@
 //! | prefix slab, prefix norms | as in `index.mfi`, by whose prefix transform they were made |
 //! | vectors | f32, row after row |
 //! | ids | u8: each with its length (u32) before it |
+//! | text keys, text ids, text id ends | as in `texts.mft`: every row that came, with or without a vector |
 //! | watermarks | u8: JSON as in `origin.json` |
 
 use memfold_index::slab::{PrefixSlab, SlabView};
@@ -14,14 +15,15 @@ use memfold_index::{MatrixError, VectorMatrix};
 use memfold_simd::Kernels;
 
 use super::SealError;
-use crate::store::brain_db::Watermark;
+use super::texts::{NewTextRows, TextRows};
+use crate::store::brain_db::Marks;
 
 /// Sealed rows where they lie in a mapped file.
 #[derive(Debug, Clone)]
 pub struct FreshSegment {
     file: SectionFile,
     ids: Vec<Box<str>>,
-    watermarks: Vec<Watermark>,
+    marks: Marks,
 }
 
 /// Rows to be sealed.
@@ -29,7 +31,8 @@ pub struct FreshSegment {
 pub(super) struct FreshRows {
     pub(super) ids: Vec<Box<str>>,
     pub(super) vectors: Vec<f32>,
-    pub(super) watermarks: Vec<Watermark>,
+    pub(super) texts: NewTextRows,
+    pub(super) marks: Marks,
 }
 
 impl FreshSegment {
@@ -40,15 +43,21 @@ impl FreshSegment {
         let rows = file.head().row_count as usize;
         let ids = split(bytes, rows).ok_or("its ids do not fit its rows")?;
         let marks = file.section::<u8>(SectionKind::Watermarks).map_err(|error| said(&error))?;
-        let watermarks = serde_json::from_slice(marks).map_err(|error| said(&error))?;
-        let segment = Self { ids, watermarks, file };
+        let marks = serde_json::from_slice(marks).map_err(|error| said(&error))?;
+        let segment = Self { ids, marks, file };
+        TextRows::open(&segment.file)?;
         segment.matrix().map_err(|error| said(&error))?;
         Ok(segment)
     }
 
-    /// Returns where the store's embeddings ended.
-    pub(super) fn watermarks(&self) -> &[Watermark] {
-        &self.watermarks
+    /// Returns where the store ended.
+    pub(super) const fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
+    /// Returns the rows that came, by their texts.
+    pub(super) fn texts(&self) -> Result<TextRows<'_>, String> {
+        TextRows::open(&self.file)
     }
 
     /// Returns the number of rows.
@@ -104,7 +113,7 @@ impl FreshRows {
             .iter()
             .flat_map(|id| [&(id.len() as u32).to_le_bytes(), id.as_bytes()].concat());
         let ids: Vec<u8> = ids.collect();
-        let watermarks = serde_json::to_vec(&self.watermarks).map_err(|error| damaged(&error))?;
+        let watermarks = serde_json::to_vec(&self.marks).map_err(|error| damaged(&error))?;
         // At most 65,536 rows.
         let rows = self.ids.len() as u32;
         let head = FileHead {
@@ -115,9 +124,12 @@ impl FreshRows {
             store_identity: head.store_identity,
             parameters: head.parameters.clone(),
         };
-        slab.write_rows(SectionFileWriter::new(output, head)?)?
+        let output = slab.write_rows(SectionFileWriter::new(output, head)?)?;
+        let output = output
             .section(SectionKind::Vectors, &self.vectors)?
-            .section(SectionKind::Ids, &ids)?
+            .section(SectionKind::Ids, &ids)?;
+        self.texts
+            .write(output)?
             .section(SectionKind::Watermarks, &watermarks)?
             .finish()?;
         Ok(())

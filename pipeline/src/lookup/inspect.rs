@@ -15,7 +15,6 @@ use super::files::IndexFiles;
 use super::{SearchError, StoreIndex};
 use crate::columns::{ColumnSink, ColumnsError};
 use crate::memory::Standing;
-use crate::store::brain_db::Reach;
 use crate::store::{BrainDb, LoadRequest, LoadStoreError, MemoryStore as _};
 
 /// How a store stands to its index.
@@ -115,12 +114,12 @@ pub fn freshness(
 ) -> Result<Freshness, SearchError> {
     store.look_up(load, |reader| {
         let origin = index.origin();
-        let reach = reader.reach(index.watermarks())?;
-        if reach == Reach::Lost {
+        let reaches = reader.reaches(index.marks())?;
+        if reaches.is_lost() {
             return Ok(Freshness::Foreign);
         }
         let mut fresh_rows = 0;
-        reader.since(reach, (&origin.space(), &origin.shapes), |_, _| {
+        reader.since(reaches.embeddings, (&origin.space(), &origin.shapes), |_, _| {
             fresh_rows += 1;
             Ok::<_, SearchError>(())
         })?;
@@ -152,6 +151,7 @@ pub fn verify(
     let Thoroughness { store, pool, kernels } = *thoroughness;
     let lookups = if store.is_some() { usize::MAX } else { gate::SAMPLED_LOOKUPS };
     let tools = (pool, kernels, load.progress);
+    index.texts().verify(load.progress)?;
     let (bytes, graph) = verify_files(index.files(), HasTexts(true), lookups, tools)?;
     let compare = |(store, scratch)| difference(index, (store, load), scratch);
     Ok(VerifiedIndex { bytes, graph, difference: store.map(compare).transpose()? })

@@ -14,6 +14,7 @@
 
 mod origin;
 mod error;
+mod texts;
 mod build;
 mod fresh;
 mod files;
@@ -36,5 +37,6 @@ pub use inspect::{
 pub use open::StoreIndex;
 pub use origin::{ORIGIN_FILE, Origin};
 pub use query::Query;
+pub use texts::TEXTS_FILE;
 pub use seal::{SealError, SealFresh, Sealed, seal_fresh};
 pub use search::{Match, Matches, Searched, Wanted, search, search_all};

@@ -4,15 +4,20 @@ use std::path::Path;
 
 use memfold_index::snapshot::{Generation, Generations};
 
+use memfold_index::snapshot::{FileKind, SectionFile};
+use memfold_index::tiers::TierViews;
+
 use super::files::IndexFiles;
-use super::{FreshSegment, OpenIndexError, Origin};
-use crate::store::brain_db::Watermark;
+use super::texts::{TEXTS_FILE, TextRows, text_hash};
+use super::{FreshSegment, OpenIndexError, Origin, SearchError};
+use crate::store::brain_db::Marks;
 
 /// An index of a store: mapped files of one generation, and what they were built from.
 #[derive(Debug, Clone)]
 pub struct StoreIndex {
     files: IndexFiles,
     origin: Origin,
+    texts: SectionFile,
     fresh: Vec<FreshSegment>,
 }
 
@@ -30,13 +35,18 @@ impl StoreIndex {
     /// Reads a generation and the segments that it has seen.
     pub(super) fn of(generation: Generation) -> Result<Self, OpenIndexError> {
         let (files, origin) = IndexFiles::open(generation, Origin::from_json, |origin| origin.dim)?;
+        let texts = files.mapped(TEXTS_FILE)?;
+        let path = files.generation().folder().join(TEXTS_FILE);
+        let texts = SectionFile::from_mapped(texts.clone(), &path, FileKind::Texts)
+            .map_err(|error| OpenIndexError::Generation(error.into()))?;
+        TextRows::open(&texts).map_err(|reason| OpenIndexError::Origin { path, reason })?;
         let mut fresh = Vec::new();
         for file in files.generation().fresh() {
             let path = file.path().to_owned();
             let opened = FreshSegment::open(file.clone());
             fresh.push(opened.map_err(|reason| OpenIndexError::Origin { path, reason })?);
         }
-        Ok(Self { files, origin, fresh })
+        Ok(Self { files, origin, texts, fresh })
     }
 
     /// Returns its files.
@@ -57,8 +67,35 @@ impl StoreIndex {
         &self.fresh
     }
 
-    /// Returns where the store's embeddings ended when it was built, or rows were sealed last.
-    pub(super) fn watermarks(&self) -> &[Watermark] {
-        self.fresh.last().map_or(&self.origin.watermarks, FreshSegment::watermarks)
+    /// Returns the file of rows that are known by their text alone.
+    pub(super) const fn texts(&self) -> &SectionFile {
+        &self.texts
+    }
+
+    /// Returns the ids of rows whose text may have the loose key of this one, ascending. Some may be gone.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    pub(crate) fn ids_of_text(&self, text: &str) -> Result<Vec<String>, SearchError> {
+        let damaged = |reason: String| SearchError::Damaged(reason);
+        let (hash, columns) = (text_hash(text), self.files.columns());
+        let tiers = TierViews::open(self.files.tiers()).map_err(|e| damaged(e.to_string()))?;
+        let rows = tiers.text_keys.rows(hash).filter(|row| row.index() < columns.len());
+        let mut ids = rows
+            .map(|row| Ok(columns.id_at(row)?.to_owned()))
+            .collect::<Result<Vec<_>, SearchError>>()?;
+        let others = TextRows::open(&self.texts).map_err(damaged)?;
+        ids.extend(others.ids(hash).map(str::to_owned));
+        for segment in &self.fresh {
+            ids.extend(segment.texts().map_err(damaged)?.ids(hash).map(str::to_owned));
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(ids)
+    }
+
+    /// Returns where the store ended when it was built, or rows were sealed last.
+    pub(crate) fn marks(&self) -> &Marks {
+        self.fresh.last().map_or(&self.origin.marks, FreshSegment::marks)
     }
 }

@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use crate::export::Exported;
 use crate::memory::VectorSpace;
-use crate::store::brain_db::Watermark;
+use crate::store::brain_db::Marks;
 use crate::store::reading::ModelShapes;
 
 /// The file of a generation that holds it, JSON.
 pub const ORIGIN_FILE: &str = "origin.json";
 
 /// The version of the file.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// What a generation was built from.
 ///
@@ -28,8 +28,8 @@ pub struct Origin {
     pub store: Option<Box<str>>,
     /// Live memories that have no vector of this model.
     pub without_vector: u64,
-    /// Where the embeddings ended, the latest first.
-    pub watermarks: Vec<Watermark>,
+    /// Where the store's tables ended.
+    pub marks: Marks,
     /// How the store's models write their vectors.
     pub(crate) shapes: ModelShapes,
 }
@@ -38,12 +38,12 @@ impl Origin {
     pub(crate) fn new(
         exported: &Exported,
         store: Option<Box<str>>,
-        watermarks: Vec<Watermark>,
+        marks: Marks,
         shapes: ModelShapes,
     ) -> Self {
         let VectorSpace { model, dim } = exported.space.clone();
         let without_vector = exported.without_vector;
-        Self { version: VERSION, model, dim, store, without_vector, watermarks, shapes }
+        Self { version: VERSION, model, dim, store, without_vector, marks, shapes }
     }
 
     /// Reads the file; an error says what is wrong with it.

@@ -2,12 +2,8 @@
 
 use std::borrow::Cow;
 
-use memfold_index::Row;
-use memfold_index::tiers::TierViews;
-
-use super::build::text_hash;
+use super::SearchError;
 use super::search::Compared;
-use super::{SearchError, StoreIndex};
 use crate::store::brain_db::LiveMemory;
 use crate::text::strict_key;
 
@@ -52,20 +48,11 @@ impl<'a> Query<'a> {
 
 /// Returns the first live memory with a text, by their ids.
 fn of_text(compared: &Compared<'_>, text: &str) -> Result<Option<LiveMemory>, SearchError> {
-    let indexed = compared.index.map_or(Ok(Vec::new()), |(index, _)| indexed(index, text))?;
+    let indexed = compared.index.map_or(Ok(Vec::new()), |(index, _)| index.ids_of_text(text))?;
     match first_of(compared, indexed, text)? {
         Some(found) => Ok(Some(found)),
         None => first_of(compared, compared.reader.ids_of_text(text)?, text),
     }
-}
-
-/// Returns the ids of rows whose texts had the key of this one.
-fn indexed(index: &StoreIndex, text: &str) -> Result<Vec<String>, SearchError> {
-    let tiers = TierViews::open(index.files().tiers());
-    let tiers = tiers.map_err(|error| SearchError::Damaged(error.to_string()))?;
-    let rows = tiers.text_keys.rows(text_hash(text));
-    let rows = rows.filter(|Row(row)| (*row as usize) < index.files().columns().len());
-    rows.map(|row| Ok(index.files().columns().id_at(row)?.to_owned())).collect()
 }
 
 fn first_of(

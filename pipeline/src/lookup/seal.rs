@@ -8,7 +8,7 @@ use memfold_simd::Kernels;
 
 use super::fresh::FreshRows;
 use super::{OpenIndexError, StoreIndex};
-use crate::store::brain_db::{Reach, StoreReader};
+use crate::store::brain_db::StoreReader;
 use crate::store::{BrainDb, LoadRequest, LoadStoreError, OpenStoreError};
 
 /// Most rows of a segment; a store that has got more wants a new generation.
@@ -70,7 +70,7 @@ pub enum SealError {
     #[error("the index no longer fits the store")]
     Foreign,
     /// More rows came than a segment takes.
-    #[error("more than {ROWS_MAX} vectors have come since the index was built")]
+    #[error("more than {ROWS_MAX} rows have come since the index was built")]
     TooMany,
     /// The index turned out to be damaged.
     #[error("{0}")]
@@ -111,7 +111,7 @@ pub fn seal_fresh(store: &BrainDb, request: &SealFresh<'_>) -> Result<Sealed, Se
     // With the segments that others have sealed meanwhile.
     let index = StoreIndex::of(writer.generation().clone())?;
     let rows = store.look_up(&request.load, |reader| fresh_rows(reader, &index))?;
-    if rows.ids.len() < request.rows_min.max(1) {
+    if rows.texts.len().max(rows.ids.len()) < request.rows_min.max(1) {
         return Ok(Sealed::TooFew { rows: rows.ids.len() });
     }
     rows.write(writer.create()?, (index.files().tiers(), request.kernels))?;
@@ -119,14 +119,20 @@ pub fn seal_fresh(store: &BrainDb, request: &SealFresh<'_>) -> Result<Sealed, Se
 }
 
 fn fresh_rows(reader: &StoreReader<'_>, index: &StoreIndex) -> Result<FreshRows, SealError> {
-    let reach = reader.reach(index.watermarks())?;
-    if reach == Reach::Lost {
+    let reaches = reader.reaches(index.marks())?;
+    if reaches.is_lost() {
         return Err(SealError::Foreign);
     }
     let origin = index.origin();
     let space = origin.space();
-    let mut rows = FreshRows { watermarks: reader.watermarks()?, ..FreshRows::default() };
-    reader.since(reach, (&space, &origin.shapes), |id, vector| {
+    let mut rows = FreshRows { marks: reader.marks()?, ..FreshRows::default() };
+    let texts = &mut rows.texts;
+    if !reader.texts_since(reaches.memories, ROWS_MAX, |id, text| texts.push(id, text))?
+        || !reader.archived_texts_since(reaches.archive, ROWS_MAX, |id, text| texts.push(id, text))?
+    {
+        return Err(SealError::TooMany);
+    }
+    reader.since(reaches.embeddings, (&space, &origin.shapes), |id, vector| {
         let live = reader.live(id, (Some(&space), &origin.shapes))?;
         if live.is_some_and(|live| live.vector == vector) {
             rows.ids.push(id.into());

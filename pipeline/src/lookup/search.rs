@@ -158,8 +158,9 @@ impl<'a> Compared<'a> {
         kernels: &'static Kernels,
     ) -> Result<Self, SearchError> {
         let space = index.map(|index| index.origin().space());
-        let reach = index.map(|index| reader.reach(index.watermarks())).transpose()?;
-        let fitting = index.zip(reach).filter(|(_, reach)| *reach != Reach::Lost);
+        let reaches = index.map(|index| reader.reaches(index.marks())).transpose()?;
+        let fitting = index.zip(reaches).filter(|(_, reaches)| !reaches.is_lost());
+        let fitting = fitting.map(|(index, reaches)| (index, reaches.embeddings));
         let shapes = match fitting {
             Some((index, _)) => Cow::Borrowed(&index.origin().shapes),
             None => Cow::Owned(reader.shapes()?),

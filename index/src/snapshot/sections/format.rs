@@ -40,6 +40,8 @@ pub enum FileKind {
     Index,
     /// Rows that a generation has not seen.
     Fresh,
+    /// Texts of rows that an index does not hold.
+    Texts,
 }
 
 impl FileKind {
@@ -49,6 +51,7 @@ impl FileKind {
         match self {
             Self::Index => 1,
             Self::Fresh => 2,
+            Self::Texts => 3,
         }
     }
 
@@ -58,6 +61,7 @@ impl FileKind {
         match number {
             1 => Some(Self::Index),
             2 => Some(Self::Fresh),
+            3 => Some(Self::Texts),
             _ => None,
         }
     }
@@ -68,6 +72,7 @@ impl FileKind {
         match self {
             Self::Index => "index",
             Self::Fresh => "fresh rows",
+            Self::Texts => "texts",
         }
     }
 }
@@ -108,11 +113,15 @@ pub enum SectionKind {
     PrefixNorms = 14,
     /// The store's ids, where no column file holds them.
     Ids = 15,
+    /// Ids of rows of which only the text counts, one behind the other.
+    TextIds = 16,
+    /// Where each of them ends.
+    TextIdEnds = 17,
 }
 
 impl SectionKind {
     /// All kinds by number.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Transform,
         Self::PrefixSlab,
         Self::Codes,
@@ -128,6 +137,8 @@ impl SectionKind {
         Self::PrefixTransform,
         Self::PrefixNorms,
         Self::Ids,
+        Self::TextIds,
+        Self::TextIdEnds,
     ];
 
     /// Returns its number on disk.
@@ -161,6 +172,8 @@ impl SectionKind {
             Self::PrefixTransform => "prefix transform",
             Self::PrefixNorms => "prefix norms",
             Self::Ids => "ids",
+            Self::TextIds => "text ids",
+            Self::TextIdEnds => "text id ends",
         }
     }
 }

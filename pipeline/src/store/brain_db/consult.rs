@@ -13,7 +13,7 @@ impl BrainDb {
         read: impl Fn(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, LoadStoreError> {
         self.traceless(|reader, connection| {
-            read(connection).map_err(|error| self.failed(reader, table, &error))
+            read(connection).map_err(|error| self.failed(&reader.stamp, table, &error))
         })
     }
 }

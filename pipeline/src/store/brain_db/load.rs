@@ -68,8 +68,8 @@ impl BrainDb {
         let transaction = reader
             .connection
             .unchecked_transaction()
-            .map_err(|error| self.failed(reader, "stm", &error))?;
-        let pass = Pass { store: self, reader, connection: &transaction, request };
+            .map_err(|error| self.failed(&reader.stamp, "stm", &error))?;
+        let pass = Pass::over(self, reader, &transaction, request);
         let mut notes = Vec::new();
         let read = pass.memories(&mut notes)?;
         let (shapes, embedding_count) = pass.survey(&mut notes)?;
@@ -92,19 +92,19 @@ impl BrainDb {
         connection: &Connection,
         request: &LoadRequest<'_>,
     ) -> Result<Vec<Memory>, LoadStoreError> {
-        let pass = Pass { store: self, reader, connection, request };
+        let pass = Pass::over(self, reader, connection, request);
         // What is worth a remark shows in the findings themselves.
         Ok(pass.memories(&mut Vec::new())?.memories)
     }
 
     pub(super) fn failed(
         &self,
-        reader: &Reader,
+        stamp: &Stamp,
         table: &'static str,
         error: &rusqlite::Error,
     ) -> LoadStoreError {
         use super::OpenStoreError as Open;
-        match self.explain(error, &reader.stamp) {
+        match self.explain(error, stamp) {
             Open::Sqlite { path, reason } | Open::Damaged { path, reason } => {
                 LoadStoreError::Read { path, table, reason }
             }
@@ -116,15 +116,26 @@ impl BrainDb {
 /// One read transaction.
 pub(super) struct Pass<'a> {
     pub(super) store: &'a BrainDb,
-    pub(super) reader: &'a Reader,
+    pub(super) stamp: &'a Stamp,
+    pub(super) memory_columns: &'a Columns,
     pub(super) connection: &'a Connection,
     pub(super) request: &'a LoadRequest<'a>,
 }
 
-impl Pass<'_> {
+impl<'a> Pass<'a> {
+    pub(super) fn over(
+        store: &'a BrainDb,
+        reader: &'a Reader,
+        connection: &'a Connection,
+        request: &'a LoadRequest<'a>,
+    ) -> Self {
+        let Reader { stamp, memory_columns, .. } = reader;
+        Self { store, stamp, memory_columns, connection, request }
+    }
+
     fn memories(&self, notes: &mut Vec<String>) -> Result<ReadMemories, LoadStoreError> {
         let failed = |error| self.failed("stm", error);
-        let columns = &self.reader.memory_columns;
+        let columns = self.memory_columns;
         let total = self.count("stm")?;
         if total + self.archived_count()? >= u64::from(u32::MAX) {
             return Err(LoadStoreError::TooManyRows { limit: u32::MAX - 1 });
@@ -309,7 +320,7 @@ impl Pass<'_> {
         table: &'static str,
         error: impl std::borrow::Borrow<rusqlite::Error>,
     ) -> LoadStoreError {
-        self.store.failed(self.reader, table, error.borrow())
+        self.store.failed(self.stamp, table, error.borrow())
     }
 }
 

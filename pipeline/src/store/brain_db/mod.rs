@@ -33,13 +33,14 @@ pub use create::{
     BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, StoreStyle, WrittenStore,
 };
 pub use error::OpenStoreError;
-pub use lookups::{LiveMemory, Reach, StoreReader, Watermark};
+pub use lookups::{LiveMemory, Marks, Reach, Reaches, StoreReader, Watermark};
 pub use open::{BrainDb, OpenOptions};
-pub use own::{ActionUpdate, Deed, FindPlanError, OpenPair, UnitRecord};
+pub use own::{ActionUpdate, Deed, FindPlanError, FlagKind, OpenPair, UnitRecord};
 pub use rivals::Rival;
 pub use session::{
     BackupOutcome, Probe, Session, SessionError, SessionOptions, Writes, made_up_error,
 };
 
 pub(crate) use lineage::StoreLineage;
+pub(crate) use lookups::{Fate, Ghost, Space};
 pub(crate) use session::{Layout, Mark, NowRows, UnitRow, apply, archived_image};

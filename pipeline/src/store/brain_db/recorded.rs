@@ -4,6 +4,7 @@ use rusqlite::Row as SqlRow;
 
 use super::columns::Columns;
 use super::load::{Pass, cell};
+use super::own::FlagKind;
 use crate::memory::MemoryId;
 use crate::store::LoadStoreError;
 use crate::store::reading::{Recorded, RecordedDecision, RecordedFlag};
@@ -39,8 +40,12 @@ impl Pass<'_> {
             }
             Ok(())
         })?;
-        let optional = ["left_hash", "right_hash"];
+        let optional = ["left_hash", "right_hash", "kind"];
         self.own_rows("memfold_flags", &["left_id", "right_id"], &optional, |row| {
+            // Of two that are only alike nobody has said that they contradict each other.
+            if text(row, 4)?.as_deref() == Some(FlagKind::Near.name()) {
+                return Ok(());
+            }
             if let (Some(left), Some(right)) = (text(row, 0)?, text(row, 1)?) {
                 let sides = [(left, text(row, 2)?), (right, text(row, 3)?)];
                 recorded.flags.push(RecordedFlag { sides });

@@ -48,6 +48,14 @@ pub(crate) fn parse(source: &str) -> Provenance {
     provenance
 }
 
+/// Tells whether a source says that a rule archived its row, into nothing: a run of ours, not the owner.
+pub(crate) fn is_archived_by_run(source: &str) -> bool {
+    let fields = source.strip_prefix("archived:").and_then(object);
+    fields.is_some_and(|fields| {
+        fields.contains_key("run_id") && !fields.contains_key("merged_into")
+    })
+}
+
 /// Tells whether a category marks its row as archived.
 pub(super) fn archives(category: &str) -> bool {
     category == "archived" || category.starts_with("archive/")

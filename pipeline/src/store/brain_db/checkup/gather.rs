@@ -45,7 +45,7 @@ impl BrainDb {
             request.progress.begin("examine", None);
             let facts = Gatherer { store: self, reader, connection, request }.all(snapshot);
             request.progress.end();
-            facts.map_err(|error| self.failed(reader, "stm", &error))
+            facts.map_err(|error| self.failed(&reader.stamp, "stm", &error))
         })?;
         if let (Some(memories), Some(snapshot)) = (&mut facts.memories, snapshot) {
             memories.spaces = census.spaces();

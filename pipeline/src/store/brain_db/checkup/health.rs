@@ -129,7 +129,7 @@ fn judged(facts: &Facts, counts: HealthCounts) -> Health {
 impl BrainDb {
     fn glance(&self, request: &LoadRequest<'_>) -> Result<(Facts, HealthCounts), LoadStoreError> {
         self.traceless(|reader, connection| {
-            let failed = |error| self.failed(reader, "stm", &error);
+            let failed = |error| self.failed(&reader.stamp, "stm", &error);
             let bytes = std::fs::metadata(self.path()).map_or(0, |metadata| metadata.len());
             let is_whole_file_checked = bytes <= CHECKED_BYTES_MAX;
             let check = if is_whole_file_checked { Check::Quick } else { Check::QuickMemories };

@@ -7,12 +7,12 @@
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// What leads from each version to the next. Never change one that was published.
-pub(super) const MIGRATIONS: &[&str] = &[FIRST];
+pub(super) const MIGRATIONS: &[&str] = &[FIRST, SECOND];
 
 /// * `schema`: one row.
 /// * `plans`, `actions`: plans written back, and what became of each action (`proposed`, `approved`,
 ///   `rejected`, `applied`, `stale`, `undone`). `position` counts from 0; people see `a1`, `a2`, …
-/// * `runs`: what was started and how it ended; `prev_hash` chains each to the one before.
+/// * `runs`: what was started and how it ended; `prev_hash` chains each to the one that ended before.
 /// * `units`: what was done in one transaction; `digests` holds the base digests of its rows afterwards.
 /// * `journal`: changed columns before and after.
 /// * `lineage`: who was folded into whom.
@@ -150,6 +150,18 @@ CREATE TABLE memfold_archive (
     run_id TEXT NOT NULL,
     at TEXT NOT NULL);
 CREATE INDEX memfold_archive_memory ON memfold_archive(memory_id);
+";
+
+/// * `runs.chained`: the place in the audit chain, taken when a run ends, so that saves may come and go while another
+///   run is under way.
+/// * `flags.kind`: `contradiction`, or `near` for a pair that a save found alike and did not fold. Flags of the first
+///   version are contradictions.
+const SECOND: &str = "
+ALTER TABLE memfold_runs ADD COLUMN chained INTEGER;
+UPDATE memfold_runs SET chained = seq WHERE state <> 'running';
+ALTER TABLE memfold_flags ADD COLUMN kind TEXT;
+CREATE INDEX memfold_flags_left ON memfold_flags(left_id);
+CREATE INDEX memfold_flags_right ON memfold_flags(right_id);
 ";
 
 /// Returns the names of the tables.

@@ -4,16 +4,46 @@ use rusqlite::{Connection, params};
 
 use crate::decisions::content_hash;
 use crate::store::LoadStoreError;
+use crate::store::brain_db::columns::Columns;
 use crate::store::brain_db::{BrainDb, SessionError, Writes};
 
 /// An open flag: its row, its two memories and the hashes of the texts it is about.
 type OpenFlag = (i64, [(String, String); 2]);
 
-/// A contradictory pair that waits for a person.
+/// Why a pair waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlagKind {
+    /// The two contradict each other.
+    Contradiction,
+    /// The two are alike, and a save did not fold them.
+    Near,
+}
+
+impl FlagKind {
+    /// Returns the name in the store.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Contradiction => "contradiction",
+            Self::Near => "near",
+        }
+    }
+
+    /// Returns the kind of a name; what has none is of the first version.
+    #[must_use]
+    pub fn of_name(name: Option<&str>) -> Self {
+        if name == Some(Self::Near.name()) { Self::Near } else { Self::Contradiction }
+    }
+}
+
+/// A pair that waits for a person.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct OpenPair {
     /// The name of the pair: 16 hex digits.
     pub key: String,
+    /// Why it waits.
+    pub kind: FlagKind,
     /// The memories, smaller id first.
     pub ids: [String; 2],
     /// Their texts as they are; `None` where a memory is gone or its text is no text.
@@ -37,12 +67,15 @@ impl BrainDb {
             if !super::exist(connection)? {
                 return Ok(Vec::new());
             }
-            let mut statement = connection.prepare(
-                "SELECT f.key, f.left_id, f.right_id, a.content, b.content, f.similarity, f.score, f.at
+            let has_kind = Columns::of(connection, "memfold_flags")?.has("kind");
+            let kind = if has_kind { "f.kind" } else { "NULL" };
+            let mut statement = connection.prepare(&format!(
+                "SELECT f.key, f.left_id, f.right_id, a.content, b.content, f.similarity, f.score, f.at,
+                        {kind}
                  FROM memfold_flags AS f
                  LEFT JOIN stm AS a ON a.id = f.left_id LEFT JOIN stm AS b ON b.id = f.right_id
-                 WHERE f.state = 'open' AND f.active = 1 ORDER BY f.score DESC, f.id",
-            )?;
+                 WHERE f.state = 'open' AND f.active = 1 ORDER BY f.score DESC, f.similarity DESC, f.id"
+            ))?;
             let pairs = statement.query_map([], |row| {
                 let text = |at: usize| -> rusqlite::Result<Option<String>> {
                     let bytes = row.get_ref(at)?.as_bytes_or_null().ok().flatten();
@@ -50,6 +83,7 @@ impl BrainDb {
                 };
                 Ok(OpenPair {
                     key: row.get(0)?,
+                    kind: FlagKind::of_name(row.get::<_, Option<String>>(8)?.as_deref()),
                     ids: [row.get(1)?, row.get(2)?],
                     texts: [text(3)?, text(4)?],
                     similarity: row.get(5)?,

@@ -12,7 +12,7 @@ pub(crate) mod prune;
 
 pub(crate) use ddl::VERSION;
 pub(in crate::store::brain_db) use ddl::table_names;
-pub use flags::OpenPair;
+pub use flags::{FlagKind, OpenPair};
 pub(crate) use flags::close_flags;
 pub(crate) use lineage::active_folds_of;
 pub(crate) use migrate::exist;

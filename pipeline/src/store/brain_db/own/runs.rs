@@ -8,10 +8,14 @@ use sha2::{Digest as _, Sha256};
 use crate::journal::StoredValue;
 use crate::report::Executed;
 use crate::runs::{ChainBreak, RunKind, RunState, RunSummary, RunningRun};
+use crate::store::brain_db::columns::Columns;
 
-/// The columns that the chain covers: all but the chain's own, which comes last.
+/// The columns that the chain covers: all but the place in it. The hash of the run before comes last.
 const CHAINED: &str = "seq, run_id, kind, plan_id, target, state, holder, started_at, heartbeat_at, \
                        finished_at, applied, stale, failed, engine_version, prev_hash";
+
+/// Ended runs, in the order in which they ended.
+const IN_CHAIN: &str = "WHERE chained IS NOT NULL ORDER BY chained";
 
 /// Position of `target` in [`CHAINED`].
 const TARGET_AT: usize = 4;
@@ -39,16 +43,17 @@ pub(crate) struct RunStart<'a> {
     pub(crate) at: &'a str,
 }
 
-/// Writes down that a run starts. Earlier runs are final from here on: [`mark_dead`] comes before.
+/// Writes down that a run starts.
 pub(crate) fn begin(connection: &Connection, start: &RunStart<'_>) -> rusqlite::Result<()> {
     let RunStart { run_id, kind, plan_id, target, holder, at } = *start;
-    let previous = last_hash(connection)?;
-    connection.execute(
-        "INSERT INTO memfold_runs(seq, run_id, kind, plan_id, target, state, holder, started_at,
-                                  heartbeat_at, engine_version, prev_hash)
-         VALUES ((SELECT ifnull(max(seq), 0) + 1 FROM memfold_runs),
-                 ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9)",
-        params![
+    connection
+        .prepare_cached(
+            "INSERT INTO memfold_runs(seq, run_id, kind, plan_id, target, state, holder, started_at,
+                                      heartbeat_at, engine_version, prev_hash)
+             VALUES ((SELECT ifnull(max(seq), 0) + 1 FROM memfold_runs),
+                     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, '')",
+        )?
+        .execute(params![
             run_id,
             kind.name(),
             plan_id,
@@ -57,10 +62,33 @@ pub(crate) fn begin(connection: &Connection, start: &RunStart<'_>) -> rusqlite::
             holder,
             at,
             env!("CARGO_PKG_VERSION"),
-            previous
-        ],
-    )?;
+        ])?;
     Ok(())
+}
+
+/// Writes down a run that holds no lock and takes units as they come: it ends where it begins, and how much it did is
+/// told by its units.
+pub(crate) fn begin_ended(connection: &Connection, start: &RunStart<'_>) -> rusqlite::Result<()> {
+    begin(connection, start)?;
+    end(connection, start.run_id, RunState::Done, start.at)
+}
+
+/// Ends a run: nothing of it changes from here on, and the chain covers it.
+fn end(
+    connection: &Connection,
+    run_id: &str,
+    state: RunState,
+    at: &str,
+) -> rusqlite::Result<()> {
+    let previous = last_hash(connection)?;
+    let changed = connection
+        .prepare_cached(
+            "UPDATE memfold_runs SET state = ?2, finished_at = ?3, prev_hash = ?4,
+                    chained = (SELECT ifnull(max(chained), 0) + 1 FROM memfold_runs)
+             WHERE run_id = ?1 AND chained IS NULL",
+        )?
+        .execute(params![run_id, state.name(), at, previous])?;
+    one_row(changed)
 }
 
 /// Writes down that a run is alive, and how far it got.
@@ -93,23 +121,19 @@ pub(crate) fn finish(
     executed: Executed,
 ) -> rusqlite::Result<()> {
     beat(connection, run_id, at, executed)?;
-    let changed = connection.execute(
-        "UPDATE memfold_runs SET state = ?2, finished_at = ?3 WHERE run_id = ?1",
-        params![run_id, state.name(), at],
-    )?;
-    one_row(changed)
+    end(connection, run_id, state, at)
 }
 
 /// Writes down that runs which never ended were interrupted, and returns their ids in their order. Only
 /// the holder of the store's lock may call it.
 pub(crate) fn mark_dead(connection: &Connection, at: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement = connection
-        .prepare("SELECT run_id FROM memfold_runs WHERE state = 'running' ORDER BY seq")?;
-    let dead = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
-    connection.execute(
-        "UPDATE memfold_runs SET state = 'interrupted', finished_at = ?1 WHERE state = 'running'",
-        [at],
-    )?;
+        .prepare("SELECT run_id FROM memfold_runs WHERE chained IS NULL ORDER BY seq")?;
+    let dead: Vec<String> =
+        statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    for run_id in &dead {
+        end(connection, run_id, RunState::Interrupted, at)?;
+    }
     Ok(dead)
 }
 
@@ -138,7 +162,9 @@ pub(crate) fn free_run_id(connection: &Connection, wanted: &str) -> rusqlite::Re
 pub(crate) fn list(connection: &Connection) -> rusqlite::Result<Vec<RunSummary>> {
     let mut statement = connection.prepare(
         "SELECT run_id, kind, plan_id, target, state, holder, started_at, finished_at,
-                applied, stale, failed,
+                iif(kind = 'save',
+                    (SELECT count(*) FROM memfold_units AS u WHERE u.run_id = r.run_id), applied),
+                stale, failed,
                 (SELECT count(*) FROM memfold_units AS u WHERE u.run_id = r.run_id),
                 (SELECT count(*) FROM memfold_units AS u
                  WHERE u.run_id = r.run_id AND u.state = 'undone')
@@ -167,7 +193,7 @@ fn summary(row: &SqlRow<'_>) -> rusqlite::Result<RunSummary> {
 /// Returns the first run that does not fit the one before it: what was written down then was changed since.
 pub(crate) fn verify_chain(connection: &Connection) -> rusqlite::Result<Option<ChainBreak>> {
     let mut statement =
-        connection.prepare(&format!("SELECT {CHAINED} FROM memfold_runs ORDER BY seq"))?;
+        connection.prepare(&format!("SELECT {CHAINED} FROM memfold_runs {}", in_chain(connection)?))?;
     let hash_at = statement.column_count() - 1;
     let mut rows = statement.query([])?;
     let mut expected = first_hash(connection)?;
@@ -190,9 +216,15 @@ pub(crate) fn forget_target(connection: &Connection, target: &str) -> rusqlite::
     )
 }
 
+/// Which runs the chain covers, and in which order: tables of the first version tell no places.
+fn in_chain(connection: &Connection) -> rusqlite::Result<&'static str> {
+    let has_places = Columns::of(connection, "memfold_runs")?.has("chained");
+    Ok(if has_places { IN_CHAIN } else { "ORDER BY seq" })
+}
+
 /// Returns the hash that the next run writes down.
 fn last_hash(connection: &Connection) -> rusqlite::Result<String> {
-    let sql = format!("SELECT {CHAINED} FROM memfold_runs ORDER BY seq DESC LIMIT 1");
+    let sql = format!("SELECT {CHAINED} FROM memfold_runs {IN_CHAIN} DESC LIMIT 1");
     match connection.query_row(&sql, [], row_hash).optional()? {
         Some(hash) => Ok(hash),
         None => first_hash(connection),
@@ -345,7 +377,8 @@ mod tests {
             connection.prepare("SELECT name FROM pragma_table_info('memfold_runs')").unwrap();
         let names: Vec<String> =
             statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-        assert_eq!(CHAINED.split(", ").collect::<Vec<_>>(), names);
+        let covered: Vec<&str> = CHAINED.split(", ").collect();
+        assert_eq!([&covered[..], &["chained"]].concat(), names);
         assert_eq!(names[TARGET_AT], "target");
     }
 
@@ -371,6 +404,48 @@ mod tests {
             connection.execute(sql, []).unwrap();
             assert_eq!(verify_chain(&connection).unwrap().unwrap().run_id, at, "{sql}");
         }
+    }
+
+    #[test]
+    fn saves_may_come_while_a_run_is_under_way() {
+        let connection = store();
+        begin(&connection, &start("r1")).unwrap();
+        for run_id in ["s1", "s2"] {
+            begin_ended(&connection, &RunStart { kind: RunKind::Save, ..start(run_id) }).unwrap();
+        }
+        beat(&connection, "r1", "t5", SOME).unwrap();
+        finish(&connection, "r1", RunState::Done, "t6", SOME).unwrap();
+        begin_ended(&connection, &RunStart { kind: RunKind::Save, ..start("s3") }).unwrap();
+        assert_eq!(verify_chain(&connection).unwrap(), None);
+        connection.execute("DELETE FROM memfold_runs WHERE run_id = 'r1'", []).unwrap();
+        assert_eq!(verify_chain(&connection).unwrap().unwrap().run_id, "s3");
+    }
+
+    #[test]
+    fn runs_of_the_first_version_keep_their_chain() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(super::super::ddl::MIGRATIONS[0]).unwrap();
+        connection
+            .execute_batch("INSERT INTO memfold_schema VALUES (1, 'store_1', 't', '0')")
+            .unwrap();
+        let mut previous = hash(b"store_1");
+        for run_id in ["r1", "r2"] {
+            connection
+                .execute(
+                    "INSERT INTO memfold_runs(run_id, kind, state, holder, started_at, heartbeat_at,
+                        engine_version, prev_hash) VALUES (?1, 'undo', 'done', 'h', 't', 't', '0', ?2)",
+                    [run_id, &previous],
+                )
+                .unwrap();
+            let sql = format!("SELECT {CHAINED} FROM memfold_runs ORDER BY seq DESC LIMIT 1");
+            previous = connection.query_row(&sql, [], row_hash).unwrap();
+        }
+        migrate(&connection, || unreachable!(), "t").unwrap();
+        begin(&connection, &start("r3")).unwrap();
+        finish(&connection, "r3", RunState::Done, "t2", SOME).unwrap();
+        assert_eq!(verify_chain(&connection).unwrap(), None);
+        connection.execute("UPDATE memfold_runs SET kind = 'x' WHERE run_id = 'r2'", []).unwrap();
+        assert_eq!(verify_chain(&connection).unwrap().unwrap().run_id, "r3");
     }
 
     #[test]
