@@ -13,6 +13,8 @@
 //! | [`plan`] | a detection and a [`Policy`](policy::Policy) | actions, and noops with a reason |
 //! | [`report`] | all of it | JSON, Markdown, the screen |
 //!
+//! [`quick_check`] asks on every save whether a memory is known already, and folds it at once where that is safe.
+//!
 //! Two stand apart: with [`dedup`] the pairs of any corpus become clusters, without a store or texts; [`guard_bench`] counts what the
 //! guard says of labelled pairs.
 //!
@@ -71,5 +73,6 @@ pub mod consolidate;
 pub mod execute;
 pub mod export;
 pub mod lookup;
+pub mod quick_check;
 pub mod dedup;
 pub mod guard_bench;

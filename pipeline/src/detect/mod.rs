@@ -29,6 +29,7 @@ use memfold_index::{JoinError, MeasuredRecall};
 use memfold_simd::Similarity;
 
 pub use near::{Joins, join_spaces};
+pub(crate) use nodes::separating;
 pub use pipeline::{DetectInput, detect, join_threshold};
 pub use units::newest_first;
 

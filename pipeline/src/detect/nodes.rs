@@ -193,18 +193,23 @@ fn intern_texts(memories: &[Memory], items: &[Item], pool: &Pool) -> Vec<u32> {
 fn intern_classes(memories: &[Memory], items: &[Item], patterns: &[String]) -> Vec<u32> {
     let mut seen: HashMap<Vec<String>, u32> = HashMap::from([(Vec::new(), 0)]);
     let class = |item: &Item| {
-        let mut separating: Vec<String> = memories[item.memory.index()]
-            .categories
-            .iter()
-            .map(|category| category.to_lowercase())
-            .filter(|category| patterns.iter().any(|pattern| matches_pattern(category, pattern)))
-            .collect();
-        separating.sort_unstable();
-        separating.dedup();
+        let separating = separating(&memories[item.memory.index()].categories, patterns);
         let next = seen.len() as u32;
         *seen.entry(separating).or_insert(next)
     };
     items.iter().map(class).collect()
+}
+
+/// Returns those of the categories that keep memories apart, in lower case, sorted.
+pub(crate) fn separating(categories: &[Box<str>], patterns: &[String]) -> Vec<String> {
+    let mut separating: Vec<String> = categories
+        .iter()
+        .map(|category| category.to_lowercase())
+        .filter(|category| patterns.iter().any(|pattern| matches_pattern(category, pattern)))
+        .collect();
+    separating.sort_unstable();
+    separating.dedup();
+    separating
 }
 
 /// Matches a lower-case category against `name` or `prefix*`.

@@ -12,7 +12,7 @@ const COUNTER: &str = "access_count";
 const UPDATED_AT: &str = "updated_at";
 
 /// Rows as they are and as they shall be.
-pub(super) struct Draft<'a> {
+pub(crate) struct Draft<'a> {
     rows: BTreeMap<&'a MemoryId, Row<'a>>,
     /// Touched rows in the order in which they were first touched.
     order: Vec<&'a MemoryId>,
@@ -28,7 +28,7 @@ struct Row<'a> {
 }
 
 impl<'a> Draft<'a> {
-    pub(super) fn new(rows: &'a [UnitRow]) -> Self {
+    pub(crate) fn new(rows: &'a [UnitRow]) -> Self {
         let row = |was: &'a UnitRow| {
             (&was.id, Row { was, is: was.image.clone(), keeps_image: false, is_touched: false })
         };
@@ -36,12 +36,12 @@ impl<'a> Draft<'a> {
     }
 
     /// Returns a row as it was read.
-    pub(super) fn was(&self, id: &MemoryId) -> Option<&'a UnitRow> {
+    pub(crate) fn was(&self, id: &MemoryId) -> Option<&'a UnitRow> {
         self.rows.get(id).map(|row| row.was)
     }
 
     /// Sets a column; does nothing where the store has none of this name.
-    pub(super) fn set(&mut self, id: &MemoryId, column: &str, value: StoredValue) {
+    pub(crate) fn set(&mut self, id: &MemoryId, column: &str, value: StoredValue) {
         let Some(row) = self.rows.get_mut(id).filter(|row| row.is.has(column)) else { return };
         if !std::mem::replace(&mut row.is_touched, true) {
             self.order.push(&row.was.id);
@@ -50,19 +50,19 @@ impl<'a> Draft<'a> {
     }
 
     /// Keeps the whole row in the journal, in case somebody deletes it later.
-    pub(super) fn keep_image(&mut self, id: &MemoryId) {
+    pub(crate) fn keep_image(&mut self, id: &MemoryId) {
         if let Some(row) = self.rows.get_mut(id) {
             row.keeps_image = true;
         }
     }
 
     /// Adds a change that follows those of columns.
-    pub(super) fn then(&mut self, change: Change) {
+    pub(crate) fn then(&mut self, change: Change) {
         self.rest.push(change);
     }
 
     /// Returns all changes in order; rows that changed get `updated_at`.
-    pub(super) fn into_changes(mut self, at: &str) -> Vec<Change> {
+    pub(crate) fn into_changes(mut self, at: &str) -> Vec<Change> {
         let order = std::mem::take(&mut self.order);
         let mut changes = Vec::new();
         for id in order {

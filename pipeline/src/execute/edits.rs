@@ -9,25 +9,25 @@ use super::provenance::{self, Merged};
 use crate::decisions::content_hash;
 use crate::journal::{Change, Record, RowImage, StoredValue, Table};
 use crate::memory::MemoryId;
-use crate::plan::{Action, ActionType, SavedAction};
+use crate::plan::{Action, ActionType, Evidence, Rationale, SavedAction};
 use crate::policy::{Absorbed, FlagTarget, Policy};
-use crate::store::brain_db::UnitRow;
+use crate::store::brain_db::{FlagKind, UnitRow};
 use crate::store::reading::{Cell, RawMemory, RowFacts, categories_to_json, row_facts};
 use crate::time::Instant;
 
 /// What edits depend on besides the rows.
 #[derive(Clone, Copy)]
-pub(super) struct EditContext<'a> {
-    pub(super) policy: &'a Policy,
-    pub(super) time_zone: &'a TimeZone,
-    pub(super) run_id: &'a str,
-    pub(super) now: Instant,
+pub(crate) struct EditContext<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) time_zone: &'a TimeZone,
+    pub(crate) run_id: &'a str,
+    pub(crate) now: Instant,
     /// The run's time as the owner writes times.
-    pub(super) at: &'a str,
+    pub(crate) at: &'a str,
 }
 
 /// Returns the changes of a unit's actions, or the row that cannot be read.
-pub(super) fn edits(
+pub(crate) fn edits(
     actions: &[&SavedAction],
     rows: &[UnitRow],
     context: EditContext<'_>,
@@ -248,7 +248,8 @@ impl Editing<'_> {
                 id.into()
             }
         };
-        self.draft.then(flag.record(action, memory_id));
+        let Rationale { score, evidence, .. } = &action.rationale;
+        self.draft.then(flag.record((FlagKind::Contradiction, *score, evidence), memory_id));
     }
 }
 
@@ -273,7 +274,13 @@ fn lineage(action: &Action, survivor: &MemoryId, absorbed: &MemoryId) -> Change 
     })
 }
 
-/// A contradictory pair, smaller id first, with the hashes of its texts.
+/// Returns the flag of two that are alike and were not folded.
+pub(crate) fn near_flag(rows: [&UnitRow; 2], evidence: &Evidence) -> Option<Change> {
+    let flag = Flag::between(rows)?;
+    Some(flag.record((FlagKind::Near, None, evidence), StoredValue::Null))
+}
+
+/// A pair, smaller id first, with the hashes of its texts.
 struct Flag<'a> {
     ids: [&'a MemoryId; 2],
     hashes: [String; 2],
@@ -281,30 +288,36 @@ struct Flag<'a> {
 }
 
 impl<'a> Flag<'a> {
-    fn of(action: &'a Action, draft: &Draft<'_>) -> Option<Self> {
+    fn of(action: &'a Action, draft: &Draft<'a>) -> Option<Self> {
         let [a, b] = &action.target_ids[..] else { return None };
-        let ids = if a < b { [a, b] } else { [b, a] };
-        let hash = |id: &MemoryId| {
-            let content = draft.was(id)?.image.get("content")?.as_text()?.to_owned();
-            Some(content_hash(&content))
-        };
-        Some(Self { ids, hashes: [hash(ids[0])?, hash(ids[1])?], key: flag_key(ids) })
+        Self::between([draft.was(a)?, draft.was(b)?])
     }
 
-    fn record(&self, action: &Action, memory_id: StoredValue) -> Change {
-        let evidence = &action.rationale.evidence;
+    fn between([a, b]: [&'a UnitRow; 2]) -> Option<Self> {
+        let rows = if a.id < b.id { [a, b] } else { [b, a] };
+        let hash = |row: &UnitRow| Some(content_hash(row.image.get("content")?.as_text()?));
+        let ids = rows.map(|row| &row.id);
+        Some(Self { ids, hashes: [hash(rows[0])?, hash(rows[1])?], key: flag_key(ids) })
+    }
+
+    fn record(
+        &self,
+        (kind, score, evidence): (FlagKind, Option<f64>, &Evidence),
+        memory_id: StoredValue,
+    ) -> Change {
         let json = |list: &[String]| serde_json::Value::from(list.to_vec()).to_string().into();
         let number = |value: Option<f64>| value.map_or(StoredValue::Null, StoredValue::Real);
         Change::Record(Record {
             table: Table::Flags,
             cells: vec![
                 ("key", self.key.as_str().into()),
+                ("kind", kind.name().into()),
                 ("left_id", self.ids[0].as_str().into()),
                 ("right_id", self.ids[1].as_str().into()),
                 ("left_hash", self.hashes[0].as_str().into()),
                 ("right_hash", self.hashes[1].as_str().into()),
                 ("similarity", number(evidence.similarity)),
-                ("score", number(action.rationale.score)),
+                ("score", number(score)),
                 ("signals", json(&evidence.contradiction_signals)),
                 ("differences", json(&evidence.differences)),
                 ("memory_id", memory_id),

@@ -22,6 +22,9 @@ pub use apply::{
     ExecuteError, ExecuteRequest, Execution, UnitOutcome, UnitResult, execute, preview,
 };
 pub use review::{KeepBothRequest, keep_both};
+
+pub(crate) use draft::Draft;
+pub(crate) use edits::{EditContext, edits, near_flag};
 pub use select::{Pick, PickError, Selection};
 pub use share::{CHANGE_SHARE_MAX, change_share};
 pub use undo::{Undo, UndoError, UndoOutcome, UndoRequest, UndoTarget, preview_undo, undo};

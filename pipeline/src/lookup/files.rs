@@ -1,8 +1,8 @@
 //! [`IndexFiles`]: the mapped files of a generation, whatever it was built from.
 
 use memfold_datasets::MappedColumns;
-use memfold_index::snapshot::generations::{COLUMNS_FILE, INDEX_FILE};
 use memfold_index::Mapped;
+use memfold_index::snapshot::generations::{COLUMNS_FILE, INDEX_FILE};
 use memfold_index::snapshot::{Generation, SectionFile};
 use memfold_index::tiers::TierViews;
 
@@ -49,8 +49,7 @@ impl IndexFiles {
         let origin =
             read_origin(bytes).map_err(|reason| OpenIndexError::Origin { path, reason })?;
         let bytes = mapped(&generation, COLUMNS_FILE)?.clone();
-        let columns =
-            MappedColumns::from_mapped(bytes, &generation.folder().join(COLUMNS_FILE))?;
+        let columns = MappedColumns::from_mapped(bytes, &generation.folder().join(COLUMNS_FILE))?;
         let tiers = generation.index()?;
         let opened = |source| OpenIndexError::Tiers { path: tiers.path().into(), source };
         let tier = match TierViews::open(&tiers).map_err(opened)?.graph {

@@ -66,7 +66,13 @@ impl FreshSegment {
         self.ids.len()
     }
 
-    /// Tells whether there are no rows.
+    /// Returns how many rows came, with or without a vector.
+    #[must_use]
+    pub fn row_count(&self) -> u64 {
+        self.texts().map_or(0, |texts| texts.len() as u64).max(self.len() as u64)
+    }
+
+    /// Tells whether there are no rows with a vector.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
@@ -125,13 +131,9 @@ impl FreshRows {
             parameters: head.parameters.clone(),
         };
         let output = slab.write_rows(SectionFileWriter::new(output, head)?)?;
-        let output = output
-            .section(SectionKind::Vectors, &self.vectors)?
-            .section(SectionKind::Ids, &ids)?;
-        self.texts
-            .write(output)?
-            .section(SectionKind::Watermarks, &watermarks)?
-            .finish()?;
+        let output =
+            output.section(SectionKind::Vectors, &self.vectors)?.section(SectionKind::Ids, &ids)?;
+        self.texts.write(output)?.section(SectionKind::Watermarks, &watermarks)?.finish()?;
         Ok(())
     }
 }

@@ -23,6 +23,7 @@ mod seal;
 mod matches;
 mod tier;
 mod search;
+mod near;
 mod query;
 mod inspect;
 pub mod corpus;
@@ -38,5 +39,7 @@ pub use open::StoreIndex;
 pub use origin::{ORIGIN_FILE, Origin};
 pub use query::Query;
 pub use texts::TEXTS_FILE;
+
+pub(crate) use near::{NearRows, near_rows};
 pub use seal::{SealError, SealFresh, Sealed, seal_fresh};
 pub use search::{Match, Matches, Searched, Wanted, search, search_all};

@@ -128,7 +128,8 @@ fn fresh_rows(reader: &StoreReader<'_>, index: &StoreIndex) -> Result<FreshRows,
     let mut rows = FreshRows { marks: reader.marks()?, ..FreshRows::default() };
     let texts = &mut rows.texts;
     if !reader.texts_since(reaches.memories, ROWS_MAX, |id, text| texts.push(id, text))?
-        || !reader.archived_texts_since(reaches.archive, ROWS_MAX, |id, text| texts.push(id, text))?
+        || !reader
+            .archived_texts_since(reaches.archive, ROWS_MAX, |id, text| texts.push(id, text))?
     {
         return Err(SealError::TooMany);
     }

@@ -207,7 +207,8 @@ fn lacking(context: &Context<'_>, merge: &Merge<'_>) -> Vec<String> {
         if member.key == survivor.key {
             return None;
         }
-        let lacks = words::lacks(&context.input.guard.absorbs(survivor.index, row), member.memory);
+        let lacks =
+            words::lacks(&context.input.guard.absorbs(survivor.index, row), &member.memory.content);
         (!lacks.is_empty()).then(|| format!("lacks {} of {}", lacks.join(", "), member.memory.id))
     };
     merge.absorbed.iter().filter_map(lacks).collect()
@@ -247,7 +248,7 @@ fn flag_action(context: &Context<'_>, flag: &Flag<'_>) -> Action {
         similarity: Some(contradiction.similarity.get()),
         cluster_id: None,
         contradiction_signals: words::signal_kinds(judgement),
-        differences: words::differences(judgement, older, newer),
+        differences: words::differences(judgement, &older.content, &newer.content),
     };
     action
 }

@@ -186,7 +186,8 @@ impl<'a> Context<'a> {
         let judgement = self.input.guard.judge(row, survivor.index);
         let id = &survivor.memory.id;
         if !judgement.verdict.links() {
-            let shown = words::differences(&judgement, self.memory(row), survivor.memory);
+            let shown =
+                words::differences(&judgement, &self.memory(row).content, &survivor.memory.content);
             let shown =
                 if shown.is_empty() { String::new() } else { format!(": {}", shown.join(", ")) };
             return Some(Obstacle::new("guard", format!("kept apart from {id}{shown}")));
@@ -195,7 +196,7 @@ impl<'a> Context<'a> {
         if absorption.absorbable {
             return None;
         }
-        let lacks = words::lacks(&absorption, self.memory(row));
+        let lacks = words::lacks(&absorption, &self.memory(row).content);
         let reason = match (lacks.is_empty(), absorption.containment) {
             (false, _) => format!("survivor {id} lacks {}", lacks.join(", ")),
             (true, Some(share)) => format!("survivor {id} contains {share:.2} of its long text"),

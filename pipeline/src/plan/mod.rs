@@ -26,7 +26,7 @@ mod series;
 mod single;
 mod swap;
 mod values;
-mod words;
+pub(crate) mod words;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -47,6 +47,9 @@ pub use single::largest_access_count;
 pub use swap::{SwapInput, SwapRefusal, swap_survivor};
 
 pub(crate) use decide::rfc3339;
+pub(crate) use protection::protected_by;
+pub(crate) use risk::risk;
+pub(crate) use values::Values;
 
 /// Words of a text are shown up to so many characters.
 const SHOWN_WORD_CHARS: usize = 60;

@@ -52,7 +52,7 @@ impl fmt::Display for ProtectedBy {
 }
 
 /// Returns why a memory is protected, if it is. `promoted`: a run of ours has raised it before.
-pub(super) fn protected_by(
+pub(crate) fn protected_by(
     memory: &Memory,
     promoted: bool,
     policy: &Policy,

@@ -5,7 +5,7 @@ use crate::text;
 
 /// Judges by the texts alone. `loose`: whether an equal loose key suffices, because a guard has seen
 /// that no fact differs.
-pub(super) fn risk(survivor: &str, row: &str, loose: bool) -> Risk {
+pub(crate) fn risk(survivor: &str, row: &str, loose: bool) -> Risk {
     if survivor == row || text::strict_key(survivor) == text::strict_key(row) {
         return Risk::Identical;
     }

@@ -149,13 +149,13 @@ fn unsaid(guard: &Guard, survivor: &Memory, other: &Memory) -> Option<SwapRefusa
     let (id, other_id) = (survivor.id.clone(), other.id.clone());
     let judgement = guard.judge(&said, &says);
     if !judgement.verdict.links() {
-        let differences = words::differences(&judgement, other, survivor);
+        let differences = words::differences(&judgement, &other.content, &survivor.content);
         return Some(SwapRefusal::Different { id, other: other_id, differences });
     }
     let absorption = guard.absorbs(&says, &said);
     (!absorption.absorbable).then(|| SwapRefusal::Lacks {
         id,
-        lacks: words::lacks(&absorption, other),
+        lacks: words::lacks(&absorption, &other.content),
         other: other_id,
     })
 }
@@ -188,7 +188,10 @@ fn lacking(input: &SwapInput<'_>, survivor: &Memory, absorbed: &[&Memory]) -> Ve
     }
     let text = input.guard.read(&survivor.content);
     let lacks = |row: &&Memory| {
-        let lacks = words::lacks(&input.guard.absorbs(&text, &input.guard.read(&row.content)), row);
+        let lacks = words::lacks(
+            &input.guard.absorbs(&text, &input.guard.read(&row.content)),
+            &row.content,
+        );
         (!lacks.is_empty()).then(|| format!("lacks {} of {}", lacks.join(", "), row.id))
     };
     absorbed.iter().filter_map(lacks).collect()

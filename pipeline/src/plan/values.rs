@@ -7,11 +7,11 @@ use crate::policy::{CategoryMerge, MergePolicy};
 
 /// The columns that rules look at and merges change.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Values {
-    pub(super) categories: Vec<Box<str>>,
-    pub(super) importance: f64,
+pub(crate) struct Values {
+    pub(crate) categories: Vec<Box<str>>,
+    pub(crate) importance: f64,
     /// The sum over a merge.
-    pub(super) access_count: i64,
+    pub(crate) access_count: i64,
 }
 
 impl Values {
@@ -35,7 +35,7 @@ impl Values {
     }
 
     /// An unprotected survivor after it absorbed other memories, in their order.
-    pub(super) fn merged<'a>(
+    pub(crate) fn merged<'a>(
         survivor: &Memory,
         absorbed: impl IntoIterator<Item = &'a Memory>,
         policy: &MergePolicy,
@@ -60,13 +60,13 @@ impl Values {
     }
 
     /// The categories, where they are not those of the memory.
-    pub(super) fn new_categories(&self, memory: &Memory) -> Option<Vec<String>> {
+    pub(crate) fn new_categories(&self, memory: &Memory) -> Option<Vec<String>> {
         (self.categories != memory.categories)
             .then(|| self.categories.iter().map(ToString::to_string).collect())
     }
 
     /// The importance, where it is not that of the memory.
-    pub(super) fn new_importance(&self, memory: &Memory) -> Option<f64> {
+    pub(crate) fn new_importance(&self, memory: &Memory) -> Option<f64> {
         self.importance.total_cmp(&memory.importance).is_ne().then_some(self.importance)
     }
 }

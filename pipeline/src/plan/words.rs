@@ -2,19 +2,18 @@
 
 use super::SHOWN_WORD_CHARS;
 use crate::guard::{Absorption, Judgement};
-use crate::memory::Memory;
 use crate::text;
 
 /// So many differences or lacking words are named; the rest is counted.
 const NAMED_MAX: usize = 8;
 
-/// Names the differences of a judgement: `number "8080" / "9090"`.
-pub(super) fn differences(judgement: &Judgement, left: &Memory, right: &Memory) -> Vec<String> {
-    let side = |words: &str, memory| {
+/// Names the differences of a judgement of two texts: `number "8080" / "9090"`.
+pub(crate) fn differences(judgement: &Judgement, left: &str, right: &str) -> Vec<String> {
+    let side = |words: &str, content| {
         if words.is_empty() {
             "nothing".to_owned()
         } else {
-            format!("\"{}\"", shown(words, memory))
+            format!("\"{}\"", shown(words, content))
         }
     };
     named(judgement.differences.len(), |at| {
@@ -28,15 +27,15 @@ pub(super) fn differences(judgement: &Judgement, left: &Memory, right: &Memory) 
     })
 }
 
-/// Names what a survivor lacks of a row: specifics first, then words.
-pub(super) fn lacks(absorption: &Absorption, row: &Memory) -> Vec<String> {
+/// Names what a survivor lacks of a row's text: specifics first, then words.
+pub(crate) fn lacks(absorption: &Absorption, row: &str) -> Vec<String> {
     let all: Vec<&String> =
         absorption.lacking_specifics.iter().chain(&absorption.lacking_words).collect();
     named(all.len(), |at| format!("\"{}\"", shown(all[at], row)))
 }
 
 /// Names the kinds of a judgement's signs, heaviest first, each once.
-pub(super) fn signal_kinds(judgement: &Judgement) -> Vec<String> {
+pub(crate) fn signal_kinds(judgement: &Judgement) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
     for signal in &judgement.signals {
         let kind = kind_name(&signal.kind);
@@ -62,10 +61,10 @@ fn kind_name(kind: &impl serde::Serialize) -> String {
     }
 }
 
-/// Shows a word of a memory, unless the memory holds a secret that the word may be part of.
-fn shown(word: &str, memory: &Memory) -> String {
+/// Shows a word of a text, unless the text holds a secret that the word may be part of.
+fn shown(word: &str, content: &str) -> String {
     const MASK: &str = "[masked]";
-    let whole = text::excerpt(&memory.content, memory.content.len().saturating_mul(8));
+    let whole = text::excerpt(content, content.len().saturating_mul(8));
     let excerpt = text::excerpt(word, SHOWN_WORD_CHARS);
     let stands_open = || whole.to_lowercase().contains(&excerpt.to_lowercase());
     if !whole.contains(MASK) || stands_open() { excerpt } else { MASK.to_owned() }

@@ -3,8 +3,8 @@
 use std::num::NonZeroUsize;
 
 use super::{
-    Absorbed, Canonical, CategoryMerge, FlagTarget, GraphIndex, JoinMethod, Linkage, Profile,
-    Trigger,
+    Absorbed, Canonical, CategoryMerge, CheckScope, FlagTarget, GraphIndex, JoinMethod, Linkage,
+    Profile, Trigger,
 };
 
 /// Declares constants whose documentation is their reason, and lists the reasons by key, so that
@@ -254,6 +254,14 @@ defaults! {
     "quick_check.flag_threshold"
     FLAG_THRESHOLD: f64 = 0.85,
     "Topics begin here; what is nearer is worth a second look.";
+
+    "quick_check.scope"
+    CHECK_SCOPE: CheckScope = CheckScope::All,
+    "A fact saved under two categories is still one fact.";
+
+    "quick_check.time_limit_ms"
+    CHECK_TIME_LIMIT_MS: u32 = 50,
+    "An agent notices a tenth of a second; a check takes a few milliseconds.";
 
     "busy_timeout_ms"
     BUSY_TIMEOUT_MS: u32 = 5_000,

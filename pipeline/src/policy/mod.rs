@@ -13,6 +13,7 @@ mod guard;
 mod hash;
 mod merge;
 mod protection;
+mod quick_check;
 mod rule;
 mod scope;
 
@@ -27,6 +28,7 @@ pub use guard::{GuardPolicy, SignalWeights};
 pub use hash::config_hash;
 pub use merge::{Absorbed, Canonical, CategoryMerge, MergePolicy};
 pub use protection::{Profile, ProtectionPolicy};
+pub use quick_check::{CheckScope, QuickCheckPolicy};
 pub use rule::{
     ARCHIVE, CONTRADICTION, Conditions, EXACT_DUPLICATE, NEAR_DUPLICATE, PROMOTE, Rule, RuleAction,
     Trigger,

@@ -58,6 +58,41 @@ pub fn loose_key(text: &str) -> Option<String> {
     (!key.is_empty()).then_some(key)
 }
 
+/// The keys of a text with which others are compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TextKey {
+    pub(crate) strict: String,
+    /// Without one, the strict key stands for it.
+    loose: Option<String>,
+}
+
+impl TextKey {
+    pub(crate) fn of(text: &str) -> Self {
+        Self { strict: strict_key(text), loose: loose_key(text) }
+    }
+
+    /// Tells whether a text shares the loose key; mostly decided by its first word.
+    pub(crate) fn proposes(&self, text: &str) -> bool {
+        let Some(key) = &self.loose else { return self.strict == strict_key(text) };
+        begins_like(key, text) && loose_key(text).as_ref() == Some(key)
+    }
+}
+
+/// Tells whether the ASCII at the beginning of a text can be that of a loose key.
+fn begins_like(key: &str, text: &str) -> bool {
+    let (mut key, mut text) = (key.bytes().filter(|byte| *byte != b' '), text.bytes().peekable());
+    while let Some(byte) = text.next() {
+        // A mark behind a letter makes another letter of both.
+        if !byte.is_ascii() || text.peek().is_some_and(|next| !next.is_ascii()) {
+            return true;
+        }
+        if byte.is_ascii_alphanumeric() && key.next() != Some(byte.to_ascii_lowercase()) {
+            return false;
+        }
+    }
+    key.next().is_none()
+}
+
 /// Letters, digits and the marks that belong to them; symbols and punctuation are not.
 fn is_word_character(character: char) -> bool {
     character.is_alphanumeric()
@@ -96,6 +131,45 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn proposals_are_those_of_the_loose_key() {
+        let texts = [
+            "Port 8080.",
+            "port  8080",
+            "PORT, 8080!",
+            "port 80",
+            "port 80801",
+            "?!",
+            " ? !",
+            "?!?",
+            "Caf\u{e9} au lait",
+            "cafe\u{301} AU lait",
+            "cafe au lait",
+            "",
+            "e\u{301}",
+            "\u{e9}",
+            "e",
+            "stra\u{df}e 5",
+            "STRASSE 5",
+            "strasse 6",
+            "a\u{2028}b",
+            "a b",
+            "ab",
+            "\u{fb01}x",
+            "fix",
+        ];
+        for a in texts {
+            let key = TextKey::of(a);
+            for b in texts {
+                let expected = match loose_key(a) {
+                    Some(loose) => loose_key(b) == Some(loose),
+                    None => strict_key(a) == strict_key(b),
+                };
+                assert_eq!(key.proposes(b), expected, "{a:?} {b:?}");
+            }
+        }
+    }
 
     #[test]
     fn strict_keys_keep_every_sign() {

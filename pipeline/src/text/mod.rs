@@ -9,6 +9,7 @@ mod tokens;
 
 pub use excerpt::excerpt;
 pub(crate) use excerpt::is_deceptive;
+pub(crate) use keys::TextKey;
 pub use keys::{loose_key, strict_key};
 pub use overlap::{SHINGLE_TOKENS, jaccard, shingle_containment};
 pub use tokens::{Token, tokens};

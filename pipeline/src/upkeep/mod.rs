@@ -14,6 +14,7 @@ mod prune;
 pub use forget::{Erasure, ForgetError, Forgotten, forget, preview_forget};
 pub use mentions::{Mentions, mentions};
 pub use prune::{PruneError, Pruned, Pruning, preview_prune, prune};
+pub(crate) use restore::revive;
 pub use restore::{
     Restoration, RestoreCandidate, RestoreError, RestoreReason, preview_restore, restorable,
     restore,

@@ -171,6 +171,20 @@ pub fn restore(
     })
 }
 
+/// Brings back a memory that a rule archived, as a unit of a run under way.
+///
+/// # Errors
+/// When it is not archived, or the store cannot be written.
+pub(crate) fn revive(
+    writes: &Writes<'_>,
+    id: &MemoryId,
+    (time_zone, now): (&TimeZone, Instant),
+    mark: &Mark<'_>,
+) -> Result<(), RestoreError> {
+    let examined = examine(writes, id, (time_zone, now))?;
+    Ok(bring_back(writes, &writes.layout()?, (mark, &examined))?)
+}
+
 /// A memory to restore, as it is now.
 struct Examined {
     restoration: Restoration,

@@ -182,6 +182,12 @@ impl Generation {
         Ok(self.fresh.len() - known)
     }
 
+    /// Tells whether any process has sealed a segment that was not seen yet.
+    #[must_use]
+    pub fn has_more_fresh(&self) -> bool {
+        self.folder.join(names::fresh(self.next_fresh())).exists()
+    }
+
     /// Returns the number of the segment that would be sealed next.
     pub(super) fn next_fresh(&self) -> u32 {
         self.fresh.len() as u32 + 1

@@ -82,8 +82,9 @@ fn closed_flags(
     connection: &rusqlite::Connection,
     (run_id, unit): (&str, i64),
 ) -> rusqlite::Result<Vec<Change>> {
-    const COPIED: [&str; 9] = [
+    const COPIED: [&str; 10] = [
         "key",
+        "kind",
         "left_id",
         "right_id",
         "left_hash",

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::rules::{RuleConfig, builtin_rules};
 use crate::policy::defaults;
 use crate::policy::{
-    Absorbed, Canonical, CategoryMerge, FlagTarget, GraphIndex, JoinMethod, Linkage, Profile,
-    Trigger,
+    Absorbed, Canonical, CategoryMerge, CheckScope, FlagTarget, GraphIndex, JoinMethod, Linkage,
+    Profile, Trigger,
 };
 
 /// Configuration of memfold. Every key may be left out.
@@ -211,6 +211,11 @@ pub struct QuickCheckConfig {
     /// A match at or above this similarity is flagged, from -1 to 1.
     #[schemars(range(min = -1.0, max = 1.0))]
     pub flag_threshold: f64,
+    /// Among which memories a match is looked for.
+    pub scope: CheckScope,
+    /// How long a check may take before a save goes on without it, in milliseconds, at most a minute.
+    #[schemars(range(min = 1, max = 60_000))]
+    pub time_limit_ms: u32,
 }
 
 impl Default for Config {
@@ -351,6 +356,8 @@ impl Default for QuickCheckConfig {
         Self {
             auto_dedup_threshold: defaults::AUTO_DEDUP_THRESHOLD,
             flag_threshold: defaults::FLAG_THRESHOLD,
+            scope: defaults::CHECK_SCOPE,
+            time_limit_ms: defaults::CHECK_TIME_LIMIT_MS,
         }
     }
 }

@@ -46,10 +46,8 @@ pub struct Settings {
     pub busy_timeout_ms: u32,
     /// Where reports go; `None`: `reports/consolidation` beside the store.
     pub reports_dir: Option<PathBuf>,
-    /// On-save matches at or above this similarity are replaced.
-    pub auto_dedup_threshold: memfold_simd::Similarity,
-    /// On-save matches at or above this similarity are flagged.
-    pub flag_threshold: memfold_simd::Similarity,
+    /// How a memory is judged when it is saved.
+    pub quick_check: crate::policy::QuickCheckPolicy,
 }
 
 /// A merged value and where it came from: a line of `config show`.

@@ -1,6 +1,7 @@
 //! From a merged configuration to a [`Policy`]: everything that one value alone does not show.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use memfold_simd::Similarity;
@@ -16,7 +17,7 @@ use super::source::{Notice, Source};
 use super::time::{instant, time_zone, zone_name};
 use crate::policy::{
     ClusterPolicy, Conditions, DetectPolicy, FlagPolicy, GuardPolicy, MergePolicy, Policy,
-    ProtectionPolicy, Rule, RuleAction, Scope, SignalWeights, Trigger, defaults,
+    ProtectionPolicy, QuickCheckPolicy, Rule, RuleAction, Scope, SignalWeights, Trigger, defaults,
 };
 use crate::time::Instant;
 
@@ -81,8 +82,12 @@ fn settings(merged: &Node, config: &Config) -> Result<Settings, ConfigError> {
         read_only: config.read_only,
         busy_timeout_ms: config.busy_timeout_ms,
         reports_dir: config.reports_dir.as_deref().map(|dir| path(merged, "reports_dir", dir)),
-        auto_dedup_threshold: similarity(check.auto_dedup_threshold),
-        flag_threshold: similarity(check.flag_threshold),
+        quick_check: QuickCheckPolicy {
+            auto_dedup_threshold: similarity(check.auto_dedup_threshold),
+            flag_threshold: similarity(check.flag_threshold),
+            scope: check.scope,
+            time_limit: Duration::from_millis(check.time_limit_ms.into()),
+        },
     })
 }
 

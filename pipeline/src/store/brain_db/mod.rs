@@ -42,5 +42,7 @@ pub use session::{
 };
 
 pub(crate) use lineage::StoreLineage;
-pub(crate) use lookups::{Fate, Ghost, Space};
-pub(crate) use session::{Layout, Mark, NowRows, UnitRow, apply, archived_image};
+pub(crate) use lookups::{Fate, Ghost};
+pub(crate) use session::{
+    Layout, Mark, NewEmbedding, NewRow, NowRows, UnitRow, apply, archived_image,
+};

@@ -51,9 +51,8 @@ pub(crate) fn parse(source: &str) -> Provenance {
 /// Tells whether a source says that a rule archived its row, into nothing: a run of ours, not the owner.
 pub(crate) fn is_archived_by_run(source: &str) -> bool {
     let fields = source.strip_prefix("archived:").and_then(object);
-    fields.is_some_and(|fields| {
-        fields.contains_key("run_id") && !fields.contains_key("merged_into")
-    })
+    fields
+        .is_some_and(|fields| fields.contains_key("run_id") && !fields.contains_key("merged_into"))
 }
 
 /// Tells whether a category marks its row as archived.

@@ -257,8 +257,8 @@ fn the_trees_of_other_systems_are_understood() {
     .unwrap();
     let settings = &configuration.settings;
     assert!(settings.enabled && settings.read_only);
-    assert_eq!(settings.auto_dedup_threshold.get().to_bits(), 0.96_f64.to_bits());
-    assert_eq!(settings.flag_threshold.get().to_bits(), 0.86_f64.to_bits());
+    assert_eq!(settings.quick_check.auto_dedup_threshold.get().to_bits(), 0.96_f64.to_bits());
+    assert_eq!(settings.quick_check.flag_threshold.get().to_bits(), 0.86_f64.to_bits());
     let unused: Vec<&str> =
         configuration.notices.iter().filter_map(|notice| notice.text.split('`').nth(1)).collect();
     assert_eq!(
@@ -272,7 +272,7 @@ fn the_trees_of_other_systems_are_understood() {
         ]
     );
     let set = set("brain.consolidation.quickCheck.flagThreshold=0.5").unwrap();
-    assert_eq!(set.settings.flag_threshold.get().to_bits(), 0.5_f64.to_bits());
+    assert_eq!(set.settings.quick_check.flag_threshold.get().to_bits(), 0.5_f64.to_bits());
     assert_eq!(near(&load("similarityThreshold: 0.9").unwrap()).to_bits(), 0.9_f64.to_bits());
 }
 

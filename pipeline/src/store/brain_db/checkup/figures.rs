@@ -56,7 +56,8 @@ impl BrainDb {
     /// When the store cannot be read.
     pub fn figures(&self) -> Result<StoreFigures, LoadStoreError> {
         self.traceless(|reader, connection| {
-            StoreFigures::read(connection).map_err(|error| self.failed(&reader.stamp, "stm", &error))
+            StoreFigures::read(connection)
+                .map_err(|error| self.failed(&reader.stamp, "stm", &error))
         })
     }
 }

@@ -10,8 +10,8 @@ use crate::journal::RowImage;
 use crate::memory::{Exclusion, Memory, MemoryId, Standing, VectorSpace};
 use crate::store::brain_db::load::{MEMORY_COLUMNS, raw_embedding, raw_memory};
 use crate::store::reading::{
-    EmbeddingReader, MemoryReader, ModelShapes, RawEmbedding, ReadMemories, decode_vector,
-    provenance,
+    EmbeddingReader, MemoryReader, ModelShapes, RawEmbedding, RawMemory, ReadMemories,
+    decode_vector, provenance,
 };
 use crate::store::{LoadStoreError, VecSink};
 
@@ -38,8 +38,8 @@ pub(crate) enum Fate {
     },
     /// A rule of ours archived it.
     Archived {
-        /// What it says.
-        content: Box<str>,
+        /// The memory, with the categories and source that it had.
+        memory: Box<Memory>,
     },
     /// Anything else: expired, archived by its owner, a record, unreadable, gone.
     Other,
@@ -86,7 +86,7 @@ impl StoreReader<'_> {
             Standing::Excluded(Exclusion::Archived)
                 if provenance::is_archived_by_run(&memory.source) =>
             {
-                Fate::Archived { content: memory.content }
+                Fate::Archived { memory: Box::new(before_archival(memory)) }
             }
             Standing::Excluded(_) => Fate::Other,
         })
@@ -110,8 +110,16 @@ impl StoreReader<'_> {
         let Some(content) = content_of(&image).map(Box::from) else { return Ok(Fate::Other) };
         Ok(match survivor {
             Some(survivor) => Fate::Folded { content, survivor: MemoryId::new(survivor) },
-            None => Fate::Archived { content },
+            // As it was: its marks were never written.
+            None => self.moved_memory(&image),
         })
+    }
+
+    fn moved_memory(&self, image: &RowImage) -> Fate {
+        let mut memories = MemoryReader::new(*self.pass.request);
+        memories.take(&RawMemory::from(image), 0);
+        let memory = memories.finish(Vec::new()).memories.into_iter().next();
+        memory.map_or(Fate::Other, |memory| Fate::Archived { memory: Box::new(memory) })
     }
 
     /// Returns the vector of a live memory, where it has a valid one of the space.
@@ -160,7 +168,11 @@ impl StoreReader<'_> {
     }
 
     /// The memories that are said to be folded into one: by our own tables, then by its source.
-    fn folded_into(&self, survivor: &MemoryId, source: &str) -> Result<Vec<MemoryId>, LoadStoreError> {
+    fn folded_into(
+        &self,
+        survivor: &MemoryId,
+        source: &str,
+    ) -> Result<Vec<MemoryId>, LoadStoreError> {
         let mut ids = Vec::new();
         if self.own()?.has_lineage {
             let failed = |error| self.failed(error);
@@ -185,7 +197,8 @@ impl StoreReader<'_> {
         (space, shapes): Space<'_>,
     ) -> Result<Option<Vec<f32>>, LoadStoreError> {
         let mut vector = Vec::new();
-        let found = self.last_embedding(id, |raw| decode_vector(raw, shapes, space, &mut vector))?;
+        let found =
+            self.last_embedding(id, |raw| decode_vector(raw, shapes, space, &mut vector))?;
         match found {
             Some(is_valid) => return Ok(is_valid.then_some(vector)),
             None if !self.own()?.has_archive => return Ok(None),
@@ -216,9 +229,8 @@ impl StoreReader<'_> {
         let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
         memories.take(&raw_memory(row).map_err(failed)?, row.get(0).map_err(failed)?);
         let read = memories.finish(Vec::new());
-        let is_archived = |memory: &Memory| {
-            memory.standing == Standing::Excluded(Exclusion::Archived)
-        };
+        let is_archived =
+            |memory: &Memory| memory.standing == Standing::Excluded(Exclusion::Archived);
         if !read.memories.iter().any(is_archived) || !self.own()?.has_lineage {
             return Ok(Some(read));
         }
@@ -286,6 +298,17 @@ impl StoreReader<'_> {
         let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
         Ok(Some(take(&raw_embedding(row).map_err(failed)?)))
     }
+}
+
+/// Takes the marks of the archive off.
+fn before_archival(mut memory: Memory) -> Memory {
+    memory.categories.retain(|category| **category != *"archived");
+    for category in &mut memory.categories {
+        if let Some(before) = category.strip_prefix("archive/") {
+            *category = before.into();
+        }
+    }
+    memory
 }
 
 fn is_live(read: &ReadMemories) -> bool {

@@ -83,6 +83,8 @@ pub(super) enum Marked {
 
 /// So many watermarks stand one by one at the end, others ever farther apart.
 const WATERMARKS_CLOSE: i64 = 16;
+/// So many are enough for a reader that comes back at once.
+const WATERMARKS_LAST: usize = 3;
 
 impl Marked {
     /// What is read, hashed and counted. By an index nearly every row would be found one by one.
@@ -109,10 +111,22 @@ impl StoreReader<'_> {
     /// # Errors
     /// When the store cannot be read.
     pub fn marks(&self) -> Result<Marks, LoadStoreError> {
+        self.marks_of(usize::MAX)
+    }
+
+    /// Returns the last rows of the tables, for a reader that comes back at once.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) fn last_marks(&self) -> Result<Marks, LoadStoreError> {
+        self.marks_of(WATERMARKS_LAST)
+    }
+
+    fn marks_of(&self, most: usize) -> Result<Marks, LoadStoreError> {
         Ok(Marks {
-            embeddings: self.watermarks(Marked::Embeddings)?,
-            memories: self.watermarks(Marked::Memories)?,
-            archive: self.watermarks(Marked::Archive)?,
+            embeddings: self.watermarks(Marked::Embeddings, most)?,
+            memories: self.watermarks(Marked::Memories, most)?,
+            archive: self.watermarks(Marked::Archive, most)?,
         })
     }
 
@@ -132,7 +146,7 @@ impl StoreReader<'_> {
         })
     }
 
-    fn watermarks(&self, table: Marked) -> Result<Vec<Watermark>, LoadStoreError> {
+    fn watermarks(&self, table: Marked, most: usize) -> Result<Vec<Watermark>, LoadStoreError> {
         let mut watermarks = Vec::new();
         let Some(mut below) = self.can_mark(table)?.then_some(i64::MAX) else {
             return Ok(watermarks);
@@ -146,7 +160,7 @@ impl StoreReader<'_> {
             }
             let next = watermark.rowid.checked_sub(gap);
             watermarks.push(watermark);
-            let Some(next) = next else { break };
+            let Some(next) = next.filter(|_| watermarks.len() < most) else { break };
             below = next;
         }
         Ok(watermarks)
@@ -183,7 +197,8 @@ impl StoreReader<'_> {
         rowid: i64,
     ) -> Result<Option<Watermark>, LoadStoreError> {
         let sql = format!("{}{which}", table.sql());
-        let mut statement = self.pass.connection.prepare_cached(&sql).map_err(|e| self.failed(e))?;
+        let mut statement =
+            self.pass.connection.prepare_cached(&sql).map_err(|e| self.failed(e))?;
         let watermark = statement.query_row([rowid], |row| {
             let mut hasher = blake3::Hasher::new();
             for column in [1, 2] {

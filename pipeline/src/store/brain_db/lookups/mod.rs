@@ -14,8 +14,8 @@ use super::{OpenOptions, access::Stamp};
 use crate::store::reading::ModelShapes;
 use crate::store::{LoadRequest, LoadStoreError, OpenStoreError};
 
-pub(crate) use self::fates::{Fate, Ghost, Space};
 pub use self::fates::LiveMemory;
+pub(crate) use self::fates::{Fate, Ghost, Space};
 pub use self::marks::{Marks, Reach, Reaches, Watermark};
 
 /// A store inside one transaction.
@@ -106,6 +106,16 @@ impl<'a> StoreReader<'a> {
         ids.collect::<Result<_, _>>().map_err(failed)
     }
 
+    /// Tells whether any memory has an embedding, of any kind.
+    pub(crate) fn has_any_embedding(&self) -> Result<bool, LoadStoreError> {
+        if !self.has_embeddings() {
+            return Ok(false);
+        }
+        let sql = "SELECT 1 FROM embeddings WHERE source_type = 'stm' LIMIT 1";
+        let found = self.pass.connection.prepare_cached(sql).and_then(|mut s| s.exists([]));
+        found.map_err(|error| self.failed(error))
+    }
+
     fn has_embeddings(&self) -> bool {
         self.embeddings.has_all(&["source_type", "source_id", "embedding"])
     }
@@ -120,7 +130,10 @@ impl<'a> StoreReader<'a> {
         };
         let own = OwnTables {
             has_lineage: has("memfold_lineage", &["absorbed_id", "survivor_id", "active"])?,
-            has_archive: has("memfold_archive", &["memory_id", "table_name", "row", "survivor_id"])?,
+            has_archive: has(
+                "memfold_archive",
+                &["memory_id", "table_name", "row", "survivor_id"],
+            )?,
         };
         Ok(*self.own.get_or_init(|| own))
     }

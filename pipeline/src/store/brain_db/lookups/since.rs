@@ -60,9 +60,8 @@ impl StoreReader<'_> {
     ) -> Result<bool, LoadStoreError> {
         let position = if self.has_rowid_of_memories { "rowid" } else { "0" };
         let after = if self.has_rowid_of_memories { "rowid > ?1 ORDER BY rowid" } else { "?1 < 1" };
-        let sql = format!(
-            "SELECT {position}, id, content FROM stm NOT INDEXED WHERE {after} LIMIT ?2"
-        );
+        let sql =
+            format!("SELECT {position}, id, content FROM stm NOT INDEXED WHERE {after} LIMIT ?2");
         self.limited(&sql, reach, limit, |row| {
             let (id, content) = (cell(row, 1)?, cell(row, 2)?);
             if let (Ok(Some(id)), Ok(Some(content))) = (id.text(), content.text()) {

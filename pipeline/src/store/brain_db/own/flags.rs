@@ -96,6 +96,16 @@ impl BrainDb {
     }
 }
 
+/// Counts the open flags of a memory.
+pub(crate) fn open_flags_of(connection: &Connection, id: &str) -> rusqlite::Result<usize> {
+    let sql = "SELECT count(*) FROM
+                   (SELECT id FROM memfold_flags WHERE left_id = ?1 AND state = 'open' AND active = 1
+                    UNION SELECT id FROM memfold_flags
+                    WHERE right_id = ?1 AND state = 'open' AND active = 1)";
+    let count: i64 = connection.prepare_cached(sql)?.query_row([id], |row| row.get(0))?;
+    Ok(usize::try_from(count).unwrap_or_default())
+}
+
 /// Closes the flags of which a side was edited, archived or is gone.
 pub(crate) fn close_flags(writes: &Writes<'_>) -> Result<(), SessionError> {
     for (id, sides) in writes.query("read memfold_flags", open_flags)? {

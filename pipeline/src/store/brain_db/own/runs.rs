@@ -74,12 +74,7 @@ pub(crate) fn begin_ended(connection: &Connection, start: &RunStart<'_>) -> rusq
 }
 
 /// Ends a run: nothing of it changes from here on, and the chain covers it.
-fn end(
-    connection: &Connection,
-    run_id: &str,
-    state: RunState,
-    at: &str,
-) -> rusqlite::Result<()> {
+fn end(connection: &Connection, run_id: &str, state: RunState, at: &str) -> rusqlite::Result<()> {
     let previous = last_hash(connection)?;
     let changed = connection
         .prepare_cached(
@@ -127,8 +122,8 @@ pub(crate) fn finish(
 /// Writes down that runs which never ended were interrupted, and returns their ids in their order. Only
 /// the holder of the store's lock may call it.
 pub(crate) fn mark_dead(connection: &Connection, at: &str) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection
-        .prepare("SELECT run_id FROM memfold_runs WHERE chained IS NULL ORDER BY seq")?;
+    let mut statement =
+        connection.prepare("SELECT run_id FROM memfold_runs WHERE chained IS NULL ORDER BY seq")?;
     let dead: Vec<String> =
         statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     for run_id in &dead {
@@ -192,8 +187,8 @@ fn summary(row: &SqlRow<'_>) -> rusqlite::Result<RunSummary> {
 
 /// Returns the first run that does not fit the one before it: what was written down then was changed since.
 pub(crate) fn verify_chain(connection: &Connection) -> rusqlite::Result<Option<ChainBreak>> {
-    let mut statement =
-        connection.prepare(&format!("SELECT {CHAINED} FROM memfold_runs {}", in_chain(connection)?))?;
+    let mut statement = connection
+        .prepare(&format!("SELECT {CHAINED} FROM memfold_runs {}", in_chain(connection)?))?;
     let hash_at = statement.column_count() - 1;
     let mut rows = statement.query([])?;
     let mut expected = first_hash(connection)?;

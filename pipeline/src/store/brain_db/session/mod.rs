@@ -9,6 +9,7 @@ mod lock;
 mod writes;
 mod layout;
 mod rows;
+mod insert;
 mod fts;
 mod apply;
 mod archive;
@@ -27,12 +28,13 @@ pub use writes::{Probe, Writes};
 
 pub(crate) use apply::{Mark, apply};
 pub(crate) use archive::archived_image;
+pub(crate) use insert::{NewEmbedding, NewRow};
 pub(crate) use layout::Layout;
 pub(in crate::store::brain_db) use lock::lock_path;
 pub(crate) use rows::{NowRows, UnitRow};
 
 use self::lock::StoreLock;
-use super::own::{self, MigrateError};
+use super::own;
 use super::{BrainDb, OpenOptions};
 
 /// How to open a store for writing.
@@ -102,16 +104,7 @@ impl Session {
     /// # Errors
     /// When they are of a later version, or cannot be written.
     pub fn prepare(&self, at: &str) -> Result<(), SessionError> {
-        let transaction = self.begin()?;
-        own::migrate(&transaction, || connect::derived_store_id(&transaction), at).map_err(
-            |error| match error {
-                MigrateError::Newer { found } => {
-                    SessionError::NewerTables { path: self.path.clone(), found }
-                }
-                MigrateError::Sqlite(error) => self.explain("make memfold's tables", &error),
-            },
-        )?;
-        self.commit(transaction)
+        self.write(|writes| writes.prepare(at))
     }
 
     /// Runs `work` in one write transaction: all of it or nothing.

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use rusqlite::{Connection, Params};
 
-use super::SessionError;
 use super::layout::Layout;
+use super::{SessionError, connect};
+use crate::store::brain_db::own::{self, MigrateError};
 
 /// Called before every statement that writes.
 pub type Probe = Box<dyn Fn() -> rusqlite::Result<()>>;
@@ -45,6 +46,18 @@ impl<'a> Writes<'a> {
     /// Looks at the tables as they are in this transaction.
     pub(crate) fn layout(&self) -> Result<Layout, SessionError> {
         Layout::of(self.connection).map_err(self.explain("read the tables' columns"))
+    }
+
+    /// Makes or renews memfold's tables where needed.
+    pub(crate) fn prepare(&self, at: &str) -> Result<(), SessionError> {
+        let connection = self.connection;
+        let migrated = own::migrate(connection, || connect::derived_store_id(connection), at);
+        migrated.map_err(|error| match error {
+            MigrateError::Newer { found } => {
+                SessionError::NewerTables { path: self.path.to_owned(), found }
+            }
+            MigrateError::Sqlite(error) => self.explain("make memfold's tables")(error),
+        })
     }
 
     /// Runs a statement that writes; returns the number of rows.

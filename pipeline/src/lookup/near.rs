@@ -1,0 +1,84 @@
+//! Rows of an index near a vector, as it was indexed.
+
+use memfold_index::slab::SlabScan;
+use memfold_index::snapshot::SectionKind;
+use memfold_index::tiers::TierViews;
+use memfold_index::{Nearest as _, Row, VectorMatrix};
+use memfold_simd::{Kernels, Similarity};
+
+use super::tier::Tier;
+use super::{SearchError, StoreIndex};
+
+/// A row near a vector.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NearRow {
+    /// The memory's id.
+    pub(crate) id: String,
+    /// How similar its vector was.
+    pub(crate) similarity: Similarity,
+}
+
+/// Rows near a vector, best first; of equally similar ones by id.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct NearRows {
+    /// The nearest of them.
+    pub(crate) rows: Vec<NearRow>,
+    /// How many there are.
+    pub(crate) total: u64,
+}
+
+impl NearRows {
+    /// Adds a row.
+    pub(crate) fn push(&mut self, id: &str, similarity: Similarity) {
+        self.rows.push(NearRow { id: id.to_owned(), similarity });
+        self.total += 1;
+    }
+
+    /// Puts rows in order, each memory once.
+    pub(crate) fn settle(&mut self) {
+        self.rows.sort_by(|a, b| b.similarity.cmp(&a.similarity).then_with(|| a.id.cmp(&b.id)));
+        let mut seen = std::collections::BTreeSet::new();
+        let before = self.rows.len();
+        self.rows.retain(|row| seen.insert(row.id.clone()));
+        self.total -= (before - self.rows.len()) as u64;
+    }
+}
+
+/// Finds the rows of an index that are at least so similar to a query; of each part at most `most` are named.
+///
+/// What became of them since is not looked at. A slab misses none, a graph few.
+///
+/// # Errors
+/// When the query has another dimension or no direction, or the index is damaged.
+pub(crate) fn near_rows(
+    index: &StoreIndex,
+    (query, least): (&[f32], Similarity),
+    most: usize,
+    kernels: &'static Kernels,
+) -> Result<NearRows, SearchError> {
+    let damaged = |error: &dyn std::error::Error| SearchError::Damaged(error.to_string());
+    let mut near = NearRows::default();
+    let mut take = |tier: &mut Tier<'_>, id: &dyn Fn(Row) -> Result<String, SearchError>| {
+        let found = tier.range(query, least)?;
+        near.total += found.len() as u64;
+        for neighbor in found.iter().take(most) {
+            let (id, similarity) = (id(neighbor.row)?, neighbor.similarity);
+            near.rows.push(NearRow { id, similarity });
+        }
+        Ok::<_, SearchError>(())
+    };
+    let file = index.files().tiers();
+    let tiers = TierViews::open(file).map_err(|error| damaged(&error))?;
+    let transform = file.section(SectionKind::PrefixTransform).map_err(|error| damaged(&error))?;
+    for segment in index.fresh().iter().filter(|segment| !segment.is_empty()) {
+        let vectors = segment.matrix().map_err(|error| damaged(&error))?;
+        let slab = segment.slab(transform).map_err(|error| damaged(&error))?;
+        let mut tier = Tier::Scan(SlabScan::new(slab, &vectors, kernels)?);
+        take(&mut tier, &|row| Ok(segment.id(row.index()).to_owned()))?;
+    }
+    let vectors: VectorMatrix<'_> = index.files().columns().vectors();
+    let mut tier = Tier::new::<SearchError>(&tiers, &vectors, kernels)?;
+    take(&mut tier, &|row| Ok(index.files().columns().id_at(row)?.to_owned()))?;
+    near.settle();
+    Ok(near)
+}

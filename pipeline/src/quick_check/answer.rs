@@ -1,0 +1,139 @@
+//! What a check says, and what a save did.
+
+use serde::Serialize;
+
+use crate::guard::Verdict;
+use crate::memory::MemoryId;
+
+/// What is to be done with a memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// It becomes a row of its own.
+    Insert,
+    /// It is there already: no new row.
+    Touch,
+    /// It takes the place of a row that says no more than it does.
+    Replace,
+    /// It becomes a row of its own, and a person or a later run looks at the pair.
+    InsertAndFlag,
+}
+
+impl Decision {
+    /// Returns the name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Insert => "insert",
+            Self::Touch => "touch",
+            Self::Replace => "replace",
+            Self::InsertAndFlag => "insert_and_flag",
+        }
+    }
+}
+
+/// How much of the store was looked through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Coverage {
+    /// Texts and vectors.
+    Full,
+    /// Texts only: there was no vector to compare, or no time.
+    ExactOnly,
+    /// Nothing.
+    None,
+}
+
+/// A memory that is alike.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CheckMatch {
+    /// The memory.
+    pub id: MemoryId,
+    /// The canonical similarity of the vectors; `None` where there are not two.
+    pub similarity: Option<f64>,
+    /// What the fact guard says; `None` without a text.
+    pub verdict: Option<Verdict>,
+    /// What differs, in words.
+    pub differences: Vec<String>,
+}
+
+/// What was looked through.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct IndexUsed {
+    /// `graph`, `scan`, or `none`.
+    pub kind: &'static str,
+    /// Rows of the index.
+    pub rows: u64,
+    /// Rows that came since; without an index all that were read.
+    pub fresh_rows: u64,
+}
+
+/// Microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ElapsedUs {
+    /// Opening index and store.
+    pub open: u64,
+    /// Looking through them.
+    pub search: u64,
+    /// Reading the matches again and judging them.
+    pub guard: u64,
+    /// All of it; of a save also writing.
+    pub total: u64,
+}
+
+/// What a check says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Check {
+    /// What is to be done.
+    pub decision: Decision,
+    /// Why, in words.
+    pub reason: String,
+    /// The nearest memories, at most 100.
+    pub matches: Vec<CheckMatch>,
+    /// How many there are.
+    pub matches_total: u64,
+    /// Whether everything was looked through that could be, given what was handed in.
+    pub checked: bool,
+    /// How much was looked through.
+    pub coverage: Coverage,
+    /// What was looked through.
+    pub index: IndexUsed,
+    /// How long it took.
+    pub elapsed_us: ElapsedUs,
+    /// What a user should know and can do: why something was not looked through.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// What became of a memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Written {
+    /// It is a new row.
+    Inserted,
+    /// It was there.
+    Touched,
+    /// It is a new row in the place of others.
+    Replaced,
+}
+
+/// What a save did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Saved {
+    /// What the check said.
+    #[serde(flatten)]
+    pub check: Check,
+    /// The memory that says it now.
+    pub id: MemoryId,
+    /// What became of it.
+    pub written: Written,
+    /// The memories that it took the place of.
+    pub replaced: Vec<MemoryId>,
+    /// The run by which it can be undone; `None` where there is nothing of memfold's to undo.
+    pub run_id: Option<String>,
+    /// Rows that the index does not hold yet.
+    pub fresh_rows: u64,
+    /// Those of them that are in no segment of fresh rows.
+    #[serde(skip)]
+    pub unsealed_rows: u64,
+}

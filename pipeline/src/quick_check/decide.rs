@@ -1,0 +1,194 @@
+//! [`decide`]: what is to be done with a memory, given what is alike.
+
+use super::answer::Decision;
+use super::gather::Gathered;
+use super::weigh::{Equal, Match, Rules, Weighed};
+use crate::guard::{Guard, Reading, Verdict};
+use crate::lookup::SearchError;
+use crate::plan::{protected_by, words};
+use crate::store::brain_db::{FlagKind, Ghost, StoreReader};
+use crate::text::strict_key;
+use crate::time::Instant;
+
+/// Matches that are tried as what the new memory takes the place of.
+const TRIED_MAX: usize = 8;
+/// A memory that more were folded into is left to a whole run.
+const GHOSTS_MAX: usize = 512;
+
+/// What is to be done, with the place of what it is done to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Choice {
+    /// Nothing is alike, or not the same thing.
+    Insert,
+    /// This among those that say the same is it.
+    Touch { at: usize },
+    /// The new memory takes the place of this match.
+    Replace { at: usize },
+    /// The new memory stands beside this match.
+    Flag { at: usize, kind: FlagKind },
+}
+
+/// What is to be done, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Decided {
+    pub(super) choice: Choice,
+    pub(super) reason: String,
+}
+
+impl Default for Decided {
+    fn default() -> Self {
+        Self { choice: Choice::Insert, reason: NOTHING.to_owned() }
+    }
+}
+
+/// Said where nothing was found.
+const NOTHING: &str = "nothing alike";
+
+impl Choice {
+    pub(super) const fn decision(&self) -> Decision {
+        match self {
+            Self::Insert => Decision::Insert,
+            Self::Touch { .. } => Decision::Touch,
+            Self::Replace { .. } => Decision::Replace,
+            Self::Flag { .. } => Decision::InsertAndFlag,
+        }
+    }
+}
+
+/// Decides; `unfit` says why a match cannot be replaced.
+pub(super) fn decide(
+    weighed: &Weighed,
+    mut unfit: impl FnMut(&Match) -> Result<Option<String>, SearchError>,
+) -> Result<Decided, SearchError> {
+    if let Some(equal) = weighed.equal.first() {
+        return Ok(Decided { choice: Choice::Touch { at: 0 }, reason: same(equal) });
+    }
+    let verdict_of = |found: &Match| found.judgement.as_ref().map(|judgement| judgement.verdict);
+    let matches = &weighed.matches;
+    if let Some(at) = matches.iter().position(|m| verdict_of(m) == Some(Verdict::Contradictory)) {
+        let kind = FlagKind::Contradiction;
+        let reason = format!("contradicts {}{}", matches[at].memory.id, differing(&matches[at]));
+        return Ok(Decided { choice: Choice::Flag { at, kind }, reason });
+    }
+    let alike = |found: &Match| verdict_of(found) != Some(Verdict::Different);
+    let mut reason = None;
+    if !weighed.is_shared_vector {
+        let candidates = matches.iter().enumerate().filter(|(_, found)| alike(found));
+        for (at, found) in candidates.take(TRIED_MAX) {
+            let Some(obstacle) = unfit(found)? else {
+                let similarity = found.similarity.map_or(0.0, memfold_simd::Similarity::get);
+                let reason = format!("says all that {} says ({similarity:.4})", found.memory.id);
+                return Ok(Decided { choice: Choice::Replace { at }, reason });
+            };
+            reason.get_or_insert(obstacle);
+        }
+    }
+    let Some(at) = matches.iter().position(alike) else {
+        let reason = match matches.first() {
+            Some(found) => format!("kept apart from {}{}", found.memory.id, differing(found)),
+            None => NOTHING.to_owned(),
+        };
+        return Ok(Decided { choice: Choice::Insert, reason });
+    };
+    if weighed.is_shared_vector {
+        let reason = "too many texts stand under this very vector for it to say anything";
+        return Ok(Decided { choice: Choice::Insert, reason: reason.to_owned() });
+    }
+    let reason = reason.unwrap_or_else(|| format!("like {}", matches[at].memory.id));
+    Ok(Decided { choice: Choice::Flag { at, kind: FlagKind::Near }, reason })
+}
+
+fn same(equal: &Equal) -> String {
+    match equal {
+        Equal::Live(memory) => format!("the same text as {}", memory.id),
+        Equal::Folded { ghost, into } => {
+            format!("the same text as {ghost}, which was folded into {}", into.id)
+        }
+        Equal::Archived { id } => format!("the same text as {id}, which was archived unused"),
+    }
+}
+
+/// The first thing that differs, for a reason.
+fn differing(found: &Match) -> String {
+    found.differences.first().map_or_else(String::new, |first| format!(": {first}"))
+}
+
+/// Whether a match may be replaced, by everything but its rank.
+pub(super) struct Fitness<'a> {
+    pub(super) reader: &'a StoreReader<'a>,
+    pub(super) gathered: &'a Gathered,
+    pub(super) rules: Rules<'a>,
+    pub(super) vector: Option<&'a [f32]>,
+    pub(super) reading: Option<&'a Reading>,
+    pub(super) now: Instant,
+}
+
+impl Fitness<'_> {
+    /// Says why a match cannot be replaced, if so.
+    pub(super) fn unfit(&self, found: &Match) -> Result<Option<String>, SearchError> {
+        let id = &found.memory.id;
+        let Some(reading) = self.reading else {
+            return Ok(Some(format!("like {id}; without a text nothing is folded")));
+        };
+        let threshold = self.rules.check.auto_dedup_threshold;
+        let Some(similarity) = found.similarity else {
+            return Ok(Some(format!("nearly the words of {id}, and no vectors to compare")));
+        };
+        if similarity < threshold {
+            let similarity = similarity.get();
+            return Ok(Some(format!("like {id} ({similarity:.4}), below {threshold}")));
+        }
+        if let Some(by) = protected_by(&found.memory, false, self.rules.policy, self.now) {
+            return Ok(Some(format!("like {id}, which is protected: {by}")));
+        }
+        let guard = self.rules.guard.get();
+        if let Some(lacking) = lacks(guard, reading, &found.memory.content) {
+            return Ok(Some(format!("like {id}, but {lacking}")));
+        }
+        let space = self.gathered.space.as_ref().map(|(space, shapes)| (space, shapes));
+        let Some(ghosts) = self.reader.ghosts(&found.memory, space, GHOSTS_MAX)? else {
+            return Ok(Some(format!("like {id}, into which more than {GHOSTS_MAX} were folded")));
+        };
+        let own = strict_key(&found.memory.content);
+        let apart = |ghost: &Ghost| {
+            self.kept_apart(guard, reading, ghost)
+                .filter(|_| strict_key(&ghost.content) != own)
+                .map(|reason| format!("like {id}, but {reason}"))
+        };
+        Ok(ghosts.iter().find_map(apart))
+    }
+
+    /// Why the new memory does not stand for what was once folded into its match.
+    fn kept_apart(&self, guard: &Guard, reading: &Reading, ghost: &Ghost) -> Option<String> {
+        let id = &ghost.id;
+        let similarity = ghost.vector.as_deref().zip(self.vector).and_then(|(vector, query)| {
+            let kernels = self.rules.kernels;
+            let norms = (kernels.dot(query, query), kernels.dot(vector, vector));
+            kernels.similarity(query, vector, norms)
+        });
+        let threshold = self.rules.check.auto_dedup_threshold;
+        if let Some(similarity) = similarity.filter(|found| *found < threshold) {
+            let similarity = similarity.get();
+            return Some(format!("{id}, folded into it, is at {similarity:.4}"));
+        }
+        let old = guard.read(&ghost.content);
+        if !guard.judge(&old, reading).verdict.links() {
+            return Some(format!("{id}, folded into it, says something else"));
+        }
+        (!guard.absorbs(reading, &old).absorbable)
+            .then(|| format!("{id}, folded into it, says more"))
+    }
+}
+
+/// Says what a new text lacks of a memory's, if anything.
+fn lacks(guard: &Guard, reading: &Reading, content: &str) -> Option<String> {
+    let absorption = guard.absorbs(reading, &guard.read(content));
+    if absorption.absorbable {
+        return None;
+    }
+    let lacking = words::lacks(&absorption, content);
+    Some(match lacking.is_empty() {
+        false => format!("the new text lacks {}", lacking.join(", ")),
+        true => "the new text does not say all of it".to_owned(),
+    })
+}

@@ -1,0 +1,252 @@
+//! Looking through index and store: which memories may be alike?
+
+use std::sync::Mutex;
+
+use memfold_index::scan::query_norm;
+use memfold_simd::{Kernels, Similarity};
+
+use super::Incoming;
+use super::answer::IndexUsed;
+use super::decide::Decided;
+use super::weigh::Weighed;
+use crate::lookup::{NearRows, SearchError, StoreIndex, near_rows};
+use crate::memory::VectorSpace;
+use crate::store::brain_db::{Marks, Reaches, StoreReader};
+use crate::store::reading::ModelShapes;
+use crate::text::TextKey;
+
+/// Without an index, a store of so many rows is read.
+pub(super) const SCANNED_ROWS_MAX: usize = 2_000;
+/// So many rows that no index holds are read one by one.
+const FRESH_ROWS_MAX: usize = 16_384;
+/// So many rows of each part are named, the nearest.
+const NEAR_ROWS_MAX: usize = 256;
+
+/// What was found, before anything of it is read again.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    /// Memories whose text may be alike; `None`: nobody looked.
+    pub(super) texts: Option<Vec<String>>,
+    /// Memories whose vector is near; `None`: nobody looked.
+    pub(super) near: Option<NearRows>,
+    /// Which vectors are compared.
+    pub(super) space: Option<(VectorSpace, ModelShapes)>,
+    /// Where the store ended.
+    pub(super) marks: Option<Marks>,
+    pub(super) used: IndexUsed,
+    /// Rows that are in no segment.
+    pub(super) unsealed_rows: u64,
+    pub(super) notes: Vec<String>,
+    /// Seconds of the clock when the store was open, and when all was found.
+    pub(super) opened_at: Option<f64>,
+    pub(super) found_at: Option<f64>,
+    /// What is to be done, where that was decided in the same look.
+    pub(super) judged: Option<(Weighed, Decided)>,
+}
+
+impl Default for IndexUsed {
+    fn default() -> Self {
+        Self { kind: "none", rows: 0, fresh_rows: 0 }
+    }
+}
+
+/// What is looked for.
+pub(super) struct Wanted<'a> {
+    pub(super) incoming: &'a Incoming,
+    pub(super) least: Similarity,
+    pub(super) kernels: &'static Kernels,
+    /// Says on which index to build, where one is missing.
+    pub(super) build_hint: &'a str,
+}
+
+/// Looks through everything that can be looked through; what is found stands in `found` as soon as it is.
+pub(super) fn gather(
+    reader: &StoreReader<'_>,
+    index: Option<&StoreIndex>,
+    wanted: &Wanted<'_>,
+    found: &Mutex<Gathered>,
+) -> Result<(), SearchError> {
+    let put = |change: &mut dyn FnMut(&mut Gathered)| {
+        if let Ok(mut found) = found.lock() {
+            change(&mut found);
+        }
+    };
+    let marks = reader.last_marks()?;
+    let reaches = index.map(|index| reader.reaches(index.marks())).transpose()?;
+    let fitting = index.zip(reaches).filter(|(_, reaches)| !reaches.is_lost());
+    put(&mut |found| {
+        // A second try begins anew.
+        (found.texts, found.near) = (None, None);
+        found.marks = Some(marks.clone());
+        if index.is_some() && fitting.is_none() {
+            found.notes.push(format!(
+                "the index no longer fits the store: rows were renumbered, or it is another \
+                 store's; {}",
+                wanted.build_hint
+            ));
+        }
+    });
+    let mut texts = match (fitting, &wanted.incoming.text) {
+        (Some((index, _)), Some(text)) => index.ids_of_text(text)?,
+        _ => Vec::new(),
+    };
+    let (from, most) = match fitting {
+        Some((_, reaches)) => (reaches, FRESH_ROWS_MAX),
+        None => (Reaches::START, SCANNED_ROWS_MAX),
+    };
+    let (rows, is_complete) = texts_since(reader, (from, most), wanted.incoming, &mut texts)?;
+    put(&mut |found| {
+        found.unsealed_rows = rows;
+        found.used = used(fitting.map(|(index, _)| index), rows);
+        if is_complete {
+            found.texts = Some(std::mem::take(&mut texts));
+            return;
+        }
+        let reason = match fitting {
+            Some(_) => format!("more than {FRESH_ROWS_MAX} rows came since the index was built"),
+            None => format!("no index, and more than {SCANNED_ROWS_MAX} memories"),
+        };
+        found.notes.push(format!("{reason}; {}", wanted.build_hint));
+    });
+    let Some(vector) = wanted.incoming.vector.as_deref().filter(|_| is_complete) else {
+        return Ok(());
+    };
+    let (space, shapes) = match fitting {
+        Some((index, _)) => (index.origin().space(), index.origin().shapes.clone()),
+        None => {
+            let shapes = reader.shapes()?;
+            let model = wanted.incoming.model.as_deref();
+            let model = model.unwrap_or_else(|| shapes.model(None)).into();
+            (VectorSpace { model, dim: vector.len() as u32 }, shapes)
+        }
+    };
+    let looked = match misfit(wanted.incoming, vector, &space) {
+        Some(note) => Err(note),
+        None => near(reader, fitting, (vector, (&space, &shapes)), wanted)?,
+    };
+    put(&mut |found| {
+        match &looked {
+            Ok(near) => found.near = Some(near.clone()),
+            Err(note) => found.notes.push(note.clone()),
+        }
+        found.space = Some((space.clone(), shapes.clone()));
+    });
+    Ok(())
+}
+
+/// Adds what came since to what was found; `false` where too much came.
+pub(super) fn catch_up(
+    reader: &StoreReader<'_>,
+    wanted: &Wanted<'_>,
+    gathered: &mut Gathered,
+) -> Result<bool, SearchError> {
+    let Some(marks) = &gathered.marks else { return Ok(false) };
+    let reaches = reader.reaches(marks)?;
+    if reaches.is_lost() {
+        return Ok(false);
+    }
+    if let Some(texts) = &mut gathered.texts {
+        let (_, is_complete) =
+            texts_since(reader, (reaches, FRESH_ROWS_MAX), wanted.incoming, texts)?;
+        if !is_complete {
+            return Ok(false);
+        }
+    }
+    if let (Some(near), Some((space, shapes)), Some(vector)) =
+        (&mut gathered.near, &gathered.space, &wanted.incoming.vector)
+    {
+        near_since(reader, reaches, (vector, (space, shapes)), wanted, near)?;
+        near.settle();
+    }
+    Ok(true)
+}
+
+fn used(index: Option<&StoreIndex>, rows: u64) -> IndexUsed {
+    let Some(index) = index else { return IndexUsed { fresh_rows: rows, ..IndexUsed::default() } };
+    let sealed: u64 = index.fresh().iter().map(|segment| segment.row_count()).sum();
+    IndexUsed {
+        kind: index.files().tier().name(),
+        rows: index.files().columns().len() as u64,
+        fresh_rows: sealed + rows,
+    }
+}
+
+/// Adds the rows since a place whose text may be alike; returns how many there are, and whether those were all.
+fn texts_since(
+    reader: &StoreReader<'_>,
+    (reaches, most): (Reaches, usize),
+    incoming: &Incoming,
+    texts: &mut Vec<String>,
+) -> Result<(u64, bool), SearchError> {
+    let key = incoming.text.as_deref().map(TextKey::of);
+    let mut rows = 0;
+    let mut take = |id: &str, text: &str| {
+        rows += 1;
+        if key.as_ref().is_some_and(|key| key.proposes(text)) {
+            texts.push(id.to_owned());
+        }
+    };
+    let all = reader.texts_since(reaches.memories, most, &mut take)?;
+    let is_complete = all && reader.archived_texts_since(reaches.archive, most, &mut take)?;
+    Ok((rows, is_complete))
+}
+
+/// Says why a vector cannot be compared with those of a space.
+fn misfit(incoming: &Incoming, vector: &[f32], space: &VectorSpace) -> Option<String> {
+    let VectorSpace { model, dim } = space;
+    if let Some(given) = incoming.model.as_deref().filter(|given| **given != **model) {
+        return Some(format!("the vector is of model {given:?}, those of the index of {model:?}"));
+    }
+    (vector.len() != *dim as usize).then(|| {
+        format!("the vector has {} components, those of model {model:?} have {dim}", vector.len())
+    })
+}
+
+/// A vector, and those it is compared with.
+type Compared<'a> = (&'a [f32], (&'a VectorSpace, &'a ModelShapes));
+
+/// Finds what is near, or says why that cannot be found.
+fn near(
+    reader: &StoreReader<'_>,
+    fitting: Option<(&StoreIndex, Reaches)>,
+    compared: Compared<'_>,
+    wanted: &Wanted<'_>,
+) -> Result<Result<NearRows, String>, SearchError> {
+    let Wanted { least, kernels, .. } = *wanted;
+    let mut near = match fitting {
+        Some((index, _)) => near_rows(index, (compared.0, least), NEAR_ROWS_MAX, kernels)?,
+        None => NearRows::default(),
+    };
+    let from = fitting.map_or(Reaches::START, |(_, reaches)| reaches);
+    let rows = near_since(reader, from, compared, wanted, &mut near)?;
+    if fitting.is_none() && rows == 0 && reader.has_any_embedding()? {
+        let (vector, (VectorSpace { model, .. }, _)) = compared;
+        let components = vector.len();
+        return Ok(Err(format!("no vector of model {model:?} has {components} components")));
+    }
+    near.settle();
+    Ok(Ok(near))
+}
+
+/// Adds the vectors that came since a place; returns how many were compared.
+fn near_since(
+    reader: &StoreReader<'_>,
+    reaches: Reaches,
+    (query, space): Compared<'_>,
+    wanted: &Wanted<'_>,
+    near: &mut NearRows,
+) -> Result<u64, SearchError> {
+    let kernels = wanted.kernels;
+    let squared_norm = query_norm(query, query.len(), 0, kernels)?;
+    let mut rows = 0;
+    reader.since(reaches.embeddings, space, |id, vector| {
+        rows += 1;
+        let norms = (squared_norm, kernels.dot(vector, vector));
+        let similarity = kernels.similarity(query, vector, norms);
+        if let Some(similarity) = similarity.filter(|found| *found >= wanted.least) {
+            near.push(id, similarity);
+        }
+        Ok::<_, SearchError>(())
+    })?;
+    Ok(rows)
+}

@@ -1,0 +1,34 @@
+//! The quick check: is this known already? And if not, remember it, before the agent goes on.
+//!
+//! [`QuickCheck::check`] decides and writes nothing; [`QuickCheck::save`] decides and writes, in one transaction. Both run inline
+//! on every save of an agent, from many processes at once, with no daemon.
+//!
+//! | stage | from | to |
+//! |---|---|---|
+//! | gather | index, store, the new memory | ids that may be alike, within the time limit |
+//! | weigh | these ids | memories as they are now, judged by the fact guard |
+//! | decide | what was weighed | insert, touch, replace, insert and flag |
+//! | write | the decision | rows, lineage and journal |
+//!
+//! A save weighs and decides inside `BEGIN IMMEDIATE`, on what was found and on what came since: a stale index can hide a row,
+//! and can never cause a wrong merge; and two processes that save the same text at once end with one row.
+//! An index that is missing, broken or slow never keeps a memory from being saved.
+
+mod incoming;
+mod answer;
+mod lazy_guard;
+mod gather;
+mod weigh;
+mod decide;
+mod engine;
+mod check;
+mod save;
+mod write;
+
+pub use answer::{Check, CheckMatch, Coverage, Decision, ElapsedUs, IndexUsed, Saved, Written};
+pub use engine::{QuickCheck, QuickCheckOptions};
+pub use incoming::Incoming;
+pub use save::SaveError;
+
+#[cfg(test)]
+mod tests;

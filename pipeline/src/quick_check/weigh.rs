@@ -1,0 +1,266 @@
+//! Reading what was found again, as it is now, and judging it.
+
+use std::collections::BTreeSet;
+
+use memfold_simd::{Kernels, Similarity};
+
+use super::Incoming;
+use super::gather::Gathered;
+use super::lazy_guard::LazyGuard;
+use crate::detect::{newest_first, separating};
+use crate::guard::{Judgement, Reading};
+use crate::lookup::SearchError;
+use crate::memory::{Memory, MemoryId};
+use crate::plan::words;
+use crate::policy::{CheckScope, Policy, QuickCheckPolicy};
+use crate::store::brain_db::{Fate, StoreReader};
+use crate::text::strict_key;
+
+/// Matches that are judged.
+pub(super) const MATCHES_MAX: usize = 100;
+/// Steps from a ghost to its live survivor; more is a circle.
+const FOLDS_MAX: usize = 10_000;
+
+/// The rules by which is judged.
+#[derive(Clone, Copy)]
+pub(super) struct Rules<'a> {
+    pub(super) policy: &'a Policy,
+    pub(super) check: &'a QuickCheckPolicy,
+    pub(super) guard: &'a LazyGuard,
+    pub(super) kernels: &'static Kernels,
+}
+
+/// What says the same already.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Equal {
+    /// A live memory.
+    Live(Box<Memory>),
+    /// A memory that was folded into a live one.
+    Folded { ghost: MemoryId, into: Box<Memory> },
+    /// A memory that a rule archived.
+    Archived { id: MemoryId },
+}
+
+/// A live memory that is alike.
+#[derive(Debug)]
+pub(super) struct Match {
+    pub(super) memory: Memory,
+    pub(super) vector: Option<Vec<f32>>,
+    pub(super) similarity: Option<Similarity>,
+    /// What the guard says of it and the new text, if there is one.
+    pub(super) judgement: Option<Judgement>,
+    /// What differs, in words.
+    pub(super) differences: Vec<String>,
+}
+
+/// What is alike, as it is now.
+#[derive(Debug, Default)]
+pub(super) struct Weighed {
+    /// What says the same, the one to take first.
+    pub(super) equal: Vec<Equal>,
+    /// What is alike, best first.
+    pub(super) matches: Vec<Match>,
+    /// How many are alike: those beyond the judged ones as they were indexed.
+    pub(super) total: u64,
+    /// So many texts stand under the very same vector that it says nothing.
+    pub(super) is_shared_vector: bool,
+    /// The new text, where it was compared.
+    pub(super) reading: Option<Reading>,
+}
+
+/// Reads and judges what was found.
+pub(super) fn weigh(
+    reader: &StoreReader<'_>,
+    gathered: &Gathered,
+    incoming: &Incoming,
+    rules: Rules<'_>,
+) -> Result<Weighed, SearchError> {
+    let mut weighing = Weighing {
+        reader,
+        gathered,
+        incoming,
+        rules,
+        key: incoming.key(),
+        separating: separating(&incoming.boxed_categories(), &rules.policy.cluster.separate_by),
+        seen: BTreeSet::new(),
+        weighed: Weighed::default(),
+    };
+    weighing.texts()?;
+    weighing.near()?;
+    weighing.finish()
+}
+
+struct Weighing<'a> {
+    reader: &'a StoreReader<'a>,
+    gathered: &'a Gathered,
+    incoming: &'a Incoming,
+    rules: Rules<'a>,
+    key: Option<String>,
+    separating: Vec<String>,
+    seen: BTreeSet<MemoryId>,
+    weighed: Weighed,
+}
+
+impl Weighing<'_> {
+    /// Memories whose text may be alike.
+    fn texts(&mut self) -> Result<(), SearchError> {
+        let mut loose = Vec::new();
+        for id in self.gathered.texts.iter().flatten() {
+            let is_equal = |content: &str| Some(strict_key(content)) == self.key;
+            match self.reader.fate(id)? {
+                Fate::Live(memory) if !self.is_in_scope(&memory) => {}
+                Fate::Live(memory) if is_equal(&memory.content) => {
+                    self.weighed.equal.push(Equal::Live(memory));
+                }
+                Fate::Live(memory) => loose.push(*memory),
+                Fate::Folded { content, survivor } if is_equal(&content) => {
+                    if let Some(into) = self.live_end(survivor)? {
+                        let ghost = MemoryId::new(id.as_str());
+                        self.weighed.equal.push(Equal::Folded { ghost, into });
+                    }
+                }
+                Fate::Archived { memory } => {
+                    if is_equal(&memory.content) && self.is_in_scope(&memory) {
+                        self.weighed.equal.push(Equal::Archived { id: memory.id });
+                    }
+                }
+                Fate::Folded { .. } | Fate::Other => {}
+            }
+        }
+        self.weighed.equal.sort_by(|a, b| {
+            let order = a.rank().cmp(&b.rank());
+            let newest = || a.memory().zip(b.memory()).map(|(a, b)| newest_first(a, b));
+            order.then_with(|| newest().unwrap_or(std::cmp::Ordering::Equal))
+        });
+        for memory in loose {
+            self.add(memory)?;
+        }
+        Ok(())
+    }
+
+    /// Follows a ghost to the live memory that it was folded into at last.
+    fn live_end(&self, mut id: MemoryId) -> Result<Option<Box<Memory>>, SearchError> {
+        for _ in 0..FOLDS_MAX {
+            match self.reader.fate(id.as_str())? {
+                Fate::Live(memory) => return Ok(self.is_in_scope(&memory).then_some(memory)),
+                Fate::Folded { survivor, .. } => id = survivor,
+                Fate::Archived { .. } | Fate::Other => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Memories whose vector is near.
+    fn near(&mut self) -> Result<(), SearchError> {
+        let Some(near) = &self.gathered.near else { return Ok(()) };
+        for row in &near.rows {
+            if self.weighed.matches.len() >= MATCHES_MAX {
+                break;
+            }
+            if let Fate::Live(memory) = self.reader.fate(&row.id)?
+                && self.is_in_scope(&memory)
+            {
+                self.add(*memory)?;
+            }
+        }
+        let unread = near.total.saturating_sub(near.rows.len() as u64);
+        self.weighed.total = self.weighed.matches.len() as u64 + unread;
+        Ok(())
+    }
+
+    /// Compares a memory with the new one, unless it says the same or is no longer near.
+    fn add(&mut self, memory: Memory) -> Result<(), SearchError> {
+        let key = strict_key(&memory.content);
+        if Some(&key) == self.key.as_ref() || !self.seen.insert(memory.id.clone()) {
+            return Ok(());
+        }
+        let vector = match (&self.incoming.vector, &self.gathered.space) {
+            (Some(_), Some((space, shapes))) => {
+                self.reader.vector(memory.id.as_str(), (space, shapes))?
+            }
+            _ => None,
+        };
+        let similarity = vector.as_deref().and_then(|vector| self.similarity(vector));
+        let is_near = similarity.is_some_and(|found| found >= self.rules.check.flag_threshold);
+        let is_alike = || {
+            let text = self.incoming.text.as_deref();
+            text.is_some_and(|text| crate::text::TextKey::of(text).proposes(&memory.content))
+        };
+        if is_near || is_alike() {
+            let (judgement, differences) = (None, Vec::new());
+            let found = Match { memory, vector, similarity, judgement, differences };
+            self.weighed.matches.push(found);
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Weighed, SearchError> {
+        let shared = |found: &&Match| found.vector.as_ref() == self.incoming.vector.as_ref();
+        let shared = self.weighed.matches.iter().filter(|m| m.vector.is_some()).filter(shared);
+        let most = self.rules.policy.detect.shared_vector_texts_max;
+        self.weighed.is_shared_vector = shared.count() >= most;
+        self.weighed.matches.sort_by(|a, b| {
+            let order = b.similarity.cmp(&a.similarity);
+            order.then_with(|| newest_first(&a.memory, &b.memory))
+        });
+        self.weighed.total = self.weighed.total.max(self.weighed.matches.len() as u64);
+        self.weighed.matches.truncate(MATCHES_MAX);
+        let is_open = !self.weighed.matches.is_empty();
+        let Some(text) = self.incoming.text.as_deref().filter(|_| is_open) else {
+            return Ok(self.weighed);
+        };
+        let guard = self.rules.guard.get();
+        let reading = guard.read(text);
+        for found in &mut self.weighed.matches {
+            let content = &found.memory.content;
+            let judgement = guard.judge(&guard.read(content), &reading);
+            found.differences = words::differences(&judgement, content, text);
+            found.judgement = Some(judgement);
+        }
+        self.weighed.reading = Some(reading);
+        Ok(self.weighed)
+    }
+
+    fn similarity(&self, vector: &[f32]) -> Option<Similarity> {
+        let query = self.incoming.vector.as_deref()?;
+        let kernels = self.rules.kernels;
+        let norms = (kernels.dot(query, query), kernels.dot(vector, vector));
+        kernels.similarity(query, vector, norms)
+    }
+
+    /// Tells whether a memory may be the same as the new one: it is nobody else's, and of the same category or source
+    /// where that is asked for.
+    fn is_in_scope(&self, memory: &Memory) -> bool {
+        let separate_by = &self.rules.policy.cluster.separate_by;
+        if separating(&memory.categories, separate_by) != self.separating {
+            return false;
+        }
+        match self.rules.check.scope {
+            CheckScope::All => true,
+            CheckScope::Source => *memory.root_source == *self.incoming.source(),
+            CheckScope::Category => {
+                let own = &self.incoming.categories;
+                let shares = |known: &Box<str>| own.iter().any(|category| **category == **known);
+                own.is_empty() && memory.categories.is_empty()
+                    || memory.categories.iter().any(shares)
+            }
+        }
+    }
+}
+
+impl Equal {
+    const fn rank(&self) -> u8 {
+        match self {
+            Self::Live(_) => 0,
+            Self::Folded { .. } => 1,
+            Self::Archived { .. } => 2,
+        }
+    }
+
+    pub(super) fn memory(&self) -> Option<&Memory> {
+        match self {
+            Self::Live(memory) | Self::Folded { into: memory, .. } => Some(memory),
+            Self::Archived { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,547 @@
+//! Writing a decision down, inside the transaction that made it.
+
+use super::Incoming;
+use super::answer::Written;
+use super::decide::{Choice, Decided};
+use super::engine::Shared;
+use super::incoming::IMPORTANCE_DEFAULT;
+use super::save::{SaveError, SaveRun};
+use super::weigh::{Equal, Match, Weighed};
+use crate::execute::{Draft, EditContext, edits, near_flag};
+use crate::journal::{Change, Record, StoredValue, Table};
+use crate::memory::{Memory, MemoryId};
+use crate::plan::{
+    Action, ActionState, ActionType, Evidence, Rationale, SavedAction, Values, protected_by, risk,
+    words,
+};
+use crate::runs::RunKind;
+use crate::store::LoadRequest;
+use crate::store::brain_db::own::{self, runs::RunStart};
+use crate::store::brain_db::{
+    Deed, Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, SessionError, UnitRecord, UnitRow,
+    Writes, apply,
+};
+use crate::store::reading::categories_to_json;
+use crate::text::strict_key;
+use crate::time::Instant;
+use crate::upkeep::{RestoreError, revive};
+
+/// The rule that stands in lineage.
+const RULE: &str = "quick-check";
+/// A memory that holds more variants of its text than this keeps no further ones.
+const VARIANTS_MAX: usize = 512;
+
+/// What was written.
+pub(super) struct Wrote {
+    pub(super) id: MemoryId,
+    pub(super) written: Written,
+    pub(super) replaced: Vec<MemoryId>,
+    pub(super) run_id: Option<String>,
+    pub(super) note: Option<String>,
+}
+
+impl Wrote {
+    fn inserted(id: MemoryId, note: Option<String>) -> Self {
+        Self { id, written: Written::Inserted, replaced: Vec::new(), run_id: None, note }
+    }
+
+    fn touched(id: MemoryId) -> Self {
+        let (replaced, run_id, note) = (Vec::new(), None, None);
+        Self { id, written: Written::Touched, replaced, run_id, note }
+    }
+}
+
+/// One memory in one transaction.
+pub(super) struct Writing<'a> {
+    shared: &'a Shared,
+    writes: &'a Writes<'a>,
+    layout: Layout,
+    incoming: &'a Incoming,
+    text: &'a str,
+    now: Instant,
+    at: String,
+}
+
+impl<'a> Writing<'a> {
+    pub(super) fn new(
+        shared: &'a Shared,
+        writes: &'a Writes<'a>,
+        incoming: &'a Incoming,
+        now: Instant,
+    ) -> Result<Self, SaveError> {
+        let at = now.to_naive_local(&shared.options.time_zone);
+        let text = incoming.text.as_deref().ok_or(SaveError::NoText)?;
+        Ok(Self { shared, writes, layout: writes.layout()?, incoming, text, now, at })
+    }
+
+    pub(super) fn write(
+        &self,
+        (weighed, decided): &(Weighed, Decided),
+        run: &mut Option<SaveRun>,
+    ) -> Result<Wrote, SaveError> {
+        if let Some(id) = &self.incoming.id
+            && let Some(wrote) = self.saved_before(id)?
+        {
+            return Ok(wrote);
+        }
+        match &decided.choice {
+            Choice::Insert => self.insert(),
+            Choice::Touch { at } => self.touch(&weighed.equal[*at], run),
+            choice if !self.can_record()? => {
+                let wrote = self.insert()?;
+                let reason = "memfold's tables are of a later version: saved without";
+                let note = format!("{reason} {}", choice.decision().name());
+                Ok(Wrote { note: Some(note), ..wrote })
+            }
+            Choice::Replace { at } => self.replace(&weighed.matches[*at], run),
+            Choice::Flag { at, kind } => self.flag((&weighed.matches[*at], *kind), run),
+        }
+    }
+
+    /// What was saved under this id before, if anything was.
+    fn saved_before(&self, id: &str) -> Result<Option<Wrote>, SaveError> {
+        let key = strict_key(self.text);
+        let taken = || SaveError::IdTaken { id: crate::text::excerpt(id, 80) };
+        let mut at = MemoryId::new(id);
+        let mut is_first = true;
+        loop {
+            let (content, next) = match self.fate(at.as_str())? {
+                Fate::Live(memory) => (memory.content, None),
+                Fate::Folded { content, survivor } => (content, Some(survivor)),
+                Fate::Archived { memory } => (memory.content, None),
+                Fate::Other if self.writes.memory(&self.layout, &at)?.is_some() => {
+                    return Err(taken());
+                }
+                Fate::Other => return Ok((!is_first).then(|| Wrote::touched(at))),
+            };
+            if is_first && strict_key(&content) != key {
+                return Err(taken());
+            }
+            is_first = false;
+            match next {
+                Some(survivor) if survivor != at => at = survivor,
+                _ => return Ok(Some(Wrote::touched(at))),
+            }
+        }
+    }
+
+    fn insert(&self) -> Result<Wrote, SaveError> {
+        let id = self.free_id()?;
+        let note = self.insert_row(&id, true)?;
+        Ok(Wrote::inserted(MemoryId::new(id), note))
+    }
+
+    /// Counts the access, and takes over what the memory lacks: importance, categories, another spelling of its text.
+    fn touch(&self, equal: &Equal, run: &mut Option<SaveRun>) -> Result<Wrote, SaveError> {
+        if let Equal::Archived { id } = equal {
+            if !self.can_record()? {
+                return self.insert();
+            }
+            let run = self.next_unit(run)?;
+            let mark = Mark { run_id: &run.run_id, unit: run.units, at: &self.at };
+            revive(self.writes, id, self.times(), &mark).map_err(revived)?;
+        }
+        let id = match equal {
+            Equal::Live(memory) | Equal::Folded { into: memory, .. } => memory.id.clone(),
+            Equal::Archived { id } => id.clone(),
+        };
+        let Fate::Live(memory) = self.fate(id.as_str())? else {
+            // It was live a moment ago, in this very transaction.
+            return self.insert();
+        };
+        let Some(row) = self.writes.memory(&self.layout, &id)? else { return self.insert() };
+        let mut changes = Vec::new();
+        let count = memory.access_count.saturating_add(1);
+        if self.protection(&memory).is_none() {
+            let mut draft = Draft::new(std::slice::from_ref(&row));
+            self.take_over(&mut draft, &memory);
+            changes = draft.into_changes(&self.at);
+        }
+        let is_kept = self.is_kept(&memory)?;
+        let touched = Wrote::touched(id.clone());
+        let run_id = run.as_ref().map(|run| run.run_id.clone());
+        if changes.is_empty() && is_kept || !self.can_record()? {
+            self.writes.count_access(&self.layout, id.as_str(), (count, &self.at))?;
+            let run_id = run_id.filter(|_| matches!(equal, Equal::Archived { .. }));
+            return Ok(Wrote { run_id, ..touched });
+        }
+        let mut ids = vec![id.clone()];
+        if !is_kept {
+            let variant = self.free_id()?;
+            self.insert_row(&variant, false)?;
+            changes.push(Change::TakeOut { id: variant.clone(), survivor: Some(id.to_string()) });
+            changes.push(lineage(&variant, &id));
+            ids.push(MemoryId::new(variant));
+        }
+        self.writes.count_access(&self.layout, id.as_str(), (count, &self.at))?;
+        let action = if is_kept { ActionType::Noop } else { ActionType::Merge };
+        let rows = [row];
+        let run = self.record(run, ("touch", action, ids), &changes, &rows)?;
+        Ok(Wrote { run_id: Some(run), ..touched })
+    }
+
+    fn take_over(&self, draft: &mut Draft<'_>, memory: &Memory) {
+        let mut categories = memory.categories.clone();
+        for category in self.incoming.boxed_categories() {
+            if !categories.contains(&category) {
+                categories.push(category);
+            }
+        }
+        if categories != memory.categories {
+            let json = categories_to_json(&categories);
+            draft.set(&memory.id, "categories", json.into());
+        }
+        let cap = self.shared.options.policy.merge.importance_cap;
+        let importance = self.incoming.importance.map(|importance| importance.min(cap));
+        if let Some(importance) = importance.filter(|importance| *importance > memory.importance) {
+            draft.set(&memory.id, "importance", StoredValue::Real(importance));
+        }
+    }
+
+    /// Tells whether the text stands in the store in just this spelling, under the memory or what was folded into it.
+    fn is_kept(&self, memory: &Memory) -> Result<bool, SaveError> {
+        if *memory.content == *self.text {
+            return Ok(true);
+        }
+        self.look_up(|reader| {
+            let ghosts = reader.ghosts(memory, None, VARIANTS_MAX)?;
+            Ok(ghosts.is_none_or(|ghosts| ghosts.iter().any(|g| *g.content == *self.text)))
+        })
+    }
+
+    /// The new memory takes the place of another one, as in a merge of a whole run.
+    fn replace(&self, found: &Match, run: &mut Option<SaveRun>) -> Result<Wrote, SaveError> {
+        let wrote = self.insert()?;
+        let (Fate::Live(new), Some(row), Some(old_row)) = (
+            self.fate(wrote.id.as_str())?,
+            self.writes.memory(&self.layout, &wrote.id)?,
+            self.writes.memory(&self.layout, &found.memory.id)?,
+        ) else {
+            return Ok(wrote);
+        };
+        let old = &found.memory;
+        let values = Values::merged(&new, [old], &self.shared.options.policy.merge);
+        let guard = self.shared.guard.get();
+        let absorption = guard.absorbs(&guard.read(self.text), &guard.read(&old.content));
+        let action = Action {
+            action: ActionType::Merge,
+            target_ids: vec![new.id.clone(), old.id.clone()],
+            canonical_id: Some(new.id.clone()),
+            survivor_protected: false,
+            new_content: None,
+            new_categories: values.new_categories(&new),
+            new_importance: values.new_importance(&new),
+            risk: risk(self.text, &old.content, true),
+            rationale: Rationale {
+                rule_id: RULE.to_owned(),
+                score: None,
+                reasons: vec!["saved as a newer wording".to_owned()],
+                evidence: Evidence {
+                    differences: words::lacks(&absorption, &old.content),
+                    ..evidence(found, FlagKind::Near)
+                },
+            },
+        };
+        let rows = [row, old_row];
+        let ids = action.target_ids.clone();
+        let run_id = self.carry_out(run, ("replace", action, ids), &rows)?;
+        let replaced = vec![old.id.clone()];
+        Ok(Wrote { written: Written::Replaced, replaced, run_id: Some(run_id), ..wrote })
+    }
+
+    /// The new memory stands beside another one, and the pair waits for a look.
+    fn flag(
+        &self,
+        (found, kind): (&Match, FlagKind),
+        run: &mut Option<SaveRun>,
+    ) -> Result<Wrote, SaveError> {
+        let wrote = self.insert()?;
+        let other = &found.memory.id;
+        let (Some(row), Some(other_row)) = (
+            self.writes.memory(&self.layout, &wrote.id)?,
+            self.writes.memory(&self.layout, other)?,
+        ) else {
+            return Ok(wrote);
+        };
+        let most = self.shared.options.policy.flags.max_per_memory;
+        let open = self.open_flags(other)?;
+        if open >= most {
+            let note = format!("not flagged: {other} has {open} open flags already");
+            return Ok(Wrote { note: Some(wrote.note.unwrap_or(note)), ..wrote });
+        }
+        let ids = vec![other.clone(), wrote.id.clone()];
+        let evidence = evidence(found, kind);
+        let run_id = match kind {
+            FlagKind::Near => {
+                let rows = [row, other_row];
+                let flag = near_flag([&rows[0], &rows[1]], &evidence);
+                let changes: Vec<Change> = flag.into_iter().collect();
+                let deed = ("flag", ActionType::FlagContradiction, ids);
+                self.record(run, deed, &changes, &rows)?
+            }
+            FlagKind::Contradiction => {
+                let score = found.judgement.as_ref().map(|j| j.contradiction_score);
+                let action = Action {
+                    action: ActionType::FlagContradiction,
+                    target_ids: ids.clone(),
+                    canonical_id: None,
+                    survivor_protected: false,
+                    new_content: None,
+                    new_categories: None,
+                    new_importance: None,
+                    risk: crate::plan::Risk::Identical,
+                    rationale: Rationale {
+                        rule_id: RULE.to_owned(),
+                        score,
+                        reasons: Vec::new(),
+                        evidence,
+                    },
+                };
+                self.carry_out(run, ("flag", action, ids), &[row, other_row])?
+            }
+        };
+        Ok(Wrote { run_id: Some(run_id), ..wrote })
+    }
+
+    /// Carries out an action as a whole run would, as one unit.
+    fn carry_out(
+        &self,
+        run: &mut Option<SaveRun>,
+        (label, action, ids): (&'static str, Action, Vec<MemoryId>),
+        rows: &[UnitRow],
+    ) -> Result<String, SaveError> {
+        let run_id = self.next_unit(run)?.run_id.clone();
+        let context = EditContext {
+            policy: &self.shared.options.policy,
+            time_zone: &self.shared.options.time_zone,
+            run_id: &run_id,
+            now: self.now,
+            at: &self.at,
+        };
+        let kind = action.action;
+        let saved = SavedAction {
+            position: 0,
+            action,
+            amended: None,
+            state: ActionState::Proposed,
+            access_count: None,
+            run_id: None,
+            unit: None,
+            note: None,
+        };
+        let unreadable = |id: MemoryId| SessionError::Refused {
+            what: "read a memory",
+            reason: format!("{id} is no longer readable"),
+        };
+        let changes = edits(&[&saved], rows, context).map_err(unreadable)?;
+        self.write_unit(run, (label, kind, ids), &changes, rows)
+    }
+
+    /// Carries out changes as one unit.
+    fn record(
+        &self,
+        run: &mut Option<SaveRun>,
+        deed: (&'static str, ActionType, Vec<MemoryId>),
+        changes: &[Change],
+        rows: &[UnitRow],
+    ) -> Result<String, SaveError> {
+        self.next_unit(run)?;
+        self.write_unit(run, deed, changes, rows)
+    }
+
+    fn write_unit(
+        &self,
+        run: &Option<SaveRun>,
+        (label, action, ids): (&'static str, ActionType, Vec<MemoryId>),
+        changes: &[Change],
+        rows: &[UnitRow],
+    ) -> Result<String, SaveError> {
+        let (run_id, unit) =
+            run.as_ref().map(|run| (run.run_id.clone(), run.units)).unwrap_or_default();
+        let mark = Mark { run_id: &run_id, unit, at: &self.at };
+        apply(self.writes, &self.layout, &mark, changes)?;
+        let mut digests = std::collections::BTreeMap::new();
+        for row in rows {
+            let after = self.writes.memory(&self.layout, &row.id)?;
+            let digest = after.map_or_else(String::new, |row| row.digest.to_string());
+            digests.insert(row.id.clone(), digest);
+        }
+        let record = UnitRecord {
+            run_id: run_id.clone(),
+            unit,
+            undone_by: None,
+            is_applied: true,
+            plan_id: None,
+            deeds: vec![Deed { label: label.to_owned(), position: 0, action, ids }],
+            reverts: None,
+            digests,
+        };
+        self.writes.step("write down the unit", |c| own::insert_unit(c, &record, &self.at))?;
+        Ok(run_id)
+    }
+
+    /// Begins the run of the day where there is none, and counts one more unit.
+    fn next_unit<'r>(&self, run: &'r mut Option<SaveRun>) -> Result<&'r SaveRun, SaveError> {
+        let day = &self.at[..self.at.len().min(10)];
+        let current = run.take().filter(|run| run.day == day);
+        let current = match current {
+            Some(run) => SaveRun { units: run.units + 1, ..run },
+            None => SaveRun { day: day.to_owned(), run_id: self.begin_run()?, units: 1 },
+        };
+        Ok(run.insert(current))
+    }
+
+    fn begin_run(&self) -> Result<String, SaveError> {
+        self.writes.prepare(&self.at)?;
+        let holder = self.shared.options.holder.as_str();
+        let wanted = crate::report::run_id(holder, self.now, self.text);
+        let begun = self.writes.step("begin the run", |connection| {
+            let run_id = own::runs::free_run_id(connection, &wanted)?;
+            own::runs::begin_ended(
+                connection,
+                &RunStart {
+                    run_id: &run_id,
+                    kind: RunKind::Save,
+                    plan_id: None,
+                    target: None,
+                    holder,
+                    at: &self.at,
+                },
+            )?;
+            Ok(run_id)
+        });
+        Ok(begun?)
+    }
+
+    /// Tells whether memfold's tables can be written: a later version's are left alone.
+    fn can_record(&self) -> Result<bool, SaveError> {
+        match self.writes.prepare(&self.at) {
+            Ok(()) => Ok(true),
+            Err(SessionError::NewerTables { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn open_flags(&self, id: &MemoryId) -> Result<usize, SaveError> {
+        let found = self
+            .writes
+            .query("read memfold_flags", |connection| own::open_flags_of(connection, id.as_str()));
+        Ok(found?)
+    }
+
+    /// Inserts the row of the new memory, with its vector; returns what should be said of it.
+    fn insert_row(&self, id: &str, indexed: bool) -> Result<Option<String>, SaveError> {
+        let categories = categories_to_json(&self.incoming.boxed_categories());
+        let row = NewRow {
+            id,
+            content: self.text,
+            categories: &categories,
+            importance: self.incoming.importance.unwrap_or(IMPORTANCE_DEFAULT),
+            source: self.incoming.source(),
+            at: &self.at,
+        };
+        self.writes.insert_memory(&self.layout, &row, indexed)?;
+        let Some(vector) = &self.incoming.vector else { return Ok(None) };
+        if !vector.iter().all(|value| value.is_finite()) || vector.iter().all(|value| *value == 0.0)
+        {
+            return Ok(Some("the vector was not saved: it is zero or not finite".to_owned()));
+        }
+        let model = match (&self.incoming.model, self.writes.last_embedding(&self.layout)?) {
+            (Some(model), _) => Some(model.clone()),
+            (None, Some((_, bytes))) if bytes != 4 * vector.len() as i64 => {
+                return Ok(Some(format!(
+                    "the vector was not saved: it has {} components, and the store's last one \
+                     {bytes} bytes; name its model where it is another one",
+                    vector.len()
+                )));
+            }
+            (None, Some((model, _))) => model,
+            (None, None) => None,
+        };
+        let (model, at) = (model.as_deref(), self.at.as_str());
+        let row = NewEmbedding { memory_id: id, content: self.text, vector, model, at };
+        self.writes.insert_embedding(&self.layout, &row)?;
+        Ok(None)
+    }
+
+    /// The id that was asked for, or a new one.
+    fn free_id(&self) -> Result<String, SaveError> {
+        if let Some(id) = &self.incoming.id
+            && self.writes.memory(&self.layout, &MemoryId::new(id.as_str()))?.is_none()
+        {
+            return Ok(id.clone());
+        }
+        for attempt in 0_u32.. {
+            let mut hasher = blake3::Hasher::new();
+            for part in [self.shared.options.holder.as_str(), self.text, self.at.as_str()] {
+                hasher.update(&(part.len() as u64).to_le_bytes());
+                hasher.update(part.as_bytes());
+            }
+            hasher.update(&self.now.0.to_le_bytes());
+            hasher.update(&attempt.to_le_bytes());
+            let id = format!("stm_{}", &hasher.finalize().to_hex()[..12]);
+            if matches!(self.fate(&id)?, Fate::Other)
+                && self.writes.memory(&self.layout, &MemoryId::new(id.as_str()))?.is_none()
+            {
+                return Ok(id);
+            }
+        }
+        Err(SaveError::NoText)
+    }
+
+    fn protection(&self, memory: &Memory) -> Option<crate::plan::ProtectedBy> {
+        protected_by(memory, false, &self.shared.options.policy, self.now)
+    }
+
+    fn fate(&self, id: &str) -> Result<Fate, SaveError> {
+        self.look_up(|reader| Ok(reader.fate(id)?))
+    }
+
+    fn look_up<T>(
+        &self,
+        read: impl FnOnce(&crate::store::brain_db::StoreReader<'_>) -> Result<T, SaveError>,
+    ) -> Result<T, SaveError> {
+        let (time_zone, now) = self.times();
+        let load = LoadRequest { time_zone, now, progress: &memfold_index::NoProgress };
+        self.writes.look_up(&load, read)
+    }
+
+    const fn times(&self) -> (&jiff::tz::TimeZone, Instant) {
+        (&self.shared.options.time_zone, self.now)
+    }
+}
+
+fn revived(error: RestoreError) -> SaveError {
+    match error {
+        RestoreError::Session(error) => error.into(),
+        error @ RestoreError::NotArchived { .. } => {
+            SessionError::Refused { what: "bring a memory back", reason: error.to_string() }.into()
+        }
+    }
+}
+
+fn lineage(absorbed: &str, survivor: &MemoryId) -> Change {
+    Change::Record(Record {
+        table: Table::Lineage,
+        cells: vec![
+            ("absorbed_id", absorbed.into()),
+            ("survivor_id", survivor.as_str().into()),
+            ("similarity", StoredValue::Null),
+            ("rule_id", RULE.into()),
+            ("reasons", "the same text in another spelling".into()),
+        ],
+    })
+}
+
+fn evidence(found: &Match, kind: FlagKind) -> Evidence {
+    let signals = match (&found.judgement, kind) {
+        (Some(judgement), FlagKind::Contradiction) => words::signal_kinds(judgement),
+        _ => Vec::new(),
+    };
+    Evidence {
+        similarity: found.similarity.map(memfold_simd::Similarity::get),
+        cluster_id: None,
+        contradiction_signals: signals,
+        differences: found.differences.clone(),
+    }
+}
