@@ -70,6 +70,7 @@ pub mod upkeep;
 pub mod consolidate;
 pub mod execute;
 pub mod export;
+pub mod embed;
 pub mod lookup;
 pub mod dedup;
 pub mod guard_bench;

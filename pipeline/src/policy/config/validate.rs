@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 use memfold_simd::Similarity;
 
 use super::document::Node;
+use super::embed::embed;
 use super::error::ConfigError;
 use super::files;
 use super::keys::{Config, ProtectionConfig};
@@ -83,6 +84,7 @@ fn settings(merged: &Node, config: &Config) -> Result<Settings, ConfigError> {
         reports_dir: config.reports_dir.as_deref().map(|dir| path(merged, "reports_dir", dir)),
         auto_dedup_threshold: similarity(check.auto_dedup_threshold),
         flag_threshold: similarity(check.flag_threshold),
+        embed: embed(merged, &config.embed)?,
     })
 }
 
@@ -337,13 +339,13 @@ pub(super) fn lost_protection(merged: &Node, protection: &ProtectionConfig) -> V
 }
 
 /// Returns where the value of a key came from.
-fn place(merged: &Node, key: &str) -> Source {
+pub(super) fn place(merged: &Node, key: &str) -> Source {
     let path: Vec<&str> = key.split('.').collect();
     merged.get(&path).map_or(Source::BuiltIn, |node| node.source.clone())
 }
 
 /// Resolves a path from the folder of the file that names it.
-fn path(merged: &Node, key: &str, path: &str) -> PathBuf {
+pub(super) fn path(merged: &Node, key: &str, path: &str) -> PathBuf {
     let source = place(merged, key);
     source.folder().map_or_else(|| PathBuf::from(path), |folder| folder.join(path))
 }

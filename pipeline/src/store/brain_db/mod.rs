@@ -42,4 +42,4 @@ pub use session::{
 };
 
 pub(crate) use lineage::StoreLineage;
-pub(crate) use session::{Layout, Mark, NowRows, UnitRow, apply, archived_image};
+pub(crate) use session::{Layout, Mark, NewEmbedding, NowRows, UnitRow, apply, archived_image};

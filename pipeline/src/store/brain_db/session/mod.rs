@@ -10,6 +10,7 @@ mod writes;
 mod layout;
 mod rows;
 mod fts;
+mod embeddings;
 mod apply;
 mod archive;
 mod erase;
@@ -27,6 +28,7 @@ pub use writes::{Probe, Writes};
 
 pub(crate) use apply::{Mark, apply};
 pub(crate) use archive::archived_image;
+pub(crate) use embeddings::NewEmbedding;
 pub(crate) use layout::Layout;
 pub(in crate::store::brain_db) use lock::lock_path;
 pub(crate) use rows::{NowRows, UnitRow};
