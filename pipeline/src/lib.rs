@@ -72,6 +72,7 @@ pub mod upkeep;
 pub mod consolidate;
 pub mod execute;
 pub mod export;
+pub mod embed;
 pub mod lookup;
 pub mod quick_check;
 pub mod dedup;

@@ -6,6 +6,7 @@ use super::{
     Absorbed, Canonical, CategoryMerge, CheckScope, FlagTarget, GraphIndex, JoinMethod, Linkage,
     Profile, Trigger,
 };
+use crate::embed::Provider;
 
 /// Declares constants whose documentation is their reason, and lists the reasons by key, so that
 /// docs/configuration.md says the same as the code.
@@ -262,6 +263,42 @@ defaults! {
     "quick_check.time_limit_ms"
     CHECK_TIME_LIMIT_MS: u32 = 50,
     "An agent notices a tenth of a second; a check takes a few milliseconds.";
+
+    "embed.provider"
+    EMBED_PROVIDER: Option<Provider> = None,
+    "Memories are private: whom their texts are shown to is yours to say.";
+
+    "embed.url"
+    EMBED_URL: Option<&str> = None,
+    "On this machine, at the provider's own port; elsewhere only where you say so.";
+
+    "embed.model"
+    EMBED_MODEL: Option<&str> = None,
+    "A store has one model, and vectors of another one would not be comparable.";
+
+    "embed.request_model"
+    EMBED_REQUEST_MODEL: Option<&str> = None,
+    "Most providers go by the model's own name.";
+
+    "embed.api_key_env"
+    EMBED_API_KEY_ENV: Option<&str> = None,
+    "Providers on one's own machine want no key.";
+
+    "embed.timeout_ms"
+    EMBED_TIMEOUT_MS: u32 = 10_000,
+    "A batch takes a processor about a second; ten mean that something is wrong.";
+
+    "embed.retries"
+    EMBED_RETRIES: u32 = 2,
+    "A provider that restarts is back soon, and one that stays away should be heard of.";
+
+    "embed.batch_size"
+    EMBED_BATCH_SIZE: u32 = 32,
+    "More at once is hardly faster, and what is lost by an interruption stays small.";
+
+    "embed.dir"
+    EMBED_DIR: Option<&str> = None,
+    "No model comes with memfold.";
 
     "busy_timeout_ms"
     BUSY_TIMEOUT_MS: u32 = 5_000,

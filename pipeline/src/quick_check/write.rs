@@ -460,8 +460,14 @@ impl<'a> Writing<'a> {
         };
         let (model, at) = (model.as_deref(), self.at.as_str());
         let row = NewEmbedding { memory_id: id, content: self.text, vector, model, at };
-        self.writes.insert_embedding(&self.layout, &row)?;
-        Ok(None)
+        match self.writes.insert_embedding(&self.layout, &row) {
+            Ok(()) => Ok(None),
+            // The text is worth more than its vector, which can be made again.
+            Err(error @ SessionError::Refused { .. }) => {
+                Ok(Some(format!("the vector was not saved: {error}")))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The id that was asked for, or a new one.

@@ -102,6 +102,13 @@ impl Node {
         inner?.get(rest)
     }
 
+    /// Returns the value under a path of keys of mappings.
+    pub(super) fn get_mut(&mut self, path: &[&str]) -> Option<&mut Self> {
+        let [key, rest @ ..] = path else { return Some(self) };
+        let NodeValue::Map(entries) = &mut self.value else { return None };
+        entries.iter_mut().find(|(name, _)| name == key)?.1.get_mut(rest)
+    }
+
     /// Returns the text under `id`.
     pub(super) fn id(&self) -> Option<&str> {
         match &self.get_key("id")?.value {

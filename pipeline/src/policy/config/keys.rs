@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rules::{RuleConfig, builtin_rules};
+use crate::embed::Provider;
 use crate::policy::defaults;
 use crate::policy::{
     Absorbed, Canonical, CategoryMerge, CheckScope, FlagTarget, GraphIndex, JoinMethod, Linkage,
@@ -49,6 +50,8 @@ pub struct Config {
     pub scope: ScopeConfig,
     /// How a memory is judged when it is saved.
     pub quick_check: QuickCheckConfig,
+    /// Who makes vectors of texts, for `memfold embed` and for memories that are saved without one.
+    pub embed: EmbedConfig,
     /// How long to wait for a store that others hold, in milliseconds, at most an hour.
     #[schemars(range(min = 0, max = 3_600_000))]
     pub busy_timeout_ms: u32,
@@ -218,6 +221,34 @@ pub struct QuickCheckConfig {
     pub time_limit_ms: u32,
 }
 
+/// Who makes vectors of texts, for `memfold embed` and for memories that are saved without one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct EmbedConfig {
+    /// Who makes them; null: nobody, and no text goes anywhere.
+    pub provider: Option<Provider>,
+    /// Where the provider listens, `http://` or `https://`, without user name or password; null:
+    /// `http://localhost:8030` for `daemon`, `http://localhost:11434` for `ollama`.
+    pub url: Option<String>,
+    /// The model's name as the store spells it; null: what the provider says, or the store's.
+    pub model: Option<String>,
+    /// The model's name as the provider spells it; null: as `embed.model`.
+    pub request_model: Option<String>,
+    /// The name of the environment variable that holds the provider's key, never the key itself; null: no key.
+    pub api_key_env: Option<String>,
+    /// How long one request may take, in milliseconds, at most ten minutes.
+    #[schemars(range(min = 1, max = 600_000))]
+    pub timeout_ms: u32,
+    /// How often a request is repeated that found nobody, or a provider that is busy or failed; at most 10.
+    #[schemars(range(min = 0, max = 10))]
+    pub retries: u32,
+    /// Texts in one request, at most 1000.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub batch_size: u32,
+    /// The folder of a local model, relative to this file.
+    pub dir: Option<String>,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -235,6 +266,7 @@ impl Default for Config {
             flags: FlagConfig::default(),
             scope: ScopeConfig::default(),
             quick_check: QuickCheckConfig::default(),
+            embed: EmbedConfig::default(),
             busy_timeout_ms: defaults::BUSY_TIMEOUT_MS,
             reports_dir: defaults::REPORTS_DIR.map(String::from),
         }
@@ -365,4 +397,20 @@ impl Default for QuickCheckConfig {
 /// Takes a default list.
 pub(super) fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
+}
+
+impl Default for EmbedConfig {
+    fn default() -> Self {
+        Self {
+            provider: defaults::EMBED_PROVIDER,
+            url: defaults::EMBED_URL.map(String::from),
+            model: defaults::EMBED_MODEL.map(String::from),
+            request_model: defaults::EMBED_REQUEST_MODEL.map(String::from),
+            api_key_env: defaults::EMBED_API_KEY_ENV.map(String::from),
+            timeout_ms: defaults::EMBED_TIMEOUT_MS,
+            retries: defaults::EMBED_RETRIES,
+            batch_size: defaults::EMBED_BATCH_SIZE,
+            dir: defaults::EMBED_DIR.map(String::from),
+        }
+    }
 }

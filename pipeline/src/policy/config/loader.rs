@@ -14,8 +14,9 @@ use super::keys::Config;
 use super::layers::lay_over;
 use super::source::{FileLayer, Notice, Source};
 use super::validate::{complete_rules, lost_protection, validate};
-use super::words::{environment_layers, set_layer};
+use super::words::{environment_layers, fill_embed_url, set_layer};
 use super::{files, schema};
+use crate::embed::EmbedSettings;
 use crate::policy::{Policy, defaults};
 
 /// A validated configuration, and where each value came from.
@@ -48,6 +49,8 @@ pub struct Settings {
     pub reports_dir: Option<PathBuf>,
     /// How a memory is judged when it is saved.
     pub quick_check: crate::policy::QuickCheckPolicy,
+    /// How vectors of texts are made.
+    pub embed: EmbedSettings,
 }
 
 /// A merged value and where it came from: a line of `config show`.
@@ -193,6 +196,7 @@ impl ConfigLoader {
             lay_over(&mut merged, layer)?;
         }
         self.fill_time_zone(&mut merged);
+        fill_embed_url(&mut merged, &self.environment);
         complete_rules(&merged)?;
         let json = merged.to_json();
         let config: Config = serde_json::from_value(json.clone())

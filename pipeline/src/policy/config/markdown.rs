@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::aliases::{ALIASES, UNUSED};
 use super::keys::{Config, ProtectionConfig};
 use super::schema::{Kind, Shape, config_schema, joined, resolved};
-use super::words::environment_names;
+use super::words::{environment_names, provider_variables};
 use crate::policy::Profile;
 use crate::policy::defaults::REASONS;
 
@@ -52,7 +52,7 @@ An environment variable is the key in capitals after `MEMFOLD_`, with `_` for `.
 
 camelCase is the same as snake_case, and the wrappers `brain:` and `consolidation:` may stand around everything.
 
-Everything here but `enabled`, `read_only`, `quick_check`, `busy_timeout_ms`, `reports_dir` and `detect.recall_target` can change
+Everything here but `enabled`, `read_only`, `quick_check`, `embed`, `busy_timeout_ms`, `reports_dir` and `detect.recall_target` can change
 a plan and is part of its `config_hash`.
 
 ## Keys
@@ -163,6 +163,12 @@ fn write_names(text: &mut String) {
     let own = |name: &str| name.starts_with("MEMFOLD_");
     for (name, key) in environment_names().into_iter().filter(|(name, _)| !own(name)) {
         let _ = writeln!(text, "| variable `{name}` | `{key}` |");
+    }
+    for (name, provider) in provider_variables() {
+        let _ = writeln!(
+            text,
+            "| variable `{name}` | `embed.url`, where `embed.provider` is `{provider}` and no layer sets it |"
+        );
     }
     for (key, reason) in UNUSED {
         let _ = writeln!(text, "| `{key}` | accepted and not used, which is said: {reason} |");

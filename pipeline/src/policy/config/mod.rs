@@ -10,6 +10,7 @@
 mod aliases;
 mod conform;
 mod document;
+mod embed;
 mod error;
 mod files;
 mod keys;
@@ -26,8 +27,8 @@ mod words;
 
 pub use error::ConfigError;
 pub use keys::{
-    ClusterConfig, Config, DetectConfig, FlagConfig, GuardConfig, MergeConfig, ProtectionConfig,
-    QuickCheckConfig, ScopeConfig,
+    ClusterConfig, Config, DetectConfig, EmbedConfig, FlagConfig, GuardConfig, MergeConfig,
+    ProtectionConfig, QuickCheckConfig, ScopeConfig,
 };
 pub use loader::{ConfigLoader, Configuration, Entry, Settings};
 pub use markdown::configuration_markdown;

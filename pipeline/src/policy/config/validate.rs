@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 use memfold_simd::Similarity;
 
 use super::document::Node;
+use super::embed::embed;
 use super::error::ConfigError;
 use super::files;
 use super::keys::{Config, ProtectionConfig};
@@ -88,6 +89,7 @@ fn settings(merged: &Node, config: &Config) -> Result<Settings, ConfigError> {
             scope: check.scope,
             time_limit: Duration::from_millis(check.time_limit_ms.into()),
         },
+        embed: embed(merged, &config.embed)?,
     })
 }
 
@@ -342,13 +344,13 @@ pub(super) fn lost_protection(merged: &Node, protection: &ProtectionConfig) -> V
 }
 
 /// Returns where the value of a key came from.
-fn place(merged: &Node, key: &str) -> Source {
+pub(super) fn place(merged: &Node, key: &str) -> Source {
     let path: Vec<&str> = key.split('.').collect();
     merged.get(&path).map_or(Source::BuiltIn, |node| node.source.clone())
 }
 
 /// Resolves a path from the folder of the file that names it.
-fn path(merged: &Node, key: &str, path: &str) -> PathBuf {
+pub(super) fn path(merged: &Node, key: &str, path: &str) -> PathBuf {
     let source = place(merged, key);
     source.folder().map_or_else(|| PathBuf::from(path), |folder| folder.join(path))
 }

@@ -9,6 +9,7 @@ use super::loader::builtin_json;
 use super::nearest::nearest;
 use super::schema::{Kind, Shape, joined};
 use super::source::{Notice, Source};
+use crate::embed::Provider;
 
 /// Words for true.
 const TRUE: &[&str] = &["1", "true", "yes", "on", "enabled"];
@@ -17,6 +18,10 @@ const FALSE: &[&str] = &["0", "false", "no", "off", "disabled"];
 
 /// Variables of other programs that mean the same as a key of ours.
 const FOREIGN_VARIABLES: &[(&str, &str)] = &[("MEMORY_CONSOLIDATION_ENABLED", "enabled")];
+
+/// Variables of other programs that tell where a provider listens, which holds where no layer does.
+const PROVIDER_VARIABLES: &[(&str, Provider)] =
+    &[("EMBEDDINGS_URL", Provider::Daemon), ("OLLAMA_URL", Provider::Ollama)];
 
 /// Variables of other programs that look like a key of ours and mean something else.
 const UNUSED_VARIABLES: &[(&str, &str)] = &[(
@@ -85,6 +90,26 @@ pub(super) fn environment_layers(
         Some(nested_words(key, text.trim(), &place(name)))
     };
     names.iter().filter_map(layer).collect()
+}
+
+/// Returns the variables that tell where a provider listens, with the provider.
+pub(super) fn provider_variables() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PROVIDER_VARIABLES.iter().map(|(name, provider)| (*name, provider.name()))
+}
+
+/// Puts the address that others use for the provider where no layer names one.
+pub(super) fn fill_embed_url(merged: &mut Node, variables: &[(String, String)]) {
+    let provider = match merged.get(&["embed", "provider"]).map(|node| &node.value) {
+        Some(NodeValue::Text(provider)) => provider.clone(),
+        _ => return,
+    };
+    let Some((variable, _)) = provider_variables().find(|(_, of)| *of == provider) else { return };
+    let set = variables.iter().rfind(|(name, text)| name == variable && !text.trim().is_empty());
+    let url = merged.get_mut(&["embed", "url"]).filter(|url| url.value == NodeValue::Null);
+    if let (Some((name, text)), Some(url)) = (set, url) {
+        let source = Source::Environment { name: name.as_str().into() };
+        *url = Node { value: NodeValue::Text(text.trim().to_owned()), source };
+    }
 }
 
 /// Returns the layer of one `KEY=VALUE`.

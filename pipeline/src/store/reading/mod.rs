@@ -21,4 +21,4 @@ pub(crate) use facts::{RowFacts, base_digest, row_facts};
 pub(crate) use identity::OldestRow;
 pub(crate) use memories::{MemoryReader, RawMemory, ReadMemories};
 pub(crate) use recorded::{Recorded, RecordedDecision, RecordedFlag};
-pub(crate) use shapes::{ModelShapes, ShapeSurvey};
+pub(crate) use shapes::{MODEL_UNNAMED, ModelShapes, ShapeSurvey};

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// The name of the model where no row of the store names one.
-const MODEL_UNNAMED: &str = "unnamed";
+pub(crate) const MODEL_UNNAMED: &str = "unnamed";
 
 /// Largest magnitude that a component of an embedding is believed to have.
 const PLAUSIBLE_MAX: f64 = 1e12;

@@ -32,6 +32,7 @@ const HOMES: &[(&str, &str)] = &[
     ("rusqlite", "pipeline"),
     ("rustix", "pipeline"),
     ("kodama", "pipeline"),
+    ("ureq", "pipeline"),
     ("clap", "tools/cli"),
     ("glob", "tools/cli"),
     ("indicatif", "tools/cli"),

@@ -1,5 +1,6 @@
 //! Layers of configuration, from files to a policy.
 
+mod embed;
 mod errors;
 mod layers;
 mod schema;

@@ -15,7 +15,7 @@ use crate::store::reading::ModelShapes;
 use crate::store::{LoadRequest, LoadStoreError, OpenStoreError};
 
 pub use self::fates::LiveMemory;
-pub(crate) use self::fates::{Fate, Ghost, Space};
+pub(crate) use self::fates::{Fate, Ghost};
 pub use self::marks::{Marks, Reach, Reaches, Watermark};
 
 /// A store inside one transaction.

@@ -132,7 +132,7 @@ fn free_rowid(writes: &Writes<'_>, wanted: Option<i64>) -> Result<i64, SessionEr
 }
 
 /// Inserts the columns that the table has; at its rowid where that is free.
-pub(super) fn insert(
+fn insert(
     writes: &Writes<'_>,
     columns: &Columns,
     has_rowid: bool,

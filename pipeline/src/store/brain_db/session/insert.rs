@@ -1,11 +1,8 @@
 //! New rows of the owner's tables.
 
-use super::archive::{insert, put_in};
+use super::archive::put_in;
 use super::{Layout, SessionError, Writes};
 use crate::journal::{RowImage, StoredValue};
-
-/// The owner embeds this many characters of a text and keeps them beside the vector.
-const EMBEDDED_CHARS: usize = 1000;
 
 /// What becomes a row of `stm`.
 #[derive(Debug, Clone, Copy)]
@@ -17,16 +14,6 @@ pub(crate) struct NewRow<'a> {
     pub(crate) importance: f64,
     pub(crate) source: &'a str,
     /// When, as the owner writes times.
-    pub(crate) at: &'a str,
-}
-
-/// What becomes a row of `embeddings`.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct NewEmbedding<'a> {
-    pub(crate) memory_id: &'a str,
-    pub(crate) content: &'a str,
-    pub(crate) vector: &'a [f32],
-    pub(crate) model: Option<&'a str>,
     pub(crate) at: &'a str,
 }
 
@@ -49,30 +36,8 @@ impl Writes<'_> {
             ("updated_at", row.at.into()),
             ("source", row.source.into()),
         ];
-        put_in(self, layout, &image(cells), indexed)
-    }
-
-    /// Inserts an embedding; nothing where the store has no table for it.
-    pub(crate) fn insert_embedding(
-        &self,
-        layout: &Layout,
-        row: &NewEmbedding<'_>,
-    ) -> Result<(), SessionError> {
-        if layout.embeddings.is_empty() {
-            return Ok(());
-        }
-        let id = blake3::hash(format!("{} {}", row.memory_id, row.at).as_bytes()).to_hex();
-        let content = crate::store::brain_db::create::prefix(row.content, EMBEDDED_CHARS);
-        let cells: [(&str, StoredValue); 7] = [
-            ("id", format!("emb_{}", &id[..12]).into()),
-            ("source_type", "stm".into()),
-            ("source_id", row.memory_id.into()),
-            ("content", content.into()),
-            ("embedding", StoredValue::Blob(crate::store::brain_db::create::blob(row.vector))),
-            ("model", row.model.map_or(StoredValue::Null, Into::into)),
-            ("created_at", row.at.into()),
-        ];
-        insert(self, &layout.embeddings, layout.embeddings_have_rowid, &image(cells)).map(drop)
+        let cells = cells.into_iter().map(|(name, value)| (name.to_owned(), value));
+        put_in(self, layout, &RowImage { rowid: None, cells: cells.collect() }, indexed)
     }
 
     /// Returns model and bytes of the vector that came last, if any did.
@@ -108,9 +73,4 @@ impl Writes<'_> {
             format!("UPDATE stm SET access_count = ?2{accessed} WHERE id = ?1 AND ?3 IS NOT NULL");
         self.execute("count an access", &sql, rusqlite::params![id, count, at]).map(drop)
     }
-}
-
-fn image<const N: usize>(cells: [(&str, StoredValue); N]) -> RowImage {
-    let cells = cells.into_iter().map(|(name, value)| (name.to_owned(), value));
-    RowImage { rowid: None, cells: cells.collect() }
 }

@@ -14,6 +14,10 @@ pub(crate) struct Layout {
     /// Columns of `embeddings`; empty where there is no such table of use.
     pub(super) embeddings: Columns,
     pub(super) embeddings_have_rowid: bool,
+    /// Columns of `embeddings` that want a value and have no default.
+    pub(super) wanted_of_embeddings: Vec<String>,
+    /// Whether ids of embeddings are texts.
+    pub(super) embedding_ids_are_texts: bool,
     /// How texts become searchable.
     pub(super) search: Search,
     /// Tables whose rows refer to rows of `stm` by a foreign key.
@@ -46,6 +50,9 @@ impl Layout {
         Ok(Self {
             has_rowid: columns::has_rowid(connection, "stm")?,
             embeddings_have_rowid: columns::has_rowid(connection, "embeddings")?,
+            wanted_of_embeddings: wanted(connection, "embeddings")?,
+            embedding_ids_are_texts: embeddings.has("id")
+                && !declares_integers(connection, "embeddings", "id")?,
             search: Search::of(connection, &memories)?,
             referring: referring(connection)?,
             memories,
@@ -98,6 +105,21 @@ impl Search {
         let plain_delete = words.contains("contentless_delete=1") || is_table("stm_fts_content")?;
         Ok(Self::ByHand { columns, plain_delete })
     }
+}
+
+/// The columns of a table that must be given a value.
+fn wanted(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT name FROM pragma_table_info(?1) WHERE \"notnull\" = 1 AND dflt_value IS NULL",
+    )?;
+    statement.query_map([table], |row| row.get(0))?.collect()
+}
+
+fn declares_integers(connection: &Connection, table: &str, column: &str) -> rusqlite::Result<bool> {
+    let mut statement = connection.prepare_cached(
+        "SELECT 1 FROM pragma_table_info(?1) WHERE lower(name) = ?2 AND upper(type) LIKE '%INT%'",
+    )?;
+    statement.exists([table, column])
 }
 
 fn referring(connection: &Connection) -> rusqlite::Result<Vec<String>> {

@@ -11,6 +11,7 @@ mod layout;
 mod rows;
 mod insert;
 mod fts;
+mod embeddings;
 mod apply;
 mod archive;
 mod erase;
@@ -28,7 +29,8 @@ pub use writes::{Probe, Writes};
 
 pub(crate) use apply::{Mark, apply};
 pub(crate) use archive::archived_image;
-pub(crate) use insert::{NewEmbedding, NewRow};
+pub(crate) use embeddings::NewEmbedding;
+pub(crate) use insert::NewRow;
 pub(crate) use layout::Layout;
 pub(in crate::store::brain_db) use lock::lock_path;
 pub(crate) use rows::{NowRows, UnitRow};

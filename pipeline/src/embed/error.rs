@@ -1,0 +1,179 @@
+//! [`EmbedError`].
+
+use std::time::Duration;
+
+/// Why there are no vectors. Texts in it come from others and are shown escaped and shortened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmbedError {
+    /// The configuration lacks something, or it does not fit.
+    #[error("`{key}` {problem}")]
+    Setting {
+        /// The key.
+        key: &'static str,
+        /// What is wrong with it.
+        problem: String,
+        /// What helps.
+        advice: String,
+    },
+    /// This program was built without local models.
+    #[error("this memfold was built without local models")]
+    NotBuilt,
+    /// Nobody answers there.
+    #[error("{place} cannot be reached: {reason}")]
+    Unreachable {
+        /// The address.
+        place: String,
+        /// Why.
+        reason: String,
+    },
+    /// The time was up.
+    #[error("{place} did not answer within {} ms", waited.as_millis())]
+    Slow {
+        /// The address.
+        place: String,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The connection ended before the answer did.
+    #[error("the answer of {place} broke off: {reason}")]
+    BrokenOff {
+        /// The address.
+        place: String,
+        /// How.
+        reason: String,
+    },
+    /// It said no.
+    #[error("{place} answered with status {status}: {found}")]
+    Status {
+        /// The address.
+        place: String,
+        /// The HTTP status.
+        status: u16,
+        /// The beginning of what it said.
+        found: String,
+    },
+    /// It wants to be asked again much later.
+    #[error("{place} answered with status {status} and wants {} s of rest", wait.as_secs())]
+    Resting {
+        /// The address.
+        place: String,
+        /// The HTTP status.
+        status: u16,
+        /// How long.
+        wait: Duration,
+    },
+    /// It sends elsewhere, where texts were not meant to go.
+    #[error("{place} sends to {target}, which is not followed")]
+    Redirected {
+        /// The address.
+        place: String,
+        /// Where to.
+        target: String,
+    },
+    /// The answer is longer than any vectors could be.
+    #[error("the answer of {place} is longer than {bytes_max} bytes")]
+    TooLong {
+        /// The address.
+        place: String,
+        /// What is read at most.
+        bytes_max: u64,
+    },
+    /// The answer is something else.
+    #[error("{place} should answer with {expected}, and answered with {found}")]
+    Unexpected {
+        /// The address.
+        place: String,
+        /// What was expected.
+        expected: &'static str,
+        /// What was found.
+        found: String,
+    },
+    /// Some texts have no vector, or there are too many.
+    #[error("{place} was given {expected} texts and answered with {found} vectors")]
+    Count {
+        /// The address or folder.
+        place: String,
+        /// How many texts.
+        expected: usize,
+        /// How many vectors.
+        found: usize,
+    },
+    /// Vectors of one model have one length.
+    #[error("{place} answered with vectors of {first} and of {other} dimensions")]
+    Dimensions {
+        /// The address or folder.
+        place: String,
+        /// The dimension of the first vector.
+        first: usize,
+        /// Another one.
+        other: usize,
+    },
+    /// A vector that says nothing.
+    #[error("{place} answered with a vector that {problem}")]
+    Vector {
+        /// The address or folder.
+        place: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A local model cannot be read or run.
+    #[error("the model in {folder} cannot be used: {reason}")]
+    Model {
+        /// The folder.
+        folder: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl EmbedError {
+    /// Tells whether the texts may be what is wrong, so that other texts could do better.
+    #[must_use]
+    pub const fn concerns_texts(&self) -> bool {
+        matches!(self, Self::Status { status: 400 | 413 | 422, .. } | Self::Vector { .. })
+    }
+
+    /// Returns what the user can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Setting { advice, .. } => advice,
+            Self::NotBuilt => {
+                "build it with `cargo install --path tools/cli --locked --features embed-candle`, or \
+                 ask a provider: --set embed.provider=daemon|ollama|openai"
+            }
+            Self::Unreachable { .. } => {
+                "is the provider running? `embed.url` says where it is looked for"
+            }
+            Self::Slow { .. } => {
+                "wait longer (--set embed.timeout_ms=60000) or ask for less at once (--set embed.batch_size=8)"
+            }
+            Self::BrokenOff { .. } => "try again; if it stays, the provider's log may tell why",
+            Self::Status { status: 401 | 403, .. } => {
+                "`embed.api_key_env` names the environment variable that holds the key"
+            }
+            Self::Status { status: 404 | 405, .. } => {
+                "does `embed.provider` fit what listens at `embed.url`, and does it have the model \
+                 `embed.request_model` (or `embed.model`)?"
+            }
+            Self::Status { status: 400 | 413 | 422, .. } => {
+                "a text may be too long for the model; the provider's log may tell more"
+            }
+            Self::Status { .. } => "try again later; the provider's log may tell why",
+            Self::Resting { .. } => "run again then; what was written stays",
+            Self::Redirected { .. } => "if texts may go there, put that address into `embed.url`",
+            Self::TooLong { .. } | Self::Unexpected { .. } => {
+                "does `embed.provider` fit what listens at `embed.url`?"
+            }
+            Self::Count { .. } | Self::Dimensions { .. } | Self::Vector { .. } => {
+                "the provider does not work as it should; nothing of this answer was used"
+            }
+            Self::Model { .. } => {
+                "the folder must hold config.json, tokenizer.json and model.safetensors of a BERT-style \
+                 sentence model; docs/embedding.md says more"
+            }
+        };
+        Some(hint.to_owned())
+    }
+}

@@ -1,0 +1,32 @@
+//! Vectors for texts: a provider turns texts into vectors, each answer is checked before it is used.
+//!
+//! No provider is configured unless a person does so, and texts go nowhere else than to the configured one. What is
+//! sent where stands in docs/embedding.md.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use memfold_pipeline::embed::embedder;
+//! use memfold_pipeline::policy::ConfigLoader;
+//!
+//! let settings = ConfigLoader::new().set("embed.provider=daemon").load()?.settings.embed;
+//! let variables = |name: &str| std::env::var(name).ok();
+//! let mut daemon = embedder(&settings, None, &variables)?.ok_or("no provider")?;
+//! let vectors = daemon.embed(&["the release is on Friday"])?;
+//! assert_eq!(vectors.len(), 1);
+//! # Ok(())
+//! # }
+//! ```
+
+mod settings;
+mod embedder;
+mod error;
+mod open;
+mod check;
+mod http;
+mod local;
+pub mod fill;
+
+pub use embedder::Embedder;
+pub use error::EmbedError;
+pub use open::embedder;
+pub use settings::{EmbedSettings, Provider};
