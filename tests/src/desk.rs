@@ -11,6 +11,8 @@ use memfold_pipeline::execute::{
     UndoTarget, execute, preview_undo, undo,
 };
 use memfold_pipeline::journal::RevertOptions;
+use memfold_pipeline::policy::{ConfigLoader, QuickCheckPolicy};
+use memfold_pipeline::quick_check::{QuickCheck, QuickCheckOptions};
 use memfold_pipeline::report::run_id;
 use memfold_pipeline::runs::RunState;
 use memfold_pipeline::store::PlainMemory;
@@ -18,6 +20,7 @@ use memfold_pipeline::store::brain_db::{
     BrainDb, OpenOptions, Session, SessionOptions, StoreStyle,
 };
 use memfold_pipeline::time::Instant;
+use memfold_simd::Kernels;
 use rusqlite::Connection;
 use rusqlite::types::{FromSql, Value};
 use tempfile::TempDir;
@@ -285,6 +288,43 @@ impl Desk {
         let undo = self.undo_run(run);
         assert_eq!(undo.state, RunState::Done, "{:#?}", undo.outcomes);
         undo.run_id
+    }
+
+    /// Opens the store for checks and saves.
+    #[must_use]
+    pub fn quick_check(&self) -> QuickCheck {
+        self.quick_check_with(|options| options)
+    }
+
+    /// As [`Self::quick_check`], with other options.
+    ///
+    /// # Panics
+    /// When the configuration is wrong.
+    #[must_use]
+    pub fn quick_check_with(
+        &self,
+        change: impl FnOnce(QuickCheckOptions) -> QuickCheckOptions,
+    ) -> QuickCheck {
+        let mut index_folder = self.path.as_os_str().to_owned();
+        index_folder.push(".memfold");
+        let configured = ConfigLoader::new().load().expect("the built-in configuration is valid");
+        let check = QuickCheckPolicy {
+            // Other tests take the processors meanwhile.
+            time_limit: Duration::from_secs(20),
+            ..configured.settings.quick_check
+        };
+        let options = change(QuickCheckOptions {
+            policy: self.run.policy(),
+            check,
+            time_zone: TimeZone::UTC,
+            busy_timeout: Duration::from_secs(20),
+            holder: format!("desk {}", std::process::id()),
+            index_folder: index_folder.into(),
+            read_only: false,
+            kernels: Kernels::active(),
+            clock: || 0.0,
+        });
+        QuickCheck::open(&self.path, options).expect("there is no lexicon of the user's")
     }
 
     fn session(&self) -> Session {

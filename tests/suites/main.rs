@@ -7,6 +7,7 @@ mod graph_joins;
 mod duplicates;
 mod same_bytes;
 mod lookups;
+mod saves;
 mod nothing_lost;
 mod hostile_input;
 mod converges;

@@ -192,13 +192,7 @@ pub(super) fn count_verdicts(
 ) -> BTreeMap<&'static str, u64> {
     let mut counts = BTreeMap::new();
     for (_, opinion) in pairs.iter().zip(opinions).filter(|(p, _)| p.similarity >= threshold) {
-        let name = match opinion.verdict {
-            Verdict::Compatible => "compatible",
-            Verdict::Complementary => "complementary",
-            Verdict::Different => "different",
-            Verdict::Contradictory => "contradictory",
-        };
-        *counts.entry(name).or_insert(0) += 1;
+        *counts.entry(opinion.verdict.name()).or_insert(0) += 1;
     }
     counts
 }

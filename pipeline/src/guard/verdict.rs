@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 /// What two texts are to each other, from safe to unsafe to merge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// They say the same.
@@ -17,6 +19,17 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Returns the name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Compatible => "compatible",
+            Self::Complementary => "complementary",
+            Self::Different => "different",
+            Self::Contradictory => "contradictory",
+        }
+    }
+
     /// Tells whether texts of this verdict may be linked.
     #[must_use]
     pub const fn links(self) -> bool {

@@ -1,12 +1,13 @@
 //! What a check says, and what a save did.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::guard::Verdict;
 use crate::memory::MemoryId;
 
 /// What is to be done with a memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// It becomes a row of its own.
@@ -33,7 +34,7 @@ impl Decision {
 }
 
 /// How much of the store was looked through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Coverage {
     /// Texts and vectors.
@@ -45,9 +46,10 @@ pub enum Coverage {
 }
 
 /// A memory that is alike.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CheckMatch {
     /// The memory.
+    #[schemars(with = "String")]
     pub id: MemoryId,
     /// The canonical similarity of the vectors; `None` where there are not two.
     pub similarity: Option<f64>,
@@ -58,7 +60,7 @@ pub struct CheckMatch {
 }
 
 /// What was looked through.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct IndexUsed {
     /// `graph`, `scan`, or `none`.
     pub kind: &'static str,
@@ -69,7 +71,7 @@ pub struct IndexUsed {
 }
 
 /// Microseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ElapsedUs {
     /// Opening index and store.
     pub open: u64,
@@ -82,7 +84,7 @@ pub struct ElapsedUs {
 }
 
 /// What a check says.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Check {
     /// What is to be done.
     pub decision: Decision,
@@ -106,7 +108,7 @@ pub struct Check {
 }
 
 /// What became of a memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Written {
     /// It is a new row.
@@ -118,16 +120,18 @@ pub enum Written {
 }
 
 /// What a save did.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Saved {
     /// What the check said.
     #[serde(flatten)]
     pub check: Check,
     /// The memory that says it now.
+    #[schemars(with = "String")]
     pub id: MemoryId,
     /// What became of it.
     pub written: Written,
     /// The memories that it took the place of.
+    #[schemars(with = "Vec<String>")]
     pub replaced: Vec<MemoryId>,
     /// The run by which it can be undone; `None` where there is nothing of memfold's to undo.
     pub run_id: Option<String>,

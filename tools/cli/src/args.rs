@@ -4,6 +4,7 @@ mod bench;
 mod consolidate;
 mod dedup;
 mod lookups;
+mod saving;
 mod upkeep;
 
 use std::num::NonZeroUsize;
@@ -18,6 +19,7 @@ pub(crate) use self::lookups::{
     ColumnArgs, IndexArgs, IndexBuildArgs, IndexCommand, IndexPlaceArgs, IndexVerifyArgs,
     SearchArgs,
 };
+pub(crate) use self::saving::{CheckArgs, MemoryArgs, SaveArgs, StorePlaceArgs};
 pub(crate) use self::upkeep::{ForgetArgs, PruneArgs, RestoreArgs};
 
 /// Finds the memories that say the same thing and folds them together without losing a fact.
@@ -77,6 +79,10 @@ pub(crate) enum Command {
     Apply(ApplyArgs),
     /// Take back what a run did, or a part of it (dry run unless --execute)
     Undo(UndoArgs),
+    /// Tell whether a memory is known already, and write nothing
+    Check(CheckArgs),
+    /// Save a memory, unless it is known already
+    Save(SaveArgs),
     /// Find the memories, or rows of a file, nearest to a vector or to one of them
     Search(SearchArgs),
     /// Build the index that makes lookups fast, look at it, verify, warm or remove it

@@ -71,6 +71,13 @@ impl Stopwatch {
     }
 }
 
+/// Returns the seconds since it was first called.
+#[expect(clippy::disallowed_methods, reason = "the edge measures time for the report")]
+pub(crate) fn clock_seconds() -> f64 {
+    static FIRST: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    FIRST.get_or_init(Instant::now).elapsed().as_secs_f64()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! `memfold index`: build, look at, verify, warm and remove the index of a store or a file of vectors.
 
-mod build;
+pub(crate) mod build;
 mod corpus;
 mod documents;
 mod info;

@@ -20,6 +20,7 @@ pub(crate) mod metrics;
 pub(crate) mod outputs;
 pub(crate) mod plans;
 pub(crate) mod prune;
+pub(crate) mod quick;
 #[cfg(test)]
 pub(crate) mod published;
 pub(crate) mod flags;

@@ -88,6 +88,56 @@ pub(super) fn run(
     tell(&document, &of_a_store, (global, printer))
 }
 
+/// Whether an index is built anew without being asked for.
+pub(crate) struct Rebuild;
+
+impl Rebuild {
+    /// Up to so many rows a build takes seconds.
+    const ROWS_MAX: u64 = 250_000;
+    /// Without an index, so many rows are read for each check.
+    const ROWS_MIN: u64 = 2_000;
+    /// From this share of rows on that came since, a build is worth its time.
+    const FRESH_SHARE: u64 = 10;
+
+    /// Tells whether an index of so many rows (0: none) wants to be built anew, after so many came since.
+    pub(crate) const fn wanted(rows: u64, fresh_rows: u64) -> bool {
+        let is_many = fresh_rows > Self::ROWS_MIN && fresh_rows * Self::FRESH_SHARE > rows;
+        is_many && rows + fresh_rows <= Self::ROWS_MAX
+    }
+}
+
+/// Builds the index of a store, unless another process does so now.
+pub(crate) fn rebuild(
+    (global, settings): (&GlobalArgs, &Settings),
+    args: &crate::args::IndexPlaceArgs,
+    progress: &dyn memfold_index::Progress,
+) -> Result<(), Failure> {
+    let store = open_store(&args.db, settings)?;
+    let folder = place::to_build(args)?;
+    let metadata = std::fs::metadata(&args.db)
+        .map_err(|error| Failure::new(&format!("open {}", args.db.display()), &error, None))?;
+    let time_zone = settings.time_zone()?;
+    let load = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress };
+    let built = build_index(
+        &store,
+        &BuildIndex {
+            folder: &folder,
+            mode: FileMode::like(&metadata),
+            load,
+            model: None,
+            tier: memfold_pipeline::lookup::TierChoice::Auto,
+            pool: &settings::pool(global)?,
+            kernels: Kernels::active(),
+            scratch_dir: &settings::scratch_dir(),
+            wait: Duration::ZERO,
+        },
+    );
+    built.map(drop).map_err(|error| {
+        let hint = error.hint();
+        Failure::new(&format!("build the index of {}", args.db.display()), &error, hint)
+    })
+}
+
 /// Adds what came since; `None` where a build must do it.
 fn append(
     store: &BrainDb,

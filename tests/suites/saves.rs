@@ -1,0 +1,513 @@
+//! A save knows what is there already, loses nothing, and never merges across a fact.
+
+use std::collections::BTreeMap;
+
+use memfold_pipeline::execute::UndoTarget;
+use memfold_pipeline::lookup::TierChoice;
+use memfold_pipeline::policy::{CheckScope, QuickCheckPolicy};
+use memfold_pipeline::quick_check::{
+    Coverage, Decision, Incoming, QuickCheck, QuickCheckOptions, SaveError, Saved, Written,
+};
+use memfold_pipeline::store::PlainMemory;
+use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold_tests::{Desk, IndexDesk, integrity, memory};
+
+const DIM: usize = 8;
+
+/// A unit vector that is `cosine` near the first axis, and leans towards another one.
+fn near(cosine: f32, axis: usize) -> Vec<f32> {
+    let mut vector = vec![0.0; DIM];
+    vector[0] = cosine;
+    vector[axis] = (1.0 - cosine * cosine).sqrt();
+    vector
+}
+
+const OLD: &str = "The release meeting is in the large room.";
+const NEW: &str = "The release meeting is in the large room now.";
+
+/// A store with one old memory `m000000`, and another one far from it.
+fn desk() -> Desk {
+    let far = "Grandmother's recipe wants two eggs.";
+    let mut other = vec![0.0; DIM];
+    other[DIM - 1] = 1.0;
+    Desk::of(&[memory(0, OLD, &near(1.0, 1)), memory(1, far, &other)], StoreStyle::Plain)
+}
+
+fn save(quick_check: &QuickCheck, desk: &Desk, incoming: &Incoming) -> Saved {
+    quick_check.save(incoming, desk.now()).unwrap()
+}
+
+fn live(desk: &Desk) -> i64 {
+    desk.ask("SELECT count(*) FROM stm WHERE source NOT LIKE 'archived:%'")[0]
+}
+
+#[test]
+fn what_is_new_is_inserted_as_the_owner_would() {
+    let desk = desk();
+    let incoming = Incoming {
+        categories: vec!["ops".to_owned(), "ops".to_owned(), "grün".to_owned()],
+        importance: Some(2.0),
+        source: Some("chat".to_owned()),
+        ..Incoming::text("Backups run on Sunday.").with_vector(near(0.2, 3))
+    };
+    let saved = save(&desk.quick_check(), &desk, &incoming);
+    assert_eq!((saved.written, saved.check.decision), (Written::Inserted, Decision::Insert));
+    assert!(saved.check.checked && saved.check.coverage == Coverage::Full, "{saved:?}");
+    assert_eq!((&saved.run_id, &saved.replaced[..]), (&None, &[][..]));
+    let id = saved.id.as_str();
+    assert!(id.len() == 16 && id.starts_with("stm_"), "{id}");
+    let cell = |column| desk.cell(id, column);
+    assert_eq!(cell("categories"), r#"["ops", "gr\u00fcn"]"#.to_owned().into());
+    assert_eq!((cell("importance"), cell("source")), (2.0.into(), "chat".to_owned().into()));
+    assert_eq!(cell("created_at"), desk.at().into());
+    let found: Vec<String> = desk.ask(
+        "SELECT stm.id FROM stm_fts JOIN stm ON stm.rowid = stm_fts.rowid WHERE stm_fts MATCH 'sunday'",
+    );
+    assert_eq!(found, [id]);
+    let model: Vec<String> =
+        desk.ask(&format!("SELECT model FROM embeddings WHERE source_id = '{id}'"));
+    assert_eq!(model, ["m"]);
+    // A plain insert leaves nothing of memfold's in the store.
+    let own: Vec<i64> = desk.ask("SELECT count(*) FROM sqlite_master WHERE name LIKE 'memfold%'");
+    assert_eq!((own[0], integrity(desk.path())), (0, "ok".to_owned()));
+}
+
+#[test]
+fn the_same_text_is_touched_and_its_spelling_kept() {
+    let desk = desk();
+    let quick_check = desk.quick_check();
+    for _ in 0..3 {
+        let saved = save(&quick_check, &desk, &Incoming::text(OLD));
+        assert_eq!((saved.written, saved.id.as_str()), (Written::Touched, "m000000"));
+        assert_eq!((saved.check.coverage, saved.check.checked), (Coverage::ExactOnly, true));
+        assert_eq!(saved.run_id, None);
+    }
+    assert_eq!((desk.cell("m000000", "access_count"), live(&desk)), (3.into(), 2));
+    let spaced = Incoming {
+        categories: vec!["ops".to_owned()],
+        importance: Some(2.5),
+        ..Incoming::text(OLD.replace(' ', "  "))
+    };
+    let saved = save(&quick_check, &desk, &spaced);
+    assert_eq!((saved.written, saved.id.as_str()), (Written::Touched, "m000000"));
+    assert_eq!(desk.cell("m000000", "categories"), r#"["ops"]"#.to_owned().into());
+    assert_eq!(desk.cell("m000000", "importance"), 2.5.into());
+    let run = saved.run_id.unwrap();
+    // The second time everything is there.
+    assert_eq!(save(&quick_check, &desk, &spaced).run_id, None);
+    let kept: Vec<String> = desk.ask("SELECT survivor_id FROM memfold_lineage WHERE active = 1");
+    assert_eq!((kept, live(&desk)), (vec!["m000000".to_owned()], 2));
+    desk.undo_all(&run);
+    assert_eq!(desk.cell("m000000", "importance"), 1.0.into());
+    // What was kept beside is a memory of its own again.
+    assert_eq!(live(&desk), 3);
+    assert_eq!(integrity(desk.path()), "ok");
+}
+
+#[test]
+fn a_newer_wording_takes_the_place_of_the_old_one_and_can_be_undone() {
+    let desk = desk();
+    desk.sql("UPDATE stm SET categories = '[\"room\"]', importance = 2.0, access_count = 4 WHERE id = 'm000000'");
+    let quick_check = desk.quick_check();
+    let incoming = Incoming {
+        categories: vec!["meeting".to_owned()],
+        ..Incoming::text(NEW).with_vector(near(0.97, 1))
+    };
+    let checked = quick_check.check(&incoming, desk.now());
+    assert_eq!(checked.decision, Decision::Replace, "{checked:?}");
+    let saved = save(&quick_check, &desk, &incoming);
+    assert_eq!((saved.written, saved.replaced[0].as_str()), (Written::Replaced, "m000000"));
+    let id = saved.id.as_str();
+    assert_eq!(desk.cell(id, "categories"), r#"["meeting", "room"]"#.to_owned().into());
+    assert_eq!(
+        (desk.cell(id, "importance"), desk.cell(id, "access_count")),
+        (2.0.into(), 4.into())
+    );
+    assert_eq!(live(&desk), 2);
+    let resolved = desk.store().resolve(
+        &memfold_pipeline::memory::MemoryId::new("m000000"),
+        &jiff::tz::TimeZone::UTC,
+        desk.now(),
+    );
+    assert_eq!(resolved.unwrap().live_id().unwrap().as_str(), id);
+    // The old wording is known: it was folded into the new one.
+    let again = save(&quick_check, &desk, &Incoming::text(OLD));
+    assert_eq!((again.written, again.id.as_str()), (Written::Touched, id));
+    desk.undo_all(&saved.run_id.unwrap());
+    assert_eq!(live(&desk), 3);
+    assert_eq!(desk.cell("m000000", "categories"), r#"["room"]"#.to_owned().into());
+    // And the next night keeps them apart, because a person wanted that.
+    let planned = desk.plan();
+    let merged: Vec<_> = planned
+        .plan
+        .actions
+        .iter()
+        .filter(|action| action.action == memfold_pipeline::plan::ActionType::Merge)
+        .collect();
+    assert!(merged.is_empty(), "{merged:?}");
+    assert_eq!(integrity(desk.path()), "ok");
+}
+
+#[test]
+fn no_merge_crosses_a_fact_a_mark_or_a_threshold() {
+    let flagged = [
+        ("The deploy port is 9090.", 0.99, Decision::InsertAndFlag),
+        ("The deploy port is not 8080.", 0.99, Decision::InsertAndFlag),
+        ("The deploy port is 8080 for now.", 0.90, Decision::InsertAndFlag),
+        ("Ports are for ships.", 0.96, Decision::Insert),
+        ("The deploy port is 8080 for now.", 0.80, Decision::Insert),
+    ];
+    for (text, cosine, expected) in flagged {
+        let old = [memory(0, "The deploy port is 8080.", &near(1.0, 1))];
+        let desk = Desk::of(&old, StoreStyle::Plain);
+        let saved =
+            save(&desk.quick_check(), &desk, &Incoming::text(text).with_vector(near(cosine, 1)));
+        assert_eq!(saved.check.decision, expected, "{text}: {:?}", saved.check);
+        assert_eq!((saved.written, live(&desk)), (Written::Inserted, 2), "{text}");
+        let flags = desk.store().open_flags().unwrap();
+        assert_eq!(flags.len(), usize::from(expected == Decision::InsertAndFlag), "{text}");
+        if let Some(run) = &saved.run_id {
+            desk.undo_all(run);
+            assert!(desk.store().open_flags().unwrap().is_empty());
+        }
+    }
+}
+
+#[test]
+fn what_is_protected_or_somebody_elses_is_left_alone() {
+    let protected = "UPDATE stm SET categories = '[\"decision\"]' WHERE id = 'm000000'";
+    let private = "UPDATE stm SET categories = '[\"user:ann\"]' WHERE id = 'm000000'";
+    let incoming = Incoming::text(NEW).with_vector(near(0.97, 1));
+    let desk = self::desk();
+    desk.sql(protected);
+    let saved = save(&desk.quick_check(), &desk, &incoming);
+    assert_eq!(saved.check.decision, Decision::InsertAndFlag);
+    assert!(saved.check.reason.contains("protected: category decision"), "{}", saved.check.reason);
+    // A protected memory is counted, and nothing else of it changes.
+    let same = Incoming {
+        categories: vec!["more".to_owned()],
+        importance: Some(3.0),
+        ..Incoming::text(OLD)
+    };
+    assert_eq!(save(&desk.quick_check(), &desk, &same).id.as_str(), "m000000");
+    assert_eq!(desk.cell("m000000", "importance"), 1.0.into());
+    assert_eq!(desk.cell("m000000", "categories"), r#"["decision"]"#.to_owned().into());
+    assert_eq!(desk.cell("m000000", "access_count"), 1.into());
+    let desk = self::desk();
+    desk.sql(private);
+    for incoming in [incoming, Incoming::text(OLD)] {
+        let saved = save(&desk.quick_check(), &desk, &incoming);
+        assert_eq!(saved.check.decision, Decision::Insert, "{:?}", saved.check);
+    }
+    let own = Incoming { categories: vec!["User:Ann".to_owned()], ..Incoming::text(OLD) };
+    assert_eq!(save(&desk.quick_check(), &desk, &own).id.as_str(), "m000000");
+}
+
+#[test]
+fn scopes_limit_what_is_compared() {
+    let scoped = |desk: &Desk, scope| {
+        desk.quick_check_with(|options| QuickCheckOptions {
+            check: QuickCheckPolicy { scope, ..options.check },
+            ..options
+        })
+    };
+    let of = |categories: &[&str], source: &str| Incoming {
+        categories: categories.iter().map(ToString::to_string).collect(),
+        source: Some(source.to_owned()),
+        ..Incoming::text(OLD)
+    };
+    let desk = desk();
+    desk.sql("UPDATE stm SET categories = '[\"a\", \"b\"]', source = 'mail' WHERE id = 'm000000'");
+    for (scope, incoming, expected) in [
+        (CheckScope::All, of(&["c"], "chat"), Decision::Touch),
+        (CheckScope::Category, of(&["c"], "mail"), Decision::Insert),
+        (CheckScope::Category, of(&[], "mail"), Decision::Insert),
+        (CheckScope::Category, of(&["c", "b"], "chat"), Decision::Touch),
+        (CheckScope::Source, of(&["a"], "chat"), Decision::Insert),
+        (CheckScope::Source, of(&["c"], "mail"), Decision::Touch),
+    ] {
+        let check = scoped(&desk, scope).check(&incoming, desk.now());
+        assert_eq!(check.decision, expected, "{scope:?} {incoming:?}: {}", check.reason);
+    }
+}
+
+#[test]
+fn a_chain_of_wordings_ends_in_one_memory_and_every_step_can_be_undone() {
+    const STEPS: usize = 50;
+    let desk = Desk::of(&[], StoreStyle::Plain);
+    let quick_check = desk.quick_check();
+    let text = |step: usize| {
+        let pad = " ".repeat(step % 7 + 1);
+        let end = if step.is_multiple_of(2) { "." } else { "!" };
+        let word = if step % 4 < 2 { "weekly" } else { "Weekly" };
+        format!("The{pad}{word} review{pad}is held by the whole team{end}{end}")
+    };
+    let mut runs = Vec::new();
+    let mut texts = std::collections::BTreeSet::new();
+    for step in 0..STEPS {
+        // Near every one of the others, at another angle.
+        let mut vector = near(0.995, 1 + step % (DIM - 1));
+        vector[1 + step % 3] += 0.001 * step as f32;
+        let saved = save(&quick_check, &desk, &Incoming::text(text(step)).with_vector(vector));
+        texts.insert(text(step));
+        runs.push((saved.written, saved.run_id));
+        assert_eq!(live(&desk), 1, "step {step}: {:?}", saved.check);
+    }
+    assert!(runs.iter().filter(|(written, _)| *written == Written::Replaced).count() >= 3);
+    let sources: Vec<String> = desk.ask("SELECT source FROM stm");
+    assert!(sources.iter().all(|source| source.len() <= 4096));
+    let kept: std::collections::BTreeSet<String> = desk
+        .ask::<String>("SELECT content FROM stm")
+        .into_iter()
+        .chain(desk.ask::<String>(
+            "SELECT json_extract(row, '$.content') FROM memfold_archive WHERE table_name = 'stm'",
+        ))
+        .collect();
+    let lost: Vec<_> = texts.difference(&kept).collect();
+    assert!(lost.is_empty(), "{lost:?}");
+    // All steps are units of one run: the process of one day.
+    let run_ids: std::collections::BTreeSet<_> =
+        runs.iter().filter_map(|(_, run)| run.clone()).collect();
+    assert_eq!(run_ids.len(), 1);
+    // From the last one back, step by step.
+    let units = desk.store().units(run_ids.first().unwrap()).unwrap();
+    let mut before = live(&desk);
+    for unit in units.iter().rev().take(5) {
+        let label = &unit.memories[0];
+        let target = UndoTarget::Memory(memfold_pipeline::memory::MemoryId::new(label.as_str()));
+        let undone = desk.try_undo(&target).unwrap();
+        assert_eq!(undone.executed.applied, 1, "{:?}", undone.outcomes);
+        let after = live(&desk);
+        assert!(after >= before);
+        before = after;
+    }
+    assert!(before > 1);
+    assert_eq!(integrity(desk.path()), "ok");
+}
+
+#[test]
+fn a_wording_that_flips_stays_one_memory() {
+    let desk = desk();
+    let quick_check = desk.quick_check();
+    let incoming = [
+        Incoming::text(OLD).with_vector(near(1.0, 1)),
+        Incoming::text(NEW).with_vector(near(0.97, 1)),
+    ];
+    let flips = std::env::var("MEMFOLD_TEST_FLIPS").map_or(60, |flips| flips.parse().unwrap());
+    let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
+    for flip in 0..flips {
+        let saved = save(&quick_check, &desk, &incoming[(flip + 1) % 2]);
+        *seen.entry(saved.check.decision.name()).or_default() += 1;
+        assert_eq!(live(&desk), 2, "flip {flip}: {:?}", saved.check);
+    }
+    assert_eq!((seen["replace"], seen["touch"]), (1, flips as u32 - 1), "{seen:?}");
+    let journal: Vec<i64> = desk.ask("SELECT count(*) FROM memfold_journal");
+    assert!(journal[0] < 10, "{journal:?}");
+    let sources: Vec<i64> = desk.ask("SELECT max(length(source)) FROM stm");
+    assert!(sources[0] < 500, "{sources:?}");
+}
+
+#[test]
+fn an_id_makes_a_save_repeatable() {
+    let desk = desk();
+    let quick_check = desk.quick_check();
+    let new =
+        Incoming { id: Some("key-1".to_owned()), ..Incoming::text(NEW).with_vector(near(0.97, 1)) };
+    let saved = save(&quick_check, &desk, &new);
+    assert_eq!((saved.written, saved.id.as_str()), (Written::Replaced, "key-1"));
+    let image = desk.image();
+    for _ in 0..3 {
+        let again = save(&desk.quick_check(), &desk, &new);
+        assert_eq!((again.written, again.id.as_str()), (Written::Touched, "key-1"));
+        assert_eq!(desk.image(), image);
+    }
+    let other = Incoming { text: Some("Something else.".to_owned()), ..new };
+    let refused = quick_check.save(&other, desk.now()).unwrap_err();
+    assert!(matches!(refused, SaveError::IdTaken { .. }), "{refused}");
+    assert_eq!(desk.image(), image);
+    assert!(matches!(quick_check.save(&Incoming::text(" \n"), desk.now()), Err(SaveError::NoText)));
+}
+
+#[test]
+fn a_memory_archived_unused_lives_again() {
+    let desk = desk();
+    desk.sql(
+        r#"UPDATE stm SET categories = '["archived", "archive/ops"]',
+           source = 'archived:{"reason":"R4-archive-low-utility","run_id":"r","previous_source":"chat"}'
+           WHERE id = 'm000000'"#,
+    );
+    let saved = save(&desk.quick_check(), &desk, &Incoming::text(OLD));
+    assert_eq!((saved.written, saved.id.as_str()), (Written::Touched, "m000000"));
+    assert_eq!(desk.cell("m000000", "categories"), r#"["ops"]"#.to_owned().into());
+    assert_eq!(desk.cell("m000000", "source"), "chat".to_owned().into());
+    assert_eq!(desk.cell("m000000", "access_count"), 1.into());
+    desk.undo_all(&saved.run_id.unwrap());
+    assert_eq!(
+        desk.cell("m000000", "categories"),
+        r#"["archived", "archive/ops"]"#.to_owned().into()
+    );
+    // What the owner archived is the owner's.
+    desk.sql("UPDATE stm SET source = 'chat' WHERE id = 'm000000'");
+    let saved = save(&desk.quick_check(), &desk, &Incoming::text(OLD));
+    assert_eq!(saved.written, Written::Inserted);
+}
+
+#[test]
+fn a_row_that_one_saves_is_known_to_the_other_at_once() {
+    let rounds = std::env::var("MEMFOLD_TEST_ALTERNATIONS").map_or(120, |n| n.parse().unwrap());
+    for has_index in [false, true] {
+        let desk = desk();
+        let index = IndexDesk::of(desk.path());
+        if has_index {
+            index.build(TierChoice::Scan);
+        }
+        let both = [desk.quick_check(), desk.quick_check()];
+        for round in 0..rounds {
+            let text = format!("Fact number {round} of this store.");
+            let mut vector = vec![0.01; DIM];
+            vector[round % DIM] = 1.0 + round as f32 * 0.01;
+            let incoming = Incoming::text(text).with_vector(vector);
+            let saved = save(&both[round % 2], &desk, &incoming);
+            assert_eq!(saved.written, Written::Inserted, "round {round}: {:?}", saved.check);
+            let check = both[(round + 1) % 2].check(&incoming, desk.now());
+            assert_eq!(check.decision, Decision::Touch, "round {round}: {check:?}");
+            assert!(check.reason.contains(saved.id.as_str()), "{}", check.reason);
+            if has_index && round % 50 == 49 {
+                assert!(index.seal() > 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn two_that_save_the_same_at_once_end_with_one_row() {
+    let rounds = std::env::var("MEMFOLD_TEST_RACES").map_or(40, |n| n.parse().unwrap());
+    let desk = Desk::of(&[], StoreStyle::Plain);
+    for round in 0..rounds {
+        let barrier = std::sync::Barrier::new(3);
+        let ids: Vec<String> = std::thread::scope(|scope| {
+            let (barrier, desk) = (&barrier, &desk);
+            let savers: Vec<_> = (0..3)
+                .map(|saver| {
+                    scope.spawn(move || {
+                        let quick_check = desk.quick_check();
+                        // One of them in another spelling.
+                        let gap = if saver == 2 { "  " } else { " " };
+                        let text = format!("Round{gap}{round} has begun.");
+                        barrier.wait();
+                        quick_check.save(&Incoming::text(text), desk.now()).unwrap().id.to_string()
+                    })
+                })
+                .collect();
+            savers.into_iter().map(|saver| saver.join().unwrap()).collect()
+        });
+        assert!(ids.iter().all(|id| *id == ids[0]), "round {round}: {ids:?}");
+        assert_eq!(live(&desk), round + 1);
+    }
+    assert_eq!(integrity(desk.path()), "ok");
+}
+
+/// What may be wrong with an index, and whether the check says so.
+type Damage<'a> = (&'a str, &'a dyn Fn(&Desk, &IndexDesk), bool);
+
+#[test]
+fn whatever_is_wrong_with_the_index_no_save_is_refused_or_wrong() {
+    let removed = |_: &Desk, index: &IndexDesk| std::fs::remove_dir_all(index.folder()).unwrap();
+    let cut = |_: &Desk, index: &IndexDesk| {
+        let manifest = index.folder().join("MANIFEST");
+        std::fs::write(manifest, "nonsense").unwrap();
+    };
+    let renumbered = |desk: &Desk, _: &IndexDesk| {
+        desk.sql("DELETE FROM stm WHERE id LIKE 'm00000%' AND id <> 'm000000'; VACUUM");
+        desk.sql("UPDATE embeddings SET rowid = rowid + 100000");
+    };
+    let replaced = |desk: &Desk, _: &IndexDesk| {
+        desk.sql("DELETE FROM embeddings; DELETE FROM stm;");
+        desk.sql(&format!(
+            "INSERT INTO stm (id, content, categories, importance, access_count, created_at, source)
+             VALUES ('other', '{OLD}', '[]', 1.0, 0, '2026-01-01T00:00:00', 'agent')"
+        ));
+    };
+    let untouched = |_: &Desk, _: &IndexDesk| {};
+    let cases: [Damage<'_>; 5] = [
+        ("untouched", &untouched, false),
+        ("removed", &removed, false),
+        ("manifest", &cut, true),
+        ("renumbered", &renumbered, true),
+        ("another store", &replaced, true),
+    ];
+    for (name, damage, is_told) in cases {
+        let rows: Vec<PlainMemory> = (0..40)
+            .map(|row| {
+                let text =
+                    if row == 0 { OLD.to_owned() } else { format!("Row number {row} is here.") };
+                let mut vector = vec![0.02; DIM];
+                vector[row % DIM] = 1.0 + 0.01 * row as f32;
+                memory(row, text, &vector)
+            })
+            .collect();
+        let desk = Desk::of(&rows, StoreStyle::Plain);
+        let index = IndexDesk::of(desk.path());
+        index.build(TierChoice::Graph);
+        damage(&desk, &index);
+        let quick_check = desk.quick_check();
+        let saved = save(&quick_check, &desk, &Incoming::text(OLD));
+        assert_eq!(saved.written, Written::Touched, "{name}: {:?}", saved.check);
+        assert_eq!(!saved.check.notes.is_empty(), is_told, "{name}: {:?}", saved.check.notes);
+        let new =
+            Incoming::text(format!("Nothing like {name} was here.")).with_vector(near(0.3, 5));
+        let saved = save(&quick_check, &desk, &new);
+        assert_eq!(saved.written, Written::Inserted, "{name}: {:?}", saved.check);
+        assert_eq!(integrity(desk.path()), "ok", "{name}");
+    }
+}
+
+#[test]
+fn a_large_store_without_an_index_says_so() {
+    let rows: Vec<PlainMemory> = (0..2_050)
+        .map(|row| memory(row, format!("Row number {row} is here."), &near(0.5, 1 + row % 7)))
+        .collect();
+    let desk = Desk::of(&rows, StoreStyle::Plain);
+    let incoming = Incoming::text("Row number 7 is here.").with_vector(near(0.5, 1));
+    let check = desk.quick_check().check(&incoming, desk.now());
+    assert_eq!((check.checked, check.coverage), (false, Coverage::None), "{check:?}");
+    assert!(check.notes[0].contains("memfold index build"), "{:?}", check.notes);
+    let saved = save(&desk.quick_check(), &desk, &incoming);
+    assert_eq!((saved.written, saved.check.checked), (Written::Inserted, false));
+    IndexDesk::of(desk.path()).build(TierChoice::Scan);
+    let check = desk.quick_check().check(&incoming, desk.now());
+    assert_eq!((check.checked, check.decision), (true, Decision::Touch), "{check:?}");
+    assert_eq!((check.index.kind, check.index.rows), ("scan", 2_051));
+}
+
+#[test]
+fn vectors_of_another_shape_are_told() {
+    let desk = desk();
+    let quick_check = desk.quick_check();
+    let cases = [
+        Incoming::text("One.").with_vector([1.0, 2.0]),
+        Incoming {
+            model: Some("other".to_owned()),
+            ..Incoming::text("Two.").with_vector(near(1.0, 1))
+        },
+        Incoming::text("Three.").with_vector(vec![0.0; DIM]),
+        Incoming::text("Four.").with_vector(vec![f32::NAN; DIM]),
+    ];
+    for incoming in cases {
+        let saved = save(&quick_check, &desk, &incoming);
+        assert_eq!(saved.written, Written::Inserted, "{:?}", saved.check);
+        assert!(!saved.check.checked && !saved.check.notes.is_empty(), "{:?}", saved.check);
+        assert_eq!(saved.check.coverage, Coverage::ExactOnly, "{:?}", saved.check);
+    }
+    assert_eq!(live(&desk), 6);
+}
+
+#[test]
+fn read_only_saves_are_plain_inserts() {
+    let desk = desk();
+    let quick_check =
+        desk.quick_check_with(|options| QuickCheckOptions { read_only: true, ..options });
+    let saved = save(&quick_check, &desk, &Incoming::text(OLD));
+    assert_eq!((saved.written, saved.check.checked), (Written::Inserted, false));
+    assert_eq!((live(&desk), saved.check.coverage), (3, Coverage::None));
+}
