@@ -17,6 +17,8 @@ const COMMANDS: [&str; 23] = [
     "runs",
     "explain",
     "bench",
+    "check",
+    "save",
     "flags",
     "resolve",
     "restore",

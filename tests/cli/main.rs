@@ -27,3 +27,4 @@ mod model;
 mod reviewing;
 mod searching;
 mod searching_files;
+mod saving;

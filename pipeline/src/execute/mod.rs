@@ -12,6 +12,8 @@ mod units;
 mod draft;
 mod provenance;
 mod edits;
+mod flags;
+mod alone;
 mod share;
 mod pace;
 mod apply;
@@ -21,11 +23,14 @@ mod review;
 pub use apply::{
     ExecuteError, ExecuteRequest, Execution, UnitOutcome, UnitResult, execute, preview,
 };
+pub use flags::{Rejudged, rejudge_flags};
 pub use review::{KeepBothRequest, keep_both};
 
+pub(crate) use alone::{action_of, carry_out_alone, merge_of_two, write_unit};
 pub(crate) use draft::Draft;
-pub(crate) use edits::{EditContext, edits, near_flag};
+pub(crate) use edits::{EditContext, near_flag};
 pub use select::{Pick, PickError, Selection};
 pub use share::{CHANGE_SHARE_MAX, change_share};
+pub(crate) use undo::decision;
 pub use undo::{Undo, UndoError, UndoOutcome, UndoRequest, UndoTarget, preview_undo, undo};
 pub use units::{Blocked, ExecutionUnit};

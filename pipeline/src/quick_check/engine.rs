@@ -197,7 +197,7 @@ impl Shared {
     }
 
     /// Returns the live index; opened anew only where there is another one, or more segments.
-    fn index(&self) -> Result<Option<Arc<StoreIndex>>, OpenIndexError> {
+    pub(super) fn index(&self) -> Result<Option<Arc<StoreIndex>>, OpenIndexError> {
         let Ok(mut known) = self.index.lock() else { return Ok(None) };
         let generations = Generations::at(&self.options.index_folder);
         if let Some(index) = known.as_ref() {

@@ -22,6 +22,7 @@ mod weigh;
 mod decide;
 mod engine;
 mod check;
+mod sample;
 mod save;
 mod write;
 

@@ -7,19 +7,17 @@ use super::engine::Shared;
 use super::incoming::IMPORTANCE_DEFAULT;
 use super::save::{SaveError, SaveRun};
 use super::weigh::{Equal, Match, Weighed};
-use crate::execute::{Draft, EditContext, edits, near_flag};
+use crate::execute::{
+    Draft, EditContext, action_of, carry_out_alone, merge_of_two, near_flag, write_unit,
+};
 use crate::journal::{Change, Record, StoredValue, Table};
 use crate::memory::{Memory, MemoryId};
-use crate::plan::{
-    Action, ActionState, ActionType, Evidence, Rationale, SavedAction, Values, protected_by, risk,
-    words,
-};
+use crate::plan::{Action, ActionType, Evidence, protected_by, words};
 use crate::runs::RunKind;
 use crate::store::LoadRequest;
 use crate::store::brain_db::own::{self, runs::RunStart};
 use crate::store::brain_db::{
-    Deed, Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, SessionError, UnitRecord, UnitRow,
-    Writes, apply,
+    Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, SessionError, UnitRow, Writes,
 };
 use crate::store::reading::categories_to_json;
 use crate::text::strict_key;
@@ -220,31 +218,14 @@ impl<'a> Writing<'a> {
             return Ok(wrote);
         };
         let old = &found.memory;
-        let values = Values::merged(&new, [old], &self.shared.options.policy.merge);
         let guard = self.shared.guard.get();
         let absorption = guard.absorbs(&guard.read(self.text), &guard.read(&old.content));
-        let action = Action {
-            action: ActionType::Merge,
-            target_ids: vec![new.id.clone(), old.id.clone()],
-            canonical_id: Some(new.id.clone()),
-            survivor_protected: false,
-            new_content: None,
-            new_categories: values.new_categories(&new),
-            new_importance: values.new_importance(&new),
-            risk: risk(self.text, &old.content, true),
-            rationale: Rationale {
-                rule_id: RULE.to_owned(),
-                score: None,
-                reasons: vec!["saved as a newer wording".to_owned()],
-                evidence: Evidence {
-                    differences: words::lacks(&absorption, &old.content),
-                    ..evidence(found, FlagKind::Near)
-                },
-            },
-        };
+        let differences = words::lacks(&absorption, &old.content);
+        let evidence = Evidence { differences, ..evidence(found, FlagKind::Near) };
+        let why = (RULE, "saved as a newer wording", evidence);
+        let action = merge_of_two(&new, old, &self.shared.options.policy.merge, why);
         let rows = [row, old_row];
-        let ids = action.target_ids.clone();
-        let run_id = self.carry_out(run, ("replace", action, ids), &rows)?;
+        let run_id = self.carry_out(run, ("replace", action), &rows)?;
         let replaced = vec![old.id.clone()];
         Ok(Wrote { written: Written::Replaced, replaced, run_id: Some(run_id), ..wrote })
     }
@@ -281,23 +262,9 @@ impl<'a> Writing<'a> {
             }
             FlagKind::Contradiction => {
                 let score = found.judgement.as_ref().map(|j| j.contradiction_score);
-                let action = Action {
-                    action: ActionType::FlagContradiction,
-                    target_ids: ids.clone(),
-                    canonical_id: None,
-                    survivor_protected: false,
-                    new_content: None,
-                    new_categories: None,
-                    new_importance: None,
-                    risk: crate::plan::Risk::Identical,
-                    rationale: Rationale {
-                        rule_id: RULE.to_owned(),
-                        score,
-                        reasons: Vec::new(),
-                        evidence,
-                    },
-                };
-                self.carry_out(run, ("flag", action, ids), &[row, other_row])?
+                let why = (RULE, Vec::new(), score, evidence);
+                let action = action_of(ActionType::FlagContradiction, ids, why);
+                self.carry_out(run, ("flag", action), &[row, other_row])?
             }
         };
         Ok(Wrote { run_id: Some(run_id), ..wrote })
@@ -307,34 +274,20 @@ impl<'a> Writing<'a> {
     fn carry_out(
         &self,
         run: &mut Option<SaveRun>,
-        (label, action, ids): (&'static str, Action, Vec<MemoryId>),
+        action: (&'static str, Action),
         rows: &[UnitRow],
     ) -> Result<String, SaveError> {
-        let run_id = self.next_unit(run)?.run_id.clone();
+        let SaveRun { run_id, units, .. } = self.next_unit(run)?;
         let context = EditContext {
             policy: &self.shared.options.policy,
             time_zone: &self.shared.options.time_zone,
-            run_id: &run_id,
+            run_id,
             now: self.now,
             at: &self.at,
         };
-        let kind = action.action;
-        let saved = SavedAction {
-            position: 0,
-            action,
-            amended: None,
-            state: ActionState::Proposed,
-            access_count: None,
-            run_id: None,
-            unit: None,
-            note: None,
-        };
-        let unreadable = |id: MemoryId| SessionError::Refused {
-            what: "read a memory",
-            reason: format!("{id} is no longer readable"),
-        };
-        let changes = edits(&[&saved], rows, context).map_err(unreadable)?;
-        self.write_unit(run, (label, kind, ids), &changes, rows)
+        let place = (self.writes, &self.layout);
+        carry_out_alone(place, (context, *units), action, rows, Vec::new())?;
+        Ok(run_id.clone())
     }
 
     /// Carries out changes as one unit.
@@ -345,39 +298,10 @@ impl<'a> Writing<'a> {
         changes: &[Change],
         rows: &[UnitRow],
     ) -> Result<String, SaveError> {
-        self.next_unit(run)?;
-        self.write_unit(run, deed, changes, rows)
-    }
-
-    fn write_unit(
-        &self,
-        run: &Option<SaveRun>,
-        (label, action, ids): (&'static str, ActionType, Vec<MemoryId>),
-        changes: &[Change],
-        rows: &[UnitRow],
-    ) -> Result<String, SaveError> {
-        let (run_id, unit) =
-            run.as_ref().map(|run| (run.run_id.clone(), run.units)).unwrap_or_default();
-        let mark = Mark { run_id: &run_id, unit, at: &self.at };
-        apply(self.writes, &self.layout, &mark, changes)?;
-        let mut digests = std::collections::BTreeMap::new();
-        for row in rows {
-            let after = self.writes.memory(&self.layout, &row.id)?;
-            let digest = after.map_or_else(String::new, |row| row.digest.to_string());
-            digests.insert(row.id.clone(), digest);
-        }
-        let record = UnitRecord {
-            run_id: run_id.clone(),
-            unit,
-            undone_by: None,
-            is_applied: true,
-            plan_id: None,
-            deeds: vec![Deed { label: label.to_owned(), position: 0, action, ids }],
-            reverts: None,
-            digests,
-        };
-        self.writes.step("write down the unit", |c| own::insert_unit(c, &record, &self.at))?;
-        Ok(run_id)
+        let SaveRun { run_id, units, .. } = self.next_unit(run)?;
+        let mark = Mark { run_id, unit: *units, at: &self.at };
+        write_unit((self.writes, &self.layout), &mark, deed, changes, rows)?;
+        Ok(run_id.clone())
     }
 
     /// Begins the run of the day where there is none, and counts one more unit.

@@ -1,6 +1,7 @@
 //! Upkeep: what people do to single memories and to what runs left behind, each as a run of its own.
 //!
 //! * [`restore`]: an archived memory lives again, apart from what it was folded into. Can be undone.
+//! * [`settle`]: a person decides about a pair that waits for a look. Can be undone.
 //! * [`forget`]: a memory is erased everywhere. Cannot be undone.
 //! * [`prune`]: old entries of the journal go. Cannot be undone, nor can what they were kept for.
 
@@ -10,6 +11,7 @@ mod forget;
 mod scrub;
 mod mentions;
 mod prune;
+mod settle;
 
 pub use forget::{Erasure, ForgetError, Forgotten, forget, preview_forget};
 pub use mentions::{Mentions, mentions};
@@ -20,3 +22,4 @@ pub use restore::{
     restore,
 };
 pub use run::UpkeepRun;
+pub use settle::{SettleError, SettleRules, Settled, Settlement, preview_settlement, settle};

@@ -12,7 +12,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use self::bench::{AnnMethodArg, BenchAnnArgs, BenchArgs, BenchCommand, BenchGuardArgs};
+pub(crate) use self::bench::{
+    AnnMethodArg, BenchAnnArgs, BenchArgs, BenchCheckArgs, BenchCommand, BenchGuardArgs,
+};
 pub(crate) use self::consolidate::{ConsolidateArgs, IndexArg};
 pub(crate) use self::dedup::{DedupArgs, JoinArg, KeepArg, PairsFormArg};
 pub(crate) use self::lookups::{
@@ -20,7 +22,7 @@ pub(crate) use self::lookups::{
     SearchArgs,
 };
 pub(crate) use self::saving::{CheckArgs, MemoryArgs, SaveArgs, StorePlaceArgs};
-pub(crate) use self::upkeep::{ForgetArgs, PruneArgs, RestoreArgs};
+pub(crate) use self::upkeep::{ForgetArgs, PruneArgs, RestoreArgs, WritingArgs};
 
 /// Finds the memories that say the same thing and folds them together without losing a fact.
 #[derive(Debug, Parser)]
@@ -99,7 +101,7 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Measure memfold on your own data
     Bench(BenchArgs),
-    /// List the contradictory pairs that wait for a look
+    /// List the pairs that wait for a look, or settle one (dry run unless --execute)
     Flags(FlagsArgs),
     /// Print the id under which a memory lives on
     Resolve(ResolveArgs),
@@ -321,9 +323,21 @@ pub(crate) struct ExplainArgs {
 
 /// `memfold flags`
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("settlement").args(["keep_both", "merge", "supersede"]))]
 pub(crate) struct FlagsArgs {
     /// The store: a brain.db
     pub(crate) db: PathBuf,
+    /// Both of this pair stay: no run folds them while their texts stay
+    #[arg(long, value_name = "KEY")]
+    pub(crate) keep_both: Option<String>,
+    /// Both say the same: fold the older one into the newer one
+    #[arg(long, value_name = "KEY")]
+    pub(crate) merge: Option<String>,
+    /// The newer one holds: fold the older one into it
+    #[arg(long, value_name = "KEY")]
+    pub(crate) supersede: Option<String>,
+    #[command(flatten)]
+    pub(crate) writing: WritingArgs,
 }
 
 /// `memfold resolve`

@@ -3,6 +3,7 @@
 //! | plot | what it shows |
 //! |---|---|
 //! | [`bars`] | one number for each of several things |
+//! | [`histogram`] | how often something took how long |
 //! | [`lines`] | growth, on two logarithmic axes |
 //! | [`operating_curve`] | precision, recall and F1 over a threshold |
 //!
@@ -10,10 +11,12 @@
 
 mod svg;
 mod bars;
+mod histogram;
 mod lines;
 mod operating;
 
 pub use bars::{Bar, bars};
+pub use histogram::{Distribution, histogram, percentile};
 pub use lines::{Series, lines};
 pub use operating::{OperatingPoint, operating_curve};
 pub use svg::Caption;

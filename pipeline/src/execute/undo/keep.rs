@@ -56,7 +56,7 @@ pub(super) fn decisions(
 }
 
 /// A decision about a memory whose text is as it is; `None` where the memory is gone.
-pub(in crate::execute) fn decision(
+pub(crate) fn decision(
     writes: &Writes<'_>,
     layout: &Layout,
     (kind, id): (&str, &MemoryId),

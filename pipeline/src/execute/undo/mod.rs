@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub use outcome::{Undo, UndoOutcome};
 pub use request::{UndoError, UndoRequest, UndoTarget};
 
-pub(super) use keep::decision;
+pub(crate) use keep::decision;
 
 use self::find::{examine, find, key};
 use self::outcome::outcome;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::StorePlaceArgs;
+
 /// `memfold bench`
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
@@ -18,6 +20,8 @@ pub(crate) enum BenchCommand {
     Guard(BenchGuardArgs),
     /// Look vectors up in an index and tell how many neighbours it finds, and how fast
     Ann(BenchAnnArgs),
+    /// Check memories like those of a store and tell how long that takes
+    Check(BenchCheckArgs),
 }
 
 /// `memfold bench guard`
@@ -51,6 +55,40 @@ impl BenchGuardArgs {
             false => self.pairs.display().to_string(),
         }
     }
+}
+
+/// `memfold bench check`
+#[derive(Debug, Args)]
+pub(crate) struct BenchCheckArgs {
+    #[command(flatten)]
+    pub(crate) place: StorePlaceArgs,
+    /// Checks of each kind
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = positive)]
+    pub(crate) checks: usize,
+    /// Also beside so many processes that save into a copy of the store
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) writers: usize,
+    /// Memories that each of them saves in a second
+    #[arg(long, value_name = "N", default_value_t = 20.0, value_parser = rate)]
+    pub(crate) rate: f64,
+    /// Also with nothing of store and index in memory
+    #[arg(long)]
+    pub(crate) cold: bool,
+    /// Draw how often a check took how long here (SVG)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) histogram: Option<PathBuf>,
+    /// Replace the histogram if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+fn positive(typed: &str) -> Result<usize, String> {
+    typed.parse().ok().filter(|count| *count > 0).ok_or_else(|| "expected 1 or more".to_owned())
+}
+
+fn rate(typed: &str) -> Result<f64, String> {
+    let rate = typed.parse().ok().filter(|rate: &f64| *rate > 0.0 && rate.is_finite());
+    rate.ok_or_else(|| "expected a number above 0".to_owned())
 }
 
 /// `memfold bench ann`

@@ -1,6 +1,7 @@
 //! `memfold bench`: recall, speed and quality on the user's own data.
 
 mod ann;
+mod check;
 mod guard;
 mod screen;
 
@@ -17,5 +18,6 @@ pub(crate) fn run(
     match &args.command {
         BenchCommand::Guard(args) => guard::run(global, args, printer),
         BenchCommand::Ann(args) => ann::run(global, args, printer),
+        BenchCommand::Check(args) => check::run(global, args, printer),
     }
 }

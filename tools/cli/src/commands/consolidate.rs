@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use memfold_pipeline::consolidate::{Outcome, RunContext, consolidate};
 use memfold_pipeline::execute::{
-    CHANGE_SHARE_MAX, ExecuteRequest, Execution, Selection, change_share, execute,
+    CHANGE_SHARE_MAX, ExecuteRequest, Execution, Selection, change_share, execute, rejudge_flags,
 };
 use memfold_pipeline::policy::{GraphIndex, JoinMethod};
 use memfold_pipeline::report::{
@@ -18,7 +18,9 @@ use memfold_pipeline::time::Instant;
 use memfold_simd::Kernels;
 use serde_json::{Map, Value};
 
-use crate::args::{ConsolidateArgs, GlobalArgs};
+use crate::args::{ConsolidateArgs, GlobalArgs, IndexPlaceArgs};
+use crate::commands::index::build::{Rebuild, rebuild};
+use crate::commands::index::place;
 use crate::commands::{log, metrics, writing};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -249,6 +251,10 @@ impl Work<'_> {
             },
         )
         .map_err(|error| writing::execute_failure(&error))?;
+        let rejudged = rejudge_flags(&session, &self.settings.guard()?);
+        rejudged.map_err(|error| writing::session_failure("judge the flags again", &error))?;
+        drop(session);
+        self.renew_index(outcome);
         let report = &mut outcome.report;
         report.mode = Mode::Execute;
         report.run_id.clone_from(&execution.run_id);
@@ -258,6 +264,18 @@ impl Work<'_> {
         writing::note_backup(&execution, self.printer);
         log::executed(&execution, |position| outcome.plan.actions.get(position), self.printer);
         Ok(execution)
+    }
+
+    /// Builds the index of the store as it is now, where it has one or is too large for checks without.
+    fn renew_index(&self, outcome: &Outcome) {
+        let place = IndexPlaceArgs { db: self.args.db.clone(), index_dir: None };
+        let has_index = place::to_read(&place).is_ok_and(|folder| folder.join("MANIFEST").exists());
+        if !has_index && outcome.report.loaded.with_embedding <= Rebuild::ROWS_MIN {
+            return;
+        }
+        if let Err(failure) = rebuild((self.global, self.settings), &place, self.bars) {
+            self.printer.note(&format!("note: the index was not built: {}", failure.message));
+        }
     }
 
     /// Writes what was asked for, and always the report of a run that wrote; returns where.

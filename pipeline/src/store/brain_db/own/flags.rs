@@ -96,6 +96,49 @@ impl BrainDb {
     }
 }
 
+/// An open flag: its row, and its memories with the hashes of the texts it is about.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct WaitingFlag {
+    pub(crate) id: i64,
+    pub(crate) key: String,
+    pub(crate) sides: [(String, String); 2],
+    pub(crate) similarity: Option<f64>,
+}
+
+const WAITING: &str =
+    "SELECT id, key, left_id, left_hash, right_id, right_hash, similarity FROM memfold_flags
+     WHERE state = 'open' AND active = 1";
+
+fn waiting(row: &rusqlite::Row<'_>) -> rusqlite::Result<WaitingFlag> {
+    Ok(WaitingFlag {
+        id: row.get(0)?,
+        key: row.get(1)?,
+        sides: [(row.get(2)?, row.get(3)?), (row.get(4)?, row.get(5)?)],
+        similarity: row.get(6)?,
+    })
+}
+
+/// Returns the open flags of pairs that saves found alike. The tables are of this version.
+pub(crate) fn near_flags(connection: &Connection) -> rusqlite::Result<Vec<WaitingFlag>> {
+    let sql = format!("{WAITING} AND kind = 'near' ORDER BY id");
+    connection.prepare(&sql)?.query_map([], waiting)?.collect()
+}
+
+/// Finds an open flag by its key, or by how that begins where only one does; the latest of several.
+pub(crate) fn waiting_flag(
+    connection: &Connection,
+    key: &str,
+) -> rusqlite::Result<Option<WaitingFlag>> {
+    let sql = format!(
+        "{WAITING} AND substr(key, 1, length(?1)) = ?1 AND length(?1) > 0 ORDER BY id DESC"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let flags = statement.query_map([key], waiting)?;
+    let flags = flags.collect::<rusqlite::Result<Vec<_>>>()?;
+    let is_one = flags.windows(2).all(|pair| pair[0].key == pair[1].key);
+    Ok(flags.into_iter().next().filter(|_| is_one))
+}
+
 /// Counts the open flags of a memory.
 pub(crate) fn open_flags_of(connection: &Connection, id: &str) -> rusqlite::Result<usize> {
     let sql = "SELECT count(*) FROM

@@ -13,7 +13,7 @@ pub(crate) mod prune;
 pub(crate) use ddl::VERSION;
 pub(in crate::store::brain_db) use ddl::table_names;
 pub use flags::{FlagKind, OpenPair};
-pub(crate) use flags::{close_flags, open_flags_of};
+pub(crate) use flags::{WaitingFlag, close_flags, near_flags, open_flags_of, waiting_flag};
 pub(crate) use lineage::active_folds_of;
 pub(crate) use migrate::exist;
 pub(in crate::store::brain_db) use migrate::{MigrateError, migrate, recorded};

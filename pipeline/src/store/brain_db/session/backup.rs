@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags, ffi};
 
 use super::{Session, SessionError};
+use crate::store::LoadStoreError;
+use crate::store::brain_db::BrainDb;
 use crate::store::brain_db::access::beside;
 use crate::store::brain_db::checkup::free_bytes;
 
@@ -71,20 +73,39 @@ impl Session {
                 reason: error.to_string(),
             })?;
         }
-        let mut copy = Connection::open(path).map_err(explain)?;
-        {
-            let backup = Backup::new(&self.connection, &mut copy).map_err(explain)?;
-            // One step under one read lock: a copy in pieces would start over whenever somebody writes.
-            match backup.step(-1).map_err(explain)? {
-                StepResult::Done => {}
-                _ => {
-                    return Err(SessionError::Busy {
-                        path: self.path.clone(),
-                        waited: self.busy_timeout,
-                    });
+        let is_done = copy(&self.connection, path).map_err(explain)?;
+        match is_done {
+            true => Ok(()),
+            false => Err(SessionError::Busy { path: self.path.clone(), waited: self.busy_timeout }),
+        }
+    }
+}
+
+impl BrainDb {
+    /// Copies the store into a new file as it is at one instant, rowids included, while others go on.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the file cannot be written.
+    pub fn copy_to(&self, path: &Path) -> Result<(), LoadStoreError> {
+        self.consult("stm", |connection| {
+            // A read transaction is under way; the copy goes through a connection of its own.
+            let place = connection.path().unwrap_or_default().to_owned();
+            let own = Connection::open_with_flags(place, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+            match copy(&own, path)? {
+                true => Ok(()),
+                false => {
+                    Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), None))
                 }
             }
-        }
-        copy.close().map_err(|(_, error)| explain(error))
+        })
     }
+}
+
+/// Copies in one step under one read lock, because a copy in pieces would start over whenever somebody writes; `false`
+/// where somebody holds the store.
+fn copy(from: &Connection, path: &Path) -> rusqlite::Result<bool> {
+    let mut copy = Connection::open(path)?;
+    let step = Backup::new(from, &mut copy)?.step(-1)?;
+    copy.close().map_err(|(_, error)| error)?;
+    Ok(matches!(step, StepResult::Done))
 }

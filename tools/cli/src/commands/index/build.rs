@@ -95,7 +95,7 @@ impl Rebuild {
     /// Up to so many rows a build takes seconds.
     const ROWS_MAX: u64 = 250_000;
     /// Without an index, so many rows are read for each check.
-    const ROWS_MIN: u64 = 2_000;
+    pub(crate) const ROWS_MIN: u64 = 2_000;
     /// From this share of rows on that came since, a build is worth its time.
     const FRESH_SHARE: u64 = 10;
 

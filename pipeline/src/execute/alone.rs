@@ -1,0 +1,112 @@
+//! Single actions outside of a plan: those of a save, and those that a person asks for.
+
+use std::collections::BTreeMap;
+
+use super::edits::{EditContext, edits};
+use crate::journal::Change;
+use crate::memory::{Memory, MemoryId};
+use crate::plan::{
+    Action, ActionState, ActionType, Evidence, Rationale, Risk, SavedAction, Values,
+};
+use crate::policy::MergePolicy;
+use crate::store::brain_db::{
+    Deed, Layout, Mark, SessionError, UnitRecord, UnitRow, Writes, apply, own,
+};
+
+/// What a unit did, for lists of runs.
+pub(crate) type DeedOf = (&'static str, ActionType, Vec<MemoryId>);
+
+/// An action on memories, of a rule.
+pub(crate) fn action_of(
+    action: ActionType,
+    target_ids: Vec<MemoryId>,
+    (rule_id, reasons, score, evidence): (&str, Vec<String>, Option<f64>, Evidence),
+) -> Action {
+    Action {
+        action,
+        target_ids,
+        canonical_id: None,
+        survivor_protected: false,
+        new_content: None,
+        new_categories: None,
+        new_importance: None,
+        risk: Risk::Identical,
+        rationale: Rationale { rule_id: rule_id.to_owned(), score, reasons, evidence },
+    }
+}
+
+/// Folds one memory into another; the survivor takes over what merges take over.
+pub(crate) fn merge_of_two(
+    survivor: &Memory,
+    absorbed: &Memory,
+    policy: &MergePolicy,
+    (rule_id, reason, evidence): (&str, &str, Evidence),
+) -> Action {
+    let values = Values::merged(survivor, [absorbed], policy);
+    let ids = vec![survivor.id.clone(), absorbed.id.clone()];
+    let why = (rule_id, vec![reason.to_owned()], None, evidence);
+    Action {
+        canonical_id: Some(survivor.id.clone()),
+        new_categories: values.new_categories(survivor),
+        new_importance: values.new_importance(survivor),
+        risk: crate::plan::risk(&survivor.content, &absorbed.content, true),
+        ..action_of(ActionType::Merge, ids, why)
+    }
+}
+
+/// Carries out an action and further changes as one unit of a run.
+pub(crate) fn carry_out_alone(
+    (writes, layout): (&Writes<'_>, &Layout),
+    (context, unit): (EditContext<'_>, i64),
+    (label, action): (&'static str, Action),
+    rows: &[UnitRow],
+    further: Vec<Change>,
+) -> Result<(), SessionError> {
+    let deed = (label, action.action, action.target_ids.clone());
+    let saved = SavedAction {
+        position: 0,
+        action,
+        amended: None,
+        state: ActionState::Proposed,
+        access_count: None,
+        run_id: None,
+        unit: None,
+        note: None,
+    };
+    let unreadable = |id: MemoryId| SessionError::Refused {
+        what: "read a memory",
+        reason: format!("{id} is no longer readable"),
+    };
+    let mut changes = edits(&[&saved], rows, context).map_err(unreadable)?;
+    changes.extend(further);
+    let mark = Mark { run_id: context.run_id, unit, at: context.at };
+    write_unit((writes, layout), &mark, deed, &changes, rows)
+}
+
+/// Carries out changes as one unit of a run and writes them down.
+pub(crate) fn write_unit(
+    (writes, layout): (&Writes<'_>, &Layout),
+    mark: &Mark<'_>,
+    (label, action, ids): DeedOf,
+    changes: &[Change],
+    rows: &[UnitRow],
+) -> Result<(), SessionError> {
+    apply(writes, layout, mark, changes)?;
+    let mut digests = BTreeMap::new();
+    for row in rows {
+        let after = writes.memory(layout, &row.id)?;
+        let digest = after.map_or_else(String::new, |row| row.digest.to_string());
+        digests.insert(row.id.clone(), digest);
+    }
+    let record = UnitRecord {
+        run_id: mark.run_id.to_owned(),
+        unit: mark.unit,
+        undone_by: None,
+        is_applied: true,
+        plan_id: None,
+        deeds: vec![Deed { label: label.to_owned(), position: 0, action, ids }],
+        reverts: None,
+        digests,
+    };
+    writes.step("write down the unit", |c| own::insert_unit(c, &record, mark.at))
+}

@@ -1,0 +1,68 @@
+//! Flags of pairs that saves found alike, judged again.
+
+use crate::decisions::content_hash;
+use crate::guard::{Guard, Verdict};
+use crate::store::brain_db::{Session, SessionError, Writes, own};
+
+/// What became of flags that were judged again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rejudged {
+    /// The two speak of different things: nobody needs to look.
+    pub closed: u64,
+    /// The two contradict each other: a person should.
+    pub contradictory: u64,
+}
+
+/// Judges the pairs that saves flagged as alike and that still stand as they were, by the present rules. Those of which a
+/// side was folded, edited or deleted close by themselves.
+///
+/// # Errors
+/// When the store cannot be written.
+pub fn rejudge_flags(session: &Session, guard: &Guard) -> Result<Rejudged, SessionError> {
+    let waiting = session.read(|reads| near_flags(reads))?;
+    let mut rejudged = Rejudged::default();
+    for flag in waiting {
+        session.write(|writes| {
+            let Some([left, right]) = texts(writes, &flag)? else { return Ok(()) };
+            let judgement = guard.judge(&guard.read(&left), &guard.read(&right));
+            match judgement.verdict {
+                Verdict::Different => {
+                    rejudged.closed += 1;
+                    let sql = "UPDATE memfold_flags SET state = 'closed' WHERE id = ?1";
+                    writes.execute("close a flag", sql, [flag.id]).map(drop)
+                }
+                Verdict::Contradictory => {
+                    rejudged.contradictory += 1;
+                    let sql =
+                        "UPDATE memfold_flags SET kind = 'contradiction', score = ?2 WHERE id = ?1";
+                    let score = judgement.contradiction_score;
+                    writes.execute("change a flag", sql, (flag.id, score)).map(drop)
+                }
+                Verdict::Compatible | Verdict::Complementary => Ok(()),
+            }
+        })?;
+    }
+    Ok(rejudged)
+}
+
+fn near_flags(reads: &Writes<'_>) -> Result<Vec<own::WaitingFlag>, SessionError> {
+    if !reads.query("look for memfold's tables", own::exist)? {
+        return Ok(Vec::new());
+    }
+    reads.query("read memfold_flags", own::near_flags)
+}
+
+/// The texts of a flag's memories, where both are what they were.
+fn texts(
+    writes: &Writes<'_>,
+    flag: &own::WaitingFlag,
+) -> Result<Option<[String; 2]>, SessionError> {
+    let layout = writes.layout()?;
+    let mut texts = Vec::with_capacity(2);
+    for (id, hash) in &flag.sides {
+        let row = writes.memory(&layout, &crate::memory::MemoryId::new(id.as_str()))?;
+        let text = row.and_then(|row| Some(row.image.get("content")?.as_text()?.to_owned()));
+        texts.extend(text.filter(|text| content_hash(text) == *hash));
+    }
+    Ok(<[String; 2]>::try_from(texts).ok())
+}

@@ -1,0 +1,266 @@
+//! `memfold bench check`: how long checks take, in this process and as whole processes, alone and beside writers.
+
+mod place;
+mod processes;
+mod screen;
+mod writers;
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use memfold_datasets::publish::NewFile;
+use memfold_pipeline::quick_check::{Incoming, QuickCheck};
+use memfold_plot::{Caption, Distribution, histogram, percentile};
+use serde::Serialize;
+
+use self::place::Place;
+use self::processes::{Executable, put_out};
+use self::writers::Writers;
+use crate::args::{BenchCheckArgs, GlobalArgs};
+use crate::commands::outputs;
+use crate::commands::quick;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::resources::{MemoryWatch, Stopwatch};
+use crate::settings::{self, Settings};
+
+/// Checks before anything is measured: they read what is measured into memory.
+const WARMING: usize = 32;
+/// Checks with nothing in memory: each begins by putting it out.
+const COLD: usize = 15;
+
+/// `memfold bench check --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct BenchCheckDocument {
+    pub(crate) schema_version: u32,
+    /// `graph`, `scan`, or `none`.
+    pub(crate) index: String,
+    /// Rows of the index.
+    pub(crate) rows: u64,
+    /// Checks of each setting, but for cold ones.
+    pub(crate) checks: usize,
+    pub(crate) settings: Vec<Setting>,
+    /// Bytes of anonymous memory at most, of this process while it checked.
+    pub(crate) peak_anon_bytes: Option<u64>,
+    pub(crate) isa: &'static str,
+}
+
+/// What was measured in one way.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Setting {
+    /// `in_process`, `process`, `version` (a process that does nothing), or `beyond_version` (pairs of both).
+    pub(crate) mode: &'static str,
+    /// Processes that saved meanwhile.
+    pub(crate) writers: usize,
+    /// Memories that they saved.
+    pub(crate) saved: u64,
+    /// Whether nothing was in memory.
+    pub(crate) cold: bool,
+    /// Checks measured.
+    pub(crate) count: usize,
+    /// Of them, those that looked through everything in time.
+    pub(crate) checked: usize,
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
+    pub(crate) p999_us: f64,
+    pub(crate) max_us: f64,
+    #[serde(skip)]
+    pub(crate) microseconds: Vec<f64>,
+}
+
+pub(crate) fn run(
+    global: &GlobalArgs,
+    args: &BenchCheckArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    outputs::check(&[("--histogram", &args.histogram)], &[args.place.db.clone()], args.force)?;
+    let settings = Settings::load(global, Some(&args.place.db), &[])?;
+    settings.show_notices(printer);
+    let place = Place::of(&args.place, &settings, args.writers > 0)?;
+    let document = measure(args, &place, &settings, printer)?;
+    if let Some(path) = &args.histogram {
+        draw(path, args, &document)?;
+        printer.note(&format!("wrote {}", path.display()));
+    }
+    if global.json {
+        printer.document(&document)?;
+    } else {
+        printer.data(&screen::screen(&document))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn measure(
+    args: &BenchCheckArgs,
+    place: &Place,
+    settings: &Settings,
+    printer: Printer,
+) -> Result<BenchCheckDocument, Failure> {
+    let store = place.args();
+    let quick_check = quick::open(store, settings)?;
+    let sampled = quick_check.sample(args.checks + WARMING, settings::clock());
+    let mut sample =
+        sampled.map_err(|error| Failure::new("read the store", &error, error.hint()))?;
+    if sample.is_empty() {
+        let hint = "checks are measured by memories like those of the store";
+        return Err(Failure::plain("no memory of the store has a vector", hint));
+    }
+    let warming = sample.split_off(args.checks.min(sample.len()));
+    let executable = Executable::find(store)?;
+    // Looking at memory takes time of its own, so that is done while nothing is timed.
+    let watch = MemoryWatch::start();
+    in_process(&quick_check, &warming);
+    let (_, peak_anon_bytes) = watch.finish();
+    let mut found = Vec::new();
+    let mut index = None;
+    let with_writers = [0, args.writers];
+    for writers in &with_writers[..1 + usize::from(args.writers > 0)] {
+        printer.detail(&format!("measuring beside {writers} writers"));
+        let beside = Writers::start(*writers, args.rate, &executable)?;
+        let (microseconds, checked, used) = in_process(&quick_check, &sample);
+        let of = |mode| (mode, *writers, false);
+        found.push(Setting::of(of("in_process"), checked, microseconds));
+        index = index.or(Some(used));
+        let (version, whole, checked) = executable.pairs(&sample)?;
+        let beyond = whole.iter().zip(&version).map(|(whole, version)| whole - version).collect();
+        found.push(Setting::of(of("process"), checked, whole));
+        found.push(Setting::of(of("version"), version.len(), version));
+        found.push(Setting::of(of("beyond_version"), checked, beyond));
+        let saved = beside.stop()?;
+        for setting in found.iter_mut().filter(|setting| setting.writers == *writers) {
+            setting.saved = saved;
+        }
+    }
+    if args.cold {
+        found.extend(cold(place, &executable, &sample, printer)?);
+    }
+    let (kind, rows) = index.unwrap_or_default();
+    Ok(BenchCheckDocument {
+        schema_version: 1,
+        index: kind,
+        rows,
+        checks: sample.len(),
+        settings: found,
+        peak_anon_bytes,
+        isa: memfold_simd::Kernels::active().level().name(),
+    })
+}
+
+/// Checks one after the other; returns microseconds, how many looked through everything, and by which index of how many rows.
+fn in_process(quick_check: &QuickCheck, sample: &[Incoming]) -> (Vec<f64>, usize, (String, u64)) {
+    let mut microseconds = Vec::with_capacity(sample.len());
+    let mut checked = 0;
+    let mut used = (String::new(), 0);
+    for incoming in sample {
+        let now = settings::clock();
+        let stopwatch = Stopwatch::start();
+        let check = quick_check.check(incoming, now);
+        microseconds.push(stopwatch.seconds() * 1e6);
+        checked += usize::from(check.checked);
+        used = (check.index.kind.to_owned(), check.index.rows);
+    }
+    (microseconds, checked, used)
+}
+
+/// Whole processes with nothing in memory; none where the system does not let us put it out.
+fn cold(
+    place: &Place,
+    executable: &Executable,
+    sample: &[Incoming],
+    printer: Printer,
+) -> Result<Option<Setting>, Failure> {
+    let mut microseconds = Vec::new();
+    let mut checked = 0;
+    for incoming in sample.iter().take(COLD) {
+        if !put_out(&place.files()) {
+            printer.note("note: files cannot be put out of memory here: nothing cold was measured");
+            return Ok(None);
+        }
+        let (took, was_checked) = executable.check(incoming)?;
+        microseconds.push(took);
+        checked += usize::from(was_checked);
+    }
+    Ok(Some(Setting::of(("process", 0, true), checked, microseconds)))
+}
+
+impl Setting {
+    fn of(
+        (mode, writers, cold): (&'static str, usize, bool),
+        checked: usize,
+        microseconds: Vec<f64>,
+    ) -> Self {
+        let at = |share| percentile(&microseconds, share).round();
+        Self {
+            mode,
+            writers,
+            saved: 0,
+            cold,
+            count: microseconds.len(),
+            checked,
+            p50_us: at(0.5),
+            p99_us: at(0.99),
+            p999_us: at(0.999),
+            max_us: at(1.0),
+            microseconds,
+        }
+    }
+
+    /// Says what it is in some words.
+    pub(crate) fn name(&self) -> String {
+        let mode = match self.mode {
+            "in_process" => "in process",
+            "process" => "whole process",
+            "version" => "--version",
+            _ => "beyond --version",
+        };
+        let cold = if self.cold { ", cold" } else { "" };
+        let beside = match self.writers {
+            0 => String::new(),
+            writers => format!(", {writers} writers"),
+        };
+        format!("{mode}{cold}{beside}")
+    }
+}
+
+fn draw(
+    path: &std::path::Path,
+    args: &BenchCheckArgs,
+    document: &BenchCheckDocument,
+) -> Result<(), Failure> {
+    let distributions: Vec<Distribution> = document
+        .settings
+        .iter()
+        .filter(|setting| setting.mode != "beyond_version")
+        .map(|setting| Distribution {
+            name: setting.name(),
+            microseconds: setting.microseconds.clone(),
+        })
+        .collect();
+    let BenchCheckDocument { rows, checks, isa, .. } = document;
+    let title = format!("Checks of {}", args.place.db.display());
+    let details = format!("{rows} rows, {checks} checks of each kind, {isa}");
+    let svg = histogram(&Caption { title: &title, details: &details }, &distributions);
+    let written = NewFile::create(path).and_then(|mut file| {
+        file.write_all(svg.as_bytes())?;
+        file.publish()
+    });
+    let failed = |error| Failure::new(&format!("write {}", path.display()), &error, None);
+    written.map(drop).map_err(failed)
+}
+
+/// Time between two looks at something that goes on.
+const PAUSE: Duration = Duration::from_millis(5);
+
+#[cfg(test)]
+mod tests {
+    use super::BenchCheckDocument;
+    use crate::commands::published::assert_published;
+
+    #[test]
+    fn the_schema_is_published() {
+        assert_published("bench-check", schemars::schema_for!(BenchCheckDocument));
+    }
+}
