@@ -2,13 +2,15 @@
 
 use crate::support::Place;
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 25] = [
     "demo",
     "consolidate",
     "plans",
     "review",
     "apply",
     "undo",
+    "check",
+    "save",
     "search",
     "index",
     "dedup",
@@ -17,8 +19,6 @@ const COMMANDS: [&str; 23] = [
     "runs",
     "explain",
     "bench",
-    "check",
-    "save",
     "flags",
     "resolve",
     "restore",
@@ -43,6 +43,7 @@ fn every_help_is_as_published() {
         insta::assert_snapshot!(name, place.succeed(&["index", command, "--help"]));
     }
     insta::assert_snapshot!("bench-ann", place.succeed(&["bench", "ann", "--help"]));
+    insta::assert_snapshot!("bench-check", place.succeed(&["bench", "check", "--help"]));
     for command in ["show", "schema", "path"] {
         let name = format!("config-{command}");
         insta::assert_snapshot!(name, place.succeed(&["config", command, "--help"]));
