@@ -13,7 +13,7 @@
 //! | [`plan`] | a detection and a [`Policy`](policy::Policy) | actions, and noops with a reason |
 //! | [`report`] | all of it | JSON, Markdown, the screen |
 //!
-//! Two stand apart: with [`dedup`] the pairs of any corpus become clusters, without a store or texts; [`guard_bench`] counts what the
+//! Three stand apart: [`embed`] gives memories the vectors that they lack; with [`dedup`] the pairs of any corpus become clusters, without a store or texts; [`guard_bench`] counts what the
 //! guard says of labelled pairs.
 //!
 //! A stage is a function from plain data to plain data. [`guard`], [`cluster`] and [`plan`] do no I/O, read no clock

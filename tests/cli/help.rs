@@ -2,7 +2,7 @@
 
 use crate::support::Place;
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 24] = [
     "demo",
     "consolidate",
     "plans",
@@ -12,6 +12,7 @@ const COMMANDS: [&str; 23] = [
     "search",
     "index",
     "dedup",
+    "embed",
     "export",
     "generate",
     "runs",

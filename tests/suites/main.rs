@@ -16,3 +16,4 @@ mod nights;
 mod undone;
 mod survivors;
 mod odd_stores;
+mod providers;

@@ -3,6 +3,7 @@
 mod bench;
 mod consolidate;
 mod dedup;
+mod embed;
 mod lookups;
 mod upkeep;
 
@@ -14,11 +15,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use self::bench::{AnnMethodArg, BenchAnnArgs, BenchArgs, BenchCommand, BenchGuardArgs};
 pub(crate) use self::consolidate::{ConsolidateArgs, IndexArg};
 pub(crate) use self::dedup::{DedupArgs, JoinArg, KeepArg, PairsFormArg};
+pub(crate) use self::embed::EmbedArgs;
 pub(crate) use self::lookups::{
     ColumnArgs, IndexArgs, IndexBuildArgs, IndexCommand, IndexPlaceArgs, IndexVerifyArgs,
     SearchArgs,
 };
-pub(crate) use self::upkeep::{ForgetArgs, PruneArgs, RestoreArgs};
+pub(crate) use self::upkeep::{ForgetArgs, PruneArgs, RestoreArgs, WritingArgs};
 
 /// Finds the memories that say the same thing and folds them together without losing a fact.
 #[derive(Debug, Parser)]
@@ -83,6 +85,8 @@ pub(crate) enum Command {
     Index(IndexArgs),
     /// Find near-duplicate rows in files of vectors, all of them
     Dedup(DedupArgs),
+    /// Give memories without an embedding one (dry run unless --execute)
+    Embed(EmbedArgs),
     /// Write a store's vectors and columns to an Arrow or Parquet file
     Export(ExportArgs),
     /// Generate vectors, or a whole brain.db
