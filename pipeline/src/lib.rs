@@ -15,7 +15,7 @@
 //!
 //! [`quick_check`] asks on every save whether a memory is known already, and folds it at once where that is safe.
 //!
-//! Two stand apart: with [`dedup`] the pairs of any corpus become clusters, without a store or texts; [`guard_bench`] counts what the
+//! Three stand apart: [`embed`] gives memories the vectors that they lack; with [`dedup`] the pairs of any corpus become clusters, without a store or texts; [`guard_bench`] counts what the
 //! guard says of labelled pairs.
 //!
 //! A stage is a function from plain data to plain data. [`guard`], [`cluster`] and [`plan`] do no I/O, read no clock

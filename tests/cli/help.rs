@@ -2,7 +2,7 @@
 
 use crate::support::Place;
 
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 26] = [
     "demo",
     "consolidate",
     "plans",
@@ -14,6 +14,7 @@ const COMMANDS: [&str; 25] = [
     "search",
     "index",
     "dedup",
+    "embed",
     "export",
     "generate",
     "runs",

@@ -11,6 +11,7 @@ mod traceless;
 mod open_errors;
 mod usage_errors;
 mod writing;
+mod embedding;
 mod deduping;
 mod dedup_refusals;
 mod graph_joining;

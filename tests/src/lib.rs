@@ -12,6 +12,7 @@ mod index_desk;
 mod store_facts;
 mod store_image;
 mod wild_store;
+pub mod stub_provider;
 
 pub mod fuzz;
 pub mod torture;

@@ -17,3 +17,4 @@ mod nights;
 mod undone;
 mod survivors;
 mod odd_stores;
+mod providers;

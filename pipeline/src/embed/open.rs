@@ -20,7 +20,7 @@ pub fn embedder(
         Provider::Daemon => Api::Daemon,
         Provider::Openai => Api::Openai,
         Provider::Ollama => Api::Ollama,
-        Provider::Local => return local::open(settings).map(Some),
+        Provider::Local => return local::open(settings, store_model).map(Some),
     };
     Ok(Some(Box::new(HttpEmbedder::new(api, settings, store_model, variables)?)))
 }

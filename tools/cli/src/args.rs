@@ -3,6 +3,7 @@
 mod bench;
 mod consolidate;
 mod dedup;
+mod embed;
 mod lookups;
 mod saving;
 mod upkeep;
@@ -17,6 +18,7 @@ pub(crate) use self::bench::{
 };
 pub(crate) use self::consolidate::{ConsolidateArgs, IndexArg};
 pub(crate) use self::dedup::{DedupArgs, JoinArg, KeepArg, PairsFormArg};
+pub(crate) use self::embed::EmbedArgs;
 pub(crate) use self::lookups::{
     ColumnArgs, IndexArgs, IndexBuildArgs, IndexCommand, IndexPlaceArgs, IndexVerifyArgs,
     SearchArgs,
@@ -91,6 +93,8 @@ pub(crate) enum Command {
     Index(IndexArgs),
     /// Find near-duplicate rows in files of vectors, all of them
     Dedup(DedupArgs),
+    /// Give memories without an embedding one (dry run unless --execute)
+    Embed(EmbedArgs),
     /// Write a store's vectors and columns to an Arrow or Parquet file
     Export(ExportArgs),
     /// Generate vectors, or a whole brain.db

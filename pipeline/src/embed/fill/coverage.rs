@@ -6,6 +6,7 @@ use memfold_index::Row;
 use serde::Serialize;
 
 use super::FillError;
+use super::place::named;
 use crate::detect::newest_first;
 use crate::memory::{Embedding, Memory, MemoryId, SpaceIndex, Standing, VectorSpace};
 use crate::store::{BrainDb, LoadRequest, MemoryStore, VectorSink};
@@ -34,6 +35,14 @@ pub struct Unembedded {
     pub space: Option<VectorSpace>,
     /// The memories in use that have no embedding, newest first.
     pub pending: Vec<Pending>,
+}
+
+impl Unembedded {
+    /// Returns the name of the store's model, where its embeddings name one.
+    #[must_use]
+    pub fn model(&self) -> Option<&str> {
+        named(self.space.as_ref())
+    }
 }
 
 /// A memory without an embedding.

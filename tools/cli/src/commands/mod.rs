@@ -8,6 +8,7 @@ pub(crate) mod consolidate;
 pub(crate) mod dedup;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod embed;
 pub(crate) mod explain;
 pub(crate) mod explain_memory;
 pub(crate) mod export;

@@ -1,0 +1,52 @@
+//! A model in a folder, run in this process; only with the feature `embed-candle`.
+//!
+//! The folder holds what sentence models are published with: `config.json`, `tokenizer.json` and `model.safetensors`, and
+//! where they are there `sentence_bert_config.json` (how much of a text is read), `modules.json` and
+//! `1_Pooling/config.json` (how vectors of tokens become one).
+
+#[cfg(feature = "embed-candle")]
+mod folder;
+#[cfg(feature = "embed-candle")]
+mod model;
+#[cfg(all(test, feature = "embed-candle"))]
+mod tests;
+
+use super::{EmbedError, EmbedSettings, Embedder};
+
+/// Reads the model of the configured folder.
+#[cfg(feature = "embed-candle")]
+pub(super) fn open(
+    settings: &EmbedSettings,
+    store_model: Option<&str>,
+) -> Result<Box<dyn Embedder>, EmbedError> {
+    let folder = settings.dir.as_deref().ok_or_else(|| EmbedError::Setting {
+        key: "embed.dir",
+        problem: "is not set: there is no model to run".to_owned(),
+        advice: "name the folder with config.json, tokenizer.json and model.safetensors: --set embed.dir=FOLDER"
+            .to_owned(),
+    })?;
+    let name = settings.model.as_deref().or(store_model);
+    Ok(Box::new(model::LocalEmbedder::read(folder, name)?))
+}
+
+/// Says that this program was built without local models.
+#[cfg(not(feature = "embed-candle"))]
+pub(super) fn open(
+    _settings: &EmbedSettings,
+    _store_model: Option<&str>,
+) -> Result<Box<dyn Embedder>, EmbedError> {
+    Err(EmbedError::NotBuilt)
+}
+
+#[cfg(all(test, not(feature = "embed-candle")))]
+mod without {
+    use crate::policy::ConfigLoader;
+
+    #[test]
+    fn without_the_feature_the_error_says_how_to_build() {
+        let loader = ConfigLoader::new().set("embed.provider=local").set("embed.dir=model");
+        let settings = loader.load().unwrap().settings.embed;
+        let error = crate::embed::embedder(&settings, None, &|_| None).err().unwrap();
+        assert!(error.hint().unwrap().contains("--features embed-candle"), "{error}");
+    }
+}
