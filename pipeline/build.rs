@@ -3,7 +3,7 @@
 //! The modules below are those of the crate, by which a user's lexicon is read. Where they or the lexicon change, Cargo
 //! builds and runs this again.
 
-#![allow(dead_code, unreachable_pub, unused_imports, reason = "only what reads a lexicon is used")]
+#![expect(dead_code, unreachable_pub, reason = "only what reads a lexicon is used")]
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -37,10 +37,10 @@ mod guard {
 
         use built_in::BUILT_IN;
         use draft::Draft;
-        use entry::{Entry, Relation, Roles};
+        use entry::{Relation, Roles};
         use error::LexiconError;
         use lists::{Lists, Table};
-        use tables::{Lexicon, PHRASE_WORDS_MAX};
+        use tables::PHRASE_WORDS_MAX;
 
         /// Returns the built-in lexicon as an expression. What its elements show of themselves is Rust.
         pub(crate) fn rust() -> Result<String, String> {
