@@ -16,8 +16,9 @@ pub(super) struct Columns {
 impl Columns {
     /// Reads a table's columns; none where there is no such table.
     pub(super) fn of(connection: &Connection, table: &'static str) -> rusqlite::Result<Self> {
-        let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
-        let names = statement.query_map([table], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        // As a statement of its own: the function of the same name costs a virtual table.
+        let mut statement = connection.prepare(&format!("PRAGMA table_info({})", quoted(table)))?;
+        let names = statement.query_map([], |row| row.get("name"))?.collect::<Result<_, _>>()?;
         Ok(Self { table, names })
     }
 
@@ -65,11 +66,17 @@ impl Columns {
 
 /// Tells whether rows of the table have a rowid.
 pub(super) fn has_rowid(connection: &Connection, table: &str) -> rusqlite::Result<bool> {
-    connection.query_row(
-        "SELECT count(*) FROM pragma_table_list(?1) WHERE schema = 'main' AND type = 'table' AND wr = 0",
-        [table],
-        |row| row.get(0),
-    )
+    let mut statement =
+        connection.prepare(&format!("PRAGMA main.table_list({})", quoted(table)))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (schema, kind, without_rowid): (String, String, bool) =
+            (row.get("schema")?, row.get("type")?, row.get("wr")?);
+        if schema == "main" && kind == "table" && !without_rowid {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Tells whether an index (or key) makes each (source_type, source_id) of `embeddings` unique.
