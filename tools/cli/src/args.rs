@@ -3,6 +3,7 @@
 mod bench;
 mod consolidate;
 mod dedup;
+mod frequent;
 mod lookups;
 mod upkeep;
 
