@@ -40,9 +40,6 @@ pub struct LiveMemory {
     pub vector: Vec<f32>,
 }
 
-/// The columns that vectors are read from.
-const EMBEDDING_COLUMNS: [&str; 4] = ["source_id", "content", "embedding", "model"];
-
 /// So many watermarks stand one by one at the end, others ever farther apart.
 const WATERMARKS_CLOSE: i64 = 16;
 
@@ -51,9 +48,7 @@ pub struct StoreReader<'a> {
     pass: Pass<'a>,
     embeddings: Columns,
     has_rowid: bool,
-    /// Statements that read a memory and its latest vector by an id.
-    memory_sql: String,
-    embedding_sql: String,
+    has_rowid_of_memories: bool,
 }
 
 impl BrainDb {
@@ -73,9 +68,7 @@ impl BrainDb {
             let has_rowid = columns::has_rowid(connection, "embeddings").map_err(failed)?;
             let pass = Pass { store: self, reader, connection, request };
             let has_rowid_of_memories = columns::has_rowid(connection, "stm").map_err(failed)?;
-            let memory_sql = memory_sql(&reader.memory_columns, has_rowid_of_memories);
-            let embedding_sql = embedding_sql(&embeddings, has_rowid);
-            read(&StoreReader { pass, embeddings, has_rowid, memory_sql, embedding_sql })
+            read(&StoreReader { pass, embeddings, has_rowid, has_rowid_of_memories })
         })
     }
 }
@@ -151,7 +144,7 @@ impl StoreReader<'_> {
         }
         let (position, order) =
             if self.has_rowid { ("rowid", "AND rowid > ?1 ORDER BY rowid") } else { ("0", "") };
-        let listed = self.embeddings.expressions(&EMBEDDING_COLUMNS);
+        let listed = self.embedding_columns();
         // By the index on source_type nearly every row would be found one by one and then sorted.
         let sql = format!(
             "SELECT {position}, {listed} FROM embeddings NOT INDEXED WHERE source_type = 'stm' {order}"
@@ -196,9 +189,14 @@ impl StoreReader<'_> {
         let Some(read) = self.memory(id)? else { return Ok(None) };
         let mut sink = VecSink::default();
         let mut embeddings = EmbeddingReader::new(&read, shapes);
+        let order = if self.has_rowid { "ORDER BY rowid DESC" } else { "" };
+        let listed = self.embedding_columns();
+        let sql = format!(
+            "SELECT 0, {listed} FROM embeddings
+             WHERE source_type = 'stm' AND source_id = ?1 {order} LIMIT 1"
+        );
         let failed = |error| self.failed(error);
-        let statement = self.pass.connection.prepare_cached(&self.embedding_sql);
-        let mut statement = statement.map_err(failed)?;
+        let mut statement = self.pass.connection.prepare_cached(&sql).map_err(failed)?;
         let mut rows = statement.query([id]).map_err(failed)?;
         if let Some(row) = rows.next().map_err(failed)? {
             let raw = raw_embedding(row).map_err(failed)?;
@@ -218,8 +216,10 @@ impl StoreReader<'_> {
     /// Reads the row of a memory; `None` unless it can be read and is live.
     fn memory(&self, id: &str) -> Result<Option<ReadMemories>, LoadStoreError> {
         let failed = |error| self.failed(error);
-        let statement = self.pass.connection.prepare_cached(&self.memory_sql);
-        let mut statement = statement.map_err(failed)?;
+        let listed = self.pass.reader.memory_columns.expressions(&MEMORY_COLUMNS);
+        let position = if self.has_rowid_of_memories { "rowid" } else { "0" };
+        let sql = format!("SELECT {position}, {listed} FROM stm WHERE id = ?1 LIMIT 1");
+        let mut statement = self.pass.connection.prepare_cached(&sql).map_err(failed)?;
         let mut memories = MemoryReader::new(*self.pass.request);
         let mut rows = statement.query([id]).map_err(failed)?;
         if let Some(row) = rows.next().map_err(failed)? {
@@ -254,22 +254,11 @@ impl StoreReader<'_> {
         watermark.optional().map_err(|error| self.failed(error))
     }
 
+    fn embedding_columns(&self) -> String {
+        self.embeddings.expressions(&["source_id", "content", "embedding", "model"])
+    }
+
     fn failed(&self, error: rusqlite::Error) -> LoadStoreError {
         self.pass.failed("embeddings", error)
     }
-}
-
-fn memory_sql(columns: &Columns, has_rowid: bool) -> String {
-    let listed = columns.expressions(&MEMORY_COLUMNS);
-    let position = if has_rowid { "rowid" } else { "0" };
-    format!("SELECT {position}, {listed} FROM stm WHERE id = ?1 LIMIT 1")
-}
-
-fn embedding_sql(columns: &Columns, has_rowid: bool) -> String {
-    let listed = columns.expressions(&EMBEDDING_COLUMNS);
-    let order = if has_rowid { "ORDER BY rowid DESC" } else { "" };
-    format!(
-        "SELECT 0, {listed} FROM embeddings
-         WHERE source_type = 'stm' AND source_id = ?1 {order} LIMIT 1"
-    )
 }
