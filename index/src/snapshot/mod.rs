@@ -6,6 +6,7 @@
 //! not at all, and [`FreshWriter`] adds sealed fresh rows to one that is live.
 
 mod map;
+mod large_writes;
 pub mod sections;
 pub mod generations;
 
@@ -13,6 +14,7 @@ pub use generations::{
     FileMode, FreshWriter, Generation, GenerationWriter, Generations, OpenGenerationError,
     WriteGenerationError,
 };
+pub use large_writes::LargeWrites;
 pub use map::{MapError, Mapped};
 pub use sections::{
     Element, ElementType, FileHead, FileKind, OpenSectionFileError, Section, SectionError,

@@ -1,5 +1,7 @@
 //! The guard: reads texts, judges pairs.
 
+use std::borrow::Cow;
+
 use sha2::{Digest, Sha256};
 
 use super::compare::{Comparison, Finding, lacking_quotes};
@@ -23,7 +25,7 @@ const SHOWN_BYTES_MAX: usize = 200;
 pub struct Guard {
     policy: GuardPolicy,
     lexicon: Lexicon,
-    lexicon_text: String,
+    lexicon_text: Cow<'static, str>,
 }
 
 impl Guard {
@@ -33,7 +35,10 @@ impl Guard {
     /// Returns a [`LexiconError`] that names the line where the user's lexicon cannot be read.
     pub fn new(policy: &GuardPolicy) -> Result<Self, LexiconError> {
         let lexicon = Lexicon::load(policy.lexicon.as_deref())?;
-        let lexicon_text = BUILT_IN.to_owned() + policy.lexicon.as_deref().unwrap_or_default();
+        let lexicon_text = match &policy.lexicon {
+            None => BUILT_IN.into(),
+            Some(user) => (BUILT_IN.to_owned() + user).into(),
+        };
         Ok(Self { policy: policy.clone(), lexicon, lexicon_text })
     }
 
@@ -41,7 +46,7 @@ impl Guard {
     #[cfg(test)]
     pub(super) fn with_lexicon(policy: &GuardPolicy, text: &str) -> Result<Self, LexiconError> {
         let lexicon = Lexicon::load_from(text, None)?;
-        Ok(Self { policy: policy.clone(), lexicon, lexicon_text: text.to_owned() })
+        Ok(Self { policy: policy.clone(), lexicon, lexicon_text: text.to_owned().into() })
     }
 
     /// Reads a text once, for any number of judgements. Linear in the length.
@@ -139,7 +144,7 @@ impl Guard {
     /// Returns the sha256 of [`Guard::lexicon_text`].
     #[must_use]
     pub fn lexicon_bytes_hash(&self) -> [u8; 32] {
-        Sha256::digest(&self.lexicon_text).into()
+        Sha256::digest(self.lexicon_text()).into()
     }
 }
 

@@ -202,7 +202,7 @@ impl Matching {
 }
 
 fn meanings<'a>(token: &Token, lexicon: &'a Lexicon) -> &'a [u32] {
-    lexicon.entry_of(token).map_or(&[], |entry| &entry.meanings)
+    lexicon.entry_of(token).map_or(&[], |entry| entry.meanings)
 }
 
 /// Splits off the tokens that share the first one's key.

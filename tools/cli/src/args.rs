@@ -4,6 +4,7 @@ mod bench;
 mod consolidate;
 mod dedup;
 mod embed;
+mod frequent;
 mod lookups;
 mod saving;
 mod upkeep;

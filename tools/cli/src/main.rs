@@ -11,9 +11,8 @@ mod resources;
 mod review;
 mod settings;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
-
-use clap::Parser;
 
 use crate::args::{Cli, Command, GlobalArgs};
 use crate::exit::Exit;
@@ -21,7 +20,8 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    let cli = match Cli::parse_typed(&typed) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };

@@ -1,10 +1,8 @@
 //! What the lexicon knows of one word or phrase.
 
-use super::few::Few;
-
 /// What a word does in a sentence, besides meaning something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::guard) struct Roles(u16);
+pub(in crate::guard) struct Roles(pub(super) u16);
 
 impl Roles {
     pub(in crate::guard) const FUNCTION: Self = Self(1);
@@ -62,33 +60,33 @@ pub(in crate::guard) struct Membership {
 }
 
 /// A word's or phrase's entry.
-#[derive(Debug, Clone, Default)]
-pub(in crate::guard) struct Entry {
+#[derive(Debug, Clone, Copy)]
+pub(in crate::guard) struct Entry<'a> {
     /// What it does.
     pub(in crate::guard) roles: Roles,
     /// Sets of words that mean the same.
-    pub(in crate::guard) meanings: Few<u32>,
+    pub(in crate::guard) meanings: &'a [u32],
     /// What it excludes.
-    pub(in crate::guard) memberships: Few<Membership>,
+    pub(in crate::guard) memberships: &'a [Membership],
     /// Kinds of things that it names as a whole: `person`.
-    pub(in crate::guard) covers: Few<u32>,
+    pub(in crate::guard) covers: &'a [u32],
     /// Kinds of things that it is one of: `woman`.
-    pub(in crate::guard) kinds: Few<u32>,
+    pub(in crate::guard) kinds: &'a [u32],
 }
 
-impl Entry {
+impl Entry<'_> {
     /// Tells whether whatever the other names is also named by this.
-    pub(in crate::guard) fn includes(&self, other: &Self) -> bool {
+    pub(in crate::guard) fn includes(self, other: Entry<'_>) -> bool {
         self.covers.iter().any(|kind| other.kinds.contains(kind))
     }
 
     /// Tells whether it says how much, how often or how bindingly.
-    pub(in crate::guard) fn is_modal(&self) -> bool {
+    pub(in crate::guard) fn is_modal(self) -> bool {
         self.memberships.iter().any(|membership| membership.kind == Relation::Modality)
     }
 
     /// Returns how the two exclude each other, strongest relation first; `None` where they do not.
-    pub(in crate::guard) fn conflict(&self, other: &Self) -> Option<Relation> {
+    pub(in crate::guard) fn conflict(self, other: Entry<'_>) -> Option<Relation> {
         let conflicts = self.memberships.iter().flat_map(|own| {
             other
                 .memberships

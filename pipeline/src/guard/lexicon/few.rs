@@ -1,5 +1,5 @@
 //! A short list in place: most words have one or two meanings, and thousands of lists of their own would make the
-//! lexicon slow to load.
+//! lexicon slow to read.
 
 use std::ops::Deref;
 

@@ -14,9 +14,11 @@
 //! `[distinct NAME]` is a class whose members differ without contradiction, `[modality NAME]` one of modal words.
 //! `[forms]` and `[past-forms]` take `base = form, form`; the other sections list words.
 
-use super::entry::Membership;
+use super::LexiconError;
+use super::draft::Draft;
+use super::entry::{Membership, Relation};
 use super::section::{SECTIONS, Section};
-use super::{Form, Lexicon, LexiconError, PHRASE_WORDS_MAX, Relation, Unit};
+use super::tables::{Form, PHRASE_WORDS_MAX, Unit};
 use crate::guard::key::word_key;
 use crate::text;
 
@@ -26,7 +28,7 @@ const BYTES_PER_ENTRY: usize = 14;
 const FOUND_CHARS_MAX: usize = 60;
 
 /// Adds a lexicon's text.
-pub(super) fn parse(source: &str, lexicon: &mut Lexicon) -> Result<(), LexiconError> {
+pub(super) fn parse(source: &str, lexicon: &mut Draft) -> Result<(), LexiconError> {
     let mut section = None;
     let mut relation = 0;
     let mut buffer = String::new();
@@ -66,7 +68,7 @@ fn header(line: &str) -> Result<Section, &'static str> {
 
 /// One line of a section.
 struct Line<'a> {
-    lexicon: &'a mut Lexicon,
+    lexicon: &'a mut Draft,
     text: &'a str,
     relation: u32,
     buffer: &'a mut String,
@@ -157,7 +159,7 @@ impl Line<'_> {
     fn each(
         &mut self,
         words: &str,
-        mut add: impl FnMut(&mut Lexicon, u32),
+        mut add: impl FnMut(&mut Draft, u32),
     ) -> Result<(), &'static str> {
         for name in words.split([',']) {
             let mut stems = [0; PHRASE_WORDS_MAX];
@@ -177,7 +179,8 @@ impl Line<'_> {
     }
     fn stem(&mut self, word: &str) -> u64 {
         let key = word_key(word, self.buffer);
-        let form = self.lexicon.form(key.surface).or_else(|| self.lexicon.form(key.stem));
+        let forms = &self.lexicon.forms;
+        let form = forms.get(&key.surface).or_else(|| forms.get(&key.stem));
         form.map_or(key.stem, |form| form.base)
     }
 }

@@ -29,10 +29,10 @@ pub struct Configuration {
     pub settings: Settings,
     /// Everything as merged, in the spelling of the schema.
     pub merged: Value,
-    /// Where each value came from, by key path (`rules.<id>.when.min_similarity`).
-    pub provenance: BTreeMap<String, Source>,
     /// What a person should know of.
     pub notices: Vec<Notice>,
+    /// `merged` with the source of each value.
+    sources: Node,
 }
 
 /// Settings that do not change a plan.
@@ -70,10 +70,18 @@ impl Configuration {
     pub fn entries(&self) -> Vec<Entry> {
         let mut entries = Vec::new();
         each_leaf(&self.merged, "", &mut |key, value| {
-            let source = self.provenance.get(key).unwrap_or(&Source::BuiltIn).clone();
+            let path: Vec<&str> = key.split('.').collect();
+            let source =
+                self.sources.get(&path).map_or(Source::BuiltIn, |node| node.source.clone());
             entries.push(Entry { key: key.to_owned(), value: value.clone(), source });
         });
         entries
+    }
+
+    /// Returns where each value came from, by key path (`rules.<id>.when.min_similarity`).
+    #[must_use]
+    pub fn provenance(&self) -> BTreeMap<String, Source> {
+        self.entries().into_iter().map(|entry| (entry.key, entry.source)).collect()
     }
 }
 
@@ -203,13 +211,7 @@ impl ConfigLoader {
             .expect("every layer was checked against the schema, and every rule is complete");
         let (policy, settings) = validate(&merged, &config)?;
         notices.extend(lost_protection(&merged, &config.protection));
-        let mut provenance = BTreeMap::new();
-        each_leaf(&json, "", &mut |key, _| {
-            let path: Vec<&str> = key.split('.').collect();
-            let source = merged.get(&path).map_or(Source::BuiltIn, |node| node.source.clone());
-            provenance.insert(key.to_owned(), source);
-        });
-        Ok(Configuration { policy, settings, merged: json, provenance, notices })
+        Ok(Configuration { policy, settings, merged: json, notices, sources: merged })
     }
 
     /// Returns all layers above the built-in one, weakest first.

@@ -16,8 +16,9 @@ pub(super) struct Columns {
 impl Columns {
     /// Reads a table's columns; none where there is no such table.
     pub(super) fn of(connection: &Connection, table: &'static str) -> rusqlite::Result<Self> {
-        let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
-        let names = statement.query_map([table], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        // As a statement of its own: the function of the same name costs a virtual table.
+        let mut statement = connection.prepare(&format!("PRAGMA table_info({})", quoted(table)))?;
+        let names = statement.query_map([], |row| row.get("name"))?.collect::<Result<_, _>>()?;
         Ok(Self { table, names })
     }
 
@@ -49,13 +50,27 @@ impl Columns {
 
     /// Returns the column as an SQL expression, NULL where it does not exist.
     pub(super) fn expression(&self, column: &str) -> String {
-        self.spelling(column)
-            .map_or_else(|| "NULL".into(), |name| format!("{}.{}", self.table, quoted(name)))
+        self.expressions(&[column])
     }
 
     /// Returns several columns as a list of SQL expressions.
     pub(super) fn expressions(&self, columns: &[&str]) -> String {
-        columns.iter().map(|column| self.expression(column)).collect::<Vec<_>>().join(", ")
+        // Every match of a lookup asks for this.
+        let mut list = String::with_capacity(32 * columns.len());
+        for column in columns {
+            if !list.is_empty() {
+                list.push_str(", ");
+            }
+            match self.spelling(column) {
+                Some(name) => {
+                    list.push_str(self.table);
+                    list.push('.');
+                    push_quoted(&mut list, name);
+                }
+                None => list.push_str("NULL"),
+            }
+        }
+        list
     }
 
     fn spelling(&self, column: &str) -> Option<&str> {
@@ -65,11 +80,17 @@ impl Columns {
 
 /// Tells whether rows of the table have a rowid.
 pub(super) fn has_rowid(connection: &Connection, table: &str) -> rusqlite::Result<bool> {
-    connection.query_row(
-        "SELECT count(*) FROM pragma_table_list(?1) WHERE schema = 'main' AND type = 'table' AND wr = 0",
-        [table],
-        |row| row.get(0),
-    )
+    let mut statement =
+        connection.prepare(&format!("PRAGMA main.table_list({})", quoted(table)))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (schema, kind, without_rowid): (String, String, bool) =
+            (row.get("schema")?, row.get("type")?, row.get("wr")?);
+        if schema == "main" && kind == "table" && !without_rowid {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Tells whether an index (or key) makes each (source_type, source_id) of `embeddings` unique.
@@ -86,5 +107,47 @@ pub(super) fn embeddings_are_unique(connection: &Connection) -> rusqlite::Result
 }
 
 fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
+    let mut quoted = String::new();
+    push_quoted(&mut quoted, name);
+    quoted
+}
+
+fn push_quoted(sql: &mut String, name: &str) {
+    sql.push('"');
+    for character in name.chars() {
+        if character == '"' {
+            sql.push('"');
+        }
+        sql.push(character);
+    }
+    sql.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_spelled_as_in_the_store_and_quoted() {
+        let names = ["Id".to_owned(), "a\"b".to_owned()].into();
+        let columns = Columns { table: "stm", names };
+        let listed = columns.expressions(&["id", "content", "a\"b"]);
+        assert_eq!(listed, r#"stm."Id", NULL, stm."a""b""#);
+        assert_eq!(columns.expression("content"), "NULL");
+        assert_eq!(columns.expressions(&[]), "");
+    }
+
+    #[test]
+    fn only_tables_with_rowids_have_rowids() {
+        let connection = Connection::open_in_memory().unwrap();
+        let sql = "CREATE TABLE stm (id, \"a\"\"b\"); CREATE VIEW seen AS SELECT id FROM stm;
+                   CREATE TABLE keyed (id PRIMARY KEY) WITHOUT ROWID";
+        connection.execute_batch(sql).unwrap();
+        let found = ["stm", "STM", "seen", "keyed", "missing"]
+            .map(|table| has_rowid(&connection, table).unwrap());
+        assert_eq!(found, [true, true, false, false, false]);
+        assert_eq!(Columns::of(&connection, "stm").unwrap().names(), ["id", "a\"b"]);
+        assert_eq!(Columns::of(&connection, "seen").unwrap().names(), ["id"]);
+        assert!(Columns::of(&connection, "missing").unwrap().is_empty());
+    }
 }

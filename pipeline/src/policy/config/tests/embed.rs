@@ -54,7 +54,7 @@ fn others_variables_hold_for_their_provider_where_nothing_is_configured() {
     let own = ["embed.provider=daemon", "embed.url=http://c:3"];
     assert_eq!(url(&own).as_deref(), Some("http://c:3"));
     let configuration = with_variables(&["embed.provider=daemon"], &variables);
-    assert_eq!(configuration.provenance["embed.url"].to_string(), "variable EMBEDDINGS_URL");
+    assert_eq!(configuration.provenance()["embed.url"].to_string(), "variable EMBEDDINGS_URL");
     assert!(configuration.notices.is_empty(), "{:?}", configuration.notices);
 }
 

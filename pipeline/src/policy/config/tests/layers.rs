@@ -78,7 +78,8 @@ fn later_layers_win_and_every_value_knows_its_layer() {
     }
     let all = layers.iter().fold(ConfigLoader::new(), |loader, add| add(loader));
     let configuration = all.load().unwrap();
-    let source = |key: &str| configuration.provenance[key].clone();
+    let provenance = configuration.provenance();
+    let source = |key: &str| provenance[key].clone();
     let similarity = "rules.R2-near-duplicate-merge.when.min_similarity";
     assert_eq!(source(similarity), Source::Flag { name: "--threshold".into() });
     let file =
@@ -102,7 +103,7 @@ fn later_layers_win_and_every_value_knows_its_layer() {
             "source": { "layer": "file", "file": "system", "path": system.path, "line": 2 },
         })
     );
-    assert_eq!(entries.len(), configuration.provenance.len());
+    assert_eq!(entries.len(), provenance.len());
 }
 
 #[test]
