@@ -26,8 +26,11 @@ pub(crate) fn fits(root: &Value, schema: &Value, value: &Value) -> bool {
     if let Some(reference) = schema["$ref"].as_str() {
         return fits(root, root.pointer(&reference[1..]).unwrap(), value);
     }
-    if let Some(options) = schema["anyOf"].as_array() {
+    if let Some(options) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
         return options.iter().any(|option| fits(root, option, value));
+    }
+    if let Some(expected) = schema.get("const") {
+        return expected == value;
     }
     let is = |name: &Value| match name.as_str().unwrap() {
         "null" => value.is_null(),

@@ -103,7 +103,6 @@ pub struct Check {
     /// How long it took.
     pub elapsed_us: ElapsedUs,
     /// What a user should know and can do: why something was not looked through.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 

@@ -22,7 +22,8 @@ impl QuickCheck {
         let started = clock();
         let (mut gathered, in_time) = self.gather(incoming, now, true);
         let (weighed, decided) = gathered.judged.take().unwrap_or_default();
-        let times = (started, clock());
+        let ended = clock();
+        let times = Times { started, guard: ended - gathered.found_at.unwrap_or(ended), ended };
         answer(&gathered, (&weighed, &decided), incoming, (in_time, times))
     }
 }
@@ -46,12 +47,20 @@ impl Shared {
     }
 }
 
+/// Seconds of the clock, and how many of them the judging took.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    pub(super) started: f64,
+    pub(super) guard: f64,
+    pub(super) ended: f64,
+}
+
 /// Puts together what a check says. `in_time`: whether it ended by itself.
 pub(super) fn answer(
     gathered: &Gathered,
     (weighed, decided): (&Weighed, &Decided),
     incoming: &Incoming,
-    (in_time, (started, ended)): (bool, (f64, f64)),
+    (in_time, Times { started, guard, ended }): (bool, Times),
 ) -> Check {
     let has_texts = gathered.texts.is_some() || incoming.text.is_none();
     let has_near = gathered.near.is_some();
@@ -68,7 +77,7 @@ pub(super) fn answer(
         verdict: found.judgement.as_ref().map(|judgement| judgement.verdict),
         differences: found.differences.clone(),
     });
-    let us = |from: f64, to: f64| ((to - from).max(0.0) * 1e6) as u64;
+    let us = |seconds: f64| (seconds.max(0.0) * 1e6) as u64;
     let opened = gathered.opened_at.unwrap_or(ended);
     let found = gathered.found_at.unwrap_or(ended);
     Check {
@@ -80,10 +89,10 @@ pub(super) fn answer(
         coverage,
         index: gathered.used.clone(),
         elapsed_us: ElapsedUs {
-            open: us(started, opened),
-            search: us(opened, found),
-            guard: us(found, ended),
-            total: us(started, ended),
+            open: us(opened - started),
+            search: us(found - opened),
+            guard: us(guard),
+            total: us(ended - started),
         },
         notes: gathered.notes.clone(),
     }

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use super::answer::{Saved, Written};
-use super::check::answer;
+use super::check::{Times, answer};
 use super::decide::Decided;
 use super::gather::{Gathered, Wanted, catch_up, gather};
 use super::weigh::Weighed;
@@ -90,14 +90,17 @@ impl QuickCheck {
         let session = Session::open_beside_runs(self.shared.store.path(), &options)?;
         let mut run = self.run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut next_run = run.clone();
+        let (mut begun, mut judged_at) = (started, started);
         let ((weighed, decided), wrote) = session.write(|writes| {
+            begun = clock();
             let judged = self.judge_again(writes, &mut gathered, incoming, now)?;
+            judged_at = clock();
             let writing = Writing::new(&self.shared, writes, incoming, now)?;
             let wrote = writing.write(&judged, &mut next_run)?;
             Ok::<_, SaveError>((judged, wrote))
         })?;
         *run = next_run;
-        let times = (started, clock());
+        let times = Times { started, guard: judged_at - begun, ended: clock() };
         let check = answer(&gathered, (&weighed, &decided), incoming, (in_time, times));
         Ok(self.saved(check, wrote, &gathered))
     }
