@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold_pipeline::store::brain_db::{BrainDb, OpenOptions, StoreStyle};
 use memfold_tests::{brain_db, integrity, memory};
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -235,6 +235,21 @@ fn a_store_that_stays_busy_is_left_as_it_was() {
     owner.execute_batch("ROLLBACK").unwrap();
     assert_eq!(live(&place.path("brain.db")), [OLD]);
     assert_eq!(place.json(&words)["stored"], true);
+}
+
+#[test]
+fn looking_at_a_store_leaves_the_locks_of_the_process_alone() {
+    let place = place();
+    let owner = Connection::open(place.path("brain.db")).unwrap();
+    owner.pragma_update(None, "journal_mode", "DELETE").unwrap();
+    owner.execute_batch("BEGIN IMMEDIATE; UPDATE stm SET access_count = 7").unwrap();
+    // Closing a descriptor of the file would drop the lock that the connection holds.
+    let store = BrainDb::open(place.path("brain.db"), OpenOptions::default()).unwrap();
+    assert!(store.open_flags().unwrap().is_empty());
+    let words = ["save", "brain.db", "--text", "New.", "--set", "busy_timeout_ms=50"];
+    assert_eq!(place.run(&words).code, Some(1));
+    owner.execute_batch("COMMIT").unwrap();
+    assert_eq!(place.run(&words).code, Some(0));
 }
 
 #[test]

@@ -5,10 +5,12 @@
 //! those see no locks, so [`Stamp`] tells afterwards whether somebody wrote meanwhile.
 //! docs/decisions/0010-read-without-a-trace.md has the reasons.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+use super::kept::read_head;
 
 /// Length of SQLite's file header.
 const HEADER_BYTES: usize = 100;
@@ -43,11 +45,9 @@ type FileStamp = Option<(u64, Option<SystemTime>)>;
 impl Stamp {
     /// Looks at the store and the files beside it.
     pub(super) fn take(path: &Path) -> io::Result<Self> {
-        let mut header = Vec::with_capacity(HEADER_BYTES);
-        File::open(path)?.take(HEADER_BYTES as u64).read_to_end(&mut header)?;
         Ok(Self {
             database: file_stamp(path),
-            header,
+            header: read_head(path, HEADER_BYTES)?,
             log: file_stamp(&beside(path, "-wal")),
             journal: file_stamp(&beside(path, "-journal")),
         })

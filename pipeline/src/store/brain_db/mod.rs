@@ -8,6 +8,7 @@ mod session;
 mod plans;
 mod checkup;
 mod access;
+mod kept;
 mod columns;
 mod load;
 mod recorded;
