@@ -97,7 +97,7 @@ fn the_same_text_is_touched_and_its_spelling_kept() {
     assert_eq!(save(&quick_check, &desk, &spaced).run_id, None);
     let kept: Vec<String> = desk.ask("SELECT survivor_id FROM memfold_lineage WHERE active = 1");
     assert_eq!((kept, live(&desk)), (vec!["m000000".to_owned()], 2));
-    desk.undo_all(&run);
+    drop(desk.undo_all(&run));
     assert_eq!(desk.cell("m000000", "importance"), 1.0.into());
     // What was kept beside is a memory of its own again.
     assert_eq!(live(&desk), 3);
@@ -133,7 +133,7 @@ fn a_newer_wording_takes_the_place_of_the_old_one_and_can_be_undone() {
     // The old wording is known: it was folded into the new one.
     let again = save(&quick_check, &desk, &Incoming::text(OLD));
     assert_eq!((again.written, again.id.as_str()), (Written::Touched, id));
-    desk.undo_all(&saved.run_id.unwrap());
+    drop(desk.undo_all(&saved.run_id.unwrap()));
     assert_eq!(live(&desk), 3);
     assert_eq!(desk.cell("m000000", "categories"), r#"["room"]"#.to_owned().into());
     // And the next night keeps them apart, because a person wanted that.
@@ -167,7 +167,7 @@ fn no_merge_crosses_a_fact_a_mark_or_a_threshold() {
         let flags = desk.store().open_flags().unwrap();
         assert_eq!(flags.len(), usize::from(expected == Decision::InsertAndFlag), "{text}");
         if let Some(run) = &saved.run_id {
-            desk.undo_all(run);
+            drop(desk.undo_all(run));
             assert!(desk.store().open_flags().unwrap().is_empty());
         }
     }
@@ -341,7 +341,7 @@ fn a_memory_archived_unused_lives_again() {
     assert_eq!(desk.cell("m000000", "categories"), r#"["ops"]"#.to_owned().into());
     assert_eq!(desk.cell("m000000", "source"), "chat".to_owned().into());
     assert_eq!(desk.cell("m000000", "access_count"), 1.into());
-    desk.undo_all(&saved.run_id.unwrap());
+    drop(desk.undo_all(&saved.run_id.unwrap()));
     assert_eq!(
         desk.cell("m000000", "categories"),
         r#"["archived", "archive/ops"]"#.to_owned().into()

@@ -19,7 +19,7 @@ pub struct Rejudged {
 /// # Errors
 /// When the store cannot be written.
 pub fn rejudge_flags(session: &Session, guard: &Guard) -> Result<Rejudged, SessionError> {
-    let waiting = session.read(|reads| near_flags(reads))?;
+    let waiting = session.read(near_flags)?;
     let mut rejudged = Rejudged::default();
     for flag in waiting {
         session.write(|writes| {

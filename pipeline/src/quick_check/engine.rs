@@ -21,7 +21,7 @@ use crate::lookup::{
     OpenIndexError, SealError, SealFresh, Sealed, SearchError, StoreIndex, seal_fresh,
 };
 use crate::policy::{Policy, QuickCheckPolicy};
-use crate::store::brain_db::OpenOptions;
+use crate::store::brain_db::{KeptReader, OpenOptions};
 use crate::store::{BrainDb, LoadRequest};
 use crate::time::Instant;
 
@@ -63,6 +63,7 @@ pub(super) struct Shared {
     pub(super) options: QuickCheckOptions,
     pub(super) guard: LazyGuard,
     index: Mutex<Option<Arc<StoreIndex>>>,
+    reader: KeptReader,
 }
 
 impl std::fmt::Debug for QuickCheck {
@@ -86,7 +87,8 @@ impl QuickCheck {
         options.policy.protection.min_age_hours = 0.0;
         let guard = LazyGuard::new(&options.policy.guard)?;
         let store = BrainDb::at(store, OpenOptions::default().busy_timeout(options.busy_timeout));
-        let shared = Shared { store, options, guard, index: Mutex::new(None) };
+        let (index, reader) = (Mutex::new(None), KeptReader::default());
+        let shared = Shared { store, options, guard, index, reader };
         Ok(Self { shared: Arc::new(shared), run: Mutex::new(None) })
     }
 
@@ -176,7 +178,7 @@ impl Shared {
         let time_zone = &self.options.time_zone;
         let load = LoadRequest { time_zone, now, progress: &NoProgress };
         let wanted = self.wanted(incoming);
-        let looked = self.store.look_up(&load, |reader| {
+        let looked = self.store.look_up_again(&self.reader, &load, |reader| {
             at(|found, at| found.opened_at = Some(at));
             gather(reader, index.as_deref(), &wanted, found)?;
             at(|found, at| found.found_at = Some(at));

@@ -240,9 +240,9 @@ impl Weighing<'_> {
             CheckScope::Source => *memory.root_source == *self.incoming.source(),
             CheckScope::Category => {
                 let own = &self.incoming.categories;
-                let shares = |known: &Box<str>| own.iter().any(|category| **category == **known);
+                let mut known = memory.categories.iter();
                 own.is_empty() && memory.categories.is_empty()
-                    || memory.categories.iter().any(shares)
+                    || known.any(|known| own.iter().any(|category| **category == **known))
             }
         }
     }

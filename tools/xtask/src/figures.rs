@@ -3,6 +3,7 @@
 //! A region between two marks belongs to one file of results and is rewritten whenever there are any.
 
 pub(crate) mod ann;
+pub(crate) mod check;
 mod consolidate;
 pub(crate) mod guard;
 pub(crate) mod join;
@@ -15,7 +16,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::{
-    bench_peers, measure, measure_ann, measure_guard, measure_join, measure_search, report, results,
+    bench_peers, measure, measure_ann, measure_check, measure_guard, measure_join, measure_search,
+    report, results,
 };
 
 const PAGE: &str = "docs/performance.md";
@@ -30,7 +32,7 @@ struct Region {
     render: fn(&[Value]) -> String,
 }
 
-const REGIONS: [Region; 9] = [
+const REGIONS: [Region; 10] = [
     Region {
         file: "README.md",
         mark: "figures",
@@ -62,6 +64,12 @@ const REGIONS: [Region; 9] = [
         mark: "figures of search",
         results: measure_search::RESULTS,
         render: search::page,
+    },
+    Region {
+        file: PAGE,
+        mark: "figures of checks",
+        results: measure_check::RESULTS,
+        render: check::page,
     },
     Region {
         file: PAGE,

@@ -1,11 +1,12 @@
 //! The project's own checks and chores: `cargo xtask ci | tidy | bless | measure | measure-join | measure-ann | measure-search |
-//! measure-guard | //! bench-peers | figures | torture`.
+//! measure-check | measure-guard | //! bench-peers | figures | torture`.
 
 mod bench_peers;
 mod ci;
 mod figures;
 mod measure;
 mod measure_ann;
+mod measure_check;
 mod measure_guard;
 mod measure_join;
 mod measure_search;
@@ -37,6 +38,9 @@ const USAGE: &str = "usage: cargo xtask <command>
   measure-search [--full]
          times whole runs of `memfold search` on stores of 1,000 to 100,000 memories (--full: and 1,000,000), each
          beside a run of `memfold --version`, and renews bench/results/search.jsonl
+  measure-check [--full]
+         times checks of memories on stores of 36,000 and 100,000 memories (--full: and 1,000,000), alone and beside four
+         writers, and renews bench/results/check.jsonl and docs/plots/check-*.svg
   measure-guard
          runs `memfold bench guard` over the labelled pairs in $MEMFOLD_DATA/text/*.jsonl and renews
          bench/results/guard.jsonl
@@ -64,6 +68,7 @@ fn main() -> ExitCode {
         Some("measure-search") => {
             measure_search::run(&root, arguments.iter().any(|a| a == "--full"))
         }
+        Some("measure-check") => measure_check::run(&root, arguments.iter().any(|a| a == "--full")),
         Some("measure-guard") => measure_guard::run(&root),
         Some("bench-peers") => bench_peers::run(&root, &arguments),
         Some("figures") => figures::write(&root),

@@ -39,8 +39,16 @@ pub(super) struct Stamp {
     journal: FileStamp,
 }
 
-/// Length and modification time, `None` where there is no such file.
-type FileStamp = Option<(u64, Option<SystemTime>)>;
+/// What a file looks like, `None` where there is no such file.
+type FileStamp = Option<FileLook>;
+
+/// Length, modification time, and which file it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct FileLook {
+    length: u64,
+    modified: Option<SystemTime>,
+    identity: Option<(u64, u64)>,
+}
 
 impl Stamp {
     /// Looks at the store and the files beside it.
@@ -62,7 +70,7 @@ impl Stamp {
     }
 
     pub(super) fn has_log(&self) -> bool {
-        self.log.is_some_and(|(length, _)| length > 0)
+        self.log.as_ref().is_some_and(|log| log.length > 0)
     }
 
     /// Tells whether the store is in WAL mode.
@@ -71,12 +79,26 @@ impl Stamp {
         self.header.get(READ_VERSION_AT) == Some(&READ_VERSION_WAL) || self.log.is_some()
     }
 
+    /// Tells whether a connection that was made in view of this sees, in view of the store as it is, what a new one would.
+    pub(super) fn still_serves(&self, access: Access, now: &Self, path: &Path) -> bool {
+        let identity = |stamp: &Self| stamp.database.as_ref().and_then(|look| look.identity);
+        match access {
+            // SQLite's locks show what others wrote, as long as it is the same file.
+            Access::Shared => {
+                identity(self).is_some()
+                    && identity(self) == identity(now)
+                    && now.access(path) == Access::Shared
+            }
+            Access::Frozen | Access::PrivateLog => self == now,
+        }
+    }
+
     /// Chooses the way to read.
     pub(super) fn access(&self, path: &Path) -> Access {
         // Whoever has a store in WAL mode open keeps both files beside it.
         let is_open = self.log.is_some() && beside(path, "-shm").exists();
         // Only SQLite can tell whether a journal is hot.
-        let has_journal = self.journal.is_some_and(|(length, _)| length > 0);
+        let has_journal = self.journal.as_ref().is_some_and(|journal| journal.length > 0);
         match (self.in_wal_mode() && !has_journal, is_open, self.has_log()) {
             (false, _, _) | (_, true, _) => Access::Shared,
             (true, false, false) => Access::Frozen,
@@ -112,7 +134,19 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 fn file_stamp(path: &Path) -> FileStamp {
     let metadata = fs::metadata(path).ok()?;
-    Some((metadata.len(), metadata.modified().ok()))
+    let (length, modified) = (metadata.len(), metadata.modified().ok());
+    Some(FileLook { length, modified, identity: identity(&metadata) })
+}
+
+#[cfg(unix)]
+fn identity(metadata: &fs::Metadata) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+const fn identity(_: &fs::Metadata) -> Option<(u64, u64)> {
+    None
 }
 
 /// Escapes everything in a path that means something in a URI.

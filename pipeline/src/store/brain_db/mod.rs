@@ -35,6 +35,7 @@ pub use create::{
 };
 pub use error::OpenStoreError;
 pub use lookups::{LiveMemory, Marks, Reach, Reaches, StoreReader, Watermark};
+pub(crate) use open::KeptReader;
 pub use open::{BrainDb, OpenOptions};
 pub use own::{ActionUpdate, Deed, FindPlanError, FlagKind, OpenPair, UnitRecord};
 pub use rivals::Rival;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -57,6 +58,32 @@ pub(super) struct Reader {
     pub(super) memory_columns: Columns,
 }
 
+/// A connection that is kept from one look to the next, as long as whoever holds this lives.
+#[derive(Default)]
+pub(crate) struct KeptReader(Mutex<Option<Reader>>);
+
+impl KeptReader {
+    /// Takes the connection out, unless the store has moved on from under it.
+    fn take(&self, store: &BrainDb) -> Result<Option<Reader>, OpenStoreError> {
+        let kept = self.0.lock().ok().and_then(|mut kept| kept.take());
+        let Some(mut reader) = kept else { return Ok(None) };
+        let Ok(now) = Stamp::take(&store.path) else { return Ok(None) };
+        if !reader.stamp.still_serves(reader.access, &now, &store.path) {
+            return Ok(None);
+        }
+        // The owner may have altered the table since.
+        reader.memory_columns = store.memory_columns(&reader.connection, &now)?;
+        reader.stamp = now;
+        Ok(Some(reader))
+    }
+
+    fn put(&self, reader: Reader) {
+        if let Ok(mut kept) = self.0.lock() {
+            *kept = Some(reader);
+        }
+    }
+}
+
 impl BrainDb {
     /// Finds out whether `path` holds a readable store; neither creates nor changes any file.
     ///
@@ -101,6 +128,28 @@ impl BrainDb {
             let (is_isolated, before) = (reader.access.is_isolated(), reader.stamp.clone());
             drop(reader);
             if is_isolated || Stamp::take(&self.path).is_ok_and(|after| after == before) {
+                return found;
+            }
+        }
+        self.read_once(&self.connect(true)?, &mut read)
+    }
+
+    /// As [`Self::traceless`], by the connection that the last call left in `kept` where that sees the store as it is.
+    pub(super) fn traceless_again<T, E: From<OpenStoreError>>(
+        &self,
+        kept: &KeptReader,
+        mut read: impl FnMut(&Reader, &Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
+        for _ in 0..UNLOCKED_TRIES {
+            let reader = match kept.take(self)? {
+                Some(reader) => reader,
+                None => self.connect(false)?,
+            };
+            let found = self.read_once(&reader, &mut read);
+            let is_settled = reader.access.is_isolated()
+                || Stamp::take(&self.path).is_ok_and(|after| after == reader.stamp);
+            if is_settled {
+                kept.put(reader);
                 return found;
             }
         }

@@ -68,10 +68,9 @@ impl StoreReader<'_> {
         if !is_live(&read) {
             return Ok(None);
         }
-        let (memory, vector) = self.with_vector(read, shapes)?;
-        Ok(memory.zip(vector).and_then(|(memory, (found, vector))| {
-            space.is_none_or(|space| *space == found).then_some(LiveMemory { memory, vector })
-        }))
+        let found = self.with_vector(read, shapes)?;
+        Ok(found
+            .and_then(|(live, found)| space.is_none_or(|space| *space == found).then_some(live)))
     }
 
     /// Finds out what became of a memory.
@@ -251,14 +250,14 @@ impl StoreReader<'_> {
         survivors.map(|survivor| survivor.map(pair).map_err(failed)).collect()
     }
 
-    /// Adds the vector to a memory that was read.
+    /// Adds the vector to a memory that was read; `None` where it has no valid one.
     fn with_vector(
         &self,
         read: ReadMemories,
         shapes: &ModelShapes,
-    ) -> Result<(Option<Memory>, Option<(VectorSpace, Vec<f32>)>), LoadStoreError> {
+    ) -> Result<Option<(LiveMemory, VectorSpace)>, LoadStoreError> {
         let Some(id) = read.memories.first().map(|memory| memory.id.clone()) else {
-            return Ok((None, None));
+            return Ok(None);
         };
         let mut sink = VecSink::default();
         let mut embeddings = EmbeddingReader::new(&read, shapes);
@@ -270,11 +269,11 @@ impl StoreReader<'_> {
         let found = embeddings.finish();
         let snapshot = found.into_snapshot(read, None, Vec::new());
         let memory = snapshot.memories.into_iter().next();
-        let vector = memory.as_ref().and_then(|memory| {
+        Ok(memory.and_then(|memory| {
             let (at, row) = memory.embedding.vector()?;
-            Some((snapshot.spaces[at.0 as usize].clone(), sink.vector(at, row).to_vec()))
-        });
-        Ok((memory, vector))
+            let space = snapshot.spaces[at.0 as usize].clone();
+            Some((LiveMemory { memory, vector: sink.vector(at, row).to_vec() }, space))
+        }))
     }
 
     /// Hands over the embedding of a memory that counts: the last of several.

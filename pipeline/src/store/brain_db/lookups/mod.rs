@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 
 use super::columns::{self, Columns};
 use super::load::Pass;
-use super::open::BrainDb;
+use super::open::{BrainDb, KeptReader};
 use super::session::{SessionError, Writes};
 use super::{OpenOptions, access::Stamp};
 use crate::store::reading::ModelShapes;
@@ -46,6 +46,20 @@ impl BrainDb {
         mut read: impl FnMut(&StoreReader<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         self.traceless(|reader, connection| {
+            read(&StoreReader::over(Pass::over(self, reader, connection, request))?)
+        })
+    }
+}
+
+impl BrainDb {
+    /// As [`Self::look_up`], by a connection that is kept for the next call.
+    pub(crate) fn look_up_again<T, E: From<OpenStoreError> + From<LoadStoreError>>(
+        &self,
+        kept: &KeptReader,
+        request: &LoadRequest<'_>,
+        mut read: impl FnMut(&StoreReader<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.traceless_again(kept, |reader, connection| {
             read(&StoreReader::over(Pass::over(self, reader, connection, request))?)
         })
     }
