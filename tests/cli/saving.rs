@@ -330,6 +330,7 @@ fn checks_are_measured() {
 /// A writer as the owner has one, in Python, beside `memfold save`.
 #[test]
 #[cfg(target_os = "linux")]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn a_writer_in_python_goes_on_beside() {
     let python = std::process::Command::new("python3").args(["-c", "import sqlite3"]).output();
     if !python.is_ok_and(|output| output.status.success()) {

@@ -76,7 +76,11 @@ pub(crate) fn run(
     args: &BenchCheckArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    outputs::check(&[("--histogram", &args.histogram)], std::slice::from_ref(&args.place.db), args.force)?;
+    outputs::check(
+        &[("--histogram", &args.histogram)],
+        std::slice::from_ref(&args.place.db),
+        args.force,
+    )?;
     let settings = Settings::load(global, Some(&args.place.db), &[])?;
     settings.show_notices(printer);
     let place = Place::of(&args.place, &settings, args.writers > 0)?;
