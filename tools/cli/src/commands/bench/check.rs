@@ -138,6 +138,8 @@ fn measure(
             setting.saved = saved;
         }
     }
+    // What this process has mapped stays in memory.
+    drop(quick_check);
     if args.cold {
         found.extend(cold(place, &executable, &sample, printer)?);
     }
