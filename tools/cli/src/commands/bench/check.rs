@@ -246,7 +246,8 @@ fn draw(
         })
         .collect();
     let BenchCheckDocument { rows, checks, isa, .. } = document;
-    let title = format!("Checks of {}", args.place.db.display());
+    let store = args.place.db.file_name().unwrap_or_default().to_string_lossy();
+    let title = format!("Checks of {store}");
     let details = format!("{rows} rows, {checks} checks of each kind, {isa}");
     let svg = histogram(&Caption { title: &title, details: &details }, &distributions);
     let written = NewFile::create(path).and_then(|mut file| {
