@@ -39,9 +39,9 @@ impl Shared {
     ) -> Result<(Weighed, Decided), SearchError> {
         let rules = self.rules();
         let weighed = weigh(reader, gathered, incoming, rules)?;
-        let vector = incoming.vector.as_deref();
+        let (text, vector) = (incoming.text.as_deref(), incoming.vector.as_deref());
         let reading = weighed.reading.as_ref();
-        let fitness = Fitness { reader, gathered, rules, vector, reading, now };
+        let fitness = Fitness { reader, gathered, rules, text, vector, reading, now };
         let decided = decide(&weighed, |found| fitness.unfit(found))?;
         Ok((weighed, decided))
     }

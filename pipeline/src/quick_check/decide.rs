@@ -118,6 +118,7 @@ pub(super) struct Fitness<'a> {
     pub(super) reader: &'a StoreReader<'a>,
     pub(super) gathered: &'a Gathered,
     pub(super) rules: Rules<'a>,
+    pub(super) text: Option<&'a str>,
     pub(super) vector: Option<&'a [f32]>,
     pub(super) reading: Option<&'a Reading>,
     pub(super) now: Instant,
@@ -144,6 +145,9 @@ impl Fitness<'_> {
         let guard = self.rules.guard.get();
         if let Some(lacking) = lacks(guard, reading, &found.memory.content) {
             return Ok(Some(format!("like {id}, but {lacking}")));
+        }
+        if self.text.is_some_and(|text| joined(text) != joined(&found.memory.content)) {
+            return Ok(Some(format!("like {id}, but one of them joins more things (and, or)")));
         }
         let space = self.gathered.space.as_ref().map(|(space, shapes)| (space, shapes));
         let Some(ghosts) = self.reader.ghosts(&found.memory, space, GHOSTS_MAX)? else {
@@ -180,6 +184,14 @@ impl Fitness<'_> {
     }
 }
 
+/// How often a text joins things. A statement about two of them is another one than that about one, and nobody looks at a
+/// save before it is done.
+fn joined(text: &str) -> usize {
+    const JOINING: [&str; 6] = ["and", "or", "nor", "&", "und", "oder"];
+    let words = text.split(|sign: char| !sign.is_alphanumeric() && sign != '&');
+    words.filter(|word| JOINING.iter().any(|joining| word.eq_ignore_ascii_case(joining))).count()
+}
+
 /// Says what a new text lacks of a memory's, if anything.
 fn lacks(guard: &Guard, reading: &Reading, content: &str) -> Option<String> {
     let absorption = guard.absorbs(reading, &guard.read(content));
@@ -191,4 +203,21 @@ fn lacks(guard: &Guard, reading: &Reading, content: &str) -> Option<String> {
         false => format!("the new text lacks {}", lacking.join(", ")),
         true => "the new text does not say all of it".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::joined;
+
+    #[test]
+    fn joining_words_are_counted() {
+        for (text, expected) in [
+            ("Salt, pepper AND oil & vinegar", 2),
+            ("android or sandy", 1),
+            ("Ofen und Herd, oder keins", 2),
+            ("", 0),
+        ] {
+            assert_eq!(joined(text), expected, "{text}");
+        }
+    }
 }

@@ -401,7 +401,8 @@ impl<'a> Writing<'a> {
         {
             return Ok(id.clone());
         }
-        for attempt in 0_u32.. {
+        let mut attempt = 0_u32;
+        loop {
             let mut hasher = blake3::Hasher::new();
             for part in [self.shared.options.holder.as_str(), self.text, self.at.as_str()] {
                 hasher.update(&(part.len() as u64).to_le_bytes());
@@ -410,13 +411,12 @@ impl<'a> Writing<'a> {
             hasher.update(&self.now.0.to_le_bytes());
             hasher.update(&attempt.to_le_bytes());
             let id = format!("stm_{}", &hasher.finalize().to_hex()[..12]);
-            if matches!(self.fate(&id)?, Fate::Other)
-                && self.writes.memory(&self.layout, &MemoryId::new(id.as_str()))?.is_none()
-            {
+            let row = self.writes.memory(&self.layout, &MemoryId::new(id.as_str()))?;
+            if row.is_none() && matches!(self.fate(&id)?, Fate::Other) {
                 return Ok(id);
             }
+            attempt = attempt.wrapping_add(1);
         }
-        Err(SaveError::NoText)
     }
 
     fn protection(&self, memory: &Memory) -> Option<crate::plan::ProtectedBy> {
