@@ -8,6 +8,7 @@ mod duplicates;
 mod same_bytes;
 mod lookups;
 mod saves;
+mod labelled_saves;
 mod nothing_lost;
 mod hostile_input;
 mod converges;
