@@ -4,7 +4,7 @@ use memfold_simd::Similarity;
 
 use super::answer::{Check, CheckMatch, Coverage, ElapsedUs};
 use super::decide::{Decided, Fitness, decide};
-use super::engine::Shared;
+use super::engine::{Looked, Shared};
 use super::gather::Gathered;
 use super::weigh::{MATCHES_MAX, Weighed, weigh};
 use super::{Incoming, QuickCheck};
@@ -20,8 +20,8 @@ impl QuickCheck {
     pub fn check(&self, incoming: &Incoming, now: Instant) -> Check {
         let clock = self.shared.options.clock;
         let started = clock();
-        let (mut gathered, in_time) = self.gather(incoming, now, true);
-        let (weighed, decided) = gathered.judged.take().unwrap_or_default();
+        let Looked { gathered, judged, in_time } = self.gather(incoming, now, true);
+        let (weighed, decided) = judged.unwrap_or_default();
         let ended = clock();
         let times = Times { started, guard: ended - gathered.found_at.unwrap_or(ended), ended };
         answer(&gathered, (&weighed, &decided), incoming, (in_time, times))

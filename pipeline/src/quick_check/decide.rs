@@ -165,11 +165,8 @@ impl Fitness<'_> {
     /// Why the new memory does not stand for what was once folded into its match.
     fn kept_apart(&self, guard: &Guard, reading: &Reading, ghost: &Ghost) -> Option<String> {
         let id = &ghost.id;
-        let similarity = ghost.vector.as_deref().zip(self.vector).and_then(|(vector, query)| {
-            let kernels = self.rules.kernels;
-            let norms = (kernels.dot(query, query), kernels.dot(vector, vector));
-            kernels.similarity(query, vector, norms)
-        });
+        let both = ghost.vector.as_deref().zip(self.vector);
+        let similarity = both.and_then(|(vector, query)| self.rules.similarity(query, vector));
         let threshold = self.rules.check.auto_dedup_threshold;
         if let Some(similarity) = similarity.filter(|found| *found < threshold) {
             let similarity = similarity.get();

@@ -12,10 +12,11 @@ use memfold_index::snapshot::{FileMode, Generations};
 use memfold_simd::Kernels;
 
 use super::Incoming;
+use super::decide::Decided;
 use super::gather::{Gathered, Wanted, gather};
 use super::lazy_guard::LazyGuard;
 use super::save::SaveRun;
-use super::weigh::Rules;
+use super::weigh::{Rules, Weighed};
 use crate::guard::LexiconError;
 use crate::lookup::{
     OpenIndexError, SealError, SealFresh, Sealed, SearchError, StoreIndex, seal_fresh,
@@ -66,6 +67,22 @@ pub(super) struct Shared {
     reader: KeptReader,
 }
 
+/// What a look has found so far.
+#[derive(Default)]
+struct Found {
+    gathered: Mutex<Gathered>,
+    judged: Mutex<Option<(Weighed, Decided)>>,
+}
+
+/// What a look within the time limit found.
+pub(super) struct Looked {
+    pub(super) gathered: Gathered,
+    /// What is to be done, where that was decided in the same look.
+    pub(super) judged: Option<(Weighed, Decided)>,
+    /// Whether it ended by itself.
+    pub(super) in_time: bool,
+}
+
 impl std::fmt::Debug for QuickCheck {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("QuickCheck")
@@ -92,14 +109,9 @@ impl QuickCheck {
         Ok(Self { shared: Arc::new(shared), run: Mutex::new(None) })
     }
 
-    /// Looks through index and store within the time limit, and decides where `judge` says so; `false` where time ran out.
-    pub(super) fn gather(
-        &self,
-        incoming: &Incoming,
-        now: Instant,
-        judge: bool,
-    ) -> (Gathered, bool) {
-        let found = Arc::new(Mutex::new(Gathered::default()));
+    /// Looks through index and store within the time limit, and decides where `judge` says so.
+    pub(super) fn gather(&self, incoming: &Incoming, now: Instant, judge: bool) -> Looked {
+        let found = Arc::new(Found::default());
         let (done, wait) = mpsc::sync_channel(1);
         let (shared, incoming, into) =
             (Arc::clone(&self.shared), incoming.clone(), Arc::clone(&found));
@@ -113,15 +125,15 @@ impl QuickCheck {
             Ok(_) => wait.recv_timeout(limit) != Err(RecvTimeoutError::Timeout),
             Err(_) => false,
         };
-        let mut gathered =
-            found.lock().map(|mut found| std::mem::take(&mut *found)).unwrap_or_default();
+        let mut gathered = found.gathered.lock().map(|found| found.clone()).unwrap_or_default();
+        let judged = found.judged.lock().ok().and_then(|mut judged| judged.take());
         if !in_time {
             let limit = limit.as_millis();
             gathered.notes.push(format!(
                 "the check took longer than {limit} ms; `memfold index warm` reads a cold index"
             ));
         }
-        (gathered, in_time)
+        Looked { gathered, judged, in_time }
     }
 
     /// Seals rows that are in no segment, where they are many and nobody else does so now.
@@ -158,7 +170,8 @@ impl Shared {
         }
     }
 
-    fn gather(&self, incoming: &Incoming, now: Instant, found: &Mutex<Gathered>, judge: bool) {
+    fn gather(&self, incoming: &Incoming, now: Instant, into: &Found, judge: bool) {
+        let found = &into.gathered;
         let note = |note: String| {
             if let Ok(mut found) = found.lock() {
                 found.notes.push(note);
@@ -182,8 +195,13 @@ impl Shared {
             at(|found, at| found.opened_at = Some(at));
             gather(reader, index.as_deref(), &wanted, found)?;
             at(|found, at| found.found_at = Some(at));
-            if judge && let Ok(mut found) = found.lock() {
-                found.judged = Some(self.judge(reader, &found, incoming, now)?);
+            // Nothing is locked meanwhile: whoever waits no longer takes what was found until then.
+            let gathered = found.lock().ok().filter(|_| judge).map(|found| found.clone());
+            if let Some(gathered) = gathered {
+                let judged = self.judge(reader, &gathered, incoming, now)?;
+                if let Ok(mut slot) = into.judged.lock() {
+                    *slot = Some(judged);
+                }
             }
             Ok(())
         });

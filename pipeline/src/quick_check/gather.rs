@@ -7,8 +7,6 @@ use memfold_simd::{Kernels, Similarity};
 
 use super::Incoming;
 use super::answer::IndexUsed;
-use super::decide::Decided;
-use super::weigh::Weighed;
 use crate::lookup::{NearRows, SearchError, StoreIndex, near_rows};
 use crate::memory::VectorSpace;
 use crate::store::brain_db::{Marks, Reaches, StoreReader};
@@ -23,7 +21,7 @@ const FRESH_ROWS_MAX: usize = 16_384;
 const NEAR_ROWS_MAX: usize = 256;
 
 /// What was found, before anything of it is read again.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Gathered {
     /// Memories whose text may be alike; `None`: nobody looked.
     pub(super) texts: Option<Vec<String>>,
@@ -40,8 +38,6 @@ pub(super) struct Gathered {
     /// Seconds of the clock when the store was open, and when all was found.
     pub(super) opened_at: Option<f64>,
     pub(super) found_at: Option<f64>,
-    /// What is to be done, where that was decided in the same look.
-    pub(super) judged: Option<(Weighed, Decided)>,
 }
 
 impl Default for IndexUsed {

@@ -1,7 +1,5 @@
 //! [`Incoming`]: what is to be remembered.
 
-use crate::text::strict_key;
-
 /// What is to be remembered, or only asked about.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Incoming {
@@ -40,10 +38,6 @@ impl Incoming {
 
     pub(super) fn source(&self) -> &str {
         self.source.as_deref().unwrap_or(SOURCE_DEFAULT)
-    }
-
-    pub(super) fn key(&self) -> Option<String> {
-        self.text.as_deref().map(strict_key)
     }
 
     pub(super) fn boxed_categories(&self) -> Vec<Box<str>> {

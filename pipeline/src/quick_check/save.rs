@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use super::answer::{Saved, Written};
 use super::check::{Times, answer};
 use super::decide::Decided;
+use super::engine::Looked;
 use super::gather::{Gathered, Wanted, catch_up, gather};
 use super::weigh::Weighed;
 use super::write::{Writing, Wrote};
@@ -83,8 +84,8 @@ impl QuickCheck {
             busy_timeout: self.shared.options.busy_timeout,
             holder: self.shared.options.holder.clone(),
         };
-        let (mut gathered, in_time) = match self.shared.options.read_only {
-            true => (Gathered::unasked(), false),
+        let Looked { mut gathered, in_time, .. } = match self.shared.options.read_only {
+            true => Looked { gathered: Gathered::unasked(), judged: None, in_time: false },
             false => self.gather(incoming, now, false),
         };
         let session = Session::open_beside_runs(self.shared.store.path(), &options)?;

@@ -14,7 +14,7 @@ use crate::memory::{Memory, MemoryId};
 use crate::plan::words;
 use crate::policy::{CheckScope, Policy, QuickCheckPolicy};
 use crate::store::brain_db::{Fate, StoreReader};
-use crate::text::strict_key;
+use crate::text::{TextKey, strict_key};
 
 /// Matches that are judged.
 pub(super) const MATCHES_MAX: usize = 100;
@@ -28,6 +28,14 @@ pub(super) struct Rules<'a> {
     pub(super) check: &'a QuickCheckPolicy,
     pub(super) guard: &'a LazyGuard,
     pub(super) kernels: &'static Kernels,
+}
+
+impl Rules<'_> {
+    /// Returns the canonical similarity of two vectors of one dimension.
+    pub(super) fn similarity(&self, left: &[f32], right: &[f32]) -> Option<Similarity> {
+        let norms = (self.kernels.dot(left, left), self.kernels.dot(right, right));
+        self.kernels.similarity(left, right, norms)
+    }
 }
 
 /// What says the same already.
@@ -80,7 +88,7 @@ pub(super) fn weigh(
         gathered,
         incoming,
         rules,
-        key: incoming.key(),
+        key: incoming.text.as_deref().map(TextKey::of),
         separating: separating(&incoming.boxed_categories(), &rules.policy.cluster.separate_by),
         seen: BTreeSet::new(),
         weighed: Weighed::default(),
@@ -95,7 +103,7 @@ struct Weighing<'a> {
     gathered: &'a Gathered,
     incoming: &'a Incoming,
     rules: Rules<'a>,
-    key: Option<String>,
+    key: Option<TextKey>,
     separating: Vec<String>,
     seen: BTreeSet<MemoryId>,
     weighed: Weighed,
@@ -106,7 +114,7 @@ impl Weighing<'_> {
     fn texts(&mut self) -> Result<(), SearchError> {
         let mut loose = Vec::new();
         for id in self.gathered.texts.iter().flatten() {
-            let is_equal = |content: &str| Some(strict_key(content)) == self.key;
+            let is_equal = |content: &str| self.says(&strict_key(content));
             match self.reader.fate(id)? {
                 Fate::Live(memory) if !self.is_in_scope(&memory) => {}
                 Fate::Live(memory) if is_equal(&memory.content) => {
@@ -170,8 +178,7 @@ impl Weighing<'_> {
 
     /// Compares a memory with the new one, unless it says the same or is no longer near.
     fn add(&mut self, memory: Memory) -> Result<(), SearchError> {
-        let key = strict_key(&memory.content);
-        if Some(&key) == self.key.as_ref() || !self.seen.insert(memory.id.clone()) {
+        if self.says(&strict_key(&memory.content)) || !self.seen.insert(memory.id.clone()) {
             return Ok(());
         }
         let vector = match (&self.incoming.vector, &self.gathered.space) {
@@ -180,12 +187,10 @@ impl Weighing<'_> {
             }
             _ => None,
         };
-        let similarity = vector.as_deref().and_then(|vector| self.similarity(vector));
+        let both = vector.as_deref().zip(self.incoming.vector.as_deref());
+        let similarity = both.and_then(|(vector, query)| self.rules.similarity(query, vector));
         let is_near = similarity.is_some_and(|found| found >= self.rules.check.flag_threshold);
-        let is_alike = || {
-            let text = self.incoming.text.as_deref();
-            text.is_some_and(|text| crate::text::TextKey::of(text).proposes(&memory.content))
-        };
+        let is_alike = || self.key.as_ref().is_some_and(|key| key.proposes(&memory.content));
         if is_near || is_alike() {
             let (judgement, differences) = (None, Vec::new());
             let found = Match { memory, vector, similarity, judgement, differences };
@@ -221,11 +226,9 @@ impl Weighing<'_> {
         Ok(self.weighed)
     }
 
-    fn similarity(&self, vector: &[f32]) -> Option<Similarity> {
-        let query = self.incoming.vector.as_deref()?;
-        let kernels = self.rules.kernels;
-        let norms = (kernels.dot(query, query), kernels.dot(vector, vector));
-        kernels.similarity(query, vector, norms)
+    /// Tells whether a strict key is that of the new text.
+    fn says(&self, key: &str) -> bool {
+        self.key.as_ref().is_some_and(|own| own.strict == key)
     }
 
     /// Tells whether a memory may be the same as the new one: it is nobody else's, and of the same category or source

@@ -1,5 +1,7 @@
 //! A save knows what is there already, loses nothing, and never merges across a fact.
 
+mod at_once;
+
 use std::collections::BTreeMap;
 
 use memfold_pipeline::execute::UndoTarget;
@@ -350,62 +352,6 @@ fn a_memory_archived_unused_lives_again() {
     desk.sql("UPDATE stm SET source = 'chat' WHERE id = 'm000000'");
     let saved = save(&desk.quick_check(), &desk, &Incoming::text(OLD));
     assert_eq!(saved.written, Written::Inserted);
-}
-
-#[test]
-fn a_row_that_one_saves_is_known_to_the_other_at_once() {
-    let rounds = std::env::var("MEMFOLD_TEST_ALTERNATIONS").map_or(120, |n| n.parse().unwrap());
-    for has_index in [false, true] {
-        let desk = desk();
-        let index = IndexDesk::of(desk.path());
-        if has_index {
-            index.build(TierChoice::Scan);
-        }
-        let both = [desk.quick_check(), desk.quick_check()];
-        // Without an index no more than 2,000 rows are looked through.
-        for round in 0..if has_index { rounds } else { rounds.min(1_900) } {
-            let text = format!("Fact number {round} of this store.");
-            let mut vector = vec![0.01; DIM];
-            vector[round % DIM] = 1.0 + round as f32 * 0.01;
-            let incoming = Incoming::text(text).with_vector(vector);
-            let saved = save(&both[round % 2], &desk, &incoming);
-            assert_eq!(saved.written, Written::Inserted, "round {round}: {:?}", saved.check);
-            let check = both[(round + 1) % 2].check(&incoming, desk.now());
-            assert_eq!(check.decision, Decision::Touch, "round {round}: {check:?}");
-            assert!(check.reason.contains(saved.id.as_str()), "{}", check.reason);
-            if has_index && round % 50 == 49 {
-                assert!(index.seal() > 0);
-            }
-        }
-    }
-}
-
-#[test]
-fn two_that_save_the_same_at_once_end_with_one_row() {
-    let rounds = std::env::var("MEMFOLD_TEST_RACES").map_or(40, |n| n.parse().unwrap());
-    let desk = Desk::of(&[], StoreStyle::Plain);
-    for round in 0..rounds {
-        let barrier = std::sync::Barrier::new(3);
-        let ids: Vec<String> = std::thread::scope(|scope| {
-            let (barrier, desk) = (&barrier, &desk);
-            let savers: Vec<_> = (0..3)
-                .map(|saver| {
-                    scope.spawn(move || {
-                        let quick_check = desk.quick_check();
-                        // One of them in another spelling.
-                        let gap = if saver == 2 { "  " } else { " " };
-                        let text = format!("Round{gap}{round} has begun.");
-                        barrier.wait();
-                        quick_check.save(&Incoming::text(text), desk.now()).unwrap().id.to_string()
-                    })
-                })
-                .collect();
-            savers.into_iter().map(|saver| saver.join().unwrap()).collect()
-        });
-        assert!(ids.iter().all(|id| *id == ids[0]), "round {round}: {ids:?}");
-        assert_eq!(live(&desk), round + 1);
-    }
-    assert!(integrity(desk.path()).is_empty());
 }
 
 /// What may be wrong with an index, and whether the check says so.
