@@ -10,6 +10,7 @@
 pub mod schema;
 pub mod columns;
 pub mod publish;
+mod behind;
 pub mod parquet;
 pub mod npy;
 pub mod vector_file;

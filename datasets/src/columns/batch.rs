@@ -12,6 +12,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use memfold_index::Row;
 
 use super::write::{ColumnRecord, WriteColumnsError, first_not_finite};
+use crate::behind::{BatchOutput, Behind};
 use crate::schema::{BATCH_ROWS, ColumnSet, ColumnsMeta, DIM_MAX, category_field, component_field};
 
 /// Rows checked and gathered until they fill a record batch.
@@ -67,7 +68,7 @@ impl BatchBuilder {
     }
 
     /// Tells whether the batch has no row.
-    pub(crate) const fn is_empty(&self) -> bool {
+    const fn is_empty(&self) -> bool {
         self.row_count == self.first_row
     }
 
@@ -111,8 +112,30 @@ impl BatchBuilder {
         Row(self.row_count - 1)
     }
 
+    /// Has the gathered rows written and begins the next batch.
+    pub(crate) fn write_to(
+        &mut self,
+        output: &mut Behind<impl BatchOutput>,
+    ) -> Result<(), WriteColumnsError> {
+        let batch = self.take().map_err(|error| output.refused(&error))?;
+        if let Some(written) = output.write(batch)? {
+            self.recycle(written);
+        }
+        Ok(())
+    }
+
+    /// Writes the rows that fill no batch, if there are any, and returns the output.
+    pub(crate) fn finish_to<O: BatchOutput>(
+        &mut self,
+        output: Behind<O>,
+    ) -> Result<O, WriteColumnsError> {
+        let rest = if self.is_empty() { None } else { Some(self.take()) };
+        let rest = rest.transpose().map_err(|error| output.refused(&error))?;
+        output.finish(rest.as_ref())
+    }
+
     /// Returns the gathered rows as a batch and begins the next one.
-    pub(crate) fn take(&mut self) -> Result<RecordBatch, ArrowError> {
+    fn take(&mut self) -> Result<RecordBatch, ArrowError> {
         let rows = UInt32Array::from_iter_values(self.first_row..self.row_count);
         let values = Float32Array::from(std::mem::take(&mut self.vectors));
         let vectors = FixedSizeListArray::try_new(
@@ -129,7 +152,7 @@ impl BatchBuilder {
     }
 
     /// Takes the memory of a batch that is no longer needed, so that it is not asked for again.
-    pub(crate) fn recycle(&mut self, batch: RecordBatch) {
+    fn recycle(&mut self, batch: RecordBatch) {
         let values = batch
             .columns()
             .last()

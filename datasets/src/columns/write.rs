@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 
 use arrow_ipc::MetadataVersion;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
+use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use memfold_index::{Mapped, Row};
 
 use super::batch::BatchBuilder;
 use super::{MappedColumns, OpenColumnsError};
+use crate::behind::{BatchOutput, Behind};
 use crate::publish::NewFile;
 use crate::schema::{ColumnsMeta, DIM_MAX, key};
 
@@ -44,7 +46,7 @@ pub struct ColumnRecord<'a> {
     pub vector: &'a [f32],
 }
 
-/// Writes a column file in batches of 65,536 rows; holds one batch in memory.
+/// Writes a column file in batches of 65,536 rows; holds two in memory, of which a thread writes one.
 ///
 /// # Examples
 /// ```
@@ -58,9 +60,20 @@ pub struct ColumnRecord<'a> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ColumnsWriter {
-    output: FileWriter<NewFile>,
-    path: PathBuf,
+    output: Behind<ArrowOutput>,
     batch: BatchBuilder,
+}
+
+/// Record batches on their way into an Arrow file.
+struct ArrowOutput {
+    writer: FileWriter<NewFile>,
+    path: PathBuf,
+}
+
+impl BatchOutput for ArrowOutput {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteColumnsError> {
+        self.writer.write(batch).map_err(|error| WriteColumnsError::arrow(&self.path, error))
+    }
 }
 
 /// A column file could not be written.
@@ -123,6 +136,12 @@ pub enum WriteColumnsError {
         path: PathBuf,
         /// What the encoder said.
         reason: String,
+    },
+    /// Writing failed before, which was told.
+    #[error("write {}: ended by an earlier error", path.display())]
+    Ended {
+        /// The file.
+        path: PathBuf,
     },
     /// The finished file could not be mapped.
     #[error(transparent)]
@@ -187,9 +206,10 @@ impl ColumnsWriter {
         let file = file.map_err(|source| WriteColumnsError::Write { path: path.into(), source })?;
         let options =
             IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5).map_err(failed)?;
-        let output =
+        let writer =
             FileWriter::try_new_with_options(file, batch.schema(), options).map_err(failed)?;
-        Ok(Self { output, path: path.into(), batch })
+        let output = Behind::new(ArrowOutput { writer, path: path.into() }, path);
+        Ok(Self { output, batch })
     }
 
     /// Returns how many rows were pushed.
@@ -223,15 +243,7 @@ impl ColumnsWriter {
     }
 
     fn write_if_full(&mut self) -> Result<(), WriteColumnsError> {
-        if self.batch.is_full() { self.write_batch() } else { Ok(()) }
-    }
-
-    fn write_batch(&mut self) -> Result<(), WriteColumnsError> {
-        let failed = |error| WriteColumnsError::arrow(&self.path, error);
-        let batch = self.batch.take().map_err(failed)?;
-        self.output.write(&batch).map_err(failed)?;
-        self.batch.recycle(batch);
-        Ok(())
+        if self.batch.is_full() { self.batch.write_to(&mut self.output) } else { Ok(()) }
     }
 
     /// Writes what is left, publishes the file and maps it.
@@ -239,16 +251,14 @@ impl ColumnsWriter {
     /// # Errors
     /// When writing, publishing or mapping fails; the file's place then holds what it held before.
     pub fn finish(mut self) -> Result<MappedColumns, WriteColumnsError> {
-        if !self.batch.is_empty() {
-            self.write_batch()?;
-        }
-        self.output.write_metadata(key::ROW_COUNT, self.batch.row_count().to_string());
-        let file = self.output.into_inner().map_err(|e| WriteColumnsError::arrow(&self.path, e))?;
+        let ArrowOutput { mut writer, path } = self.batch.finish_to(self.output)?;
+        writer.write_metadata(key::ROW_COUNT, self.batch.row_count().to_string());
+        let file = writer.into_inner().map_err(|error| WriteColumnsError::arrow(&path, error))?;
         let file = file
             .publish()
-            .map_err(|source| WriteColumnsError::Write { path: self.path.clone(), source })?;
+            .map_err(|source| WriteColumnsError::Write { path: path.clone(), source })?;
         let mapped = Mapped::from_file(&file).map_err(OpenColumnsError::from)?;
-        Ok(MappedColumns::from_mapped(mapped, &self.path)?)
+        Ok(MappedColumns::from_mapped(mapped, &path)?)
     }
 }
 

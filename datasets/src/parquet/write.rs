@@ -1,22 +1,22 @@
 //! [`ParquetWriter`]: rows into a Parquet file, with bounded memory.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use memfold_index::Row;
-use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
+use super::output::{ParquetOutput, WriteTableError, key_values};
+use crate::behind::{BatchOutput, Behind};
 use crate::columns::{BatchBuilder, ColumnRecord, WriteColumnsError};
-use crate::publish::NewFile;
 use crate::schema::{BATCH_ROWS, Column, ColumnsMeta, key};
 
 /// Writes the columns of [`crate::schema`] as Parquet, in row groups of 65,536 rows compressed
-/// with zstd; holds one row group in memory.
+/// with zstd; holds two row groups in memory, of which a thread writes one.
 ///
 /// # Examples
 /// ```
@@ -31,8 +31,7 @@ use crate::schema::{BATCH_ROWS, Column, ColumnsMeta, key};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ParquetWriter {
-    output: ArrowWriter<NewFile>,
-    path: PathBuf,
+    output: Behind<ParquetOutput>,
     batch: BatchBuilder,
 }
 
@@ -43,11 +42,8 @@ impl ParquetWriter {
     /// When the dimension is out of range or the folder cannot be written.
     pub fn create(path: &Path, meta: &ColumnsMeta) -> Result<Self, WriteColumnsError> {
         let batch = BatchBuilder::new(meta)?;
-        let file = NewFile::create(path)
-            .map_err(|source| WriteColumnsError::Write { path: path.into(), source })?;
-        let output = ArrowWriter::try_new(file, Arc::clone(batch.schema()), Some(properties(meta)))
-            .map_err(|error| failed(path, error))?;
-        Ok(Self { output, path: path.into(), batch })
+        let output = ParquetOutput::create(path, Arc::clone(batch.schema()), properties(meta))?;
+        Ok(Self { output: Behind::new(output, path), batch })
     }
 
     /// Returns how many rows were pushed.
@@ -81,17 +77,7 @@ impl ParquetWriter {
     }
 
     fn write_if_full(&mut self) -> Result<(), WriteColumnsError> {
-        if self.batch.is_full() { self.write_batch() } else { Ok(()) }
-    }
-
-    fn write_batch(&mut self) -> Result<(), WriteColumnsError> {
-        let batch = self.batch.take().map_err(|error| WriteColumnsError::Encode {
-            path: self.path.clone(),
-            reason: error.to_string(),
-        })?;
-        self.output.write(&batch).map_err(|error| failed(&self.path, error))?;
-        self.batch.recycle(batch);
-        Ok(())
+        if self.batch.is_full() { self.batch.write_to(&mut self.output) } else { Ok(()) }
     }
 
     /// Writes what is left and publishes the file.
@@ -99,26 +85,24 @@ impl ParquetWriter {
     /// # Errors
     /// When writing or publishing fails; the file's place then holds what it held before.
     pub fn finish(mut self) -> Result<(), WriteColumnsError> {
-        if !self.batch.is_empty() {
-            self.write_batch()?;
-        }
+        let output = self.batch.finish_to(self.output)?;
         let row_count = self.batch.row_count().to_string();
-        self.output
-            .append_key_value_metadata(KeyValue::new(key::ROW_COUNT.to_owned(), Some(row_count)));
-        let file = self.output.into_inner().map_err(|error| failed(&self.path, error))?;
-        let published = file.publish().map(drop);
-        published.map_err(|source| WriteColumnsError::Write { path: self.path, source })
+        Ok(output.finish(Some(KeyValue::new(key::ROW_COUNT.to_owned(), Some(row_count))))?)
     }
 }
 
-fn failed(path: &Path, error: ParquetError) -> WriteColumnsError {
-    let encode = |reason| WriteColumnsError::Encode { path: path.into(), reason };
-    match error {
-        ParquetError::External(source) => match source.downcast() {
-            Ok(source) => WriteColumnsError::Write { path: path.into(), source: *source },
-            Err(other) => encode(other.to_string()),
-        },
-        other => encode(other.to_string()),
+impl BatchOutput for ParquetOutput {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteColumnsError> {
+        Ok(Self::write(self, batch)?)
+    }
+}
+
+impl From<WriteTableError> for WriteColumnsError {
+    fn from(error: WriteTableError) -> Self {
+        match error {
+            WriteTableError::Write { path, source } => Self::Write { path, source },
+            WriteTableError::Encode { path, reason } => Self::Encode { path, reason },
+        }
     }
 }
 
@@ -134,18 +118,6 @@ fn properties(meta: &ColumnsMeta) -> WriterProperties {
         .set_column_dictionary_enabled(components(), false)
         .set_column_statistics_enabled(components(), EnabledStatistics::None)
         .set_column_encoding(components(), Encoding::PLAIN)
-        .set_key_value_metadata(Some(key_values(meta)))
+        .set_key_value_metadata(Some(key_values(meta.arrow_schema().metadata())))
         .build()
-}
-
-/// Returns the metadata in the order of their keys, for readers that know no Arrow schema.
-fn key_values(meta: &ColumnsMeta) -> Vec<KeyValue> {
-    let schema = meta.arrow_schema();
-    let mut pairs: Vec<KeyValue> = schema
-        .metadata()
-        .iter()
-        .map(|(key, value)| KeyValue::new(key.clone(), Some(value.clone())))
-        .collect();
-    pairs.sort_by(|a, b| a.key.cmp(&b.key));
-    pairs
 }
