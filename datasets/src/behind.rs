@@ -56,9 +56,8 @@ impl<O: BatchOutput> Behind<O> {
         batch: RecordBatch,
     ) -> Result<Option<RecordBatch>, WriteColumnsError> {
         let writing = match std::mem::replace(&mut self.state, State::Ended) {
-            State::Here(output) => Writing::start(output).map_err(|source| {
-                WriteColumnsError::Write { path: self.path.clone(), source }
-            })?,
+            State::Here(output) => Writing::start(output)
+                .map_err(|source| WriteColumnsError::Write { path: self.path.clone(), source })?,
             State::There(writing) => writing,
             State::Ended => return Err(ended(&self.path)),
         };

@@ -75,6 +75,7 @@ fn documents_fit_the_published_schemas() {
     place.succeed(&["export", "brain.db", "-o", "queries.parquet"]);
     let queries = ["search", "brain.db", "--queries", "queries.parquet", "-o", "near.parquet"];
     says("search-queries", &queries);
+    says("export", &["export", "brain.db", "-o", "rows.arrow"]);
 }
 
 #[test]

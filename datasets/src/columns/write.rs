@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use arrow_array::RecordBatch;
 use arrow_ipc::MetadataVersion;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
-use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use memfold_index::{Mapped, Row};
 

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use memfold_index::{Progress, Row};
 
 use super::{LoadStoreError, Snapshot};
-use crate::memory::{SpaceIndex, VectorSpace};
+use crate::memory::{Memory, SpaceIndex, VectorSpace};
 use crate::time::Instant;
 
 /// A place that holds memories.
@@ -37,6 +37,9 @@ pub struct LoadRequest<'a> {
 
 /// Takes the vectors of a store as they are read.
 pub trait VectorSink {
+    /// Tells which store the vectors come from, before the first of them; again after a restart.
+    fn begin(&mut self, _store_id: &str) {}
+
     /// Opens a space (one model, one dimension); called once for each, before its first vector.
     ///
     /// Spaces are numbered 0, 1, … in the order of these calls.
@@ -45,11 +48,12 @@ pub trait VectorSink {
     /// When the columns cannot be written.
     fn open_space(&mut self, space: &VectorSpace) -> io::Result<SpaceIndex>;
 
-    /// Appends a valid vector (finite, not zero, −0 made +0) and returns its row.
+    /// Appends the valid vector of a memory (finite, not zero, −0 made +0) and returns its row. What the memory says
+    /// of its embedding is not known yet.
     ///
     /// # Errors
     /// When the columns cannot be written.
-    fn push(&mut self, space: SpaceIndex, vector: &[f32]) -> io::Result<Row>;
+    fn push(&mut self, memory: &Memory, space: SpaceIndex, vector: &[f32]) -> io::Result<Row>;
 
     /// Forgets all spaces and vectors, because the store changed under the reader, who starts again.
     ///

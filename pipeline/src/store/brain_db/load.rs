@@ -74,6 +74,7 @@ impl BrainDb {
         let read = pass.memories(&mut notes)?;
         let (shapes, embedding_count) = pass.survey(&mut notes)?;
         let store_id = pass.recorded_store_id()?;
+        sink.begin(store_id.as_deref().unwrap_or(&read.store_id));
         let mut embeddings = EmbeddingReader::new(&read, &shapes);
         if let Some(count) = embedding_count {
             pass.embeddings(count, &mut embeddings, sink)?;

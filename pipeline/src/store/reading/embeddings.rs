@@ -159,7 +159,7 @@ impl<'a> EmbeddingReader<'a> {
             return Ok(Embedding::Invalid(invalid));
         }
         let space = self.space(model, sink)?;
-        let row = sink.push(space, &self.vector)?;
+        let row = sink.push(memory, space, &self.vector)?;
         Ok(Embedding::Vector { space, row })
     }
 

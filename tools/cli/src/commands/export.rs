@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use memfold_datasets::{ColumnsWriter, ParquetWriter};
-use memfold_pipeline::export::{Export, ExportError, ExportOptions, Exported};
+use memfold_datasets::columns::WriteColumnsError;
+use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetWriter};
+use memfold_pipeline::export::{self, ExportError, ExportOptions, Exported, RecordWriter};
 use memfold_pipeline::store::LoadRequest;
 use memfold_pipeline::text::excerpt;
-use serde_json::json;
 
 use crate::args::{ExportArgs, ExportFormat, ExtraColumn, GlobalArgs};
 use crate::commands::consolidate::open_store;
@@ -14,8 +14,31 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::progress::Bars;
-use crate::resources::Stopwatch;
+use crate::resources::{MemoryWatch, Stopwatch};
 use crate::settings::{self, Settings};
+
+/// What `memfold export --json` prints.
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ExportDocument {
+    schema_version: u32,
+    /// Rows written.
+    rows: u64,
+    /// Components of each vector.
+    dim: u32,
+    /// The model of the vectors.
+    model: String,
+    /// Live memories that were left out because they have no vector of this model.
+    without_vector: u64,
+    /// The file.
+    output: String,
+    /// Wall time of reading and writing.
+    seconds: f64,
+    /// The most memory in use at once; `null` where the system does not tell.
+    peak_rss_bytes: Option<u64>,
+    /// The same without what is backed by files.
+    peak_anon_bytes: Option<u64>,
+}
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -26,19 +49,22 @@ pub(crate) fn run(
     refuse_existing(&args.output, args.force)?;
     let settings = Settings::load(global, Some(&args.db), &[])?;
     settings.show_notices(printer);
-    let stopwatch = Stopwatch::start();
+    let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
     let exported = export(args, format, &settings, &Bars::new(printer))?;
     let seconds = stopwatch.seconds();
+    let (peak_rss_bytes, peak_anon_bytes) = watch.finish();
     if global.json {
-        printer.json(&json!({
-            "schema_version": 1,
-            "rows": exported.rows,
-            "dim": exported.space.dim,
-            "model": exported.space.model,
-            "without_vector": exported.without_vector,
-            "output": args.output.display().to_string(),
-            "seconds": seconds,
-        }))?;
+        printer.document(&ExportDocument {
+            schema_version: 1,
+            rows: exported.rows,
+            dim: exported.space.dim,
+            model: exported.space.model.to_string(),
+            without_vector: exported.without_vector,
+            output: args.output.display().to_string(),
+            seconds,
+            peak_rss_bytes,
+            peak_anon_bytes,
+        })?;
     } else {
         let Exported { rows, space, without_vector } = &exported;
         let rate = *rows as f64 / seconds.max(f64::MIN_POSITIVE);
@@ -95,25 +121,29 @@ fn export(
         lineage: args.with.contains(&ExtraColumn::Lineage),
         scratch_dir: &settings::scratch_dir(),
     };
-    let written = Export::read(&store, &request, &options).and_then(|export| match format {
-        ExportFormat::Arrow => {
-            let mut writer = ColumnsWriter::create(&args.output, &export.meta())?;
-            let exported = export.write(&mut writer, bars)?;
-            writer.finish()?;
-            Ok(exported)
-        }
-        ExportFormat::Parquet => {
-            let mut writer = ParquetWriter::create(&args.output, &export.meta())?;
-            let exported = export.write(&mut writer, bars)?;
-            writer.finish()?;
-            Ok(exported)
-        }
-    });
-    written.map_err(|error: ExportError| {
+    let create = |meta: &ColumnsMeta| -> Result<Box<dyn RecordWriter>, WriteColumnsError> {
+        Ok(match format {
+            ExportFormat::Arrow => Box::new(ColumnsWriter::create(&args.output, meta)?),
+            ExportFormat::Parquet => Box::new(ParquetWriter::create(&args.output, meta)?),
+        })
+    };
+    let exported = export::export(&store, &request, &options, &create);
+    exported.map_err(|error: ExportError| {
         if error.is_cancelled() {
             return Failure::interrupted();
         }
         let hint = error.hint();
         Failure::new(&format!("export {}", args.db.display()), &error, hint)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::published::assert_published;
+
+    #[test]
+    fn the_published_schema_is_that_of_the_type() {
+        assert_published("export", schemars::schema_for!(ExportDocument));
+    }
 }
