@@ -15,7 +15,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::bench::{
-    AnnMethodArg, BenchAnnArgs, BenchArgs, BenchCheckArgs, BenchCommand, BenchGuardArgs,
+    AnnMethodArg, BenchAnnArgs, BenchArgs, BenchCheckArgs, BenchCommand, BenchExportArgs,
+    BenchGuardArgs,
 };
 pub(crate) use self::consolidate::{ConsolidateArgs, IndexArg};
 pub(crate) use self::dedup::{DedupArgs, JoinArg, KeepArg, PairsFormArg};

@@ -14,6 +14,7 @@ mod load;
 mod recorded;
 mod archived;
 mod consult;
+mod blobs;
 mod history;
 mod lookups;
 mod lineage;
@@ -25,6 +26,7 @@ pub mod texts;
 #[cfg(test)]
 mod tests;
 
+pub use blobs::ReadBlobs;
 pub use checkup::{
     AuditChain, Checkup, Facts, Files, Finding, Found, FullText, FullTextKind, Health,
     HealthCounts, HealthStatus, MemoryFacts, Mend, OwnTables, Severity, SpaceFacts, StoreFigures,

@@ -22,6 +22,8 @@ pub(crate) enum BenchCommand {
     Ann(BenchAnnArgs),
     /// Check memories like those of a store and tell how long that takes
     Check(BenchCheckArgs),
+    /// Export a store and tell how fast that is beside reading it
+    Export(BenchExportArgs),
 }
 
 /// `memfold bench guard`
@@ -80,6 +82,17 @@ pub(crate) struct BenchCheckArgs {
     /// Replace the histogram if it exists
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+/// `memfold bench export`
+#[derive(Debug, Args)]
+pub(crate) struct BenchExportArgs {
+    /// The store: a brain.db
+    #[arg(value_name = "DB")]
+    pub(crate) db: PathBuf,
+    /// Exports of each kind, of which the median counts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = positive)]
+    pub(crate) runs: usize,
 }
 
 fn positive(typed: &str) -> Result<usize, String> {

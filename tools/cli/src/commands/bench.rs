@@ -2,6 +2,7 @@
 
 mod ann;
 mod check;
+mod export;
 mod guard;
 mod screen;
 
@@ -19,5 +20,6 @@ pub(crate) fn run(
         BenchCommand::Guard(args) => guard::run(global, args, printer),
         BenchCommand::Ann(args) => ann::run(global, args, printer),
         BenchCommand::Check(args) => check::run(global, args, printer),
+        BenchCommand::Export(args) => export::run(global, args, printer),
     }
 }

@@ -106,7 +106,8 @@ pub(crate) fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-fn export(
+/// Writes the file that was asked for.
+pub(super) fn export(
     args: &ExportArgs,
     format: ExportFormat,
     settings: &Settings,

@@ -1,0 +1,229 @@
+//! `memfold bench export`: how fast a store becomes a file, beside the time that SQLite alone takes to read it.
+
+use std::path::Path;
+
+use memfold_pipeline::store::BrainDb;
+use serde::Serialize;
+
+use crate::args::{BenchExportArgs, ExportArgs, ExportFormat, GlobalArgs};
+use crate::commands::consolidate::open_store;
+use crate::commands::export;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::{Printer, table};
+use crate::progress::Bars;
+use crate::resources::{MemoryWatch, Stopwatch};
+use crate::settings::{self, Settings};
+
+/// `memfold bench export --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct BenchExportDocument {
+    schema_version: u32,
+    /// Embeddings of memories in the store.
+    rows: u64,
+    /// Bytes of their vectors as stored.
+    vector_bytes: u64,
+    /// Runs of each kind; they took turns.
+    runs: usize,
+    settings: Vec<Setting>,
+}
+
+/// One way of reading the store.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Setting {
+    /// `sqlite` (every vector is read and dropped), `arrow` or `parquet` (an export).
+    name: &'static str,
+    /// Median.
+    seconds: f64,
+    fastest_seconds: f64,
+    slowest_seconds: f64,
+    /// Bytes of stored vectors in a second of the median.
+    bytes_per_second: f64,
+    /// This speed as a share of SQLite's, by medians.
+    of_sqlite: f64,
+    /// Bytes of the file; `null` where there is none.
+    file_bytes: Option<u64>,
+    /// Bytes of anonymous memory at most, in any run.
+    peak_anon_bytes: Option<u64>,
+}
+
+/// What is measured, in the order of a turn.
+const KINDS: [(&str, Option<ExportFormat>); 3] = [
+    ("sqlite", None),
+    ("arrow", Some(ExportFormat::Arrow)),
+    ("parquet", Some(ExportFormat::Parquet)),
+];
+
+/// What one run of a kind took.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    seconds: f64,
+    file_bytes: Option<u64>,
+    peak_anon_bytes: Option<u64>,
+}
+
+pub(super) fn run(
+    global: &GlobalArgs,
+    args: &BenchExportArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let settings = Settings::load(global, Some(&args.db), &[])?;
+    settings.show_notices(printer);
+    let store = open_store(&args.db, &settings)?;
+    // The first pass reads the store into memory and is not counted.
+    let read = read(&store)?;
+    let folder = scratch()?;
+    let mut runs: [Vec<Run>; KINDS.len()] = Default::default();
+    for turn in 0..args.runs {
+        for ((name, format), runs) in KINDS.into_iter().zip(&mut runs) {
+            printer.detail(&format!("run {} of {}: {name}", turn + 1, args.runs));
+            runs.push(match format {
+                None => read_alone(&store)?,
+                Some(format) => export_once(args, format, &settings, (folder.path(), printer))?,
+            });
+        }
+    }
+    let document = document(args.runs, read, &runs);
+    if global.json {
+        printer.document(&document)?;
+    } else {
+        printer.data(&screen(&document))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn scratch() -> Result<tempfile::TempDir, Failure> {
+    let folder = settings::scratch_dir();
+    tempfile::tempdir_in(&folder).map_err(|error| {
+        let hint = "name a folder with room for the exports with TMPDIR".to_owned();
+        Failure::new(&format!("write to {}", folder.display()), &error, Some(hint))
+    })
+}
+
+/// Reads every vector; returns their rows and bytes.
+fn read(store: &BrainDb) -> Result<(u64, u64), Failure> {
+    let read = store.read_blobs().map_err(|error| {
+        let hint = error.hint();
+        Failure::new(&format!("read {}", store.path().display()), &error, hint)
+    })?;
+    if read.bytes == 0 {
+        let hint = "`memfold doctor` tells why vectors are left out";
+        return Err(Failure::plain("the store has no vectors to export", hint));
+    }
+    Ok((read.rows, read.bytes))
+}
+
+fn read_alone(store: &BrainDb) -> Result<Run, Failure> {
+    let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
+    read(store)?;
+    let (seconds, (_, peak_anon_bytes)) = (stopwatch.seconds(), watch.finish());
+    Ok(Run { seconds, file_bytes: None, peak_anon_bytes })
+}
+
+fn export_once(
+    args: &BenchExportArgs,
+    format: ExportFormat,
+    settings: &Settings,
+    (folder, printer): (&Path, Printer),
+) -> Result<Run, Failure> {
+    let output = folder.join("rows");
+    let args = ExportArgs {
+        db: args.db.clone(),
+        output: output.clone(),
+        format: Some(format),
+        with: Vec::new(),
+        model: None,
+        force: true,
+    };
+    let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
+    export::export(&args, format, settings, &Bars::new(printer))?;
+    let (seconds, (_, peak_anon_bytes)) = (stopwatch.seconds(), watch.finish());
+    let file_bytes = std::fs::metadata(&output).ok().map(|metadata| metadata.len());
+    // So that the next one finds as much room, and the kernel has less to write behind our back.
+    std::fs::remove_file(&output)
+        .map_err(|error| Failure::new(&format!("remove {}", output.display()), &error, None))?;
+    Ok(Run { seconds, file_bytes, peak_anon_bytes })
+}
+
+fn document(
+    count: usize,
+    (rows, vector_bytes): (u64, u64),
+    runs: &[Vec<Run>; KINDS.len()],
+) -> BenchExportDocument {
+    let median = |runs: &[Run]| sorted(runs)[(runs.len() - 1) / 2];
+    let alone = median(&runs[0]);
+    let settings = KINDS.iter().zip(runs).map(|((name, _), runs)| {
+        let (seconds, ordered) = (median(runs), sorted(runs));
+        Setting {
+            name,
+            seconds,
+            fastest_seconds: ordered[0],
+            slowest_seconds: ordered[ordered.len() - 1],
+            bytes_per_second: vector_bytes as f64 / seconds,
+            of_sqlite: alone / seconds,
+            file_bytes: runs.iter().find_map(|run| run.file_bytes),
+            peak_anon_bytes: runs.iter().filter_map(|run| run.peak_anon_bytes).max(),
+        }
+    });
+    let settings = settings.collect();
+    BenchExportDocument { schema_version: 1, rows, vector_bytes, runs: count, settings }
+}
+
+fn sorted(runs: &[Run]) -> Vec<f64> {
+    let mut seconds: Vec<f64> = runs.iter().map(|run| run.seconds).collect();
+    seconds.sort_by(f64::total_cmp);
+    seconds
+}
+
+fn screen(document: &BenchExportDocument) -> String {
+    let mebibytes = |bytes: f64| bytes / f64::from(1 << 20);
+    let rows = document.settings.iter().map(|setting| {
+        vec![
+            match setting.name {
+                "sqlite" => "SQLite alone".to_owned(),
+                name => format!("export to {name}"),
+            },
+            format!("{:.2}", setting.seconds),
+            format!("{:.0}", mebibytes(setting.bytes_per_second)),
+            format!("{:.0} %", setting.of_sqlite * 100.0),
+            setting
+                .peak_anon_bytes
+                .map_or_else(String::new, |bytes| format!("{:.0}", mebibytes(bytes as f64))),
+        ]
+    });
+    let headings = ["", "seconds", "MiB/s", "of SQLite's speed", "anonymous MiB"];
+    let mut text = table(&headings, rows.collect::<Vec<_>>());
+    let vectors = mebibytes(document.vector_bytes as f64);
+    text.push_str(&format!("\n{} vectors of {vectors:.0} MiB\n", document.rows));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::published::assert_published;
+
+    #[test]
+    fn the_published_schema_is_that_of_the_type() {
+        assert_published("bench-export", schemars::schema_for!(BenchExportDocument));
+    }
+
+    #[test]
+    fn shares_are_those_of_medians() {
+        let runs = |seconds: [f64; 3]| {
+            seconds
+                .map(|seconds| Run { seconds, file_bytes: Some(9), peak_anon_bytes: None })
+                .to_vec()
+        };
+        let runs = [runs([3.0, 1.0, 2.0]), runs([8.0, 2.0, 4.0]), runs([4.0, 2.0, 1.0])];
+        let document = document(3, (10, 400), &runs);
+        let found: Vec<_> = document.settings.iter().map(|s| (s.seconds, s.of_sqlite)).collect();
+        assert_eq!(found, [(2.0, 1.0), (4.0, 0.5), (2.0, 1.0)]);
+        let arrow = &document.settings[1];
+        assert_eq!((arrow.fastest_seconds, arrow.slowest_seconds), (2.0, 8.0));
+        assert_eq!(arrow.bytes_per_second, 100.0);
+        assert_eq!(document.settings[0].name, "sqlite");
+    }
+}
