@@ -5,6 +5,7 @@
 pub(crate) mod ann;
 pub(crate) mod check;
 mod consolidate;
+pub(crate) mod export;
 pub(crate) mod guard;
 pub(crate) mod join;
 pub(crate) mod peers;
@@ -16,8 +17,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::{
-    bench_peers, measure, measure_ann, measure_check, measure_guard, measure_join, measure_search,
-    report, results,
+    bench_peers, measure, measure_ann, measure_check, measure_export, measure_guard, measure_join,
+    measure_search, report, results,
 };
 
 const PAGE: &str = "docs/performance.md";
@@ -32,7 +33,7 @@ struct Region {
     render: fn(&[Value]) -> String,
 }
 
-const REGIONS: [Region; 10] = [
+const REGIONS: [Region; 11] = [
     Region {
         file: "README.md",
         mark: "figures",
@@ -70,6 +71,12 @@ const REGIONS: [Region; 10] = [
         mark: "figures of checks",
         results: measure_check::RESULTS,
         render: check::page,
+    },
+    Region {
+        file: PAGE,
+        mark: "figures of exports",
+        results: measure_export::RESULTS,
+        render: export::page,
     },
     Region {
         file: PAGE,

@@ -1,5 +1,5 @@
 //! The project's own checks and chores: `cargo xtask ci | tidy | bless | measure | measure-join | measure-ann | measure-search |
-//! measure-check | measure-guard | //! bench-peers | figures | torture`.
+//! measure-check | measure-export | measure-guard | bench-peers | figures | torture`.
 
 mod bench_peers;
 mod ci;
@@ -7,6 +7,7 @@ mod figures;
 mod measure;
 mod measure_ann;
 mod measure_check;
+mod measure_export;
 mod measure_guard;
 mod measure_join;
 mod measure_search;
@@ -41,6 +42,9 @@ const USAGE: &str = "usage: cargo xtask <command>
   measure-check [--full]
          times checks of memories on stores of 36,000 and 100,000 memories (--full: and 1,000,000), alone and beside four
          writers, and renews bench/results/check.jsonl and docs/plots/check-*.svg
+  measure-export [--full]
+         times exports of a store of 100,000 memories (--full: and 1,000,000) beside SQLite alone, and conversions of
+         the exported file, and renews bench/results/export.jsonl
   measure-guard
          runs `memfold bench guard` over the labelled pairs in $MEMFOLD_DATA/text/*.jsonl and renews
          bench/results/guard.jsonl
@@ -69,6 +73,9 @@ fn main() -> ExitCode {
             measure_search::run(&root, arguments.iter().any(|a| a == "--full"))
         }
         Some("measure-check") => measure_check::run(&root, arguments.iter().any(|a| a == "--full")),
+        Some("measure-export") => {
+            measure_export::run(&root, arguments.iter().any(|a| a == "--full"))
+        }
         Some("measure-guard") => measure_guard::run(&root),
         Some("bench-peers") => bench_peers::run(&root, &arguments),
         Some("figures") => figures::write(&root),
