@@ -98,6 +98,10 @@ impl VectorSink for FileSink<'_> {
         self.store_id = store_id.into();
     }
 
+    fn needs_digests(&self) -> bool {
+        false
+    }
+
     fn open_space(&mut self, space: &VectorSpace) -> io::Result<SpaceIndex> {
         let next = u32::try_from(self.spaces.len()).map_err(io::Error::other)?;
         self.spaces.push(space.clone());

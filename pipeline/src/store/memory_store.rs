@@ -40,6 +40,12 @@ pub trait VectorSink {
     /// Tells which store the vectors come from, before the first of them; again after a restart.
     fn begin(&mut self, _store_id: &str) {}
 
+    /// Tells whether digests of the snapshot are to cover embeddings, as plans need them (the default): hashing every
+    /// vector takes longer than reading it.
+    fn needs_digests(&self) -> bool {
+        true
+    }
+
     /// Opens a space (one model, one dimension); called once for each, before its first vector.
     ///
     /// Spaces are numbered 0, 1, … in the order of these calls.

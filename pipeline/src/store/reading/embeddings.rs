@@ -117,7 +117,10 @@ impl<'a> EmbeddingReader<'a> {
         sink: &mut dyn VectorSink,
     ) -> io::Result<()> {
         let memory = &self.memories[at];
-        self.found.digests[at] = Some(digest::with_embedding(memory.base_digest, raw.embedding));
+        self.found.digests[at] = Some(match sink.needs_digests() {
+            true => digest::with_embedding(memory.base_digest, raw.embedding),
+            false => memory.base_digest,
+        });
         self.found.embeddings[at] = self.understand(memory, raw, sink)?;
         Ok(())
     }
