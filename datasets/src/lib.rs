@@ -16,6 +16,7 @@ pub mod vector_file;
 mod input;
 pub mod corpus;
 pub mod results;
+mod table_file;
 pub mod annotate;
 pub mod generate;
 pub mod ground_truth;
