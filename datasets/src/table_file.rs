@@ -15,7 +15,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use crate::columns::ALIGNMENT;
 use crate::input::Texts;
-use crate::parquet::{ParquetOutput, WriteTableError, key_values};
+use crate::parquet::{ParquetOutput, WriteTableError, guarded, key_values};
 use crate::publish::NewFile;
 use crate::schema::{BATCH_ROWS, key};
 
@@ -43,8 +43,10 @@ impl TableFile {
         schema: &SchemaRef,
     ) -> Result<Self, WriteTableError> {
         if format == TableFormat::Parquet {
-            let properties =
-                properties(schema).map_err(|error| WriteTableError::of_parquet(path, error))?;
+            check_types(path, schema)?;
+            let properties = unless_given_up(path, || {
+                properties(schema).map_err(|error| WriteTableError::of_parquet(path, error))
+            })?;
             let output = ParquetOutput::create(path, Arc::clone(schema), properties)?;
             return Ok(Self::Parquet(Box::new(output)));
         }
@@ -61,9 +63,12 @@ impl TableFile {
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteTableError> {
         match self {
             Self::Arrow { writer, path } => {
-                writer.write(batch).map_err(|error| of_arrow(path, error))
+                unless_given_up(path, || writer.write(batch).map_err(|error| of_arrow(path, error)))
             }
-            Self::Parquet(output) => output.write(batch),
+            Self::Parquet(output) => {
+                let path = output.path().to_owned();
+                unless_given_up(&path, || output.write(batch))
+            }
         }
     }
 
@@ -82,6 +87,41 @@ impl TableFile {
             Self::Parquet(output) => output
                 .finish(row_count.map(|rows| KeyValue::new(key::ROW_COUNT.to_owned(), Some(rows)))),
         }
+    }
+}
+
+/// Runs an encoder; an assert of it about a rare type becomes an error.
+fn unless_given_up<T>(
+    path: &Path,
+    encode: impl FnOnce() -> Result<T, WriteTableError>,
+) -> Result<T, WriteTableError> {
+    guarded(encode)
+        .unwrap_or_else(|found| Err(WriteTableError::Encode { path: path.into(), reason: found }))
+}
+
+/// Refuses types that Parquet has no form for and its encoder does not expect.
+fn check_types(path: &Path, schema: &Schema) -> Result<(), WriteTableError> {
+    match schema.fields().iter().find(|field| has_union(field.data_type())) {
+        None => Ok(()),
+        Some(field) => Err(WriteTableError::Encode {
+            path: path.into(),
+            reason: format!("column {:?} is a union, which Parquet does not hold", field.name()),
+        }),
+    }
+}
+
+fn has_union(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Union(..) => true,
+        DataType::Struct(fields) => fields.iter().any(|field| has_union(field.data_type())),
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::Map(item, _)
+        | DataType::RunEndEncoded(_, item) => has_union(item.data_type()),
+        _ => false,
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, FixedSizeListArray, RecordBatch, UInt32Array};
-use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::cells::{VectorCells, shape_of};
 use super::headers::Shape;
@@ -134,7 +134,7 @@ impl TableColumns {
         input: &RecordBatch,
         components: ArrayRef,
         first_row: u64,
-    ) -> Result<RecordBatch, ArrowError> {
+    ) -> Result<RecordBatch, String> {
         let mut columns: Vec<ArrayRef> = Vec::new();
         if self.is_numbered {
             // Rows of a column file are counted with 32 bits.
@@ -148,13 +148,13 @@ impl TableColumns {
                 None => Arc::clone(column),
             });
         }
-        RecordBatch::try_new(Arc::clone(&self.schema), columns)
+        RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(|error| error.to_string())
     }
 
-    fn vectors(&self, components: ArrayRef) -> Result<ArrayRef, ArrowError> {
+    fn vectors(&self, components: ArrayRef) -> Result<ArrayRef, String> {
         let item = item_of(components.data_type().clone());
-        let vectors = FixedSizeListArray::try_new(item, self.dim as i32, components, None)?;
-        Ok(Arc::new(vectors))
+        let vectors = FixedSizeListArray::try_new(item, self.dim as i32, components, None);
+        Ok(Arc::new(vectors.map_err(|error| error.to_string())?))
     }
 }
 

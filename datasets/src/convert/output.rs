@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{ArrowError, Schema};
+use arrow_schema::Schema;
 
 use super::columns::TableColumns;
 use super::headers::Shape;
@@ -70,10 +70,7 @@ impl<'a> Output<'a> {
         components: ArrayRef,
         first_row: u64,
     ) -> Result<(), WriteTableError> {
-        let encode = |error: ArrowError| WriteTableError::Encode {
-            path: self.path.into(),
-            reason: error.to_string(),
-        };
+        let encode = |reason| WriteTableError::Encode { path: self.path.into(), reason };
         match &mut self.kind {
             Kind::Table { file, columns, rebatcher } => {
                 let batch = columns.batch(batch, components, first_row).map_err(encode)?;
@@ -97,10 +94,8 @@ impl<'a> Output<'a> {
         match self.kind {
             Kind::Table { mut file, columns, rebatcher } => {
                 let last = rebatcher.map_or(Ok(None), |mut rebatcher| rebatcher.take());
-                let last = last.map_err(|error| WriteTableError::Encode {
-                    path: self.path.into(),
-                    reason: error.to_string(),
-                })?;
+                let last = last
+                    .map_err(|reason| WriteTableError::Encode { path: self.path.into(), reason })?;
                 if let Some(last) = last {
                     file.write(&last)?;
                 }

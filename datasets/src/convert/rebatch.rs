@@ -1,8 +1,10 @@
 //! [`Rebatcher`]: batches of some size as batches of another.
 
 use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
+
+use crate::parquet::guarded;
 
 /// Makes batches of equally many rows; what fits already passes without a copy.
 pub(super) struct Rebatcher {
@@ -19,7 +21,7 @@ impl Rebatcher {
     }
 
     /// Takes a batch and returns those that are full.
-    pub(super) fn push(&mut self, batch: &RecordBatch) -> Result<Vec<RecordBatch>, ArrowError> {
+    pub(super) fn push(&mut self, batch: &RecordBatch) -> Result<Vec<RecordBatch>, String> {
         let (mut full, mut start) = (Vec::new(), 0);
         while start < batch.num_rows() {
             let rows = (self.rows - self.rows_waiting).min(batch.num_rows() - start);
@@ -34,13 +36,15 @@ impl Rebatcher {
     }
 
     /// Returns the rows that are left.
-    pub(super) fn take(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+    pub(super) fn take(&mut self) -> Result<Option<RecordBatch>, String> {
         let waiting = std::mem::take(&mut self.waiting);
         self.rows_waiting = 0;
         match waiting.as_slice() {
             [] => Ok(None),
             [batch] => Ok(Some(batch.clone())),
-            batches => concat_batches(&self.schema, batches).map(Some),
+            batches => guarded(|| concat_batches(&self.schema, batches))?
+                .map(Some)
+                .map_err(|error| error.to_string()),
         }
     }
 }

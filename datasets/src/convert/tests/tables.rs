@@ -10,7 +10,7 @@ use arrow_array::types::Int8Type;
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Decimal128Array, DictionaryArray,
     DurationSecondArray, Float64Array, Int64Array, RecordBatch, StringArray, StructArray,
-    TimestampMicrosecondArray,
+    TimestampMicrosecondArray, UnionArray,
 };
 use arrow_schema::{DataType, Field, Schema};
 use serde_json::{Value, json};
@@ -103,7 +103,7 @@ fn tables_keep_every_column_and_their_metadata() {
             }
             let bits = |batches: &[RecordBatch]| {
                 let parts = batches.iter().map(|batch| batch.column_by_name(column).unwrap());
-                parts.map(|part| one_piece(part)).collect::<Vec<_>>().concat()
+                parts.map(one_piece).collect::<Vec<_>>().concat()
             };
             assert!(bits(&after) == bits(&before), "{name} {column}");
         }
@@ -244,6 +244,26 @@ fn json_lines_take_numbers_of_every_kind() {
         said(&input, "b.jsonl", &options()),
         "rows.arrow: column \"took\" is Duration(s), which jsonl does not hold"
     );
+}
+
+#[test]
+fn unions_go_where_they_are_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let fields = [(0, Arc::new(Field::new("n", DataType::Int64, true)))].into_iter().collect();
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let union = UnionArray::try_new(fields, vec![0, 0].into(), None, vec![numbers]).unwrap();
+    let batch = support::batch(&[
+        ("either", Arc::new(union) as ArrayRef),
+        ("vector", vectors(edges(ComponentType::U8).slice(0, 6), 3)),
+    ]);
+    let input = support::write(folder.path(), Form::Arrow, std::slice::from_ref(&batch));
+    let refused = |name: &str| said(&input, name, &options());
+    let expected = "column \"either\" is a union, which Parquet does not hold";
+    assert!(refused("a.parquet").ends_with(expected), "{}", refused("a.parquet"));
+    assert!(refused("a.jsonl").contains("column \"either\" is Union("), "{}", refused("a.jsonl"));
+    let output = folder.path().join("a.arrow");
+    converted(&input, &output);
+    assert_eq!(shown(&support::read(&output), "either"), shown(&[batch], "either"));
 }
 
 #[test]
