@@ -156,9 +156,8 @@ fn properties(schema: &Schema) -> Result<WriterProperties, parquet::errors::Parq
 /// Names the fields of `schema` that hold vectors.
 fn vector_fields(schema: &Schema) -> impl Iterator<Item = &FieldRef> {
     schema.fields().iter().filter(|field| match field.data_type() {
-        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-            item.data_type().is_floating()
-        }
+        DataType::List(item) | DataType::LargeList(item) => item.data_type().is_floating(),
+        DataType::FixedSizeList(item, _) => item.data_type().is_numeric(),
         DataType::FixedSizeBinary(_) => true,
         _ => false,
     })

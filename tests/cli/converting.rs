@@ -149,8 +149,8 @@ fn what_cannot_be_converted_leaves_nothing() {
     place.write("nan.npy", damaged);
     place.run(&["convert", "nan.npy", "a.arrow"]).fails(
         1,
-        "failed to convert nan.npy: nan.npy: row 2: component 1 is NaN; of 3 rows 1 have no usable \
-         vector",
+        "failed to convert nan.npy: nan.npy: row 2: component 1 is NaN; rows without a usable \
+         vector: 1 of 3",
         "write the input again without these rows",
     );
     place.write("cut.npy", &bytes[..bytes.len() - 1]);

@@ -20,10 +20,10 @@ const BINARY_BYTES: i32 = 4;
 pub(super) fn shape_of(data_type: &DataType) -> Option<(ComponentType, Option<usize>)> {
     match data_type {
         DataType::FixedSizeBinary(bytes) if bytes % BINARY_BYTES == 0 => {
-            Some((ComponentType::F32, usize::try_from(bytes / BINARY_BYTES).ok()))
+            Some((ComponentType::F32, Some(usize::try_from(bytes / BINARY_BYTES).ok()?)))
         }
         DataType::FixedSizeList(item, size) => {
-            Some((ComponentType::of(item.data_type())?, usize::try_from(*size).ok()))
+            Some((ComponentType::of(item.data_type())?, Some(usize::try_from(*size).ok()?)))
         }
         DataType::List(item) | DataType::LargeList(item) => {
             Some((ComponentType::of(item.data_type())?, None))

@@ -77,7 +77,7 @@ pub enum ConvertError {
     },
     /// Rows without a usable vector.
     #[error(
-        "{}: row {row}: {fault}; of {rows} rows {rows_bad} have no usable vector", path.display()
+        "{}: row {row}: {fault}; rows without a usable vector: {rows_bad} of {rows}", path.display()
     )]
     Vector {
         /// The file.

@@ -16,7 +16,7 @@ use arrow_schema::{DataType, Schema, TimeUnit};
 use serde::Serialize;
 
 use crate::input::{CellKind, Cells, Texts};
-use crate::parquet::WriteTableError;
+use crate::parquet::{WriteTableError, guarded};
 use crate::publish::NewFile;
 
 const BUFFER_BYTES: usize = 1 << 20;
@@ -82,7 +82,7 @@ impl JsonLinesFile {
 
 /// Tells whether values of `data_type` can be written.
 pub(super) fn is_held(data_type: &DataType) -> bool {
-    Column::of(&new_empty_array(data_type)).is_some()
+    guarded(|| Column::of(&new_empty_array(data_type)).is_some()).unwrap_or(false)
 }
 
 /// A column's values as JSON.

@@ -18,7 +18,7 @@ fn rows_without_a_usable_vector_are_named_and_counted() {
     for name in ["a.npy", "a.arrow", "a.parquet", "a.jsonl", "a.npz", "a.fvecs"] {
         assert_eq!(
             said(&input, name, &options()),
-            "in.arrow: row 1: component 1 is NaN; of 4 rows 2 have no usable vector"
+            "in.arrow: row 1: component 1 is NaN; rows without a usable vector: 2 of 4"
         );
     }
     assert_eq!(
@@ -33,9 +33,9 @@ fn rows_without_a_usable_vector_are_named_and_counted() {
     lists.append_value([Some(1.0)]);
     let lists: ArrayRef = Arc::new(lists.finish());
     for (start, expected) in [
-        (0, "row 1: the vector is null; of 4 rows 3 have no usable vector"),
-        (2, "row 0: component 1 is null; of 2 rows 2 have no usable vector"),
-        (3, "row 0: the vector is null; of 2 rows 1 have no usable vector"),
+        (0, "row 1: the vector is null; rows without a usable vector: 3 of 4"),
+        (2, "row 0: component 1 is null; rows without a usable vector: 2 of 2"),
+        (3, "row 0: the vector is null; rows without a usable vector: 1 of 2"),
     ] {
         let part = match start {
             3 => {
@@ -51,7 +51,7 @@ fn rows_without_a_usable_vector_are_named_and_counted() {
         assert_eq!(said(&input, "a.npy", &options()), format!("in.arrow: {expected}"));
     }
     let input = one_column(folder.path(), "vector", lists.slice(1, 1));
-    let expected = "in.arrow: row 0: the vector is null; of 1 rows 1 have no usable vector";
+    let expected = "in.arrow: row 0: the vector is null; rows without a usable vector: 1 of 1";
     assert_eq!(said(&input, "a.npy", &options()), expected);
 
     let mut lists = ListBuilder::new(Float32Builder::new());
@@ -61,7 +61,7 @@ fn rows_without_a_usable_vector_are_named_and_counted() {
     assert_eq!(
         said(&input, "a.npy", &options()),
         "in.arrow: row 1: vector has 1 components, expected 2 as the first; \
-         of 2 rows 1 have no usable vector"
+         rows without a usable vector: 1 of 2"
     );
 }
 

@@ -24,6 +24,9 @@ use crate::input::support::{self, Form};
 use crate::parquet::TypesFrom;
 use crate::schema::{ColumnSet, ColumnsMeta};
 
+/// Bits between two that are damaged: no multiple of eight, so that every place in a byte is met.
+const STEP_BITS: usize = 8 * 29 + 1;
+
 /// Columns of many types with nulls, and a vector of each form.
 fn many_columns(rows: usize) -> RecordBatch {
     let each = || 0..rows as i64;
@@ -244,6 +247,25 @@ fn json_lines_take_numbers_of_every_kind() {
         said(&input, "b.jsonl", &options()),
         "rows.arrow: column \"took\" is Duration(s), which jsonl does not hold"
     );
+}
+
+#[test]
+fn no_flipped_bit_makes_it_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = support::write(folder.path(), Form::Arrow, &[many_columns(5)]);
+    let bytes = std::fs::read(whole).unwrap();
+    let input = folder.path().join("damaged.arrow");
+    let mut converted = 0;
+    for position in (0..bytes.len() * 8).step_by(STEP_BITS) {
+        let mut damaged = bytes.clone();
+        damaged[position / 8] ^= 1 << (position % 8);
+        std::fs::write(&input, &damaged).unwrap();
+        for name in ["a.arrow", "a.parquet", "a.jsonl", "a.npy"] {
+            let options = ConvertOptions { column: Some("lists"), ..options() };
+            converted += usize::from(convert(&input, &folder.path().join(name), &options).is_ok());
+        }
+    }
+    assert!(converted > 0);
 }
 
 #[test]
