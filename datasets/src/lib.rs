@@ -4,8 +4,8 @@
 //! (Arrow IPC, read without a copy), [`parquet`] its exchange form. [`npy`] exchanges bare vectors
 //! with numpy, [`vector_file`] reads vectors from any of them, [`generate`] makes labelled synthetic
 //! ones, [`ground_truth`] keeps the right answers. [`corpus`] reads many files as one matrix, and
-//! [`results`] writes what their comparison found, [`annotate`] sets it beside their rows. [`sample`] holds the memories this project wrote
-//! for its demo and its tests.
+//! [`results`] writes what their comparison found, [`annotate`] sets it beside their rows. [`convert`] writes a file in
+//! another format. [`sample`] holds the memories this project wrote for its demo and its tests.
 
 pub mod schema;
 pub mod columns;
@@ -17,7 +17,9 @@ pub mod vector_file;
 mod input;
 pub mod corpus;
 pub mod results;
+mod table_file;
 pub mod annotate;
+pub mod convert;
 pub mod generate;
 pub mod ground_truth;
 pub mod sample;

@@ -2,7 +2,7 @@
 
 use crate::support::Place;
 
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 27] = [
     "demo",
     "consolidate",
     "plans",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 26] = [
     "dedup",
     "embed",
     "export",
+    "convert",
     "generate",
     "runs",
     "explain",

@@ -18,6 +18,7 @@ mod graph_joining;
 mod streams;
 mod benching;
 mod benching_ann;
+mod converting;
 mod other_commands;
 mod history;
 mod upkeep;

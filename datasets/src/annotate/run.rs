@@ -6,11 +6,12 @@ use memfold_index::{Progress, Row};
 
 use super::columns::{Membership, added_columns, ordinal_column};
 use super::error::AnnotateError;
-use super::output::{CopyFile, CopyFormat};
+use super::output::format_of;
 use super::schema::{CommonSchema, CopySchema};
 use crate::corpus::Corpus;
 use crate::input::InputFile;
 use crate::parquet::{TypesFrom, WriteTableError};
+use crate::table_file::{TableFile, TableFormat};
 
 /// Writes all rows and columns of the corpus' files to `output` with the columns of
 /// [`COLUMN_NAMES`](super::COLUMN_NAMES) after them, and returns how many rows it wrote.
@@ -31,9 +32,9 @@ pub fn annotate(
     membership: &dyn Fn(Row) -> Option<Membership>,
     progress: &dyn Progress,
 ) -> Result<u64, AnnotateError> {
-    let format = CopyFormat::of(output)?;
+    let format = format_of(output)?;
     let schema = copy_schema(corpus, output, format)?;
-    let file = CopyFile::create(output, format, schema.schema())?;
+    let file = TableFile::create(output, format, schema.schema())?;
     let run = Run { corpus, output, schema, membership, progress };
     progress.begin("annotate", Some(corpus.rows()));
     let written = run.write(file);
@@ -47,14 +48,14 @@ pub fn annotate(
 /// When the extension tells no format, the copy would replace an input, or the inputs have different
 /// columns or one of the added names.
 pub fn check(corpus: &Corpus, output: &Path) -> Result<(), AnnotateError> {
-    copy_schema(corpus, output, CopyFormat::of(output)?).map(drop)
+    copy_schema(corpus, output, format_of(output)?).map(drop)
 }
 
 /// Returns the columns of the copy once all inputs agree on theirs.
 fn copy_schema(
     corpus: &Corpus,
     output: &Path,
-    format: CopyFormat,
+    format: TableFormat,
 ) -> Result<CopySchema, AnnotateError> {
     let mut common: Option<CommonSchema> = None;
     for path in corpus.paths() {
@@ -86,7 +87,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn write(&self, mut copy: CopyFile) -> Result<u64, AnnotateError> {
+    fn write(&self, mut copy: TableFile) -> Result<u64, AnnotateError> {
         let mut rows_written = 0;
         for (path, row_count) in self.corpus.row_counts() {
             let first_ordinal = rows_written;
@@ -97,14 +98,14 @@ impl Run<'_> {
                 return Err(AnnotateError::Changed { path: path.into(), found, expected });
             }
         }
-        copy.finish()?;
+        copy.finish(None)?;
         Ok(rows_written)
     }
 
     fn write_file(
         &self,
         path: &Path,
-        copy: &mut CopyFile,
+        copy: &mut TableFile,
         rows_written: &mut u64,
     ) -> Result<(), AnnotateError> {
         let file = InputFile::open(path, TypesFrom::Arrow)?;

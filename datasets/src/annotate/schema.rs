@@ -3,22 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, LargeStringArray, RecordBatch};
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::columns::{COLUMN_NAMES, added_fields};
 use super::error::AnnotateError;
-use super::output::CopyFormat;
-use crate::input::{InputFile, Texts};
+use crate::input::InputFile;
 use crate::schema::{Column, key};
+use crate::table_file::{TableFormat, stored_column, stored_field};
 
 /// The columns of the annotated copy.
 pub(super) struct CopySchema {
     schema: SchemaRef,
     /// Whether ordinals come first: the rows of npy files have no other name.
     has_ordinals: bool,
-    format: CopyFormat,
+    format: TableFormat,
 }
 
 /// The columns of the inputs so far, which are the same.
@@ -75,7 +74,7 @@ impl CommonSchema {
     }
 
     /// Returns the columns of the copy.
-    pub(super) fn copy_schema(self, format: CopyFormat) -> CopySchema {
+    pub(super) fn copy_schema(self, format: TableFormat) -> CopySchema {
         let mut fields = Vec::new();
         if self.is_npy {
             fields.push(Field::new(Column::Row.name(), DataType::UInt64, false));
@@ -113,47 +112,4 @@ impl CopySchema {
         columns.extend(added);
         RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(|error| error.to_string())
     }
-}
-
-/// Tells whether a column is a dictionary of texts.
-fn is_text_dictionary(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Dictionary(_, values)
-        if matches!(**values, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View))
-}
-
-/// An Arrow file has one dictionary for each column, but each input brings its own.
-fn stored_field(field: Field, format: CopyFormat) -> Field {
-    if format == CopyFormat::Arrow && is_text_dictionary(field.data_type()) {
-        return field.with_data_type(DataType::LargeUtf8);
-    }
-    field
-}
-
-fn stored_column(column: &ArrayRef, format: CopyFormat) -> ArrayRef {
-    if format != CopyFormat::Arrow {
-        return Arc::clone(column);
-    }
-    match column.data_type() {
-        // A portion of views would take all texts of its batch along.
-        DataType::Utf8View => Arc::new(column.as_string_view().gc()),
-        DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
-        dictionary if is_text_dictionary(dictionary) => match Texts::of(column) {
-            Some(texts) => {
-                Arc::new((0..column.len()).map(|i| texts.get(i)).collect::<LargeStringArray>())
-            }
-            None => Arc::clone(column),
-        },
-        _ => Arc::clone(column),
-    }
-}
-
-/// Names the fields of `schema` that hold vectors.
-pub(super) fn vector_fields(schema: &Schema) -> impl Iterator<Item = &FieldRef> {
-    schema.fields().iter().filter(|field| match field.data_type() {
-        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-            item.data_type().is_floating()
-        }
-        DataType::FixedSizeBinary(_) => true,
-        _ => false,
-    })
 }

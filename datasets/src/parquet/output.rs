@@ -83,6 +83,11 @@ impl ParquetOutput {
         Ok(Self { writer, path: path.into() })
     }
 
+    /// Returns the place that the file will take.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Appends a batch; a row group that is full is written out.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteTableError> {
         self.writer.write(batch).map_err(|error| WriteTableError::of_parquet(&self.path, error))

@@ -2,6 +2,7 @@
 
 mod bench;
 mod consolidate;
+mod convert;
 mod dedup;
 mod embed;
 mod frequent;
@@ -19,6 +20,7 @@ pub(crate) use self::bench::{
     BenchGuardArgs,
 };
 pub(crate) use self::consolidate::{ConsolidateArgs, IndexArg};
+pub(crate) use self::convert::ConvertArgs;
 pub(crate) use self::dedup::{DedupArgs, JoinArg, KeepArg, PairsFormArg};
 pub(crate) use self::embed::EmbedArgs;
 pub(crate) use self::lookups::{
@@ -99,6 +101,8 @@ pub(crate) enum Command {
     Embed(EmbedArgs),
     /// Write a store's vectors and columns to an Arrow or Parquet file
     Export(ExportArgs),
+    /// Write a file of vectors in another format, or with another type of components
+    Convert(ConvertArgs),
     /// Generate vectors, or a whole brain.db
     Generate(GenerateArgs),
     /// List the runs on a store, or what one of them did

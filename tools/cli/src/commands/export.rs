@@ -90,7 +90,8 @@ fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
         (None, Some("parquet")) => Ok(ExportFormat::Parquet),
         (None, _) => Err(Failure::usage(
             format!("{} does not tell the format", args.output.display()),
-            "end the name in .arrow or .parquet, or give --format",
+            "end the name in .arrow or .parquet, or give --format; memfold convert makes npy and \
+             other formats of these",
         )),
     }
 }

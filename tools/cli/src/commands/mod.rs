@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod consolidate;
+pub(crate) mod convert;
 pub(crate) mod dedup;
 pub(crate) mod demo;
 pub(crate) mod doctor;

@@ -1,0 +1,128 @@
+//! `memfold convert`: a file of vectors in another format.
+
+use memfold_datasets::convert::{ConvertError, ConvertOptions, Converted, OutputFormat, convert};
+use memfold_pipeline::text::excerpt;
+
+use crate::args::{ConvertArgs, GlobalArgs};
+use crate::commands::outputs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::progress::Bars;
+use crate::resources::Stopwatch;
+
+/// Names shown of columns that are left out.
+const COLUMNS_SHOWN: usize = 8;
+
+/// `memfold convert --json`
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ConvertDocument {
+    schema_version: u32,
+    rows: u64,
+    /// Components of each vector.
+    dim: u64,
+    /// `f16`, `f32`, `f64`, `u8`, `i8` or `i32`: what components were written as.
+    r#type: &'static str,
+    /// What they were read as.
+    type_read: &'static str,
+    /// The format that was read.
+    from: &'static str,
+    /// The format that was written.
+    to: &'static str,
+    output: String,
+    /// Columns that the format written does not hold.
+    columns_left_out: Vec<String>,
+    bytes_written: u64,
+    seconds: f64,
+}
+
+pub(crate) fn run(
+    global: &GlobalArgs,
+    args: &ConvertArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    if args.to.is_none() && OutputFormat::of_extension(&args.output).is_none() {
+        let error = ConvertError::OutputFormat { path: args.output.clone() };
+        return Err(failure(args, &error));
+    }
+    let output = Some(args.output.clone());
+    outputs::check(&[("OUT", &output)], std::slice::from_ref(&args.input), args.force)?;
+    let stopwatch = Stopwatch::start();
+    let bars = Bars::new(printer);
+    let options = ConvertOptions {
+        format: args.to,
+        component: args.component,
+        column: args.column.as_deref(),
+        progress: &bars,
+    };
+    let converted =
+        convert(&args.input, &args.output, &options).map_err(|error| failure(args, &error))?;
+    drop(bars);
+    let seconds = stopwatch.seconds();
+    if global.json {
+        printer.document(&document(args, converted, seconds))?;
+    } else {
+        show(args, &converted, seconds, printer);
+    }
+    Ok(Exit::Done)
+}
+
+fn failure(args: &ConvertArgs, error: &ConvertError) -> Failure {
+    let hint = error.hint();
+    match error {
+        ConvertError::Cancelled => Failure::interrupted(),
+        ConvertError::OutputFormat { .. }
+        | ConvertError::OutputIsInput { .. }
+        | ConvertError::TypeNotHeld { .. } => {
+            Failure::usage(error.to_string(), hint.unwrap_or_default())
+        }
+        error => Failure::new(&format!("convert {}", args.input.display()), error, hint),
+    }
+}
+
+fn document(args: &ConvertArgs, converted: Converted, seconds: f64) -> ConvertDocument {
+    ConvertDocument {
+        schema_version: 1,
+        rows: converted.rows,
+        dim: converted.dim as u64,
+        r#type: converted.component.name(),
+        type_read: converted.component_read.name(),
+        from: converted.from,
+        to: converted.to.name(),
+        output: args.output.display().to_string(),
+        columns_left_out: converted.columns_left_out,
+        bytes_written: converted.bytes_written,
+        seconds,
+    }
+}
+
+fn show(args: &ConvertArgs, converted: &Converted, seconds: f64, printer: Printer) {
+    let Converted { rows, dim, component, from, to, columns_left_out, bytes_written, .. } =
+        converted;
+    let rate = *bytes_written as f64 / 1e9 / seconds.max(f64::MIN_POSITIVE);
+    printer.note(&format!(
+        "wrote {rows} rows of {dim} × {component} to {} ({from} to {}) in {seconds:.2} s, {rate:.2} GB/s",
+        args.output.display(),
+        to.name(),
+    ));
+    if !columns_left_out.is_empty() {
+        let shown = columns_left_out.iter().take(COLUMNS_SHOWN).map(|name| excerpt(name, 40));
+        let mut names = shown.collect::<Vec<_>>().join(", ");
+        if columns_left_out.len() > COLUMNS_SHOWN {
+            names.push_str(&format!(" and {} more", columns_left_out.len() - COLUMNS_SHOWN));
+        }
+        printer.note(&format!("{} holds vectors alone; left out: {names}", to.name()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::published::assert_published;
+
+    #[test]
+    fn the_published_schema_is_that_of_the_type() {
+        assert_published("convert", schemars::schema_for!(ConvertDocument));
+    }
+}
