@@ -36,7 +36,7 @@ impl CopyFormat {
         match VectorFormat::of_extension(path) {
             Some(VectorFormat::Columns) => Ok(Self::Arrow),
             Some(VectorFormat::Parquet) => Ok(Self::Parquet),
-            Some(VectorFormat::Npy) | None => {
+            Some(_) | None => {
                 Err(AnnotateError::OutputFormat { path: path.into(), expected: EXTENSIONS })
             }
         }
