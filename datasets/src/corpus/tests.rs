@@ -17,6 +17,7 @@ use crate::npy::{Component, NpyWriter};
 use crate::{ColumnsMeta, ColumnsWriter};
 
 mod cells;
+mod formats;
 
 /// A vector of a row, where there is one; components may be null.
 type Cell = Option<Vec<Option<f64>>>;

@@ -152,7 +152,10 @@ type Found = Result<Dataset, NotPicked>;
 fn find(reader: &Reader, member: Option<&str>) -> Result<Found, hdf5_reader::error::Error> {
     let is_nested = member.is_some_and(|member| member.trim_matches('/').contains('/'));
     if let Some(member) = member.filter(|_| is_nested) {
-        return Ok(Ok(reader.dataset(member)?));
+        return Ok(reader.dataset(member).map_err(|error| NotPicked {
+            expected: format!("a data set {member:?}"),
+            found: error.to_string(),
+        }));
     }
     let mut datasets = reader.root_group()?.datasets()?;
     let name_of = |dataset: &Dataset| dataset.name().trim_start_matches('/').to_owned();
@@ -169,10 +172,11 @@ fn find(reader: &Reader, member: Option<&str>) -> Result<Found, hdf5_reader::err
 
 fn layout_of(dataset: &Dataset) -> Result<Layout, String> {
     let element = element_of(dataset.dtype()).ok_or_else(|| {
-        format!("{}, expected f32, f64, i8, u8, i32 or i64", type_name(dataset.dtype()))
+        let found = type_name(dataset.dtype());
+        format!("values of type {found}, expected f32, f64, i8, u8, i32 or i64")
     })?;
     let [rows, dim] = dataset.shape()[..] else {
-        return Err(format!("shape {:?}, expected (rows, dim)", dataset.shape()));
+        return Err(format!("shape {}, expected (rows, dim)", shape_text(dataset)));
     };
     Layout::checked(rows, dim, element)
 }
@@ -191,14 +195,18 @@ const fn element_of(data_type: &Datatype) -> Option<ElementType> {
 
 fn type_name(data_type: &Datatype) -> String {
     match data_type {
-        Datatype::FloatingPoint { size, .. } => format!("floats of {size} bytes"),
-        Datatype::FixedPoint { size, signed: true, .. } => format!("integers of {size} bytes"),
-        Datatype::FixedPoint { size, .. } => format!("unsigned integers of {size} bytes"),
-        _ => "no numbers".into(),
+        Datatype::FloatingPoint { size, .. } => format!("f{}", u32::from(*size) * 8),
+        Datatype::FixedPoint { size, signed: true, .. } => format!("i{}", u32::from(*size) * 8),
+        Datatype::FixedPoint { size, .. } => format!("u{}", u32::from(*size) * 8),
+        _ => "other values".into(),
     }
 }
 
 fn summary(dataset: &Dataset) -> String {
+    format!("{} of {}", shape_text(dataset), type_name(dataset.dtype()))
+}
+
+fn shape_text(dataset: &Dataset) -> String {
     let sizes: Vec<String> = dataset.shape().iter().map(u64::to_string).collect();
-    format!("({}) of {}", sizes.join(", "), type_name(dataset.dtype()))
+    format!("({})", sizes.join(", "))
 }

@@ -68,10 +68,10 @@ impl VectorFormat {
     pub(crate) fn detect(path: &Path) -> io::Result<Result<Self, String>> {
         let start = read_start(path)?;
         let by_extension = Self::of_extension(path);
-        // Numbers alone may look like text by chance.
+        // Numbers alone may look like text, or like a stream, by chance.
         let format = Self::of_magic(&start)
             .or_else(|| by_extension.filter(|format| format.is_numbers_alone()))
-            .or_else(|| Self::of_text(&start))
+            .or_else(|| Self::of_start(&start))
             .or(by_extension);
         let shown = &start[..start.len().min(SHOWN_BYTES)];
         Ok(format.ok_or_else(|| shown.escape_ascii().to_string()))
@@ -80,7 +80,6 @@ impl VectorFormat {
     fn of_magic(start: &[u8]) -> Option<Self> {
         let formats = [
             (columns::MAGIC, Self::Columns),
-            (columns::STREAM_START, Self::Columns),
             (parquet::MAGIC, Self::Parquet),
             (npy::MAGIC, Self::Npy),
             (b"PK\x03\x04", Self::Npz),
@@ -89,8 +88,12 @@ impl VectorFormat {
         formats.into_iter().find(|(magic, _)| start.starts_with(magic)).map(|(_, format)| format)
     }
 
-    /// Recognises files that begin with an object in JSON, or with its length before it.
-    fn of_text(start: &[u8]) -> Option<Self> {
+    /// Recognises streams of Arrow, and files that begin with an object in JSON or with its length
+    /// before it.
+    fn of_start(start: &[u8]) -> Option<Self> {
+        if start.starts_with(columns::STREAM_START) {
+            return Some(Self::Columns);
+        }
         if let Some((&length, header)) = start.split_first_chunk::<PREFIX_BYTES>()
             && u64::from_le_bytes(length) <= HEADER_BYTES_MAX
             && begins_object(header)

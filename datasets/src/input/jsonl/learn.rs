@@ -308,7 +308,7 @@ impl<'de> Visitor<'de> for KindOfValue {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Seen>, A::Error> {
         let (mut texts, mut numbers, mut others) = (false, false, false);
-        while let Some(element) = seq.next_element_seed(KindOfValue)? {
+        while let Some(element) = seq.next_element_seed(Self)? {
             match element {
                 None => {}
                 Some(Seen::TEXT) => texts = true,

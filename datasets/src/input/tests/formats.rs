@@ -258,7 +258,8 @@ fn values_that_f32_cannot_hold_are_named() {
     let exact = bin(2, 2, &i32s([16_777_216, -16_777_216, i32::MIN, 1 << 30]));
     let path = folder.path().join("exact.ibin");
     std::fs::write(&path, exact).unwrap();
-    assert_eq!(VectorFile::open(&path).unwrap().read_all().unwrap()[2], -2_147_483_648.0);
+    let values = VectorFile::open(&path).unwrap().read_all().unwrap();
+    assert_eq!(values, [16_777_216.0, -16_777_216.0, -2_147_483_648.0, 1_073_741_824.0]);
     let (text, error) = said("v.ibin", bin(2, 2, &i32s([1, 2, 16_777_217, 3])));
     assert!(matches!(error, VectorFileError::Inexact { row: 1, component: 0, .. }));
     assert_eq!(text, "row 1: component 0 is 16777217, which f32 cannot hold exactly");
