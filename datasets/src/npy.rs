@@ -336,7 +336,8 @@ impl Header {
     /// Names shape, type and order.
     pub(crate) fn summary(&self) -> String {
         let order = if self.fortran_order == "True" { " in Fortran order" } else { "" };
-        format!("{} of {}{order}", self.shape, self.descr.trim_matches(['\'', '"']))
+        let descr = self.descr.trim_matches(['\'', '"']);
+        format!("{} of {}{order}", self.shape.escape_debug(), descr.escape_debug())
     }
 
     fn layout_of(&self, types: &[(&str, ElementType)]) -> Result<Layout, String> {
@@ -349,7 +350,8 @@ impl Header {
             return Err(format!("values of type {descr:?}{order}, expected {expected}"));
         };
         if self.fortran_order != "False" {
-            return Err(format!("fortran_order {}, expected False", self.fortran_order));
+            let found = self.fortran_order.escape_debug();
+            return Err(format!("fortran_order {found}, expected False"));
         }
         let shape = &self.shape;
         let sizes: Option<Vec<usize>> = shape
@@ -361,7 +363,10 @@ impl Header {
             Some(&[rows, dim]) if (1..=DIM_MAX).contains(&dim) && rows < u32::MAX as usize => {
                 Ok(Layout { rows, dim, element })
             }
-            _ => Err(format!("shape {shape}, expected (rows, dim) with a dim of 1 to {DIM_MAX}")),
+            _ => {
+                let found = shape.escape_debug();
+                Err(format!("shape {found}, expected (rows, dim) with a dim of 1 to {DIM_MAX}"))
+            }
         }
     }
 }

@@ -118,7 +118,11 @@ fn check_places(tensors: &[(String, Tensor)], length: u64) -> Result<(), String>
 
 fn candidate((name, tensor): &(String, Tensor)) -> Candidate {
     let (is_matrix, shape) = (tensor.layout().is_ok(), tensor.shape_text());
-    Candidate { name: name.clone(), is_matrix, summary: format!("{shape} of {}", tensor.dtype) }
+    Candidate {
+        name: name.clone(),
+        is_matrix,
+        summary: format!("{shape} of {}", tensor.dtype.escape_debug()),
+    }
 }
 
 impl Tensor {

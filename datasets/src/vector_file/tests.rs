@@ -91,3 +91,13 @@ fn a_component_damaged_in_a_column_file_is_named() {
         format!("{}: damaged: row 1: component 1 is inf", path.display())
     );
 }
+
+#[test]
+fn vectors_are_read_on_any_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, _) in write_all(folder.path()) {
+        let file = VectorFile::open(&path).unwrap();
+        let read = std::thread::spawn(move || file.read_all()).join().unwrap();
+        assert_eq!(read.unwrap().len(), ROWS.len());
+    }
+}

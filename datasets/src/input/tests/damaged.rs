@@ -6,7 +6,7 @@ use super::*;
 use crate::VectorFile;
 
 /// A file's name, its bytes, and what is said about it.
-type Case = (&'static str, Vec<u8>, &'static str);
+type Case<'a> = (&'a str, Vec<u8>, &'static str);
 
 /// Reads all vectors; returns the error without the path.
 fn said(path: &Path, member: Option<&str>) -> String {
@@ -19,7 +19,7 @@ fn said(path: &Path, member: Option<&str>) -> String {
     error.to_string().replace(&format!("{}: ", path.display()), "")
 }
 
-fn check(cases: Vec<Case>) {
+fn check(cases: Vec<Case<'_>>) {
     let folder = tempfile::tempdir().unwrap();
     let mut wrong = Vec::new();
     for (i, (name, bytes, expected)) in cases.into_iter().enumerate() {
@@ -31,6 +31,12 @@ fn check(cases: Vec<Case>) {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Checks files of one format.
+fn check_all(extension: &str, cases: Vec<(Vec<u8>, &'static str)>) {
+    let name = format!("v.{extension}");
+    check(cases.into_iter().map(|(bytes, expected)| (name.as_str(), bytes, expected)).collect());
 }
 
 fn f32s(values: &[f32]) -> Vec<u8> {
@@ -87,27 +93,27 @@ fn npy_headers() {
     let whole = npy("<f4", "(1, 2)", &data);
     let fortran = "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2), }";
     let types = "<f2, <f4, <f8, |i1, |u1, <i4 or <i8";
-    check(vec![
-        ("v.npy", whole[..9].to_vec(), "the file ends in its header"),
-        ("v.npy", whole[..100].to_vec(), "the file ends in its header"),
-        ("v.npy", whole[..131].to_vec(), "131 bytes, expected 136 for 1 × 2"),
-        ("v.npy", npy_with(fortran, &data), "fortran_order True, expected False"),
-        (
-            "v.npy",
-            npy("<U5", "(1, 2)", &data),
-            "values of type \"<U5\", expected <f2, <f4, <f8, |i1, |u1, <i4 or <i8",
-        ),
-        (
-            "v.npy",
-            npy(">i4", "(1, 2)", &data),
-            "values of type \">i4\" (big-endian), expected <f2, <f4, <f8, |i1, |u1, <i4 or <i8",
-        ),
-        (
-            "v.npy",
-            npy("<f4", "(99999999999999999999, 2)", &data),
-            "shape (99999999999999999999, 2), expected (rows, dim) with a dim of 1 to 65536",
-        ),
-    ]);
+    check_all(
+        "npy",
+        vec![
+            (whole[..9].to_vec(), "the file ends in its header"),
+            (whole[..100].to_vec(), "the file ends in its header"),
+            (whole[..131].to_vec(), "131 bytes, expected 136 for 1 × 2"),
+            (npy_with(fortran, &data), "fortran_order True, expected False"),
+            (
+                npy("<U5", "(1, 2)", &data),
+                "values of type \"<U5\", expected <f2, <f4, <f8, |i1, |u1, <i4 or <i8",
+            ),
+            (
+                npy(">i4", "(1, 2)", &data),
+                "values of type \">i4\" (big-endian), expected <f2, <f4, <f8, |i1, |u1, <i4 or <i8",
+            ),
+            (
+                npy("<f4", "(99999999999999999999, 2)", &data),
+                "shape (99999999999999999999, 2), expected (rows, dim) with a dim of 1 to 65536",
+            ),
+        ],
+    );
     assert!(said_of_npy(&npy("|S4", "(1, 2)", &data)).ends_with(types));
 }
 
@@ -118,14 +124,16 @@ fn said_of_npy(bytes: &[u8]) -> String {
     said(&path, None)
 }
 
+fn array() -> Vec<u8> {
+    npy("<f4", "(2, 2)", &f32s(&[1.0, 2.0, 3.0, 4.0]))
+}
+
 #[test]
 fn members_of_npz() {
-    let array = npy("<f4", "(2, 2)", &f32s(&[1.0, 2.0, 3.0, 4.0]));
+    let array = array();
     let plain = zip(&[Member::stored("v.npy", &array)]);
     let deflated = Member::deflated("v.npy", &array);
     let of = |member: Member| zip(&[member]);
-    let fortran =
-        npy_with("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }", &array[128..]);
     let mut cut = deflated.clone();
     cut.stored.truncate(cut.stored.len() - 4);
     let mut unreadable = deflated.clone();
@@ -134,83 +142,83 @@ fn members_of_npz() {
     // The size when compressed, in the directory.
     let directory = far.windows(4).rposition(|bytes| bytes == b"PK\x01\x02").unwrap();
     far[directory + 20..][..8].copy_from_slice(&[0xFF, 0xFF, 0, 0, 0xFF, 0xFF, 0, 0]);
-    check(vec![
-        ("v.npz", b"PK\x03\x04".to_vec(), "damaged: invalid Zip archive: Could not find EOCD"),
-        (
-            "v.npz",
-            plain[..plain.len() - 30].to_vec(),
-            "damaged: invalid Zip archive: Could not find EOCD",
-        ),
-        (
-            "v.npz",
-            of(Member::stored("read.me", b"text")),
-            "expected one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0, \
+    check_all(
+        "npz",
+        vec![
+            (b"PK\x03\x04".to_vec(), "damaged: invalid Zip archive: Could not find EOCD"),
+            (
+                plain[..plain.len() - 30].to_vec(),
+                "damaged: invalid Zip archive: Could not find EOCD",
+            ),
+            (
+                of(Member::stored("read.me", b"text")),
+                "expected one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0, \
              found none",
-        ),
-        (
-            "v.npz",
-            zip(&[
-                Member::stored("a.npy", &array),
-                Member::stored("b.npy", &npy("<i4", "(3,)", &[0; 12])),
-                Member::stored("c.npy", &array),
-            ]),
-            "expected one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0, \
+            ),
+            (
+                zip(&[
+                    Member::stored("a.npy", &array),
+                    Member::stored("b.npy", &npy("<i4", "(3,)", &[0; 12])),
+                    Member::stored("c.npy", &array),
+                ]),
+                "expected one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0, \
              found \"a\" ((2, 2) of <f4), \"b\" ((3,) of <i4), \"c\" ((2, 2) of <f4)",
-        ),
-        (
-            "v.npz",
-            of(Member { flags: 1, ..deflated.clone() }),
-            "array \"v\": encrypted, expected plain",
-        ),
-        (
-            "v.npz",
-            of(Member { method: 12, ..deflated.clone() }),
-            "array \"v\": compressed with Bzip2, expected none or deflate",
-        ),
-        (
-            "v.npz",
-            zip(&[Member::stored("v.npy", &array), deflated.clone()]),
-            "damaged: two members have the same name",
-        ),
-        (
-            "v.npz",
-            of(Member::deflated("v.npy", &fortran)),
-            "array \"v\": fortran_order True, expected False",
-        ),
-        (
-            "v.npz",
-            of(Member::deflated("v.npy", &npy("<c8", "(2, 2)", &array))),
-            "array \"v\": values of type \"<c8\", expected <f2, <f4, <f8, |i1, |u1, <i4 or <i8",
-        ),
-        (
-            "v.npz",
-            of(Member::stored("v.npy", b"no array")),
-            "array \"v\": it begins with \"no array\", no npy file",
-        ),
-        (
-            "v.npz",
-            of(Member::deflated("v.npy", &array[..90])),
-            "array \"v\": the file ends in its header",
-        ),
-        (
-            "v.npz",
-            of(Member::deflated("v.npy", &array[..140])),
-            "damaged: array \"v\": 140 bytes, expected 144 for 2 × 2",
-        ),
-        (
-            "v.npz",
-            of(Member { crc: 7, ..deflated.clone() }),
-            "damaged: array \"v\": checksum 7520fb4e, expected 00000007",
-        ),
-        ("v.npz", of(cut), "damaged: array \"v\": it ends after 136 inflated bytes"),
-        ("v.npz", of(unreadable), "array \"v\": corrupt deflate stream"),
-        (
-            "v.npz",
-            of(Member { claimed_length: 145, ..Member::stored("v.npy", &array) }),
-            "array \"v\": 144 stored bytes that claim to be 145",
-        ),
-        ("v.npz", far, "damaged: array \"v\": 65535 bytes lie outside"),
-    ]);
+            ),
+            (of(Member { flags: 1, ..deflated.clone() }), "array \"v\": encrypted, expected plain"),
+            (
+                of(Member { method: 12, ..deflated.clone() }),
+                "array \"v\": compressed with Bzip2, expected none or deflate",
+            ),
+            (
+                zip(&[Member::stored("v.npy", &array), deflated.clone()]),
+                "damaged: two members have the same name",
+            ),
+            (
+                of(Member::deflated("v.npy", &array[..140])),
+                "damaged: array \"v\": 140 bytes, expected 144 for 2 × 2",
+            ),
+            (
+                of(Member { crc: 7, ..deflated.clone() }),
+                "damaged: array \"v\": checksum 7520fb4e, expected 00000007",
+            ),
+            (of(cut), "damaged: array \"v\": it ends after 136 inflated bytes"),
+            (of(unreadable), "array \"v\": corrupt deflate stream"),
+            (
+                of(Member { claimed_length: 145, ..Member::stored("v.npy", &array) }),
+                "array \"v\": 144 stored bytes that claim to be 145",
+            ),
+            (far, "damaged: array \"v\": 65535 bytes lie outside"),
+        ],
+    );
+}
+
+#[test]
+fn arrays_of_npz() {
+    let array = array();
+    let of = |member: Member| zip(&[member]);
+    let fortran =
+        npy_with("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }", &array[128..]);
+    check_all(
+        "npz",
+        vec![
+            (
+                of(Member::deflated("v.npy", &fortran)),
+                "array \"v\": fortran_order True, expected False",
+            ),
+            (
+                of(Member::deflated("v.npy", &npy("<c8", "(2, 2)", &array))),
+                "array \"v\": values of type \"<c8\", expected <f2, <f4, <f8, |i1, |u1, <i4 or <i8",
+            ),
+            (
+                of(Member::stored("v.npy", b"no array")),
+                "array \"v\": it begins with \"no array\", no npy file",
+            ),
+            (
+                of(Member::deflated("v.npy", &array[..90])),
+                "array \"v\": the file ends in its header",
+            ),
+        ],
+    );
 }
 
 #[test]
@@ -222,138 +230,130 @@ fn zip_bombs() {
     let claims = |claimed_length, bytes: &[u8]| {
         zip(&[Member { claimed_length, ..Member::deflated("v.npy", bytes) }])
     };
-    check(vec![
-        (
-            "v.npz",
-            claims(144, &longer),
-            "damaged: array \"v\": it inflates to more than the 144 bytes that it claims",
-        ),
-        (
-            "v.npz",
-            claims(1 << 40, &huge),
-            "array \"v\": 16401 deflated bytes that claim to be 1099511627776",
-        ),
-        (
-            "v.npz",
-            claims((1 << 24) + 128 + 4, &npy("<f4", "(4194305, 1)", &zeros)),
-            "damaged: array \"v\": it ends after 16777344 inflated bytes",
-        ),
-    ]);
+    check_all(
+        "npz",
+        vec![
+            (
+                claims(144, &longer),
+                "damaged: array \"v\": it inflates to more than the 144 bytes that it claims",
+            ),
+            (
+                claims(1 << 40, &huge),
+                "array \"v\": 16401 deflated bytes that claim to be 1099511627776",
+            ),
+            (
+                claims((1 << 24) + 128 + 4, &npy("<f4", "(4194305, 1)", &zeros)),
+                "damaged: array \"v\": it ends after 16777344 inflated bytes",
+            ),
+        ],
+    );
+}
+
+/// One tensor of 16 bytes.
+fn tensor(dtype: &str, shape: &str, offsets: &str) -> Vec<u8> {
+    tensors(&[("v", dtype, shape, offsets)])
+}
+
+/// Some tensors in 16 bytes: name, type, shape, place.
+fn tensors(tensors: &[(&str, &str, &str, &str)]) -> Vec<u8> {
+    let entries = tensors.iter().map(|(name, dtype, shape, offsets)| {
+        format!(r#""{name}":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{offsets}}}"#)
+    });
+    let header = format!("{{{}}}", entries.collect::<Vec<_>>().join(","));
+    safetensors(&header, &f32s(&[1.0, 2.0, 3.0, 4.0]))
+}
+
+/// Two tensors called `a` and `b`.
+fn two(offsets: &str, others: &str) -> Vec<u8> {
+    tensors(&[("a", "F32", "[1,2]", offsets), ("b", "F32", "[1,2]", others)])
 }
 
 #[test]
-fn tensors() {
+fn headers_of_tensors() {
     let data = f32s(&[1.0, 2.0, 3.0, 4.0]);
-    let tensor = |dtype: &str, shape: &str, offsets: &str| {
-        format!(r#"{{"dtype":"{dtype}","shape":{shape},"data_offsets":{offsets}}}"#)
-    };
-    let one = |dtype: &str, shape: &str, offsets: &str| {
-        safetensors(&format!(r#"{{"v":{}}}"#, tensor(dtype, shape, offsets)), &data)
-    };
-    let two = |offsets: &str, others: &str| {
-        let (a, b) = (tensor("F32", "[1,2]", offsets), tensor("F32", "[1,2]", others));
-        safetensors(&format!(r#"{{"a":{a},"b":{b}}}"#), &data)
-    };
-    let whole = one("F32", "[2,2]", "[0,16]");
+    let whole = tensor("F32", "[2,2]", "[0,16]");
     let length = |length: u64| [&length.to_le_bytes()[..], &whole[8..]].concat();
-    let twice = tensor("F32", "[1,2]", "[0,8]");
-    let twice = safetensors(&format!(r#"{{"v":{twice},"v":{twice}}}"#), &data);
-    check(vec![
-        ("v.safetensors", whole[..5].to_vec(), "5 bytes, expected the length of a header in 8"),
-        (
-            "v.safetensors",
-            length(1 << 60),
-            "a header of 1152921504606846976 bytes, expected at most 100000000",
-        ),
-        ("v.safetensors", whole[..40].to_vec(), "a header of 57 bytes in 40"),
-        ("v.safetensors", length(99_999_999), "a header of 99999999 bytes in 81"),
-        (
-            "v.safetensors",
-            length(30),
-            "unreadable header: EOF while parsing a list at line 1 column 30",
-        ),
-        (
-            "v.safetensors",
-            safetensors("[]      ", &data),
-            "unreadable header: invalid type: sequence, expected an object of tensors at line 1 column 0",
-        ),
-        ("v.safetensors", twice, "unreadable header: \"v\" occurs twice at line 1 column 59"),
-        (
-            "v.safetensors",
-            safetensors(r#"{"v":{"dtype":"F32"}}"#, &data),
-            "unreadable header: missing field `shape` at line 1 column 20",
-        ),
-        (
-            "v.safetensors",
-            one("F32", "[2,-2]", "[0,16]"),
-            "unreadable header: invalid value: integer `-2`, expected u64 at line 1 column 33",
-        ),
-        (
-            "v.safetensors",
-            one("F32", "[2,2]", "[0,17]"),
-            "damaged: tensor \"v\": bytes 0 to 17 lie outside the 16 after the header",
-        ),
-        (
-            "v.safetensors",
-            one("F32", "[2,2]", "[16,0]"),
-            "damaged: tensor \"v\": bytes 16 to 0 lie outside the 16 after the header",
-        ),
-        (
-            "v.safetensors",
-            one("F32", "[1,2]", "[8,16]"),
-            "damaged: tensor \"v\": bytes 8 to 16 where others end at 0",
-        ),
-        (
-            "v.safetensors",
-            two("[0,12]", "[8,16]"),
-            "damaged: tensor \"b\": bytes 8 to 16 where others end at 12",
-        ),
-        (
-            "v.safetensors",
-            one("F32", "[1,2]", "[0,8]"),
-            "damaged: 16 bytes after the header, expected 8",
-        ),
-        (
-            "v.safetensors",
-            whole[..whole.len() - 1].to_vec(),
-            "damaged: tensor \"v\": bytes 0 to 16 lie outside the 15 after the header",
-        ),
-        (
-            "v.safetensors",
-            one("F32", "[3,2]", "[0,16]"),
-            "damaged: tensor \"v\": 16 bytes, expected 24 for 3 × 2",
-        ),
-        (
-            "v.safetensors",
-            one("I16", "[4,2]", "[0,16]"),
-            "tensor \"v\": values of type \"I16\", expected one of F16, BF16, F32, F64, I8, U8, I32, I64",
-        ),
-        (
-            "v.safetensors",
-            one("F32", "[4]", "[0,16]"),
-            "tensor \"v\": shape (4), expected (rows, dim)",
-        ),
-        (
-            "v.safetensors",
-            one("F32", "[4,0]", "[0,16]"),
-            "tensor \"v\": vectors of 0 components, expected 1 to 65536",
-        ),
-        (
-            "v.safetensors",
-            one("F32", "[9223372036854775808,2]", "[0,16]"),
-            "tensor \"v\": 9223372036854775808 rows, expected at most 4294967294",
-        ),
-        (
-            "v.safetensors",
-            safetensors("{}", &[]),
-            "expected one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0, found none",
-        ),
-        (
-            "v.safetensors",
-            two("[0,8]", "[8,16]"),
-            "expected one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0, found \"a\" ((1, 2) of F32), \"b\" ((1, 2) of F32)",
-        ),
-    ]);
+    let entry = ("v", "F32", "[1,2]", "[0,8]");
+    let twice = tensors(&[entry, entry]);
+    check_all(
+        "safetensors",
+        vec![
+            (whole[..5].to_vec(), "5 bytes, expected the length of a header in 8"),
+            (length(1 << 60), "a header of 1152921504606846976 bytes, expected at most 100000000"),
+            (whole[..40].to_vec(), "a header of 57 bytes in 40"),
+            (length(99_999_999), "a header of 99999999 bytes in 81"),
+            (length(30), "unreadable header: EOF while parsing a list at line 1 column 30"),
+            (
+                safetensors("[]      ", &data),
+                "unreadable header: invalid type: sequence, expected an object of tensors at line 1 column 0",
+            ),
+            (twice, "unreadable header: \"v\" occurs twice at line 1 column 59"),
+            (
+                safetensors(r#"{"v":{"dtype":"F32"}}"#, &data),
+                "unreadable header: missing field `shape` at line 1 column 20",
+            ),
+            (
+                tensor("F32", "[2,-2]", "[0,16]"),
+                "unreadable header: invalid value: integer `-2`, expected u64 at line 1 column 33",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn places_of_tensors() {
+    let whole = tensor("F32", "[2,2]", "[0,16]");
+    check_all(
+        "safetensors",
+        vec![
+            (
+                tensor("F32", "[2,2]", "[0,17]"),
+                "damaged: tensor \"v\": bytes 0 to 17 lie outside the 16 after the header",
+            ),
+            (
+                tensor("F32", "[2,2]", "[16,0]"),
+                "damaged: tensor \"v\": bytes 16 to 0 lie outside the 16 after the header",
+            ),
+            (
+                tensor("F32", "[1,2]", "[8,16]"),
+                "damaged: tensor \"v\": bytes 8 to 16 where others end at 0",
+            ),
+            (
+                two("[0,12]", "[8,16]"),
+                "damaged: tensor \"b\": bytes 8 to 16 where others end at 12",
+            ),
+            (tensor("F32", "[1,2]", "[0,8]"), "damaged: 16 bytes after the header, expected 8"),
+            (
+                whole[..whole.len() - 1].to_vec(),
+                "damaged: tensor \"v\": bytes 0 to 16 lie outside the 15 after the header",
+            ),
+            (
+                tensor("F32", "[3,2]", "[0,16]"),
+                "damaged: tensor \"v\": 16 bytes, expected 24 for 3 × 2",
+            ),
+            (
+                tensor("I16", "[4,2]", "[0,16]"),
+                "tensor \"v\": values of type \"I16\", expected one of F16, BF16, F32, F64, I8, U8, I32, I64",
+            ),
+            (tensor("F32", "[4]", "[0,16]"), "tensor \"v\": shape (4), expected (rows, dim)"),
+            (
+                tensor("F32", "[4,0]", "[0,16]"),
+                "tensor \"v\": vectors of 0 components, expected 1 to 65536",
+            ),
+            (
+                tensor("F32", "[9223372036854775808,2]", "[0,16]"),
+                "tensor \"v\": 9223372036854775808 rows, expected at most 4294967294",
+            ),
+            (
+                safetensors("{}", &[]),
+                "expected one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0, found none",
+            ),
+            (
+                two("[0,8]", "[8,16]"),
+                "expected one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0, found \"a\" ((1, 2) of F32), \"b\" ((1, 2) of F32)",
+            ),
+        ],
+    );
 }
 
 #[test]
@@ -362,77 +362,61 @@ fn lines() {
     let after = |line: &str| [good, "\n", good, line, "\n", good].concat().into_bytes();
     let deep = format!("{{\"x\":{}1{}}}", "[".repeat(200), "]".repeat(200));
     let fields: Vec<String> = (0..5000).map(|i| format!("\"f{i}\":1")).collect();
-    check(vec![
-        ("v.jsonl", b"a,b\n1,2\n".to_vec(), "line 1: expected value (column 1)"),
-        (
-            "v.jsonl",
-            after("[1,2]"),
-            "line 4: invalid type: sequence, expected an object (column 0)",
-        ),
-        ("v.jsonl", after("{\"vector\":[1,2]"), "line 4: EOF while parsing an object (column 15)"),
-        (
-            "v.jsonl",
-            after("{\"vector\":[1,2"),
-            "line 4: field \"vector\": EOF while parsing a list (column 14)",
-        ),
-        ("v.jsonl", after("{\"vector\":[1,2]} {}"), "line 4: trailing characters (column 18)"),
-        (
-            "v.jsonl",
-            after("{\"vector\":[1,2,3]}"),
-            "line 4: field \"vector\": vector has 3 components, expected 2 as on line 1 (column 17)",
-        ),
-        (
-            "v.jsonl",
-            after("{\"vector\":[]}"),
-            "line 4: field \"vector\": vector of 0 components, expected 1 to 65536 (column 12)",
-        ),
-        (
-            "v.jsonl",
-            after("{\"vector\":[1,\"2\"]}"),
-            "line 4: field \"vector\": invalid type: string \"2\", expected a number (column 16)",
-        ),
-        (
-            "v.jsonl",
-            after("{\"vector\":[1,null]}"),
-            "line 4: field \"vector\": invalid type: null, expected a number (column 17)",
-        ),
-        (
-            "v.jsonl",
-            after("{\"vector\":\"1 2\"}"),
-            "line 4: field \"vector\": invalid type: string \"1 2\", expected an array of numbers (column 15)",
-        ),
-        (
-            "v.jsonl",
-            after("{\"vector\":[1,NaN]}"),
-            "line 4: field \"vector\": expected value (column 14)",
-        ),
-        (
-            "v.jsonl",
-            after("{\"vector\":[1,1e39]}"),
-            "line 4: field \"vector\": number out of range (column 17)",
-        ),
-        (
-            "v.jsonl",
-            after("{\"vector\":[1,2],\"vector\":[1,2]}"),
-            "line 4: field \"vector\": it occurs twice (column 24)",
-        ),
-        ("v.jsonl", after(&deep), "line 4: field \"x\": recursion limit exceeded (column 132)"),
-        (
-            "v.jsonl",
-            after(&format!("{{{}}}", fields.join(","))),
-            "line 4: more than 4096 different fields (column 39848)",
-        ),
-        (
-            "v.jsonl",
-            [good.as_bytes(), b"{\"t\":\"\xFF\"}\n"].concat(),
-            "line 2: field \"t\": invalid unicode code point (column 7)",
-        ),
-        (
-            "v.jsonl",
-            b"{\"id\":1}\n".to_vec(),
-            "no vectors named vector, embedding, embeddings, emb, found \"id\" (Int64)",
-        ),
-    ]);
+    check_all(
+        "jsonl",
+        vec![
+            (b"a,b\n1,2\n".to_vec(), "line 1: expected value (column 1)"),
+            (after("[1,2]"), "line 4: invalid type: sequence, expected an object (column 0)"),
+            (after("{\"vector\":[1,2]"), "line 4: EOF while parsing an object (column 15)"),
+            (
+                after("{\"vector\":[1,2"),
+                "line 4: field \"vector\": EOF while parsing a list (column 14)",
+            ),
+            (after("{\"vector\":[1,2]} {}"), "line 4: trailing characters (column 18)"),
+            (
+                after("{\"vector\":[1,2,3]}"),
+                "line 4: field \"vector\": vector has 3 components, expected 2 as on line 1 (column 17)",
+            ),
+            (
+                after("{\"vector\":[]}"),
+                "line 4: field \"vector\": vector of 0 components, expected 1 to 65536 (column 12)",
+            ),
+            (
+                after("{\"vector\":[1,\"2\"]}"),
+                "line 4: field \"vector\": invalid type: string \"2\", expected a number (column 16)",
+            ),
+            (
+                after("{\"vector\":[1,null]}"),
+                "line 4: field \"vector\": invalid type: null, expected a number (column 17)",
+            ),
+            (
+                after("{\"vector\":\"1 2\"}"),
+                "line 4: field \"vector\": invalid type: string \"1 2\", expected an array of numbers (column 15)",
+            ),
+            (after("{\"vector\":[1,NaN]}"), "line 4: field \"vector\": expected value (column 14)"),
+            (
+                after("{\"vector\":[1,1e39]}"),
+                "line 4: field \"vector\": number out of range (column 17)",
+            ),
+            (
+                after("{\"vector\":[1,2],\"vector\":[1,2]}"),
+                "line 4: field \"vector\": it occurs twice (column 24)",
+            ),
+            (after(&deep), "line 4: field \"x\": recursion limit exceeded (column 132)"),
+            (
+                after(&format!("{{{}}}", fields.join(","))),
+                "line 4: more than 4096 different fields (column 39848)",
+            ),
+            (
+                [good.as_bytes(), b"{\"t\":\"\xFF\"}\n"].concat(),
+                "line 2: field \"t\": invalid unicode code point (column 7)",
+            ),
+            (
+                b"{\"id\":1}\n".to_vec(),
+                "no vectors named vector, embedding, embeddings, emb, found \"id\" (Int64)",
+            ),
+        ],
+    );
 }
 
 #[test]
@@ -449,25 +433,22 @@ fn data_sets() {
     let whole = std::fs::read(fixture("hdf5/h5py_contiguous.hdf5")).unwrap();
     let gzip = std::fs::read(fixture("hdf5/h5py_gzip_f64.hdf5")).unwrap();
     let magic = &whole[..8];
-    check(vec![
-        ("v.h5", b"no".to_vec(), "damaged: invalid HDF5 magic bytes"),
-        (
-            "v.h5",
-            magic.to_vec(),
-            "damaged: unexpected end of data at offset 8 (need 1 bytes, have 0)",
-        ),
-        ("v.h5", [magic, &[0xFF; 500]].concat(), "damaged: unsupported superblock version 255"),
-        (
-            "v.h5",
-            whole[..whole.len() / 2].to_vec(),
-            "damaged: child 'distances' at 0x2000: unexpected end of data at offset 8192 (need 4 bytes, have 0)",
-        ),
-        (
-            "v.h5",
-            gzip[..gzip.len() - 8].to_vec(),
-            "damaged: child 'distances' at 0x2a38: unexpected end of data at offset 10808 (need 272 bytes, have 264)",
-        ),
-    ]);
+    check_all(
+        "h5",
+        vec![
+            (b"no".to_vec(), "damaged: invalid HDF5 magic bytes"),
+            (magic.to_vec(), "damaged: unexpected end of data at offset 8 (need 1 bytes, have 0)"),
+            ([magic, &[0xFF; 500]].concat(), "damaged: unsupported superblock version 255"),
+            (
+                whole[..whole.len() / 2].to_vec(),
+                "damaged: child 'distances' at 0x2000: unexpected end of data at offset 8192 (need 4 bytes, have 0)",
+            ),
+            (
+                gzip[..gzip.len() - 8].to_vec(),
+                "damaged: child 'distances' at 0x2a38: unexpected end of data at offset 10808 (need 272 bytes, have 264)",
+            ),
+        ],
+    );
     let others = fixture("hdf5/h5py_others.h5");
     let names = "one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0";
     let found = "found \"f2\" ((3, 3) of f16), \"i8\" ((3, 3) of i64), \"labels\" ((3) of i64), \
