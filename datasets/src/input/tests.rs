@@ -16,6 +16,7 @@ mod build;
 mod damaged;
 mod formats;
 mod json_lines;
+mod model;
 mod mutated;
 
 /// Files of pyarrow and polars: plain and compressed, in several batches, as a stream.

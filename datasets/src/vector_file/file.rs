@@ -50,8 +50,9 @@ impl VectorFile {
         Self::open_member(path, None)
     }
 
-    /// Opens the file at `path`, of which the array of an npz file, the tensor or the field of JSON
-    /// lines called `member` is read; other formats have no such names.
+    /// Opens the file at `path`, of which the array of an npz file, the tensor, the data set, the
+    /// Parquet column or the field of JSON lines called `member` is read; other formats have no such
+    /// names.
     ///
     /// # Errors
     /// As [`open`](Self::open), and when there is no such array.
@@ -64,7 +65,10 @@ impl VectorFile {
                 let columns = MappedColumns::open(path)?;
                 Reader::Columns { columns, rows_read: 0, path: path.into() }
             }
-            VectorFormat::Parquet => Reader::Parquet(ParquetVectors::open(path)?),
+            VectorFormat::Parquet => Reader::Parquet(match member {
+                None => ParquetVectors::open(path)?,
+                Some(name) => ParquetVectors::open_column(path, name)?,
+            }),
             _ => {
                 let member = member.map(str::to_owned);
                 let options = InputOptions { member, ..InputOptions::default() };

@@ -215,6 +215,7 @@ fn members_are_chosen_by_name() {
     assert_eq!(of("hdf5/h5py_others.h5", "group/train"), ROWS);
     assert_eq!(of("hdf5/h5py_others.h5", "i8"), WHOLE);
     assert_eq!(of("hdf5/h5py_others.h5", "u1"), WHOLE);
+    assert_eq!(of("parquet/list_f32.parquet", "embedding"), ROWS);
     // Without a name, the usual one counts.
     let several = VectorFile::open(&fixture("npz/numpy_several.npz")).unwrap();
     assert_eq!(several.read_all().unwrap(), ROWS);
