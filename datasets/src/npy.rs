@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use half::f16;
 
 use crate::columns::first_not_finite;
+use crate::input::{ElementType, Layout};
 use crate::publish::NewFile;
 use crate::schema::DIM_MAX;
 
@@ -31,7 +32,7 @@ pub enum Component {
 }
 
 impl Component {
-    pub(crate) const fn bytes(self) -> usize {
+    const fn bytes(self) -> usize {
         match self {
             Self::F16 => 2,
             Self::F32 => 4,
@@ -132,10 +133,10 @@ pub struct NpyReader<R = BufReader<File>> {
 
 /// What a header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub(crate) rows: usize,
-    pub(crate) dim: usize,
-    pub(crate) component: Component,
+struct Shape {
+    rows: usize,
+    dim: usize,
+    component: Component,
 }
 
 impl NpyReader {
@@ -157,7 +158,7 @@ impl<R: Read> NpyReader<R> {
     /// # Errors
     /// When it cannot be read, is no npy file of vectors, or has the wrong length.
     pub fn new(mut input: R, length: u64, path: &Path) -> Result<Self, NpyError> {
-        let (shape, _) = read_shape(&mut input, length, path)?;
+        let shape = read_shape(&mut input, length, path)?;
         Ok(Self { input, path: path.into(), shape, rows_read: 0, bytes: Vec::new() })
     }
 
@@ -235,81 +236,168 @@ fn widen(bytes: &[u8], component: Component, values: &mut Vec<f32>) {
     }
 }
 
+/// The types of components with their names in headers; the first are those of [`Component`].
+const ELEMENT_TYPES: [(&str, ElementType); 7] = [
+    ("<f2", ElementType::F16),
+    ("<f4", ElementType::F32),
+    ("<f8", ElementType::F64),
+    ("|i1", ElementType::I8),
+    ("|u1", ElementType::U8),
+    ("<i4", ElementType::I32),
+    ("<i8", ElementType::I64),
+];
+/// How many of them are floats.
+const FLOAT_TYPES: usize = 3;
+
+/// Reads the header of a file of `length` bytes that holds floats; returns it.
+fn read_shape(input: &mut impl Read, length: u64, path: &Path) -> Result<Shape, NpyError> {
+    let floats = &ELEMENT_TYPES[..FLOAT_TYPES];
+    let (Layout { rows, dim, element }, _) = read_layout_of(floats, input, length, path)?;
+    let component = match element {
+        ElementType::F16 => Component::F16,
+        ElementType::F64 => Component::F64,
+        _ => Component::F32,
+    };
+    Ok(Shape { rows, dim, component })
+}
+
 /// Reads the header of a file of `length` bytes; returns it with the position of the data.
-pub(crate) fn read_shape(
+pub(crate) fn read_layout(
     input: &mut impl Read,
     length: u64,
     path: &Path,
-) -> Result<(Shape, usize), NpyError> {
-    let (header, data_start) = read_header(input, path)?;
-    let shape =
-        parse_header(&header).map_err(|found| NpyError::Header { path: path.into(), found })?;
-    let Shape { rows, dim, component } = shape;
-    let expected = (rows as u64)
-        .saturating_mul((dim * component.bytes()) as u64)
-        .saturating_add(data_start as u64);
+) -> Result<(Layout, usize), NpyError> {
+    read_layout_of(&ELEMENT_TYPES, input, length, path)
+}
+
+fn read_layout_of(
+    types: &[(&str, ElementType)],
+    input: &mut impl Read,
+    length: u64,
+    path: &Path,
+) -> Result<(Layout, usize), NpyError> {
+    let header = Header::read(input).map_err(|error| match error {
+        HeaderError::Io(source) => NpyError::Io { path: path.into(), source },
+        HeaderError::Text(found) => NpyError::Header { path: path.into(), found },
+    })?;
+    let layout = header.layout_of(types);
+    let layout = layout.map_err(|found| NpyError::Header { path: path.into(), found })?;
+    let expected = layout.data_bytes() + header.data_start as u64;
     if expected != length {
+        let Layout { rows, dim, .. } = layout;
         return Err(NpyError::Length { path: path.into(), found: length, expected, rows, dim });
     }
-    Ok((shape, data_start))
+    Ok((layout, header.data_start))
+}
+
+/// A header, taken apart.
+#[derive(Debug, Clone)]
+pub(crate) struct Header {
+    descr: String,
+    fortran_order: String,
+    shape: String,
+    /// Where the values begin.
+    pub(crate) data_start: usize,
+}
+
+/// Why there is no header.
+#[derive(Debug)]
+pub(crate) enum HeaderError {
+    /// The system refused.
+    Io(io::Error),
+    /// What was found.
+    Text(String),
+}
+
+impl From<String> for HeaderError {
+    fn from(found: String) -> Self {
+        Self::Text(found)
+    }
+}
+
+impl Header {
+    /// Reads the header that `input` begins with.
+    pub(crate) fn read(input: &mut impl Read) -> Result<Self, HeaderError> {
+        let (text, data_start) = read_header(input)?;
+        let entry = |name| entry(&text, name).map(str::to_owned);
+        Ok(Self {
+            descr: entry("descr")?,
+            fortran_order: entry("fortran_order")?,
+            shape: entry("shape")?,
+            data_start,
+        })
+    }
+
+    /// Returns the layout of the matrix, or what is no such matrix about it.
+    pub(crate) fn layout(&self) -> Result<Layout, String> {
+        self.layout_of(&ELEMENT_TYPES)
+    }
+
+    /// Names shape, type and order.
+    pub(crate) fn summary(&self) -> String {
+        let order = if self.fortran_order == "True" { " in Fortran order" } else { "" };
+        let descr = self.descr.trim_matches(['\'', '"']);
+        format!("{} of {}{order}", self.shape.escape_debug(), descr.escape_debug())
+    }
+
+    fn layout_of(&self, types: &[(&str, ElementType)]) -> Result<Layout, String> {
+        let descr = self.descr.trim_matches(['\'', '"']);
+        let Some(&(_, element)) = types.iter().find(|(name, _)| *name == descr) else {
+            let order = if descr.starts_with('>') { " (big-endian)" } else { "" };
+            let names: Vec<&str> = types.iter().map(|(name, _)| *name).collect();
+            let (last, names) = names.split_last().expect("there are types");
+            let expected = format!("{} or {last}", names.join(", "));
+            return Err(format!("values of type {descr:?}{order}, expected {expected}"));
+        };
+        if self.fortran_order != "False" {
+            let found = self.fortran_order.escape_debug();
+            return Err(format!("fortran_order {found}, expected False"));
+        }
+        let shape = &self.shape;
+        let sizes: Option<Vec<usize>> = shape
+            .trim_matches(['(', ')', ','])
+            .split(',')
+            .map(|size| size.trim().parse().ok())
+            .collect();
+        match sizes.as_deref() {
+            Some(&[rows, dim]) if (1..=DIM_MAX).contains(&dim) && rows < u32::MAX as usize => {
+                Ok(Layout { rows, dim, element })
+            }
+            _ => {
+                let found = shape.escape_debug();
+                Err(format!("shape {found}, expected (rows, dim) with a dim of 1 to {DIM_MAX}"))
+            }
+        }
+    }
 }
 
 /// Reads the header's text; returns it with the position of the data.
-fn read_header(input: &mut impl Read, path: &Path) -> Result<(String, usize), NpyError> {
-    let header = |found: String| NpyError::Header { path: path.into(), found };
+fn read_header(input: &mut impl Read) -> Result<(String, usize), HeaderError> {
     let mut bytes_of = |count: usize| {
         let mut bytes = vec![0; count];
         let read = input.read_exact(&mut bytes);
         read.map(|()| bytes).map_err(|source| match source.kind() {
-            io::ErrorKind::UnexpectedEof => header("the file ends in its header".into()),
-            _ => NpyError::Io { path: path.into(), source },
+            io::ErrorKind::UnexpectedEof => HeaderError::Text("the file ends in its header".into()),
+            _ => HeaderError::Io(source),
         })
     };
     let start = bytes_of(8)?;
     if !start.starts_with(MAGIC) {
-        return Err(header(format!("it begins with \"{}\", no npy file", start.escape_ascii())));
+        return Err(format!("it begins with \"{}\", no npy file", start.escape_ascii()).into());
     }
     let length_bytes = match start[6] {
         1 => 2,
         2 | 3 => 4,
-        version => return Err(header(format!("npy version {version}, expected 1 to 3"))),
+        version => return Err(format!("npy version {version}, expected 1 to 3").into()),
     };
     let length = bytes_of(length_bytes)?;
     let length = length.iter().rev().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
     if length > HEADER_BYTES_MAX {
-        return Err(header(format!("a header of {length} bytes")));
+        return Err(format!("a header of {length} bytes").into());
     }
     let text = String::from_utf8(bytes_of(length)?)
-        .map_err(|_| header("a header that is no text".into()))?;
+        .map_err(|_| HeaderError::Text("a header that is no text".into()))?;
     Ok((text, 8 + length_bytes + length))
-}
-
-fn parse_header(header: &str) -> Result<Shape, String> {
-    let component = match entry(header, "descr")?.trim_matches(['\'', '"']) {
-        "<f2" => Component::F16,
-        "<f4" => Component::F32,
-        "<f8" => Component::F64,
-        other => {
-            let order = if other.starts_with('>') { " (big-endian)" } else { "" };
-            return Err(format!("values of type {other:?}{order}, expected <f2, <f4 or <f8"));
-        }
-    };
-    match entry(header, "fortran_order")? {
-        "False" => {}
-        other => return Err(format!("fortran_order {other}, expected False")),
-    }
-    let shape = entry(header, "shape")?;
-    let sizes: Option<Vec<usize>> = shape
-        .trim_matches(['(', ')', ','])
-        .split(',')
-        .map(|size| size.trim().parse().ok())
-        .collect();
-    match sizes.as_deref() {
-        Some(&[rows, dim]) if (1..=DIM_MAX).contains(&dim) && rows < u32::MAX as usize => {
-            Ok(Shape { rows, dim, component })
-        }
-        _ => Err(format!("shape {shape}, expected (rows, dim) with a dim of 1 to {DIM_MAX}")),
-    }
 }
 
 /// Returns the text of one entry of the header, a Python dictionary of three plain values.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::ComponentType;
+use crate::vector_file::VectorFormat;
 
 /// A format that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,25 +58,31 @@ impl OutputFormat {
         Self::Ibin,
     ];
 
+    /// Returns what reads it.
+    #[must_use]
+    pub const fn format(self) -> VectorFormat {
+        match self {
+            Self::Arrow => VectorFormat::Columns,
+            Self::Parquet => VectorFormat::Parquet,
+            Self::JsonLines => VectorFormat::Jsonl,
+            Self::Npy => VectorFormat::Npy,
+            Self::Npz => VectorFormat::Npz,
+            Self::Safetensors => VectorFormat::Safetensors,
+            Self::Fvecs => VectorFormat::Fvecs,
+            Self::Ivecs => VectorFormat::Ivecs,
+            Self::Bvecs => VectorFormat::Bvecs,
+            Self::Fbin => VectorFormat::Fbin,
+            Self::F16bin => VectorFormat::F16bin,
+            Self::U8bin => VectorFormat::U8bin,
+            Self::I8bin => VectorFormat::I8bin,
+            Self::Ibin => VectorFormat::Ibin,
+        }
+    }
+
     /// Returns the format's name, which is its first extension.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Arrow => "arrow",
-            Self::Parquet => "parquet",
-            Self::JsonLines => "jsonl",
-            Self::Npy => "npy",
-            Self::Npz => "npz",
-            Self::Safetensors => "safetensors",
-            Self::Fvecs => "fvecs",
-            Self::Ivecs => "ivecs",
-            Self::Bvecs => "bvecs",
-            Self::Fbin => "fbin",
-            Self::F16bin => "f16bin",
-            Self::U8bin => "u8bin",
-            Self::I8bin => "i8bin",
-            Self::Ibin => "ibin",
-        }
+        self.format().name()
     }
 
     /// Returns the format of a name.
@@ -87,12 +94,8 @@ impl OutputFormat {
     /// Recognises the format of a file by its extension.
     #[must_use]
     pub fn of_extension(path: &Path) -> Option<Self> {
-        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
-            "ipc" | "feather" => Some(Self::Arrow),
-            "pq" => Some(Self::Parquet),
-            "ndjson" => Some(Self::JsonLines),
-            name => Self::from_name(name),
-        }
+        let found = VectorFormat::of_extension(path)?;
+        Self::ALL.into_iter().find(|format| format.format() == found)
     }
 
     /// Tells whether the format holds columns beside the vectors.

@@ -11,7 +11,7 @@ use super::component::{Rounding, converted};
 use super::headers::Shape;
 use super::output::{BATCH_BYTES_MAX, Contents, Output, check_columns};
 use super::{ComponentType, ConvertError, OutputFormat};
-use crate::input::InputFile;
+use crate::input::{InputFile, InputOptions};
 use crate::parquet::{TypesFrom, WriteTableError};
 
 /// How to convert.
@@ -24,6 +24,8 @@ pub struct ConvertOptions<'a> {
     pub component: Option<ComponentType>,
     /// The column of the vectors; `None`: `vector`, `embedding`, `embeddings` or `emb`.
     pub column: Option<&'a str>,
+    /// Which array of an npz or HDF5 file, or tensor, holds the vectors; `None`: the one that is known to.
+    pub member: Option<&'a str>,
     /// Is told of rows, and asked whether to go on.
     pub progress: &'a dyn Progress,
 }
@@ -71,7 +73,9 @@ pub fn convert(
     if is_same_file(input, output) {
         return Err(ConvertError::OutputIsInput { path: output.into() });
     }
-    let file = InputFile::open(input, TypesFrom::Arrow)?;
+    let from = InputFile::detect(input)?;
+    let member = options.member.map(str::to_owned);
+    let file = InputFile::open_as(input, from, &InputOptions { types: TypesFrom::Arrow, member })?;
     let column = VectorColumn::find(file.schema(), input, options.column)?;
     let target = Target::new(format, options.component, column.component)?;
     let dim = column.dim(&file, input)?;
@@ -89,20 +93,11 @@ pub fn convert(
         dim,
         component_read: run.column.component,
         component: shape.component,
-        from: name_of(&file),
+        from: from.name(),
         to: format,
         columns_left_out: run.columns_left_out(),
         bytes_written: length.len(),
     })
-}
-
-/// Names the format of the input.
-const fn name_of(file: &InputFile) -> &'static str {
-    match file {
-        InputFile::Arrow(_) => "arrow",
-        InputFile::Parquet(_) => "parquet",
-        InputFile::Npy(_) => "npy",
-    }
 }
 
 fn is_same_file(path: &Path, other: &Path) -> bool {

@@ -16,10 +16,21 @@ use super::*;
 use crate::columns::MappedColumns;
 
 /// Formats that can be read, with the types that are read from them.
-const READABLE: [(OutputFormat, &[ComponentType]); 3] = [
+const READABLE: [(OutputFormat, &[ComponentType]); 14] = [
     (OutputFormat::Arrow, &ComponentType::ALL),
     (OutputFormat::Parquet, &ComponentType::ALL),
+    (OutputFormat::JsonLines, &[ComponentType::F32]),
     (OutputFormat::Npy, &[ComponentType::F16, ComponentType::F32, ComponentType::F64]),
+    (OutputFormat::Npz, &[ComponentType::F16, ComponentType::F32, ComponentType::F64]),
+    (OutputFormat::Safetensors, &ComponentType::ALL),
+    (OutputFormat::Fvecs, &[ComponentType::F32]),
+    (OutputFormat::Ivecs, &[ComponentType::I32]),
+    (OutputFormat::Bvecs, &[ComponentType::U8]),
+    (OutputFormat::Fbin, &[ComponentType::F32]),
+    (OutputFormat::F16bin, &[ComponentType::F16]),
+    (OutputFormat::U8bin, &[ComponentType::U8]),
+    (OutputFormat::I8bin, &[ComponentType::I8]),
+    (OutputFormat::Ibin, &[ComponentType::I32]),
 ];
 
 fn file_name(stem: &str, format: OutputFormat) -> String {

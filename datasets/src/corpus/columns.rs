@@ -36,11 +36,10 @@ impl Picked {
         options: &CorpusOptions<'_>,
     ) -> Result<Self, CorpusError> {
         let finder = Finder { schema: file.schema(), path };
-        let vector = match (file, &options.vector_column) {
-            // The one column of an npy file has no name of its own.
-            (InputFile::Npy(_), _) => 0,
-            (_, None) => finder.find(&VECTOR_NAMES, VECTOR_OPTION)?,
-            (_, Some(name)) => finder.find(&[name], VECTOR_OPTION)?,
+        let vector = match &options.vector_column {
+            _ if file.is_bare() => 0,
+            None => finder.find(&VECTOR_NAMES, VECTOR_OPTION)?,
+            Some(name) => finder.find(&[name], VECTOR_OPTION)?,
         };
         let width = width_of(file.schema().field(vector).data_type())
             .ok_or_else(|| finder.type_error(vector, EXPECTED, VECTOR_OPTION))?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::input::InputError;
 use crate::schema::DIM_MAX;
+use crate::vector_file::EXPECTED_FORMATS;
 
 /// A corpus could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -111,7 +112,7 @@ impl CorpusError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NoInputs => Some("name at least one Parquet, Arrow or npy file".into()),
+            Self::NoInputs => Some(format!("name at least one file: {EXPECTED_FORMATS}")),
             Self::Input(error) => error.hint(),
             Self::NoColumn { option, .. } | Self::ColumnType { option, .. } => {
                 Some(format!("choose a column with {option}"))

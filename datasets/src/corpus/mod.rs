@@ -14,7 +14,7 @@ mod skipped;
 mod storage;
 mod vectors;
 
-pub use crate::input::{InputError, ReadArrowError};
+pub use crate::input::{InputError, ReadArrowError, ReadJsonlError, ReadMatrixError};
 pub use error::CorpusError;
 pub use open::{Corpus, CorpusOptions, Place};
 pub use skipped::{SkipReason, SkippedRow, SkippedRows};

@@ -14,8 +14,8 @@ use crate::input::{InputFile, Texts};
 
 /// How a corpus is read.
 pub struct CorpusOptions<'a> {
-    /// The vector column; `None`: `vector`, `embedding`, `embeddings` or `emb`. An npy file has only
-    /// one column, whatever its name.
+    /// The vector column; `None`: `vector`, `embedding`, `embeddings` or `emb`. A file of bare vectors
+    /// has only one column, whatever its name.
     pub vector_column: Option<String>,
     /// The column of ids, which every file must have; `None`: `id`, where a file has it.
     pub id_column: Option<String>,

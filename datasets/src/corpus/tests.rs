@@ -17,6 +17,7 @@ use crate::npy::{Component, NpyWriter};
 use crate::{ColumnsMeta, ColumnsWriter};
 
 mod cells;
+mod formats;
 
 /// A vector of a row, where there is one; components may be null.
 type Cell = Option<Vec<Option<f64>>>;
@@ -292,8 +293,8 @@ fn what_is_wrong_is_named() {
     );
     assert_eq!(
         said(&[("vector", numbers)]),
-        "column \"vector\" is Int64, expected a list of f16, f32 or f64, or fixed-size binary of \
-         4-byte floats"
+        "column \"vector\" is Int64, expected a list of f16, f32, f64, i8, u8, i32 or i64, or \
+         fixed-size binary of 4-byte floats"
     );
     assert_eq!(
         said(&[("vector", list_f64(&[Some(vec![Some(1.0); 65_537])]))]),

@@ -1,17 +1,16 @@
 //! [`VectorCells`]: a column of vectors, each judged before it is taken.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float16Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray};
-use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::DataType;
-use half::f16;
 
 use super::skipped::SkipReason;
+use crate::input::Components;
 
 /// What a vector column may be.
 pub(super) const EXPECTED: &str =
-    "a list of f16, f32 or f64, or fixed-size binary of 4-byte floats";
+    "a list of f16, f32, f64, i8, u8, i32 or i64, or fixed-size binary of 4-byte floats";
 
 /// How long the vectors of a column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,20 +27,16 @@ pub(super) fn width_of(data_type: &DataType) -> Option<Width> {
         DataType::FixedSizeBinary(bytes) if bytes % 4 == 0 => {
             usize::try_from(bytes / 4).ok().map(Width::Fixed)
         }
-        DataType::FixedSizeList(item, size) if item.data_type().is_floating() => {
+        DataType::FixedSizeList(item, size) if Components::accept(item.data_type()) => {
             usize::try_from(*size).ok().map(Width::Fixed)
         }
-        DataType::List(item) | DataType::LargeList(item) if item.data_type().is_floating() => {
+        DataType::List(item) | DataType::LargeList(item)
+            if Components::accept(item.data_type()) =>
+        {
             Some(Width::OfRow)
         }
         _ => None,
     }
-}
-
-enum Components {
-    F16(ScalarBuffer<f16>),
-    F32(ScalarBuffer<f32>),
-    F64(ScalarBuffer<f64>),
 }
 
 enum Starts {
@@ -83,7 +78,7 @@ impl VectorCells {
             _ => return None,
         };
         let (component_nulls, nulls) = (values.nulls().cloned(), array.nulls().cloned());
-        let components = components_of(&values)?;
+        let components = Components::of(&values)?;
         Some(Self { components, starts, nulls, component_nulls, len: array.len() })
     }
 
@@ -126,26 +121,21 @@ impl VectorCells {
         {
             return Some(SkipReason::VectorNull);
         }
-        match &self.components {
-            Components::F16(values) => judge(values[range].iter().map(|value| value.to_f32())),
-            Components::F32(values) => judge(values[range].iter().copied()),
-            Components::F64(values) => judge(values[range].iter().map(|&value| value as f32)),
+        match self.components.finite_and_any(range) {
+            (false, _) => Some(SkipReason::VectorNotFinite),
+            (true, false) => Some(SkipReason::VectorZero),
+            (true, true) => None,
         }
     }
 
     /// Appends the components of the vector at `i`.
     pub(super) fn append(&self, i: usize, to: &mut Vec<f32>) {
-        let range = self.range(i);
-        match &self.components {
-            Components::F16(values) => to.extend(values[range].iter().map(|value| value.to_f32())),
-            Components::F32(values) => to.extend_from_slice(&values[range]),
-            Components::F64(values) => to.extend(values[range].iter().map(|&value| value as f32)),
-        }
+        self.components.append(self.range(i), to);
     }
 
     /// Returns all components, where they are f32 and every vector has `dim` of them, in one piece.
     pub(super) fn in_one_piece(&self, dim: usize) -> Option<&[f32]> {
-        let Components::F32(values) = &self.components else { return None };
+        let values = self.components.as_f32()?;
         if self.len == 0 {
             return Some(&[]);
         }
@@ -160,26 +150,5 @@ impl VectorCells {
             Starts::Offsets(offsets) => offsets[i] as usize..offsets[i + 1] as usize,
             Starts::LargeOffsets(offsets) => offsets[i] as usize..offsets[i + 1] as usize,
         }
-    }
-}
-
-fn components_of(values: &ArrayRef) -> Option<Components> {
-    Some(match values.data_type() {
-        DataType::Float16 => Components::F16(values.as_primitive::<Float16Type>().values().clone()),
-        DataType::Float32 => Components::F32(values.as_primitive::<Float32Type>().values().clone()),
-        DataType::Float64 => Components::F64(values.as_primitive::<Float64Type>().values().clone()),
-        _ => return None,
-    })
-}
-
-/// One pass without a branch, so that it runs at memory speed.
-fn judge(components: impl Iterator<Item = f32>) -> Option<SkipReason> {
-    let (finite, any) = components.fold((true, false), |(finite, any), value| {
-        (finite & value.is_finite(), any | (value != 0.0))
-    });
-    match (finite, any) {
-        (false, _) => Some(SkipReason::VectorNotFinite),
-        (true, false) => Some(SkipReason::VectorZero),
-        (true, true) => None,
     }
 }

@@ -1,6 +1,7 @@
 //! [`ArrowFile`]: an Arrow IPC file or stream of any program, mapped.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
@@ -15,11 +16,11 @@ use crate::schema::BATCH_ROWS;
 
 /// An Arrow IPC file or stream, mapped; columns are lent where they are neither compressed nor
 /// misaligned.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ArrowFile {
     path: PathBuf,
     bytes: Buffer,
-    messages: Messages,
+    messages: Arc<Messages>,
     row_count: usize,
 }
 
@@ -37,10 +38,10 @@ impl ArrowFile {
             NoMessages::Damaged(found) => ReadArrowError::Damaged { path: path.into(), found },
         })?;
         let row_count = messages.batches.iter().map(|placed| placed.rows).sum();
-        Ok(Self { path: path.into(), bytes, messages, row_count })
+        Ok(Self { path: path.into(), bytes, messages: Arc::new(messages), row_count })
     }
 
-    pub(crate) const fn schema(&self) -> &SchemaRef {
+    pub(crate) fn schema(&self) -> &SchemaRef {
         &self.messages.schema
     }
 
@@ -57,9 +58,11 @@ impl ArrowFile {
     pub(crate) fn batches(
         &self,
         positions: &[usize],
-    ) -> impl Iterator<Item = Result<RecordBatch, ReadArrowError>> + use<'_> {
+    ) -> impl Iterator<Item = Result<RecordBatch, ReadArrowError>> + use<> {
         let mut decoder = Decoder::new(self, positions);
-        let decoded = self.messages.batches.iter().map(move |placed| decoder.decode(placed));
+        let messages = Arc::clone(&self.messages);
+        let batches = 0..messages.batches.len();
+        let decoded = batches.map(move |i| decoder.decode(&messages.batches[i]));
         decoded.flat_map(|batch| match batch {
             Ok(batch) => portions(&batch).map(Ok).collect(),
             Err(error) => vec![Err(error)],
@@ -97,18 +100,18 @@ impl ArrowFile {
 }
 
 /// Decodes record batches in their order, with the dictionaries before each.
-struct Decoder<'a> {
-    file: &'a ArrowFile,
+struct Decoder {
+    file: ArrowFile,
     decoder: FileDecoder,
     dictionaries_read: usize,
 }
 
-impl<'a> Decoder<'a> {
+impl Decoder {
     /// Decodes the columns at `positions`, ascending.
-    fn new(file: &'a ArrowFile, positions: &[usize]) -> Self {
+    fn new(file: &ArrowFile, positions: &[usize]) -> Self {
         let decoder = FileDecoder::new(file.schema().clone(), file.messages.version)
             .with_projection(positions.to_vec());
-        Self { file, decoder, dictionaries_read: 0 }
+        Self { file: file.clone(), decoder, dictionaries_read: 0 }
     }
 
     fn decode(&mut self, placed: &Placed) -> Result<RecordBatch, ReadArrowError> {

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use memfold_index::MapError;
 
+use super::jsonl::ReadJsonlError;
 use crate::npy::NpyError;
 use crate::parquet::ReadParquetError;
+use crate::vector_file::{EXPECTED_FORMATS, UNKNOWN_FORMAT_HINT};
 
 /// An input file could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +24,7 @@ pub enum InputError {
     },
     /// Neither content nor extension are those of a format that is read here.
     #[error(
-        "{}: expected Arrow IPC, Parquet or npy, found a file that begins with \"{found}\"",
+        "{}: expected {EXPECTED_FORMATS}, found a file that begins with \"{found}\"",
         path.display()
     )]
     Unknown {
@@ -40,6 +42,12 @@ pub enum InputError {
     /// An npy file that cannot be read.
     #[error(transparent)]
     Npy(#[from] NpyError),
+    /// A file of bare vectors that cannot be read.
+    #[error(transparent)]
+    Matrix(#[from] ReadMatrixError),
+    /// A file of JSON lines that cannot be read.
+    #[error(transparent)]
+    Jsonl(#[from] ReadJsonlError),
 }
 
 impl InputError {
@@ -48,11 +56,89 @@ impl InputError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Io { .. } => None,
-            Self::Unknown { .. } => Some("save it with numpy.save or as Parquet".into()),
+            Self::Unknown { .. } => Some(UNKNOWN_FORMAT_HINT.into()),
             Self::Arrow(error) => error.hint(),
             Self::Parquet(error) => error.hint(),
             Self::Npy(error) => error.hint(),
+            Self::Matrix(error) => error.hint(),
+            Self::Jsonl(error) => Some(error.hint()),
         }
+    }
+}
+
+/// A file of bare vectors could not be read: fvecs, fbin and their like, npz, safetensors or HDF5.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadMatrixError {
+    /// The header is not one of vectors.
+    #[error("{}: {found}", path.display())]
+    Header {
+        /// The file.
+        path: PathBuf,
+        /// What was found, and what was expected.
+        found: String,
+    },
+    /// The file is shorter or longer than its header says.
+    #[error("{}: {found} bytes, expected {expected} for {rows} × {dim}", path.display())]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// Bytes in the file.
+        found: u64,
+        /// Bytes that the header asks for.
+        expected: u64,
+        /// Rows in the header.
+        rows: usize,
+        /// Components in the header.
+        dim: usize,
+    },
+    /// A vector of another length than the first.
+    #[error(
+        "{}: row {row}: vector has {found} components, expected {expected} as in row 0",
+        path.display()
+    )]
+    RowLength {
+        /// The file.
+        path: PathBuf,
+        /// The row.
+        row: usize,
+        /// Its components.
+        found: u32,
+        /// Components of the first row.
+        expected: usize,
+    },
+    /// None of several arrays is known to hold the vectors.
+    #[error("{}: expected {expected}, found {found}", path.display())]
+    NoArray {
+        /// The file.
+        path: PathBuf,
+        /// What would have been taken.
+        expected: String,
+        /// The arrays with shapes and types.
+        found: String,
+    },
+    /// Its parts contradict each other, or it uses what is not read here.
+    #[error("{}: damaged: {found}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where, and what was found.
+        found: String,
+    },
+}
+
+impl ReadMatrixError {
+    /// Returns advice, where there is some.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let advice = match self {
+            Self::Header { .. } => "docs/formats.md lists what can be read",
+            Self::Length { .. } => "the copy is incomplete, or the extension is of another type",
+            Self::RowLength { .. } => "keep the rows of one embedding model",
+            Self::NoArray { .. } => "write the vectors alone, or name them \"vector\"",
+            Self::Damaged { .. } => "fetch or write the file again",
+        };
+        Some(advice.into())
     }
 }
 

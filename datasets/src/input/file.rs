@@ -6,7 +6,13 @@ use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_schema::SchemaRef;
 
-use super::{ArrowFile, InputError, NpyFile};
+use super::components::ElementType;
+use super::hdf5::Hdf5File;
+use super::jsonl::JsonlFile;
+use super::matrix::MappedMatrix;
+use super::npz::{DeflatedMatrix, NpzFile};
+use super::vecs::VecsFile;
+use super::{ArrowFile, InputError, bins, npy, safetensors};
 use crate::parquet::{ParquetTable, TypesFrom};
 use crate::vector_file::VectorFormat;
 
@@ -15,22 +21,75 @@ use crate::vector_file::VectorFormat;
 pub(crate) enum InputFile {
     Arrow(ArrowFile),
     Parquet(ParquetTable),
-    Npy(NpyFile),
+    Npy(MappedMatrix),
+    /// fbin and its like, an array stored in an npz file, a tensor.
+    Matrix(MappedMatrix),
+    /// An array compressed in an npz file.
+    Deflated(DeflatedMatrix),
+    Vecs(VecsFile),
+    Hdf5(Hdf5File),
+    Jsonl(JsonlFile),
 }
 
-/// Record batches, lent by a file.
-pub(crate) type Batches<'a> = Box<dyn Iterator<Item = Result<RecordBatch, InputError>> + 'a>;
+/// How an input is opened.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct InputOptions {
+    /// Where the types of Parquet columns are taken from.
+    pub(crate) types: TypesFrom,
+    /// Which array of an npz file, tensor, data set or vector field of JSON lines is read; `None`:
+    /// the one that is known to hold vectors.
+    pub(crate) member: Option<String>,
+}
+
+/// Record batches of a file, which they keep open.
+pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, InputError>> + Send>;
 
 impl InputFile {
     /// Opens the file at `path`, whose content tells the format, and reads no rows.
     pub(crate) fn open(path: &Path, types: TypesFrom) -> Result<Self, InputError> {
-        let format = VectorFormat::detect(path)
+        Self::open_with(path, &InputOptions { types, member: None })
+    }
+
+    /// Opens the file at `path`, whose content tells the format.
+    pub(crate) fn open_with(path: &Path, options: &InputOptions) -> Result<Self, InputError> {
+        Self::open_as(path, Self::detect(path)?, options)
+    }
+
+    /// Tells the format of the file at `path`.
+    pub(crate) fn detect(path: &Path) -> Result<VectorFormat, InputError> {
+        VectorFormat::detect(path)
             .map_err(|source| InputError::Io { path: path.into(), source })?
-            .map_err(|found| InputError::Unknown { path: path.into(), found })?;
+            .map_err(|found| InputError::Unknown { path: path.into(), found })
+    }
+
+    /// Opens the file at `path`, which is of `format`.
+    pub(crate) fn open_as(
+        path: &Path,
+        format: VectorFormat,
+        options: &InputOptions,
+    ) -> Result<Self, InputError> {
+        let member = options.member.as_deref();
+        let bins = |element| bins::open(path, element).map(Self::Matrix);
+        let vecs = |element| VecsFile::open(path, element).map(Self::Vecs);
         Ok(match format {
             VectorFormat::Columns => Self::Arrow(ArrowFile::open(path)?),
-            VectorFormat::Parquet => Self::Parquet(ParquetTable::open(path, types)?),
-            VectorFormat::Npy => Self::Npy(NpyFile::open(path)?),
+            VectorFormat::Parquet => Self::Parquet(ParquetTable::open(path, options.types)?),
+            VectorFormat::Npy => Self::Npy(npy::open(path)?),
+            VectorFormat::Npz => match NpzFile::open(path, member)? {
+                NpzFile::Stored(matrix) => Self::Matrix(matrix),
+                NpzFile::Deflated(matrix) => Self::Deflated(matrix),
+            },
+            VectorFormat::Safetensors => Self::Matrix(safetensors::open(path, member)?),
+            VectorFormat::Hdf5 => Self::Hdf5(Hdf5File::open(path, member)?),
+            VectorFormat::Jsonl => Self::Jsonl(JsonlFile::open(path, member)?),
+            VectorFormat::Fvecs => vecs(ElementType::F32)?,
+            VectorFormat::Ivecs => vecs(ElementType::I32)?,
+            VectorFormat::Bvecs => vecs(ElementType::U8)?,
+            VectorFormat::Fbin => bins(ElementType::F32)?,
+            VectorFormat::F16bin => bins(ElementType::F16)?,
+            VectorFormat::U8bin => bins(ElementType::U8)?,
+            VectorFormat::I8bin => bins(ElementType::I8)?,
+            VectorFormat::Ibin => bins(ElementType::I32)?,
         })
     }
 
@@ -38,7 +97,11 @@ impl InputFile {
         match self {
             Self::Arrow(file) => file.schema(),
             Self::Parquet(table) => table.schema(),
-            Self::Npy(file) => file.schema(),
+            Self::Npy(matrix) | Self::Matrix(matrix) => matrix.schema(),
+            Self::Deflated(matrix) => matrix.schema(),
+            Self::Vecs(file) => file.schema(),
+            Self::Hdf5(file) => file.schema(),
+            Self::Jsonl(file) => file.schema(),
         }
     }
 
@@ -46,7 +109,20 @@ impl InputFile {
         match self {
             Self::Arrow(file) => file.row_count(),
             Self::Parquet(table) => table.row_count(),
-            Self::Npy(file) => file.row_count(),
+            Self::Npy(matrix) | Self::Matrix(matrix) => matrix.row_count(),
+            Self::Deflated(matrix) => matrix.row_count(),
+            Self::Vecs(file) => file.row_count(),
+            Self::Hdf5(file) => file.row_count(),
+            Self::Jsonl(file) => file.row_count(),
+        }
+    }
+
+    /// Tells whether the file holds nothing but vectors: its one column has no name of its own.
+    pub(crate) const fn is_bare(&self) -> bool {
+        match self {
+            Self::Arrow(_) | Self::Parquet(_) | Self::Jsonl(_) => false,
+            Self::Npy(_) | Self::Matrix(_) | Self::Deflated(_) => true,
+            Self::Vecs(_) | Self::Hdf5(_) => true,
         }
     }
 
@@ -54,13 +130,14 @@ impl InputFile {
     pub(crate) const fn mapped(&self) -> Option<&Buffer> {
         match self {
             Self::Arrow(file) => Some(file.bytes()),
-            Self::Npy(file) => Some(file.bytes()),
-            Self::Parquet(_) => None,
+            Self::Npy(matrix) | Self::Matrix(matrix) => Some(matrix.bytes()),
+            Self::Parquet(_) | Self::Deflated(_) | Self::Vecs(_) => None,
+            Self::Hdf5(_) | Self::Jsonl(_) => None,
         }
     }
 
     /// Returns the columns at `positions`, ascending, of all rows in order.
-    pub(crate) fn batches(&self, positions: &[usize]) -> Result<Batches<'_>, InputError> {
+    pub(crate) fn batches(&self, positions: &[usize]) -> Result<Batches, InputError> {
         Ok(match self {
             Self::Arrow(file) => {
                 Box::new(file.batches(positions).map(|batch| batch.map_err(InputError::from)))
@@ -68,7 +145,11 @@ impl InputFile {
             Self::Parquet(table) => {
                 Box::new(table.batches(positions)?.map(|batch| batch.map_err(InputError::from)))
             }
-            Self::Npy(file) => Box::new(file.batches().map(Ok)),
+            Self::Npy(matrix) | Self::Matrix(matrix) => Box::new(matrix.batches().map(Ok)),
+            Self::Deflated(matrix) => Box::new(matrix.batches()),
+            Self::Vecs(file) => Box::new(file.batches()),
+            Self::Hdf5(file) => Box::new(file.batches()),
+            Self::Jsonl(file) => Box::new(file.batches(positions)),
         })
     }
 
@@ -84,10 +165,13 @@ impl InputFile {
                 let batches = table.batches_of_rows(&[position], rows)?;
                 Ok(batches.collect::<Result<_, _>>()?)
             }
-            Self::Npy(file) => {
-                let row = |&row: &usize| file.batch_of_row(row);
-                Ok(rows.iter().map(row).collect())
+            Self::Npy(matrix) | Self::Matrix(matrix) => {
+                Ok(rows.iter().map(|&row| matrix.batch_of_row(row)).collect())
             }
+            Self::Deflated(matrix) => matrix.batches_of_rows(rows),
+            Self::Vecs(file) => rows.iter().map(|&row| file.batch_of_row(row)).collect(),
+            Self::Hdf5(file) => rows.iter().map(|&row| file.batch_of_row(row)).collect(),
+            Self::Jsonl(file) => file.batches_of_rows(position, rows),
         }
     }
 }

@@ -10,6 +10,14 @@ use super::support::{Form, ROWS, batch, fixture, read, write};
 use super::*;
 use crate::npy::{Component, NpyWriter};
 use crate::parquet::TypesFrom;
+use crate::vector_file::EXPECTED_FORMATS;
+
+mod build;
+mod damaged;
+mod formats;
+mod json_lines;
+mod model;
+mod mutated;
 
 /// Files of pyarrow and polars: plain and compressed, in several batches, as a stream.
 const ARROW_FILES: [&str; 7] = [
@@ -165,7 +173,7 @@ fn what_is_wrong_is_named() {
     };
     assert_eq!(
         said("a", b"a,b\n1,2\n"),
-        r#"expected Arrow IPC, Parquet or npy, found a file that begins with "a,b\n1,2\n""#
+        format!(r#"expected {EXPECTED_FORMATS}, found a file that begins with "a,b\n1,2\n""#)
     );
     let file = std::fs::read(fixture("arrow/pyarrow_lz4.feather")).unwrap();
     assert_eq!(

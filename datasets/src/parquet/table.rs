@@ -16,9 +16,10 @@ use super::file::{ParquetFile, guarded};
 const DECODE_ROWS: usize = 1024;
 
 /// Where the types of the columns are taken from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum TypesFrom {
     /// Parquet's own, few types.
+    #[default]
     Parquet,
     /// The Arrow schema that the file may carry.
     Arrow,

@@ -77,7 +77,13 @@ pub(super) fn many(folder: &Path, rows: usize, dim: usize) -> PathBuf {
 }
 
 pub(super) fn options<'a>() -> ConvertOptions<'a> {
-    ConvertOptions { format: None, component: None, column: None, progress: &NoProgress }
+    ConvertOptions {
+        format: None,
+        component: None,
+        column: None,
+        member: None,
+        progress: &NoProgress,
+    }
 }
 
 pub(super) fn converted(input: &Path, output: &Path) -> Converted {

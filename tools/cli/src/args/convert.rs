@@ -25,6 +25,10 @@ pub(crate) struct ConvertArgs {
     /// The column of the vectors [default: vector, embedding, embeddings or emb]
     #[arg(long, value_name = "NAME")]
     pub(crate) column: Option<String>,
+    /// The array of an npz or HDF5 file, or the tensor, that holds the vectors [default: the one
+    /// that is known to]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) member: Option<String>,
     /// Replace OUT if it exists
     #[arg(long)]
     pub(crate) force: bool,

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::progress::Bars;
-use crate::resources::Stopwatch;
+use crate::resources::{MemoryWatch, Stopwatch};
 
 /// Names shown of columns that are left out.
 const COLUMNS_SHOWN: usize = 8;
@@ -35,6 +35,8 @@ struct ConvertDocument {
     columns_left_out: Vec<String>,
     bytes_written: u64,
     seconds: f64,
+    /// The most memory in use at once that no file backs; `null` where the system does not tell.
+    peak_anon_bytes: Option<u64>,
 }
 
 pub(crate) fn run(
@@ -48,20 +50,22 @@ pub(crate) fn run(
     }
     let output = Some(args.output.clone());
     outputs::check(&[("OUT", &output)], std::slice::from_ref(&args.input), args.force)?;
-    let stopwatch = Stopwatch::start();
+    let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
     let bars = Bars::new(printer);
     let options = ConvertOptions {
         format: args.to,
         component: args.component,
         column: args.column.as_deref(),
+        member: args.member.as_deref(),
         progress: &bars,
     };
     let converted =
         convert(&args.input, &args.output, &options).map_err(|error| failure(args, &error))?;
     drop(bars);
     let seconds = stopwatch.seconds();
+    let (_, peak_anon_bytes) = watch.finish();
     if global.json {
-        printer.document(&document(args, converted, seconds))?;
+        printer.document(&document(args, converted, (seconds, peak_anon_bytes)))?;
     } else {
         show(args, &converted, seconds, printer);
     }
@@ -81,7 +85,11 @@ fn failure(args: &ConvertArgs, error: &ConvertError) -> Failure {
     }
 }
 
-fn document(args: &ConvertArgs, converted: Converted, seconds: f64) -> ConvertDocument {
+fn document(
+    args: &ConvertArgs,
+    converted: Converted,
+    (seconds, peak_anon_bytes): (f64, Option<u64>),
+) -> ConvertDocument {
     ConvertDocument {
         schema_version: 1,
         rows: converted.rows,
@@ -94,6 +102,7 @@ fn document(args: &ConvertArgs, converted: Converted, seconds: f64) -> ConvertDo
         columns_left_out: converted.columns_left_out,
         bytes_written: converted.bytes_written,
         seconds,
+        peak_anon_bytes,
     }
 }
 

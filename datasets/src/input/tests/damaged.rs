@@ -1,0 +1,491 @@
+//! What is wrong with a file is named: each damage with its own message.
+
+use super::super::support::fixture;
+use super::build::{Member, bin, npy, npy_with, safetensors, vecs, zip};
+use super::*;
+use crate::VectorFile;
+
+/// A file's name, its bytes, and what is said about it.
+type Case<'a> = (&'a str, Vec<u8>, &'static str);
+
+/// Reads all vectors; returns the error without the path.
+fn said(path: &Path, member: Option<&str>) -> String {
+    let read = VectorFile::open_member(path, member).and_then(VectorFile::read_all);
+    let error = match read {
+        Ok(values) => panic!("{}: {} values, expected an error", path.display(), values.len()),
+        Err(error) => error,
+    };
+    assert!(error.hint().is_some(), "{error}");
+    error.to_string().replace(&format!("{}: ", path.display()), "")
+}
+
+fn check(cases: Vec<Case<'_>>) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut wrong = Vec::new();
+    for (i, (name, bytes, expected)) in cases.into_iter().enumerate() {
+        let path = folder.path().join(format!("{i}_{name}"));
+        std::fs::write(&path, bytes).unwrap();
+        let found = said(&path, None);
+        if found != expected {
+            wrong.push(format!("{i} {name}\n   found: {found}\nexpected: {expected}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Checks files of one format.
+fn check_all(extension: &str, cases: Vec<(Vec<u8>, &'static str)>) {
+    let name = format!("v.{extension}");
+    check(cases.into_iter().map(|(bytes, expected)| (name.as_str(), bytes, expected)).collect());
+}
+
+fn f32s(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+#[test]
+fn rows_after_their_lengths() {
+    let two = f32s(&[1.0, 2.0]);
+    let whole = vecs(2, 8, &f32s(&[1.0, 2.0, 3.0, 4.0]));
+    let mut other = whole.clone();
+    other[12] = 3;
+    check(vec![
+        ("v.fvecs", vec![], "0 bytes, expected at least one row"),
+        ("v.fvecs", vec![2, 0, 0], "3 bytes, expected at least one row"),
+        ("v.fvecs", vec![0; 4], "vectors of 0 components, expected 1 to 65536"),
+        (
+            "v.ivecs",
+            vecs(u32::MAX, 8, &two),
+            "vectors of 4294967295 components, expected 1 to 65536",
+        ),
+        ("v.bvecs", vecs(65_537, 8, &two), "vectors of 65537 components, expected 1 to 65536"),
+        ("v.fvecs", whole[..4].to_vec(), "4 bytes, expected whole rows of 12 for a dim of 2"),
+        ("v.fvecs", whole[..23].to_vec(), "23 bytes, expected whole rows of 12 for a dim of 2"),
+        ("v.bvecs", whole[..16].to_vec(), "16 bytes, expected whole rows of 6 for a dim of 2"),
+        ("v.fvecs", other, "row 1: vector has 3 components, expected 2 as in row 0"),
+    ]);
+}
+
+#[test]
+fn rows_after_their_count() {
+    let four = f32s(&[1.0, 2.0, 3.0, 4.0]);
+    check(vec![
+        ("v.fbin", vec![], "0 bytes, expected a header of 8"),
+        ("v.fbin", vec![1; 7], "7 bytes, expected a header of 8"),
+        ("v.fbin", bin(2, 0, &[]), "vectors of 0 components, expected 1 to 65536"),
+        ("v.fbin", bin(2, 65_537, &four), "vectors of 65537 components, expected 1 to 65536"),
+        ("v.ibin", bin(u32::MAX, 2, &four), "4294967295 rows, expected at most 4294967294"),
+        ("v.fbin", bin(2, 2, &four[..15]), "23 bytes, expected 24 for 2 × 2"),
+        ("v.f16bin", bin(2, 2, &four), "24 bytes, expected 16 for 2 × 2"),
+        ("v.u8bin", bin(3, 2, &[1; 5]), "13 bytes, expected 14 for 3 × 2"),
+        ("v.i8bin", bin(0, 2, &[1; 5]), "13 bytes, expected 8 for 0 × 2"),
+        (
+            "v.fbin",
+            bin(1 << 31, 65_536, &[]),
+            "8 bytes, expected 562949953421320 for 2147483648 × 65536",
+        ),
+    ]);
+}
+
+#[test]
+fn npy_headers() {
+    let data = f32s(&[1.0, 2.0]);
+    let whole = npy("<f4", "(1, 2)", &data);
+    let fortran = "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2), }";
+    let types = "<f2, <f4, <f8, |i1, |u1, <i4 or <i8";
+    check_all(
+        "npy",
+        vec![
+            (whole[..9].to_vec(), "the file ends in its header"),
+            (whole[..100].to_vec(), "the file ends in its header"),
+            (whole[..131].to_vec(), "131 bytes, expected 136 for 1 × 2"),
+            (npy_with(fortran, &data), "fortran_order True, expected False"),
+            (
+                npy("<U5", "(1, 2)", &data),
+                "values of type \"<U5\", expected <f2, <f4, <f8, |i1, |u1, <i4 or <i8",
+            ),
+            (
+                npy(">i4", "(1, 2)", &data),
+                "values of type \">i4\" (big-endian), expected <f2, <f4, <f8, |i1, |u1, <i4 or <i8",
+            ),
+            (
+                npy("<f4", "(99999999999999999999, 2)", &data),
+                "shape (99999999999999999999, 2), expected (rows, dim) with a dim of 1 to 65536",
+            ),
+        ],
+    );
+    assert!(said_of_npy(&npy("|S4", "(1, 2)", &data)).ends_with(types));
+}
+
+fn said_of_npy(bytes: &[u8]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.npy");
+    std::fs::write(&path, bytes).unwrap();
+    said(&path, None)
+}
+
+fn array() -> Vec<u8> {
+    npy("<f4", "(2, 2)", &f32s(&[1.0, 2.0, 3.0, 4.0]))
+}
+
+#[test]
+fn members_of_npz() {
+    let array = array();
+    let plain = zip(&[Member::stored("v.npy", &array)]);
+    let deflated = Member::deflated("v.npy", &array);
+    let of = |member: Member| zip(&[member]);
+    let mut cut = deflated.clone();
+    cut.stored.truncate(cut.stored.len() - 4);
+    let mut unreadable = deflated.clone();
+    unreadable.stored[0] = 0xFF;
+    let mut far = plain.clone();
+    // The size when compressed, in the directory.
+    let directory = far.windows(4).rposition(|bytes| bytes == b"PK\x01\x02").unwrap();
+    far[directory + 20..][..8].copy_from_slice(&[0xFF, 0xFF, 0, 0, 0xFF, 0xFF, 0, 0]);
+    check_all(
+        "npz",
+        vec![
+            (b"PK\x03\x04".to_vec(), "damaged: invalid Zip archive: Could not find EOCD"),
+            (
+                plain[..plain.len() - 30].to_vec(),
+                "damaged: invalid Zip archive: Could not find EOCD",
+            ),
+            (
+                of(Member::stored("read.me", b"text")),
+                "expected one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0, \
+             found none",
+            ),
+            (
+                zip(&[
+                    Member::stored("a.npy", &array),
+                    Member::stored("b.npy", &npy("<i4", "(3,)", &[0; 12])),
+                    Member::stored("c.npy", &array),
+                ]),
+                "expected one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0, \
+             found \"a\" ((2, 2) of <f4), \"b\" ((3,) of <i4), \"c\" ((2, 2) of <f4)",
+            ),
+            (of(Member { flags: 1, ..deflated.clone() }), "array \"v\": encrypted, expected plain"),
+            (
+                of(Member { method: 12, ..deflated.clone() }),
+                "array \"v\": compressed with Bzip2, expected none or deflate",
+            ),
+            (
+                zip(&[Member::stored("v.npy", &array), deflated.clone()]),
+                "damaged: two members have the same name",
+            ),
+            (
+                of(Member::deflated("v.npy", &array[..140])),
+                "damaged: array \"v\": 140 bytes, expected 144 for 2 × 2",
+            ),
+            (
+                of(Member { crc: 7, ..deflated.clone() }),
+                "damaged: array \"v\": checksum 7520fb4e, expected 00000007",
+            ),
+            (of(cut), "damaged: array \"v\": it ends after 136 inflated bytes"),
+            (of(unreadable), "array \"v\": corrupt deflate stream"),
+            (
+                of(Member { claimed_length: 145, ..Member::stored("v.npy", &array) }),
+                "array \"v\": 144 stored bytes that claim to be 145",
+            ),
+            (far, "damaged: array \"v\": 65535 bytes lie outside"),
+        ],
+    );
+}
+
+#[test]
+fn arrays_of_npz() {
+    let array = array();
+    let of = |member: Member| zip(&[member]);
+    let fortran =
+        npy_with("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }", &array[128..]);
+    check_all(
+        "npz",
+        vec![
+            (
+                of(Member::deflated("v.npy", &fortran)),
+                "array \"v\": fortran_order True, expected False",
+            ),
+            (
+                of(Member::deflated("v.npy", &npy("<c8", "(2, 2)", &array))),
+                "array \"v\": values of type \"<c8\", expected <f2, <f4, <f8, |i1, |u1, <i4 or <i8",
+            ),
+            (
+                of(Member::stored("v.npy", b"no array")),
+                "array \"v\": it begins with \"no array\", no npy file",
+            ),
+            (
+                of(Member::deflated("v.npy", &array[..90])),
+                "array \"v\": the file ends in its header",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn zip_bombs() {
+    let array = npy("<f4", "(2, 2)", &f32s(&[1.0, 2.0, 3.0, 4.0]));
+    let zeros = vec![0; 1 << 24];
+    let longer = [&array[..], &zeros].concat();
+    let huge = npy("<f4", "(4194304, 65536)", &zeros);
+    let claims = |claimed_length, bytes: &[u8]| {
+        zip(&[Member { claimed_length, ..Member::deflated("v.npy", bytes) }])
+    };
+    check_all(
+        "npz",
+        vec![
+            (
+                claims(144, &longer),
+                "damaged: array \"v\": it inflates to more than the 144 bytes that it claims",
+            ),
+            (
+                claims(1 << 40, &huge),
+                "array \"v\": 16401 deflated bytes that claim to be 1099511627776",
+            ),
+            (
+                claims((1 << 24) + 128 + 4, &npy("<f4", "(4194305, 1)", &zeros)),
+                "damaged: array \"v\": it ends after 16777344 inflated bytes",
+            ),
+        ],
+    );
+}
+
+/// One tensor of 16 bytes.
+fn tensor(dtype: &str, shape: &str, offsets: &str) -> Vec<u8> {
+    tensors(&[("v", dtype, shape, offsets)])
+}
+
+/// Some tensors in 16 bytes: name, type, shape, place.
+fn tensors(tensors: &[(&str, &str, &str, &str)]) -> Vec<u8> {
+    let entries = tensors.iter().map(|(name, dtype, shape, offsets)| {
+        format!(r#""{name}":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{offsets}}}"#)
+    });
+    let header = format!("{{{}}}", entries.collect::<Vec<_>>().join(","));
+    safetensors(&header, &f32s(&[1.0, 2.0, 3.0, 4.0]))
+}
+
+/// Two tensors called `a` and `b`.
+fn two(offsets: &str, others: &str) -> Vec<u8> {
+    tensors(&[("a", "F32", "[1,2]", offsets), ("b", "F32", "[1,2]", others)])
+}
+
+#[test]
+fn headers_of_tensors() {
+    let data = f32s(&[1.0, 2.0, 3.0, 4.0]);
+    let whole = tensor("F32", "[2,2]", "[0,16]");
+    let length = |length: u64| [&length.to_le_bytes()[..], &whole[8..]].concat();
+    let entry = ("v", "F32", "[1,2]", "[0,8]");
+    let twice = tensors(&[entry, entry]);
+    check_all(
+        "safetensors",
+        vec![
+            (whole[..5].to_vec(), "5 bytes, expected the length of a header in 8"),
+            (length(1 << 60), "a header of 1152921504606846976 bytes, expected at most 100000000"),
+            (whole[..40].to_vec(), "a header of 57 bytes in 40"),
+            (length(99_999_999), "a header of 99999999 bytes in 81"),
+            (length(30), "unreadable header: EOF while parsing a list at line 1 column 30"),
+            (
+                safetensors("[]      ", &data),
+                "unreadable header: invalid type: sequence, expected an object of tensors at line 1 column 0",
+            ),
+            (twice, "unreadable header: \"v\" occurs twice at line 1 column 59"),
+            (
+                safetensors(r#"{"v":{"dtype":"F32"}}"#, &data),
+                "unreadable header: missing field `shape` at line 1 column 20",
+            ),
+            (
+                tensor("F32", "[2,-2]", "[0,16]"),
+                "unreadable header: invalid value: integer `-2`, expected u64 at line 1 column 33",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn places_of_tensors() {
+    let whole = tensor("F32", "[2,2]", "[0,16]");
+    check_all(
+        "safetensors",
+        vec![
+            (
+                tensor("F32", "[2,2]", "[0,17]"),
+                "damaged: tensor \"v\": bytes 0 to 17 lie outside the 16 after the header",
+            ),
+            (
+                tensor("F32", "[2,2]", "[16,0]"),
+                "damaged: tensor \"v\": bytes 16 to 0 lie outside the 16 after the header",
+            ),
+            (
+                tensor("F32", "[1,2]", "[8,16]"),
+                "damaged: tensor \"v\": bytes 8 to 16 where others end at 0",
+            ),
+            (
+                two("[0,12]", "[8,16]"),
+                "damaged: tensor \"b\": bytes 8 to 16 where others end at 12",
+            ),
+            (tensor("F32", "[1,2]", "[0,8]"), "damaged: 16 bytes after the header, expected 8"),
+            (
+                whole[..whole.len() - 1].to_vec(),
+                "damaged: tensor \"v\": bytes 0 to 16 lie outside the 15 after the header",
+            ),
+            (
+                tensor("F32", "[3,2]", "[0,16]"),
+                "damaged: tensor \"v\": 16 bytes, expected 24 for 3 × 2",
+            ),
+            (
+                tensor("I16", "[4,2]", "[0,16]"),
+                "tensor \"v\": values of type \"I16\", expected one of F16, BF16, F32, F64, I8, U8, I32, I64",
+            ),
+            (tensor("F32", "[4]", "[0,16]"), "tensor \"v\": shape (4), expected (rows, dim)"),
+            (
+                tensor("F32", "[4,0]", "[0,16]"),
+                "tensor \"v\": vectors of 0 components, expected 1 to 65536",
+            ),
+            (
+                tensor("F32", "[9223372036854775808,2]", "[0,16]"),
+                "tensor \"v\": 9223372036854775808 rows, expected at most 4294967294",
+            ),
+            (
+                safetensors("{}", &[]),
+                "expected one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0, found none",
+            ),
+            (
+                two("[0,8]", "[8,16]"),
+                "expected one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0, found \"a\" ((1, 2) of F32), \"b\" ((1, 2) of F32)",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn lines() {
+    let good = "{\"vector\":[1,2]}\n";
+    let after = |line: &str| [good, "\n", good, line, "\n", good].concat().into_bytes();
+    let deep = format!("{{\"x\":{}1{}}}", "[".repeat(200), "]".repeat(200));
+    let fields: Vec<String> = (0..5000).map(|i| format!("\"f{i}\":1")).collect();
+    check_all(
+        "jsonl",
+        vec![
+            (b"a,b\n1,2\n".to_vec(), "line 1: expected value (column 1)"),
+            (after("[1,2]"), "line 4: invalid type: sequence, expected an object (column 0)"),
+            (after("{\"vector\":[1,2]"), "line 4: EOF while parsing an object (column 15)"),
+            (
+                after("{\"vector\":[1,2"),
+                "line 4: field \"vector\": EOF while parsing a list (column 14)",
+            ),
+            (after("{\"vector\":[1,2]} {}"), "line 4: trailing characters (column 18)"),
+            (
+                after("{\"vector\":[1,2,3]}"),
+                "line 4: field \"vector\": vector has 3 components, expected 2 as on line 1 (column 17)",
+            ),
+            (
+                after("{\"vector\":[]}"),
+                "line 4: field \"vector\": vector of 0 components, expected 1 to 65536 (column 12)",
+            ),
+            (
+                after("{\"vector\":[1,\"2\"]}"),
+                "line 4: field \"vector\": invalid type: string \"2\", expected a number (column 16)",
+            ),
+            (
+                after("{\"vector\":[1,null]}"),
+                "line 4: field \"vector\": invalid type: null, expected a number (column 17)",
+            ),
+            (
+                after("{\"vector\":\"1 2\"}"),
+                "line 4: field \"vector\": invalid type: string \"1 2\", expected an array of numbers (column 15)",
+            ),
+            (after("{\"vector\":[1,NaN]}"), "line 4: field \"vector\": expected value (column 14)"),
+            (
+                after("{\"vector\":[1,1e39]}"),
+                "line 4: field \"vector\": number out of range (column 17)",
+            ),
+            (
+                after("{\"vector\":[1,2],\"vector\":[1,2]}"),
+                "line 4: field \"vector\": it occurs twice (column 24)",
+            ),
+            (after(&deep), "line 4: field \"x\": recursion limit exceeded (column 132)"),
+            (
+                after(&format!("{{{}}}", fields.join(","))),
+                "line 4: more than 4096 different fields (column 39848)",
+            ),
+            (
+                [good.as_bytes(), b"{\"t\":\"\xFF\"}\n"].concat(),
+                "line 2: field \"t\": invalid unicode code point (column 7)",
+            ),
+            (
+                b"{\"id\":1}\n".to_vec(),
+                "no vectors named vector, embedding, embeddings, emb, found \"id\" (Int64)",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_line_without_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("v.jsonl");
+    let start = b"{\"vector\":[1]}\n{\"t\":\"".to_vec();
+    std::fs::write(&path, [start, vec![b'x'; (64 << 20) + 1]].concat()).unwrap();
+    assert_eq!(said(&path, None), "line 2: longer than 67108864 bytes");
+}
+
+#[test]
+fn data_sets() {
+    let whole = std::fs::read(fixture("hdf5/h5py_contiguous.hdf5")).unwrap();
+    let gzip = std::fs::read(fixture("hdf5/h5py_gzip_f64.hdf5")).unwrap();
+    let magic = &whole[..8];
+    check_all(
+        "h5",
+        vec![
+            (b"no".to_vec(), "damaged: invalid HDF5 magic bytes"),
+            (magic.to_vec(), "damaged: unexpected end of data at offset 8 (need 1 bytes, have 0)"),
+            ([magic, &[0xFF; 500]].concat(), "damaged: unsupported superblock version 255"),
+            (
+                whole[..whole.len() / 2].to_vec(),
+                "damaged: child 'distances' at 0x2000: unexpected end of data at offset 8192 (need 4 bytes, have 0)",
+            ),
+            (
+                gzip[..gzip.len() - 8].to_vec(),
+                "damaged: child 'distances' at 0x2a38: unexpected end of data at offset 10808 (need 272 bytes, have 264)",
+            ),
+        ],
+    );
+    let others = fixture("hdf5/h5py_others.h5");
+    let names = "one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0";
+    let found = "found \"f2\" ((3, 3) of f16), \"i8\" ((3, 3) of i64), \"labels\" ((3) of i64), \
+                 \"text\" ((1, 2) of other values), \"u1\" ((3, 3) of u8), \"u2\" ((3, 3) of u16)";
+    assert_eq!(said(&others, None), format!("expected {names}, {found}"));
+    let train = format!("expected an array named \"train\", {found}");
+    assert_eq!(said(&others, Some("train")), train);
+    assert_eq!(said(&others, Some("group")), train.replace("train", "group"));
+    let types = "expected f32, f64, i8, u8, i32 or i64";
+    for (member, what) in [
+        ("labels", "shape (3), expected (rows, dim)".to_owned()),
+        ("text", format!("values of type other values, {types}")),
+        ("u2", format!("values of type u16, {types}")),
+        ("f2", format!("values of type f16, {types}")),
+    ] {
+        let expected = format!("data set \"{member}\": {what}");
+        assert_eq!(said(&others, Some(member)), expected);
+    }
+    assert_eq!(
+        said(&others, Some("group/none")),
+        "expected a data set \"group/none\", found group/none: dataset not found: none"
+    );
+}
+
+#[test]
+fn members_that_are_not_there() {
+    let said = |name: &str, member: &str| said(&fixture(name), Some(member));
+    assert_eq!(
+        said("npz/numpy_several.npz", "vector"),
+        "expected an array named \"vector\", found \"emb\" ((3, 3) of <f2), \"other\" ((3, 3) of |u1)"
+    );
+    assert_eq!(
+        said("safetensors/numpy_f16.safetensors", "vector"),
+        "expected an array named \"vector\", found \"x\" ((3, 3) of F16)"
+    );
+    assert_eq!(
+        said("npz/numpy_fortran.npz", "arr_0"),
+        "array \"arr_0\": fortran_order True, expected False"
+    );
+}
