@@ -45,7 +45,8 @@ pub(crate) struct InputOptions {
 pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, InputError>> + Send>;
 
 impl InputFile {
-    /// Opens the file at `path`, whose content tells the format, and reads no rows.
+    /// Opens the file at `path`, whose content tells the format; of JSON lines alone are the rows read,
+    /// to learn their columns.
     pub(crate) fn open(path: &Path, types: TypesFrom) -> Result<Self, InputError> {
         Self::open_with(path, &InputOptions { types, member: None })
     }

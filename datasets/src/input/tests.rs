@@ -14,6 +14,7 @@ use crate::vector_file::EXPECTED_FORMATS;
 
 mod build;
 mod damaged;
+mod data_sets;
 mod formats;
 mod json_lines;
 mod model;

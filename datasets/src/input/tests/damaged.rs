@@ -9,7 +9,7 @@ use crate::VectorFile;
 type Case<'a> = (&'a str, Vec<u8>, &'static str);
 
 /// Reads all vectors; returns the error without the path.
-fn said(path: &Path, member: Option<&str>) -> String {
+pub(super) fn said(path: &Path, member: Option<&str>) -> String {
     let read = VectorFile::open_member(path, member).and_then(VectorFile::read_all);
     let error = match read {
         Ok(values) => panic!("{}: {} values, expected an error", path.display(), values.len()),
@@ -34,7 +34,7 @@ fn check(cases: Vec<Case<'_>>) {
 }
 
 /// Checks files of one format.
-fn check_all(extension: &str, cases: Vec<(Vec<u8>, &'static str)>) {
+pub(super) fn check_all(extension: &str, cases: Vec<(Vec<u8>, &'static str)>) {
     let name = format!("v.{extension}");
     check(cases.into_iter().map(|(bytes, expected)| (name.as_str(), bytes, expected)).collect());
 }
@@ -426,51 +426,6 @@ fn a_line_without_end() {
     let start = b"{\"vector\":[1]}\n{\"t\":\"".to_vec();
     std::fs::write(&path, [start, vec![b'x'; (64 << 20) + 1]].concat()).unwrap();
     assert_eq!(said(&path, None), "line 2: longer than 67108864 bytes");
-}
-
-#[test]
-fn data_sets() {
-    let whole = std::fs::read(fixture("hdf5/h5py_contiguous.hdf5")).unwrap();
-    let gzip = std::fs::read(fixture("hdf5/h5py_gzip_f64.hdf5")).unwrap();
-    let magic = &whole[..8];
-    check_all(
-        "h5",
-        vec![
-            (b"no".to_vec(), "damaged: invalid HDF5 magic bytes"),
-            (magic.to_vec(), "damaged: unexpected end of data at offset 8 (need 1 bytes, have 0)"),
-            ([magic, &[0xFF; 500]].concat(), "damaged: unsupported superblock version 255"),
-            (
-                whole[..whole.len() / 2].to_vec(),
-                "damaged: child 'distances' at 0x2000: unexpected end of data at offset 8192 (need 4 bytes, have 0)",
-            ),
-            (
-                gzip[..gzip.len() - 8].to_vec(),
-                "damaged: child 'distances' at 0x2a38: unexpected end of data at offset 10808 (need 272 bytes, have 264)",
-            ),
-        ],
-    );
-    let others = fixture("hdf5/h5py_others.h5");
-    let names = "one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0";
-    let found = "found \"f2\" ((3, 3) of f16), \"i8\" ((3, 3) of i64), \"labels\" ((3) of i64), \
-                 \"text\" ((1, 2) of other values), \"u1\" ((3, 3) of u8), \"u2\" ((3, 3) of u16)";
-    assert_eq!(said(&others, None), format!("expected {names}, {found}"));
-    let train = format!("expected an array named \"train\", {found}");
-    assert_eq!(said(&others, Some("train")), train);
-    assert_eq!(said(&others, Some("group")), train.replace("train", "group"));
-    let types = "expected f32, f64, i8, u8, i32 or i64";
-    for (member, what) in [
-        ("labels", "shape (3), expected (rows, dim)".to_owned()),
-        ("text", format!("values of type other values, {types}")),
-        ("u2", format!("values of type u16, {types}")),
-        ("f2", format!("values of type f16, {types}")),
-    ] {
-        let expected = format!("data set \"{member}\": {what}");
-        assert_eq!(said(&others, Some(member)), expected);
-    }
-    assert_eq!(
-        said(&others, Some("group/none")),
-        "expected a data set \"group/none\", found group/none: dataset not found: none"
-    );
 }
 
 #[test]
