@@ -23,7 +23,7 @@ pub(super) struct CopySchema {
 /// The columns of the inputs so far, which are the same.
 pub(super) struct CommonSchema {
     first: PathBuf,
-    is_npy: bool,
+    is_bare: bool,
     fields: Vec<Field>,
     schema: SchemaRef,
     file_count: usize,
@@ -31,7 +31,7 @@ pub(super) struct CommonSchema {
 
 impl CommonSchema {
     pub(super) fn new(file: &InputFile, path: &Path) -> Result<Self, AnnotateError> {
-        let is_npy = matches!(file, InputFile::Npy(_));
+        let is_bare = file.is_bare();
         let schema = Arc::clone(file.schema());
         for column in COLUMN_NAMES {
             if schema.index_of(column).is_ok() {
@@ -39,7 +39,7 @@ impl CommonSchema {
             }
         }
         let fields = schema.fields().iter().map(|field| Field::clone(field)).collect();
-        Ok(Self { first: path.into(), is_npy, fields, schema, file_count: 1 })
+        Ok(Self { first: path.into(), is_bare, fields, schema, file_count: 1 })
     }
 
     /// Adds a file, which must have the same columns; a column may hold nulls if it may in one file.
@@ -76,7 +76,7 @@ impl CommonSchema {
     /// Returns the columns of the copy.
     pub(super) fn copy_schema(self, format: TableFormat) -> CopySchema {
         let mut fields = Vec::new();
-        if self.is_npy {
+        if self.is_bare {
             fields.push(Field::new(Column::Row.name(), DataType::UInt64, false));
         }
         fields.extend(self.fields.into_iter().map(|field| stored_field(field, format)));
@@ -87,7 +87,7 @@ impl CommonSchema {
             metadata.remove(key::ROW_COUNT);
         }
         let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
-        CopySchema { schema, has_ordinals: self.is_npy, format }
+        CopySchema { schema, has_ordinals: self.is_bare, format }
     }
 }
 

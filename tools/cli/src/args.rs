@@ -287,7 +287,7 @@ pub(crate) struct GenerateArgs {
     /// The seed: equal seeds give equal bytes on every machine
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Draw from the mean and covariance of a real file (Arrow, Parquet or npy)
+    /// Draw from the mean and covariance of a real file (Parquet, Arrow, npy, …)
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub(crate) like: Option<PathBuf>,
     /// Write a whole brain.db

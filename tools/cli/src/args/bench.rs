@@ -107,7 +107,7 @@ fn rate(typed: &str) -> Result<f64, String> {
 /// `memfold bench ann`
 #[derive(Debug, Args)]
 pub(crate) struct BenchAnnArgs {
-    /// The vectors to search (Parquet, Arrow or npy)
+    /// The vectors to search (Parquet, Arrow, npy, …)
     #[arg(long, value_name = "FILE")]
     pub(crate) base: PathBuf,
     /// The vectors to look up, none of them in the base [default: the last 1,000 of the base,

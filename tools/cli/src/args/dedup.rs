@@ -13,7 +13,7 @@ use super::IndexArg;
 /// `memfold dedup`
 #[derive(Debug, Args)]
 pub(crate) struct DedupArgs {
-    /// Files of vectors: Parquet, Arrow or npy; patterns such as 'part-*.parquet' are expanded
+    /// Files of vectors: Parquet, Arrow, npy, …; patterns such as 'part-*.parquet' are expanded
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
     /// Rows are near at or above this cosine similarity, -1 to 1; several take one pass

@@ -33,7 +33,7 @@ pub(crate) enum IndexCommand {
 /// A store or a file of vectors, and its index.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct IndexPlaceArgs {
-    /// A store (a brain.db), or a file of vectors (Parquet, Arrow or npy)
+    /// A store (a brain.db), or a file of vectors (Parquet, Arrow, npy, …)
     #[arg(value_name = "DB|INPUT")]
     pub(crate) db: PathBuf,
     /// The folder of the index [default: DB.memfold, or in the cache where that cannot be written]
@@ -132,7 +132,7 @@ pub(crate) struct SearchArgs {
     /// Near this row of INPUT, counted from 0
     #[arg(long, value_name = "N", group = "query")]
     pub(crate) row: Option<u64>,
-    /// Near each vector of this file (Parquet, Arrow or npy); writes to --output
+    /// Near each vector of this file (Parquet, Arrow, npy, …); writes to --output
     #[arg(long, value_name = "FILE", group = "query", requires = "output")]
     pub(crate) queries: Option<PathBuf>,
     /// At most so many [default: 10, or all with --threshold]
