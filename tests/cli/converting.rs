@@ -80,6 +80,7 @@ fn documents_fit_the_published_schema() {
     assert!(!fits(&schema, &schema, &json!({ "schema_version": 1 })), "the validator refuses");
     let seconds = found.as_object_mut().unwrap().remove("seconds").unwrap();
     assert!(seconds.as_f64().unwrap() > 0.0);
+    assert!(found.as_object_mut().unwrap().remove("peak_anon_bytes").is_some());
     insta::assert_json_snapshot!("document", found);
     assert_eq!(std::fs::metadata(place.path("a.f16bin")).unwrap().len(), 8 + 12);
 }
