@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(found, [(2.0, 1.0), (4.0, 0.5), (2.0, 1.0)]);
         let arrow = &document.settings[1];
         assert_eq!((arrow.fastest_seconds, arrow.slowest_seconds), (2.0, 8.0));
-        assert_eq!(arrow.bytes_per_second, 100.0);
+        assert_eq!(arrow.bytes_per_second.to_bits(), 100.0_f64.to_bits());
         assert_eq!(document.settings[0].name, "sqlite");
     }
 }
