@@ -21,8 +21,7 @@ use crate::vector_file::VectorFormat;
 pub(crate) enum InputFile {
     Arrow(ArrowFile),
     Parquet(ParquetTable),
-    Npy(MappedMatrix),
-    /// fbin and its like, an array stored in an npz file, a tensor.
+    /// npy, fbin and its like, an array stored in an npz file, a tensor.
     Matrix(MappedMatrix),
     /// An array compressed in an npz file.
     Deflated(DeflatedMatrix),
@@ -75,7 +74,7 @@ impl InputFile {
         Ok(match format {
             VectorFormat::Columns => Self::Arrow(ArrowFile::open(path)?),
             VectorFormat::Parquet => Self::Parquet(ParquetTable::open(path, options.types)?),
-            VectorFormat::Npy => Self::Npy(npy::open(path)?),
+            VectorFormat::Npy => Self::Matrix(npy::open(path)?),
             VectorFormat::Npz => match NpzFile::open(path, member)? {
                 NpzFile::Stored(matrix) => Self::Matrix(matrix),
                 NpzFile::Deflated(matrix) => Self::Deflated(matrix),
@@ -98,7 +97,7 @@ impl InputFile {
         match self {
             Self::Arrow(file) => file.schema(),
             Self::Parquet(table) => table.schema(),
-            Self::Npy(matrix) | Self::Matrix(matrix) => matrix.schema(),
+            Self::Matrix(matrix) => matrix.schema(),
             Self::Deflated(matrix) => matrix.schema(),
             Self::Vecs(file) => file.schema(),
             Self::Hdf5(file) => file.schema(),
@@ -110,7 +109,7 @@ impl InputFile {
         match self {
             Self::Arrow(file) => file.row_count(),
             Self::Parquet(table) => table.row_count(),
-            Self::Npy(matrix) | Self::Matrix(matrix) => matrix.row_count(),
+            Self::Matrix(matrix) => matrix.row_count(),
             Self::Deflated(matrix) => matrix.row_count(),
             Self::Vecs(file) => file.row_count(),
             Self::Hdf5(file) => file.row_count(),
@@ -122,7 +121,7 @@ impl InputFile {
     pub(crate) const fn is_bare(&self) -> bool {
         match self {
             Self::Arrow(_) | Self::Parquet(_) | Self::Jsonl(_) => false,
-            Self::Npy(_) | Self::Matrix(_) | Self::Deflated(_) => true,
+            Self::Matrix(_) | Self::Deflated(_) => true,
             Self::Vecs(_) | Self::Hdf5(_) => true,
         }
     }
@@ -131,7 +130,7 @@ impl InputFile {
     pub(crate) const fn mapped(&self) -> Option<&Buffer> {
         match self {
             Self::Arrow(file) => Some(file.bytes()),
-            Self::Npy(matrix) | Self::Matrix(matrix) => Some(matrix.bytes()),
+            Self::Matrix(matrix) => Some(matrix.bytes()),
             Self::Parquet(_) | Self::Deflated(_) | Self::Vecs(_) => None,
             Self::Hdf5(_) | Self::Jsonl(_) => None,
         }
@@ -146,7 +145,7 @@ impl InputFile {
             Self::Parquet(table) => {
                 Box::new(table.batches(positions)?.map(|batch| batch.map_err(InputError::from)))
             }
-            Self::Npy(matrix) | Self::Matrix(matrix) => Box::new(matrix.batches().map(Ok)),
+            Self::Matrix(matrix) => Box::new(matrix.batches().map(Ok)),
             Self::Deflated(matrix) => Box::new(matrix.batches()),
             Self::Vecs(file) => Box::new(file.batches()),
             Self::Hdf5(file) => Box::new(file.batches()),
@@ -166,9 +165,7 @@ impl InputFile {
                 let batches = table.batches_of_rows(&[position], rows)?;
                 Ok(batches.collect::<Result<_, _>>()?)
             }
-            Self::Npy(matrix) | Self::Matrix(matrix) => {
-                Ok(rows.iter().map(|&row| matrix.batch_of_row(row)).collect())
-            }
+            Self::Matrix(matrix) => Ok(rows.iter().map(|&row| matrix.batch_of_row(row)).collect()),
             Self::Deflated(matrix) => matrix.batches_of_rows(rows),
             Self::Vecs(file) => rows.iter().map(|&row| file.batch_of_row(row)).collect(),
             Self::Hdf5(file) => rows.iter().map(|&row| file.batch_of_row(row)).collect(),

@@ -14,7 +14,7 @@ use hdf5_reader::{
 
 use super::components::ElementType;
 use super::error::{InputError, ReadMatrixError};
-use super::matrix::{Layout, MapOwner, batch_of, map_file};
+use super::matrix::{INFLATED_RATIO_MAX, Layout, MapOwner, batch_of, map_file};
 use super::pick::{Candidate, NotPicked, pick};
 use crate::parquet::guarded;
 
@@ -26,8 +26,6 @@ const CHUNK_BYTES_MAX: usize = 64 << 20;
 const READ_BYTES_MAX: usize = 16 << 20;
 /// Most bytes of what describes a data set.
 const OBJECT_HEADER_BYTES_MAX: usize = 4 << 20;
-/// Most bytes that a byte of the file stands for, which is what deflate reaches.
-const INFLATED_RATIO_MAX: u64 = 1032;
 
 /// One data set of an HDF5 file, mapped, as one column `vector`.
 #[derive(Clone)]
@@ -87,8 +85,8 @@ impl Hdf5File {
 
     /// Returns all rows in order.
     pub(crate) fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, InputError>> + use<> {
-        let (rows, step, file) = (self.layout.rows, self.layout.copied_rows(), self.clone());
-        (0..rows).step_by(step).map(move |start| file.batch(start, step.min(rows - start)))
+        let (layout, file) = (self.layout, self.clone());
+        layout.spans(layout.copied_rows()).map(move |(start, rows)| file.batch(start, rows))
     }
 
     /// Returns one row.

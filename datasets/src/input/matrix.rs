@@ -20,6 +20,8 @@ use crate::schema::{BATCH_ROWS, Column, DIM_MAX};
 
 /// Bytes of a batch that must be copied out of the file.
 const COPIED_BYTES: usize = 4 << 20;
+/// Most bytes that a deflated byte stands for: 258 of them take at least two bits.
+pub(super) const INFLATED_RATIO_MAX: u64 = 1032;
 /// Most rows of a file.
 const ROWS_MAX: u64 = u32::MAX as u64 - 1;
 
@@ -56,6 +58,12 @@ impl Layout {
     /// Returns the rows of a batch whose bytes are copied.
     pub(super) fn copied_rows(self) -> usize {
         (COPIED_BYTES / self.row_bytes()).clamp(1, BATCH_ROWS)
+    }
+
+    /// Returns all rows in order, as the first and the number of some at a time.
+    pub(super) fn spans(self, rows_at_once: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let rows = self.rows;
+        (0..rows).step_by(rows_at_once).map(move |start| (start, rows_at_once.min(rows - start)))
     }
 
     /// Returns the schema of one column, `vector`.
@@ -104,8 +112,8 @@ impl MappedMatrix {
     /// Returns all rows in order.
     pub(crate) fn batches(&self) -> impl Iterator<Item = RecordBatch> + use<> {
         let step = if self.is_lent() { BATCH_ROWS } else { self.layout.copied_rows() };
-        let (rows, matrix) = (self.layout.rows, self.clone());
-        (0..rows).step_by(step).map(move |start| matrix.batch(start, step.min(rows - start)))
+        let matrix = self.clone();
+        self.layout.spans(step).map(move |(start, rows)| matrix.batch(start, rows))
     }
 
     /// Returns one row.

@@ -13,14 +13,12 @@ use zip::read::ZipFile;
 use zip::{CompressionMethod, ZipArchive};
 
 use super::error::{InputError, ReadMatrixError};
-use super::matrix::{Layout, MapOwner, MappedMatrix, batch_of, map_file};
+use super::matrix::{INFLATED_RATIO_MAX, Layout, MapOwner, MappedMatrix, batch_of, map_file};
 use super::pick::{Candidate, NotPicked, pick};
 use crate::npy::{Header, HeaderError};
 
 /// What the name of an array ends with.
 const EXTENSION: &str = ".npy";
-/// Most bytes that a deflated byte stands for: 258 of them take at least two bits.
-const INFLATED_RATIO_MAX: u64 = 1032;
 
 /// One array of an npz file, mapped, as one column `vector`.
 #[derive(Debug, Clone)]

@@ -59,8 +59,8 @@ impl VecsFile {
 
     /// Returns all rows in order.
     pub(crate) fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, InputError>> + use<> {
-        let (rows, step, file) = (self.layout.rows, self.layout.copied_rows(), self.clone());
-        (0..rows).step_by(step).map(move |start| file.batch(start, step.min(rows - start)))
+        let (layout, file) = (self.layout, self.clone());
+        layout.spans(layout.copied_rows()).map(move |(start, rows)| file.batch(start, rows))
     }
 
     /// Returns one row.

@@ -8,7 +8,7 @@ use super::error::VectorFileError;
 use super::format::VectorFormat;
 use super::rows::InputRows;
 use crate::columns::{MappedColumns, OpenColumnsError, first_not_finite};
-use crate::input::{InputFile, InputOptions};
+use crate::input::{InputError, InputFile, InputOptions};
 use crate::parquet::ParquetVectors;
 use crate::schema::ColumnsMeta;
 
@@ -57,17 +57,15 @@ impl VectorFile {
     /// # Errors
     /// As [`open`](Self::open), and when there is no such array.
     pub fn open_member(path: &Path, member: Option<&str>) -> Result<Self, VectorFileError> {
-        let format = VectorFormat::detect(path)
-            .map_err(|source| VectorFileError::Io { path: path.into(), source })?
-            .map_err(|found| VectorFileError::Unknown { path: path.into(), found })?;
+        let format = InputFile::detect(path)?;
         let reader = match format {
             VectorFormat::Columns => {
                 let columns = MappedColumns::open(path)?;
                 Reader::Columns { columns, rows_read: 0, path: path.into() }
             }
             VectorFormat::Parquet => Reader::Parquet(match member {
-                None => ParquetVectors::open(path)?,
-                Some(name) => ParquetVectors::open_column(path, name)?,
+                None => ParquetVectors::open(path).map_err(InputError::from)?,
+                Some(name) => ParquetVectors::open_column(path, name).map_err(InputError::from)?,
             }),
             _ => {
                 let member = member.map(str::to_owned);
@@ -137,7 +135,9 @@ impl VectorFile {
                 *rows_read += count;
                 Ok(count)
             }
-            Reader::Parquet(reader) => Ok(reader.read_rows(rows_max, values)?),
+            Reader::Parquet(reader) => {
+                Ok(reader.read_rows(rows_max, values).map_err(InputError::from)?)
+            }
             Reader::Input(rows) => rows.read(rows_max, values),
         }
     }
