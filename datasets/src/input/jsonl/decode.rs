@@ -9,19 +9,17 @@ use arrow_array::builder::{
 };
 use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::error::found;
 use super::kind::{Kind, component};
 use super::learn::ComponentSeed;
+use super::row::{Fields, read_row, twice};
 
 /// Decodes some fields of lines into columns.
 pub(super) struct Decoder {
     positions: HashMap<String, usize>,
     columns: Vec<Column>,
-    /// The column of the value that is being read.
-    current: Option<usize>,
     rows: usize,
 }
 
@@ -54,7 +52,7 @@ impl Decoder {
         };
         let columns: Vec<Column> = columns.map(column).collect();
         let positions = columns.iter().enumerate().map(|(at, column)| (column.name.clone(), at));
-        Self { positions: positions.collect(), columns, current: None, rows: 0 }
+        Self { positions: positions.collect(), columns, rows: 0 }
     }
 
     /// Returns the rows so far.
@@ -65,13 +63,7 @@ impl Decoder {
     /// Reads the row on a line.
     pub(super) fn read(&mut self, line: &[u8]) -> Result<(), String> {
         self.rows += 1;
-        self.current = None;
-        let mut deserializer = serde_json::Deserializer::from_slice(line);
-        let read = RowSeed(self).deserialize(&mut deserializer);
-        read.and_then(|()| deserializer.end()).map_err(|error| {
-            let field = self.current.map(|at| self.columns[at].name.as_str());
-            found(&error, field)
-        })?;
+        read_row(line, self)?;
         let rows = self.rows;
         self.columns.iter_mut().filter(|column| column.rows < rows).for_each(Column::push_null);
         Ok(())
@@ -169,64 +161,22 @@ fn text<E: Error>(value: &RawValue) -> Result<Option<String>, E> {
     }
 }
 
-/// An object on its line.
-struct RowSeed<'a>(&'a mut Decoder);
-
-impl<'de> DeserializeSeed<'de> for RowSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for RowSeed<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
+impl Fields for Decoder {
+    fn position(&mut self, name: &str) -> Result<Option<usize>, String> {
+        Ok(self.positions.get(name).copied())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let decoder = self.0;
-        while let Some(at) = map.next_key_seed(NameSeed(&decoder.positions))? {
-            decoder.current = at;
-            let Some(at) = at else {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            };
-            let column = &mut decoder.columns[at];
-            if column.rows == decoder.rows {
-                return Err(A::Error::custom("it occurs twice"));
-            }
-            column.rows += 1;
-            column.values.push(&mut map)?;
-            decoder.current = None;
+    fn name(&self, position: usize) -> &str {
+        &self.columns[position].name
+    }
+
+    fn take<'de, A: MapAccess<'de>>(&mut self, at: usize, map: &mut A) -> Result<(), A::Error> {
+        let column = &mut self.columns[at];
+        if column.rows == self.rows {
+            return Err(twice());
         }
-        Ok(())
-    }
-}
-
-/// The name of a field, as the position of its column; `None` where it is not read.
-struct NameSeed<'a>(&'a HashMap<String, usize>);
-
-impl<'de> DeserializeSeed<'de> for NameSeed<'_> {
-    type Value = Option<usize>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for NameSeed<'_> {
-    type Value = Option<usize>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a field")
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(self.0.get(name).copied())
+        column.rows += 1;
+        column.values.push(map)
     }
 }
 

@@ -6,9 +6,9 @@ use std::fmt;
 use arrow_schema::{Field, Schema};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::error::found;
 use super::kind::{Kind, Seen};
 use super::lines::{Lines, Place};
+use super::row::{Fields, read_row, twice};
 use crate::schema::{DIM_MAX, VECTOR_NAMES};
 
 /// Most columns of a file.
@@ -49,7 +49,7 @@ pub(super) fn learn(mut lines: Lines, member: Option<&str>) -> Result<Learnt, Ba
             return Err(at(&lines, format!("more than {} rows", u32::MAX - 1)));
         }
         let bytes = &lines.bytes()[range];
-        learner.read(bytes).map_err(|found| at(&lines, found))?;
+        read_row(bytes, &mut learner).map_err(|found| at(&lines, found))?;
     }
     let row_count = learner.row_count;
     let columns = learner.columns.iter().map(|column| column.finish(row_count));
@@ -62,8 +62,6 @@ struct Learner {
     member: Option<String>,
     columns: Vec<LearntColumn>,
     positions: HashMap<String, usize>,
-    /// The column of the value that is being read.
-    current: Option<usize>,
     /// Rows so far, with the one that is being read.
     row_count: usize,
     line: u64,
@@ -91,16 +89,6 @@ impl LearntColumn {
 }
 
 impl Learner {
-    fn read(&mut self, line: &[u8]) -> Result<(), String> {
-        self.current = None;
-        let mut deserializer = serde_json::Deserializer::from_slice(line);
-        let read = RowSeed(self).deserialize(&mut deserializer);
-        read.and_then(|()| deserializer.end()).map_err(|error| {
-            let field = self.current.map(|at| self.columns[at].name.as_str());
-            found(&error, field)
-        })
-    }
-
     /// Returns the position of the column called `name`, which is added where it is new.
     fn column(&mut self, name: &str) -> Result<usize, String> {
         if let Some(&at) = self.positions.get(name) {
@@ -124,67 +112,28 @@ impl Learner {
     }
 }
 
-/// An object on its line.
-struct RowSeed<'a>(&'a mut Learner);
-
-impl<'de> DeserializeSeed<'de> for RowSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for RowSeed<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
+impl Fields for Learner {
+    fn position(&mut self, name: &str) -> Result<Option<usize>, String> {
+        self.column(name).map(Some)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let learner = self.0;
-        while let Some(at) = map.next_key_seed(NameSeed(&mut *learner))? {
-            learner.current = Some(at);
-            let (row, line) = (learner.row_count, learner.line);
-            let column = &mut learner.columns[at];
-            if column.last_row == row {
-                return Err(A::Error::custom("it occurs twice"));
-            }
-            column.last_row = row;
-            if column.is_vector {
-                map.next_value_seed(VectorSeed { column, line })?;
-            } else {
-                let seen = map.next_value_seed(KindOfValue)?;
-                column.values += usize::from(seen.is_some());
-                column.seen.add(seen.unwrap_or_default());
-            }
-            learner.current = None;
+    fn name(&self, position: usize) -> &str {
+        &self.columns[position].name
+    }
+
+    fn take<'de, A: MapAccess<'de>>(&mut self, at: usize, map: &mut A) -> Result<(), A::Error> {
+        let column = &mut self.columns[at];
+        if column.last_row == self.row_count {
+            return Err(twice());
         }
+        column.last_row = self.row_count;
+        if column.is_vector {
+            return map.next_value_seed(VectorSeed { column, line: self.line });
+        }
+        let seen = map.next_value_seed(KindOfValue)?;
+        column.values += usize::from(seen.is_some());
+        column.seen.add(seen.unwrap_or_default());
         Ok(())
-    }
-}
-
-/// The name of a field, as the position of its column.
-struct NameSeed<'a>(&'a mut Learner);
-
-impl<'de> DeserializeSeed<'de> for NameSeed<'_> {
-    type Value = usize;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<usize, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for NameSeed<'_> {
-    type Value = usize;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a field")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<usize, E> {
-        self.0.column(name).map_err(E::custom)
     }
 }
 

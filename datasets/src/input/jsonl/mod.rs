@@ -10,6 +10,7 @@ mod file;
 mod kind;
 mod learn;
 mod lines;
+mod row;
 
 pub use error::ReadJsonlError;
 pub(crate) use file::JsonlFile;
