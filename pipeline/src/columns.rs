@@ -7,7 +7,7 @@ use memfold_datasets::columns::WriteColumnsError;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, MappedColumns};
 use memfold_index::{Row, VectorMatrix};
 
-use crate::memory::{Memory, SpaceIndex, VectorSpace};
+use crate::memory::{SpaceIndex, VectorSpace};
 use crate::store::VectorSink;
 
 /// Writes each space to a file without a name, which is gone when the columns are dropped.
@@ -68,7 +68,7 @@ impl VectorSink for ColumnSink {
         Ok(SpaceIndex(self.writers.len() as u32 - 1))
     }
 
-    fn push(&mut self, _: &Memory, space: SpaceIndex, vector: &[f32]) -> io::Result<Row> {
+    fn push(&mut self, space: SpaceIndex, vector: &[f32]) -> io::Result<Row> {
         self.writers[space.0 as usize].push_vector(vector).map_err(Self::other)
     }
 

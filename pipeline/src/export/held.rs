@@ -1,6 +1,6 @@
 //! [`Export`]: a store that is held until its rows are written in another order than its own.
 
-use memfold_datasets::{ColumnSet, ColumnsMeta};
+use memfold_datasets::{Column, ColumnSet, ColumnsMeta};
 use memfold_index::{Progress, Row};
 
 use super::{ExportError, ExportOptions, Exported, RecordWriter, largest, meta, write_record};
@@ -46,8 +46,7 @@ impl Export {
         let Some(space) = largest(&snapshot.spaces, sizes, options) else {
             return Err(ExportError::no_vectors(options, snapshot.spaces));
         };
-        let mut rows = std::mem::take(&mut by_space[space]);
-        rows.sort_unstable();
+        let rows = std::mem::take(&mut by_space[space]);
         let set = options.column_set();
         Ok(Self { snapshot, columns, space: SpaceIndex(space as u32), rows, set })
     }
@@ -107,7 +106,8 @@ impl Export {
             }
             for &(row, index) in batch {
                 let memory = &self.snapshot.memories[index.index()];
-                write_record(writer, memory, &self.space().model, matrix.vector(row))?;
+                let vector = (&*self.space().model, matrix.vector(row));
+                write_record(writer, &memory.into(), vector, self.set.contains(Column::Lineage))?;
             }
             progress.advance(batch.len() as u64);
         }

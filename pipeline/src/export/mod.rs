@@ -12,8 +12,8 @@ use memfold_datasets::{ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, Parq
 use serde_json::json;
 
 use crate::columns::ColumnsError;
-use crate::memory::{Memory, VectorSpace};
-use crate::store::LoadStoreError;
+use crate::memory::VectorSpace;
+use crate::store::{LiveRow, LoadStoreError};
 
 pub use self::held::Export;
 pub use self::streamed::export;
@@ -30,7 +30,7 @@ pub struct ExportOptions<'a> {
     pub text: bool,
     /// Whether it is written what each memory was folded into.
     pub lineage: bool,
-    /// The folder for unlinked temporary files as large as the vectors, where the store is held.
+    /// The folder for unlinked temporary files as large as the vectors, where the store has to be held.
     pub scratch_dir: &'a Path,
 }
 
@@ -182,22 +182,22 @@ fn meta(store_id: &str, space: &VectorSpace, columns: ColumnSet) -> ColumnsMeta 
 
 fn write_record(
     writer: &mut dyn RecordWriter,
-    memory: &Memory,
-    model: &str,
-    vector: &[f32],
+    row: &LiveRow<'_>,
+    (model, vector): (&str, &[f32]),
+    lineage: bool,
 ) -> Result<(), WriteColumnsError> {
-    let lineage = json!({ "root_source": memory.root_source }).to_string();
+    let lineage = lineage.then(|| json!({ "root_source": row.root_source }).to_string());
     writer.push_record(&ColumnRecord {
-        rowid: memory.rowid,
-        id: memory.id.as_str(),
-        created_at: memory.created_at.instant().map(|at| at.0),
-        categories: &memory.categories,
-        importance: memory.importance,
-        access_count: memory.access_count,
-        source: &memory.source,
+        rowid: row.rowid,
+        id: row.id,
+        created_at: row.created_at.map(|at| at.0),
+        categories: row.categories,
+        importance: row.importance,
+        access_count: row.access_count,
+        source: row.source,
         model,
-        text: Some(&memory.content),
-        lineage: Some(&lineage),
+        text: Some(row.content),
+        lineage: lineage.as_deref(),
         vector,
     })
 }

@@ -112,7 +112,7 @@ pub(super) fn gather(
         None => {
             let shapes = reader.shapes()?;
             let model = wanted.incoming.model.as_deref();
-            let model = model.unwrap_or_else(|| shapes.model(None)).into();
+            let model = shapes.model(model.map(Into::into)).into();
             (VectorSpace { model, dim: vector.len() as u32 }, shapes)
         }
     };

@@ -103,7 +103,6 @@ impl MemoryStore for InMemoryStore {
         }
         // Plain vectors are never doubles: without lengths, no blob is taken for one.
         let shapes = survey.decide(|_, _| Ok::<_, LoadStoreError>(Vec::new()))?;
-        sink.begin(&read.store_id);
         let mut embeddings = EmbeddingReader::new(&read, &shapes);
         for (row, embedding) in embedded() {
             let bytes: Vec<u8> = embedding.vector.iter().flat_map(|v| v.to_le_bytes()).collect();

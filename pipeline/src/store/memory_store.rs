@@ -5,8 +5,8 @@ use std::io;
 use jiff::tz::TimeZone;
 use memfold_index::{Progress, Row};
 
-use super::{LoadStoreError, Snapshot};
-use crate::memory::{Memory, SpaceIndex, VectorSpace};
+use super::{LiveVisitor, LoadStoreError, Snapshot};
+use crate::memory::{SpaceIndex, VectorSpace};
 use crate::time::Instant;
 
 /// A place that holds memories.
@@ -22,6 +22,21 @@ pub trait MemoryStore {
         request: &LoadRequest<'_>,
         sink: &mut dyn VectorSink,
     ) -> Result<Snapshot, LoadStoreError>;
+
+    /// Shows the live memories one by one in the order of their table, in one read transaction, and holds none of them;
+    /// `false` where this store can only be loaded (the default).
+    ///
+    /// Shown is what [`load`](Self::load) finds; the visitor forgets what it was shown when it is told to begin again.
+    ///
+    /// # Errors
+    /// When the store cannot be opened or read, the visitor refuses, or when cancelled.
+    fn visit_live(
+        &self,
+        _request: &LoadRequest<'_>,
+        _visitor: &mut dyn LiveVisitor,
+    ) -> Result<bool, LoadStoreError> {
+        Ok(false)
+    }
 }
 
 /// How to read a store.
@@ -37,15 +52,6 @@ pub struct LoadRequest<'a> {
 
 /// Takes the vectors of a store as they are read.
 pub trait VectorSink {
-    /// Tells which store the vectors come from, before the first of them; again after a restart.
-    fn begin(&mut self, _store_id: &str) {}
-
-    /// Tells whether digests of the snapshot are to cover embeddings, as plans need them (the default): hashing every
-    /// vector takes longer than reading it.
-    fn needs_digests(&self) -> bool {
-        true
-    }
-
     /// Opens a space (one model, one dimension); called once for each, before its first vector.
     ///
     /// Spaces are numbered 0, 1, … in the order of these calls.
@@ -54,12 +60,11 @@ pub trait VectorSink {
     /// When the columns cannot be written.
     fn open_space(&mut self, space: &VectorSpace) -> io::Result<SpaceIndex>;
 
-    /// Appends the valid vector of a memory (finite, not zero, −0 made +0) and returns its row. What the memory says
-    /// of its embedding is not known yet.
+    /// Appends a valid vector (finite, not zero, −0 made +0) and returns its row.
     ///
     /// # Errors
     /// When the columns cannot be written.
-    fn push(&mut self, memory: &Memory, space: SpaceIndex, vector: &[f32]) -> io::Result<Row>;
+    fn push(&mut self, space: SpaceIndex, vector: &[f32]) -> io::Result<Row>;
 
     /// Forgets all spaces and vectors, because the store changed under the reader, who starts again.
     ///

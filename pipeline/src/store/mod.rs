@@ -4,6 +4,7 @@
 //! store, so that [`InMemoryStore`] can serve as the model of [`BrainDb`].
 
 mod memory_store;
+mod live;
 mod snapshot;
 mod skip;
 mod error;
@@ -15,6 +16,7 @@ mod vec_sink;
 pub use brain_db::{BrainDb, OpenOptions, OpenStoreError};
 pub use error::LoadStoreError;
 pub use in_memory::{InMemoryStore, PlainEmbedding, PlainMemory};
+pub use live::{LiveRow, LiveVisitor};
 pub use memory_store::{LoadRequest, MemoryStore, VectorSink};
 pub use skip::SkipReason;
 pub use snapshot::Snapshot;

@@ -5,7 +5,7 @@ use std::io;
 use memfold_index::Row;
 
 use super::VectorSink;
-use crate::memory::{Memory, SpaceIndex, VectorSpace};
+use crate::memory::{SpaceIndex, VectorSpace};
 
 /// Keeps the vectors of each space in one `Vec<f32>`, row after row.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -38,7 +38,7 @@ impl VectorSink for VecSink {
         u32::try_from(self.spaces.len() - 1).map(SpaceIndex).map_err(io::Error::other)
     }
 
-    fn push(&mut self, _: &Memory, space: SpaceIndex, vector: &[f32]) -> io::Result<Row> {
+    fn push(&mut self, space: SpaceIndex, vector: &[f32]) -> io::Result<Row> {
         let (space, values) = &mut self.spaces[space.0 as usize];
         let row = values.len() / space.dim as usize;
         values.extend_from_slice(vector);

@@ -105,7 +105,7 @@ impl VectorSink for VectorCounts {
         u32::try_from(self.spaces.len() - 1).map(SpaceIndex).map_err(io::Error::other)
     }
 
-    fn push(&mut self, _: &Memory, space: SpaceIndex, _vector: &[f32]) -> io::Result<Row> {
+    fn push(&mut self, space: SpaceIndex, _vector: &[f32]) -> io::Result<Row> {
         let (_, count) = &mut self.spaces[space.0 as usize];
         *count += 1;
         Ok(Row(*count - 1))

@@ -1,5 +1,7 @@
 //! Which tables and columns a store really has: every version differs, and owners ALTER.
 
+use std::collections::BTreeSet;
+
 use rusqlite::Connection;
 
 /// Columns that `stm` has in every version of the owner.
@@ -104,6 +106,37 @@ pub(super) fn embeddings_are_unique(connection: &Connection) -> rusqlite::Result
         [],
         |row| row.get::<_, i64>(0).map(|count| count > 0),
     )
+}
+
+/// Tells whether the columns hold text and an index makes each of their values unique, byte for byte.
+pub(super) fn is_text_key(
+    connection: &Connection,
+    table: &str,
+    names: &[&str],
+) -> rusqlite::Result<bool> {
+    let mut types = connection.prepare("SELECT name, type FROM pragma_table_info(?1)")?;
+    let types: Vec<(String, String)> = types
+        .query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    let is_text = |name: &&str| {
+        types.iter().any(|(known, kind)| {
+            known.eq_ignore_ascii_case(name) && kind.eq_ignore_ascii_case("text")
+        })
+    };
+    let wanted: BTreeSet<String> = names.iter().map(|name| format!("{name} BINARY")).collect();
+    let sql = "SELECT name FROM pragma_index_list(?1) WHERE \"unique\" = 1 AND partial = 0";
+    let mut indexes = connection.prepare(sql)?;
+    let mut indexes = indexes.query([table])?;
+    // An expression has no name.
+    let sql = "SELECT lower(ifnull(name, '')) || ' ' || coll FROM pragma_index_xinfo(?1) WHERE key";
+    let mut keys = connection.prepare(sql)?;
+    while let Some(index) = indexes.next()? {
+        let found = keys.query_map([index.get::<_, String>(0)?], |row| row.get(0))?;
+        if found.collect::<Result<BTreeSet<String>, _>>()? == wanted {
+            return Ok(names.iter().all(is_text));
+        }
+    }
+    Ok(false)
 }
 
 fn quoted(name: &str) -> String {

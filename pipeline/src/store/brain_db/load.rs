@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use memfold_index::Progress;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow};
 
@@ -10,10 +11,10 @@ use super::columns::{self, Columns};
 use super::open::{BrainDb, Reader, UNLOCKED_TRIES};
 use crate::memory::Memory;
 use crate::store::reading::{
-    Cell, EmbeddingReader, MemoryReader, ModelShapes, RawEmbedding, RawMemory, ReadMemories,
-    ShapeSurvey,
+    Cell, EmbeddingReader, MemoryReader, ModelShapes, OldestRow, RawEmbedding, RawMemory,
+    ReadMemories, ShapeSurvey,
 };
-use crate::store::{LoadRequest, LoadStoreError, MemoryStore, Snapshot, VectorSink};
+use crate::store::{LiveVisitor, LoadRequest, LoadStoreError, MemoryStore, Snapshot, VectorSink};
 
 /// Rows between two looks at progress and the wish to stop.
 const BATCH_ROWS: u64 = 4096;
@@ -34,9 +35,12 @@ pub(super) const MEMORY_COLUMNS: [&str; 9] = [
     "archived_by",
 ];
 
+/// Columns without which a table of embeddings is of no use.
+const EMBEDDING_COLUMNS: [&str; 3] = ["source_type", "source_id", "embedding"];
+
 /// Which embeddings belong to memories. By the index on `source_type` nearly every row would be
 /// found one by one and then sorted.
-const OF_MEMORIES: &str = "FROM embeddings NOT INDEXED WHERE source_type = 'stm'";
+pub(super) const OF_MEMORIES: &str = "FROM embeddings NOT INDEXED WHERE source_type = 'stm'";
 
 impl MemoryStore for BrainDb {
     fn load(
@@ -56,6 +60,14 @@ impl MemoryStore for BrainDb {
         }
         self.read_all(&self.connect(true)?, request, sink)
     }
+
+    fn visit_live(
+        &self,
+        request: &LoadRequest<'_>,
+        visitor: &mut dyn LiveVisitor,
+    ) -> Result<bool, LoadStoreError> {
+        self.visit_in_step(request, visitor)
+    }
 }
 
 impl BrainDb {
@@ -74,7 +86,6 @@ impl BrainDb {
         let read = pass.memories(&mut notes)?;
         let (shapes, embedding_count) = pass.survey(&mut notes)?;
         let store_id = pass.recorded_store_id()?;
-        sink.begin(store_id.as_deref().unwrap_or(&read.store_id));
         let mut embeddings = EmbeddingReader::new(&read, &shapes);
         if let Some(count) = embedding_count {
             pass.embeddings(count, &mut embeddings, sink)?;
@@ -161,35 +172,46 @@ impl<'a> Pass<'a> {
         notes: &mut Vec<String>,
     ) -> Result<(ModelShapes, Option<u64>), LoadStoreError> {
         let failed = |error| self.failed("embeddings", error);
-        let mut survey = ShapeSurvey::default();
-        let archived = self.survey_archived(&mut survey)?;
         let columns = Columns::of(self.connection, "embeddings").map_err(failed)?;
-        let model = columns.expression("model");
-        let count = if columns.has_all(&["source_type", "source_id", "embedding"]) {
-            Some(self.survey_table(&model, &mut survey)?)
-        } else {
-            let lack = if columns.is_empty() { "no table" } else { "no columns of use in table" };
-            notes.push(format!("{lack} embeddings: only equal texts can be found"));
-            None
-        };
-        let shapes = survey.decide(|named, length| {
-            let mut blobs = Vec::new();
-            if count.is_some() {
-                blobs = self.probe(&model, named, length)?;
-            }
-            archived.fill(&mut blobs, named, length);
-            Ok::<_, LoadStoreError>(blobs)
-        })?;
-        Ok((shapes, count))
+        if columns.has_all(&EMBEDDING_COLUMNS) {
+            let (count, survey) = self.survey_table(None)?;
+            return Ok((self.shapes_of(survey)?, Some(count)));
+        }
+        let lack = if columns.is_empty() { "no table" } else { "no columns of use in table" };
+        notes.push(format!("{lack} embeddings: only equal texts can be found"));
+        Ok((self.shapes_of(ShapeSurvey::default())?, None))
     }
 
-    /// Looks over the table of embeddings; returns how many there are.
-    fn survey_table(&self, model: &str, survey: &mut ShapeSurvey) -> Result<u64, LoadStoreError> {
+    /// Decides what embeddings look like by those of the table, as `survey` found them, and those of the archive.
+    pub(super) fn shapes_of(&self, mut survey: ShapeSurvey) -> Result<ModelShapes, LoadStoreError> {
         let failed = |error| self.failed("embeddings", error);
+        let archived = self.survey_archived(&mut survey)?;
+        let columns = Columns::of(self.connection, "embeddings").map_err(failed)?;
+        survey.decide(|named, length| {
+            let mut blobs = Vec::new();
+            if columns.has_all(&EMBEDDING_COLUMNS) {
+                blobs = self.probe(&columns.expression("model"), named, length)?;
+            }
+            archived.fill(&mut blobs, named, length);
+            Ok(blobs)
+        })
+    }
+
+    /// Looks over the table of embeddings, or the first `limit` of them; returns how many there are.
+    pub(super) fn survey_table(
+        &self,
+        limit: Option<u32>,
+    ) -> Result<(u64, ShapeSurvey), LoadStoreError> {
+        let failed = |error| self.failed("embeddings", error);
+        let columns = Columns::of(self.connection, "embeddings").map_err(failed)?;
+        let model = columns.expression("model");
+        let limit = limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default();
         let sql = format!(
-            "SELECT {model}, iif(typeof(embedding) = 'blob', length(embedding), NULL) {OF_MEMORIES}"
+            "SELECT {model}, iif(typeof(embedding) = 'blob', length(embedding), NULL)
+             {OF_MEMORIES}{limit}"
         );
         let total = self.count("embeddings")?;
+        let mut survey = ShapeSurvey::default();
         let mut count = 0;
         self.each_row("embeddings", "look over embeddings", (&sql, total), |row| {
             let named = cell(row, 0).map_err(failed)?.text().ok().flatten();
@@ -198,7 +220,7 @@ impl<'a> Pass<'a> {
             count += 1;
             Ok(())
         })?;
-        Ok(count)
+        Ok((count, survey))
     }
 
     /// Returns some blobs of a length and, where one is named, a model.
@@ -295,24 +317,14 @@ impl<'a> Pass<'a> {
         mut take: impl FnMut(&SqlRow<'_>) -> Result<(), LoadStoreError>,
     ) -> Result<(), LoadStoreError> {
         let failed = |error| self.failed(table, error);
-        let progress = self.request.progress;
         let mut statement = self.connection.prepare(sql).map_err(failed)?;
         let mut rows = statement.query([]).map_err(failed)?;
-        progress.begin(stage, Some(total));
-        let mut pending = 0;
+        let mut ticks = Ticks::begin(self.request.progress, stage, total);
         while let Some(row) = rows.next().map_err(failed)? {
             take(row)?;
-            pending += 1;
-            if pending == BATCH_ROWS {
-                progress.advance(pending);
-                pending = 0;
-                if progress.cancelled() {
-                    return Err(LoadStoreError::Cancelled);
-                }
-            }
+            ticks.tick()?;
         }
-        progress.advance(pending);
-        progress.end();
+        ticks.end();
         Ok(())
     }
 
@@ -322,6 +334,47 @@ impl<'a> Pass<'a> {
         error: impl std::borrow::Borrow<rusqlite::Error>,
     ) -> LoadStoreError {
         self.store.failed(self.stamp, table, error.borrow())
+    }
+}
+
+/// Names a store that holds no name by its oldest row.
+pub(super) fn derived_store_id(connection: &Connection) -> rusqlite::Result<Box<str>> {
+    let mut oldest = OldestRow::default();
+    let mut statement = connection.prepare("SELECT created_at, id FROM stm")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        oldest.consider(cell(row, 0)?, cell(row, 1)?);
+    }
+    Ok(oldest.store_id())
+}
+
+/// One stage of progress, row by row.
+pub(super) struct Ticks<'a> {
+    progress: &'a dyn Progress,
+    pending: u64,
+}
+
+impl<'a> Ticks<'a> {
+    pub(super) fn begin(progress: &'a dyn Progress, stage: &'static str, total: u64) -> Self {
+        progress.begin(stage, Some(total));
+        Self { progress, pending: 0 }
+    }
+
+    /// Counts a row.
+    pub(super) fn tick(&mut self) -> Result<(), LoadStoreError> {
+        self.pending += 1;
+        if self.pending == BATCH_ROWS {
+            self.progress.advance(std::mem::take(&mut self.pending));
+            if self.progress.cancelled() {
+                return Err(LoadStoreError::Cancelled);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn end(self) {
+        self.progress.advance(self.pending);
+        self.progress.end();
     }
 }
 

@@ -11,6 +11,7 @@ mod access;
 mod kept;
 mod columns;
 mod load;
+mod in_step;
 mod recorded;
 mod archived;
 mod consult;
@@ -24,7 +25,7 @@ mod wild;
 pub mod texts;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use blobs::ReadBlobs;
 pub use checkup::{

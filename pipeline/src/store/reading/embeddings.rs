@@ -117,10 +117,7 @@ impl<'a> EmbeddingReader<'a> {
         sink: &mut dyn VectorSink,
     ) -> io::Result<()> {
         let memory = &self.memories[at];
-        self.found.digests[at] = Some(match sink.needs_digests() {
-            true => digest::with_embedding(memory.base_digest, raw.embedding),
-            false => memory.base_digest,
-        });
+        self.found.digests[at] = Some(digest::with_embedding(memory.base_digest, raw.embedding));
         self.found.embeddings[at] = self.understand(memory, raw, sink)?;
         Ok(())
     }
@@ -141,29 +138,25 @@ impl<'a> EmbeddingReader<'a> {
         raw: &RawEmbedding<'_>,
         sink: &mut dyn VectorSink,
     ) -> io::Result<Embedding> {
-        if is_stale(raw.content, &memory.content) {
-            self.found.tally.illustrate(SkipReason::EmbeddingStale, || {
+        let unfit = match understand(raw, &memory.content, self.shapes, &mut self.vector) {
+            Ok(model) => {
+                let space = self.space(&model, sink)?;
+                let row = sink.push(space, &self.vector)?;
+                return Ok(Embedding::Vector { space, row });
+            }
+            Err(unfit) => unfit,
+        };
+        let tally = &mut self.found.tally;
+        match unfit {
+            Embedding::Stale => tally.illustrate(SkipReason::EmbeddingStale, || {
                 format!("{}: made for {}", memory.id, raw.content.shown())
-            });
-            return Ok(Embedding::Stale);
+            }),
+            Embedding::Invalid(invalid) => tally.illustrate(reason_of(invalid), || {
+                format!("{}: found {}", memory.id, raw.embedding.shown())
+            }),
+            Embedding::Missing | Embedding::Vector { .. } => {}
         }
-        if matches!(raw.embedding, Cell::Null) {
-            return Ok(Embedding::Missing);
-        }
-        let named = named_model(raw);
-        let model = self.shapes.model(named.as_deref());
-        let length = if let Cell::Blob(bytes) = raw.embedding { bytes.len() } else { 0 };
-        let holds_f64 = self.shapes.holds_f64(model, length);
-        if let Err(invalid) = vector::decode(raw.embedding, holds_f64, &mut self.vector) {
-            let reason = reason_of(invalid);
-            self.found
-                .tally
-                .illustrate(reason, || format!("{}: found {}", memory.id, raw.embedding.shown()));
-            return Ok(Embedding::Invalid(invalid));
-        }
-        let space = self.space(model, sink)?;
-        let row = sink.push(memory, space, &self.vector)?;
-        Ok(Embedding::Vector { space, row })
+        Ok(unfit)
     }
 
     fn space(&mut self, model: &str, sink: &mut dyn VectorSink) -> io::Result<SpaceIndex> {
@@ -225,6 +218,35 @@ impl Found {
     }
 }
 
+/// Decodes the vector of a row into `vector` and returns its model, or what it is instead of a valid vector of the
+/// text `content`.
+pub(super) fn understand<'a>(
+    raw: &RawEmbedding<'a>,
+    content: &str,
+    shapes: &'a ModelShapes,
+    vector: &mut Vec<f32>,
+) -> Result<Cow<'a, str>, Embedding> {
+    if is_stale(raw.content, content) {
+        return Err(Embedding::Stale);
+    }
+    if matches!(raw.embedding, Cell::Null) {
+        return Err(Embedding::Missing);
+    }
+    decode(raw, shapes, vector).map_err(Embedding::Invalid)
+}
+
+/// Decodes the vector of a row into `vector`; returns its model.
+fn decode<'a>(
+    raw: &RawEmbedding<'a>,
+    shapes: &'a ModelShapes,
+    vector: &mut Vec<f32>,
+) -> Result<Cow<'a, str>, InvalidEmbedding> {
+    let model = shapes.model(named_model(raw));
+    let length = if let Cell::Blob(bytes) = raw.embedding { bytes.len() } else { 0 };
+    vector::decode(raw.embedding, shapes.holds_f64(&model, length), vector)?;
+    Ok(model)
+}
+
 /// Decodes the vector of a row into `vector`; whether it is valid and of this space.
 pub(crate) fn decode_vector(
     raw: &RawEmbedding<'_>,
@@ -232,13 +254,8 @@ pub(crate) fn decode_vector(
     space: &VectorSpace,
     vector: &mut Vec<f32>,
 ) -> bool {
-    let model = named_model(raw);
-    let model = shapes.model(model.as_deref());
-    let length = if let Cell::Blob(bytes) = raw.embedding { bytes.len() } else { 0 };
-    let holds_f64 = shapes.holds_f64(model, length);
-    *model == *space.model
-        && vector::decode(raw.embedding, holds_f64, vector).is_ok()
-        && vector.len() == space.dim as usize
+    decode(raw, shapes, vector)
+        .is_ok_and(|model| *model == *space.model && vector.len() == space.dim as usize)
 }
 
 fn named_model<'a>(raw: &RawEmbedding<'a>) -> Option<Cow<'a, str>> {

@@ -1,5 +1,6 @@
 //! How a store's models write their vectors, decided over all embeddings before any is decoded.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -106,8 +107,8 @@ impl ModelSurvey {
 
 impl ModelShapes {
     /// Returns the model a row belongs to.
-    pub(crate) fn model<'a>(&'a self, named: Option<&'a str>) -> &'a str {
-        named.unwrap_or(&self.modal_model)
+    pub(crate) fn model<'a>(&'a self, named: Option<Cow<'a, str>>) -> Cow<'a, str> {
+        named.unwrap_or_else(|| self.modal_model.as_ref().into())
     }
 
     /// Tells whether a blob of `length` bytes of `model` holds f64 components.
@@ -190,7 +191,7 @@ mod tests {
         survey.add(None, Some(16));
         let shapes = decide(survey, &[0; 16]);
         assert_eq!(shapes.model(None), "a");
-        assert_eq!(shapes.model(Some("b")), "b");
+        assert_eq!(shapes.model(Some("b".into())), "b");
         assert_eq!(decide(ShapeSurvey::default(), &[]).model(None), MODEL_UNNAMED);
     }
 

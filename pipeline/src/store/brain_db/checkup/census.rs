@@ -24,7 +24,7 @@ impl VectorSink for VectorCensus {
         Ok(SpaceIndex(next))
     }
 
-    fn push(&mut self, _: &Memory, space: SpaceIndex, vector: &[f32]) -> io::Result<Row> {
+    fn push(&mut self, space: SpaceIndex, vector: &[f32]) -> io::Result<Row> {
         let digests = &mut self.digests[space.0 as usize];
         let next = u32::try_from(digests.len()).map_err(io::Error::other)?;
         digests.push(digest(vector));

@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use rusqlite::{Connection, OpenFlags};
 
 use super::SessionError;
-use crate::store::reading::{Cell, OldestRow};
 
 /// Opens an existing store; never makes one, never changes its journal mode.
 pub(super) fn for_writing(path: &Path, busy_timeout: Duration) -> Result<Connection, SessionError> {
@@ -29,20 +28,3 @@ pub(super) fn for_writing(path: &Path, busy_timeout: Duration) -> Result<Connect
 }
 
 const STATEMENTS_CACHED: usize = 64;
-
-/// Names a store that holds no name, as a reader of the whole store names it.
-pub(super) fn derived_store_id(connection: &Connection) -> rusqlite::Result<String> {
-    let mut oldest = OldestRow::default();
-    let first: Option<(Vec<u8>, Vec<u8>)> = connection
-        .query_row(
-            "SELECT CAST(created_at AS BLOB), CAST(id AS BLOB) FROM stm
-             WHERE typeof(created_at) = 'text' AND typeof(id) = 'text' ORDER BY 1, 2 LIMIT 1",
-            [],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )
-        .optional()?;
-    if let Some((created_at, id)) = &first {
-        oldest.consider(Cell::Text(created_at), Cell::Text(id));
-    }
-    Ok(oldest.store_id().into())
-}

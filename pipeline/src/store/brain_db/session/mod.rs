@@ -19,9 +19,9 @@ mod backup;
 mod runs;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 pub use backup::BackupOutcome;
 pub use error::{SessionError, made_up_error};
@@ -38,6 +38,13 @@ pub(crate) use rows::{NowRows, UnitRow};
 use self::lock::StoreLock;
 use super::own;
 use super::{BrainDb, OpenOptions};
+
+/// How long to wait before the next try to begin.
+const BETWEEN_TRIES: Duration = Duration::from_micros(500);
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+}
 
 /// How to open a store for writing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,9 +165,25 @@ impl Session {
         look(&Writes::new(&transaction, &self.path, None))
     }
 
+    /// Begins to write as soon as nobody else does.
+    ///
+    /// SQLite waits up to 100 ms between two tries, which hardly ever meet the gaps of a writer that goes from one
+    /// transaction to the next.
     fn begin(&self) -> Result<Transaction<'_>, SessionError> {
-        Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
-            .map_err(|error| self.explain("begin to write", &error))
+        let wait = |timeout| self.connection.busy_timeout(timeout);
+        let tried = || Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate);
+        let began = Instant::now();
+        let begun = wait(Duration::ZERO).and_then(|()| {
+            loop {
+                match tried() {
+                    Err(error) if is_busy(&error) && began.elapsed() < self.busy_timeout => {
+                        std::thread::sleep(BETWEEN_TRIES);
+                    }
+                    begun_or_not => break begun_or_not,
+                }
+            }
+        });
+        wait(self.busy_timeout).and(begun).map_err(|error| self.explain("begin to write", &error))
     }
 
     fn commit(&self, transaction: Transaction<'_>) -> Result<(), SessionError> {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Session, SessionError, Writes, connect};
+use super::{Session, SessionError, Writes};
 use crate::memory::MemoryId;
 use crate::plan::{Plan, SavedPlan, plan_id};
+use crate::store::brain_db::load::derived_store_id;
 use crate::store::brain_db::own;
 use crate::store::brain_db::own::plans::FindPlanError;
 use crate::store::brain_db::own::runs::RunStart;
@@ -23,7 +24,7 @@ impl Session {
         self.read(|reads| {
             reads.query("read the store's name", |connection| match own::recorded(connection)? {
                 Some((_, store_id)) => Ok(store_id),
-                None => connect::derived_store_id(connection),
+                None => derived_store_id(connection).map(Into::into),
             })
         })
     }

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use rusqlite::{Connection, Params};
 
+use super::SessionError;
 use super::layout::Layout;
-use super::{SessionError, connect};
+use crate::store::brain_db::load::derived_store_id;
 use crate::store::brain_db::own::{self, MigrateError};
 
 /// Called before every statement that writes.
@@ -51,7 +52,8 @@ impl<'a> Writes<'a> {
     /// Makes or renews memfold's tables where needed.
     pub(crate) fn prepare(&self, at: &str) -> Result<(), SessionError> {
         let connection = self.connection;
-        let migrated = own::migrate(connection, || connect::derived_store_id(connection), at);
+        let migrated =
+            own::migrate(connection, || derived_store_id(connection).map(Into::into), at);
         migrated.map_err(|error| match error {
             MigrateError::Newer { found } => {
                 SessionError::NewerTables { path: self.path.to_owned(), found }

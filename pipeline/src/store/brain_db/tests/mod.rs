@@ -1,8 +1,9 @@
 //! Tests of reading and creating stores, on real files.
 
-mod support;
+pub(crate) mod support;
 mod checkup;
 mod errors;
+mod in_step;
 mod model;
 mod odd_schemas;
 mod recorded;

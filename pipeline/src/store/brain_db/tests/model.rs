@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::support::{load, load_with};
+use super::in_step::assert_agree;
+use super::support::{load, load_with, write_rows};
 use crate::memory::{Memory, MemoryId};
-use crate::store::brain_db::{BrainDbWriter, CreateOptions, NewMemory};
 use crate::store::{InMemoryStore, PlainEmbedding, PlainMemory, Snapshot, VecSink};
 
 fn embedding() -> impl Strategy<Value = PlainEmbedding> {
@@ -58,30 +58,6 @@ fn memory() -> impl Strategy<Value = PlainMemory> {
         )
 }
 
-fn write(rows: &[PlainMemory], path: &std::path::Path) {
-    let mut writer = BrainDbWriter::create(path, CreateOptions::default()).unwrap();
-    for row in rows {
-        let categories: Vec<_> = row.categories.iter().map(String::as_str).collect();
-        let embedding = row.embedding.as_ref();
-        let memory = NewMemory {
-            id: &row.id,
-            content: &row.content,
-            categories: &categories,
-            importance: row.importance,
-            access_count: row.access_count,
-            created_at: &row.created_at,
-            updated_at: None,
-            expires_at: row.expires_at.as_deref(),
-            source: &row.source,
-            vector: embedding.map(|e| e.vector.as_slice()),
-            embedded_text: None,
-            model: embedding.and_then(|e| e.model.as_deref()),
-        };
-        writer.push(&memory).unwrap();
-    }
-    writer.finish().unwrap();
-}
-
 fn by_id(snapshot: &Snapshot) -> BTreeMap<MemoryId, Memory> {
     snapshot.memories.iter().map(|memory| (memory.id.clone(), memory.clone())).collect()
 }
@@ -97,7 +73,7 @@ proptest! {
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("brain.db");
-        write(&rows, &path);
+        write_rows(&rows, &path);
         let (found, found_sink) = load(&path);
         let mut sink = VecSink::default();
         let expected = load_with(&InMemoryStore::new(rows), &mut sink).unwrap();
@@ -108,5 +84,6 @@ proptest! {
         prop_assert_eq!(found.rows_total, expected.rows_total);
         prop_assert_eq!(found.decisions, expected.decisions);
         prop_assert_eq!(found_sink, sink);
+        assert_agree(&path);
     }
 }

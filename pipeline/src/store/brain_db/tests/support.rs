@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::store::brain_db::{
     BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions, StoreStyle, WrittenStore, texts,
 };
-use crate::store::{LoadRequest, LoadStoreError, MemoryStore, Snapshot, VecSink};
+use crate::store::{LoadRequest, LoadStoreError, MemoryStore, PlainMemory, Snapshot, VecSink};
 use crate::time::Instant;
 
 /// 2026-06-01T00:00:00Z.
@@ -63,6 +63,31 @@ pub(super) fn write(path: &Path, count: u64, options: CreateOptions) -> WrittenS
         writer.push(&memory).unwrap();
     }
     writer.finish().unwrap()
+}
+
+/// Writes rows as a store.
+pub(crate) fn write_rows(rows: &[PlainMemory], path: &Path) {
+    let mut writer = BrainDbWriter::create(path, CreateOptions::default()).unwrap();
+    for row in rows {
+        let categories: Vec<_> = row.categories.iter().map(String::as_str).collect();
+        let embedding = row.embedding.as_ref();
+        let memory = NewMemory {
+            id: &row.id,
+            content: &row.content,
+            categories: &categories,
+            importance: row.importance,
+            access_count: row.access_count,
+            created_at: &row.created_at,
+            updated_at: None,
+            expires_at: row.expires_at.as_deref(),
+            source: &row.source,
+            vector: embedding.map(|e| e.vector.as_slice()),
+            embedded_text: None,
+            model: embedding.and_then(|e| e.model.as_deref()),
+        };
+        writer.push(&memory).unwrap();
+    }
+    writer.finish().unwrap();
 }
 
 pub(super) fn plain_store(count: u64) -> (TempDir, PathBuf) {

@@ -9,7 +9,7 @@ use memfold_index::{Progress, Row};
 use rusqlite::Connection;
 
 use super::support::{NOW, folder_state, load, plain_store, rollback, write};
-use crate::memory::{Memory, SpaceIndex, VectorSpace};
+use crate::memory::{SpaceIndex, VectorSpace};
 use crate::store::brain_db::CreateOptions;
 use crate::store::{
     BrainDb, LoadRequest, LoadStoreError, MemoryStore as _, OpenOptions, VecSink, VectorSink,
@@ -139,8 +139,8 @@ impl VectorSink for Disturbed {
         self.sink.open_space(space)
     }
 
-    fn push(&mut self, memory: &Memory, space: SpaceIndex, vector: &[f32]) -> io::Result<Row> {
-        let row = self.sink.push(memory, space, vector)?;
+    fn push(&mut self, space: SpaceIndex, vector: &[f32]) -> io::Result<Row> {
+        let row = self.sink.push(space, vector)?;
         if self.disturbances > 0 && row == Row(3) {
             self.disturbances -= 1;
             let touch = "UPDATE stm SET access_count = access_count + 1";
