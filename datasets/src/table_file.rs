@@ -9,13 +9,13 @@ use arrow_ipc::MetadataVersion;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::WriterProperties;
 
 use crate::columns::ALIGNMENT;
 use crate::input::Texts;
-use crate::parquet::{ParquetOutput, WriteTableError, guarded, key_values};
+use crate::parquet::{ParquetOutput, WriteTableError, guarded, key_values, plain_components};
 use crate::publish::NewFile;
 use crate::schema::{BATCH_ROWS, key};
 
@@ -138,16 +138,12 @@ fn properties(schema: &Schema) -> Result<WriterProperties, parquet::errors::Parq
         .set_max_row_group_row_count(Some(BATCH_ROWS))
         .set_max_row_group_bytes(Some(GROUP_BYTES_MAX))
         .set_key_value_metadata(Some(key_values(schema.metadata())));
-    // Components hardly ever repeat: a dictionary and statistics of them only cost time.
     let leaves = ArrowSchemaConverter::new().convert(schema)?;
     for leaf in leaves.columns() {
         let path = leaf.path();
         let root = path.parts().first();
         if vector_fields(schema).any(|field| Some(field.name()) == root) {
-            builder = builder
-                .set_column_dictionary_enabled(path.clone(), false)
-                .set_column_statistics_enabled(path.clone(), EnabledStatistics::None)
-                .set_column_encoding(path.clone(), Encoding::PLAIN);
+            builder = plain_components(builder, path.clone());
         }
     }
     Ok(builder.build())

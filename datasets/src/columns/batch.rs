@@ -13,12 +13,14 @@ use memfold_index::Row;
 
 use super::write::{ColumnRecord, WriteColumnsError, first_not_finite};
 use crate::behind::{BatchOutput, Behind};
-use crate::schema::{BATCH_ROWS, ColumnSet, ColumnsMeta, DIM_MAX, category_field, component_field};
+use crate::schema::{ColumnSet, ColumnsMeta, DIM_MAX, category_field, component_field};
 
 /// Rows checked and gathered until they fill a record batch.
 pub(crate) struct BatchBuilder {
     schema: SchemaRef,
     dim: u32,
+    /// Rows of a full batch.
+    batch_rows: usize,
     first_row: u32,
     row_count: u32,
     vectors: Vec<f32>,
@@ -40,8 +42,8 @@ struct FieldBuilders {
 }
 
 impl BatchBuilder {
-    /// Begins the first batch of a file.
-    pub(crate) fn new(meta: &ColumnsMeta) -> Result<Self, WriteColumnsError> {
+    /// Begins the first batch of a file; each has `batch_rows`, only the last one fewer.
+    pub(crate) fn new(meta: &ColumnsMeta, batch_rows: usize) -> Result<Self, WriteColumnsError> {
         if meta.dim == 0 || meta.dim as usize > DIM_MAX {
             return Err(WriteColumnsError::Dimension { found: meta.dim });
         }
@@ -50,7 +52,15 @@ impl BatchBuilder {
             ColumnSet::Records { text, lineage } => Some(FieldBuilders::new(text, lineage)),
         };
         let schema = Arc::new(meta.arrow_schema());
-        Ok(Self { schema, dim: meta.dim, first_row: 0, row_count: 0, vectors: Vec::new(), fields })
+        Ok(Self {
+            schema,
+            dim: meta.dim,
+            batch_rows,
+            first_row: 0,
+            row_count: 0,
+            vectors: Vec::new(),
+            fields,
+        })
     }
 
     pub(crate) const fn schema(&self) -> &SchemaRef {
@@ -64,7 +74,7 @@ impl BatchBuilder {
 
     /// Tells whether the batch has all its rows.
     pub(crate) const fn is_full(&self) -> bool {
-        (self.row_count - self.first_row) as usize == BATCH_ROWS
+        (self.row_count - self.first_row) as usize == self.batch_rows
     }
 
     /// Tells whether the batch has no row.

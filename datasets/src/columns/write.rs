@@ -14,7 +14,7 @@ use super::batch::BatchBuilder;
 use super::{MappedColumns, OpenColumnsError};
 use crate::behind::{BatchOutput, Behind};
 use crate::publish::NewFile;
-use crate::schema::{ColumnsMeta, DIM_MAX, key};
+use crate::schema::{BATCH_ROWS, ColumnsMeta, DIM_MAX, key};
 
 /// Buffers start at multiples of this many bytes, a cache line.
 pub(crate) const ALIGNMENT: usize = 64;
@@ -201,7 +201,7 @@ impl ColumnsWriter {
         path: &Path,
         meta: &ColumnsMeta,
     ) -> Result<Self, WriteColumnsError> {
-        let batch = BatchBuilder::new(meta)?;
+        let batch = BatchBuilder::new(meta, BATCH_ROWS)?;
         let failed = |error| WriteColumnsError::arrow(path, error);
         let file = file.map_err(|source| WriteColumnsError::Write { path: path.into(), source })?;
         let options =

@@ -18,7 +18,7 @@ mod write;
 pub use error::ReadParquetError;
 pub(crate) use file::{MAGIC, column_list, guarded};
 pub use output::WriteTableError;
-pub(crate) use output::{ParquetOutput, key_values};
+pub(crate) use output::{ParquetOutput, key_values, plain_components};
 pub(crate) use table::{ParquetTable, TypesFrom};
 pub use text::ParquetText;
 pub use vectors::ParquetVectors;

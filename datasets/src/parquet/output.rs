@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
+use parquet::schema::types::ColumnPath;
 
 use crate::publish::NewFile;
 
@@ -105,6 +107,19 @@ impl ParquetOutput {
         let published = file.publish().map(drop);
         published.map_err(|source| WriteTableError::Write { path: self.path, source })
     }
+}
+
+/// Stores the components of vectors as they are. They hardly ever repeat: a dictionary and statistics of them only cost
+/// time, and compressing them takes several times as long as all else for a few hundredths of the file.
+pub(crate) fn plain_components(
+    properties: WriterPropertiesBuilder,
+    components: ColumnPath,
+) -> WriterPropertiesBuilder {
+    properties
+        .set_column_compression(components.clone(), Compression::UNCOMPRESSED)
+        .set_column_dictionary_enabled(components.clone(), false)
+        .set_column_statistics_enabled(components.clone(), EnabledStatistics::None)
+        .set_column_encoding(components, Encoding::PLAIN)
 }
 
 /// Returns the metadata in the order of their keys, for readers that know no Arrow schema.

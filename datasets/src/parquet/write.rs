@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use memfold_index::Row;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
-use super::output::{ParquetOutput, WriteTableError, key_values};
+use super::output::{ParquetOutput, WriteTableError, key_values, plain_components};
 use crate::behind::{BatchOutput, Behind};
 use crate::columns::{BatchBuilder, ColumnRecord, WriteColumnsError};
 use crate::schema::{BATCH_ROWS, Column, ColumnsMeta, key};
 
-/// Writes the columns of [`crate::schema`] as Parquet, in row groups of 65,536 rows compressed
-/// with zstd; holds two row groups in memory, of which a thread writes one.
+/// Writes the columns of [`crate::schema`] as Parquet, in row groups of 65,536 rows, all but the vectors compressed with
+/// zstd; a thread encodes some rows while the next are gathered, and one row group is held in memory.
 ///
 /// # Examples
 /// ```
@@ -35,13 +35,16 @@ pub struct ParquetWriter {
     batch: BatchBuilder,
 }
 
+/// Rows that are encoded at once: levels take 4 bytes for each component while they are.
+const ENCODED_ROWS: usize = 4096;
+
 impl ParquetWriter {
     /// Begins a file that takes its place at `path` when finished.
     ///
     /// # Errors
     /// When the dimension is out of range or the folder cannot be written.
     pub fn create(path: &Path, meta: &ColumnsMeta) -> Result<Self, WriteColumnsError> {
-        let batch = BatchBuilder::new(meta)?;
+        let batch = BatchBuilder::new(meta, ENCODED_ROWS)?;
         let output = ParquetOutput::create(path, Arc::clone(batch.schema()), properties(meta))?;
         Ok(Self { output: Behind::new(output, path), batch })
     }
@@ -107,17 +110,10 @@ impl From<WriteTableError> for WriteColumnsError {
 }
 
 fn properties(meta: &ColumnsMeta) -> WriterProperties {
-    // Components hardly ever repeat: a dictionary and statistics of them only cost time.
-    let components = || {
-        let steps = [Column::Vector.name(), "list", "item"];
-        ColumnPath::new(steps.map(str::to_owned).to_vec())
-    };
-    WriterProperties::builder()
+    let components = [Column::Vector.name(), "list", "item"].map(str::to_owned);
+    let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_max_row_group_row_count(Some(BATCH_ROWS))
-        .set_column_dictionary_enabled(components(), false)
-        .set_column_statistics_enabled(components(), EnabledStatistics::None)
-        .set_column_encoding(components(), Encoding::PLAIN)
-        .set_key_value_metadata(Some(key_values(meta.arrow_schema().metadata())))
-        .build()
+        .set_key_value_metadata(Some(key_values(meta.arrow_schema().metadata())));
+    plain_components(properties, ColumnPath::new(components.to_vec())).build()
 }

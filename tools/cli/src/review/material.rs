@@ -82,7 +82,7 @@ impl VectorSink for Uncounted {
         Ok(SpaceIndex(self.spaces - 1))
     }
 
-    fn push(&mut self, _: &Memory, _space: SpaceIndex, _vector: &[f32]) -> io::Result<Row> {
+    fn push(&mut self, _space: SpaceIndex, _vector: &[f32]) -> io::Result<Row> {
         self.rows += 1;
         Ok(Row(self.rows - 1))
     }
