@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+/// Bytes that are made durable together: a thread that writes behind another waits for the disk while the other works on,
+/// and little is left for the end.
+const PENDING_BYTES_MAX: usize = 64 << 20;
+
 /// A file being written: under a temporary name beside its place, or under no name at all.
 ///
 /// Dropped before [`publish`](Self::publish), it leaves nothing behind.
@@ -16,7 +20,12 @@ pub struct NewFile {
 
 #[derive(Debug)]
 enum Kind {
-    Named { file: NamedTempFile, path: PathBuf },
+    Named {
+        file: NamedTempFile,
+        path: PathBuf,
+        /// Bytes written since the last were made durable.
+        pending_bytes: usize,
+    },
     Unnamed(File),
 }
 
@@ -35,7 +44,7 @@ impl NewFile {
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
         let file = builder.tempfile_in(folder_of(path))?;
-        Ok(Self { kind: Kind::Named { file, path: path.into() } })
+        Ok(Self { kind: Kind::Named { file, path: path.into(), pending_bytes: 0 } })
     }
 
     /// Opens a file without a name in `folder`; the system removes it when it is closed.
@@ -79,7 +88,7 @@ impl NewFile {
     pub fn publish(self) -> io::Result<File> {
         match self.kind {
             Kind::Unnamed(file) => Ok(file),
-            Kind::Named { file, path } => {
+            Kind::Named { file, path, .. } => {
                 file.as_file().sync_all()?;
                 let file = file.persist(&path).map_err(|failed| failed.error)?;
                 sync_folder(folder_of(&path))?;
@@ -91,7 +100,15 @@ impl NewFile {
 
 impl io::Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file().write(bytes)
+        let written = self.file().write(bytes)?;
+        if let Kind::Named { file, pending_bytes, .. } = &mut self.kind {
+            *pending_bytes += written;
+            if *pending_bytes >= PENDING_BYTES_MAX {
+                file.as_file().sync_data()?;
+                *pending_bytes = 0;
+            }
+        }
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
