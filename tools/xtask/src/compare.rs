@@ -8,6 +8,8 @@
 mod judge;
 mod measured;
 mod options;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -44,10 +46,10 @@ fn try_run(root: &Path, arguments: &[String]) -> Result<Vec<Judged>, String> {
     let is_shared = |group: &&String| baseline_groups.contains(group);
     report::line(&format!("{}, {}, baseline {}", machine(), results::run_name(), &commit[..12]));
     for group in &groups {
-        cargo_bench(root, &trees.present, group, &["--no-run"], None)?;
+        cargo_bench(&trees.present, group, &["--no-run"], None)?;
     }
     for group in groups.iter().filter(is_shared) {
-        cargo_bench(root, &trees.baseline, group, &["--no-run"], None)?;
+        cargo_bench(&trees.baseline, group, &["--no-run"], None)?;
     }
     let (mut present, mut baseline) = (Medians::new(), Medians::new());
     for round in 1..=options.rounds {
@@ -117,13 +119,13 @@ fn measure(
     }
     let mut words = vec!["--", "--noplot", "--quiet"];
     words.extend(options.filter.as_deref());
-    cargo_bench(root, tree, group, &words, Some(&home))?;
+    cargo_bench(tree, group, &words, Some(&home))?;
     measured::read(&home)
 }
 
-/// Builds or runs a group of a tree. Both trees share the folder of built crates, where their own have different names.
+/// Builds or runs a group of a tree. Each tree has a folder of built crates of its own: cargo names crates by their path within
+/// the workspace, and would take one tree's for the other's.
 fn cargo_bench(
-    root: &Path,
     tree: &Path,
     group: &str,
     words: &[&str],
@@ -133,7 +135,7 @@ fn cargo_bench(
     let mut command = Command::new(program);
     command
         .current_dir(tree)
-        .env("CARGO_TARGET_DIR", root.join("target"))
+        .env("CARGO_TARGET_DIR", tree.join("target"))
         .args(["bench", "--quiet", "--locked", "--package", "memfold-bench", "--bench", group])
         .args(words);
     if let Some(home) = home {
