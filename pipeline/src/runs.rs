@@ -119,7 +119,7 @@ pub struct RunningRun {
 }
 
 /// A run as it is listed. Texts are as stored: escape them where they are shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct RunSummary {
     /// Which run.
     pub run_id: String,

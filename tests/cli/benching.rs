@@ -1,11 +1,11 @@
 //! `memfold bench guard`: labelled pairs in; a table, JSON, verdicts and a curve out.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use crate::schemas::assert_fits;
 use crate::support::Place;
 
 /// Sixteen pairs, six of them contradictions.
@@ -19,49 +19,6 @@ fn with_pairs() -> Place {
 
 fn bench<'a>(further: &[&'a str]) -> Vec<&'a str> {
     [&["bench", "guard", "--pairs", "pairs.jsonl"], further].concat()
-}
-
-/// A validator of the few words of JSON Schema that the published ones use.
-pub(crate) fn fits(root: &Value, schema: &Value, value: &Value) -> bool {
-    if let Some(reference) = schema["$ref"].as_str() {
-        return fits(root, root.pointer(&reference[1..]).unwrap(), value);
-    }
-    if let Some(options) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
-        return options.iter().any(|option| fits(root, option, value));
-    }
-    if let Some(expected) = schema.get("const") {
-        return expected == value;
-    }
-    let is = |name: &Value| match name.as_str().unwrap() {
-        "null" => value.is_null(),
-        "string" => value.is_string(),
-        "number" => value.is_number(),
-        "integer" => value.is_u64(),
-        "boolean" => value.is_boolean(),
-        "array" => value.is_array(),
-        "object" => value.is_object(),
-        other => panic!("unknown type {other}"),
-    };
-    let typed = match &schema["type"] {
-        Value::Array(types) => types.iter().any(is),
-        one => is(one),
-    };
-    let items = value.as_array().into_iter().flatten();
-    let keys = value.as_object().is_none_or(|map| {
-        let mut required = schema["required"].as_array().into_iter().flatten();
-        map.iter().all(|(key, value)| {
-            let named = schema["properties"].get(key).or(schema.get("additionalProperties"));
-            named.is_some_and(|schema| fits(root, schema, value))
-        }) && required.all(|key| map.contains_key(key.as_str().unwrap()))
-    });
-    typed && items.into_iter().all(|item| fits(root, &schema["items"], item)) && keys
-}
-
-/// Reads a published schema.
-pub(crate) fn schema(name: &str) -> Value {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
-    let path = folder.join(format!("{name}.schema.json"));
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
 /// What does not depend on the clock and on memory.
@@ -87,8 +44,7 @@ fn the_screen_is_as_published() {
 fn figures_fit_the_published_schema() {
     let place = with_pairs();
     let found = place.json(&bench(&["--json"]));
-    let schema = schema("bench-guard");
-    assert!(fits(&schema, &schema, &found), "{found:#}");
+    assert_fits("bench-guard", &found);
     assert_eq!((&found["pairs"], &found["contradiction"]["labelled"]), (&json!(16), &json!(6)));
     assert!(found["microseconds_per_pair"]["median"].as_f64().unwrap() > 0.0);
     let labels = found["labels"].as_array().unwrap();
@@ -101,10 +57,9 @@ fn figures_fit_the_published_schema() {
     }
     place.write("pairs.jsonl", "");
     let empty = place.json(&bench(&["--json"]));
-    assert!(fits(&schema, &schema, &empty), "{empty:#}");
+    assert_fits("bench-guard", &empty);
     assert_eq!((&empty["pairs"], &empty["contradiction"]), (&json!(0), &Value::Null));
     assert_eq!(place.succeed(&bench(&[])), "0 pairs from pairs.jsonl\n");
-    assert!(!fits(&schema, &schema, &json!({ "schema_version": 1 })), "the validator refuses");
 }
 
 #[test]

@@ -7,9 +7,21 @@ use serde_json::Value;
 
 use crate::support::{Place, consolidate};
 
-fn wild() -> Place {
+pub(crate) fn wild() -> Place {
     let place = Place::new();
     brain_db(&place.path("brain.db"), &sample_rows(), StoreStyle::Wild);
+    place
+}
+
+/// The sample with pages overwritten.
+pub(crate) fn damaged() -> Place {
+    let place = Place::with_sample();
+    let mut bytes = std::fs::read(place.path("brain.db")).unwrap();
+    let length = bytes.len();
+    for at in (8 * 4096..length).step_by(5 * 4096) {
+        bytes[at..at + 512].fill(0x5a);
+    }
+    place.write("brain.db", bytes);
     place
 }
 
@@ -70,13 +82,7 @@ fn programs_get_the_findings_with_all_that_was_there_before() {
 
 #[test]
 fn damage_is_told_with_what_mends_it() {
-    let place = Place::with_sample();
-    let mut bytes = std::fs::read(place.path("brain.db")).unwrap();
-    let length = bytes.len();
-    for at in (8 * 4096..length).step_by(5 * 4096) {
-        bytes[at..at + 512].fill(0x5a);
-    }
-    place.write("brain.db", bytes);
+    let place = damaged();
     let before = place.files();
     let answer = place.run(&["doctor", "brain.db"]);
     assert!(answer.out.starts_with("1 critical finding"), "{answer:?}");

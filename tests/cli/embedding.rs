@@ -11,7 +11,7 @@ use memfold_tests::{StoreImage, brain_db, created_at, diff, integrity, memory, u
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::benching::{fits, schema};
+use crate::schemas::assert_fits;
 use crate::support::Place;
 
 const DIM: usize = 8;
@@ -77,8 +77,7 @@ fn memories_without_an_embedding_get_one_and_no_second_one() {
     let before = StoreImage::of(&place.path("brain.db"));
     let further = ["--execute", "--json", "--set", "embed.batch_size=2"];
     let document = place.json(&embed(&url, &further));
-    let schema = schema("embed");
-    assert!(fits(&schema, &schema, &document), "{document}");
+    assert_fits("embed", &document);
     for (key, expected) in [("live", 8), ("missing", 5), ("wanted", 5), ("filled", 5)] {
         assert_eq!(document[key], expected, "{key}");
     }

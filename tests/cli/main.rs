@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
+mod schemas;
 
 mod help;
 mod consolidating;
@@ -30,3 +31,4 @@ mod reviewing;
 mod searching;
 mod searching_files;
 mod saving;
+mod documents;

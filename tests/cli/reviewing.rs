@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use crate::support::{Answer, Place, consolidate};
 
 /// Equal, trivially and otherwise different texts, each twice, and a contradiction.
-fn place() -> Place {
+pub(crate) fn place() -> Place {
     let place = Place::new();
     let texts = [
         "The kiln is fired on Mondays.",

@@ -10,7 +10,7 @@ use memfold_tests::{brain_db, integrity, memory};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::benching::{fits, schema};
+use crate::schemas::assert_fits;
 use crate::support::Place;
 
 const DIM: usize = 64;
@@ -47,7 +47,6 @@ fn live(store: &Path) -> Vec<String> {
 #[test]
 fn answers_fit_the_published_schemas() {
     let place = place();
-    let (check, save, refused) = (schema("check"), schema("save"), schema("save-refused"));
     let vector = typed(&near(0.97, 1));
     let set = ["--json", "--set", PATIENT];
     let other = format!("{OLD} ");
@@ -59,17 +58,19 @@ fn answers_fit_the_published_schemas() {
     ];
     for words in words {
         let found = place.json(&[&["check", "brain.db"], words, &set].concat());
-        assert!(fits(&check, &check, &found), "{found:#}");
+        assert_fits("check", &found);
         assert!(found["elapsed_us"]["total"].as_u64().unwrap() > 0, "{found:#}");
         if words[0] == "--text" {
             let found = place.json(&[&["save", "brain.db"], words, &set].concat());
-            assert!(fits(&save, &save, &found) && found["stored"] == true, "{found:#}");
+            assert_fits("save", &found);
+            assert_eq!(found["stored"], true);
         }
     }
     let answer = place.run(&["save", "brain.db", "--text", " ", "--json"]);
     assert_eq!(answer.code, Some(1));
     let found: Value = serde_json::from_str(&answer.out).unwrap();
-    assert!(fits(&refused, &refused, &found) && found["stored"] == false, "{found:#}");
+    assert_fits("save-refused", &found);
+    assert_eq!(found["stored"], false);
     assert!(answer.err.starts_with("error: failed to save: there is no text to save\nhint: "));
 }
 
@@ -307,8 +308,7 @@ fn checks_are_measured() {
     let before = live(&place.path("brain.db"));
     let words = ["bench", "check", "brain.db", "--checks", "6", "--writers", "1", "--set", PATIENT];
     let found = place.json(&[&words[..], &["--json", "--histogram", "checks.svg"]].concat());
-    let schema = schema("bench-check");
-    assert!(fits(&schema, &schema, &found), "{found:#}");
+    assert_fits("bench-check", &found);
     let settings = found["settings"].as_array().unwrap();
     assert_eq!(settings.len(), 8, "{found:#}");
     for setting in settings {

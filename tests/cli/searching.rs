@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use memfold_datasets::sample;
 use serde_json::Value;
 
-use crate::benching::{fits, schema};
+use crate::schemas::assert_fits;
 use crate::support::Place;
 
 fn ids(found: &Value) -> Vec<&str> {
@@ -60,8 +60,7 @@ fn an_index_is_built_looked_at_verified_warmed_and_removed() {
 fn documents_fit_the_published_schemas() {
     let place = Place::with_sample();
     let says = |name: &str, words: &[&str]| {
-        let (schema, found) = (schema(name), place.json(&[words, &["--json"]].concat()));
-        assert!(fits(&schema, &schema, &found), "{words:?}: {found:#}");
+        assert_fits(name, &place.json(&[words, &["--json"]].concat()));
     };
     let vector = vector();
     let search = ["search", "brain.db", "--vector", &vector];

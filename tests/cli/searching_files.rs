@@ -4,7 +4,7 @@ use memfold_datasets::sample;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use serde_json::{Value, json};
 
-use crate::benching::{fits, schema};
+use crate::schemas::assert_fits;
 use crate::support::Place;
 
 /// 300 rows without ids as `rows.npy`.
@@ -29,8 +29,8 @@ fn with_ids() -> Place {
 
 /// Runs with `--json`; the answer fits its schema.
 fn json_of(place: &Place, name: &str, words: &[&str]) -> Value {
-    let (schema, found) = (schema(name), place.json(&[words, &["--json"]].concat()));
-    assert!(fits(&schema, &schema, &found), "{words:?}: {found:#}");
+    let found = place.json(&[words, &["--json"]].concat());
+    assert_fits(name, &found);
     found
 }
 

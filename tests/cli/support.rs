@@ -148,6 +148,18 @@ fn pair() -> Vec<PlainMemory> {
     ]
 }
 
+/// The commands that a help lists.
+pub(crate) fn listed_commands(help: &str) -> Vec<String> {
+    let list = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next());
+    list.unwrap_or_default()
+        .lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
 /// Arguments of a run at the sample's time.
 pub(crate) fn consolidate<'a>(further: &[&'a str]) -> Vec<&'a str> {
     [&["consolidate", "brain.db", "--now", NOW], further].concat()

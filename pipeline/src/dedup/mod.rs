@@ -52,6 +52,6 @@ pub use digest::PairsDigest;
 pub use error::DedupError;
 pub use expand::each_logical_pair;
 pub use order::KeepOrder;
-pub use report::{DedupCounters, DedupFigures, DedupReport, DedupSeconds, dedup_schema};
+pub use report::{DedupCounters, DedupFigures, DedupReport, DedupSeconds};
 pub use request::{ClusterLinkage, DedupRequest, Keep};
 pub use run::dedup;

@@ -132,9 +132,3 @@ impl DedupFigures {
         }
     }
 }
-
-/// Returns the JSON Schema of [`DedupReport`].
-#[must_use]
-pub fn dedup_schema() -> serde_json::Value {
-    schemars::schema_for!(DedupReport).to_value()
-}

@@ -38,7 +38,9 @@ impl Verdict {
 }
 
 /// What kind of thing differs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DifferenceKind {
@@ -77,7 +79,7 @@ pub enum DifferenceKind {
 }
 
 /// One difference, with the bytes of each text that show it (`None`: nothing there).
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Difference {
     /// What kind.
     pub kind: DifferenceKind,
@@ -92,7 +94,7 @@ pub struct Difference {
 }
 
 /// A typed sign of contradiction and its weight in the score.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct Signal {
     /// What kind of difference gave the sign.
     pub kind: DifferenceKind,
@@ -101,7 +103,7 @@ pub struct Signal {
 }
 
 /// What the guard says of two texts.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
@@ -114,7 +116,7 @@ pub struct Judgement {
 }
 
 /// Whether a survivor's text carries everything that a row's text says.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct Absorption {
     /// Whether the row may be folded into the survivor.
     pub absorbable: bool,

@@ -38,6 +38,5 @@ pub use label::{Band, Label};
 pub use pair::{LabelledPair, LabelledPairs};
 pub use report::{
     ContradictionFigures, GuardBenchReport, LabelFigures, MicrosecondsPerPair, VerdictCounts,
-    guard_bench_schema,
 };
 pub use run::{GuardBench, PairOutcome};

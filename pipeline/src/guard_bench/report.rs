@@ -88,9 +88,3 @@ impl VerdictCounts {
         *count += 1;
     }
 }
-
-/// Returns the JSON Schema of [`GuardBenchReport`].
-#[must_use]
-pub fn guard_bench_schema() -> serde_json::Value {
-    schemars::schema_for!(GuardBenchReport).to_value()
-}

@@ -8,7 +8,7 @@ use crate::memory::MemoryId;
 use crate::text::excerpt;
 
 /// The first of a list, and how many more there are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Few<T> {
     /// Those that are shown.
     pub shown: Vec<T>,
@@ -37,7 +37,7 @@ impl<T> FromIterator<T> for Few<T> {
 }
 
 /// A memory as it is, its text an escaped excerpt, its other texts as stored.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct MemoryView {
     /// An excerpt of its text.
     pub text: Option<String>,
@@ -54,7 +54,7 @@ pub struct MemoryView {
 }
 
 /// A promotion.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Promotion {
     /// How often it had been read then.
     pub access_count: Option<i64>,
@@ -65,7 +65,7 @@ pub struct Promotion {
 }
 
 /// A decision to keep memories apart.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct KeptApart {
     /// From which others.
     pub from: Few<MemoryId>,
@@ -78,7 +78,7 @@ pub struct KeptApart {
 }
 
 /// An action that a person took back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Declined {
     /// Which action.
     pub action: String,
@@ -91,7 +91,7 @@ pub struct Declined {
 }
 
 /// A contradiction with another memory.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct FlagNote {
     /// The other memory.
     pub other: MemoryId,
@@ -108,7 +108,7 @@ pub struct FlagNote {
 }
 
 /// All that is known of one memory.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Explanation {
     /// Where it is, and what it was folded into.
     #[serde(flatten)]

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::memory::MemoryId;
 
 /// One memory folded into another. Texts are as stored: escape them where they are shown.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Fold {
     /// The memory that was folded.
     pub absorbed: MemoryId,
@@ -26,7 +26,7 @@ pub struct Fold {
 }
 
 /// How a fold is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KnownBy {
     /// From memfold's own tables.
@@ -36,7 +36,7 @@ pub enum KnownBy {
 }
 
 /// Where a memory is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Whereabouts {
     /// In the store, in use.

@@ -8,7 +8,7 @@ use super::{Fold, Lineage, Whereabouts};
 use crate::memory::MemoryId;
 
 /// Where an id leads.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Resolved {
     /// The id that was asked for.
     pub id: MemoryId,

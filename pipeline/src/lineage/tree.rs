@@ -18,7 +18,7 @@ const DEPTH_MAX: usize = 20;
 pub(super) const TEXT_CHARS: usize = 160;
 
 /// A memory that was folded into the one above it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Branch {
     /// How it came there.
     #[serde(flatten)]

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::{Action, ActionType, Plan, action_label, plan_digest, plan_id};
 
 /// What became of an action.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ActionState {
     /// Nobody looked at it yet.
@@ -61,7 +63,7 @@ pub struct SavedPlan {
 }
 
 /// A line of a list of saved plans.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct PlanSummary {
     /// Its name.
     pub plan_id: String,

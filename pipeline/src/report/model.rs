@@ -22,6 +22,12 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Returns the mode of a run that wrote, or did not.
+    #[must_use]
+    pub const fn of(wrote: bool) -> Self {
+        if wrote { Self::Execute } else { Self::DryRun }
+    }
+
     /// Returns the name that JSON, log lines and metrics use.
     #[must_use]
     pub const fn name(self) -> &'static str {

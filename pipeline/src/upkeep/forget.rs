@@ -21,7 +21,7 @@ use crate::time::Instant;
 const ID_CHARS: usize = 80;
 
 /// What goes with a memory. Counts are rows, unless they say otherwise.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Erasure {
     /// The memories that go: the one that was named, those folded into it, and flags about them.
     pub ids: Vec<MemoryId>,

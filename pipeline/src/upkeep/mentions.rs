@@ -14,7 +14,7 @@ use crate::store::brain_db::{OpenOptions, SessionError};
 const BACKUP_SUFFIX: &str = ".memfold-backup-";
 
 /// Files that name a memory.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Mentions {
     /// Reports and plans.
     pub reports: Vec<PathBuf>,

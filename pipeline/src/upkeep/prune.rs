@@ -13,7 +13,7 @@ use crate::time::Instant;
 const UNITS_AT_ONCE: u32 = 100;
 
 /// A run whose units go.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Pruning {
     /// The run.
     pub run_id: String,
@@ -26,7 +26,7 @@ pub struct Pruning {
 }
 
 /// What goes.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Pruned {
     /// Runs, the first one first.
     pub runs: Vec<Pruning>,

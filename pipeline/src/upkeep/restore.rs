@@ -23,7 +23,7 @@ const TEXT_CHARS: usize = 120;
 const SOURCE_DEFAULT: &str = "agent";
 
 /// Why an archived memory might be wanted back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RestoreReason {
     /// Its text was edited after it was archived.
@@ -33,7 +33,7 @@ pub enum RestoreReason {
 }
 
 /// An archived memory that might be wanted back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct RestoreCandidate {
     /// The memory.
     pub id: MemoryId,
@@ -46,7 +46,7 @@ pub struct RestoreCandidate {
 }
 
 /// What restoring a memory means.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Restoration {
     /// The memory.
     pub id: MemoryId,

@@ -21,7 +21,7 @@ const RULE: &str = "flag";
 const ID_CHARS: usize = 80;
 
 /// What becomes of a pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Settlement {
     /// Both stay, and no run folds them while their texts stay.
@@ -45,7 +45,7 @@ impl Settlement {
 }
 
 /// A pair that was, or would be, settled.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Settled {
     /// The name of the pair.
     pub key: String,

@@ -3,6 +3,7 @@
 mod age;
 mod args;
 mod commands;
+mod document;
 mod exit;
 mod failure;
 mod printer;

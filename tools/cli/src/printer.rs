@@ -6,6 +6,7 @@ use comfy_table::{ContentArrangement, Table, TableStyle};
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::document::Document;
 use crate::failure::Failure;
 
 /// Columns of a table on a terminal of unknown width, and in a pipe.
@@ -49,15 +50,16 @@ impl Printer {
         self.data(text)
     }
 
-    /// Writes a JSON document to stdout.
-    pub(crate) fn json(self, value: &serde_json::Value) -> Result<(), Failure> {
-        self.data(&format!("{value:#}\n"))
+    /// Writes a document to stdout as JSON.
+    pub(crate) fn document(self, document: &impl Document) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(document).map_err(|error| unprinted(&error))?;
+        self.data(&(text + "\n"))
     }
 
-    /// Writes figures to stdout as a JSON document.
-    pub(crate) fn document(self, figures: &impl serde::Serialize) -> Result<(), Failure> {
-        let value = serde_json::to_value(figures);
-        self.json(&value.map_err(|error| Failure::new("print the figures", &error, None))?)
+    /// Writes a document to stdout as one line of JSON, where others follow.
+    pub(crate) fn document_line(self, document: &impl Document) -> Result<(), Failure> {
+        let text = serde_json::to_string(document).map_err(|error| unprinted(&error))?;
+        self.data(&(text + "\n"))
     }
 
     /// Writes a remark to stderr, unless quiet.
@@ -110,6 +112,10 @@ pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let lines: Vec<String> =
         table.to_string().lines().map(|line| line.trim_end().to_owned()).collect();
     lines.join("\n") + "\n"
+}
+
+fn unprinted(error: &serde_json::Error) -> Failure {
+    Failure::new("print the document", error, None)
 }
 
 fn to_stderr(text: &str) {

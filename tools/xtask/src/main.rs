@@ -1,8 +1,9 @@
 //! The project's own checks and chores: `cargo xtask ci | tidy | bless | measure | measure-join | measure-ann | measure-search |
-//! measure-check | measure-export | measure-guard | bench-peers | figures | torture`.
+//! measure-check | measure-export | measure-guard | bench-compare | bench-peers | figures | torture`.
 
 mod bench_peers;
 mod ci;
+mod compare;
 mod figures;
 mod measure;
 mod measure_ann;
@@ -48,6 +49,9 @@ const USAGE: &str = "usage: cargo xtask <command>
   measure-guard
          runs `memfold bench guard` over the labelled pairs in $MEMFOLD_DATA/text/*.jsonl and renews
          bench/results/guard.jsonl
+  bench-compare [--baseline COMMIT] [--groups a,b] [--filter TEXT] [--rounds N] [--tolerance SHARE]
+         measures the criterion groups of this tree and of a commit [HEAD] in turn, three rounds of each, and fails where
+         one is slower by more than rounds of the same tree differ, and by more than the tolerance [0.05]
   bench-peers [--full] [--data FILE] [--rows N] [--engines a,b] [--threshold 0.85,0.95] [--threads N]
               [--seconds-max N] [--once]
          times other engines and memfold at the same join, in turn, and renews bench/results/peers-join.jsonl;
@@ -77,6 +81,7 @@ fn main() -> ExitCode {
             measure_export::run(&root, arguments.iter().any(|a| a == "--full"))
         }
         Some("measure-guard") => measure_guard::run(&root),
+        Some("bench-compare") => compare::run(&root, &arguments),
         Some("bench-peers") => bench_peers::run(&root, &arguments),
         Some("figures") => figures::write(&root),
         Some("torture") => torture::run(&root, &arguments),

@@ -54,7 +54,7 @@ pub struct Settings {
 }
 
 /// A merged value and where it came from: a line of `config show`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Entry {
     /// The key's path.
     pub key: String,

@@ -8,14 +8,15 @@ use memfold_pipeline::execute::{
 };
 use memfold_pipeline::memory::MemoryId;
 use memfold_pipeline::plan::{SavedAction, SavedPlan, plan_id};
-use memfold_pipeline::report::{read_plan, run_id};
+use memfold_pipeline::report::{Executed, Mode, read_plan, run_id};
 use memfold_pipeline::store::BrainDb;
 use memfold_pipeline::text::excerpt;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::args::{ApplyArgs, GlobalArgs};
 use crate::commands::consolidate::{exit_of, open_store};
 use crate::commands::{log, writing};
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -26,6 +27,41 @@ use crate::settings::{self, Settings};
 /// Units that are listed one by one.
 const SHOWN: usize = 20;
 const REASON_CHARS: usize = 120;
+
+documents! { "apply" => ApplyDocument<'_> }
+
+/// `memfold apply --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ApplyDocument<'a> {
+    schema_version: u32,
+    mode: Mode,
+    /// `null` for a dry run.
+    run_id: Option<&'a str>,
+    plan_id: &'a str,
+    /// Digest of the plan's actions as they were made.
+    plan_digest: &'a str,
+    /// How the run ended: `done`, `partial`, `interrupted` or `failed`; `null` for a dry run.
+    state: Option<&'static str>,
+    /// `null` for a dry run.
+    executed: Option<Executed>,
+    /// Units that were not tried; `null` for a dry run.
+    remaining: Option<u64>,
+    /// What became of each unit, or would.
+    units: Vec<UnitDocument<'a>>,
+}
+
+/// Actions that are applied together or not at all.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct UnitDocument<'a> {
+    /// Their labels: `a3`, `a3 a4`.
+    actions: &'a str,
+    /// `applied`, `stale` (a memory had changed) or `failed` (rolled back).
+    result: &'static str,
+    /// Why it was not applied.
+    reason: Option<&'a str>,
+}
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -45,7 +81,7 @@ pub(crate) fn run(
         let action = |position: usize| saved.actions.get(position).map(SavedAction::effective);
         log::executed(&execution, action, printer);
         if global.json {
-            printer.json(&executed_json(&execution, &saved))?;
+            printer.document(&ApplyDocument::of_run(&execution, &saved))?;
         } else {
             writing::note_backup(&execution, printer);
             printer.data(&format!("{}\n", done(&args.db, &execution)))?;
@@ -56,7 +92,7 @@ pub(crate) fn run(
     let (outcomes, _) = preview(&store, &saved, &selection)
         .map_err(|error| writing::session_failure("look at the plan", &error))?;
     if global.json {
-        printer.json(&preview_json(&outcomes, &saved))?;
+        printer.document(&ApplyDocument::of_preview(&outcomes, &saved))?;
     } else {
         printer.data(&preview_text(args, &outcomes, &saved))?;
         printer.note("dry run: nothing was written to the store");
@@ -149,37 +185,42 @@ fn done(store: &Path, execution: &Execution) -> String {
     )
 }
 
-fn executed_json(execution: &Execution, saved: &SavedPlan) -> serde_json::Value {
-    json!({
-        "schema_version": 1,
-        "mode": "execute",
-        "run_id": execution.run_id,
-        "plan_id": execution.plan_id,
-        "plan_digest": saved.plan_digest,
-        "state": execution.state.name(),
-        "executed": execution.executed,
-        "remaining": execution.remaining,
-        "units": execution.outcomes.iter().map(unit_json).collect::<Vec<_>>(),
-    })
+impl<'a> ApplyDocument<'a> {
+    fn of_run(execution: &'a Execution, saved: &'a SavedPlan) -> Self {
+        Self {
+            mode: Mode::Execute,
+            run_id: Some(&execution.run_id),
+            state: Some(execution.state.name()),
+            executed: Some(execution.executed),
+            remaining: Some(execution.remaining),
+            ..Self::of_preview(&execution.outcomes, saved)
+        }
+    }
+
+    fn of_preview(outcomes: &'a [UnitOutcome], saved: &'a SavedPlan) -> Self {
+        Self {
+            schema_version: 1,
+            mode: Mode::DryRun,
+            run_id: None,
+            plan_id: &saved.plan_id,
+            plan_digest: &saved.plan_digest,
+            state: None,
+            executed: None,
+            remaining: None,
+            units: outcomes.iter().map(UnitDocument::of).collect(),
+        }
+    }
 }
 
-fn preview_json(outcomes: &[UnitOutcome], saved: &SavedPlan) -> serde_json::Value {
-    json!({
-        "schema_version": 1,
-        "mode": "dry_run",
-        "plan_id": saved.plan_id,
-        "plan_digest": saved.plan_digest,
-        "units": outcomes.iter().map(unit_json).collect::<Vec<_>>(),
-    })
-}
-
-fn unit_json(outcome: &UnitOutcome) -> serde_json::Value {
-    let (result, reason) = match &outcome.result {
-        UnitResult::Applied => ("applied", None),
-        UnitResult::Stale(reason) => ("stale", Some(reason)),
-        UnitResult::Failed(reason) => ("failed", Some(reason)),
-    };
-    json!({ "actions": outcome.label, "result": result, "reason": reason })
+impl<'a> UnitDocument<'a> {
+    fn of(outcome: &'a UnitOutcome) -> Self {
+        let (result, reason) = match &outcome.result {
+            UnitResult::Applied => ("applied", None),
+            UnitResult::Stale(reason) => ("stale", Some(reason.as_str())),
+            UnitResult::Failed(reason) => ("failed", Some(reason.as_str())),
+        };
+        Self { actions: &outcome.label, result, reason }
+    }
 }
 
 fn preview_text(args: &ApplyArgs, outcomes: &[UnitOutcome], saved: &SavedPlan) -> String {

@@ -1,16 +1,48 @@
 //! `memfold config`: the merged configuration, its schema, its files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use memfold_pipeline::policy::config::Entry;
+use memfold_pipeline::policy::config::{Entry, FileLayer};
 use memfold_pipeline::policy::{Configuration, config_schema};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::args::{ConfigArgs, ConfigCommand, GlobalArgs};
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::{Printer, table};
 use crate::settings::{Settings, loader};
+
+documents! { "config-show" => ShowDocument<'_>, "config-path" => PathDocument }
+
+/// `memfold config show --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ShowDocument<'a> {
+    schema_version: u32,
+    /// The merged configuration; `memfold config schema` prints its schema.
+    merged: &'a Value,
+    /// Every value with its source, in the order of that schema.
+    entries: Vec<Entry>,
+}
+
+/// `memfold config path --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PathDocument {
+    schema_version: u32,
+    /// The files that exist; later ones win.
+    files: Vec<FileDocument>,
+}
+
+/// A configuration file.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FileDocument {
+    layer: FileLayer,
+    path: String,
+}
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -19,7 +51,7 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     match &args.command {
         ConfigCommand::Show { db } => show(global, db.as_deref(), printer),
-        ConfigCommand::Schema => printer.json(config_schema()),
+        ConfigCommand::Schema => printer.data(&format!("{:#}\n", config_schema())),
         ConfigCommand::Path { db } => path(global, db.as_deref(), printer),
     }?;
     Ok(Exit::Done)
@@ -31,8 +63,7 @@ fn show(global: &GlobalArgs, db: Option<&Path>, printer: Printer) -> Result<(), 
     let Configuration { merged, .. } = &settings.configuration;
     let entries = settings.configuration.entries();
     if global.json {
-        let document = json!({ "schema_version": 1, "merged": merged, "entries": entries });
-        return printer.json(&document);
+        return printer.document(&ShowDocument { schema_version: 1, merged, entries });
     }
     let rows = entries
         .iter()
@@ -54,11 +85,12 @@ fn path(global: &GlobalArgs, db: Option<&Path>, printer: Printer) -> Result<(), 
         Failure::new("look for configuration files", &error, hint)
     })?;
     if global.json {
-        let list: Vec<Value> = files
-            .iter()
-            .map(|(layer, path)| json!({ "layer": layer, "path": path.display().to_string() }))
-            .collect();
-        return printer.json(&json!({ "schema_version": 1, "files": list }));
+        let file = |(layer, path): &(FileLayer, PathBuf)| FileDocument {
+            layer: *layer,
+            path: path.display().to_string(),
+        };
+        let files = files.iter().map(file).collect();
+        return printer.document(&PathDocument { schema_version: 1, files });
     }
     if files.is_empty() {
         printer.note("no configuration files; everything is built in");

@@ -1,5 +1,7 @@
 //! `memfold consolidate`: detect → plan → report → execute. A dry run unless `--execute`.
 
+mod document;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,6 +20,7 @@ use memfold_pipeline::time::Instant;
 use memfold_simd::Kernels;
 use serde_json::{Map, Value};
 
+use self::document::ConsolidateDocument;
 use crate::args::{ConsolidateArgs, GlobalArgs, IndexPlaceArgs};
 use crate::commands::index::build::{Rebuild, rebuild};
 use crate::commands::index::place;
@@ -317,7 +320,7 @@ impl Work<'_> {
 
     fn show(&self, outcome: &Outcome, execution: Option<&Execution>) -> Result<(), Failure> {
         if self.global.json {
-            return self.printer.json(&summary(&outcome.report)?);
+            return self.printer.document(&ConsolidateDocument::of(&outcome.report));
         }
         self.printer.data(&screen(&outcome.report, &self.commands(outcome)))?;
         match execution {
@@ -329,35 +332,6 @@ impl Work<'_> {
         }
         Ok(())
     }
-}
-
-/// What other programs rely on; the lists for people stay in the report file.
-fn summary(report: &Report) -> Result<Value, Failure> {
-    const FIELDS: [&str; 17] = [
-        "schema_version",
-        "run_id",
-        "mode",
-        "plan_digest",
-        "config_hash",
-        "scope",
-        "loaded",
-        "detected",
-        "planned",
-        "executed",
-        "seconds",
-        "peak_rss_bytes",
-        "peak_anon_bytes",
-        "threads",
-        "isa",
-        "stats",
-        "notes",
-    ];
-    let mut document = serde_json::to_value(report)
-        .map_err(|error| Failure::new("encode the report", &error, None))?;
-    if let Value::Object(fields) = &mut document {
-        fields.retain(|name, _| FIELDS.contains(&name.as_str()));
-    }
-    Ok(document)
 }
 
 /// The next thing to do: after a dry run, to execute exactly this plan.

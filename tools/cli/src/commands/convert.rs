@@ -5,6 +5,7 @@ use memfold_pipeline::text::excerpt;
 
 use crate::args::{ConvertArgs, GlobalArgs};
 use crate::commands::outputs;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -13,6 +14,8 @@ use crate::resources::{MemoryWatch, Stopwatch};
 
 /// Names shown of columns that are left out.
 const COLUMNS_SHOWN: usize = 8;
+
+documents! { "convert" => ConvertDocument }
 
 /// `memfold convert --json`
 #[derive(Debug, serde::Serialize)]
@@ -122,16 +125,5 @@ fn show(args: &ConvertArgs, converted: &Converted, seconds: f64, printer: Printe
             names.push_str(&format!(" and {} more", columns_left_out.len() - COLUMNS_SHOWN));
         }
         printer.note(&format!("{} holds vectors alone; left out: {names}", to.name()));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::commands::published::assert_published;
-
-    #[test]
-    fn the_published_schema_is_that_of_the_type() {
-        assert_published("convert", schemars::schema_for!(ConvertDocument));
     }
 }

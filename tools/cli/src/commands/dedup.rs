@@ -28,12 +28,15 @@ use memfold_simd::{Kernels, Similarity};
 use self::stages::Stages;
 use crate::args::{DedupArgs, GlobalArgs, JoinArg, KeepArg, PairsFormArg};
 use crate::commands::consolidate::unused_index;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::progress::Bars;
 use crate::resources::{MemoryWatch, Stopwatch};
 use crate::settings;
+
+documents! { "dedup" => DedupReport }
 
 pub(crate) fn run(
     global: &GlobalArgs,

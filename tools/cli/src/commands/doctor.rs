@@ -1,13 +1,14 @@
 //! `memfold doctor`: what is in a store, what is wrong with it, and what mends it.
 
+mod document;
 mod health;
 mod listing;
 
 use memfold_pipeline::store::brain_db::{Checkup, Finding, findings};
 use memfold_pipeline::store::{LoadRequest, LoadStoreError, Snapshot};
 use memfold_pipeline::text::excerpt;
-use serde_json::{Value, json};
 
+use self::document::DoctorDocument;
 use crate::args::{DoctorArgs, GlobalArgs};
 use crate::commands::consolidate::open_store;
 use crate::exit::Exit;
@@ -31,10 +32,10 @@ pub(crate) fn run(
     settings.show_notices(printer);
     let checkup = examine(args, &settings, printer)?;
     let findings = findings(&checkup.facts, &args.db.to_string_lossy());
-    let view = View { checkup: &checkup, findings: &findings };
     if global.json {
-        printer.json(&view.to_json())?;
+        printer.document(&DoctorDocument::new(&checkup, &findings))?;
     } else {
+        let view = View { checkup: &checkup, findings: &findings };
         printer.data(&view.to_text(&args.db.to_string_lossy()))?;
     }
     match &checkup.loaded {
@@ -65,34 +66,6 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    /// What could not be read is null.
-    fn to_json(&self) -> Value {
-        let snapshot = self.checkup.loaded.as_ref().ok();
-        let rivals =
-            self.checkup.facts.rivals.iter().map(
-                |rival| json!({ "place": rival.place, "what": rival.what, "rows": rival.rows }),
-            );
-        json!({
-            "schema_version": 1,
-            "store_id": snapshot.map(|snapshot| &snapshot.store_id),
-            "memories": snapshot.map(|snapshot| snapshot.rows_total),
-            "live": snapshot.map(Snapshot::live_count),
-            "with_embedding": snapshot.map(Snapshot::with_vector_count),
-            "skipped": snapshot.map(|snapshot| &snapshot.skipped),
-            "examples": snapshot.map(|snapshot| &snapshot.skip_examples),
-            "spaces": snapshot.map(|snapshot| self.spaces(snapshot)),
-            "rivals": rivals.collect::<Vec<_>>(),
-            "notes": snapshot.map(|snapshot| &snapshot.notes),
-            "findings": self.findings,
-        })
-    }
-
-    fn spaces(&self, snapshot: &Snapshot) -> Vec<Value> {
-        let spaces = snapshot.spaces.iter().zip(&self.checkup.vectors);
-        let space = |(space, vectors): (&memfold_pipeline::memory::VectorSpace, &u64)| json!({ "model": space.model, "dim": space.dim, "vectors": vectors });
-        spaces.map(space).collect()
-    }
-
     fn to_text(&self, store: &str) -> String {
         let mut text = match &self.checkup.loaded {
             Ok(snapshot) => self.contents(snapshot) + "\n",

@@ -1,14 +1,30 @@
 //! `memfold explain`: a memory of a store, or what the fact guard says of two texts.
 
 use memfold_pipeline::guard::{Absorption, Difference, Judgement};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::args::{ExplainArgs, GlobalArgs};
 use crate::commands::explain_memory;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::settings::Settings;
+
+documents! { "explain-texts" => TextsDocument }
+
+/// `memfold explain --texts --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct TextsDocument {
+    schema_version: u32,
+    #[serde(flatten)]
+    judgement: Judgement,
+    /// Whether the newer text carries all of the older one.
+    absorption: Absorption,
+    /// Whether the older one could be folded into the newer one.
+    mergeable: bool,
+}
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -33,15 +49,12 @@ fn explain_texts(
     let judgement = guard.judge(&older, &newer);
     let absorption = guard.absorbs(&newer, &older);
     if global.json {
-        printer.json(&json!({
-            "schema_version": 1,
-            "verdict": judgement.verdict,
-            "contradiction_score": judgement.contradiction_score,
-            "signals": judgement.signals,
-            "differences": judgement.differences,
-            "absorption": absorption,
-            "mergeable": judgement.verdict.links() && absorption.absorbable,
-        }))?;
+        printer.document(&TextsDocument {
+            schema_version: 1,
+            mergeable: judgement.verdict.links() && absorption.absorbable,
+            judgement,
+            absorption,
+        })?;
     } else {
         printer.data(&describe(&judgement, &absorption))?;
     }

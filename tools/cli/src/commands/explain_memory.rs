@@ -7,10 +7,11 @@ use memfold_pipeline::lineage::{
 };
 use memfold_pipeline::memory::MemoryId;
 use memfold_pipeline::text::excerpt;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::args::GlobalArgs;
 use crate::commands::consolidate::open_store;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -20,6 +21,19 @@ use crate::settings::{self, Settings};
 const NAME_CHARS: usize = 80;
 /// Characters of a list of reasons.
 const REASONS_CHARS: usize = 200;
+
+documents! { "explain-memory" => MemoryDocument<'_> }
+
+/// `memfold explain DB ID --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct MemoryDocument<'a> {
+    schema_version: u32,
+    /// The id under which it lives on; `null` where it does not.
+    live_id: Option<&'a MemoryId>,
+    #[serde(flatten)]
+    explanation: &'a Explanation,
+}
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -41,11 +55,9 @@ pub(crate) fn run(
         return Err(Failure::plain(message, "check the id and the store"));
     }
     if global.json {
-        let mut document = serde_json::to_value(&explained)
-            .map_err(|error| Failure::new("encode the explanation", &error, None))?;
-        document["schema_version"] = json!(1);
-        document["live_id"] = json!(explained.resolved.live_id());
-        printer.json(&document)?;
+        let live_id = explained.resolved.live_id();
+        let explanation = &explained;
+        printer.document(&MemoryDocument { schema_version: 1, live_id, explanation })?;
     } else {
         printer.data(&described(&explained))?;
     }

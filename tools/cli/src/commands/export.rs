@@ -10,12 +10,15 @@ use memfold_pipeline::text::excerpt;
 
 use crate::args::{ExportArgs, ExportFormat, ExtraColumn, GlobalArgs};
 use crate::commands::consolidate::open_store;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::progress::Bars;
 use crate::resources::{MemoryWatch, Stopwatch};
 use crate::settings::{self, Settings};
+
+documents! { "export" => ExportDocument }
 
 /// What `memfold export --json` prints.
 #[derive(Debug, serde::Serialize)]
@@ -137,15 +140,4 @@ pub(super) fn export(
         let hint = error.hint();
         Failure::new(&format!("export {}", args.db.display()), &error, hint)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::commands::published::assert_published;
-
-    #[test]
-    fn the_published_schema_is_that_of_the_type() {
-        assert_published("export", schemars::schema_for!(ExportDocument));
-    }
 }

@@ -1,18 +1,19 @@
 //! `memfold flags`: the pairs that wait for a person, and what a person says of them.
 
 use memfold_index::NoProgress;
-use memfold_pipeline::report::run_id;
+use memfold_pipeline::report::{Mode, run_id};
 use memfold_pipeline::store::LoadRequest;
 use memfold_pipeline::store::brain_db::{FlagKind, OpenPair};
 use memfold_pipeline::text::excerpt;
 use memfold_pipeline::upkeep::{
     SettleError, SettleRules, Settled, Settlement, UpkeepRun, preview_settlement, settle,
 };
-use serde_json::json;
+use serde::Serialize;
 
 use crate::args::{FlagsArgs, GlobalArgs};
 use crate::commands::consolidate::open_store;
 use crate::commands::writing;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -21,6 +22,54 @@ use crate::settings::{self, Settings};
 /// Characters of an id and of a text that are shown.
 const ID_CHARS: usize = 40;
 const TEXT_CHARS: usize = 110;
+
+documents! { "flags" => FlagsDocument<'_>, "flags-settled" => SettledDocument }
+
+/// `memfold flags --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FlagsDocument<'a> {
+    schema_version: u32,
+    flags: Vec<FlagDocument<'a>>,
+}
+
+/// A pair that waits for a person.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FlagDocument<'a> {
+    /// The name of the pair: 16 hex digits.
+    key: &'a str,
+    /// `contradiction`, or `near` where a save did not fold them.
+    kind: &'static str,
+    /// The memories, smaller id first.
+    ids: &'a [String; 2],
+    /// Their texts as they are; `null` where a memory is gone or its text is no text.
+    texts: &'a [Option<String>; 2],
+    similarity: Option<f64>,
+    /// How contradictory, from 0 to 1.
+    score: Option<f64>,
+    /// When they were flagged, as the owner writes times.
+    at: &'a str,
+}
+
+/// `memfold flags --json` with a pair to settle
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct SettledDocument {
+    schema_version: u32,
+    mode: Mode,
+    /// `null` for a dry run.
+    run_id: Option<String>,
+    settled: Settled,
+}
+
+impl<'a> FlagDocument<'a> {
+    fn of(pair: &'a OpenPair) -> Self {
+        let OpenPair { key, kind, ids, texts, similarity, score, at } = pair;
+        let (kind, similarity, score) = (kind.name(), *similarity, *score);
+        Self { key, kind, ids, texts, similarity, score, at }
+    }
+}
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -43,7 +92,8 @@ pub(crate) fn run(
         Failure::new("read the flags", &error, hint)
     })?;
     if global.json {
-        printer.json(&json!({ "schema_version": 1, "flags": pairs }))?;
+        let flags = pairs.iter().map(FlagDocument::of).collect();
+        printer.document(&FlagsDocument { schema_version: 1, flags })?;
     } else {
         printer.data(&text(&pairs))?;
     }
@@ -88,10 +138,8 @@ fn decide(
         (None, settled.map_err(|error| failed(&error))?)
     };
     if global.json {
-        let mode = if run.is_some() { "execute" } else { "dry_run" };
-        printer.json(&json!({
-            "schema_version": 1, "mode": mode, "run_id": run, "settled": settled,
-        }))?;
+        let mode = Mode::of(run.is_some());
+        printer.document(&SettledDocument { schema_version: 1, mode, run_id: run, settled })?;
         return Ok(Exit::Done);
     }
     let mut text = told(&settled, run.is_some());

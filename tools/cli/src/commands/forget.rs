@@ -3,16 +3,17 @@
 use std::path::Path;
 
 use memfold_pipeline::memory::MemoryId;
-use memfold_pipeline::report::{run_id, state_report_dir};
+use memfold_pipeline::report::{Mode, run_id, state_report_dir};
 use memfold_pipeline::text::excerpt;
 use memfold_pipeline::upkeep::{
     Erasure, ForgetError, Mentions, UpkeepRun, forget, mentions, preview_forget,
 };
-use serde_json::json;
+use serde::Serialize;
 
 use crate::args::{ForgetArgs, GlobalArgs};
 use crate::commands::consolidate::open_store;
 use crate::commands::writing;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -24,6 +25,23 @@ const ID_CHARS: usize = 80;
 /// What no program can find.
 const LEFT: &str = "not looked for: exports and plan files elsewhere, your own backups, and bytes of \
                     earlier versions\n  that other programs left in unused parts of the store's file\n";
+
+documents! { "forget" => ForgetDocument }
+
+/// `memfold forget --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ForgetDocument {
+    schema_version: u32,
+    mode: Mode,
+    /// `null` for a dry run.
+    run_id: Option<String>,
+    erasure: Erasure,
+    /// Whether nothing of what was erased stays in the write-ahead log; `null` for a dry run.
+    is_log_empty: Option<bool>,
+    /// Files that name what goes, left for their owner to delete.
+    files: Mentions,
+}
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -54,9 +72,14 @@ fn preview(
         .map_err(|error| failed(&error))?;
     let files = files(args, settings, &erasure)?;
     if global.json {
-        return printer.json(&json!({
-            "schema_version": 1, "mode": "dry_run", "erasure": erasure, "files": files,
-        }));
+        return printer.document(&ForgetDocument {
+            schema_version: 1,
+            mode: Mode::DryRun,
+            run_id: None,
+            erasure,
+            is_log_empty: None,
+            files,
+        });
     }
     let mut text = told("would be erased", &erasure);
     text.push_str(&told_files(&files));
@@ -102,14 +125,14 @@ fn erase(
         );
     }
     if global.json {
-        return printer.json(&json!({
-            "schema_version": 1,
-            "mode": "execute",
-            "run_id": forgotten.run_id,
-            "erasure": forgotten.erasure,
-            "is_log_empty": forgotten.is_log_empty,
-            "files": files,
-        }));
+        return printer.document(&ForgetDocument {
+            schema_version: 1,
+            mode: Mode::Execute,
+            run_id: Some(forgotten.run_id),
+            erasure: forgotten.erasure,
+            is_log_empty: Some(forgotten.is_log_empty),
+            files,
+        });
     }
     let mut text = told("erased", &forgotten.erasure);
     text.push_str(&told_files(&files));

@@ -14,10 +14,11 @@ use memfold_pipeline::store::brain_db::{
 };
 use memfold_pipeline::time::Instant;
 use memfold_simd::Kernels;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::args::{GenerateArgs, GlobalArgs};
 use crate::commands::export::refuse_existing;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -29,6 +30,21 @@ const ROWS_DEFAULT: u32 = 10_000;
 
 /// The dimension of the model that most small stores use.
 const DIM_DEFAULT: usize = 384;
+
+documents! { "generate" => GenerateDocument }
+
+/// `memfold generate --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct GenerateDocument {
+    schema_version: u32,
+    /// Rows written.
+    rows: u64,
+    output: String,
+    seed: u64,
+    /// Whether the vectors were generated, and not taken from a file.
+    synthetic: bool,
+}
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -45,9 +61,8 @@ pub(crate) fn run(
     if global.json {
         let output = args.output.display().to_string();
         let synthetic = args.from.is_none();
-        printer.json(&json!({
-            "schema_version": 1, "rows": rows, "output": output, "seed": args.seed, "synthetic": synthetic,
-        }))?;
+        let seed = args.seed;
+        printer.document(&GenerateDocument { schema_version: 1, rows, output, seed, synthetic })?;
     } else {
         printer.note(&format!("wrote {rows} rows to {}", args.output.display()));
     }

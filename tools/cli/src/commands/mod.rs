@@ -23,8 +23,6 @@ pub(crate) mod outputs;
 pub(crate) mod plans;
 pub(crate) mod prune;
 pub(crate) mod quick;
-#[cfg(test)]
-pub(crate) mod published;
 pub(crate) mod flags;
 pub(crate) mod resolve;
 pub(crate) mod restore;

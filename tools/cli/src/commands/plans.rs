@@ -8,10 +8,12 @@ use memfold_pipeline::plan::{
 use memfold_pipeline::store::BrainDb;
 use memfold_pipeline::store::brain_db::FindPlanError;
 use memfold_pipeline::text::excerpt;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::args::{GlobalArgs, PlansArgs};
 use crate::commands::consolidate::open_store;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::{Printer, table};
@@ -26,6 +28,53 @@ const ABSORBED_SHOWN_MAX: usize = 3;
 /// Characters of a reason that are shown.
 const REASON_CHARS: usize = 160;
 
+documents! { "plans" => PlansDocument, "saved-plan" => SavedPlanDocument<'_> }
+
+/// `memfold plans --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PlansDocument {
+    schema_version: u32,
+    plans: Vec<PlanSummary>,
+}
+
+/// `memfold plans DB PLAN --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct SavedPlanDocument<'a> {
+    schema_version: u32,
+    plan_id: &'a str,
+    /// Digest of its actions as they were made.
+    plan_digest: &'a str,
+    /// sha256 of the semantic configuration.
+    config_hash: &'a str,
+    /// Keys that were set on the command line when it was made.
+    overrides: &'a Map<String, Value>,
+    /// The time it was made for, RFC 3339.
+    now: &'a str,
+    /// When it was saved, in the store's naive local time.
+    saved_at: &'a str,
+    /// In plan order.
+    actions: Vec<SavedActionDocument<'a>>,
+}
+
+/// An action of a saved plan, and what became of it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct SavedActionDocument<'a> {
+    /// The name that people use: `a1`, `a2`, …
+    label: String,
+    state: ActionState,
+    /// Whether a person changed it.
+    amended: bool,
+    /// The run that last dealt with it.
+    run_id: Option<&'a str>,
+    /// Why it is in this state, in words.
+    note: Option<&'a str>,
+    /// What is to be done: as amended, else as planned.
+    action: &'a Action,
+}
+
 pub(crate) fn run(
     global: &GlobalArgs,
     args: &PlansArgs,
@@ -37,7 +86,7 @@ pub(crate) fn run(
         Some(wanted) => {
             let plan = find_plan(&store, wanted)?;
             if global.json {
-                printer.json(&plan_json(&plan))?;
+                printer.document(&SavedPlanDocument::of(&plan))?;
             } else {
                 printer.data(&plan_text(&plan))?;
             }
@@ -45,7 +94,7 @@ pub(crate) fn run(
         None => {
             let plans = store.plans().map_err(|error| failure("list the plans", &error))?;
             if global.json {
-                printer.json(&json!({ "schema_version": 1, "plans": plans }))?;
+                printer.document(&PlansDocument { schema_version: 1, plans })?;
             } else if plans.is_empty() {
                 printer.note("no plan is saved; save one: memfold consolidate DB --save-plan");
             } else {
@@ -87,27 +136,32 @@ fn counts<'a>(counts: impl Iterator<Item = (&'a str, u64)>) -> String {
     if counts.is_empty() { "none".to_owned() } else { counts.join(" · ") }
 }
 
-fn plan_json(plan: &SavedPlan) -> Value {
-    let actions = plan.actions.iter().map(|saved| {
-        json!({
-            "label": saved.label(),
-            "state": saved.state,
-            "amended": saved.amended.is_some(),
-            "run_id": saved.run_id,
-            "note": saved.note,
-            "action": saved.effective(),
-        })
-    });
-    json!({
-        "schema_version": 1,
-        "plan_id": plan.plan_id,
-        "plan_digest": plan.plan_digest,
-        "config_hash": plan.plan.config_hash,
-        "overrides": plan.overrides(),
-        "now": plan.plan.now,
-        "saved_at": plan.saved_at,
-        "actions": actions.collect::<Vec<_>>(),
-    })
+impl<'a> SavedPlanDocument<'a> {
+    fn of(plan: &'a SavedPlan) -> Self {
+        Self {
+            schema_version: 1,
+            plan_id: &plan.plan_id,
+            plan_digest: &plan.plan_digest,
+            config_hash: &plan.plan.config_hash,
+            overrides: plan.overrides(),
+            now: &plan.plan.now,
+            saved_at: &plan.saved_at,
+            actions: plan.actions.iter().map(SavedActionDocument::of).collect(),
+        }
+    }
+}
+
+impl<'a> SavedActionDocument<'a> {
+    fn of(saved: &'a SavedAction) -> Self {
+        Self {
+            label: saved.label(),
+            state: saved.state,
+            amended: saved.amended.is_some(),
+            run_id: saved.run_id.as_deref(),
+            note: saved.note.as_deref(),
+            action: saved.effective(),
+        }
+    }
 }
 
 fn plan_text(plan: &SavedPlan) -> String {

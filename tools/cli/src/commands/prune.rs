@@ -1,19 +1,34 @@
 //! `memfold prune`: old entries of the journal go.
 
-use memfold_pipeline::report::run_id;
+use memfold_pipeline::report::{Mode, run_id};
 use memfold_pipeline::text::excerpt;
 use memfold_pipeline::upkeep::{PruneError, Pruned, UpkeepRun, preview_prune, prune};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::args::{GlobalArgs, PruneArgs};
 use crate::commands::consolidate::open_store;
 use crate::commands::writing;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::{Printer, table};
 use crate::settings::{self, Settings};
 
 const NAME_CHARS: usize = 60;
+
+documents! { "prune" => PruneDocument }
+
+/// `memfold prune --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PruneDocument {
+    schema_version: u32,
+    mode: Mode,
+    /// `null` for a dry run.
+    run_id: Option<String>,
+    #[serde(flatten)]
+    pruned: Pruned,
+}
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -30,14 +45,8 @@ pub(crate) fn run(
         (None, look(args, &settings)?)
     };
     if global.json {
-        let mode = if run_id.is_some() { "execute" } else { "dry_run" };
-        printer.json(&json!({
-            "schema_version": 1,
-            "mode": mode,
-            "run_id": run_id,
-            "runs": pruned.runs,
-            "plans": pruned.plans,
-        }))?;
+        let mode = Mode::of(run_id.is_some());
+        printer.document(&PruneDocument { schema_version: 1, mode, run_id, pruned })?;
         return Ok(Exit::Done);
     }
     printer.data(&told(&pruned, run_id.is_some()))?;

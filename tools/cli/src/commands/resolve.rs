@@ -3,10 +3,11 @@
 use memfold_pipeline::lineage::{Resolved, Whereabouts};
 use memfold_pipeline::memory::MemoryId;
 use memfold_pipeline::text::excerpt;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::args::{GlobalArgs, ResolveArgs};
 use crate::commands::consolidate::open_store;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -14,6 +15,21 @@ use crate::settings::{self, Settings};
 
 /// Ids are cut after so many characters in messages.
 const ID_CHARS: usize = 80;
+
+documents! { "resolve" => ResolveDocument<'_> }
+
+/// `memfold resolve --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ResolveDocument<'a> {
+    schema_version: u32,
+    /// The id under which it lives on; `null` where it does not.
+    live_id: Option<&'a MemoryId>,
+    /// The memory at the end of the folds.
+    last: &'a MemoryId,
+    #[serde(flatten)]
+    resolved: &'a Resolved,
+}
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -30,7 +46,7 @@ pub(crate) fn run(
             Failure::new("look for the memory", &error, hint)
         })?;
     if global.json {
-        printer.json(&document(&resolved))?;
+        printer.document(&ResolveDocument::of(&resolved))?;
     }
     match resolved.live_id() {
         Some(_) if global.json => {}
@@ -48,17 +64,10 @@ fn plain(id: &MemoryId) -> String {
     id.to_string()
 }
 
-fn document(resolved: &Resolved) -> Value {
-    json!({
-        "schema_version": 1,
-        "id": resolved.id,
-        "live_id": resolved.live_id(),
-        "whereabouts": resolved.whereabouts,
-        "end": resolved.end,
-        "last": resolved.last(),
-        "is_circle": resolved.is_circle,
-        "folds": resolved.folds,
-    })
+impl<'a> ResolveDocument<'a> {
+    fn of(resolved: &'a Resolved) -> Self {
+        Self { schema_version: 1, live_id: resolved.live_id(), last: resolved.last(), resolved }
+    }
 }
 
 /// Says where the folds end, if not with the living.

@@ -3,18 +3,19 @@
 use std::path::Path;
 
 use memfold_pipeline::memory::MemoryId;
-use memfold_pipeline::report::run_id;
+use memfold_pipeline::report::{Mode, run_id};
 use memfold_pipeline::store::brain_db::SessionError;
 use memfold_pipeline::text::excerpt;
 use memfold_pipeline::upkeep::{
     Restoration, RestoreCandidate, RestoreError, RestoreReason, UpkeepRun, preview_restore,
     restorable, restore,
 };
-use serde_json::json;
+use serde::Serialize;
 
 use crate::args::{GlobalArgs, RestoreArgs};
 use crate::commands::consolidate::open_store;
 use crate::commands::writing;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -23,6 +24,27 @@ use crate::settings::{self, Settings};
 /// Candidates that are listed one by one.
 const SHOWN: usize = 50;
 const ID_CHARS: usize = 80;
+
+documents! { "restore" => RestoreDocument, "restore-candidates" => CandidatesDocument }
+
+/// `memfold restore --json` with a memory to restore
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RestoreDocument {
+    schema_version: u32,
+    mode: Mode,
+    /// `null` for a dry run.
+    run_id: Option<String>,
+    restoration: Restoration,
+}
+
+/// `memfold restore --json` without a memory
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct CandidatesDocument {
+    schema_version: u32,
+    candidates: Vec<RestoreCandidate>,
+}
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -58,7 +80,7 @@ fn list(
     let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
     let found = restorable(&store, &time_zone, now).map_err(|error| session_failed(&error))?;
     if global.json {
-        return printer.json(&json!({ "schema_version": 1, "candidates": found }));
+        return printer.document(&CandidatesDocument { schema_version: 1, candidates: found });
     }
     if found.is_empty() {
         let text = "no archived memory was edited since, and every survivor is there\n";
@@ -106,9 +128,12 @@ fn preview(
     let previewed = preview_restore(&store, &MemoryId::new(id), (&time_zone, now))
         .map_err(|error| failed(&error))?;
     if global.json {
-        return printer.json(&json!({
-            "schema_version": 1, "mode": "dry_run", "restoration": previewed,
-        }));
+        return printer.document(&RestoreDocument {
+            schema_version: 1,
+            mode: Mode::DryRun,
+            run_id: None,
+            restoration: previewed,
+        });
     }
     let mut text = told("would live again", &previewed);
     text.push_str(&format!("next: {}\n", command(&args.db, id)));
@@ -135,9 +160,12 @@ fn bring_back(
     let (run_id, restored) =
         restore(&session, &MemoryId::new(id), &run).map_err(|error| failed(&error))?;
     if global.json {
-        return printer.json(&json!({
-            "schema_version": 1, "mode": "execute", "run_id": run_id, "restoration": restored,
-        }));
+        return printer.document(&RestoreDocument {
+            schema_version: 1,
+            mode: Mode::Execute,
+            run_id: Some(run_id),
+            restoration: restored,
+        });
     }
     let store = args.db.to_string_lossy();
     let undo = writing::command_line(&["memfold", "undo", &store, &run_id, "--execute"]);

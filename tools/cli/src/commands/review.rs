@@ -15,12 +15,13 @@ use memfold_pipeline::report::{Commands, run_id};
 use memfold_pipeline::store::LoadRequest;
 use memfold_pipeline::store::brain_db::{BrainDb, Session, SessionError};
 use memfold_pipeline::time::Instant;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::args::{GlobalArgs, ReviewArgs};
 use crate::commands::consolidate::open_store;
 use crate::commands::plans::find_plan;
 use crate::commands::writing;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -29,6 +30,19 @@ use crate::review::material::{Material, named_memories};
 use crate::review::store::ReviewStore;
 use crate::review::walk::{Tally, Walk};
 use crate::settings::{self, Settings};
+
+documents! { "review" => ReviewDocument<'_> }
+
+/// `memfold review --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ReviewDocument<'a> {
+    schema_version: u32,
+    plan_id: &'a str,
+    /// How the changes of this walk were answered.
+    #[serde(flatten)]
+    tally: Tally,
+}
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -113,14 +127,7 @@ fn report(
 ) -> Result<(), Failure> {
     let Tally { approved, rejected, kept_both, undecided, .. } = tally;
     if global.json {
-        return printer.json(&json!({
-            "schema_version": 1,
-            "plan_id": plan_id,
-            "approved": approved,
-            "rejected": rejected,
-            "kept_both": kept_both,
-            "undecided": undecided,
-        }));
+        return printer.document(&ReviewDocument { schema_version: 1, plan_id, tally });
     }
     let mut lines = vec![format!(
         "{approved} approved · {rejected} rejected · {kept_both} kept apart · {undecided} undecided"

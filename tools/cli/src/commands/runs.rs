@@ -3,10 +3,11 @@
 use memfold_pipeline::runs::{ChainBreak, RunHistory, RunSummary, UnitSummary};
 use memfold_pipeline::store::BrainDb;
 use memfold_pipeline::text::excerpt;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::args::{GlobalArgs, RunsArgs};
 use crate::commands::consolidate::open_store;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::{Printer, table};
@@ -18,6 +19,79 @@ const NAME_CHARS: usize = 60;
 const LIST_CHARS: usize = 200;
 /// Ids and actions that a line shows.
 const LISTED_MAX: usize = 3;
+
+documents! { "runs" => RunsDocument<'_>, "run" => RunDocument<'_> }
+
+/// `memfold runs --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RunsDocument<'a> {
+    schema_version: u32,
+    /// The first one first.
+    runs: &'a [RunSummary],
+    audit_chain: AuditChain<'a>,
+}
+
+/// Whether no run was changed, added or removed by others; where the chain breaks first.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct AuditChain<'a> {
+    holds: bool,
+    #[serde(flatten)]
+    chain_break: Option<ChainBreakDocument<'a>>,
+}
+
+/// The run whose hash of the one before does not fit.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ChainBreakDocument<'a> {
+    run_id: &'a str,
+    /// The hash of the run before, as it is now.
+    expected: &'a str,
+    /// The hash that was written down.
+    found: &'a str,
+}
+
+/// `memfold runs DB RUN --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RunDocument<'a> {
+    schema_version: u32,
+    #[serde(flatten)]
+    run: &'a RunSummary,
+    /// Its units; none where it changed nothing, or they were pruned.
+    list: Vec<UnitDocument<'a>>,
+}
+
+/// What a run did in one transaction.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct UnitDocument<'a> {
+    /// Its number in the run.
+    unit: i64,
+    /// `applied` or `undone`.
+    state: &'a str,
+    /// The run that took it back.
+    undone_by: Option<&'a str>,
+    /// The plan it carried out.
+    plan_id: Option<&'a str>,
+    /// The plan's actions that it carried out: `a1 merge`.
+    actions: &'a [String],
+    /// The unit that it took back.
+    reverts: Option<RevertedDocument<'a>>,
+    /// The memories that it changed, by id.
+    memories: &'a [String],
+    /// When.
+    at: &'a str,
+}
+
+/// A unit of another run.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RevertedDocument<'a> {
+    run_id: &'a str,
+    unit: i64,
+}
 
 pub(crate) fn run(global: &GlobalArgs, args: &RunsArgs, printer: Printer) -> Result<Exit, Failure> {
     let settings = Settings::load(global, Some(&args.db), &[])?;
@@ -40,11 +114,11 @@ fn show_history(
     printer: Printer,
 ) -> Result<(), Failure> {
     if global.json {
-        return printer.json(&json!({
-            "schema_version": 1,
-            "runs": history.runs.iter().map(run_json).collect::<Vec<_>>(),
-            "audit_chain": chain_json(history.chain_break.as_ref()),
-        }));
+        return printer.document(&RunsDocument {
+            schema_version: 1,
+            runs: &history.runs,
+            audit_chain: AuditChain::of(history.chain_break.as_ref()),
+        });
     }
     if history.runs.is_empty() {
         return printer.data("no run has written to this store yet\n");
@@ -68,10 +142,8 @@ fn show_run(
         Failure::new("read the units", &error, hint)
     })?;
     if global.json {
-        let mut document = run_json(run);
-        document["schema_version"] = json!(1);
-        document["list"] = units.iter().map(unit_json).collect();
-        return printer.json(&document);
+        let list = units.iter().map(UnitDocument::of).collect();
+        return printer.document(&RunDocument { schema_version: 1, run, list });
     }
     let mut text = heading(run);
     if units.is_empty() {
@@ -176,41 +248,27 @@ fn chain_line(chain_break: Option<&ChainBreak>) -> String {
     }
 }
 
-fn chain_json(chain_break: Option<&ChainBreak>) -> Value {
-    match chain_break {
-        None => json!({ "holds": true }),
-        Some(ChainBreak { run_id, expected, found }) => {
-            json!({ "holds": false, "run_id": run_id, "expected": expected, "found": found })
-        }
+impl<'a> AuditChain<'a> {
+    fn of(chain_break: Option<&'a ChainBreak>) -> Self {
+        let chain_break = chain_break.map(|ChainBreak { run_id, expected, found }| {
+            ChainBreakDocument { run_id, expected, found }
+        });
+        Self { holds: chain_break.is_none(), chain_break }
     }
 }
 
-fn run_json(run: &RunSummary) -> Value {
-    json!({
-        "run_id": run.run_id,
-        "kind": run.kind,
-        "state": run.state,
-        "started_at": run.started_at,
-        "finished_at": run.finished_at,
-        "holder": run.holder,
-        "plan_id": run.plan_id,
-        "target": run.target,
-        "executed": run.executed,
-        "units": run.units,
-        "undone": run.undone,
-    })
-}
-
-fn unit_json(unit: &UnitSummary) -> Value {
-    let reverts = unit.reverts.as_ref();
-    json!({
-        "unit": unit.unit,
-        "state": unit.state,
-        "undone_by": unit.undone_by,
-        "plan_id": unit.plan_id,
-        "actions": unit.actions,
-        "reverts": reverts.map(|(run_id, unit)| json!({ "run_id": run_id, "unit": unit })),
-        "memories": unit.memories,
-        "at": unit.at,
-    })
+impl<'a> UnitDocument<'a> {
+    fn of(unit: &'a UnitSummary) -> Self {
+        let reverts = unit.reverts.as_ref();
+        Self {
+            unit: unit.unit,
+            state: &unit.state,
+            undone_by: unit.undone_by.as_deref(),
+            plan_id: unit.plan_id.as_deref(),
+            actions: &unit.actions,
+            reverts: reverts.map(|(run_id, unit)| RevertedDocument { run_id, unit: *unit }),
+            memories: &unit.memories,
+            at: &unit.at,
+        }
+    }
 }

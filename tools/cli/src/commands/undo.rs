@@ -5,13 +5,14 @@ use std::path::Path;
 use memfold_pipeline::execute::{Undo, UndoOutcome, UndoRequest, UndoTarget, preview_undo, undo};
 use memfold_pipeline::journal::RevertOptions;
 use memfold_pipeline::memory::MemoryId;
-use memfold_pipeline::report::run_id;
+use memfold_pipeline::report::{Executed, Mode, run_id};
 use memfold_pipeline::text::excerpt;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::args::{GlobalArgs, UndoArgs};
 use crate::commands::consolidate::{exit_of, open_store};
 use crate::commands::writing;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -25,6 +26,46 @@ const SHOWN: usize = 20;
 const IDS_SHOWN: usize = 3;
 const TEXT_CHARS: usize = 160;
 
+documents! { "undo" => UndoDocument<'_> }
+
+/// `memfold undo --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct UndoDocument<'a> {
+    schema_version: u32,
+    mode: Mode,
+    /// What was to be taken back, in words.
+    target: String,
+    /// The run that took it back; `null` for a dry run.
+    run_id: Option<&'a str>,
+    /// How that run ended: `done`, `partial`, `interrupted` or `failed`; `null` for a dry run.
+    state: Option<&'static str>,
+    /// Units that were taken back (applied), or left as they are; `null` for a dry run.
+    executed: Option<Executed>,
+    /// Units that were not tried; `null` for a dry run.
+    remaining: Option<u64>,
+    /// What became of each unit, or would.
+    units: Vec<UndoneDocument<'a>>,
+}
+
+/// A unit that was, or can be, taken back, unless it has conflicts.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct UndoneDocument<'a> {
+    /// The run that did it.
+    run_id: &'a str,
+    /// Its number in that run.
+    unit: i64,
+    /// What it did, by label and type: `a3 merge`.
+    what: &'a str,
+    /// The memories it changed, survivors first.
+    ids: &'a [MemoryId],
+    /// Why it cannot be taken back; empty where it was, or can be.
+    conflicts: &'a [String],
+    /// Flags of the command line that get past all of the conflicts.
+    remedies: &'a [&'static str],
+}
+
 pub(crate) fn run(global: &GlobalArgs, args: &UndoArgs, printer: Printer) -> Result<Exit, Failure> {
     let settings = Settings::load(global, Some(&args.db), &[])?;
     settings.show_notices(printer);
@@ -33,7 +74,7 @@ pub(crate) fn run(global: &GlobalArgs, args: &UndoArgs, printer: Printer) -> Res
     if writing::may_write(&settings, (args.execute, args.dry_run), printer) {
         let undone = take_back(args, &settings, (&target, options), printer)?;
         if global.json {
-            printer.json(&undone_json(&undone))?;
+            printer.document(&UndoDocument::of_run(&target, &undone))?;
         } else {
             printer.data(&undone_text(&args.db, &undone))?;
         }
@@ -43,12 +84,7 @@ pub(crate) fn run(global: &GlobalArgs, args: &UndoArgs, printer: Printer) -> Res
     let outcomes =
         preview_undo(&store, &target, options).map_err(|error| writing::undo_failure(&error))?;
     if global.json {
-        printer.json(&json!({
-            "schema_version": 1,
-            "mode": "dry_run",
-            "target": target.to_string(),
-            "units": outcomes.iter().map(unit_json).collect::<Vec<_>>(),
-        }))?;
+        printer.document(&UndoDocument::of_preview(&target, &outcomes))?;
     } else {
         printer.data(&preview_text(args, &outcomes))?;
         printer.note("dry run: nothing was written to the store");
@@ -95,27 +131,37 @@ fn take_back(
     .map_err(|error| writing::undo_failure(&error))
 }
 
-fn undone_json(undone: &Undo) -> serde_json::Value {
-    json!({
-        "schema_version": 1,
-        "mode": "execute",
-        "run_id": undone.run_id,
-        "state": undone.state.name(),
-        "executed": undone.executed,
-        "remaining": undone.remaining,
-        "units": undone.outcomes.iter().map(unit_json).collect::<Vec<_>>(),
-    })
+impl<'a> UndoDocument<'a> {
+    fn of_run(target: &UndoTarget, undone: &'a Undo) -> Self {
+        Self {
+            mode: Mode::Execute,
+            run_id: Some(&undone.run_id),
+            state: Some(undone.state.name()),
+            executed: Some(undone.executed),
+            remaining: Some(undone.remaining),
+            ..Self::of_preview(target, &undone.outcomes)
+        }
+    }
+
+    fn of_preview(target: &UndoTarget, outcomes: &'a [UndoOutcome]) -> Self {
+        Self {
+            schema_version: 1,
+            mode: Mode::DryRun,
+            target: target.to_string(),
+            run_id: None,
+            state: None,
+            executed: None,
+            remaining: None,
+            units: outcomes.iter().map(UndoneDocument::of).collect(),
+        }
+    }
 }
 
-fn unit_json(outcome: &UndoOutcome) -> serde_json::Value {
-    json!({
-        "run_id": outcome.unit.0,
-        "unit": outcome.unit.1,
-        "what": outcome.what,
-        "ids": outcome.ids,
-        "conflicts": outcome.conflicts,
-        "remedies": outcome.remedies,
-    })
+impl<'a> UndoneDocument<'a> {
+    fn of(outcome: &'a UndoOutcome) -> Self {
+        let UndoOutcome { unit: (run_id, unit), what, ids, conflicts, remedies } = outcome;
+        Self { run_id, unit: *unit, what, ids, conflicts, remedies }
+    }
 }
 
 fn undone_text(store: &Path, undone: &Undo) -> String {

@@ -30,6 +30,7 @@ const MESSAGE_LINES: usize = 2;
 
 /// What a review came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Tally {
     /// Answered with yes.
     pub(crate) approved: u64,

@@ -56,9 +56,7 @@ pub(super) fn run(
     }
     if global.json {
         for line in &figures {
-            let line = serde_json::to_string(line)
-                .map_err(|error| Failure::new("print the figures", &error, None))?;
-            printer.data(&(line + "\n"))?;
+            printer.document_line(line)?;
         }
     } else {
         printer.data(&screen::screen(args, &figures))?;

@@ -19,6 +19,7 @@ use self::writers::Writers;
 use crate::args::{BenchCheckArgs, GlobalArgs};
 use crate::commands::outputs;
 use crate::commands::quick;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -29,6 +30,8 @@ use crate::settings::{self, Settings};
 const WARMING: usize = 32;
 /// Checks with nothing in memory: each begins by putting it out.
 const COLD: usize = 15;
+
+documents! { "bench-check" => BenchCheckDocument }
 
 /// `memfold bench check --json`
 #[derive(Debug, Serialize)]
@@ -260,14 +263,3 @@ fn draw(
 
 /// Time between two looks at something that goes on.
 const PAUSE: Duration = Duration::from_millis(5);
-
-#[cfg(test)]
-mod tests {
-    use super::BenchCheckDocument;
-    use crate::commands::published::assert_published;
-
-    #[test]
-    fn the_schema_is_published() {
-        assert_published("bench-check", schemars::schema_for!(BenchCheckDocument));
-    }
-}

@@ -8,12 +8,15 @@ use serde::Serialize;
 use crate::args::{BenchExportArgs, ExportArgs, ExportFormat, GlobalArgs};
 use crate::commands::consolidate::open_store;
 use crate::commands::export;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::{Printer, table};
 use crate::progress::Bars;
 use crate::resources::{MemoryWatch, Stopwatch};
 use crate::settings::{self, Settings};
+
+documents! { "bench-export" => BenchExportDocument }
 
 /// `memfold bench export --json`
 #[derive(Debug, Serialize)]
@@ -203,12 +206,6 @@ fn screen(document: &BenchExportDocument) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::published::assert_published;
-
-    #[test]
-    fn the_published_schema_is_that_of_the_type() {
-        assert_published("bench-export", schemars::schema_for!(BenchExportDocument));
-    }
 
     #[test]
     fn shares_are_those_of_medians() {

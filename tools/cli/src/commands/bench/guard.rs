@@ -17,12 +17,15 @@ use memfold_plot::{Caption, OperatingPoint, operating_curve};
 use super::screen;
 use crate::args::{BenchGuardArgs, GlobalArgs};
 use crate::commands::outputs;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::progress::Bars;
 use crate::resources::{MemoryWatch, Stopwatch};
 use crate::settings::Settings;
+
+documents! { "bench-guard" => GuardBenchReport }
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -45,9 +48,7 @@ pub(crate) fn run(
         printer.note(&format!("wrote {}", path.display()));
     }
     if global.json {
-        let document = serde_json::to_value(&report)
-            .map_err(|error| Failure::new("print the figures", &error, None))?;
-        printer.json(&document)?;
+        printer.document(&report)?;
     } else {
         printer.data(&screen::screen(args, &report))?;
     }

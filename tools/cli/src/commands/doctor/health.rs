@@ -5,8 +5,8 @@ use std::time::Duration;
 use memfold_index::NoProgress;
 use memfold_pipeline::store::LoadRequest;
 use memfold_pipeline::store::brain_db::{Health, HealthStatus, OpenOptions, health};
-use serde_json::{Value, json};
 
+use super::document::HealthDocument;
 use crate::args::{DoctorArgs, GlobalArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -23,7 +23,7 @@ pub(super) fn run(
     let health = look(global, args)
         .unwrap_or_else(|failure| Health::unknown(HealthStatus::Critical, &failure.message));
     if global.json {
-        printer.json(&document(&health))?;
+        printer.document(&HealthDocument::of(&health))?;
     } else {
         printer.data(&(health.line() + "\n"))?;
     }
@@ -46,22 +46,4 @@ const fn exit_of(status: HealthStatus) -> Exit {
         HealthStatus::Warning => Exit::Failure,
         HealthStatus::Critical => Exit::Usage,
     }
-}
-
-fn document(health: &Health) -> Value {
-    let counts = health.counts.as_ref();
-    json!({
-        "schema_version": 1,
-        "status": health.status.word().to_lowercase(),
-        "reasons": health.reasons,
-        "memories": counts.map(|counts| counts.figures.memories),
-        "live": counts.map(|counts| counts.live),
-        "with_embedding_row": counts.map(|counts| counts.figures.embedded),
-        "consolidated": counts.map(|counts| counts.figures.consolidated),
-        "open_flags": counts.map(|counts| counts.open_flags),
-        "store_bytes": counts.map(|counts| counts.store_bytes),
-        "log_bytes": counts.map(|counts| counts.log_bytes),
-        "whole_file_checked": counts.map(|counts| counts.is_whole_file_checked),
-        "line": health.line(),
-    })
 }

@@ -1,14 +1,18 @@
 //! What `memfold embed` prints with `--json`.
 
 use memfold_pipeline::embed::fill::{Filled, Refusal, Unembedded};
+use memfold_pipeline::report::Mode;
+
+use crate::document::documents;
+
+documents! { "embed" => EmbedDocument }
 
 /// `memfold embed --json`
 #[derive(Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct EmbedDocument {
     pub(super) schema_version: u32,
-    /// `dry_run` or `execute`.
-    pub(super) mode: &'static str,
+    pub(super) mode: Mode,
     /// Memories in use, before anything was written.
     pub(super) live: u64,
     /// Those of them that have a valid vector of their text.
@@ -58,7 +62,7 @@ impl EmbedDocument {
         (filled, over_limit): (Option<Filled>, u64),
         seconds: f64,
     ) -> Self {
-        let mode = if filled.is_some() { "execute" } else { "dry_run" };
+        let mode = Mode::of(filled.is_some());
         let filled = filled.unwrap_or_default();
         let (coverage, space) = (&lacking.coverage, lacking.space.as_ref());
         let refused = |Refusal { id, reason }| RefusedMemory { id: id.as_str().to_owned(), reason };
@@ -86,17 +90,6 @@ impl EmbedDocument {
 
     /// Tells whether the store was to be written.
     pub(super) fn executed(&self) -> bool {
-        self.mode == "execute"
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::commands::published::assert_published;
-
-    #[test]
-    fn the_published_schema_is_that_of_the_type() {
-        assert_published("embed", schemars::schema_for!(EmbedDocument));
+        self.mode == Mode::Execute
     }
 }

@@ -4,6 +4,14 @@ use std::collections::BTreeMap;
 
 use memfold_pipeline::lookup::{IndexDifference, IndexFiles};
 
+use crate::document::documents;
+
+documents! {
+    "index-build" => BuildDocument,
+    "index-info" => InfoDocument,
+    "index-verify" => VerifyDocument,
+}
+
 /// `memfold index build --json`
 #[derive(Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -129,18 +137,5 @@ impl From<IndexDifference> for DifferenceDocument {
     fn from(found: IndexDifference) -> Self {
         let IndexDifference { same, changed, gone, fresh } = found;
         Self { same, changed, gone, fresh }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::commands::published::assert_published;
-
-    #[test]
-    fn published_schemas_are_those_of_the_types() {
-        assert_published("index-build", schemars::schema_for!(BuildDocument));
-        assert_published("index-info", schemars::schema_for!(InfoDocument));
-        assert_published("index-verify", schemars::schema_for!(VerifyDocument));
     }
 }

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use memfold_index::Progress as _;
 use memfold_index::snapshot::Generations;
-use serde_json::json;
+use serde::Serialize;
 
 use super::{mebibytes, open, place};
 use crate::args::{GlobalArgs, IndexPlaceArgs};
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -18,6 +19,18 @@ use crate::resources::Stopwatch;
 
 /// Bytes of one read.
 const PORTION: usize = 4 << 20;
+
+documents! { "index-warm" => WarmDocument }
+
+/// `memfold index warm --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct WarmDocument {
+    schema_version: u32,
+    /// Bytes read.
+    bytes: u64,
+    seconds: f64,
+}
 
 pub(super) fn run(
     global: &GlobalArgs,
@@ -49,7 +62,7 @@ pub(super) fn run(
     bars.end();
     let seconds = stopwatch.seconds();
     if global.json {
-        printer.json(&json!({ "schema_version": 1, "bytes": bytes, "seconds": seconds }))?;
+        printer.document(&WarmDocument { schema_version: 1, bytes, seconds })?;
     } else {
         printer.data(&format!("read {} in {seconds:.2} s\n", mebibytes(bytes)))?;
     }

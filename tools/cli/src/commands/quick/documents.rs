@@ -2,6 +2,14 @@
 
 use memfold_pipeline::quick_check::{Check, Saved};
 
+use crate::document::documents;
+
+documents! {
+    "check" => CheckDocument<'_>,
+    "save" => SaveDocument<'_>,
+    "save-refused" => NotSavedDocument,
+}
+
 /// `memfold check --json`
 #[derive(Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -49,18 +57,5 @@ impl<'a> SaveDocument<'a> {
 impl NotSavedDocument {
     pub(super) fn new(line: Option<u64>, (error, hint): (String, Option<String>)) -> Self {
         Self { schema_version: 1, line, stored: false, error, hint }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{CheckDocument, NotSavedDocument, SaveDocument};
-    use crate::commands::published::assert_published;
-
-    #[test]
-    fn the_schemas_are_published() {
-        assert_published("check", schemars::schema_for!(CheckDocument<'_>));
-        assert_published("save", schemars::schema_for!(SaveDocument<'_>));
-        assert_published("save-refused", schemars::schema_for!(NotSavedDocument));
     }
 }

@@ -3,7 +3,6 @@
 use memfold_index::NoProgress;
 use memfold_pipeline::quick_check::{Incoming, QuickCheck, SaveError, Saved, Written};
 use memfold_pipeline::text::excerpt;
-use serde::Serialize;
 
 use super::check::screen;
 use super::documents::{NotSavedDocument, SaveDocument};
@@ -83,13 +82,13 @@ impl Saving<'_> {
             });
             match saved {
                 Ok(saved) => {
-                    self.answer(&SaveDocument::new(Some(number), &saved))?;
+                    self.printer.document_line(&SaveDocument::new(Some(number), &saved))?;
                     self.seal(&saved);
                     last = Some(saved);
                 }
                 Err(refused) => {
                     is_partial = true;
-                    self.answer(&NotSavedDocument::new(Some(number), refused))?;
+                    self.printer.document_line(&NotSavedDocument::new(Some(number), refused))?;
                 }
             }
         }
@@ -104,12 +103,6 @@ impl Saving<'_> {
         let mut saved = self.quick_check.save(&incoming, settings::clock())?;
         saved.check.notes.extend(note);
         Ok(saved)
-    }
-
-    fn answer(&self, document: &impl Serialize) -> Result<(), Failure> {
-        let line = serde_json::to_string(document);
-        let line = line.map_err(|error| Failure::new("print the answer", &error, None))?;
-        self.printer.data(&format!("{line}\n"))
     }
 
     /// Seals fresh rows where they are many; the memory is saved and told, whatever comes of it.

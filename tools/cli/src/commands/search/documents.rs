@@ -4,6 +4,9 @@ use memfold_pipeline::lookup::corpus::RowMatch;
 use memfold_pipeline::lookup::{Match, Matches, Searched, StoreIndex};
 
 use super::corpus::Source;
+use crate::document::documents;
+
+documents! { "search" => SearchDocument, "search-queries" => QueriesDocument }
 
 /// `memfold search --json`
 #[derive(Debug, serde::Serialize)]
@@ -194,17 +197,5 @@ impl ElapsedDocument {
     pub(super) fn new((open, total): (f64, f64)) -> Self {
         let micros = |seconds: f64| (seconds * 1e6).round() as u64;
         Self { open: micros(open), search: micros(total - open), total: micros(total) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::commands::published::assert_published;
-
-    #[test]
-    fn published_schemas_are_those_of_the_types() {
-        assert_published("search", schemars::schema_for!(SearchDocument));
-        assert_published("search-queries", schemars::schema_for!(QueriesDocument));
     }
 }

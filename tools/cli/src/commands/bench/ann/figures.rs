@@ -4,6 +4,9 @@ use memfold_index::{Neighbor, VectorMatrix};
 use memfold_simd::Kernels;
 
 use super::measure::Latencies;
+use crate::document::documents;
+
+documents! { "bench-ann" => AnnFigures }
 
 /// One line of `memfold bench ann --json`.
 #[derive(Debug, serde::Serialize)]
@@ -84,14 +87,3 @@ impl AnnFigures {
 
 /// The right answers, one for each query.
 pub(super) type Truth = Vec<Vec<Neighbor>>;
-
-#[cfg(test)]
-mod tests {
-    use super::AnnFigures;
-    use crate::commands::published::assert_published;
-
-    #[test]
-    fn the_published_schema_is_that_of_the_type() {
-        assert_published("bench-ann", schemars::schema_for!(AnnFigures));
-    }
-}

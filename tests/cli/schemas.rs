@@ -1,0 +1,189 @@
+//! A validator for the published JSON Schemas, stricter than they are: no field that a schema does not name.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+/// Where the schemas are published.
+pub(crate) fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas")
+}
+
+/// A published schema, of the few words of JSON Schema that those use.
+pub(crate) struct Schema {
+    root: Value,
+}
+
+/// Asserts that a document fits a published schema.
+#[track_caller]
+pub(crate) fn assert_fits(name: &str, document: &Value) {
+    if let Err(misfit) = Schema::published(name).check(document) {
+        panic!("{name}: {misfit}\n{document:#}");
+    }
+}
+
+impl Schema {
+    pub(crate) fn published(name: &str) -> Self {
+        let text = std::fs::read_to_string(folder().join(format!("{name}.schema.json")));
+        Self { root: serde_json::from_str(&text.unwrap()).unwrap() }
+    }
+
+    /// The fields that are always there.
+    pub(crate) fn required(&self) -> BTreeSet<&str> {
+        self.root["required"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|name| name.as_str().unwrap())
+            .collect()
+    }
+
+    /// Tells what does not fit, and where.
+    pub(crate) fn check(&self, document: &Value) -> Result<(), String> {
+        self.check_at(&self.root, document, "")
+    }
+
+    fn check_at(&self, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
+        let Some(words) = schema.as_object() else {
+            return if schema == true { Ok(()) } else { Err(format!("nothing fits at {at}")) };
+        };
+        words.iter().try_for_each(|(word, said)| self.check_word((word, said), value, at))?;
+        match value {
+            Value::Object(fields) => self.check_fields(words, fields, at),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_word(
+        &self,
+        (word, said): (&str, &Value),
+        value: &Value,
+        at: &str,
+    ) -> Result<(), String> {
+        let fit = |options: &Value| {
+            let fits = |option: &&Value| self.check_at(option, value, at).is_ok();
+            options.as_array().unwrap().iter().filter(fits).count()
+        };
+        let fits = match word {
+            "$schema" | "$defs" | "title" | "description" | "format" => true,
+            // These need all fields at once.
+            "properties" | "required" | "additionalProperties" => true,
+            "$ref" => {
+                let target = self.root.pointer(&said.as_str().unwrap()[1..]).unwrap();
+                return self.check_at(target, value, at);
+            }
+            "anyOf" => fit(said) > 0,
+            "oneOf" => fit(said) == 1,
+            "const" => said == value,
+            "type" => match said {
+                Value::Array(names) => names.iter().any(|name| is(name, value)),
+                name => is(name, value),
+            },
+            "minimum" => value.as_f64().is_none_or(|found| Some(found) >= said.as_f64()),
+            "minItems" => {
+                value.as_array().is_none_or(|all| Some(all.len() as u64) >= said.as_u64())
+            }
+            "maxItems" => {
+                value.as_array().is_none_or(|all| Some(all.len() as u64) <= said.as_u64())
+            }
+            "items" => {
+                return value.as_array().into_iter().flatten().enumerate().try_for_each(
+                    |(place, item)| self.check_at(said, item, &format!("{at}/{place}")),
+                );
+            }
+            other => panic!("the validator does not know {other}"),
+        };
+        if fits { Ok(()) } else { Err(format!("{value} at {at:?} is not {word} {said}")) }
+    }
+
+    fn check_fields(
+        &self,
+        words: &Map<String, Value>,
+        fields: &Map<String, Value>,
+        at: &str,
+    ) -> Result<(), String> {
+        let mut required = words.get("required").and_then(Value::as_array).into_iter().flatten();
+        if let Some(name) = required.find(|name| !fields.contains_key(name.as_str().unwrap())) {
+            return Err(format!("no {name} at {at:?}"));
+        }
+        // Whoever speaks of no fields at all leaves them to the schemas that it names, or to anybody.
+        if !words.contains_key("type") && !words.contains_key("properties") {
+            return Ok(());
+        }
+        fields.iter().try_for_each(|(name, value)| {
+            let named = words.get("properties").and_then(|properties| properties.get(name));
+            match named.or(words.get("additionalProperties")) {
+                Some(schema) => self.check_at(schema, value, &format!("{at}/{name}")),
+                None => Err(format!("undocumented {name:?} at {at:?}")),
+            }
+        })
+    }
+}
+
+fn is(name: &Value, value: &Value) -> bool {
+    match name.as_str().unwrap() {
+        "null" => value.is_null(),
+        "string" => value.is_string(),
+        "number" => value.is_number(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        other => panic!("unknown type {other}"),
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let root = json!({
+        "type": "object",
+        "required": ["count", "kind"],
+        "properties": {
+            "count": { "type": "integer", "minimum": 0 },
+            "kind": { "oneOf": [{ "const": "a" }, { "const": "b" }] },
+            "share": { "type": ["number", "null"] },
+            "pair": { "type": "array", "items": { "type": "string" }, "minItems": 2, "maxItems": 2 },
+            "by_name": { "type": "object", "additionalProperties": { "$ref": "#/$defs/inner" } },
+            "free": true,
+        },
+        "$defs": { "inner": {
+            "type": "object", "required": ["is"], "properties": { "is": { "type": "boolean" } },
+        } },
+    });
+    let schema = Schema { root };
+    let whole = json!({
+        "count": 3, "kind": "b", "share": 0.5, "pair": ["x", "y"],
+        "by_name": { "z": { "is": true } }, "free": [{ "what": "ever" }],
+    });
+    assert_eq!(schema.check(&whole), Ok(()));
+    assert_eq!(schema.check(&json!({ "count": 0, "kind": "a", "share": null })), Ok(()));
+    for (field, wrong, misfit) in [
+        ("count", json!(-1), "-1 at \"/count\" is not minimum 0"),
+        ("count", json!(1.5), "1.5 at \"/count\" is not type \"integer\""),
+        ("count", json!("3"), "\"3\" at \"/count\" is not type"),
+        ("count", Value::Null, "null at \"/count\" is not type"),
+        ("kind", json!("c"), "\"c\" at \"/kind\" is not oneOf"),
+        ("share", json!("much"), "at \"/share\" is not type"),
+        ("pair", json!(["x"]), "is not minItems 2"),
+        ("pair", json!(["x", "y", "z"]), "is not maxItems 2"),
+        ("pair", json!(["x", 2]), "2 at \"/pair/1\" is not type"),
+        ("by_name", json!({ "z": {} }), "no \"is\" at \"/by_name/z\""),
+        ("by_name", json!({ "z": { "is": 1 } }), "1 at \"/by_name/z/is\""),
+        ("by_name", json!({ "z": { "is": true, "was": 1 } }), "undocumented \"was\""),
+        ("more", json!(1), "undocumented \"more\" at \"\""),
+    ] {
+        let mut document = whole.clone();
+        document[field] = wrong;
+        let found = schema.check(&document).unwrap_err();
+        assert!(found.contains(misfit), "{found}");
+    }
+    let found = schema.check(&json!({ "kind": "a" })).unwrap_err();
+    assert_eq!(found, "no \"count\" at \"\"");
+}
+
+#[test]
+#[should_panic(expected = "the validator does not know pattern")]
+fn words_that_are_not_checked_are_not_passed_over() {
+    let _unreached = Schema { root: json!({ "pattern": "^a" }) }.check(&json!("b"));
+}
