@@ -4,13 +4,18 @@
 //! [`VectorGenerator`] computes any row of it on its own: rows can be streamed in chunks, in any order,
 //! with memory for the groups only.
 
-mod background;
-mod like;
-mod linear;
-mod purpose;
-mod random;
 mod recipe;
 mod vectors;
+mod background;
+mod neighborhoods;
+mod like;
+mod covariance;
+mod duplicates;
+mod codes;
+mod strides;
+mod linear;
+mod random;
+mod purpose;
 
 pub use like::LikeError;
 pub use recipe::{RecipeError, VectorRecipe, VectorRecipeBuilder};
