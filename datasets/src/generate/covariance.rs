@@ -1,4 +1,4 @@
-//! [`Shape::of`]: mean and covariance of given vectors.
+//! [`Covariance`]: mean and covariance of given vectors, and the [`Shape`] that follows them.
 
 use memfold_index::{Pool, VectorMatrix};
 
@@ -17,8 +17,19 @@ const ITERATIONS: usize = 3;
 /// Directions that a task multiplies while a row is in the cache.
 const BATCH_DIRECTIONS: usize = 8;
 
-impl Shape {
-    /// Learns the shape of the rows' directions.
+/// The covariance of some rows' directions.
+pub(crate) struct Covariance {
+    pub(crate) mean: Vec<f64>,
+    /// Of each dimension.
+    pub(crate) variances: Vec<f64>,
+    /// Orthonormal; those of the largest variance first, about.
+    pub(crate) directions: Vec<Vec<f64>>,
+    /// Along each direction.
+    pub(crate) leading: Vec<f64>,
+}
+
+impl Covariance {
+    /// Looks at up to [`SHAPE_ROWS_MAX`] rows.
     pub(crate) fn of(matrix: &VectorMatrix<'_>, pool: &Pool) -> Self {
         let dim = matrix.dim();
         let rows_max = SHAPE_ROWS_MAX.min((SHAPE_VALUES_MAX / dim).max(1));
@@ -35,17 +46,15 @@ impl Shape {
                 *variance += value * value / row_count;
             }
         }
-        let (factors, residual) = factorize(&rows, variances, pool);
-        Self { mean, factors, residual }
+        let directions = leading_directions(&rows, dim, pool);
+        let turned = covariance_times(&rows, &directions, pool);
+        let leading = directions.iter().zip(&turned).map(|(q, t)| dot(q, t) / row_count).collect();
+        Self { mean, variances, directions, leading }
     }
 }
 
-/// Splits the covariance of centred `rows` into a few factors and what they leave to each dimension.
-///
-/// The left-over variance also lies along the factors, so they are shortened by it (Tipping and
-/// Bishop, *Probabilistic principal component analysis*, 1999).
-fn factorize(rows: &[f64], variances: Vec<f64>, pool: &Pool) -> (Vec<Vec<f64>>, Vec<f64>) {
-    let dim = variances.len();
+/// Returns up to [`RANK`] orthonormal directions along which centred `rows` vary most.
+fn leading_directions(rows: &[f64], dim: usize, pool: &Pool) -> Vec<Vec<f64>> {
     let start = |k: usize| {
         let mut stream = Stream::new(0, purpose::START, k as u64);
         (0..dim).map(|_| stream.normal()).collect()
@@ -54,22 +63,29 @@ fn factorize(rows: &[f64], variances: Vec<f64>, pool: &Pool) -> (Vec<Vec<f64>>, 
     for _ in 0..ITERATIONS {
         directions = orthonormalize(covariance_times(rows, &directions, pool));
     }
-    let row_count = (rows.len() / dim) as f64;
-    let turned = covariance_times(rows, &directions, pool);
-    let leading: Vec<f64> =
-        directions.iter().zip(&turned).map(|(q, t)| dot(q, t) / row_count).collect();
-    let total: f64 = variances.iter().sum();
-    let rest = total - leading.iter().sum::<f64>();
-    let noise = (rest / (dim - directions.len()).max(1) as f64).max(0.0);
-    let mut residual = variances;
-    let mut factors = directions;
-    for (factor, variance) in factors.iter_mut().zip(&leading) {
-        let deviation = (variance - noise).max(0.0).sqrt();
-        factor.iter_mut().for_each(|value| *value *= deviation);
-        residual.iter_mut().zip(&*factor).for_each(|(left, value)| *left -= value * value);
+    directions
+}
+
+impl Shape {
+    /// Splits a covariance into a few factors and what they leave to each dimension.
+    ///
+    /// The left-over variance also lies along the factors, so they are shortened by it (Tipping and
+    /// Bishop, *Probabilistic principal component analysis*, 1999).
+    pub(crate) fn of(covariance: Covariance) -> Self {
+        let Covariance { mean, variances, directions, leading } = covariance;
+        let total: f64 = variances.iter().sum();
+        let rest = total - leading.iter().sum::<f64>();
+        let noise = (rest / (mean.len() - directions.len()).max(1) as f64).max(0.0);
+        let mut residual = variances;
+        let mut factors = directions;
+        for (factor, variance) in factors.iter_mut().zip(&leading) {
+            let deviation = (variance - noise).max(0.0).sqrt();
+            factor.iter_mut().for_each(|value| *value *= deviation);
+            residual.iter_mut().zip(&*factor).for_each(|(left, value)| *left -= value * value);
+        }
+        residual.iter_mut().for_each(|left| *left = left.max(0.0).sqrt());
+        Self { mean, factors, residual }
     }
-    residual.iter_mut().for_each(|left| *left = left.max(0.0).sqrt());
-    (factors, residual)
 }
 
 /// Returns the unscaled covariance matrix times each direction, without forming it.

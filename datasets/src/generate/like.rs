@@ -5,6 +5,7 @@ use std::sync::Arc;
 use memfold_index::{JoinError, JoinOptions, VectorMatrix};
 
 use super::background::Shape;
+use super::covariance::Covariance;
 use super::duplicates::Duplicates;
 use super::neighborhoods::Neighborhoods;
 use super::recipe::{Groups, LearnedBackground};
@@ -12,7 +13,7 @@ use super::strides::strided;
 use super::{VectorRecipe, VectorRecipeBuilder};
 
 /// Rows whose duplicates and neighbours are looked at.
-const ROWS_MAX: usize = 131_072;
+pub(super) const ROWS_MAX: usize = 131_072;
 
 /// Vectors from which no recipe could be learned.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +69,7 @@ impl VectorRecipe {
         let sample =
             VectorMatrix::from_slice(&values, matrix.dim()).expect("whole rows of a matrix");
         let duplicates = Duplicates::count(&sample, options)?;
-        let shape = Arc::new(Shape::of(matrix, pool));
+        let shape = Arc::new(Shape::of(Covariance::of(matrix, pool)));
         let firsts = duplicates.firsts.iter().flat_map(|&row| sample.vector(row));
         let firsts: Vec<f32> = firsts.copied().collect();
         let neighborhoods = Neighborhoods::learn(&firsts, &shape, pool, kernels, progress);
@@ -94,8 +95,10 @@ mod tests {
     use memfold_index::{NoProgress, Pool};
     use memfold_simd::Kernels;
 
+    use super::super::random::Stream;
     use super::*;
     use crate::VectorGenerator;
+    use crate::generate::Likeness;
 
     fn options(pool: &Pool) -> JoinOptions<'_> {
         let kernels = Kernels::active();
@@ -148,5 +151,64 @@ mod tests {
         assert_eq!(refused(&[]), "no rows to learn from");
         let invalid = refused(&[1.0, 0.0, 0.0, 0.0]);
         assert_eq!(invalid, "count duplicates: row 1: the vector is all zeros");
+    }
+
+    fn measured(values: &[f32], dim: usize) -> Likeness {
+        let pool = Pool::new(None).unwrap();
+        let matrix = VectorMatrix::from_slice(values, dim).unwrap();
+        Likeness::measure(&matrix, &options(&pool)).unwrap()
+    }
+
+    /// Rows around 60 centres of different spread, a tenth of them copies: none of it is how rows are generated.
+    fn clustered(rows: usize, dim: usize) -> Vec<f32> {
+        let mut stream = Stream::new(77, 0, 0);
+        let mut direction = |spread: f64| -> Vec<f64> {
+            (0..dim).map(|at| spread * stream.normal() / (1.0 + at as f64 / 12.0)).collect()
+        };
+        let centres: Vec<Vec<f64>> = (0..60).map(|_| direction(1.0)).collect();
+        let mut values: Vec<f32> = Vec::with_capacity(rows * dim);
+        for row in 0..rows {
+            let at = row * 7919 % 60;
+            let spread = if row % 10 == 9 { 0.05 } else { 0.25 + at as f64 / 60.0 };
+            let own = direction(spread);
+            let base: Vec<f64> = match row % 10 {
+                9 => values[(row - 9) * dim..][..dim].iter().map(|&value| value.into()).collect(),
+                _ => centres[at].clone(),
+            };
+            values.extend(base.iter().zip(&own).map(|(base, own)| (base + own) as f32));
+        }
+        values
+    }
+
+    #[test]
+    fn what_is_generated_is_like_what_was_given() {
+        let (rows, dim) = (6_000, 48);
+        let source = clustered(rows, dim);
+        let real = measured(&source, dim);
+        let synthetic = measured(&generated(like(&source, dim, rows as u32, 2)), dim);
+        assert!((real.mean_norm - synthetic.mean_norm).abs() < 0.05, "{real:?} {synthetic:?}");
+        for leading in [1, 4, 16] {
+            let shares = [&real, &synthetic].map(|of| of.spectrum[..leading].iter().sum::<f64>());
+            assert!((shares[0] - shares[1]).abs() < 0.05, "{leading} directions: {shares:?}");
+        }
+        for (real, synthetic) in real.neighbors.iter().zip(&synthetic.neighbors) {
+            let off = real.largest_difference(synthetic);
+            assert!(off < 0.08, "{real:?} {synthetic:?}: {off}");
+        }
+        for (real, synthetic) in real.duplicates.iter().zip(&synthetic.duplicates) {
+            assert!((real.share - synthetic.share).abs() < 0.05, "{real:?} {synthetic:?}");
+        }
+    }
+
+    #[test]
+    fn few_rows_and_many_are_as_near_as_those_given() {
+        let (rows, dim) = (3_000, 32);
+        let source = clustered(rows, dim);
+        let real = measured(&source, dim);
+        for count in [rows as u32 / 2, rows as u32 * 2] {
+            let synthetic = measured(&generated(like(&source, dim, count, 2)), dim);
+            let off = real.neighbors[0].largest_difference(&synthetic.neighbors[0]);
+            assert!(off < 0.1, "{count} rows: {off}");
+        }
     }
 }

@@ -17,7 +17,7 @@ const SHIFTS: [u32; 6] = [10, 8, 6, 4, 2, 1];
 /// Kinds of groups that a kind of the next wider level falls into.
 const BRANCHES: usize = 4;
 /// Groups that a level has at least: with fewer, their centres would bend the covariance.
-const GROUPS_MIN: usize = 16;
+const GROUPS_MIN: usize = 64;
 /// Items whose neighbours are looked at: one for each kind of pair.
 const QUERIES_MAX: usize = BRANCHES.pow(SHIFTS.len() as u32);
 /// Items of a trial whose neighbours are looked at.

@@ -149,10 +149,11 @@ impl VectorGenerator {
     }
 }
 
-/// Returns what a group looks like.
+/// Returns what a group looks like: each of those seen comes once, in an order that the seed gives, before one comes
+/// again.
 fn observed(groups: &[ObservedGroup], seed: u64, group: u64) -> &ObservedGroup {
-    let mut stream = Stream::new(seed, purpose::OBSERVED, group);
-    &groups[stream.below(groups.len() as u64) as usize]
+    let (count, order) = (groups.len() as u64, Stream::new(seed, purpose::OBSERVED, 0).next_u64());
+    &groups[Shuffle::new(count, order).apply(group % count) as usize]
 }
 
 /// Draws group sizes until the wanted share of rows stands in groups.
