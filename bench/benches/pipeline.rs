@@ -8,7 +8,7 @@ use memfold_bench::is_test_run;
 use memfold_bench::workload::{DIM, SyntheticStore, Workbench};
 
 /// Memories of each store; a test run takes the first.
-const ROW_COUNTS: [u32; 3] = [1_000, 10_000, 36_000];
+const ROW_COUNTS: [u32; 3] = [1_000, 10_000, 100_000];
 
 fn pipeline(criterion: &mut Criterion) {
     let workbench = Workbench::start().expect("threads start on a machine that benchmarks");

@@ -10,6 +10,7 @@
 //! | `build` | a graph, a slab, the codes of so many vectors |
 //! | `search` | one lookup by each index: the nearest, or all in a range, with recall |
 //! | `guard` | microseconds for each pair of texts, read anew or read before |
+//! | `check` | one check of a memory on a store with an index, alone and beside a writer |
 //! | `pipeline` | from a `brain.db` to a plan and a report |
 //! | `export` | writing and opening columns, Parquet both ways |
 //!

@@ -1,20 +1,25 @@
 //! Workloads: stores to consolidate, and what a run needs beside a store.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use memfold_datasets::generate::RecipeError;
 use memfold_datasets::{VectorGenerator, VectorRecipe};
 use memfold_index::pool::StartPoolError;
+use memfold_index::snapshot::FileMode;
 use memfold_index::{NoProgress, Pool, VectorMatrix};
 use memfold_pipeline::consolidate::{ConsolidateError, Outcome, RunContext, consolidate};
 use memfold_pipeline::guard::{Guard, LexiconError};
-use memfold_pipeline::policy::{Policy, config_hash};
-use memfold_pipeline::store::BrainDb;
+use memfold_pipeline::lookup::{BuildIndex, BuildIndexError, BuiltIndex, TierChoice, build_index};
+use memfold_pipeline::policy::config::ConfigLoader;
+use memfold_pipeline::policy::{Policy, QuickCheckPolicy, config_hash};
+use memfold_pipeline::quick_check::{QuickCheck, QuickCheckOptions};
 use memfold_pipeline::store::brain_db::texts::templated;
 use memfold_pipeline::store::brain_db::{
     BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, OpenOptions, OpenStoreError,
 };
+use memfold_pipeline::store::{BrainDb, LoadRequest};
 use memfold_pipeline::time::Instant;
 use memfold_simd::Kernels;
 
@@ -33,6 +38,9 @@ const INTERVAL: i64 = 61_000_003;
 /// 2027-06-30T00:00:00Z, in microseconds since 1970: later than every memory, so that none is protected
 /// for being fresh.
 const NOW: Instant = Instant(1_814_313_600_000_000);
+
+/// What nothing should take on a machine that benchmarks: a lock, or a check.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Why a workload could not be built.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +109,11 @@ impl SyntheticStore {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the folder of the store's index.
+    fn index_folder(&self) -> PathBuf {
+        self.folder().join("brain.db.memfold")
     }
 
     /// Returns the folder of the store; files beside it are removed with it.
@@ -196,6 +209,52 @@ impl Workbench {
     #[must_use]
     pub const fn pool(&self) -> &Pool {
         &self.pool
+    }
+
+    /// Returns the moment at which everything happens.
+    #[must_use]
+    pub const fn now(&self) -> Instant {
+        NOW
+    }
+
+    /// Builds the index of a store, without a graph: lookups miss nothing.
+    ///
+    /// # Errors
+    /// When the store cannot be read or its folder not written.
+    pub fn build_index(&self, store: &SyntheticStore) -> Result<BuiltIndex, BuildIndexError> {
+        let request = BuildIndex {
+            folder: &store.index_folder(),
+            mode: FileMode::PRIVATE,
+            load: LoadRequest { time_zone: &TimeZone::UTC, now: NOW, progress: &NoProgress },
+            model: None,
+            tier: TierChoice::Scan,
+            pool: &self.pool,
+            kernels: Kernels::active(),
+            scratch_dir: store.folder(),
+            wait: BUSY_TIMEOUT,
+        };
+        build_index(&BrainDb::at(store.path(), OpenOptions::default()), &request)
+    }
+
+    /// Opens a store for checks and saves, with the built-in policy and all the time they want.
+    ///
+    /// # Panics
+    /// When the built-in configuration or lexicon is wrong.
+    #[must_use]
+    pub fn quick_check(&self, store: &SyntheticStore) -> QuickCheck {
+        let configured = ConfigLoader::new().load().expect("the built-in configuration is valid");
+        let options = QuickCheckOptions {
+            policy: self.policy.clone(),
+            check: QuickCheckPolicy { time_limit: BUSY_TIMEOUT, ..configured.settings.quick_check },
+            time_zone: TimeZone::UTC,
+            busy_timeout: BUSY_TIMEOUT,
+            holder: format!("bench {}", std::process::id()),
+            index_folder: store.index_folder(),
+            read_only: false,
+            kernels: Kernels::active(),
+            clock: || 0.0,
+        };
+        QuickCheck::open(store.path(), options).expect("there is no lexicon of the user's")
     }
 
     /// Opens a store and makes its plan and report, as `memfold consolidate` does.

@@ -1,6 +1,7 @@
 //! [`Background`]: what vectors look like before anything is planted.
 
 use super::linear::{normalize, orthonormalize};
+use super::neighborhoods::Nest;
 use super::purpose;
 use super::random::Stream;
 
@@ -33,16 +34,24 @@ pub(crate) struct Shape {
 /// Components computed together: as many as stay in registers.
 const TILE: usize = 32;
 
-/// Draws unit vectors of a shape, gathered around topics.
+/// Draws unit vectors of a shape that gather.
 #[derive(Debug, Clone)]
 pub(crate) struct Background {
     mean: Vec<f64>,
     /// For each tile of components, its part of each factor; zeros beyond the dimension.
     factor_tiles: Vec<Vec<[f32; TILE]>>,
     residual: Vec<f64>,
-    /// Coordinates of each topic along the factors.
-    topics: Vec<Vec<f64>>,
+    rank: usize,
+    gathering: Gathering,
     seed: u64,
+}
+
+/// What items gather around.
+#[derive(Debug, Clone)]
+enum Gathering {
+    /// Coordinates of each topic along the factors.
+    Topics(Vec<Vec<f64>>),
+    Nested(Nest),
 }
 
 impl Shape {
@@ -70,11 +79,23 @@ impl Shape {
 }
 
 impl Background {
-    pub(crate) fn new(shape: Shape, seed: u64) -> Self {
+    /// Gathers around [`TOPIC_COUNT`] topics.
+    pub(crate) fn topical(shape: Shape, seed: u64) -> Self {
+        let rank = shape.factors.len();
         let topic = |item| {
             let mut stream = Stream::new(seed, purpose::TOPIC, item);
-            (0..shape.factors.len()).map(|_| TOPIC_WEIGHT.sqrt() * stream.normal()).collect()
+            (0..rank).map(|_| TOPIC_WEIGHT.sqrt() * stream.normal()).collect()
         };
+        let topics = (0..TOPIC_COUNT).map(topic).collect();
+        Self::new(shape, Gathering::Topics(topics), seed)
+    }
+
+    /// Gathers in nested groups.
+    pub(crate) fn nested(shape: Shape, nest: Nest, seed: u64) -> Self {
+        Self::new(shape, Gathering::Nested(nest), seed)
+    }
+
+    fn new(shape: Shape, gathering: Gathering, seed: u64) -> Self {
         let tile = |start: usize, factor: &[f64]| {
             std::array::from_fn(|at| factor.get(start + at).map_or(0.0, |&value| value as f32))
         };
@@ -83,7 +104,8 @@ impl Background {
             starts.map(|start| shape.factors.iter().map(|factor| tile(start, factor)).collect());
         Self {
             factor_tiles: factor_tiles.collect(),
-            topics: (0..TOPIC_COUNT).map(topic).collect(),
+            rank: shape.factors.len(),
+            gathering,
             mean: shape.mean,
             residual: shape.residual,
             seed,
@@ -92,11 +114,9 @@ impl Background {
 
     /// Returns the unit vector number `item`.
     pub(crate) fn draw(&self, item: u64) -> Vec<f64> {
-        let mut stream = Stream::new(self.seed, purpose::OWN, item);
-        let topic = &self.topics[stream.below(TOPIC_COUNT) as usize];
-        let own_weight = (1.0 - TOPIC_WEIGHT).sqrt();
-        let coordinates: Vec<f32> =
-            topic.iter().map(|center| (center + own_weight * stream.normal()) as f32).collect();
+        let latent = self.latent(item);
+        let (along, beside) = latent.split_at(self.rank);
+        let coordinates: Vec<f32> = along.iter().map(|&value| value as f32).collect();
         let mut values = self.mean.clone();
         for (values, tile) in values.chunks_mut(TILE).zip(&self.factor_tiles) {
             let mut sums = [0.0_f32; TILE];
@@ -107,10 +127,29 @@ impl Background {
             }
             values.iter_mut().zip(sums).for_each(|(value, sum)| *value += f64::from(sum));
         }
-        for (value, deviation) in values.iter_mut().zip(&self.residual) {
-            *value += deviation * stream.normal();
+        for ((value, deviation), own) in values.iter_mut().zip(&self.residual).zip(beside) {
+            *value += deviation * own;
         }
         normalize(&mut values);
         values
+    }
+
+    /// Returns coordinates of mean 0 and variance 1: along the factors, then beside them for each dimension.
+    fn latent(&self, item: u64) -> Vec<f64> {
+        let topics = match &self.gathering {
+            Gathering::Topics(topics) => topics,
+            Gathering::Nested(nest) => {
+                let mut latent = vec![0.0; self.rank + self.residual.len()];
+                nest.add(item, &mut latent);
+                return latent;
+            }
+        };
+        let mut stream = Stream::new(self.seed, purpose::OWN, item);
+        let topic = &topics[stream.below(TOPIC_COUNT) as usize];
+        let own_weight = (1.0 - TOPIC_WEIGHT).sqrt();
+        let mut latent: Vec<f64> =
+            topic.iter().map(|center| center + own_weight * stream.normal()).collect();
+        latent.extend(self.residual.iter().map(|_| stream.normal()));
+        latent
     }
 }

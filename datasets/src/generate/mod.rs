@@ -2,16 +2,26 @@
 //!
 //! A [`VectorRecipe`] says what is wanted, invented or [like](VectorRecipe::like) given vectors;
 //! [`VectorGenerator`] computes any row of it on its own: rows can be streamed in chunks, in any order,
-//! with memory for the groups only.
+//! with memory for the groups only. [`Likeness`] measures how much generated vectors have of given ones.
 
-mod background;
-mod like;
-mod linear;
-mod purpose;
-mod random;
 mod recipe;
 mod vectors;
+mod background;
+mod neighborhoods;
+mod like;
+mod likeness;
+mod covariance;
+mod duplicates;
+mod codes;
+mod strides;
+mod linear;
+mod random;
+mod purpose;
 
 pub use like::LikeError;
+pub use likeness::{
+    DUPLICATE_THRESHOLDS, DuplicateCounts, Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES,
+    SimilarityQuantiles,
+};
 pub use recipe::{RecipeError, VectorRecipe, VectorRecipeBuilder};
 pub use vectors::{GeneratedRow, VectorGenerator};

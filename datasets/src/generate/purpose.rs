@@ -9,3 +9,7 @@ pub(crate) const COPY: u64 = 6;
 pub(crate) const FACTORS: u64 = 7;
 pub(crate) const START: u64 = 8;
 pub(crate) const DRIFT: u64 = 9;
+pub(crate) const NEST_ORDER: u64 = 10;
+pub(crate) const NEST_KIND: u64 = 11;
+pub(crate) const NEST_GROUP: u64 = 12;
+pub(crate) const OBSERVED: u64 = 13;

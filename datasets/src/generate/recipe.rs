@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::background::Shape;
+use super::neighborhoods::Neighborhoods;
 use crate::schema::DIM_MAX;
 
 /// A validated description of synthetic vectors. [`Self::builder`] and [`Self::like`] make one.
@@ -12,29 +13,46 @@ pub struct VectorRecipe {
     pub(crate) dim: usize,
     pub(crate) seed: u64,
     pub(crate) duplicate_share: f64,
-    pub(crate) exact_share: f64,
-    pub(crate) group_sizes: GroupSizes,
-    pub(crate) similarities: Similarities,
+    pub(crate) groups: Groups,
     /// `None`: an invented one.
-    pub(crate) shape: Option<Arc<Shape>>,
+    pub(crate) background: Option<LearnedBackground>,
 }
 
-/// How large groups are.
+/// Where groups and their copies come from.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum GroupSizes {
-    /// From 2 to `max`, in proportion to 1 / size².
-    InverseSquare { max: u32 },
+pub(crate) enum Groups {
+    Invented(InventedGroups),
     /// As often as they stand here; not empty.
-    Observed(Arc<[u32]>),
+    Observed(Arc<[ObservedGroup]>),
 }
 
-/// How near copies that are not bit-equal come to the first of their group.
+/// Groups of sizes in proportion to 1 / size².
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct InventedGroups {
+    /// Bit-equal ones among the copies.
+    pub(crate) exact_share: f64,
+    /// Sizes go from 2 to this.
+    pub(crate) size_max: u32,
+    /// The other copies' similarities are spread evenly, from this …
+    pub(crate) similarity_min: f64,
+    /// … to this.
+    pub(crate) similarity_max: f64,
+}
+
+/// A group that was seen.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Similarities {
-    /// Spread evenly.
-    Even { min: f64, max: f64 },
-    /// As often as they stand here; not empty.
-    Observed(Arc<[f64]>),
+pub(crate) struct ObservedGroup {
+    /// Of each copy to the first; 1.0 for a bit-equal one. Not empty.
+    pub(crate) similarities: Vec<f64>,
+    /// Of what sets copies apart from the first, the part (of its squared length) that they have in common.
+    pub(crate) drift_share: f64,
+}
+
+/// What the background of given vectors shows.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LearnedBackground {
+    pub(crate) shape: Arc<Shape>,
+    pub(crate) neighborhoods: Arc<Neighborhoods>,
 }
 
 /// Rows in groups of two or more: what a store shows after months without consolidation.
@@ -47,6 +65,15 @@ const GROUP_SIZE_MAX: u32 = 40;
 const SIMILARITY_MIN: f64 = 0.86;
 /// Just below a copy.
 const SIMILARITY_MAX: f64 = 0.999;
+
+impl InventedGroups {
+    const DEFAULT: Self = Self {
+        exact_share: EXACT_SHARE,
+        size_max: GROUP_SIZE_MAX,
+        similarity_min: SIMILARITY_MIN,
+        similarity_max: SIMILARITY_MAX,
+    };
+}
 
 /// Sets the parts of a [`VectorRecipe`].
 #[derive(Debug, Clone)]
@@ -82,10 +109,8 @@ impl VectorRecipe {
             dim,
             seed,
             duplicate_share: DUPLICATE_SHARE,
-            exact_share: EXACT_SHARE,
-            group_sizes: GroupSizes::InverseSquare { max: GROUP_SIZE_MAX },
-            similarities: Similarities::Even { min: SIMILARITY_MIN, max: SIMILARITY_MAX },
-            shape: None,
+            groups: Groups::Invented(InventedGroups::DEFAULT),
+            background: None,
         };
         VectorRecipeBuilder { recipe }
     }
@@ -99,25 +124,37 @@ impl VectorRecipeBuilder {
         self
     }
 
-    /// Sets the share of copies that are bit-equal to the first of their group.
+    /// Sets the share of copies that are bit-equal to the first of their group; groups are invented.
     #[must_use]
-    pub const fn exact_share(mut self, share: f64) -> Self {
-        self.recipe.exact_share = share;
+    pub fn exact_share(mut self, share: f64) -> Self {
+        self.invented().exact_share = share;
         self
     }
 
     /// Sets the largest group; sizes from 2 to this come in proportion to 1 / size².
     #[must_use]
     pub fn group_size_max(mut self, size: u32) -> Self {
-        self.recipe.group_sizes = GroupSizes::InverseSquare { max: size };
+        self.invented().size_max = size;
         self
     }
 
-    /// Sets the range of cosines between a near copy and the first of its group.
+    /// Sets the range of cosines between a near copy and the first of its group; groups are invented.
     #[must_use]
     pub fn similarities(mut self, min: f64, max: f64) -> Self {
-        self.recipe.similarities = Similarities::Even { min, max };
+        let invented = self.invented();
+        (invented.similarity_min, invented.similarity_max) = (min, max);
         self
+    }
+
+    /// Returns how groups are invented, the defaults in place of observed ones.
+    fn invented(&mut self) -> &mut InventedGroups {
+        if let Groups::Observed(_) = self.recipe.groups {
+            self.recipe.groups = Groups::Invented(InventedGroups::DEFAULT);
+        }
+        match &mut self.recipe.groups {
+            Groups::Invented(invented) => invented,
+            Groups::Observed(_) => unreachable!("observed groups were replaced"),
+        }
     }
 
     /// Checks every number.
@@ -133,13 +170,11 @@ impl VectorRecipeBuilder {
         in_range("rows", recipe.rows.into(), 0.0, f64::from(u32::MAX - 1))?;
         in_range("dim", recipe.dim as f64, 2.0, DIM_MAX as f64)?;
         in_range("duplicate share", recipe.duplicate_share, 0.0, 1.0)?;
-        in_range("exact share", recipe.exact_share, 0.0, 1.0)?;
-        if let GroupSizes::InverseSquare { max } = recipe.group_sizes {
-            in_range("largest group", max.into(), 2.0, 1e6)?;
-        }
-        if let Similarities::Even { min, max } = recipe.similarities {
-            in_range("smallest similarity", min, 0.0, 1.0)?;
-            in_range("largest similarity", max, min, 1.0)?;
+        if let Groups::Invented(groups) = &recipe.groups {
+            in_range("exact share", groups.exact_share, 0.0, 1.0)?;
+            in_range("largest group", groups.size_max.into(), 2.0, 1e6)?;
+            in_range("smallest similarity", groups.similarity_min, 0.0, 1.0)?;
+            in_range("largest similarity", groups.similarity_max, groups.similarity_min, 1.0)?;
         }
         Ok(recipe)
     }

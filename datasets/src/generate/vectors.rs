@@ -2,8 +2,9 @@
 
 use super::background::{Background, Shape};
 use super::linear::{add_scaled, dot, normalize};
+use super::neighborhoods::Nest;
 use super::random::{Shuffle, Stream};
-use super::recipe::{GroupSizes, Similarities};
+use super::recipe::{Groups, LearnedBackground, ObservedGroup};
 use super::{VectorRecipe, purpose};
 
 /// Computes the rows of a recipe; each depends on the recipe and its number alone.
@@ -28,21 +29,23 @@ pub struct GeneratedRow {
 }
 
 impl VectorGenerator {
-    /// Prepares a recipe; costs 4 bytes for each group.
+    /// Prepares a recipe; costs 4 bytes for each group, and what a learned recipe holds.
     #[must_use]
     pub fn new(recipe: VectorRecipe) -> Self {
         let (dim, seed) = (recipe.dim, recipe.seed);
-        let shape = match &recipe.shape {
-            Some(shape) => Shape::clone(shape),
-            None => Shape::synthetic(dim, seed),
+        let group_starts = group_starts(&recipe);
+        let background = match &recipe.background {
+            Some(LearnedBackground { shape, neighborhoods }) => {
+                let groups = group_starts.len() as u64 - 1;
+                let alone = u64::from(recipe.rows - group_starts[groups as usize]);
+                let nest = Nest::new(neighborhoods.clone(), groups + alone, seed);
+                Background::nested(Shape::clone(shape), nest, seed)
+            }
+            None => Background::topical(Shape::synthetic(dim, seed), seed),
         };
         let order = Stream::new(seed, purpose::ORDER, 0).next_u64();
-        Self {
-            shuffle: Shuffle::new(recipe.rows.into(), order),
-            group_starts: group_starts(&recipe),
-            background: Background::new(shape, seed),
-            recipe,
-        }
+        let shuffle = Shuffle::new(recipe.rows.into(), order);
+        Self { recipe, shuffle, group_starts, background }
     }
 
     /// Returns the number of rows.
@@ -73,24 +76,54 @@ impl VectorGenerator {
         let (group, member) = self.place(position);
         let original = self.background.draw(group);
         let mut stream = Stream::new(self.recipe.seed, purpose::COPY, position.into());
-        let exact = member == 0 || stream.uniform() < self.recipe.exact_share;
-        let similarity = if exact { 1.0 } else { self.recipe.similarities.draw(&mut stream) };
-        let values = if exact { original } else { self.copy(&original, group, similarity, stream) };
+        let similarity = self.planted(group, member, &mut stream);
+        let values = match similarity {
+            None => original,
+            Some(similarity) => self.copy(&original, group, similarity, stream),
+        };
         for (to, from) in vector.iter_mut().zip(&values) {
             *to = *from as f32;
         }
         assert_eq!(vector.len(), self.recipe.dim, "length of the vector");
-        GeneratedRow { group, member, similarity }
+        GeneratedRow { group, member, similarity: similarity.unwrap_or(1.0) }
+    }
+
+    /// Returns the cosine of a member to the first of its group; `None` for the first and what is bit-equal to it.
+    fn planted(&self, group: u64, member: u32, stream: &mut Stream) -> Option<f64> {
+        if member == 0 {
+            return None;
+        }
+        match &self.recipe.groups {
+            Groups::Invented(groups) => {
+                let exact = stream.uniform() < groups.exact_share;
+                let width = groups.similarity_max - groups.similarity_min;
+                (!exact).then(|| groups.similarity_min + width * stream.uniform())
+            }
+            Groups::Observed(groups) => {
+                let similarities = &observed(groups, self.recipe.seed, group).similarities;
+                let similarity = similarities[(member - 1) as usize % similarities.len()];
+                (similarity < 1.0).then_some(similarity)
+            }
+        }
     }
 
     /// Returns a unit vector at a chosen cosine to the unit vector `original` of `group`.
     ///
-    /// Half of what sets it apart is common to the group: copies are about as near to each other as
-    /// to the original.
+    /// Part of what sets it apart is common to the group, half of it where groups are invented: then copies are
+    /// about as near to each other as to the original.
     fn copy(&self, original: &[f64], group: u64, similarity: f64, mut own: Stream) -> Vec<f64> {
         let mut common = Stream::new(self.recipe.seed, purpose::DRIFT, group);
-        let mut across: Vec<f64> =
-            original.iter().map(|_| common.normal() + own.normal()).collect();
+        let (common_weight, own_weight) = match &self.recipe.groups {
+            Groups::Invented(_) => (1.0, 1.0),
+            Groups::Observed(groups) => {
+                let share = observed(groups, self.recipe.seed, group).drift_share;
+                (share.sqrt(), (1.0 - share).sqrt())
+            }
+        };
+        let mut across: Vec<f64> = original
+            .iter()
+            .map(|_| common_weight * common.normal() + own_weight * own.normal())
+            .collect();
         // Twice: the first pass leaves a remainder when both are nearly parallel.
         for _ in 0..2 {
             let along = dot(&across, original);
@@ -116,34 +149,34 @@ impl VectorGenerator {
     }
 }
 
-impl Similarities {
-    fn draw(&self, stream: &mut Stream) -> f64 {
-        match self {
-            Self::Even { min, max } => min + (max - min) * stream.uniform(),
-            Self::Observed(seen) => seen[stream.below(seen.len() as u64) as usize],
-        }
-    }
+/// Returns what a group looks like: each of those seen comes once, in an order that the seed gives, before one comes
+/// again.
+fn observed(groups: &[ObservedGroup], seed: u64, group: u64) -> &ObservedGroup {
+    let (count, order) = (groups.len() as u64, Stream::new(seed, purpose::OBSERVED, 0).next_u64());
+    &groups[Shuffle::new(count, order).apply(group % count) as usize]
 }
 
 /// Draws group sizes until the wanted share of rows stands in groups.
 fn group_starts(recipe: &VectorRecipe) -> Vec<u32> {
     let wanted = (recipe.duplicate_share * f64::from(recipe.rows)) as u32;
-    let cumulative = match recipe.group_sizes {
-        GroupSizes::InverseSquare { max } => cumulative_inverse_squares(max),
-        GroupSizes::Observed(_) => Vec::new(),
+    let cumulative = match &recipe.groups {
+        Groups::Invented(groups) => cumulative_inverse_squares(groups.size_max),
+        Groups::Observed(_) => Vec::new(),
     };
     let mut stream = Stream::new(recipe.seed, purpose::SIZES, 0);
-    let mut draw = || match &recipe.group_sizes {
-        GroupSizes::InverseSquare { .. } => {
+    let mut draw = |group: u64| match &recipe.groups {
+        Groups::Invented(_) => {
             let drawn = stream.uniform() * cumulative[cumulative.len() - 1];
             2 + cumulative.partition_point(|sum| *sum <= drawn) as u32
         }
-        GroupSizes::Observed(sizes) => sizes[stream.below(sizes.len() as u64) as usize],
+        Groups::Observed(groups) => {
+            1 + observed(groups, recipe.seed, group).similarities.len() as u32
+        }
     };
     let mut starts = vec![0];
     let mut end = 0;
     while end + 2 <= wanted {
-        end += draw().min(wanted - end);
+        end += draw(starts.len() as u64 - 1).min(wanted - end);
         starts.push(end);
     }
     starts

@@ -17,7 +17,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::bench::{
     AnnMethodArg, BenchAnnArgs, BenchArgs, BenchCheckArgs, BenchCommand, BenchExportArgs,
-    BenchGuardArgs,
+    BenchGuardArgs, BenchLikenessArgs,
 };
 pub(crate) use self::consolidate::{ConsolidateArgs, IndexArg};
 pub(crate) use self::convert::ConvertArgs;
@@ -287,7 +287,8 @@ pub(crate) struct GenerateArgs {
     /// The seed: equal seeds give equal bytes on every machine
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Draw from the mean and covariance of a real file (Parquet, Arrow, npy, …)
+    /// Draw rows like those of a real file (Parquet, Arrow, npy, …): its mean and covariance,
+    /// how near neighbours are, and its groups of duplicates
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     pub(crate) like: Option<PathBuf>,
     /// Write a whole brain.db

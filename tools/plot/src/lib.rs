@@ -3,6 +3,7 @@
 //! | plot | what it shows |
 //! |---|---|
 //! | [`bars`] | one number for each of several things |
+//! | [`curves`] | what two things have in common, on even axes |
 //! | [`histogram`] | how often something took how long |
 //! | [`lines`] | growth, on two logarithmic axes |
 //! | [`operating_curve`] | precision, recall and F1 over a threshold |
@@ -11,11 +12,13 @@
 
 mod svg;
 mod bars;
+mod curves;
 mod histogram;
 mod lines;
 mod operating;
 
 pub use bars::{Bar, bars};
+pub use curves::{Axis, Curve, curves};
 pub use histogram::{Distribution, histogram, percentile};
 pub use lines::{Series, lines};
 pub use operating::{OperatingPoint, operating_curve};

@@ -1,4 +1,4 @@
-//! `figures`: writes the stored measurements into README.md, docs/performance.md, docs/quality.md and docs/plots.
+//! `figures`: writes the stored measurements into README.md, docs/performance.md, docs/quality.md, docs/generate.md and docs/plots.
 //!
 //! A region between two marks belongs to one file of results and is rewritten whenever there are any.
 
@@ -8,6 +8,7 @@ mod consolidate;
 pub(crate) mod export;
 pub(crate) mod guard;
 pub(crate) mod join;
+pub(crate) mod like;
 pub(crate) mod peers;
 pub(crate) mod search;
 mod show;
@@ -18,11 +19,12 @@ use serde_json::Value;
 
 use crate::{
     bench_peers, measure, measure_ann, measure_check, measure_export, measure_guard, measure_join,
-    measure_search, report, results,
+    measure_like, measure_search, report, results,
 };
 
 const PAGE: &str = "docs/performance.md";
 const QUALITY: &str = "docs/quality.md";
+const GENERATE: &str = "docs/generate.md";
 const PLOTS: &str = "docs/plots";
 
 /// A region of a document: its mark, its results, what becomes of them.
@@ -33,7 +35,7 @@ struct Region {
     render: fn(&[Value]) -> String,
 }
 
-const REGIONS: [Region; 11] = [
+const REGIONS: [Region; 12] = [
     Region {
         file: "README.md",
         mark: "figures",
@@ -89,6 +91,12 @@ const REGIONS: [Region; 11] = [
         mark: "figures of guard",
         results: measure_guard::RESULTS,
         render: guard::page,
+    },
+    Region {
+        file: GENERATE,
+        mark: "figures of likeness",
+        results: measure_like::RESULTS,
+        render: like::page,
     },
 ];
 
@@ -161,7 +169,7 @@ fn fill(text: &str, mark: &str, figures: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PAGE, QUALITY, REGIONS, fill};
+    use super::{GENERATE, PAGE, QUALITY, REGIONS, fill};
 
     #[test]
     fn figures_replace_figures() {
@@ -179,6 +187,7 @@ mod tests {
             ("README.md", include_str!("../../../README.md")),
             (PAGE, include_str!("../../../docs/performance.md")),
             (QUALITY, include_str!("../../../docs/quality.md")),
+            (GENERATE, include_str!("../../../docs/generate.md")),
         ];
         for region in REGIONS {
             let (_, text) = texts.iter().find(|(file, _)| *file == region.file).unwrap();

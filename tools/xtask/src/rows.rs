@@ -77,7 +77,8 @@ impl Rows {
     }
 }
 
-fn real_file() -> Option<PathBuf> {
+/// The real rows, where `MEMFOLD_DATA` has them.
+pub(crate) fn real_file() -> Option<PathBuf> {
     Some(data_folder()?.join(REAL_FILE))
 }
 

@@ -24,6 +24,8 @@ pub(crate) enum BenchCommand {
     Check(BenchCheckArgs),
     /// Export a store and tell how fast that is beside reading it
     Export(BenchExportArgs),
+    /// Compare generated vectors with those they should be like
+    Likeness(BenchLikenessArgs),
 }
 
 /// `memfold bench guard`
@@ -93,6 +95,24 @@ pub(crate) struct BenchExportArgs {
     /// Exports of each kind, of which the median counts
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = positive)]
     pub(crate) runs: usize,
+}
+
+/// `memfold bench likeness`
+#[derive(Debug, Args)]
+pub(crate) struct BenchLikenessArgs {
+    /// The vectors that others should be like (Parquet, Arrow, npy, …)
+    #[arg(value_name = "REAL")]
+    pub(crate) real: PathBuf,
+    /// The vectors that memfold generate --like REAL made
+    #[arg(value_name = "GENERATED")]
+    pub(crate) generated: PathBuf,
+    /// Draw covariance, neighbours and groups of both into PREFIX-spectrum.svg,
+    /// PREFIX-neighbors.svg and PREFIX-groups.svg
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) plots: Option<PathBuf>,
+    /// Replace plots that exist
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 fn positive(typed: &str) -> Result<usize, String> {

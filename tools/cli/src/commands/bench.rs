@@ -4,6 +4,7 @@ mod ann;
 mod check;
 mod export;
 mod guard;
+mod likeness;
 mod screen;
 
 use crate::args::{BenchArgs, BenchCommand, GlobalArgs};
@@ -21,5 +22,6 @@ pub(crate) fn run(
         BenchCommand::Ann(args) => ann::run(global, args, printer),
         BenchCommand::Check(args) => check::run(global, args, printer),
         BenchCommand::Export(args) => export::run(global, args, printer),
+        BenchCommand::Likeness(args) => likeness::run(global, args, printer),
     }
 }

@@ -1,0 +1,319 @@
+//! `memfold bench likeness`: what generated vectors have of those they are like.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use memfold_datasets::VectorFile;
+use memfold_datasets::generate::{
+    DUPLICATE_THRESHOLDS, Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES, SimilarityQuantiles,
+};
+use memfold_datasets::publish::NewFile;
+use memfold_index::{JoinOptions, Progress as _, VectorMatrix};
+use memfold_pipeline::report::grouped;
+use memfold_plot::{Axis, Caption, Curve, Series, curves, lines};
+use memfold_simd::Kernels;
+use serde::Serialize;
+
+use crate::args::{BenchLikenessArgs, GlobalArgs};
+use crate::commands::outputs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::{Printer, table};
+use crate::progress::Bars;
+use crate::settings;
+
+/// Leading directions whose share of the variance is shown.
+const DIRECTIONS: [usize; 4] = [1, 4, 16, 64];
+
+/// `memfold bench likeness --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct BenchLikenessDocument {
+    schema_version: u32,
+    /// Shares of rows, or pairs, whose similarity is at or below a quantile.
+    quantile_shares: Vec<f64>,
+    /// Of the file that others should be like.
+    real: Figures,
+    /// Of the generated file.
+    synthetic: Figures,
+    /// By how much a quantile of similarity differs at most, of those from 0.05 to 0.95.
+    largest_differences: Vec<Difference>,
+}
+
+/// What the vectors of a file look like.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Figures {
+    rows: usize,
+    dim: usize,
+    /// Length of the mean of all directions, 0 to 1.
+    mean_norm: f64,
+    /// Shares of the variance along the leading directions, descending.
+    spectrum: Vec<f64>,
+    neighbors: Vec<Neighbors>,
+    /// Quantiles of the similarity of random rows.
+    strangers: Vec<f64>,
+    duplicates: Vec<Duplicates>,
+}
+
+/// How near rows are to the neighbour of a rank.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Neighbors {
+    /// 1 for the nearest.
+    rank: usize,
+    /// Of the similarity.
+    quantiles: Vec<f64>,
+}
+
+/// Groups of rows around the first one that is near.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Duplicates {
+    /// How near a copy is at least.
+    threshold: f64,
+    /// Rows in groups of two or more.
+    share: f64,
+    /// Sizes, each with the number of groups that have it.
+    group_sizes: Vec<(u32, usize)>,
+}
+
+/// How far apart real and generated similarities are.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Difference {
+    /// `neighbor 1`, …, or `strangers`.
+    of: String,
+    similarity: f64,
+}
+
+pub(super) fn run(
+    global: &GlobalArgs,
+    args: &BenchLikenessArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let inputs = [args.real.clone(), args.generated.clone()];
+    let plots = args.plots.as_deref().map_or_else(Vec::new, plot_files);
+    for path in &plots {
+        outputs::check(&[("--plots", &Some(path.clone()))], &inputs, args.force)?;
+    }
+    let bars = Bars::new(printer);
+    let real = measure(global, &args.real, &bars)?;
+    let synthetic = measure(global, &args.generated, &bars)?;
+    if real.dim != synthetic.dim {
+        return Err(Failure::usage(
+            format!("{} and {} dimensions cannot be compared", real.dim, synthetic.dim),
+            "generate the second file with --like and the first one",
+        ));
+    }
+    let drawn = [draw_spectrum(&real, &synthetic), draw_neighbors(&real, &synthetic)];
+    let drawn = drawn.into_iter().chain([draw_groups(&real, &synthetic)]);
+    for (path, svg) in plots.iter().zip(drawn) {
+        write(path, &svg)?;
+        printer.note(&format!("wrote {}", path.display()));
+    }
+    let document = BenchLikenessDocument::of(&real, &synthetic);
+    if global.json {
+        printer.document(&document)?;
+    } else {
+        printer.data(&screen(&real, &synthetic))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn plot_files(prefix: &Path) -> Vec<std::path::PathBuf> {
+    let file = |what: &str| {
+        let mut name = prefix.as_os_str().to_owned();
+        name.push(format!("-{what}.svg"));
+        name.into()
+    };
+    ["spectrum", "neighbors", "groups"].map(file).into()
+}
+
+fn measure(global: &GlobalArgs, path: &Path, bars: &Bars) -> Result<Likeness, Failure> {
+    let failed = |error: &dyn std::error::Error, hint| {
+        Failure::new(&format!("measure {}", path.display()), error, hint)
+    };
+    let mut file = VectorFile::open(path).map_err(|error| failed(&error, error.hint()))?;
+    let mut values = Vec::new();
+    file.read_rows(usize::MAX, &mut values).map_err(|error| failed(&error, error.hint()))?;
+    let matrix =
+        VectorMatrix::from_slice(&values, file.dim()).map_err(|error| failed(&error, None))?;
+    let options = JoinOptions {
+        pool: &settings::pool(global)?,
+        kernels: Kernels::active(),
+        pair_budget: None,
+        scratch_dir: None,
+        progress: bars,
+    };
+    Likeness::measure(&matrix, &options).map_err(|error| {
+        if bars.cancelled() {
+            return Failure::interrupted();
+        }
+        failed(&error, error.hint())
+    })
+}
+
+fn write(path: &Path, svg: &str) -> Result<(), Failure> {
+    let written = NewFile::create(path).and_then(|mut file| {
+        file.write_all(svg.as_bytes())?;
+        file.publish()
+    });
+    let failed = |error| Failure::new(&format!("write {}", path.display()), &error, None);
+    written.map(drop).map_err(failed)
+}
+
+impl BenchLikenessDocument {
+    fn of(real: &Likeness, synthetic: &Likeness) -> Self {
+        let difference = |(of, real, synthetic): (String, &SimilarityQuantiles, _)| Difference {
+            of,
+            similarity: real.largest_difference(synthetic),
+        };
+        Self {
+            schema_version: 1,
+            quantile_shares: QUANTILE_SHARES.to_vec(),
+            real: Figures::of(real),
+            synthetic: Figures::of(synthetic),
+            largest_differences: similarities(real, synthetic).map(difference).collect(),
+        }
+    }
+}
+
+impl Figures {
+    fn of(likeness: &Likeness) -> Self {
+        let neighbors = NEIGHBOR_RANKS.iter().zip(&likeness.neighbors);
+        let duplicates = likeness.duplicates.iter().map(|counts| Duplicates {
+            threshold: counts.threshold,
+            share: counts.share,
+            group_sizes: counts.group_sizes.iter().map(|(&size, &count)| (size, count)).collect(),
+        });
+        Self {
+            rows: likeness.rows,
+            dim: likeness.dim,
+            mean_norm: likeness.mean_norm,
+            spectrum: likeness.spectrum.clone(),
+            neighbors: neighbors
+                .map(|(&rank, of)| Neighbors { rank, quantiles: of.quantiles.clone() })
+                .collect(),
+            strangers: likeness.strangers.quantiles.clone(),
+            duplicates: duplicates.collect(),
+        }
+    }
+}
+
+/// Returns names and distributions of similarity, real and synthetic.
+fn similarities<'a>(
+    real: &'a Likeness,
+    synthetic: &'a Likeness,
+) -> impl Iterator<Item = (String, &'a SimilarityQuantiles, &'a SimilarityQuantiles)> {
+    let neighbors = NEIGHBOR_RANKS.iter().zip(real.neighbors.iter().zip(&synthetic.neighbors));
+    neighbors
+        .map(|(rank, (real, synthetic))| (format!("neighbor {rank}"), real, synthetic))
+        .chain([("strangers".to_owned(), &real.strangers, &synthetic.strangers)])
+}
+
+fn screen(real: &Likeness, synthetic: &Likeness) -> String {
+    let both = |name: String, real: f64, synthetic: f64| {
+        vec![
+            name,
+            format!("{real:.3}"),
+            format!("{synthetic:.3}"),
+            format!("{:+.3}", synthetic - real),
+        ]
+    };
+    let mut rows = vec![both("length of the mean".into(), real.mean_norm, synthetic.mean_norm)];
+    rows.extend(DIRECTIONS.map(|count| {
+        let name = format!("variance, {count} directions");
+        both(name, real.explained(count), synthetic.explained(count))
+    }));
+    for (name, real, synthetic) in similarities(real, synthetic) {
+        rows.push(both(format!("{name}, median"), real.median(), synthetic.median()));
+        let off = format!("{:.3}", real.largest_difference(synthetic));
+        rows.push(vec![format!("{name}, farthest quantiles"), String::new(), String::new(), off]);
+    }
+    for (real, synthetic) in real.duplicates.iter().zip(&synthetic.duplicates) {
+        let name = format!("in groups at {}", real.threshold);
+        rows.push(both(name, real.share, synthetic.share));
+    }
+    let mut text = table(&["", "real", "synthetic", "difference"], rows);
+    text.push_str(&format!(
+        "\n{} real rows, {} synthetic ones of {} dimensions\n",
+        grouped(real.rows as u64),
+        grouped(synthetic.rows as u64),
+        real.dim
+    ));
+    text
+}
+
+fn details(real: &Likeness, synthetic: &Likeness) -> String {
+    let (real_rows, rows) = (grouped(real.rows as u64), grouped(synthetic.rows as u64));
+    format!("{real_rows} real rows and {rows} synthetic ones of {} dimensions", real.dim)
+}
+
+fn draw_spectrum(real: &Likeness, synthetic: &Likeness) -> String {
+    let details = details(real, synthetic);
+    let curve = |name: &str, of: &Likeness, pair, dashed| Curve {
+        name: name.to_owned(),
+        points: (0..=of.spectrum.len()).map(|k| (k as f64, of.explained(k))).collect(),
+        pair,
+        dashed,
+    };
+    let last = real.spectrum.len().max(synthetic.spectrum.len()).max(1);
+    curves(
+        &Caption { title: "Covariance, kept by generate --like", details: &details },
+        Axis { name: "leading directions", from: 0.0, to: last as f64 },
+        Axis { name: "share of the variance along them", from: 0.0, to: 1.0 },
+        &[curve("real", real, 0, false), curve("synthetic", synthetic, 1, true)],
+    )
+}
+
+fn draw_neighbors(real: &Likeness, synthetic: &Likeness) -> String {
+    let details = details(real, synthetic);
+    let mut all = Vec::new();
+    let mut lowest = 0.0_f64;
+    for (pair, (name, real, synthetic)) in similarities(real, synthetic).enumerate() {
+        for (kind, of, dashed) in [("real", real, false), ("synthetic", synthetic, true)] {
+            let points = QUANTILE_SHARES.into_iter().zip(of.quantiles.iter().copied());
+            let points: Vec<(f64, f64)> = points.collect();
+            lowest = points.iter().fold(lowest, |lowest, point| lowest.min(point.1));
+            all.push(Curve { name: format!("{name}, {kind}"), points, pair, dashed });
+        }
+    }
+    let from = (lowest * 10.0).floor() / 10.0;
+    curves(
+        &Caption { title: "Nearness of neighbours, kept by generate --like", details: &details },
+        Axis { name: "share of rows (of pairs) that are at most so near", from: 0.0, to: 1.0 },
+        Axis { name: "similarity", from, to: 1.0 },
+        &all,
+    )
+}
+
+fn draw_groups(real: &Likeness, synthetic: &Likeness) -> String {
+    let details = details(real, synthetic);
+    let mut series = Vec::new();
+    for (at, threshold) in DUPLICATE_THRESHOLDS.iter().enumerate() {
+        for (kind, of) in [("real", real), ("synthetic", synthetic)] {
+            let mut left: usize = of.duplicates[at].group_sizes.values().sum();
+            let mut points = Vec::new();
+            for (&size, &count) in &of.duplicates[at].group_sizes {
+                points.push((f64::from(size), left as f64));
+                left -= count;
+            }
+            series.push(Series { name: format!("{threshold}, {kind}"), points });
+        }
+    }
+    let caption =
+        Caption { title: "Groups of duplicates, kept by generate --like", details: &details };
+    lines(&caption, ("rows of a group at least", "groups"), &series)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::published::assert_published;
+
+    #[test]
+    fn the_published_schema_is_that_of_the_type() {
+        assert_published("bench-likeness", schemars::schema_for!(BenchLikenessDocument));
+    }
+}
