@@ -183,6 +183,7 @@ fn files() -> Vec<Step> {
         says("generate", &["generate", "-o", "made.db", "--brain", "--from", "rows.npy"]),
         says("convert", &["convert", "rows.npy", "rows.parquet"]),
         says("convert", &["convert", "rows.parquet", "rows.f16bin", "--type", "f16"]),
+        says("bench-likeness", &["bench", "likeness", "rows.npy", "rows.parquet"]),
         says("dedup", &["dedup", "rows.npy"]),
         says("dedup", &["dedup", "rows.parquet", "--threshold", "0.8,0.9", "--method", "graph"]),
         says("search", &["search", "rows.npy", "--row", "3"]),

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::args::{BenchLikenessArgs, GlobalArgs};
 use crate::commands::outputs;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::{Printer, table};
@@ -39,6 +40,8 @@ struct BenchLikenessDocument {
     /// By how much a quantile of similarity differs at most, of those from 0.05 to 0.95.
     largest_differences: Vec<Difference>,
 }
+
+documents! { "bench-likeness" => BenchLikenessDocument }
 
 /// What the vectors of a file look like.
 #[derive(Debug, Serialize)]
@@ -305,15 +308,4 @@ fn draw_groups(real: &Likeness, synthetic: &Likeness) -> String {
     let caption =
         Caption { title: "Groups of duplicates, kept by generate --like", details: &details };
     lines(&caption, ("rows of a group at least", "groups"), &series)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::commands::published::assert_published;
-
-    #[test]
-    fn the_published_schema_is_that_of_the_type() {
-        assert_published("bench-likeness", schemars::schema_for!(BenchLikenessDocument));
-    }
 }
