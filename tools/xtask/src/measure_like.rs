@@ -15,6 +15,9 @@ pub(crate) const RESULTS: &str = "bench/results/like.jsonl";
 /// What makes two lines the same work.
 const KEYS: &[&str] = &["data", "rows"];
 
+/// Rows to generate, about as many as there are and four times as many, and how their plots begin.
+const WORKLOADS: [(u64, &str); 2] = [(36_000, "like"), (144_000, "like-4x")];
+
 /// Measures, stores and shows.
 pub(crate) fn run(root: &Path) -> bool {
     match try_run(root) {
@@ -32,8 +35,7 @@ fn try_run(root: &Path) -> Result<(), String> {
     let folder = root.join("target/measure");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let run = results::run_name();
-    let row_count = row_count(&memfold, &real)?;
-    for (rows, name) in [(row_count, "like"), (row_count * 4, "like-4x")] {
+    for (rows, name) in WORKLOADS {
         let generated = folder.join(format!("{name}.npy"));
         let mut generate = Command::new(&memfold);
         generate.args(["generate", "--quiet", "--force", "--rows", &rows.to_string(), "--like"]);
@@ -61,13 +63,4 @@ fn binary(root: &Path) -> Result<PathBuf, String> {
         true => Ok(root.join("target/debug/memfold")),
         false => Err("memfold cannot be built".to_owned()),
     }
-}
-
-/// Returns how many rows a file has, as comparing it with itself tells.
-fn row_count(memfold: &Path, file: &Path) -> Result<u64, String> {
-    let mut bench = Command::new(memfold);
-    bench.args(["bench", "likeness", "--json", "--quiet"]).args([file, file]);
-    let said = results::said(&mut bench)?;
-    let document: Value = serde_json::from_str(&said).map_err(|error| error.to_string())?;
-    document["real"]["rows"].as_u64().ok_or_else(|| "likeness does not say how many rows".into())
 }
