@@ -183,7 +183,6 @@ fn files() -> Vec<Step> {
         says("generate", &["generate", "-o", "made.db", "--brain", "--from", "rows.npy"]),
         says("convert", &["convert", "rows.npy", "rows.parquet"]),
         says("convert", &["convert", "rows.parquet", "rows.f16bin", "--type", "f16"]),
-        says("bench-likeness", &["bench", "likeness", "rows.npy", "rows.parquet"]),
         says("dedup", &["dedup", "rows.npy"]),
         says("dedup", &["dedup", "rows.parquet", "--threshold", "0.8,0.9", "--method", "graph"]),
         says("search", &["search", "rows.npy", "--row", "3"]),
@@ -197,6 +196,8 @@ fn files() -> Vec<Step> {
         ),
         ends(0, &["bench-ann", "bench-ann"], &ann(&["graph", "--beams", "16,32"])),
         ends(0, &["bench-ann"], &ann(&["exact"])),
+        says("generate", &["generate", "-o", "like.npy", "--like", "rows.npy", "--rows", "600"]),
+        says("bench-likeness", &["bench", "likeness", "rows.npy", "like.npy"]),
         ends(2, &[], &["convert", "rows.npy", "rows.parquet"]),
     ]
 }

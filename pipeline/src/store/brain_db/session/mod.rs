@@ -19,7 +19,7 @@ mod backup;
 mod runs;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
@@ -171,19 +171,21 @@ impl Session {
     /// transaction to the next.
     fn begin(&self) -> Result<Transaction<'_>, SessionError> {
         let wait = |timeout| self.connection.busy_timeout(timeout);
-        let tried = || Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate);
-        let began = Instant::now();
-        let begun = wait(Duration::ZERO).and_then(|()| {
-            loop {
-                match tried() {
-                    Err(error) if is_busy(&error) && began.elapsed() < self.busy_timeout => {
-                        std::thread::sleep(BETWEEN_TRIES);
-                    }
-                    begun_or_not => break begun_or_not,
-                }
-            }
-        });
+        let begun = wait(Duration::ZERO).and_then(|()| self.begin_between_others());
         wait(self.busy_timeout).and(begun).map_err(|error| self.explain("begin to write", &error))
+    }
+
+    fn begin_between_others(&self) -> rusqlite::Result<Transaction<'_>> {
+        let mut tries = self.busy_timeout.as_micros() / BETWEEN_TRIES.as_micros();
+        loop {
+            match Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate) {
+                Err(error) if is_busy(&error) && tries > 0 => {
+                    tries -= 1;
+                    std::thread::sleep(BETWEEN_TRIES);
+                }
+                begun_or_not => return begun_or_not,
+            }
+        }
     }
 
     fn commit(&self, transaction: Transaction<'_>) -> Result<(), SessionError> {
