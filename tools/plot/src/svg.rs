@@ -26,14 +26,18 @@ pub struct Caption<'a> {
 }
 
 /// A drawing under way.
-pub(crate) struct Svg(String);
+pub(crate) struct Svg {
+    text: String,
+    height: f64,
+}
 
 impl Svg {
     pub(crate) fn new(height: f64, caption: &Caption<'_>) -> Self {
-        let mut svg = Self(format!(
+        let text = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
              height=\"{height}\" font-family=\"sans-serif\" font-size=\"13\">\n"
-        ));
+        );
+        let mut svg = Self { text, height };
         svg.push(&format!("<title>{}</title>", escaped(caption.title)));
         svg.push("<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>");
         svg.push(&format!(
@@ -46,7 +50,7 @@ impl Svg {
 
     pub(crate) fn push(&mut self, element: &str) {
         // Writing to a string cannot fail.
-        let _written = writeln!(self.0, "{element}");
+        let _written = writeln!(self.text, "{element}");
     }
 
     pub(crate) fn text(&mut self, at: (f64, f64), anchor: &str, text: &str) {
@@ -74,8 +78,8 @@ impl Svg {
     }
 
     pub(crate) fn finish(mut self) -> String {
-        self.0.push_str("</svg>\n");
-        self.0
+        self.text.push_str("</svg>\n");
+        self.text
     }
 }
 
@@ -86,19 +90,29 @@ fn escaped(text: &str) -> String {
 /// The end of a line, with its name and colour.
 pub(crate) type End<'a> = (f64, f64, &'a str, &'a str);
 
-/// Writes names at `left` from the top, none over another, each with a thin line from its end.
+/// Writes names at `left` from the top, none over another or below the picture, each with a thin line from its end.
 pub(crate) fn draw_names(svg: &mut Svg, left: f64, mut ends: Vec<End<'_>>) {
     ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut baselines: Vec<f64> = Vec::with_capacity(ends.len());
     let mut lowest = f64::MIN;
-    for (y, x, name, color) in ends {
+    for (y, ..) in &ends {
         lowest = (lowest + LINE_STEP).max(y + 4.0);
-        let (to_x, to_y) = (left - 4.0, lowest - 4.0);
+        baselines.push(lowest);
+    }
+    // What would stand below the picture moves up, and what is in its way.
+    let mut room = svg.height - LINE_STEP / 2.0;
+    for baseline in baselines.iter_mut().rev() {
+        *baseline = baseline.min(room);
+        room = *baseline - LINE_STEP;
+    }
+    for ((y, x, name, color), baseline) in ends.into_iter().zip(baselines) {
+        let (to_x, to_y) = (left - 4.0, baseline - 4.0);
         svg.push(&format!(
             "<line x1=\"{:.1}\" y1=\"{y:.1}\" x2=\"{to_x:.1}\" y2=\"{to_y:.1}\" stroke=\"{color}\" \
              stroke-width=\"0.7\" stroke-dasharray=\"2 3\"/>",
             x + 5.0
         ));
-        svg.colored_text((left, lowest), "start", color, name);
+        svg.colored_text((left, baseline), "start", color, name);
     }
 }
 
@@ -116,8 +130,12 @@ mod tests {
     #[test]
     fn names_do_not_cover_each_other() {
         let mut svg = Svg::new(100.0, &Caption { title: "t", details: "d" });
-        let before = svg.0.len();
+        let before = svg.text.len();
         draw_names(&mut svg, 9.0, vec![(50.0, 1.0, "b", TEXT), (48.0, 1.0, "a", TEXT)]);
-        assert_eq!(numbers(&svg.0[before..], " y=\""), [52.0, 69.0]);
+        assert_eq!(numbers(&svg.text[before..], " y=\""), [52.0, 69.0]);
+        let before = svg.text.len();
+        let ends = [20.0, 88.0, 88.0, 88.0].map(|y| (y, 1.0, "c", TEXT));
+        draw_names(&mut svg, 9.0, ends.into());
+        assert_eq!(numbers(&svg.text[before..], " y=\""), [24.0, 57.5, 74.5, 91.5]);
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod guard;
 pub(crate) mod join;
 pub(crate) mod like;
 pub(crate) mod peers;
+pub(crate) mod profile;
 pub(crate) mod search;
 mod show;
 
@@ -19,7 +20,7 @@ use serde_json::Value;
 
 use crate::{
     bench_peers, measure, measure_ann, measure_check, measure_export, measure_guard, measure_join,
-    measure_like, measure_search, report, results,
+    measure_like, measure_profile, measure_search, report, results,
 };
 
 const PAGE: &str = "docs/performance.md";
@@ -35,7 +36,7 @@ struct Region {
     render: fn(&[Value]) -> String,
 }
 
-const REGIONS: [Region; 12] = [
+const REGIONS: [Region; 13] = [
     Region {
         file: "README.md",
         mark: "figures",
@@ -79,6 +80,12 @@ const REGIONS: [Region; 12] = [
         mark: "figures of exports",
         results: measure_export::RESULTS,
         render: export::page,
+    },
+    Region {
+        file: PAGE,
+        mark: "figures of profiles",
+        results: measure_profile::RESULTS,
+        render: profile::page,
     },
     Region {
         file: PAGE,

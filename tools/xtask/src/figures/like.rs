@@ -73,7 +73,7 @@ fn figures(line: &Value) -> Vec<(String, Figure)> {
             let sizes = counts["group_sizes"].as_array();
             let largest = sizes
                 .and_then(|sizes| sizes.last())
-                .map_or(1, |size| size[0].as_u64().unwrap_or(1));
+                .map_or(1, |size| size["rows"].as_u64().unwrap_or(1));
             format!("{}; {largest}", decimals(&counts["share"]))
         };
         figures.push((name, Box::new(of)));
@@ -102,7 +102,7 @@ mod tests {
         let of = json!({
             "rows": 1000, "dim": 8, "mean_norm": 0.36, "spectrum": [0.5, 0.25],
             "neighbors": [{ "rank": 1, "quantiles": [0.5, 0.7, 0.9] }], "strangers": [0.0, 0.1, 0.25],
-            "duplicates": [{ "threshold": 0.85, "share": 0.125, "group_sizes": [[2, 9], [7, 1]] }],
+            "duplicates": [{ "threshold": 0.85, "share": 0.125, "group_sizes": [{ "rows": 2, "groups": 9 }, { "rows": 7, "groups": 1 }] }],
         });
         let line = json!({
             "data": "d", "rows": 4000, "quantile_shares": [0.05, 0.5, 0.95], "real": of, "synthetic": of,

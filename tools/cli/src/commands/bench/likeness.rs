@@ -77,8 +77,17 @@ struct Duplicates {
     threshold: f64,
     /// Rows in groups of two or more.
     share: f64,
-    /// Sizes, each with the number of groups that have it.
-    group_sizes: Vec<(u32, usize)>,
+    /// How many groups there are of each size, ascending.
+    group_sizes: Vec<GroupSize>,
+}
+
+/// Groups of equal size.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct GroupSize {
+    /// Of each, two or more.
+    rows: u32,
+    groups: usize,
 }
 
 /// How far apart real and generated similarities are.
@@ -188,7 +197,11 @@ impl Figures {
         let duplicates = likeness.duplicates.iter().map(|counts| Duplicates {
             threshold: counts.threshold,
             share: counts.share,
-            group_sizes: counts.group_sizes.iter().map(|(&size, &count)| (size, count)).collect(),
+            group_sizes: counts
+                .group_sizes
+                .iter()
+                .map(|(&rows, &groups)| GroupSize { rows, groups })
+                .collect(),
         });
         Self {
             rows: likeness.rows,
