@@ -91,7 +91,7 @@ fn like(
     rows: u32,
     bars: &Bars,
 ) -> Result<VectorRecipeBuilder, Failure> {
-    let mut file = VectorFile::open(path).map_err(|error| unreadable(path, &error))?;
+    let file = VectorFile::open(path).map_err(|error| unreadable(path, &error))?;
     let dim = file.dim();
     if args.dim.is_some_and(|wanted| wanted != dim) {
         return Err(Failure::usage(
@@ -99,8 +99,7 @@ fn like(
             "leave --dim out: the dimension is that of the file",
         ));
     }
-    let mut values = Vec::new();
-    file.read_rows(usize::MAX, &mut values).map_err(|error| unreadable(path, &error))?;
+    let values = file.read_all().map_err(|error| unreadable(path, &error))?;
     let learn = format!("learn from {}", path.display());
     let matrix = VectorMatrix::from_slice(&values, dim)
         .map_err(|error| Failure::new(&learn, &error, None))?;

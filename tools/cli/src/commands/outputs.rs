@@ -1,6 +1,9 @@
 //! The files that a command writes, looked at before it works.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+
+use memfold_datasets::publish::NewFile;
 
 use crate::commands::export::refuse_existing;
 use crate::failure::Failure;
@@ -33,6 +36,16 @@ pub(crate) fn check(
         places.push((place, flag));
     }
     Ok(())
+}
+
+/// Writes a text as a file that appears whole or not at all.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let written = NewFile::create(path).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.publish()
+    });
+    let failed = |error| Failure::new(&format!("write {}", path.display()), &error, None);
+    written.map(drop).map_err(failed)
 }
 
 /// Returns where a file will stand, whatever its path looks like.

@@ -5,10 +5,8 @@ mod processes;
 mod screen;
 mod writers;
 
-use std::io::Write as _;
 use std::time::Duration;
 
-use memfold_datasets::publish::NewFile;
 use memfold_pipeline::quick_check::{Incoming, QuickCheck};
 use memfold_plot::{Caption, Distribution, histogram, percentile};
 use serde::Serialize;
@@ -253,12 +251,7 @@ fn draw(
     let title = format!("Checks of {store}");
     let details = format!("{rows} rows, {checks} checks of each kind, {isa}");
     let svg = histogram(&Caption { title: &title, details: &details }, &distributions);
-    let written = NewFile::create(path).and_then(|mut file| {
-        file.write_all(svg.as_bytes())?;
-        file.publish()
-    });
-    let failed = |error| Failure::new(&format!("write {}", path.display()), &error, None);
-    written.map(drop).map_err(failed)
+    outputs::write(path, &svg)
 }
 
 /// Time between two looks at something that goes on.

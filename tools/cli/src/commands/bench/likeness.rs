@@ -1,13 +1,11 @@
 //! `memfold bench likeness`: what generated vectors have of those they are like.
 
-use std::io::Write as _;
 use std::path::Path;
 
 use memfold_datasets::VectorFile;
 use memfold_datasets::generate::{
     DUPLICATE_THRESHOLDS, Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES, SimilarityQuantiles,
 };
-use memfold_datasets::publish::NewFile;
 use memfold_index::{JoinOptions, Progress as _, VectorMatrix};
 use memfold_pipeline::report::grouped;
 use memfold_plot::{Axis, Caption, Curve, Series, curves, lines};
@@ -121,7 +119,7 @@ pub(super) fn run(
     let drawn = [draw_spectrum(&real, &synthetic), draw_neighbors(&real, &synthetic)];
     let drawn = drawn.into_iter().chain([draw_groups(&real, &synthetic)]);
     for (path, svg) in plots.iter().zip(drawn) {
-        write(path, &svg)?;
+        outputs::write(path, &svg)?;
         printer.note(&format!("wrote {}", path.display()));
     }
     let document = BenchLikenessDocument::of(&real, &synthetic);
@@ -146,11 +144,10 @@ fn measure(global: &GlobalArgs, path: &Path, bars: &Bars) -> Result<Likeness, Fa
     let failed = |error: &dyn std::error::Error, hint| {
         Failure::new(&format!("measure {}", path.display()), error, hint)
     };
-    let mut file = VectorFile::open(path).map_err(|error| failed(&error, error.hint()))?;
-    let mut values = Vec::new();
-    file.read_rows(usize::MAX, &mut values).map_err(|error| failed(&error, error.hint()))?;
-    let matrix =
-        VectorMatrix::from_slice(&values, file.dim()).map_err(|error| failed(&error, None))?;
+    let file = VectorFile::open(path).map_err(|error| failed(&error, error.hint()))?;
+    let dim = file.dim();
+    let values = file.read_all().map_err(|error| failed(&error, error.hint()))?;
+    let matrix = VectorMatrix::from_slice(&values, dim).map_err(|error| failed(&error, None))?;
     let options = JoinOptions {
         pool: &settings::pool(global)?,
         kernels: Kernels::active(),
@@ -164,15 +161,6 @@ fn measure(global: &GlobalArgs, path: &Path, bars: &Bars) -> Result<Likeness, Fa
         }
         failed(&error, error.hint())
     })
-}
-
-fn write(path: &Path, svg: &str) -> Result<(), Failure> {
-    let written = NewFile::create(path).and_then(|mut file| {
-        file.write_all(svg.as_bytes())?;
-        file.publish()
-    });
-    let failed = |error| Failure::new(&format!("write {}", path.display()), &error, None);
-    written.map(drop).map_err(failed)
 }
 
 impl BenchLikenessDocument {
