@@ -9,6 +9,7 @@
 
 pub mod schema;
 pub mod columns;
+mod blocks;
 pub mod publish;
 mod behind;
 pub mod parquet;

@@ -4,14 +4,11 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
-
-/// Bytes that are made durable together: a thread that writes behind another waits for the disk while the other works on,
-/// and little is left for the end.
-const PENDING_BYTES_MAX: usize = 64 << 20;
+use crate::blocks::BlockWriter;
 
 /// A file being written: under a temporary name beside its place, or under no name at all.
 ///
+/// What is written under a name is seen by nobody before [`publish`](Self::publish), not even by way of that name.
 /// Dropped before [`publish`](Self::publish), it leaves nothing behind.
 #[derive(Debug)]
 pub struct NewFile {
@@ -20,12 +17,7 @@ pub struct NewFile {
 
 #[derive(Debug)]
 enum Kind {
-    Named {
-        file: NamedTempFile,
-        path: PathBuf,
-        /// Bytes written since the last were made durable.
-        pending_bytes: usize,
-    },
+    Named { file: BlockWriter, path: PathBuf },
     Unnamed(File),
 }
 
@@ -44,7 +36,7 @@ impl NewFile {
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
         let file = builder.tempfile_in(folder_of(path))?;
-        Ok(Self { kind: Kind::Named { file, path: path.into(), pending_bytes: 0 } })
+        Ok(Self { kind: Kind::Named { file: BlockWriter::new(file), path: path.into() } })
     }
 
     /// Opens a file without a name in `folder`; the system removes it when it is closed.
@@ -70,15 +62,6 @@ impl NewFile {
         }
     }
 
-    /// Returns the open file.
-    #[must_use]
-    pub fn file(&self) -> &File {
-        match &self.kind {
-            Kind::Named { file, .. } => file.as_file(),
-            Kind::Unnamed(file) => file,
-        }
-    }
-
     /// Makes the bytes durable, moves the file to its place and makes that durable too.
     ///
     /// A file without a name is returned as it is.
@@ -89,7 +72,7 @@ impl NewFile {
         match self.kind {
             Kind::Unnamed(file) => Ok(file),
             Kind::Named { file, path, .. } => {
-                file.as_file().sync_all()?;
+                let file = file.finish()?;
                 let file = file.persist(&path).map_err(|failed| failed.error)?;
                 sync_folder(folder_of(&path))?;
                 Ok(file)
@@ -100,25 +83,33 @@ impl NewFile {
 
 impl io::Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file().write(bytes)?;
-        if let Kind::Named { file, pending_bytes, .. } = &mut self.kind {
-            *pending_bytes += written;
-            if *pending_bytes >= PENDING_BYTES_MAX {
-                file.as_file().sync_data()?;
-                *pending_bytes = 0;
-            }
+        match &mut self.kind {
+            Kind::Named { file, .. } => file.write(bytes),
+            Kind::Unnamed(file) => file.write(bytes),
         }
-        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        match &mut self.kind {
+            Kind::Named { file, .. } => file.flush(),
+            Kind::Unnamed(file) => file.flush(),
+        }
     }
 }
 
 impl io::Seek for NewFile {
     fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
-        self.file().seek(to)
+        match &mut self.kind {
+            Kind::Named { file, .. } => file.seek(to),
+            Kind::Unnamed(file) => file.seek(to),
+        }
+    }
+
+    fn stream_position(&mut self) -> io::Result<u64> {
+        match &mut self.kind {
+            Kind::Named { file, .. } => file.stream_position(),
+            Kind::Unnamed(file) => file.stream_position(),
+        }
     }
 }
 

@@ -250,15 +250,28 @@ impl ColumnsWriter {
     ///
     /// # Errors
     /// When writing, publishing or mapping fails; the file's place then holds what it held before.
-    pub fn finish(mut self) -> Result<MappedColumns, WriteColumnsError> {
+    pub fn finish(self) -> Result<MappedColumns, WriteColumnsError> {
+        let (file, path) = self.finish_file()?;
+        let mapped = Mapped::from_file(&file).map_err(OpenColumnsError::from)?;
+        Ok(MappedColumns::from_mapped(mapped, &path)?)
+    }
+
+    /// Writes what is left and publishes the file, without reading any of it again.
+    ///
+    /// # Errors
+    /// When writing or publishing fails; the file's place then holds what it held before.
+    pub fn publish(self) -> Result<(), WriteColumnsError> {
+        self.finish_file().map(drop)
+    }
+
+    fn finish_file(mut self) -> Result<(File, PathBuf), WriteColumnsError> {
         let ArrowOutput { mut writer, path } = self.batch.finish_to(self.output)?;
         writer.write_metadata(key::ROW_COUNT, self.batch.row_count().to_string());
         let file = writer.into_inner().map_err(|error| WriteColumnsError::arrow(&path, error))?;
-        let file = file
-            .publish()
-            .map_err(|source| WriteColumnsError::Write { path: path.clone(), source })?;
-        let mapped = Mapped::from_file(&file).map_err(OpenColumnsError::from)?;
-        Ok(MappedColumns::from_mapped(mapped, &path)?)
+        match file.publish() {
+            Ok(file) => Ok((file, path)),
+            Err(source) => Err(WriteColumnsError::Write { path, source }),
+        }
     }
 }
 

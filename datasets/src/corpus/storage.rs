@@ -104,7 +104,9 @@ impl<'a> StorageBuilder<'a> {
                 return Ok(Storage { pieces, dim, is_input: true });
             }
         }
-        let mapped = Mapped::from_file(self.scratch()?.file()).map_err(io::Error::other)?;
+        self.scratch()?;
+        let PlaceOfVectors::Scratch(file) = self.place else { unreachable!("made above") };
+        let mapped = Mapped::from_file(&file.publish()?).map_err(io::Error::other)?;
         let bytes = Buffer::from(bytes::Bytes::from_owner(mapped));
         // No rows are no piece: an empty map has no place to be aligned.
         let pieces = if bytes.is_empty() { Vec::new() } else { vec![ScalarBuffer::from(bytes)] };

@@ -119,7 +119,7 @@ impl ExportError {
 }
 
 /// A column file being written, whatever its format.
-pub trait RecordWriter {
+pub trait RecordWriter: Send {
     /// Appends a row.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ impl RecordWriter for ColumnsWriter {
     }
 
     fn finish_file(self: Box<Self>) -> Result<(), WriteColumnsError> {
-        self.finish().map(drop)
+        self.publish()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::store::{LiveRow, LiveVisitor, LoadRequest, LoadStoreError, MemoryStor
 
 /// Begins the file of a space.
 pub(super) type Create<'a> =
-    dyn Fn(&ColumnsMeta) -> Result<Box<dyn RecordWriter>, WriteColumnsError> + 'a;
+    dyn Fn(&ColumnsMeta) -> Result<Box<dyn RecordWriter>, WriteColumnsError> + Sync + 'a;
 
 /// Writes the live memories that have a vector of the wanted space, in the order of the store.
 ///

@@ -44,8 +44,8 @@ impl<'a> From<&'a Memory> for LiveRow<'a> {
     }
 }
 
-/// Is shown the live memories of a store, one by one.
-pub trait LiveVisitor {
+/// Is shown the live memories of a store, one by one; the thread that shows them need not be the one that reads.
+pub trait LiveVisitor: Send {
     /// Is told which store it is, before the first row; a second time where everything is shown again, because the store
     /// changed under the reader or turned out to be another than it seemed.
     ///

@@ -64,11 +64,9 @@ fn exports(memfold: &Path, store: &Path, root: &Path) -> Result<Vec<Value>, Stri
     let settings = found["settings"].as_array().cloned().unwrap_or_default();
     let line = |setting: &Value| {
         let mut line = setting.clone();
-        line["from"] = "brain.db".into();
-        line["to"] = match &setting["name"] {
-            name if *name == "sqlite" => "nothing".into(),
-            name => name.clone(),
-        };
+        let name = &setting["name"];
+        line["from"] = if *name == "disk" { "memory".into() } else { "brain.db".into() };
+        line["to"] = if *name == "sqlite" { "nothing".into() } else { name.clone() };
         for field in ["rows", "vector_bytes", "runs"] {
             line[field] = found[field].clone();
         }

@@ -11,8 +11,8 @@ use super::columns::{self, Columns};
 use super::open::{BrainDb, Reader, UNLOCKED_TRIES};
 use crate::memory::Memory;
 use crate::store::reading::{
-    Cell, EmbeddingReader, MemoryReader, ModelShapes, OldestRow, RawEmbedding, RawMemory,
-    ReadMemories, ShapeSurvey,
+    Cell, EmbeddingReader, MEMORY_CELLS, MemoryReader, ModelShapes, OldestRow, RawEmbedding,
+    RawMemory, ReadMemories, ShapeSurvey,
 };
 use crate::store::{LiveVisitor, LoadRequest, LoadStoreError, MemoryStore, Snapshot, VectorSink};
 
@@ -23,7 +23,7 @@ const BATCH_ROWS: u64 = 4096;
 pub(super) const PROBE_BLOBS: usize = 16;
 
 /// What [`raw_memory`] reads, after a first column of the caller's.
-pub(super) const MEMORY_COLUMNS: [&str; 9] = [
+pub(super) const MEMORY_COLUMNS: [&str; MEMORY_CELLS] = [
     "id",
     "content",
     "categories",
@@ -379,26 +379,20 @@ impl<'a> Ticks<'a> {
 }
 
 pub(super) fn raw_memory<'a>(row: &'a SqlRow<'_>) -> rusqlite::Result<RawMemory<'a>> {
-    Ok(RawMemory {
-        id: cell(row, 1)?,
-        content: cell(row, 2)?,
-        categories: cell(row, 3)?,
-        importance: cell(row, 4)?,
-        access_count: cell(row, 5)?,
-        created_at: cell(row, 6)?,
-        expires_at: cell(row, 7)?,
-        source: cell(row, 8)?,
-        archived_by: cell(row, 9)?,
-    })
+    cells(row).map(RawMemory::of_cells)
 }
 
 pub(super) fn raw_embedding<'a>(row: &'a SqlRow<'_>) -> rusqlite::Result<RawEmbedding<'a>> {
-    Ok(RawEmbedding {
-        source_id: cell(row, 1)?,
-        content: cell(row, 2)?,
-        embedding: cell(row, 3)?,
-        model: cell(row, 4)?,
-    })
+    cells(row).map(RawEmbedding::of_cells)
+}
+
+/// Reads the cells behind the first.
+fn cells<'a, const N: usize>(row: &'a SqlRow<'_>) -> rusqlite::Result<[Cell<'a>; N]> {
+    let mut cells = [Cell::Null; N];
+    for (column, found) in (1..).zip(&mut cells) {
+        *found = cell(row, column)?;
+    }
+    Ok(cells)
 }
 
 pub(super) fn cell<'a>(row: &'a SqlRow<'_>, column: usize) -> rusqlite::Result<Cell<'a>> {

@@ -16,6 +16,9 @@ use crate::store::{SkipReason, Snapshot, VectorSink};
 /// An embedding that covers this many characters of its text is not called stale for being short.
 const FRESH_CHARS_MIN: usize = 500;
 
+/// Cells of a [`RawEmbedding`].
+pub(crate) const EMBEDDING_CELLS: usize = 4;
+
 /// A row of an embeddings table as stored; columns that do not exist are NULL.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RawEmbedding<'a> {
@@ -23,6 +26,14 @@ pub(crate) struct RawEmbedding<'a> {
     pub(crate) content: Cell<'a>,
     pub(crate) embedding: Cell<'a>,
     pub(crate) model: Cell<'a>,
+}
+
+impl<'a> RawEmbedding<'a> {
+    /// Takes the cells in the order of the fields.
+    pub(crate) const fn of_cells(cells: [Cell<'a>; EMBEDDING_CELLS]) -> Self {
+        let [source_id, content, embedding, model] = cells;
+        Self { source_id, content, embedding, model }
+    }
 }
 
 /// Takes the rows of an embeddings table, one by one.

@@ -4,7 +4,7 @@ use std::io;
 
 use super::embeddings::understand;
 use super::facts::{self, RowFacts};
-use super::{Cell, ModelShapes, RawEmbedding, RawMemory, ShapeSurvey};
+use super::{Cell, ModelShapes, RawEmbedding, RawRow, ShapeSurvey};
 use crate::memory::Standing;
 use crate::store::{LiveRow, LiveVisitor, LoadRequest};
 
@@ -23,12 +23,10 @@ impl<'a> LiveReader<'a> {
         Self { request, shapes, survey: ShapeSurvey::default(), embeddings: 0, vector: Vec::new() }
     }
 
-    /// Takes a row of the memory table, which has number `rowid`, with its embedding.
+    /// Takes a row.
     pub(crate) fn take(
         &mut self,
-        rowid: i64,
-        memory: &RawMemory<'_>,
-        embedding: Option<&RawEmbedding<'_>>,
+        RawRow { rowid, memory, embedding }: &RawRow<'_>,
         visitor: &mut dyn LiveVisitor,
     ) -> io::Result<()> {
         if let Some(embedding) = embedding {
@@ -41,7 +39,7 @@ impl<'a> LiveReader<'a> {
             return Ok(());
         }
         let row = LiveRow {
-            rowid,
+            rowid: *rowid,
             id: &texts.id,
             content: &texts.content,
             categories: &categories,
@@ -51,7 +49,7 @@ impl<'a> LiveReader<'a> {
             source: &texts.source,
             root_source: &root_source,
         };
-        let model = embedding.and_then(|embedding| {
+        let model = embedding.as_ref().and_then(|embedding| {
             understand(embedding, &texts.content, self.shapes, &mut self.vector).ok()
         });
         visitor.visit(&row, model.as_deref().map(|model| (model, &*self.vector)))

@@ -10,6 +10,9 @@ use super::tally::Tally;
 use crate::memory::{CreatedAt, Embedding, Exclusion, Memory, MemoryId, Standing};
 use crate::store::{LoadRequest, SkipReason};
 
+/// Cells of a [`RawMemory`].
+pub(crate) const MEMORY_CELLS: usize = 9;
+
 /// A row of a memory table as stored; columns that do not exist are NULL.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RawMemory<'a> {
@@ -24,20 +27,37 @@ pub(crate) struct RawMemory<'a> {
     pub(crate) archived_by: Cell<'a>,
 }
 
+impl<'a> RawMemory<'a> {
+    /// Takes the cells in the order of the fields.
+    pub(crate) const fn of_cells(cells: [Cell<'a>; MEMORY_CELLS]) -> Self {
+        let [
+            id,
+            content,
+            categories,
+            importance,
+            access_count,
+            created_at,
+            expires_at,
+            source,
+            archived_by,
+        ] = cells;
+        Self {
+            id,
+            content,
+            categories,
+            importance,
+            access_count,
+            created_at,
+            expires_at,
+            source,
+            archived_by,
+        }
+    }
+}
+
 impl Default for RawMemory<'_> {
     fn default() -> Self {
-        let null = Cell::Null;
-        Self {
-            id: null,
-            content: null,
-            categories: null,
-            importance: null,
-            access_count: null,
-            created_at: null,
-            expires_at: null,
-            source: null,
-            archived_by: null,
-        }
+        Self::of_cells([Cell::Null; MEMORY_CELLS])
     }
 }
 

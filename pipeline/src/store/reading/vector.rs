@@ -58,7 +58,8 @@ fn check(vector: &[f32]) -> Result<(), InvalidEmbedding> {
     if vector.is_empty() || vector.len() > DIM_MAX {
         return Err(InvalidEmbedding::Length);
     }
-    if !vector.iter().all(|component| component.is_finite()) {
+    // Without a branch for each component.
+    if !vector.iter().fold(true, |finite, component| finite & component.is_finite()) {
         return Err(InvalidEmbedding::NotFinite);
     }
     if vector.iter().all(|component| *component == 0.0) {

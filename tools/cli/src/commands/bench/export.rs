@@ -1,7 +1,9 @@
-//! `memfold bench export`: how fast a store becomes a file, beside the time that SQLite alone takes to read it.
+//! `memfold bench export`: how fast a store becomes a file, beside the times that SQLite and the disk take alone.
 
+use std::io::Write as _;
 use std::path::Path;
 
+use memfold_datasets::publish::NewFile;
 use memfold_pipeline::store::BrainDb;
 use serde::Serialize;
 
@@ -36,7 +38,8 @@ struct BenchExportDocument {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Setting {
-    /// `sqlite` (every vector is read and dropped), `arrow` or `parquet` (an export).
+    /// `sqlite` (every vector is read and dropped), `disk` (as many bytes are written, made durable and nothing else),
+    /// `arrow` or `parquet` (an export).
     name: &'static str,
     /// Median.
     seconds: f64,
@@ -52,12 +55,24 @@ struct Setting {
     peak_anon_bytes: Option<u64>,
 }
 
+/// What is measured.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Sqlite,
+    Disk,
+    Export(ExportFormat),
+}
+
 /// What is measured, in the order of a turn.
-const KINDS: [(&str, Option<ExportFormat>); 3] = [
-    ("sqlite", None),
-    ("arrow", Some(ExportFormat::Arrow)),
-    ("parquet", Some(ExportFormat::Parquet)),
+const KINDS: [(&str, Kind); 4] = [
+    ("sqlite", Kind::Sqlite),
+    ("disk", Kind::Disk),
+    ("arrow", Kind::Export(ExportFormat::Arrow)),
+    ("parquet", Kind::Export(ExportFormat::Parquet)),
 ];
+
+/// Bytes that are written at once where only the disk is measured.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// What one run of a kind took.
 #[derive(Debug, Clone, Copy)]
@@ -80,11 +95,14 @@ pub(super) fn run(
     let folder = scratch()?;
     let mut runs: [Vec<Run>; KINDS.len()] = Default::default();
     for turn in 0..args.runs {
-        for ((name, format), runs) in KINDS.into_iter().zip(&mut runs) {
+        for ((name, kind), runs) in KINDS.into_iter().zip(&mut runs) {
             printer.detail(&format!("run {} of {}: {name}", turn + 1, args.runs));
-            runs.push(match format {
-                None => read_alone(&store)?,
-                Some(format) => export_once(args, format, &settings, (folder.path(), printer))?,
+            runs.push(match kind {
+                Kind::Sqlite => read_alone(&store)?,
+                Kind::Disk => write_alone(folder.path(), read.1)?,
+                Kind::Export(format) => {
+                    export_once(args, format, &settings, (folder.path(), printer))?
+                }
             });
         }
     }
@@ -125,6 +143,34 @@ fn read_alone(store: &BrainDb) -> Result<Run, Failure> {
     Ok(Run { seconds, file_bytes: None, peak_anon_bytes })
 }
 
+/// Writes so many bytes, which no disk can make fewer, the way exports are written.
+fn write_alone(folder: &Path, bytes: u64) -> Result<Run, Failure> {
+    let output = folder.join("bytes");
+    let piece: Vec<u8> = (0..PIECE_BYTES as u32)
+        .map(|at| (at.wrapping_mul(2_654_435_761).rotate_left(at % 31) >> 13) as u8)
+        .collect();
+    let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
+    let written = NewFile::create(&output).and_then(|mut file| {
+        let mut left = bytes;
+        while left > 0 {
+            let piece = &piece[..left.min(PIECE_BYTES as u64) as usize];
+            file.write_all(piece)?;
+            left -= piece.len() as u64;
+        }
+        file.publish()
+    });
+    written.map_err(|error| Failure::new(&format!("write {}", output.display()), &error, None))?;
+    let (seconds, (_, peak_anon_bytes)) = (stopwatch.seconds(), watch.finish());
+    remove(&output)?;
+    Ok(Run { seconds, file_bytes: Some(bytes), peak_anon_bytes })
+}
+
+/// Removes what was written, so that the next one finds as much room.
+fn remove(output: &Path) -> Result<(), Failure> {
+    std::fs::remove_file(output)
+        .map_err(|error| Failure::new(&format!("remove {}", output.display()), &error, None))
+}
+
 fn export_once(
     args: &BenchExportArgs,
     format: ExportFormat,
@@ -144,9 +190,7 @@ fn export_once(
     export::export(&args, format, settings, &Bars::new(printer))?;
     let (seconds, (_, peak_anon_bytes)) = (stopwatch.seconds(), watch.finish());
     let file_bytes = std::fs::metadata(&output).ok().map(|metadata| metadata.len());
-    // So that the next one finds as much room, and the kernel has less to write behind our back.
-    std::fs::remove_file(&output)
-        .map_err(|error| Failure::new(&format!("remove {}", output.display()), &error, None))?;
+    remove(&output)?;
     Ok(Run { seconds, file_bytes, peak_anon_bytes })
 }
 
@@ -186,6 +230,7 @@ fn screen(document: &BenchExportDocument) -> String {
         vec![
             match setting.name {
                 "sqlite" => "SQLite alone".to_owned(),
+                "disk" => "the disk alone".to_owned(),
                 name => format!("export to {name}"),
             },
             format!("{:.2}", setting.seconds),
@@ -214,11 +259,12 @@ mod tests {
                 .map(|seconds| Run { seconds, file_bytes: Some(9), peak_anon_bytes: None })
                 .to_vec()
         };
-        let runs = [runs([3.0, 1.0, 2.0]), runs([8.0, 2.0, 4.0]), runs([4.0, 2.0, 1.0])];
+        let ones = runs([1.0; 3]);
+        let runs = [runs([3.0, 1.0, 2.0]), ones, runs([8.0, 2.0, 4.0]), runs([4.0, 2.0, 1.0])];
         let document = document(3, (10, 400), &runs);
         let found: Vec<_> = document.settings.iter().map(|s| (s.seconds, s.of_sqlite)).collect();
-        assert_eq!(found, [(2.0, 1.0), (4.0, 0.5), (2.0, 1.0)]);
-        let arrow = &document.settings[1];
+        assert_eq!(found, [(2.0, 1.0), (1.0, 2.0), (4.0, 0.5), (2.0, 1.0)]);
+        let arrow = &document.settings[2];
         assert_eq!((arrow.fastest_seconds, arrow.slowest_seconds), (2.0, 8.0));
         assert_eq!(arrow.bytes_per_second.to_bits(), 100.0_f64.to_bits());
         assert_eq!(document.settings[0].name, "sqlite");
