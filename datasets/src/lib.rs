@@ -10,6 +10,7 @@
 pub mod schema;
 pub mod columns;
 pub mod publish;
+mod ahead;
 mod behind;
 pub mod parquet;
 pub mod npy;
