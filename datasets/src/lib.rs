@@ -11,6 +11,7 @@ pub mod schema;
 pub mod columns;
 mod blocks;
 pub mod publish;
+mod ahead;
 mod behind;
 pub mod parquet;
 pub mod npy;

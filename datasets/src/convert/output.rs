@@ -18,6 +18,8 @@ use crate::table_file::{TableFile, TableFormat};
 
 /// Bytes of vectors in a batch of files whose batches have no fixed length.
 pub(super) const BATCH_BYTES_MAX: usize = 128 << 20;
+/// Bytes of vectors that are taken at once where a file has no batches: they stay near the processor.
+const TAKEN_BYTES: usize = 4 << 20;
 
 /// The file that is written, whatever its format.
 pub(super) struct Output<'a> {
@@ -61,6 +63,14 @@ impl<'a> Output<'a> {
             _ => Kind::Vectors(VectorsFile::create(path, format, shape, schema.metadata())?),
         };
         Ok(Self { path, kind })
+    }
+
+    /// Returns how many rows are best written at once.
+    pub(super) fn batch_rows(&self, shape: Shape) -> usize {
+        match &self.kind {
+            Kind::Table { rebatcher: Some(rebatcher), .. } => rebatcher.rows(),
+            _ => (TAKEN_BYTES / shape.row_bytes()).clamp(1, BATCH_ROWS),
+        }
     }
 
     /// Appends the rows of a batch, whose vectors have these components.

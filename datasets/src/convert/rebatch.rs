@@ -20,6 +20,11 @@ impl Rebatcher {
         Self { schema, rows, waiting: Vec::new(), rows_waiting: 0 }
     }
 
+    /// Returns how many rows a batch has.
+    pub(super) const fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// Takes a batch and returns those that are full.
     pub(super) fn push(&mut self, batch: &RecordBatch) -> Result<Vec<RecordBatch>, String> {
         let (mut full, mut start) = (Vec::new(), 0);

@@ -11,7 +11,8 @@ use super::component::{Rounding, converted};
 use super::headers::Shape;
 use super::output::{BATCH_BYTES_MAX, Contents, Output, check_columns};
 use super::{ComponentType, ConvertError, OutputFormat};
-use crate::input::{InputFile, InputOptions};
+use crate::ahead::Ahead;
+use crate::input::{Batches, InputError, InputFile, InputOptions};
 use crate::parquet::{TypesFrom, WriteTableError};
 
 /// How to convert.
@@ -189,8 +190,8 @@ impl Run<'_> {
             shape: self.shape,
         };
         check_columns(self.input, &contents)?;
-        let mut batches = self.file.batches(&self.positions())?;
         let mut output = Output::create(path, &contents)?;
+        let mut batches = self.batches(output.batch_rows(self.shape))?;
         let mut rows_read = 0;
         while let Some(batch) = batches.next() {
             let batch = self.unless_cancelled(batch?)?;
@@ -214,6 +215,19 @@ impl Run<'_> {
         Ok(output.finish(rows_read)?)
     }
 
+    /// Returns the columns that are written, in batches of `rows` rows where the input leaves the choice.
+    ///
+    /// What has to be decoded is, by a thread, while the batch before it is written.
+    fn batches(&self, rows: usize) -> Result<Batches, InputError> {
+        let batches = self.file.batches_of(&self.positions(), rows)?;
+        if self.file.mapped().is_some() || self.shape.rows <= rows as u64 {
+            return Ok(batches);
+        }
+        let ahead = Ahead::start(batches);
+        let ahead = ahead.map_err(|source| InputError::Io { path: self.input.into(), source })?;
+        Ok(Box::new(ahead))
+    }
+
     fn unless_cancelled(&self, batch: RecordBatch) -> Result<RecordBatch, ConvertError> {
         if self.progress.cancelled() { Err(ConvertError::Cancelled) } else { Ok(batch) }
     }
@@ -221,7 +235,7 @@ impl Run<'_> {
     /// Counts the rows of the batches that have no usable vector.
     fn count_bad(
         &self,
-        batches: impl Iterator<Item = Result<RecordBatch, crate::input::InputError>>,
+        batches: impl Iterator<Item = Result<RecordBatch, InputError>>,
     ) -> Result<u64, ConvertError> {
         let mut count = 0;
         for batch in batches {

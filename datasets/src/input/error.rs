@@ -135,7 +135,7 @@ impl ReadMatrixError {
             Self::Header { .. } => "docs/formats.md lists what can be read",
             Self::Length { .. } => "the copy is incomplete, or the extension is of another type",
             Self::RowLength { .. } => "keep the rows of one embedding model",
-            Self::NoArray { .. } => "write the vectors alone, or name them \"vector\"",
+            Self::NoArray { .. } => "take them out with `memfold convert IN OUT --member NAME`",
             Self::Damaged { .. } => "fetch or write the file again",
         };
         Some(advice.into())

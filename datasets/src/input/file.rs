@@ -13,7 +13,7 @@ use super::matrix::MappedMatrix;
 use super::npz::{DeflatedMatrix, NpzFile};
 use super::vecs::VecsFile;
 use super::{ArrowFile, InputError, bins, npy, safetensors};
-use crate::parquet::{ParquetTable, TypesFrom};
+use crate::parquet::{DECODE_ROWS, ParquetTable, TypesFrom};
 use crate::vector_file::VectorFormat;
 
 /// One input, whatever its format.
@@ -105,7 +105,7 @@ impl InputFile {
         }
     }
 
-    pub(crate) const fn row_count(&self) -> usize {
+    pub(crate) fn row_count(&self) -> usize {
         match self {
             Self::Arrow(file) => file.row_count(),
             Self::Parquet(table) => table.row_count(),
@@ -138,12 +138,23 @@ impl InputFile {
 
     /// Returns the columns at `positions`, ascending, of all rows in order.
     pub(crate) fn batches(&self, positions: &[usize]) -> Result<Batches, InputError> {
+        self.batches_of(positions, DECODE_ROWS)
+    }
+
+    /// Returns the columns at `positions`, ascending, of all rows in order; where the format leaves the
+    /// choice, and costs no memory beyond the vectors, in batches of `rows` rows.
+    pub(crate) fn batches_of(
+        &self,
+        positions: &[usize],
+        rows: usize,
+    ) -> Result<Batches, InputError> {
         Ok(match self {
             Self::Arrow(file) => {
                 Box::new(file.batches(positions).map(|batch| batch.map_err(InputError::from)))
             }
             Self::Parquet(table) => {
-                Box::new(table.batches(positions)?.map(|batch| batch.map_err(InputError::from)))
+                let batches = table.batches(positions, rows)?;
+                Box::new(batches.map(|batch| batch.map_err(InputError::from)))
             }
             Self::Matrix(matrix) => Box::new(matrix.batches().map(Ok)),
             Self::Deflated(matrix) => Box::new(matrix.batches()),

@@ -142,6 +142,23 @@ pub enum ReadParquetError {
         /// What it holds, as f32.
         value: f32,
     },
+    /// An integer that f32 does not hold.
+    #[error(
+        "{}: column {column:?}: row {row}: component {component} is {value}, which f32 cannot hold exactly",
+        path.display()
+    )]
+    Inexact {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// The row.
+        row: usize,
+        /// The component, from 0.
+        component: usize,
+        /// What it holds.
+        value: i64,
+    },
 }
 
 impl ReadParquetError {
@@ -158,6 +175,7 @@ impl ReadParquetError {
             Self::NullRow { .. } | Self::NullComponent { .. } | Self::NotFinite { .. } => {
                 "leave such rows out of the file"
             }
+            Self::Inexact { .. } => "write the vectors as f32 if they may be rounded",
             Self::Io { .. } | Self::Dimension { .. } | Self::Empty { .. } => return None,
         };
         Some(advice.into())

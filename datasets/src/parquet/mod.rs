@@ -8,13 +8,20 @@
 mod error;
 mod file;
 mod footer;
-mod output;
-mod source;
 mod table;
+mod batches;
+mod group;
+mod plain;
+mod levels;
+mod pages;
+mod lent;
+mod source;
+mod output;
 mod text;
 mod vectors;
 mod write;
 
+pub(crate) use batches::DECODE_ROWS;
 pub use error::ReadParquetError;
 pub(crate) use file::{MAGIC, column_list, guarded};
 pub use output::WriteTableError;

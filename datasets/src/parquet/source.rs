@@ -6,8 +6,9 @@ use arrow_array::ArrayRef;
 use arrow_schema::DataType;
 
 use super::ReadParquetError;
+use super::batches::{DECODE_ROWS, TableBatches};
 use super::file::ParquetFile;
-use super::table::{ParquetTable, TableBatches, TypesFrom};
+use super::table::{ParquetTable, TypesFrom};
 
 /// One column of a Parquet file, batch by batch.
 pub(super) struct ColumnSource {
@@ -34,12 +35,12 @@ impl ColumnSource {
         let table = ParquetTable::open(path, TypesFrom::Parquet)?;
         let (position, field) = table.file().find_column(names)?;
         let (column, data_type) = (field.name().as_str().into(), field.data_type().clone());
-        let batches = table.batches(&[position])?;
+        let batches = table.batches(&[position], DECODE_ROWS)?;
         Ok(Self { table, column, data_type, batches, rows_read: 0 })
     }
 
     /// Returns the file that the column is in.
-    pub(super) const fn file(&self) -> &ParquetFile {
+    pub(super) fn file(&self) -> &ParquetFile {
         self.table.file()
     }
 
@@ -55,7 +56,7 @@ impl ColumnSource {
         &self.data_type
     }
 
-    pub(super) const fn row_count(&self) -> usize {
+    pub(super) fn row_count(&self) -> usize {
         self.table.row_count()
     }
 

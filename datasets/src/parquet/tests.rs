@@ -1,11 +1,18 @@
+use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, ListArray, RecordBatch};
+use parquet::arrow::ArrowWriter;
 use proptest::prelude::*;
 
 use super::*;
 use crate::columns::{ColumnRecord, WriteColumnsError};
 use crate::schema::{BATCH_ROWS, ColumnSet, ColumnsMeta};
+
+mod plain;
 
 /// What the files of `tests-data/parquet` hold.
 const ROWS: [f32; 9] = [0.5, -0.25, 3.0, 1.0, 0.0, -0.0, 65504.0, 0.125, -2.0];
@@ -73,6 +80,28 @@ fn a_column_can_be_chosen() {
 }
 
 #[test]
+fn integers_are_read_where_f32_holds_them() {
+    let reader = ParquetVectors::open(&fixture("integers")).unwrap();
+    assert_eq!(reader.read_all().unwrap(), [1.0, 2.0, 3.0]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.parquet");
+    let rows = [[1, -2], [7, (1 << 24) + 1]].map(|row| Some(row.map(Some)));
+    let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(rows));
+    let batch = RecordBatch::try_from_iter([("vector", lists)]).unwrap();
+    let mut writer =
+        ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let error = ParquetVectors::open(&path).unwrap_err();
+    assert!(error.hint().is_some());
+    let said = error.to_string();
+    assert!(
+        said.ends_with("row 1: component 1 is 16777217, which f32 cannot hold exactly"),
+        "{said}"
+    );
+}
+
+#[test]
 fn texts_are_read_in_order() {
     let read = |name: &str, names: &[&str]| -> Vec<Option<String>> {
         ParquetText::open(&fixture(name), names).unwrap().map(Result::unwrap).collect()
@@ -118,16 +147,19 @@ fn what_is_wrong_is_named() {
     );
     assert_eq!(said("not_finite"), r#"column "vector": row 1: component 1 is inf"#);
     assert_eq!(
-        said("integers"),
-        r#"column "vector" is List(Int64, field: 'element'), expected a list of f16, f32 or f64, or fixed-size binary of 4-byte floats"#
-    );
-    assert_eq!(
         said("no_vector"),
         r#"no column vector, embedding, embeddings, emb, found "row" (Int64), "text" (Utf8), "score" (Float64)"#
     );
     assert_eq!(
         said("gzip"),
         r#"column "vector" is compressed with GZIP, expected none, snappy or zstd"#
+    );
+    let column = ParquetVectors::open_column(&fixture("list_f32"), "text").unwrap_err().to_string();
+    assert!(
+        column.ends_with(
+            r#"column "text" is Utf8, expected a list of f16, f32, f64, i8, u8, i32 or i64, or fixed-size binary of 4-byte floats"#
+        ),
+        "{column}"
     );
     let text = ParquetText::open(&fixture("list_f32"), &["row"]).unwrap_err().to_string();
     assert!(text.ends_with(r#"column "row" is Int64, expected text"#), "{text}");

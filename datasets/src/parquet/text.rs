@@ -46,7 +46,7 @@ impl ParquetText {
 
     /// Returns the number of rows of the file.
     #[must_use]
-    pub const fn row_count(&self) -> usize {
+    pub fn row_count(&self) -> usize {
         self.source.row_count()
     }
 

@@ -3,21 +3,23 @@
 use std::path::Path;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float16Type, Float32Type, Float64Type};
 use arrow_array::{Array, ListArray};
 use arrow_schema::DataType;
 
 use super::ReadParquetError;
 use super::source::ColumnSource;
 use crate::columns::first_not_finite;
+use crate::input::Components;
 use crate::schema::{ColumnSet, ColumnsMeta, DIM_MAX, VECTOR_NAMES};
 
-const EXPECTED: &str = "a list of f16, f32 or f64, or fixed-size binary of 4-byte floats";
+const EXPECTED: &str =
+    "a list of f16, f32, f64, i8, u8, i32 or i64, or fixed-size binary of 4-byte floats";
 
 /// Reads vectors from a Parquet file, some rows at a time.
 ///
-/// The column is a list (of any kind) of f16, f32 or f64, or fixed-size binary that holds
-/// little-endian f32; all rows have the length of the first.
+/// The column is a list (of any kind) of f16, f32, f64, i8, u8, i32 or i64, or fixed-size binary that
+/// holds little-endian f32; all rows have the length of the first. f64 is rounded, integers that f32
+/// does not hold are an error.
 ///
 /// # Examples
 /// ```no_run
@@ -61,7 +63,7 @@ impl ParquetVectors {
     fn from_source(source: ColumnSource) -> Result<Self, ReadParquetError> {
         let is_vector = match source.data_type() {
             DataType::FixedSizeBinary(bytes) => bytes % 4 == 0,
-            DataType::List(field) => field.data_type().is_floating(),
+            DataType::List(field) => Components::accept(field.data_type()),
             _ => false,
         };
         if !is_vector {
@@ -90,13 +92,13 @@ impl ParquetVectors {
 
     /// Returns the number of rows.
     #[must_use]
-    pub const fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.source.row_count()
     }
 
     /// Tells whether there are no rows.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
@@ -199,15 +201,17 @@ impl ParquetVectors {
                 component: at % self.dim,
             });
         }
-        if let Some(values) = values.as_primitive_opt::<Float32Type>() {
-            self.decoded.extend_from_slice(values.values());
-        } else if let Some(values) = values.as_primitive_opt::<Float64Type>() {
-            self.decoded.extend(values.values().iter().map(|&value| value as f32));
-        } else if let Some(values) = values.as_primitive_opt::<Float16Type>() {
-            self.decoded.extend(values.values().iter().map(|value| value.to_f32()));
-        } else {
-            return Err(self.source.type_error(EXPECTED));
+        let components = Components::of(&values).ok_or_else(|| self.source.type_error(EXPECTED))?;
+        if let Some((at, value)) = components.first_inexact(0..values.len()) {
+            return Err(ReadParquetError::Inexact {
+                path: self.source.path(),
+                column: self.source.column(),
+                row: first_row + at / self.dim,
+                component: at % self.dim,
+                value,
+            });
         }
+        components.append(0..values.len(), &mut self.decoded);
         Ok(())
     }
 

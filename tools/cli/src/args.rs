@@ -48,7 +48,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
-    /// Print one JSON document
+    /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Use N worker threads [default: one for each core]
