@@ -13,6 +13,7 @@ mod like;
 mod likeness;
 mod covariance;
 mod duplicates;
+mod drifts;
 mod codes;
 mod strides;
 mod linear;
