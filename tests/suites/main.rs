@@ -5,6 +5,7 @@
 mod complete;
 mod graph_joins;
 mod duplicates;
+mod likeness;
 mod same_bytes;
 mod lookups;
 mod saves;

@@ -10,6 +10,11 @@ use super::strides::positions;
 
 /// The largest code.
 const CODE_MAX: f64 = 127.0;
+/// Rows that are compared with a tile of others while it is in the cache: reading each tile once for all of them
+/// is what takes the time.
+const BATCH_QUERIES: usize = 16;
+/// Codes of a tile: an eighth of a small second-level cache.
+const TILE_CODES: usize = 32 << 10;
 
 /// Unit vectors in steps of one size.
 ///
@@ -53,11 +58,9 @@ impl Codes {
         pool: &Pool,
         kernels: &Kernels,
     ) -> Vec<Vec<f64>> {
-        let queries: Vec<usize> = positions(self.len(), queries_max).collect();
         let deepest = ranks.iter().map(|range| range.end).max().unwrap_or(0).min(self.len() - 1);
-        pool.map(queries.len(), |at| {
-            let mut dots = self.dots(queries[at], kernels);
-            dots.swap_remove(queries[at]);
+        self.each_query(queries_max, pool, kernels, |query, mut dots| {
+            dots.swap_remove(query);
             if deepest < dots.len() {
                 dots.select_nth_unstable_by(deepest, |a, b| b.cmp(a));
             }
@@ -75,10 +78,8 @@ impl Codes {
         pool: &Pool,
         kernels: &Kernels,
     ) -> Vec<f64> {
-        let queries: Vec<usize> = positions(self.len(), queries_max).collect();
-        let found = pool.map(queries.len(), |at| {
-            let dots = self.dots(queries[at], kernels);
-            let others = positions(self.len(), others).filter(|&other| other != queries[at]);
+        let found = self.each_query(queries_max, pool, kernels, |query, dots| {
+            let others = positions(self.len(), others).filter(|&other| other != query);
             others.map(|other| f64::from(dots[other]) * self.unit).collect::<Vec<f64>>()
         });
         let mut found = found.concat();
@@ -86,9 +87,34 @@ impl Codes {
         found
     }
 
-    fn dots(&self, row: usize, kernels: &Kernels) -> Vec<i32> {
-        let mut dots = Vec::with_capacity(self.len());
-        kernels.dots_i8(&self.codes[row * self.dim..][..self.dim], &self.codes, &mut dots);
+    /// Calls `look` with up to `queries_max` evenly strided rows and the products of each with all rows; returns what
+    /// it finds, in row order.
+    fn each_query<T: Send>(
+        &self,
+        queries_max: usize,
+        pool: &Pool,
+        kernels: &Kernels,
+        look: impl Fn(usize, Vec<i32>) -> T + Sync + Send,
+    ) -> Vec<T> {
+        let queries: Vec<usize> = positions(self.len(), queries_max).collect();
+        let batches: Vec<&[usize]> = queries.chunks(BATCH_QUERIES).collect();
+        let found = pool.map(batches.len(), |batch| {
+            let queries = batches[batch];
+            let dots = self.dots(queries, kernels);
+            queries.iter().zip(dots).map(|(&query, dots)| look(query, dots)).collect::<Vec<T>>()
+        });
+        found.into_iter().flatten().collect()
+    }
+
+    fn dots(&self, queries: &[usize], kernels: &Kernels) -> Vec<Vec<i32>> {
+        let mut dots: Vec<Vec<i32>> =
+            queries.iter().map(|_| Vec::with_capacity(self.len())).collect();
+        let tile_rows = (TILE_CODES / self.dim).max(1);
+        for tile in self.codes.chunks(tile_rows * self.dim) {
+            for (&query, dots) in queries.iter().zip(&mut dots) {
+                kernels.dots_i8(&self.codes[query * self.dim..][..self.dim], tile, dots);
+            }
+        }
         dots
     }
 

@@ -1,11 +1,9 @@
 //! [`Duplicates`]: which copies a matrix holds.
 
 use memfold_index::{
-    JoinError, JoinOptions, JoinedPairs, Pair, PairStream, Row, VectorMatrix, join_pairs,
+    JoinError, JoinOptions, JoinedPairs, PairStream, Row, VectorMatrix, join_pairs,
 };
-use memfold_simd::{Kernels, Similarity};
-
-use super::recipe::ObservedGroup;
+use memfold_simd::Similarity;
 
 /// The threshold at which a row is a duplicate, …
 const THRESHOLD: f64 = 0.85;
@@ -18,9 +16,29 @@ pub(crate) struct Duplicates {
     /// Rows in groups of two or more.
     pub(crate) share: f64,
     /// In the order of their first rows.
-    pub(crate) groups: Vec<ObservedGroup>,
+    pub(crate) groups: Vec<Star>,
     /// Rows that are no copies, ascending.
     pub(crate) firsts: Vec<Row>,
+}
+
+/// A row and what is near it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Star {
+    pub(crate) first: Row,
+    /// Other rows that are bit-equal to the first.
+    pub(crate) equal_count: u32,
+    /// Ascending.
+    pub(crate) near: Vec<NearRow>,
+}
+
+/// A row near the first of its group.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct NearRow {
+    pub(crate) row: Row,
+    /// Bit-equal rows, itself among them.
+    pub(crate) count: u32,
+    /// To the first.
+    pub(crate) similarity: f64,
 }
 
 /// A row's place among duplicates.
@@ -54,10 +72,10 @@ impl Duplicates {
     ) -> Result<Self, JoinError> {
         let threshold = Similarity::clamped(threshold).unwrap_or_default();
         let joined = join_pairs(sample, threshold, options).map(PairStream::collect)?;
-        Ok(Self::of(sample, &joined, options.kernels))
+        Ok(Self::of(sample, &joined))
     }
 
-    fn of(sample: &VectorMatrix<'_>, joined: &JoinedPairs, kernels: &Kernels) -> Self {
+    fn of(sample: &VectorMatrix<'_>, joined: &JoinedPairs) -> Self {
         let mut copies = vec![Copies { count: 1, taken: false }; sample.len()];
         for group in &joined.groups {
             copies[group[0].index()].count = group.len() as u32;
@@ -74,20 +92,17 @@ impl Duplicates {
                 continue;
             }
             found.firsts.push(row);
-            let near: Vec<Pair> = neighbors
-                .iter()
-                .filter(|pair| !copies[pair.right.index()].taken)
-                .copied()
+            let untaken = neighbors.iter().filter(|pair| !copies[pair.right.index()].taken);
+            let near: Vec<NearRow> = untaken
+                .map(|pair| NearRow {
+                    row: pair.right,
+                    count: copies[pair.right.index()].count,
+                    similarity: pair.similarity.get(),
+                })
                 .collect();
-            let mut similarities = vec![1.0; count as usize - 1];
-            for pair in &near {
-                let copies = &mut copies[pair.right.index()];
-                copies.taken = true;
-                similarities.extend((0..copies.count).map(|_| pair.similarity.get()));
-            }
-            if !similarities.is_empty() {
-                let drift_share = drift_share(sample, &near, kernels);
-                found.groups.push(ObservedGroup { similarities, drift_share });
+            near.iter().for_each(|near| copies[near.row.index()].taken = true);
+            if count > 1 || !near.is_empty() {
+                found.groups.push(Star { first: row, equal_count: count - 1, near });
             }
         }
         let in_groups: usize = found.sizes().map(|size| size as usize).sum();
@@ -97,35 +112,20 @@ impl Duplicates {
 
     /// Returns the sizes of groups, two or more.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = u32> {
-        self.groups.iter().map(|group| 1 + group.similarities.len() as u32)
+        self.groups.iter().map(Star::size)
     }
 }
 
-/// Returns how much of what sets copies apart from the first they have in common, from each one and the next.
-///
-/// With s the cosine to the first, two copies whose parts across it meet at a cosine of c are
-/// s₁ s₂ + √(1 − s₁²) √(1 − s₂²) c near each other.
-fn drift_share(sample: &VectorMatrix<'_>, near: &[Pair], kernels: &Kernels) -> f64 {
-    /// Where there are no two copies to compare.
-    const UNKNOWN: f64 = 0.5;
-    let cosine = |pair: &[Pair]| {
-        let [a, b] = [&pair[0], &pair[1]].map(|pair| sample.vector(pair.right));
-        let norms = (kernels.dot(a, a), kernels.dot(b, b));
-        let between = kernels.similarity(a, b, norms)?.get();
-        let (a, b) = (pair[0].similarity.get(), pair[1].similarity.get());
-        let across = ((1.0 - a * a) * (1.0 - b * b)).sqrt();
-        (across > 1e-6).then(|| (between - a * b) / across)
-    };
-    let cosines: Vec<f64> = near.windows(2).filter_map(cosine).collect();
-    if cosines.is_empty() {
-        return UNKNOWN;
+impl Star {
+    fn size(&self) -> u32 {
+        1 + self.equal_count + self.near.iter().map(|near| near.count).sum::<u32>()
     }
-    (cosines.iter().sum::<f64>() / cosines.len() as f64).clamp(0.0, 1.0)
 }
 
 #[cfg(test)]
 mod tests {
     use memfold_index::{NoProgress, Pool};
+    use memfold_simd::Kernels;
 
     use super::*;
 
@@ -146,28 +146,9 @@ mod tests {
         let found = Duplicates::count(&matrix, &options).unwrap();
         assert_eq!((found.share, found.firsts.as_slice()), (0.6, &[Row(0), Row(2), Row(3)][..]));
         assert_eq!(found.sizes().collect::<Vec<_>>(), [3]);
-        let similarities = &found.groups[0].similarities;
-        assert!(similarities[0] >= 1.0 && (similarities[1] - 0.902).abs() < 1e-3, "{found:?}");
-    }
-
-    #[test]
-    fn copies_that_drift_together_are_seen_to() {
-        let pool = Pool::new(None).unwrap();
-        let kernels = Kernels::active();
-        let options = JoinOptions {
-            pool: &pool,
-            kernels,
-            pair_budget: None,
-            scratch_dir: None,
-            progress: &NoProgress,
-        };
-        let share = |second: [f32; 3]| {
-            let values = [[1.0, 0.0, 0.0], [0.9, 0.43, 0.0], second].concat();
-            let matrix = VectorMatrix::from_slice(&values, 3).unwrap();
-            Duplicates::count(&matrix, &options).unwrap().groups[0].drift_share
-        };
-        let [together, across, apart] =
-            [[0.9, 0.40, 0.0], [0.9, 0.0, 0.43], [0.9, -0.43, 0.0]].map(share);
-        assert!(together > 0.999 && across < 1e-6 && apart < 1e-6, "{together} {across} {apart}");
+        let Star { first, equal_count, near } = &found.groups[0];
+        assert_eq!((*first, *equal_count, near.len()), (Row(0), 1, 1));
+        assert_eq!((near[0].row, near[0].count), (Row(1), 1));
+        assert!((near[0].similarity - 0.902).abs() < 1e-3, "{found:?}");
     }
 }

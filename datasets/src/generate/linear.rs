@@ -59,9 +59,37 @@ pub(crate) fn orthonormalize(directions: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
     kept
 }
 
+/// Solves `matrix` · x = `right` for a symmetric positive definite matrix (elimination without pivoting).
+pub(crate) fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> {
+    let size = right.len();
+    for pivot in 0..size {
+        for row in pivot + 1..size {
+            let factor = matrix[row][pivot] / matrix[pivot][pivot];
+            let (above, below) = matrix.split_at_mut(row);
+            add_scaled(&mut below[0], -factor, &above[pivot]);
+            right[row] -= factor * right[pivot];
+        }
+    }
+    for row in (0..size).rev() {
+        let known: f64 = (row + 1..size).map(|at| matrix[row][at] * right[at]).sum();
+        right[row] = (right[row] - known) / matrix[row][row];
+    }
+    right
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equations_are_solved() {
+        let matrix = vec![vec![4.0, 2.0, 1.0], vec![2.0, 5.0, 3.0], vec![1.0, 3.0, 6.0]];
+        let found = solve(matrix, vec![11.0, 21.0, 25.0]);
+        for (found, expected) in found.iter().zip([1.0, 2.0, 3.0]) {
+            assert!((found - expected).abs() < 1e-12, "{found} for {expected}");
+        }
+        assert!(solve(Vec::new(), Vec::new()).is_empty());
+    }
 
     #[test]
     fn the_tail_takes_part() {

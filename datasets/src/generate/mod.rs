@@ -3,6 +3,7 @@
 //! A [`VectorRecipe`] says what is wanted, invented or [like](VectorRecipe::like) given vectors;
 //! [`VectorGenerator`] computes any row of it on its own: rows can be streamed in chunks, in any order,
 //! with memory for the groups only. [`Likeness`] measures how much generated vectors have of given ones.
+//! [`Shuffle`] gives numbers an order without a table.
 
 mod recipe;
 mod vectors;
@@ -12,6 +13,7 @@ mod like;
 mod likeness;
 mod covariance;
 mod duplicates;
+mod drifts;
 mod codes;
 mod strides;
 mod linear;
@@ -23,5 +25,6 @@ pub use likeness::{
     DUPLICATE_THRESHOLDS, DuplicateCounts, Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES,
     SimilarityQuantiles,
 };
+pub use random::Shuffle;
 pub use recipe::{RecipeError, VectorRecipe, VectorRecipeBuilder};
 pub use vectors::{GeneratedRow, VectorGenerator};

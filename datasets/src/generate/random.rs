@@ -49,23 +49,33 @@ const fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A permutation of `0..count` without a table: a four-round Feistel network with cycle walking.
+/// A permutation of `0..count` without a table, the same on every machine.
+///
+/// A four-round Feistel network (Luby and Rackoff, *How to construct pseudorandom permutations from
+/// pseudorandom functions*, 1988) with cycle walking.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shuffle {
+pub struct Shuffle {
     count: u64,
     half_bits: u32,
     seed: u64,
 }
 
 impl Shuffle {
-    pub(crate) const fn new(count: u64, seed: u64) -> Self {
+    /// Chooses the permutation of `0..count` that `seed` gives.
+    #[must_use]
+    pub const fn new(count: u64, seed: u64) -> Self {
         let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
         let half_bits = if bits < 2 { 1 } else { bits.div_ceil(2) };
         Self { count, half_bits, seed }
     }
 
-    /// Returns where `position` goes; `position` is below `count`.
-    pub(crate) const fn apply(self, position: u64) -> u64 {
+    /// Returns where `position` goes; no two go to the same place.
+    ///
+    /// # Panics
+    /// When `position` is not below the count.
+    #[must_use]
+    pub const fn apply(self, position: u64) -> u64 {
+        assert!(position < self.count, "a position beyond the last");
         let mut at = self.rounds(position);
         while at >= self.count {
             at = self.rounds(at);

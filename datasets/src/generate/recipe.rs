@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::background::Shape;
+use super::drifts::Drift;
 use super::neighborhoods::Neighborhoods;
 use crate::schema::DIM_MAX;
 
@@ -42,10 +43,19 @@ pub(crate) struct InventedGroups {
 /// A group that was seen.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ObservedGroup {
-    /// Of each copy to the first; 1.0 for a bit-equal one. Not empty.
-    pub(crate) similarities: Vec<f64>,
-    /// Of what sets copies apart from the first, the part (of its squared length) that they have in common.
-    pub(crate) drift_share: f64,
+    /// Not empty.
+    pub(crate) copies: Vec<ObservedCopy>,
+    /// Which way copies lie from the first.
+    pub(crate) drifts: Vec<Drift>,
+}
+
+/// A copy of the first row of a group. Bit-equal ones are equal here.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ObservedCopy {
+    /// To the first; 1.0 for a bit-equal one.
+    pub(crate) similarity: f64,
+    /// Where its drift stands in its group; `None` for a bit-equal one.
+    pub(crate) drift: Option<u32>,
 }
 
 /// What the background of given vectors shows.

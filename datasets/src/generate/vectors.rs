@@ -1,10 +1,11 @@
 //! [`VectorGenerator`]: the rows of a recipe.
 
 use super::background::{Background, Shape};
+use super::drifts::Drift;
 use super::linear::{add_scaled, dot, normalize};
 use super::neighborhoods::Nest;
 use super::random::{Shuffle, Stream};
-use super::recipe::{Groups, LearnedBackground, ObservedGroup};
+use super::recipe::{Groups, InventedGroups, LearnedBackground, ObservedCopy, ObservedGroup};
 use super::{VectorRecipe, purpose};
 
 /// Computes the rows of a recipe; each depends on the recipe and its number alone.
@@ -75,66 +76,63 @@ impl VectorGenerator {
         let position = self.shuffle.apply(row.into()) as u32;
         let (group, member) = self.place(position);
         let original = self.background.draw(group);
-        let mut stream = Stream::new(self.recipe.seed, purpose::COPY, position.into());
-        let similarity = self.planted(group, member, &mut stream);
-        let values = match similarity {
-            None => original,
-            Some(similarity) => self.copy(&original, group, similarity, stream),
+        let stream = Stream::new(self.recipe.seed, purpose::COPY, position.into());
+        let (values, similarity) = match (&self.recipe.groups, member) {
+            (_, 0) => (original, 1.0),
+            (Groups::Invented(groups), _) => self.invented_copy(original, group, groups, stream),
+            (Groups::Observed(groups), _) => self.observed_copy(original, (group, member), groups),
         };
         for (to, from) in vector.iter_mut().zip(&values) {
             *to = *from as f32;
         }
         assert_eq!(vector.len(), self.recipe.dim, "length of the vector");
-        GeneratedRow { group, member, similarity: similarity.unwrap_or(1.0) }
+        GeneratedRow { group, member, similarity }
     }
 
-    /// Returns the cosine of a member to the first of its group; `None` for the first and what is bit-equal to it.
-    fn planted(&self, group: u64, member: u32, stream: &mut Stream) -> Option<f64> {
-        if member == 0 {
-            return None;
-        }
-        match &self.recipe.groups {
-            Groups::Invented(groups) => {
-                let exact = stream.uniform() < groups.exact_share;
-                let width = groups.similarity_max - groups.similarity_min;
-                (!exact).then(|| groups.similarity_min + width * stream.uniform())
-            }
-            Groups::Observed(groups) => {
-                let similarities = &observed(groups, self.recipe.seed, group).similarities;
-                let similarity = similarities[(member - 1) as usize % similarities.len()];
-                (similarity < 1.0).then_some(similarity)
-            }
-        }
-    }
-
-    /// Returns a unit vector at a chosen cosine to the unit vector `original` of `group`.
+    /// Returns a copy of the unit vector `original` of `group`, and its cosine to it.
     ///
-    /// Part of what sets it apart is common to the group, half of it where groups are invented: then copies are
-    /// about as near to each other as to the original.
-    fn copy(&self, original: &[f64], group: u64, similarity: f64, mut own: Stream) -> Vec<f64> {
+    /// Half of what sets it apart is common to the group: copies are about as near to each other as to the
+    /// original.
+    fn invented_copy(
+        &self,
+        original: Vec<f64>,
+        group: u64,
+        groups: &InventedGroups,
+        mut own: Stream,
+    ) -> (Vec<f64>, f64) {
+        if own.uniform() < groups.exact_share {
+            return (original, 1.0);
+        }
+        let width = groups.similarity_max - groups.similarity_min;
+        let similarity = groups.similarity_min + width * own.uniform();
         let mut common = Stream::new(self.recipe.seed, purpose::DRIFT, group);
-        let (common_weight, own_weight) = match &self.recipe.groups {
-            Groups::Invented(_) => (1.0, 1.0),
-            Groups::Observed(groups) => {
-                let share = observed(groups, self.recipe.seed, group).drift_share;
-                (share.sqrt(), (1.0 - share).sqrt())
-            }
-        };
-        let mut across: Vec<f64> = original
-            .iter()
-            .map(|_| common_weight * common.normal() + own_weight * own.normal())
-            .collect();
+        let mut across: Vec<f64> =
+            original.iter().map(|_| common.normal() + own.normal()).collect();
         // Twice: the first pass leaves a remainder when both are nearly parallel.
         for _ in 0..2 {
-            let along = dot(&across, original);
-            add_scaled(&mut across, -along, original);
+            let along = dot(&across, &original);
+            add_scaled(&mut across, -along, &original);
             normalize(&mut across);
         }
-        let height = (1.0 - similarity * similarity).sqrt();
-        let mut copy: Vec<f64> =
-            original.iter().zip(&across).map(|(o, a)| similarity * o + height * a).collect();
-        normalize(&mut copy);
-        copy
+        (at_cosine(similarity, &original, &across), similarity)
+    }
+
+    /// Returns the copy that was seen in the place of a member of a group, and its cosine to the original.
+    fn observed_copy(
+        &self,
+        original: Vec<f64>,
+        (group, member): (u64, u32),
+        groups: &[ObservedGroup],
+    ) -> (Vec<f64>, f64) {
+        let ObservedGroup { copies, drifts } = observed(groups, self.recipe.seed, group);
+        let ObservedCopy { similarity, drift } = copies[member as usize - 1];
+        let Some(drift) = drift else { return (original, 1.0) };
+        let stream = |drift| {
+            let item = group << 32 | u64::from(drift);
+            Stream::new(self.recipe.seed, purpose::DRIFT, item)
+        };
+        let across = Drift::direction(drifts, drift, &original, stream);
+        (at_cosine(similarity, &original, &across), similarity)
     }
 
     /// Returns group and member of a position in the order before shuffling: groups, then rows alone.
@@ -147,6 +145,15 @@ impl VectorGenerator {
         let group = self.group_starts.partition_point(|start| *start <= position) - 1;
         (group as u64, position - self.group_starts[group])
     }
+}
+
+/// Returns the unit vector at a cosine to `original`, towards `across`: unit vectors at a right angle.
+fn at_cosine(similarity: f64, original: &[f64], across: &[f64]) -> Vec<f64> {
+    let height = (1.0 - similarity * similarity).sqrt();
+    let mut copy: Vec<f64> =
+        original.iter().zip(across).map(|(o, a)| similarity * o + height * a).collect();
+    normalize(&mut copy);
+    copy
 }
 
 /// Returns what a group looks like: each of those seen comes once, in an order that the seed gives, before one comes
@@ -169,9 +176,7 @@ fn group_starts(recipe: &VectorRecipe) -> Vec<u32> {
             let drawn = stream.uniform() * cumulative[cumulative.len() - 1];
             2 + cumulative.partition_point(|sum| *sum <= drawn) as u32
         }
-        Groups::Observed(groups) => {
-            1 + observed(groups, recipe.seed, group).similarities.len() as u32
-        }
+        Groups::Observed(groups) => 1 + observed(groups, recipe.seed, group).copies.len() as u32,
     };
     let mut starts = vec![0];
     let mut end = 0;
