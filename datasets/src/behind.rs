@@ -18,12 +18,13 @@ pub(crate) trait BatchOutput: Send + 'static {
     fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteColumnsError>;
 }
 
-/// An output that writes one batch while its caller fills the next: two are in memory at a time.
+/// An output that writes one batch while its caller fills the next; some more may wait between them.
 ///
 /// Files of less than a batch need no thread and get none. An error shows at the next batch or at the end.
 pub(crate) struct Behind<O> {
     state: State<O>,
     path: PathBuf,
+    batches_waiting: usize,
 }
 
 enum State<O> {
@@ -40,9 +41,10 @@ struct Writing<O> {
 }
 
 impl<O: BatchOutput> Behind<O> {
-    /// Begins; `path` stands in errors.
-    pub(crate) fn new(output: O, path: &Path) -> Self {
-        Self { state: State::Here(output), path: path.into() }
+    /// Begins; `path` stands in errors. Besides the batch that is filled and the one that is written, `batches_waiting`
+    /// may be in memory, so that whoever fills them need not wait for an output that works by fits and starts.
+    pub(crate) fn new(output: O, path: &Path, batches_waiting: usize) -> Self {
+        Self { state: State::Here(output), path: path.into(), batches_waiting }
     }
 
     /// Returns the error of a batch that cannot be made.
@@ -56,7 +58,7 @@ impl<O: BatchOutput> Behind<O> {
         batch: RecordBatch,
     ) -> Result<Option<RecordBatch>, WriteColumnsError> {
         let writing = match std::mem::replace(&mut self.state, State::Ended) {
-            State::Here(output) => Writing::start(output)
+            State::Here(output) => Writing::start(output, self.batches_waiting)
                 .map_err(|source| WriteColumnsError::Write { path: self.path.clone(), source })?,
             State::There(writing) => writing,
             State::Ended => return Err(ended(&self.path)),
@@ -65,7 +67,7 @@ impl<O: BatchOutput> Behind<O> {
         if writing.batches.send(batch).is_err() {
             return writing.finish().and(Err(ended(&self.path)));
         }
-        let written = writing.written.try_iter().last();
+        let written = writing.written.try_recv().ok();
         self.state = State::There(writing);
         Ok(written)
     }
@@ -83,9 +85,8 @@ impl<O: BatchOutput> Behind<O> {
 }
 
 impl<O: BatchOutput> Writing<O> {
-    fn start(output: O) -> io::Result<Self> {
-        // Without room in the channel, whoever fills batches is never more than one ahead.
-        let (batches, to_write) = sync_channel(0);
+    fn start(output: O, batches_waiting: usize) -> io::Result<Self> {
+        let (batches, to_write) = sync_channel(batches_waiting);
         let (give_back, written) = channel();
         let thread = thread::Builder::new()
             .name("write batches".to_owned())
@@ -151,7 +152,7 @@ mod tests {
     }
 
     fn behind(room: usize) -> Behind<Sums> {
-        Behind::new(Sums { sums: Vec::new(), room }, Path::new("sums"))
+        Behind::new(Sums { sums: Vec::new(), room }, Path::new("sums"), 0)
     }
 
     #[test]

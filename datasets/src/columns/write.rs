@@ -208,7 +208,7 @@ impl ColumnsWriter {
             IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5).map_err(failed)?;
         let writer =
             FileWriter::try_new_with_options(file, batch.schema(), options).map_err(failed)?;
-        let output = Behind::new(ArrowOutput { writer, path: path.into() }, path);
+        let output = Behind::new(ArrowOutput { writer, path: path.into() }, path, 0);
         Ok(Self { output, batch })
     }
 

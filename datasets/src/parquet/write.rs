@@ -38,6 +38,9 @@ pub struct ParquetWriter {
 /// Rows that are encoded at once: levels take 4 bytes for each component while they are.
 const ENCODED_ROWS: usize = 4096;
 
+/// Bytes of vectors that wait while a row group goes to the disk.
+const WAITING_BYTES: usize = 64 << 20;
+
 impl ParquetWriter {
     /// Begins a file that takes its place at `path` when finished.
     ///
@@ -46,7 +49,9 @@ impl ParquetWriter {
     pub fn create(path: &Path, meta: &ColumnsMeta) -> Result<Self, WriteColumnsError> {
         let batch = BatchBuilder::new(meta, ENCODED_ROWS)?;
         let output = ParquetOutput::create(path, Arc::clone(batch.schema()), properties(meta))?;
-        Ok(Self { output: Behind::new(output, path), batch })
+        let batch_bytes = ENCODED_ROWS * meta.dim as usize * size_of::<f32>();
+        let batches_waiting = WAITING_BYTES / batch_bytes;
+        Ok(Self { output: Behind::new(output, path, batches_waiting), batch })
     }
 
     /// Returns how many rows were pushed.
@@ -111,7 +116,12 @@ impl From<WriteTableError> for WriteColumnsError {
 
 fn properties(meta: &ColumnsMeta) -> WriterProperties {
     let components = [Column::Vector.name(), "list", "item"].map(str::to_owned);
+    let column = |column: Column| ColumnPath::from(column.name());
     let properties = WriterProperties::builder()
+        // What never repeats needs no dictionary.
+        .set_column_dictionary_enabled(column(Column::Rowid), false)
+        .set_column_dictionary_enabled(column(Column::Id), false)
+        .set_column_dictionary_enabled(column(Column::Row), false)
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_max_row_group_row_count(Some(BATCH_ROWS))
         .set_key_value_metadata(Some(key_values(meta.arrow_schema().metadata())));
