@@ -126,7 +126,8 @@ impl Pass<'_> {
 
         let mut memory = memories.next().map_err(failed_memory)?;
         let mut last = i64::MIN;
-        let mut is_whole = true;
+        // Without memories nobody looks at the embeddings.
+        let mut is_whole = memory.is_some();
         while memory.is_some() {
             let mut rest = embeddings.after.query([last]).map_err(failed)?;
             let mut next = rest.next().map_err(failed)?;
