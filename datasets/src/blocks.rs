@@ -23,7 +23,7 @@ const PENDING_BYTES_MAX: usize = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct BlockWriter {
     file: NamedTempFile,
-    /// Twice as long as needed, by the alignment.
+    /// A block, and room to align it; none before the first byte.
     memory: Box<[u8]>,
     len: usize,
     /// Where the block will stand in the file.
