@@ -9,8 +9,8 @@ use criterion::{
     BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
 };
 use memfold_bench::is_test_run;
-use memfold_index::{JoinOptions, NoProgress, Pool, VectorMatrix, join_pairs};
-use memfold_simd::{Kernels, Similarity};
+use memfold_index::{JoinOptions, Pool, VectorMatrix, join_pairs};
+use memfold_simd::Similarity;
 
 /// Components of a vector, as of small embedding models.
 const DIM: usize = 384;
@@ -71,13 +71,7 @@ fn bench_rows(
     thresholds: &[f64],
 ) {
     let pool = Pool::new(None).expect("threads start on a machine that benchmarks");
-    let options = JoinOptions {
-        pool: &pool,
-        kernels: Kernels::active(),
-        pair_budget: None,
-        scratch_dir: None,
-        progress: &NoProgress,
-    };
+    let options = JoinOptions::new(&pool);
     let values = synthetic_rows(row_count, dim);
     let matrix = VectorMatrix::from_slice(&values, dim).expect("rows are whole");
     group.throughput(Throughput::Elements((row_count * (row_count - 1) / 2) as u64));

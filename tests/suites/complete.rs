@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use memfold_index::NoProgress;
 use memfold_index::{JoinOptions, Pool, VectorMatrix, join_pairs};
 use memfold_pipeline::cluster::agglomerate;
 use memfold_pipeline::policy::Linkage;
 use memfold_pipeline::store::InMemoryStore;
-use memfold_simd::{Kernels, Similarity, canonical};
+use memfold_simd::{Similarity, canonical};
 use memfold_tests::{
     NeighborLists, Run, clusters, generated_rows, greedy_definition, linkage_cases, memory,
     neighbor_lists, real_vectors, report_skipped, store_of_vectors,
@@ -68,13 +67,8 @@ fn the_join_finds_the_same_pairs_as_comparing_all() {
     let (rows, dim) = (2_000, 96);
     let vectors = generated_rows(rows, dim, 4);
     let matrix = VectorMatrix::from_slice(&vectors, dim).unwrap();
-    let options = JoinOptions {
-        pool: &Pool::new(None).unwrap(),
-        kernels: Kernels::active(),
-        pair_budget: None,
-        scratch_dir: None,
-        progress: &NoProgress,
-    };
+    let pool = Pool::new(None).unwrap();
+    let options = JoinOptions::new(&pool);
     for threshold in THRESHOLDS {
         let lists = neighbor_lists(&vectors, dim, threshold);
         let expected: usize = lists.iter().map(Vec::len).sum();
@@ -97,13 +91,7 @@ fn cells_leave_out_no_pair() {
     }
     let matrix = VectorMatrix::from_slice(&vectors, dim).unwrap();
     let pool = Pool::new(None).unwrap();
-    let options = JoinOptions {
-        pool: &pool,
-        kernels: Kernels::active(),
-        pair_budget: Some(10_000_000),
-        scratch_dir: None,
-        progress: &NoProgress,
-    };
+    let options = JoinOptions { pair_budget: Some(10_000_000), ..JoinOptions::new(&pool) };
     let lists = neighbor_lists(&vectors, dim, 0.8);
     let at = lists.iter().flatten().map(|(_, similarity)| similarity.get());
     let exact = at.clone().filter(|&cosine| cosine < 0.999).nth(1_000).unwrap();

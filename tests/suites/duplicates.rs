@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use memfold_index::{JoinOptions, NoProgress, Pool, Row, VectorMatrix, join_pairs};
+use memfold_index::{JoinOptions, Pool, Row, VectorMatrix, join_pairs};
 use memfold_pipeline::dedup::{
     ClusterLinkage, Clustering, DedupRequest, Keep, KeepOrder, Member, dedup,
 };
-use memfold_simd::{Kernels, Similarity};
+use memfold_simd::Similarity;
 use memfold_tests::{
     generated_rows, greedy_definition, linkage_cases, neighbor_lists, real_vectors, report_skipped,
 };
@@ -16,13 +16,8 @@ const THRESHOLDS: [f64; 3] = [0.85, 0.90, 0.95];
 fn clusterings(vectors: &[f32], dim: usize, keep: &Keep) -> Vec<Clustering> {
     let matrix = &VectorMatrix::from_slice(vectors, dim).unwrap();
     let scratch = tempfile::tempdir().unwrap();
-    let options = &JoinOptions {
-        pool: &Pool::new(None).unwrap(),
-        kernels: Kernels::active(),
-        pair_budget: None,
-        scratch_dir: Some(scratch.path()),
-        progress: &NoProgress,
-    };
+    let pool = Pool::new(None).unwrap();
+    let options = &JoinOptions { scratch_dir: Some(scratch.path()), ..JoinOptions::new(&pool) };
     let thresholds = &THRESHOLDS.map(|threshold| Similarity::new(threshold).unwrap());
     let pairs = join_pairs(matrix, thresholds[0], options).unwrap();
     let linkage = ClusterLinkage::GreedyComplete;

@@ -2,8 +2,7 @@
 
 use memfold_datasets::generate::{DUPLICATE_THRESHOLDS, Likeness, NEIGHBOR_RANKS};
 use memfold_datasets::{VectorGenerator, VectorRecipe};
-use memfold_index::{JoinOptions, NoProgress, Pool, VectorMatrix};
-use memfold_simd::Kernels;
+use memfold_index::{JoinOptions, Pool, VectorMatrix};
 use memfold_tests::{real_vectors, report_skipped};
 
 const SEED: u64 = 41;
@@ -25,8 +24,7 @@ struct Measured {
 }
 
 fn options(pool: &Pool) -> JoinOptions<'_> {
-    let kernels = Kernels::active();
-    JoinOptions { pool, kernels, pair_budget: None, scratch_dir: None, progress: &NoProgress }
+    JoinOptions::new(pool)
 }
 
 impl Measured {

@@ -9,8 +9,7 @@ use super::error::AnnotateError;
 use super::output::format_of;
 use super::schema::{CommonSchema, CopySchema};
 use crate::corpus::Corpus;
-use crate::input::InputFile;
-use crate::parquet::{TypesFrom, WriteTableError};
+use crate::parquet::WriteTableError;
 use crate::table_file::{TableFile, TableFormat};
 
 /// Writes all rows and columns of the corpus' files to `output` with the columns of
@@ -62,7 +61,7 @@ fn copy_schema(
         if is_same_file(path, output) {
             return Err(AnnotateError::OutputIsInput { path: output.into() });
         }
-        let file = InputFile::open(path, TypesFrom::Arrow)?;
+        let file = corpus.open_input(path)?;
         match &mut common {
             None => common = Some(CommonSchema::new(&file, path)?),
             Some(common) => common.add(&file, path)?,
@@ -108,7 +107,7 @@ impl Run<'_> {
         copy: &mut TableFile,
         rows_written: &mut u64,
     ) -> Result<(), AnnotateError> {
-        let file = InputFile::open(path, TypesFrom::Arrow)?;
+        let file = self.corpus.open_input(path)?;
         let positions: Vec<usize> = (0..file.schema().fields().len()).collect();
         for batch in file.batches(&positions)? {
             if self.progress.cancelled() {

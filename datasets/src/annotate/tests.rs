@@ -230,6 +230,17 @@ fn npy_rows_get_their_number() {
 }
 
 #[test]
+fn the_copy_holds_the_array_that_was_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let options =
+        CorpusOptions { vector_column: Some("a".into()), ..CorpusOptions::new(folder.path()) };
+    let corpus = Corpus::open(&[fixture("npz/numpy_unnamed.npz")], &options).unwrap();
+    let copy = annotated(&corpus, &folder.path().join("copy.parquet"), 2);
+    let vectors = copy[0].column_by_name("vector").unwrap().as_fixed_size_list();
+    assert_eq!(vectors.values().as_primitive::<Float32Type>().values(), &ROWS);
+}
+
+#[test]
 fn a_file_without_rows_has_its_columns() {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), Form::Parquet, &[many_columns(0..0)]);

@@ -16,7 +16,7 @@ use super::order::OrderKeys;
 use super::skipped::{SkipReason, SkippedRows};
 use super::storage::{Storage, StorageBuilder};
 use super::vectors::{VectorCells, Width};
-use crate::input::{Cells, InputFile};
+use crate::input::{Cells, InputFile, InputOptions};
 use crate::parquet::TypesFrom;
 use crate::schema::DIM_MAX;
 
@@ -45,6 +45,7 @@ pub(super) struct SourceFile {
     pub(super) path: PathBuf,
     pub(super) first_ordinal: u64,
     pub(super) row_count: u64,
+    options: InputOptions,
     schema: SchemaRef,
     picked: Picked,
 }
@@ -52,7 +53,7 @@ pub(super) struct SourceFile {
 impl SourceFile {
     /// Opens the file again.
     pub(super) fn open(&self) -> Result<InputFile, CorpusError> {
-        let file = InputFile::open(&self.path, TypesFrom::Parquet)?;
+        let file = InputFile::open_with(&self.path, &self.options)?;
         if file.schema() != &self.schema || file.row_count() as u64 != self.row_count {
             return Err(CorpusError::Changed { path: self.path.clone() });
         }
@@ -90,11 +91,13 @@ impl Survey {
     fn of(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Self, CorpusError> {
         let mut survey = Self { files: Vec::new(), dim: 0, row_count: 0 };
         let mut first_with_dim = None;
+        let input =
+            InputOptions { types: TypesFrom::Parquet, member: options.vector_column.clone() };
         for path in paths {
             if options.progress.cancelled() {
                 return Err(CorpusError::Cancelled);
             }
-            let file = InputFile::open(path, TypesFrom::Parquet)?;
+            let file = InputFile::open_with(path, &input)?;
             let picked = Picked::from_file(&file, path, options)?;
             if let Some(dim) = dim_of(&file, path, &picked)? {
                 let first: &PathBuf = first_with_dim.get_or_insert_with(|| path.clone());
@@ -103,8 +106,14 @@ impl Survey {
             let first_ordinal = survey.row_count;
             let row_count = file.row_count() as u64;
             survey.row_count += row_count;
-            let (path, schema) = (path.clone(), Arc::clone(file.schema()));
-            survey.files.push(SourceFile { path, first_ordinal, row_count, schema, picked });
+            survey.files.push(SourceFile {
+                path: path.clone(),
+                first_ordinal,
+                row_count,
+                options: input.clone(),
+                schema: Arc::clone(file.schema()),
+                picked,
+            });
         }
         survey.check_order(options)?;
         if survey.files.is_empty() { Err(CorpusError::NoInputs) } else { Ok(survey) }

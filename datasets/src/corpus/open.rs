@@ -10,12 +10,14 @@ use super::columns::text_column;
 use super::error::CorpusError;
 use super::load::{Loaded, load};
 use super::skipped::SkippedRows;
-use crate::input::{InputFile, Texts};
+use crate::input::{InputError, InputFile, InputOptions, Texts};
+use crate::parquet::TypesFrom;
 
 /// How a corpus is read.
 pub struct CorpusOptions<'a> {
-    /// The vector column; `None`: `vector`, `embedding`, `embeddings` or `emb`. A file of bare vectors
-    /// has only one column, whatever its name.
+    /// The vector column, or the array of an npz or HDF5 file, or tensor; `None`: `vector`,
+    /// `embedding`, `embeddings` or `emb`, or the array that is known to hold vectors. Other files of
+    /// bare vectors have no names.
     pub vector_column: Option<String>,
     /// The column of ids, which every file must have; `None`: `id`, where a file has it.
     pub id_column: Option<String>,
@@ -75,6 +77,7 @@ pub struct Place<'a> {
 #[derive(Debug)]
 pub struct Corpus {
     loaded: Loaded,
+    vector_column: Option<String>,
     id_column: Option<String>,
 }
 
@@ -89,7 +92,8 @@ impl Corpus {
     /// take the vectors, or the caller asks to stop. Rows without a usable vector are no error.
     pub fn open(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Self, CorpusError> {
         let loaded = load(paths, options)?;
-        Ok(Self { loaded, id_column: options.id_column.clone() })
+        let (vector_column, id_column) = (options.vector_column.clone(), options.id_column.clone());
+        Ok(Self { loaded, vector_column, id_column })
     }
 
     /// Lends the vectors of the kept rows.
@@ -121,6 +125,12 @@ impl Corpus {
     /// Returns the paths of the files in their order.
     pub fn paths(&self) -> impl ExactSizeIterator<Item = &Path> {
         self.loaded.files.iter().map(|file| file.path.as_path())
+    }
+
+    /// Opens one of the files as it is stored, with the vectors that were read.
+    pub(crate) fn open_input(&self, path: &Path) -> Result<InputFile, InputError> {
+        let member = self.vector_column.clone();
+        InputFile::open_with(path, &InputOptions { types: TypesFrom::Arrow, member })
     }
 
     /// Returns the paths of the files with their numbers of rows.

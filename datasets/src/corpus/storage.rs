@@ -35,13 +35,9 @@ impl Storage {
 pub(super) struct StorageBuilder<'a> {
     folder: &'a Path,
     dim: usize,
-    place: PlaceOfVectors,
-}
-
-enum PlaceOfVectors {
-    Inputs(Vec<Lent>),
-    /// A file without a name.
-    Scratch(NewFile),
+    lent: Vec<Lent>,
+    /// The file without a name, once there is one: what is lent and whatever came after it.
+    scratch: Option<NewFile>,
 }
 
 /// Values that stay in a mapped file.
@@ -53,65 +49,63 @@ struct Lent {
 impl<'a> StorageBuilder<'a> {
     /// Begins with vectors that may stay where they are, or that will be copied to `folder`.
     pub(super) const fn new(folder: &'a Path, dim: usize) -> Self {
-        Self { folder, dim, place: PlaceOfVectors::Inputs(Vec::new()) }
+        Self { folder, dim, lent: Vec::new(), scratch: None }
     }
 
     /// Takes values that may stay where they are, in the mapped `file`; returns false where they
     /// cannot: they lie elsewhere or misaligned, or the pieces before them are of unequal lengths.
     pub(super) fn lend(&mut self, values: &[f32], file: Option<&Buffer>) -> bool {
-        let (PlaceOfVectors::Inputs(lent), Some(file)) = (&mut self.place, file) else {
-            return false;
-        };
+        let (None, Some(file)) = (&self.scratch, file) else { return false };
         let Some(bytes) = range_in(file, values) else { return false };
-        let first_length = lent.first().map_or(0, |first| first.bytes.len());
-        match lent.last_mut() {
+        let first_length = self.lent.first().map_or(0, |first| first.bytes.len());
+        match self.lent.last_mut() {
             Some(last) if last.file.ptr_eq(file) && last.bytes.end == bytes.start => {
                 last.bytes.end = bytes.end;
             }
             Some(last) if last.bytes.len() != first_length => return false,
-            _ => lent.push(Lent { file: file.clone(), bytes }),
+            _ => self.lent.push(Lent { file: file.clone(), bytes }),
         }
         true
     }
 
     /// Appends a copy of `values`.
     pub(super) fn copy(&mut self, values: &[f32]) -> io::Result<()> {
-        self.scratch()?.write_all(values.to_byte_slice())
-    }
-
-    /// Returns the file without a name, to which everything so far is copied first.
-    fn scratch(&mut self) -> io::Result<&mut NewFile> {
-        if let PlaceOfVectors::Inputs(lent) = &self.place {
-            let mut file = NewFile::create_unlinked(self.folder)?;
-            for Lent { file: from, bytes } in lent {
-                file.write_all(&from[bytes.clone()])?;
-            }
-            self.place = PlaceOfVectors::Scratch(file);
-        }
-        match &mut self.place {
-            PlaceOfVectors::Scratch(file) => Ok(file),
-            PlaceOfVectors::Inputs(_) => unreachable!("replaced above"),
-        }
+        let file = match &mut self.scratch {
+            Some(file) => file,
+            None => self.scratch.insert(copied(&self.lent, self.folder)?),
+        };
+        file.write_all(values.to_byte_slice())
     }
 
     /// Maps what was taken.
-    pub(super) fn finish(mut self) -> io::Result<Storage> {
+    pub(super) fn finish(self) -> io::Result<Storage> {
         let dim = self.dim;
-        if let PlaceOfVectors::Inputs(lent) = &self.place {
-            let pieces: Vec<ScalarBuffer<f32>> = lent.iter().map(Lent::values).collect();
-            let slices = pieces.iter().map(|piece| &piece[..]).collect();
-            if VectorMatrix::from_chunks(slices, dim).is_ok() {
-                return Ok(Storage { pieces, dim, is_input: true });
+        let file = match self.scratch {
+            Some(file) => file,
+            None => {
+                let pieces: Vec<ScalarBuffer<f32>> = self.lent.iter().map(Lent::values).collect();
+                let slices = pieces.iter().map(|piece| &piece[..]).collect();
+                if VectorMatrix::from_chunks(slices, dim).is_ok() {
+                    return Ok(Storage { pieces, dim, is_input: true });
+                }
+                copied(&self.lent, self.folder)?
             }
-        }
-        self.scratch()?;
-        let PlaceOfVectors::Scratch(file) = self.place else { unreachable!("made above") };
+        };
         let mapped = Mapped::from_file(&file.publish()?).map_err(io::Error::other)?;
         let bytes = Buffer::from(bytes::Bytes::from_owner(mapped));
         // No rows are no piece: an empty map has no place to be aligned.
         let pieces = if bytes.is_empty() { Vec::new() } else { vec![ScalarBuffer::from(bytes)] };
         Ok(Storage { pieces, dim, is_input: false })
     }
+}
+
+/// Copies what is lent to a file without a name in `folder`.
+fn copied(lent: &[Lent], folder: &Path) -> io::Result<NewFile> {
+    let mut file = NewFile::create_unlinked(folder)?;
+    for Lent { file: from, bytes } in lent {
+        file.write_all(&from[bytes.clone()])?;
+    }
+    Ok(file)
 }
 
 impl Lent {

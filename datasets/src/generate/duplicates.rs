@@ -124,22 +124,14 @@ impl Star {
 
 #[cfg(test)]
 mod tests {
-    use memfold_index::{NoProgress, Pool};
-    use memfold_simd::Kernels;
+    use memfold_index::Pool;
 
     use super::*;
 
     #[test]
     fn duplicates_gather_around_the_first() {
         let pool = Pool::new(None).unwrap();
-        let kernels = Kernels::active();
-        let options = JoinOptions {
-            pool: &pool,
-            kernels,
-            pair_budget: None,
-            scratch_dir: None,
-            progress: &NoProgress,
-        };
+        let options = JoinOptions::new(&pool);
         // 0 = 4, near 1; 1 near 2, 2 not near 0; 3 alone.
         let values = [1.0, 0.0, 0.9, 0.43, 0.7, 0.7, -1.0, 0.0, 1.0, 0.0];
         let matrix = VectorMatrix::from_slice(&values, 2).unwrap();

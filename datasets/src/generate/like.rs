@@ -94,8 +94,7 @@ impl VectorRecipe {
 mod tests {
     use std::num::NonZeroUsize;
 
-    use memfold_index::{NoProgress, Pool};
-    use memfold_simd::Kernels;
+    use memfold_index::Pool;
 
     use super::super::random::Stream;
     use super::*;
@@ -103,8 +102,7 @@ mod tests {
     use crate::generate::Likeness;
 
     fn options(pool: &Pool) -> JoinOptions<'_> {
-        let kernels = Kernels::active();
-        JoinOptions { pool, kernels, pair_budget: None, scratch_dir: None, progress: &NoProgress }
+        JoinOptions::new(pool)
     }
 
     fn generated(recipe: VectorRecipe) -> Vec<f32> {

@@ -144,22 +144,14 @@ impl SimilarityQuantiles {
 
 #[cfg(test)]
 mod tests {
-    use memfold_index::{NoProgress, Pool};
-    use memfold_simd::Kernels;
+    use memfold_index::Pool;
 
     use super::*;
 
     #[test]
     fn figures_are_those_of_the_rows() {
         let pool = Pool::new(None).unwrap();
-        let kernels = Kernels::active();
-        let options = JoinOptions {
-            pool: &pool,
-            kernels,
-            pair_budget: None,
-            scratch_dir: None,
-            progress: &NoProgress,
-        };
+        let options = JoinOptions::new(&pool);
         // Two directions at a right angle, three rows along each.
         let values = [[1.0, 0.0], [0.0, 1.0]].repeat(3).concat();
         let matrix = VectorMatrix::from_slice(&values, 2).unwrap();
@@ -179,13 +171,7 @@ mod tests {
     #[test]
     fn one_row_has_no_neighbor() {
         let pool = Pool::new(None).unwrap();
-        let options = JoinOptions {
-            pool: &pool,
-            kernels: Kernels::active(),
-            pair_budget: None,
-            scratch_dir: None,
-            progress: &NoProgress,
-        };
+        let options = JoinOptions::new(&pool);
         let matrix = VectorMatrix::from_slice(&[1.0, 0.0], 2).unwrap();
         assert!(Likeness::measure(&matrix, &options).is_err());
     }

@@ -3,10 +3,8 @@
 
 use std::fs;
 
-use memfold_index::{
-    JoinOptions, JoinedPairs, Neighbor, NoProgress, Pair, Pool, Row, VectorMatrix,
-};
-use memfold_simd::{Kernels, Similarity, canonical};
+use memfold_index::{JoinOptions, JoinedPairs, Neighbor, Pair, Pool, Row, VectorMatrix};
+use memfold_simd::{Similarity, canonical};
 use proptest::prelude::*;
 
 use super::*;
@@ -21,13 +19,7 @@ fn neighbor(row: u32, cosine: f64) -> Neighbor {
 fn truth_of(values: &[f32], dim: usize, k: u32, threshold: f64) -> GroundTruth {
     let pool = Pool::new(None).unwrap();
     let vectors = VectorMatrix::from_slice(values, dim).unwrap();
-    let options = JoinOptions {
-        pool: &pool,
-        kernels: Kernels::active(),
-        pair_budget: None,
-        scratch_dir: None,
-        progress: &NoProgress,
-    };
+    let options = JoinOptions::new(&pool);
     let threshold = Similarity::new(threshold).unwrap();
     GroundTruth {
         nearest: Some(NearestTruth::find(&vectors, &vectors, k, &pool).unwrap()),

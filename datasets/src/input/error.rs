@@ -135,7 +135,9 @@ impl ReadMatrixError {
             Self::Header { .. } => "docs/formats.md lists what can be read",
             Self::Length { .. } => "the copy is incomplete, or the extension is of another type",
             Self::RowLength { .. } => "keep the rows of one embedding model",
-            Self::NoArray { .. } => "take them out with `memfold convert IN OUT --member NAME`",
+            Self::NoArray { .. } => {
+                "name the array with --vector-column, in `memfold convert` with --member"
+            }
             Self::Damaged { .. } => "fetch or write the file again",
         };
         Some(advice.into())

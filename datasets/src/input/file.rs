@@ -46,6 +46,7 @@ pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, InputError
 impl InputFile {
     /// Opens the file at `path`, whose content tells the format; of JSON lines alone are the rows read,
     /// to learn their columns.
+    #[cfg(test)]
     pub(crate) fn open(path: &Path, types: TypesFrom) -> Result<Self, InputError> {
         Self::open_with(path, &InputOptions { types, member: None })
     }

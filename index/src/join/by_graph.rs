@@ -66,18 +66,13 @@ impl Default for GraphJoin {
 /// # Examples
 /// ```
 /// use memfold_index::join::{GraphJoin, join_pairs_by_graph};
-/// use memfold_index::{JoinOptions, NoProgress, Pool, VectorMatrix};
-/// use memfold_simd::{Kernels, Similarity};
+/// use memfold_index::{JoinOptions, Pool, VectorMatrix};
+/// use memfold_simd::Similarity;
 ///
 /// let values = [1.0, 0.0, 0.0, 1.0, 0.9, 0.1, 1.0, 0.0];
 /// let matrix = VectorMatrix::from_slice(&values, 2)?;
-/// let options = JoinOptions {
-///     pool: &Pool::new(None)?,
-///     kernels: Kernels::active(),
-///     pair_budget: None,
-///     scratch_dir: None,
-///     progress: &NoProgress,
-/// };
+/// let pool = Pool::new(None)?;
+/// let options = JoinOptions::new(&pool);
 /// let threshold = Similarity::new(0.95).ok_or("not a cosine")?;
 /// let joined = join_pairs_by_graph(&matrix, threshold, &options, &GraphJoin::default())?;
 /// assert_eq!(joined.pair_count(), 1);

@@ -25,7 +25,7 @@ fn pool(threads: usize) -> Pool {
 
 fn options<'a>(pool: &'a Pool, progress: &'a dyn Progress) -> JoinOptions<'a> {
     let kernels = Kernels::active();
-    JoinOptions { pool, kernels, pair_budget: None, scratch_dir: None, progress }
+    JoinOptions { kernels, progress, ..JoinOptions::new(pool) }
 }
 
 fn near(threshold: f64) -> Similarity {

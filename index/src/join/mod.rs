@@ -56,7 +56,7 @@ pub use recall::MeasuredRecall;
 pub use run::join_pairs;
 pub use stream::PairStream;
 
-use crate::{Pool, Progress, Row};
+use crate::{NoProgress, Pool, Progress, Row};
 
 /// Two different rows and their canonical similarity; `left < right`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +83,15 @@ pub struct JoinOptions<'a> {
     pub scratch_dir: Option<&'a Path>,
     /// Where progress goes.
     pub progress: &'a dyn Progress,
+}
+
+impl<'a> JoinOptions<'a> {
+    /// The kernels of this processor, the usual budget, pairs in memory, no progress.
+    #[must_use]
+    pub fn new(pool: &'a Pool) -> Self {
+        let kernels = Kernels::active();
+        Self { pool, kernels, pair_budget: None, scratch_dir: None, progress: &NoProgress }
+    }
 }
 
 /// What a join did to find its pairs.

@@ -6,7 +6,7 @@ use memfold_simd::{Kernels, Level, Similarity};
 use proptest::prelude::*;
 
 use super::{JoinError, JoinOptions, JoinedPairs, Pair, PairStream, join_pairs};
-use crate::{NoProgress, Pool, Progress, Row, VectorMatrix};
+use crate::{Pool, Progress, Row, VectorMatrix};
 
 pub(crate) const LEVELS: [Level; 4] = [Level::Scalar, Level::Avx2, Level::Avx512, Level::Neon];
 
@@ -87,13 +87,8 @@ fn stream(
     threshold: f64,
     (threads, level): (usize, Level),
 ) -> Result<PairStream, JoinError> {
-    let options = JoinOptions {
-        pool: &Pool::new(threads.try_into().ok()).unwrap(),
-        kernels: Kernels::at(level).unwrap(),
-        pair_budget: None,
-        scratch_dir: None,
-        progress: &NoProgress,
-    };
+    let pool = Pool::new(threads.try_into().ok()).unwrap();
+    let options = JoinOptions { kernels: Kernels::at(level).unwrap(), ..JoinOptions::new(&pool) };
     let matrix = VectorMatrix::from_slice(values, dim).unwrap();
     join_pairs(&matrix, Similarity::new(threshold).unwrap(), &options)
 }
@@ -218,13 +213,8 @@ fn a_scratch_folder_changes_nothing() {
     let matrix = VectorMatrix::from_slice(&values, 24).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let run = |scratch_dir| {
-        let options = JoinOptions {
-            pool: &Pool::new(None).unwrap(),
-            kernels: Kernels::active(),
-            pair_budget: None,
-            scratch_dir,
-            progress: &NoProgress,
-        };
+        let pool = Pool::new(None).unwrap();
+        let options = JoinOptions { scratch_dir, ..JoinOptions::new(&pool) };
         join_pairs(&matrix, Similarity::new(0.9).unwrap(), &options).unwrap().collect()
     };
     assert_eq!(run(Some(folder.path())), run(None));
@@ -353,13 +343,7 @@ fn a_spent_budget_tells_the_same_on_every_way() {
     let run = |budget, threads: usize, level| {
         let pool = Pool::new(threads.try_into().ok()).unwrap();
         let kernels = Kernels::at(level)?;
-        let options = JoinOptions {
-            pool: &pool,
-            kernels,
-            pair_budget: Some(budget),
-            scratch_dir: None,
-            progress: &NoProgress,
-        };
+        let options = JoinOptions { kernels, pair_budget: Some(budget), ..JoinOptions::new(&pool) };
         Some(join_pairs(&matrix, Similarity::new(0.9).unwrap(), &options).map(PairStream::collect))
     };
     // Excess that only counting finds, and excess that the sample is sure of.
@@ -396,12 +380,10 @@ fn every_stage_can_be_interrupted() {
     let values = rows(Shape::Random, 1_500, 40, 37);
     let matrix = VectorMatrix::from_slice(&values, 40).unwrap();
     for stage in ["read vectors", "encode vectors", "compare pairs"] {
+        let pool = Pool::new(None).unwrap();
         let options = JoinOptions {
-            pool: &Pool::new(None).unwrap(),
-            kernels: Kernels::active(),
-            pair_budget: None,
-            scratch_dir: None,
             progress: &StopAt(stage, AtomicBool::new(false)),
+            ..JoinOptions::new(&pool)
         };
         let result = join_pairs(&matrix, Similarity::new(0.9).unwrap(), &options);
         assert_eq!(result.unwrap_err(), JoinError::Cancelled, "{stage}");

@@ -9,15 +9,15 @@
 //! above the threshold to its survivor. Where the most central member stays, that holds because all members are.
 //!
 //! ```
-//! use memfold_index::{JoinOptions, NoProgress, Pool, VectorMatrix, join_pairs};
+//! use memfold_index::{JoinOptions, Pool, VectorMatrix, join_pairs};
 //! use memfold_pipeline::dedup::{ClusterLinkage, DedupRequest, Keep, KeepOrder, dedup};
-//! use memfold_simd::{Kernels, Similarity};
+//! use memfold_simd::Similarity;
 //!
 //! let values = [1.0, 0.0, 0.0, 1.0, 0.99, 0.1, 1.0, 0.0];
 //! let matrix = VectorMatrix::from_slice(&values, 2)?;
 //! let threshold = Similarity::new(0.95).ok_or("not a cosine")?;
-//! let (pool, kernels, progress) = (&Pool::new(None)?, Kernels::active(), &NoProgress);
-//! let options = JoinOptions { pool, kernels, pair_budget: None, scratch_dir: None, progress };
+//! let pool = Pool::new(None)?;
+//! let options = JoinOptions::new(&pool);
 //! let pairs = join_pairs(&matrix, threshold, &options)?;
 //! let clusterings = dedup(&pairs, &DedupRequest {
 //!     matrix: &matrix,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use memfold_index::{
     JoinOptions, NoProgress, Pair, PairStream, Pool, Progress, Row, VectorMatrix, join_pairs,
 };
-use memfold_simd::{Kernels, Similarity};
+use memfold_simd::Similarity;
 use proptest::prelude::*;
 
 use super::*;
@@ -37,13 +37,7 @@ impl Joined {
     }
 
     fn options(&self) -> JoinOptions<'_> {
-        JoinOptions {
-            pool: &self.pool,
-            kernels: Kernels::active(),
-            pair_budget: None,
-            scratch_dir: None,
-            progress: &NoProgress,
-        }
+        JoinOptions::new(&self.pool)
     }
 
     fn pairs(&self, threshold: f64) -> PairStream {

@@ -126,13 +126,7 @@ fn try_run(
 ) -> Result<Detection, DetectError> {
     let pool = Pool::new(std::num::NonZeroUsize::new(threads)).unwrap();
     let matrices = [VectorMatrix::from_slice(vectors, DIM).unwrap()];
-    let options = JoinOptions {
-        pool: &pool,
-        kernels: Kernels::active(),
-        pair_budget: None,
-        scratch_dir: None,
-        progress: &NoProgress,
-    };
+    let options = JoinOptions::new(&pool);
     let joins = join_spaces(
         &snapshot.spaces,
         &matrices,

@@ -26,12 +26,32 @@ fn every_format_is_one_corpus() {
         names.iter().flat_map(|_| ROWS.chunks(3).map(<[f32]>::to_vec)).collect();
     assert_eq!(vectors_of(&corpus), expected);
     assert!(!corpus.is_lent());
-    // Vectors of other arrays than the only one have no column to choose.
-    let options = CorpusOptions {
-        vector_column: Some("vector".into()),
-        ..CorpusOptions::new(&std::env::temp_dir())
-    };
-    assert_eq!(vectors_of(&Corpus::open(&names, &options).unwrap()), expected);
+}
+
+fn open_named(names: &[PathBuf], vector_column: &str) -> Result<Corpus, CorpusError> {
+    let folder = std::env::temp_dir();
+    let vector_column = Some(vector_column.to_owned());
+    Corpus::open(names, &CorpusOptions { vector_column, ..CorpusOptions::new(&folder) })
+}
+
+#[test]
+fn arrays_are_chosen_by_name() {
+    for (name, array, rows) in [
+        ("npz/numpy_several.npz", "emb", 3),
+        ("npz/numpy_unnamed.npz", "a", 3),
+        ("safetensors/numpy_f32.safetensors", "weights", 2),
+        ("hdf5/h5py_gzip_f64.hdf5", "test", 1),
+        // These have no names.
+        ("bare/numpy.fbin", "anything", 3),
+        ("bare/numpy.fvecs", "anything", 3),
+    ] {
+        let corpus = open_named(&[fixture(name)], array).unwrap();
+        assert_eq!(vectors_of(&corpus).concat(), ROWS[..3 * rows], "{name}");
+    }
+    let error = open_named(&[fixture("npz/numpy_several.npz")], "embedding").unwrap_err();
+    let (said, hint) = (error.to_string(), error.hint().unwrap());
+    assert!(said.contains("an array named \"embedding\", found \"emb\""), "{said}");
+    assert!(hint.contains("--vector-column"), "{hint}");
 }
 
 #[test]

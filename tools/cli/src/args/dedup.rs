@@ -51,7 +51,8 @@ pub(crate) struct DedupArgs {
     /// Write the input with columns about clusters here (Parquet)
     #[arg(long, value_name = "FILE")]
     pub(crate) annotate: Option<PathBuf>,
-    /// The column of the vectors [default: vector, embedding, embeddings or emb]
+    /// The column of the vectors, or the array of an npz, HDF5 or safetensors file [default: vector,
+    /// embedding, embeddings or emb]
     #[arg(long, value_name = "NAME")]
     pub(crate) vector_column: Option<String>,
     /// The column of the ids [default: id, where there is one]

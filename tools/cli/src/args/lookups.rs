@@ -44,7 +44,8 @@ pub(crate) struct IndexPlaceArgs {
 /// Which columns of a file are read.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ColumnArgs {
-    /// The column of the vectors of INPUT [default: vector, embedding, embeddings or emb]
+    /// The column of the vectors of INPUT, or its array in an npz, HDF5 or safetensors file
+    /// [default: vector, embedding, embeddings or emb]
     #[arg(long, value_name = "NAME")]
     pub(crate) vector_column: Option<String>,
     /// The column of the ids of INPUT [default: id, where there is one]

@@ -141,11 +141,10 @@ impl Work<'_> {
         progress: &'a dyn Progress,
     ) -> JoinOptions<'a> {
         JoinOptions {
-            pool: &self.pool,
-            kernels: Kernels::active(),
             pair_budget: self.args.pair_budget,
             scratch_dir: Some(scratch_dir),
             progress,
+            ..JoinOptions::new(&self.pool)
         }
     }
 

@@ -13,7 +13,6 @@ use memfold_pipeline::store::brain_db::{
     BrainDbWriter, CreateOptions, NewMemory, StoreStyle, WrittenStore,
 };
 use memfold_pipeline::time::Instant;
-use memfold_simd::Kernels;
 use serde::Serialize;
 
 use crate::args::{GenerateArgs, GlobalArgs};
@@ -103,13 +102,8 @@ fn like(
     let learn = format!("learn from {}", path.display());
     let matrix = VectorMatrix::from_slice(&values, dim)
         .map_err(|error| Failure::new(&learn, &error, None))?;
-    let options = JoinOptions {
-        pool: &settings::pool(global)?,
-        kernels: Kernels::active(),
-        pair_budget: None,
-        scratch_dir: None,
-        progress: bars,
-    };
+    let pool = settings::pool(global)?;
+    let options = JoinOptions { progress: bars, ..JoinOptions::new(&pool) };
     VectorRecipe::like(&matrix, rows, args.seed, &options).map_err(|error| {
         if bars.cancelled() {
             return Failure::interrupted();

@@ -9,7 +9,6 @@ use memfold_datasets::generate::{
 use memfold_index::{JoinOptions, Progress as _, VectorMatrix};
 use memfold_pipeline::report::grouped;
 use memfold_plot::{Axis, Caption, Curve, Series, curves, lines};
-use memfold_simd::Kernels;
 use serde::Serialize;
 
 use crate::args::{BenchLikenessArgs, GlobalArgs};
@@ -148,13 +147,8 @@ fn measure(global: &GlobalArgs, path: &Path, bars: &Bars) -> Result<Likeness, Fa
     let dim = file.dim();
     let values = file.read_all().map_err(|error| failed(&error, error.hint()))?;
     let matrix = VectorMatrix::from_slice(&values, dim).map_err(|error| failed(&error, None))?;
-    let options = JoinOptions {
-        pool: &settings::pool(global)?,
-        kernels: Kernels::active(),
-        pair_budget: None,
-        scratch_dir: None,
-        progress: bars,
-    };
+    let pool = settings::pool(global)?;
+    let options = JoinOptions { progress: bars, ..JoinOptions::new(&pool) };
     Likeness::measure(&matrix, &options).map_err(|error| {
         if bars.cancelled() {
             return Failure::interrupted();
