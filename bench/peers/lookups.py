@@ -1,10 +1,11 @@
-"""Graph indexes side by side: build, and ten nearest of held-out rows; says one JSON line for each (engine, beam).
+"""Indexes side by side: build, and ten nearest of held-out rows; says one JSON line for each (engine, beam).
 
     lookups.py --data V.npy --name mine --threads 2 [--memfold BINARY] [--engines hnswlib,faiss-hnsw] [-k 10]
 
 The last 1,000 rows are held out and looked up, as `memfold bench ann` does. Each engine builds in a process of its own with all
 threads and then answers all queries in one call on one thread, which spares the others the cost of a Python call for each;
-the best of three calls counts. memfold answers them one by one. Recall counts rows as near as the true last one as right.
+the best of three calls counts. memfold and sqlite-vec answer them one by one. Recall counts rows as near as the true last one as right.
+Engines that compare a query with every row have no beam.
 """
 
 import argparse
@@ -93,6 +94,7 @@ def run_one(options: argparse.Namespace) -> None:
     rows = vectors.unit(vectors.load(options.data))
     base, queries = rows[:-HELD_OUT], rows[-HELD_OUT:]
     package, build = ENGINES[options.one]
+    is_exact = options.one in EXACT
     resident = resident_bytes()
     start = time.perf_counter()
     try:
@@ -104,9 +106,7 @@ def run_one(options: argparse.Namespace) -> None:
     grown = resident_bytes() - resident
     products = queries @ base.T
     last = np.partition(products, -options.k, axis=1)[:, -options.k]
-    for beam in BEAMS:
-        if beam < options.k:
-            continue
+    for beam in [None] if is_exact else [beam for beam in BEAMS if beam >= options.k]:
         fastest, found = float("inf"), None
         for _ in range(CALLS):
             start = time.perf_counter()
@@ -116,7 +116,7 @@ def run_one(options: argparse.Namespace) -> None:
         near = np.take_along_axis(products, np.maximum(found, 0), 1) >= last[:, None] - 1e-6
         line = {
             "engine_version": importlib.metadata.version(package),
-            "setting": {"M": M, "ef_construction": EF_CONSTRUCTION},
+            "setting": {} if is_exact else {"M": M, "ef_construction": EF_CONSTRUCTION},
             "beam": beam,
             "recall_at_k": float((near & (found >= 0)).sum(1).clip(max=options.k).mean() / options.k),
             "qps_one_thread": len(queries) / fastest,
@@ -182,14 +182,41 @@ def usearch(kind: str) -> Callable[[Any, int], Search]:
     return build
 
 
+def sqlite_vec(base: Any, _: int) -> Search:
+    """A virtual table in memory; a query reads all of it, on one thread."""
+    import apsw
+    import numpy as np
+    import sqlite_vec
+
+    # Python's own sqlite3 is often built without extensions.
+    database = apsw.Connection(":memory:")
+    database.enable_load_extension(True)
+    database.load_extension(sqlite_vec.loadable_path())
+    database.execute(
+        f"CREATE VIRTUAL TABLE rows USING vec0(vector float[{base.shape[1]}] distance_metric=cosine)"
+    )
+    with database:
+        numbered = ((row, vector.tobytes()) for row, vector in enumerate(base))
+        database.executemany("INSERT INTO rows(rowid, vector) VALUES (?, ?)", numbered)
+
+    def search(queries: Any, _: int, k: int) -> Any:
+        asked = "SELECT rowid FROM rows WHERE vector MATCH ? AND k = ? ORDER BY distance"
+        answers = (database.execute(asked, (query.tobytes(), k)).fetchall() for query in queries)
+        return np.array([[row for (row,) in answer] for answer in answers], dtype="int64")
+
+    return search
+
+
 # What memfold itself answers with; the crate hnsw_rs is filled on one thread, as memfold does it.
-METHODS = {"memfold": "graph", "hnsw_rs": "hnsw_rs"}
+METHODS = {"memfold": "graph", "memfold-scan": "scan", "hnsw_rs": "hnsw_rs"}
+EXACT = {"sqlite-vec"}
 ENGINES: dict[str, tuple[str, Callable[[Any, int], Search]]] = {
     "hnswlib": ("hnswlib", hnswlib),
     "faiss-hnsw": ("faiss-cpu", faiss_hnsw),
     "usearch-f32": ("usearch", usearch("f32")),
     "usearch-bf16": ("usearch", usearch("bf16")),
     "usearch-i8": ("usearch", usearch("i8")),
+    "sqlite-vec": ("sqlite-vec", sqlite_vec),
 }
 
 if __name__ == "__main__":

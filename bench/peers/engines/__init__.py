@@ -8,6 +8,7 @@ from engines import (
     numpy_blocked,
     scann_tree,
     semhash_dedup,
+    sklearn_radius,
     usearch_graph,
 )
 from joins import Engine
@@ -17,6 +18,7 @@ ENGINES: dict[str, Engine] = {
     for engine in [
         memfold_dedup.ENGINE,
         numpy_blocked.ENGINE,
+        sklearn_radius.ENGINE,
         faiss_flat.ENGINE,
         faiss_ivf_flat.ENGINE,
         scann_tree.ENGINE,

@@ -102,7 +102,9 @@ fn count(value: f64) -> String {
     match value {
         value if value >= 1e6 => format!("{}M", value / 1e6),
         value if value >= 1e3 => format!("{}k", value / 1e3),
-        value => format!("{value}"),
+        value if value >= 1.0 => format!("{value}"),
+        // 0.003 is not 0.0030000000000000001.
+        value => format!("{value:.6}").trim_end_matches('0').to_owned(),
     }
 }
 
@@ -126,6 +128,9 @@ mod tests {
         assert!((x[1] - x[0] - (x[2] - x[1])).abs() < 0.2, "{x:?}");
         assert!((y[0] - y[1] - (y[1] - y[2])).abs() < 0.2, "{y:?}");
         assert!(["10k", "100k", "1M"].iter().all(|label| svg.contains(&format!(">{label}<"))));
+        let shares =
+            lines(&CAPTION, ("share", "1/s"), &[series("a", &[(0.0002, 1.0), (0.1, 2.0)])]);
+        assert!([">0.0003<", ">0.001<", ">0.03<"].iter().all(|label| shares.contains(label)));
         assert!(lines(&CAPTION, ("rows", "seconds"), &[]).ends_with("</svg>\n"));
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod export;
 pub(crate) mod guard;
 pub(crate) mod join;
 pub(crate) mod like;
+pub(crate) mod lookups;
 pub(crate) mod peers;
 pub(crate) mod profile;
 pub(crate) mod search;
@@ -59,7 +60,7 @@ const REGIONS: [Region; 13] = [
     Region {
         file: PAGE,
         mark: "figures of peers",
-        results: bench_peers::RESULTS,
+        results: bench_peers::joins::RESULTS,
         render: peers::page,
     },
     Region { file: PAGE, mark: "figures of ann", results: measure_ann::RESULTS, render: ann::page },
@@ -90,8 +91,8 @@ const REGIONS: [Region; 13] = [
     Region {
         file: PAGE,
         mark: "figures of graphs",
-        results: measure_ann::PEERS,
-        render: ann::peers,
+        results: bench_peers::lookups::RESULTS,
+        render: lookups::page,
     },
     Region {
         file: QUALITY,
@@ -116,9 +117,10 @@ struct Drawing {
     plots: fn(&[Value]) -> Plots,
 }
 
-const DRAWINGS: [Drawing; 3] = [
+const DRAWINGS: [Drawing; 4] = [
     Drawing { results: measure_join::RESULTS, plots: join::plots },
-    Drawing { results: bench_peers::RESULTS, plots: peers::plots },
+    Drawing { results: bench_peers::joins::RESULTS, plots: peers::plots },
+    Drawing { results: bench_peers::lookups::RESULTS, plots: lookups::plots },
     Drawing { results: measure_guard::RESULTS, plots: guard::plots },
 ];
 

@@ -36,10 +36,9 @@ const USAGE: &str = "usage: cargo xtask <command>
          times whole runs of `memfold dedup` on 10,000 to 100,000 rows (--full: to 1,000,000) and the peak of
          the processor, and renews bench/results/join.jsonl; with --graph, runs of `--method graph` beside exact
          ones instead, and renews bench/results/graph-join.jsonl
-  measure-ann [--full] [--peers]
+  measure-ann [--full]
          runs `memfold bench ann` over real and 100,000 generated rows (--full: and 1,000,000) and renews
-         bench/results/ann.jsonl; with --peers, runs other engines beside it on the generated rows and renews
-         bench/results/peers-ann.jsonl
+         bench/results/ann.jsonl
   measure-search [--full]
          times whole runs of `memfold search` on stores of 1,000 to 100,000 memories (--full: and 1,000,000), each
          beside a run of `memfold --version`, and renews bench/results/search.jsonl
@@ -61,10 +60,11 @@ const USAGE: &str = "usage: cargo xtask <command>
   bench-compare [--baseline COMMIT] [--groups a,b] [--filter TEXT] [--rounds N] [--tolerance SHARE]
          measures the criterion groups of this tree and of a commit [HEAD] in turn, three rounds of each, and fails where
          one is slower by more than rounds of the same tree differ, and by more than the tolerance [0.05]
-  bench-peers [--full] [--data FILE] [--rows N] [--engines a,b] [--threshold 0.85,0.95] [--threads N]
-              [--seconds-max N] [--once]
-         times other engines and memfold at the same join, in turn, and renews bench/results/peers-join.jsonl;
-         needs python3 with pip for the others
+  bench-peers [--full] [--only joins|lookups] [--data FILE] [--rows N] [--engines a,b] [--threshold 0.85,0.95]
+              [--threads N] [--seconds-max N] [--once]
+         times other engines and memfold at the same join and at the same lookups, in turn, on up to 100,000 rows
+         (--full: and 1,000,000), and renews bench/results/peers-join.jsonl and peers-ann.jsonl; needs python3 with
+         pip for the others
   figures
          writes the stored results into README.md, docs/performance.md, docs/quality.md, docs/generate.md and docs/plots; whatever measures does so, too
   torture [--full] [--only kill|faults|writers|reader]
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
         Some("bless") => ci::bless(&root),
         Some("measure") => measure::run(&root, arguments.iter().any(|a| a == "--full")),
         Some("measure-join") => measure_join::run(&root, &arguments),
-        Some("measure-ann") => measure_ann::run(&root, &arguments),
+        Some("measure-ann") => measure_ann::run(&root, arguments.iter().any(|a| a == "--full")),
         Some("measure-search") => {
             measure_search::run(&root, arguments.iter().any(|a| a == "--full"))
         }

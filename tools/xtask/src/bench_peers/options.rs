@@ -8,14 +8,26 @@ use crate::rows::Rows;
 const ROW_COUNTS: [u64; 3] = [10_000, 30_000, 100_000];
 const ROW_COUNT_FULL: u64 = 1_000_000;
 
+/// Generated rows that are looked up in.
+const ROW_COUNT_LOOKUPS: u64 = 100_000;
+
 /// Rows of the real file, as far as limits go.
 const ROW_COUNT_REAL: u64 = 36_047;
 
 const THRESHOLD: f64 = 0.85;
 
+/// Work that engines are compared at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Joins,
+    Lookups,
+}
+
 /// Arguments of the command.
 #[derive(Debug, PartialEq)]
 pub(super) struct Options {
+    /// `None`: all of it.
+    only: Option<Part>,
     pub(super) full: bool,
     pub(super) once: bool,
     pub(super) data: Option<PathBuf>,
@@ -29,6 +41,7 @@ pub(super) struct Options {
 impl Options {
     pub(super) fn parse(arguments: &[String]) -> Result<Self, String> {
         let mut options = Self {
+            only: None,
             full: false,
             once: false,
             data: None,
@@ -42,6 +55,7 @@ impl Options {
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
             match word.as_str() {
+                "--only" => options.only = Some(part(value()?)?),
                 "--full" => options.full = true,
                 "--once" => options.once = true,
                 "--data" => options.data = Some(value()?.into()),
@@ -53,11 +67,30 @@ impl Options {
                 _ => return Err(format!("no such argument: {word}")),
             }
         }
+        if options.engines.is_some() && options.only.is_none() {
+            return Err(
+                "--engines names those of one part: add --only joins or --only lookups".into()
+            );
+        }
         Ok(options)
     }
 
+    pub(super) fn asks_for(&self, part: Part) -> bool {
+        self.only.is_none_or(|only| only == part)
+    }
+
+    /// The rows to look up in.
+    pub(super) fn looked_up(&self) -> Vec<Rows> {
+        if let Some(data) = &self.data {
+            return vec![Rows::given(data)];
+        }
+        let full = self.full.then_some(ROW_COUNT_FULL);
+        let sizes = [self.rows.unwrap_or(ROW_COUNT_LOOKUPS)].into_iter().chain(full);
+        sizes.map(Rows::synthetic).collect()
+    }
+
     /// The rows to join, with how many they are (0 for a given file: no engine is left out).
-    pub(super) fn workloads(&self) -> Vec<(Rows, u64)> {
+    pub(super) fn joined(&self) -> Vec<(Rows, u64)> {
         if let Some(data) = &self.data {
             return vec![(Rows::given(data), 0)];
         }
@@ -67,6 +100,14 @@ impl Options {
         let sizes = ROW_COUNTS.into_iter().chain(self.full.then_some(ROW_COUNT_FULL));
         let real = Rows::real().map(|rows| (rows, ROW_COUNT_REAL));
         real.into_iter().chain(sizes.map(|rows| (Rows::synthetic(rows), rows))).collect()
+    }
+}
+
+fn part(text: &str) -> Result<Part, String> {
+    match text {
+        "joins" => Ok(Part::Joins),
+        "lookups" => Ok(Part::Lookups),
+        _ => Err(format!("--only: {text} is neither joins nor lookups")),
     }
 }
 
@@ -89,15 +130,26 @@ mod tests {
 
     #[test]
     fn words_become_options() {
-        let options = parse("--full --engines a,b --threshold 0.85,0.9 --threads 2").unwrap();
+        let options =
+            parse("--full --only joins --engines a,b --threshold 0.85,0.9 --threads 2").unwrap();
         assert!(options.full);
         assert_eq!(options.engines.as_deref(), Some("a,b"));
         assert_eq!((options.thresholds, options.threads), (vec![0.85, 0.9], 2));
-        let rows: Vec<u64> =
-            parse("--rows 5000").unwrap().workloads().iter().map(|w| w.1).collect();
+        let rows: Vec<u64> = parse("--rows 5000").unwrap().joined().iter().map(|w| w.1).collect();
         assert_eq!(rows, [5000]);
-        let given = parse("--data x/mine.npy --rows 3").unwrap().workloads();
+        let given = parse("--data x/mine.npy --rows 3").unwrap().joined();
         assert_eq!((given.len(), given[0].0.name.as_str()), (1, "mine"));
+    }
+
+    #[test]
+    fn a_part_is_chosen_alone() {
+        let both = parse("").unwrap();
+        assert!(both.asks_for(Part::Joins) && both.asks_for(Part::Lookups));
+        let lookups = parse("--only lookups --full").unwrap();
+        assert!(!lookups.asks_for(Part::Joins) && lookups.asks_for(Part::Lookups));
+        assert_eq!(lookups.looked_up().len(), 2);
+        assert!(parse("--engines hnswlib").unwrap_err().contains("--only"));
+        assert!(parse("--only both").is_err());
     }
 
     #[test]
