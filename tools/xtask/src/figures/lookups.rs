@@ -139,9 +139,10 @@ fn speeds(set: &[Engine<'_>]) -> String {
         let missed = 1.0 - recall(line)?;
         Some((missed, speed(line)?)).filter(|_| missed > 0.0)
     };
-    let series = set.iter().map(|engine| Series {
-        name: engine.name.to_owned(),
-        points: engine.lines.iter().filter_map(point).collect(),
+    let series = set.iter().map(|engine| {
+        let mut points: Vec<(f64, f64)> = engine.lines.iter().filter_map(point).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Series { name: engine.name.to_owned(), points }
     });
     let series: Vec<Series> = series.filter(|series| !series.points.is_empty()).collect();
     let details = details(set, "each beam a point; what finds all has none");
