@@ -5,6 +5,8 @@ use std::io::{self, Seek, SeekFrom, Write};
 
 use tempfile::NamedTempFile;
 
+use crate::behind::{Behind, Output, Unwritten};
+
 /// Bytes of a block, at whose multiples blocks end.
 const BLOCK_BYTES: usize = 4 << 20;
 
@@ -15,19 +17,34 @@ const ALIGNMENT: usize = 4096;
 /// disk while the other works on, and little is left for the end.
 const PENDING_BYTES_MAX: usize = 64 << 20;
 
-/// Gathers what is written into blocks, and leaves the last one to [`finish`](Self::finish).
+/// Full blocks that wait while one is written.
+const BLOCKS_WAITING: usize = 1;
+
+/// Gathers what is written into blocks, which a thread writes, and leaves the last one to [`finish`](Self::finish).
 ///
 /// Full blocks go from here to the disk, where the file system can do that: a copy in the system's cache costs more than
 /// everything else there is to do for a row, and drives out what others need. Files of less than a block, and all others
-/// where it cannot, are written the ordinary way.
+/// where it cannot, are written the ordinary way. An error may show a few blocks later, at the latest in the end.
 #[derive(Debug)]
 pub(crate) struct BlockWriter {
-    file: NamedTempFile,
+    file: Behind<BlockFile>,
+    block: Block,
+}
+
+/// Bytes that stand together in the file, in memory as direct writes want it.
+#[derive(Debug, Default)]
+struct Block {
     /// A block, and room to align it; none before the first byte.
     memory: Box<[u8]>,
     len: usize,
-    /// Where the block will stand in the file.
+    /// Where it stands in the file.
     position: u64,
+}
+
+/// A file that is written block by block.
+#[derive(Debug)]
+struct BlockFile {
+    file: NamedTempFile,
     past_cache: PastCache,
     /// Bytes written through the cache since the last were made durable.
     pending_bytes: usize,
@@ -45,42 +62,74 @@ enum PastCache {
 impl BlockWriter {
     /// Takes an empty file.
     pub(crate) fn new(file: NamedTempFile) -> Self {
-        Self {
-            file,
-            memory: Box::default(),
-            len: 0,
-            position: 0,
-            past_cache: PastCache::Off,
-            pending_bytes: 0,
-        }
+        let file = BlockFile { file, past_cache: PastCache::Off, pending_bytes: 0 };
+        Self { file: Behind::new(file, "write blocks", BLOCKS_WAITING), block: Block::default() }
     }
 
     /// Writes what is left, makes everything durable and returns the file.
-    pub(crate) fn finish(mut self) -> io::Result<NamedTempFile> {
-        self.drain()?;
-        self.go_past_cache(false);
-        self.file.as_file().sync_all()?;
-        Ok(self.file)
+    pub(crate) fn finish(self) -> io::Result<NamedTempFile> {
+        let mut file = self.file.finish().map_err(told)?;
+        file.write(&self.block)?;
+        file.go_past_cache(false);
+        file.file.as_file().sync_all()?;
+        Ok(file.file)
     }
 
-    /// Returns how many bytes the block has when it ends where blocks end.
-    fn block_bytes(&self) -> usize {
+    /// Has the full block written, and begins the next.
+    fn pass_on(&mut self) -> io::Result<()> {
+        let position = self.block.end();
+        let written = self.file.write(std::mem::take(&mut self.block)).map_err(told)?;
+        self.block = Block { len: 0, position, ..written.unwrap_or_default() };
+        Ok(())
+    }
+}
+
+impl Block {
+    /// Returns how many bytes it has when it ends where blocks end.
+    const fn full_len(&self) -> usize {
         BLOCK_BYTES - (self.position % BLOCK_BYTES as u64) as usize
     }
 
-    /// Writes the block, full or not, and begins the next.
-    fn drain(&mut self) -> io::Result<()> {
-        if self.len == 0 {
-            return Ok(());
+    const fn end(&self) -> u64 {
+        self.position + self.len as u64
+    }
+
+    /// Takes as many bytes as it has room for; returns how many.
+    fn push(&mut self, bytes: &[u8]) -> usize {
+        if self.memory.is_empty() {
+            self.memory = vec![0; BLOCK_BYTES + ALIGNMENT].into();
         }
-        let is_aligned = self.position.is_multiple_of(ALIGNMENT as u64);
-        self.go_past_cache(is_aligned && self.len == self.block_bytes());
-        let first = aligned(&self.memory);
-        let mut rest = first..first + self.len;
+        let taken = &bytes[..bytes.len().min(self.full_len() - self.len)];
+        let at = self.first() + self.len;
+        self.memory[at..at + taken.len()].copy_from_slice(taken);
+        self.len += taken.len();
+        taken.len()
+    }
+
+    fn bytes(&self) -> &[u8] {
+        let first = self.first();
+        &self.memory[first..first + self.len]
+    }
+
+    /// Returns where in the memory it begins.
+    fn first(&self) -> usize {
+        if self.memory.is_empty() { 0 } else { self.memory.as_ptr().align_offset(ALIGNMENT) }
+    }
+}
+
+impl Output for BlockFile {
+    type Item = Block;
+    type Error = io::Error;
+
+    /// Writes a block, full or not, where the last one ended.
+    fn write(&mut self, block: &Block) -> io::Result<()> {
+        let is_aligned = block.position.is_multiple_of(ALIGNMENT as u64);
+        self.go_past_cache(is_aligned && block.len == block.full_len());
+        let mut rest = block.bytes();
         while !rest.is_empty() {
-            match self.file.as_file().write(&self.memory[rest.clone()]) {
+            match self.file.as_file().write(rest) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => rest.start += written,
+                Ok(written) => rest = &rest[written..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // The ordinary way may go on; where it does not, it has the better reason.
                 Err(_) if self.past_cache == PastCache::On => {
@@ -91,17 +140,17 @@ impl BlockWriter {
             }
         }
         if self.past_cache != PastCache::On {
-            self.pending_bytes += self.len;
+            self.pending_bytes += block.len;
         }
-        self.position += self.len as u64;
-        self.len = 0;
         if self.pending_bytes >= PENDING_BYTES_MAX {
             self.file.as_file().sync_data()?;
             self.pending_bytes = 0;
         }
         Ok(())
     }
+}
 
+impl BlockFile {
     fn go_past_cache(&mut self, wanted: bool) {
         let is_on = self.past_cache == PastCache::On;
         if self.past_cache == PastCache::Refused || is_on == wanted {
@@ -118,18 +167,11 @@ impl BlockWriter {
 
 impl Write for BlockWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.memory.is_empty() {
-            self.memory = vec![0; BLOCK_BYTES + ALIGNMENT].into();
+        let taken = self.block.push(bytes);
+        if self.block.len == self.block.full_len() {
+            self.pass_on()?;
         }
-        let room = self.block_bytes() - self.len;
-        let taken = &bytes[..bytes.len().min(room)];
-        let at = aligned(&self.memory) + self.len;
-        self.memory[at..at + taken.len()].copy_from_slice(taken);
-        self.len += taken.len();
-        if taken.len() == room {
-            self.drain()?;
-        }
-        Ok(taken.len())
+        Ok(taken)
     }
 
     /// Does nothing: what is written is there when it is finished.
@@ -140,19 +182,26 @@ impl Write for BlockWriter {
 
 impl Seek for BlockWriter {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.drain()?;
-        self.position = self.file.as_file().seek(to)?;
-        Ok(self.position)
+        let block = &mut self.block;
+        let seek = |file: &mut BlockFile| {
+            file.write(block)?;
+            file.file.as_file().seek(to)
+        };
+        let position = self.file.settled(seek).map_err(told)?;
+        (self.block.len, self.block.position) = (0, position);
+        Ok(position)
     }
 
     fn stream_position(&mut self) -> io::Result<u64> {
-        Ok(self.position + self.len as u64)
+        Ok(self.block.end())
     }
 }
 
-/// Returns where in the memory a block begins.
-fn aligned(memory: &[u8]) -> usize {
-    if memory.is_empty() { 0 } else { memory.as_ptr().align_offset(ALIGNMENT) }
+fn told(unwritten: Unwritten<io::Error>) -> io::Error {
+    match unwritten {
+        Unwritten::NoThread(error) | Unwritten::Failed(error) => error,
+        Unwritten::Ended => io::Error::other("ended by an earlier error"),
+    }
 }
 
 /// Has an open file written past the cache, or not; whether that was done.
@@ -214,18 +263,33 @@ mod tests {
         writer.seek(SeekFrom::End(0)).unwrap();
         let more = bytes(3 * BLOCK_BYTES);
         writer.write_all(&more).unwrap();
-        assert!(writer.position.is_multiple_of(BLOCK_BYTES as u64));
+        assert!(writer.block.position.is_multiple_of(BLOCK_BYTES as u64));
         expected.extend(more);
         assert!(content(writer) == expected);
     }
 
     #[test]
+    fn an_abandoned_file_is_gone_at_once() {
+        let mut writer = writer();
+        writer.write_all(&bytes(3 * BLOCK_BYTES)).unwrap();
+        let path = writer.file.settled(|file| Ok(file.file.path().to_owned())).unwrap();
+        writer.write_all(&bytes(3 * BLOCK_BYTES)).unwrap();
+        drop(writer);
+        assert!(!path.exists());
+    }
+
+    #[test]
     fn a_file_system_that_wants_the_cache_has_it() {
         let mut writer = writer();
-        writer.past_cache = PastCache::Refused;
+        let refuse = |file: &mut BlockFile| {
+            file.past_cache = PastCache::Refused;
+            Ok(())
+        };
+        writer.file.settled(refuse).unwrap();
         let bytes = bytes(PENDING_BYTES_MAX + BLOCK_BYTES);
         writer.write_all(&bytes).unwrap();
-        assert_eq!(writer.pending_bytes, BLOCK_BYTES, "the others are durable");
+        let pending_bytes = writer.file.settled(|file| Ok(file.pending_bytes)).unwrap();
+        assert_eq!(pending_bytes, BLOCK_BYTES, "the others are durable");
         assert!(content(writer) == bytes);
     }
 }

@@ -11,8 +11,8 @@ use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, RecordBatch, UInt3
 use arrow_schema::{ArrowError, SchemaRef};
 use memfold_index::Row;
 
+use super::batch_file::{BatchFile, BatchOutput};
 use super::write::{ColumnRecord, WriteColumnsError, first_not_finite};
-use crate::behind::{BatchOutput, Behind};
 use crate::schema::{ColumnSet, ColumnsMeta, DIM_MAX, category_field, component_field};
 
 /// Rows checked and gathered until they fill a record batch.
@@ -125,7 +125,7 @@ impl BatchBuilder {
     /// Has the gathered rows written and begins the next batch.
     pub(crate) fn write_to(
         &mut self,
-        output: &mut Behind<impl BatchOutput>,
+        output: &mut BatchFile<impl BatchOutput>,
     ) -> Result<(), WriteColumnsError> {
         let batch = self.take().map_err(|error| output.refused(&error))?;
         if let Some(written) = output.write(batch)? {
@@ -137,7 +137,7 @@ impl BatchBuilder {
     /// Writes the rows that fill no batch, if there are any, and returns the output.
     pub(crate) fn finish_to<O: BatchOutput>(
         &mut self,
-        output: Behind<O>,
+        output: BatchFile<O>,
     ) -> Result<O, WriteColumnsError> {
         let rest = if self.is_empty() { None } else { Some(self.take()) };
         let rest = rest.transpose().map_err(|error| output.refused(&error))?;

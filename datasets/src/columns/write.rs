@@ -11,8 +11,9 @@ use arrow_schema::ArrowError;
 use memfold_index::{Mapped, Row};
 
 use super::batch::BatchBuilder;
+use super::batch_file::BatchFile;
 use super::{MappedColumns, OpenColumnsError};
-use crate::behind::{BatchOutput, Behind};
+use crate::behind::Output;
 use crate::publish::NewFile;
 use crate::schema::{BATCH_ROWS, ColumnsMeta, DIM_MAX, key};
 
@@ -60,7 +61,7 @@ pub struct ColumnRecord<'a> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ColumnsWriter {
-    output: Behind<ArrowOutput>,
+    output: BatchFile<ArrowOutput>,
     batch: BatchBuilder,
 }
 
@@ -70,7 +71,10 @@ struct ArrowOutput {
     path: PathBuf,
 }
 
-impl BatchOutput for ArrowOutput {
+impl Output for ArrowOutput {
+    type Item = RecordBatch;
+    type Error = WriteColumnsError;
+
     fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteColumnsError> {
         self.writer.write(batch).map_err(|error| WriteColumnsError::arrow(&self.path, error))
     }
@@ -208,7 +212,7 @@ impl ColumnsWriter {
             IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5).map_err(failed)?;
         let writer =
             FileWriter::try_new_with_options(file, batch.schema(), options).map_err(failed)?;
-        let output = Behind::new(ArrowOutput { writer, path: path.into() }, path, 0);
+        let output = BatchFile::new(ArrowOutput { writer, path: path.into() }, path, 0);
         Ok(Self { output, batch })
     }
 

@@ -11,8 +11,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
 use super::output::{ParquetOutput, WriteTableError, key_values, plain_components};
-use crate::behind::{BatchOutput, Behind};
-use crate::columns::{BatchBuilder, ColumnRecord, WriteColumnsError};
+use crate::behind::Output;
+use crate::columns::{BatchBuilder, BatchFile, ColumnRecord, WriteColumnsError};
 use crate::schema::{BATCH_ROWS, Column, ColumnsMeta, key};
 
 /// Writes the columns of [`crate::schema`] as Parquet, in row groups of 65,536 rows, all but the vectors compressed with
@@ -31,7 +31,7 @@ use crate::schema::{BATCH_ROWS, Column, ColumnsMeta, key};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ParquetWriter {
-    output: Behind<ParquetOutput>,
+    output: BatchFile<ParquetOutput>,
     batch: BatchBuilder,
 }
 
@@ -51,7 +51,7 @@ impl ParquetWriter {
         let output = ParquetOutput::create(path, Arc::clone(batch.schema()), properties(meta))?;
         let batch_bytes = ENCODED_ROWS * meta.dim as usize * size_of::<f32>();
         let batches_waiting = WAITING_BYTES / batch_bytes;
-        Ok(Self { output: Behind::new(output, path, batches_waiting), batch })
+        Ok(Self { output: BatchFile::new(output, path, batches_waiting), batch })
     }
 
     /// Returns how many rows were pushed.
@@ -99,7 +99,10 @@ impl ParquetWriter {
     }
 }
 
-impl BatchOutput for ParquetOutput {
+impl Output for ParquetOutput {
+    type Item = RecordBatch;
+    type Error = WriteColumnsError;
+
     fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteColumnsError> {
         Ok(Self::write(self, batch)?)
     }

@@ -37,12 +37,18 @@ struct Region {
     render: fn(&[Value]) -> String,
 }
 
-const REGIONS: [Region; 13] = [
+const REGIONS: [Region; 14] = [
     Region {
         file: "README.md",
         mark: "figures",
         results: measure::RESULTS,
         render: consolidate::short,
+    },
+    Region {
+        file: "README.md",
+        mark: "figures of join",
+        results: measure_join::RESULTS,
+        render: join::short,
     },
     Region { file: PAGE, mark: "figures", results: measure::RESULTS, render: consolidate::long },
     Region {

@@ -60,6 +60,28 @@ pub(crate) fn page(lines: &[Value]) -> String {
     text
 }
 
+/// The largest set of rows, in short.
+pub(crate) fn short(lines: &[Value]) -> String {
+    let mut text =
+        "| data | vectors | threshold | near pairs | seconds (median) | anonymous memory |\n\
+                    |---|---:|---:|---:|---:|---:|\n"
+            .to_owned();
+    let joins = || lines.iter().filter(|line| !is_peak(line));
+    let most = joins().filter_map(|line| line["rows"].as_u64()).max();
+    for line in joins().filter(|line| line["rows"].as_u64() == most) {
+        let run = &line["last_run"];
+        text.push_str(&row(&[
+            line["data"].as_str().unwrap_or_default().to_owned(),
+            grouped(&line["rows"]),
+            line["threshold"].to_string(),
+            grouped(&run["pairs"]),
+            seconds(&line["wall_seconds_median"]),
+            mebibytes(&run["peak_anon_bytes"]),
+        ]));
+    }
+    text
+}
+
 /// A line for the screen about a join by a graph.
 pub(crate) fn graph_line(line: &Value) -> String {
     let recall = &line["last_run"]["pair_recall"];
@@ -233,6 +255,16 @@ mod tests {
             said.contains("1.00 s (exact 0.250 s), recall 0.99999, measured 1.00000"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn the_short_table_has_the_most_rows() {
+        let text = short(&fixture());
+        assert!(
+            text.ends_with("| synthetic-x | 100,000 | 0.85 | 1,500 | 1.00 | 3 MiB |\n"),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 3, "{text}");
     }
 
     #[test]
