@@ -145,7 +145,7 @@ fn speeds(set: &[Engine<'_>]) -> String {
         Series { name: engine.name.to_owned(), points }
     });
     let series: Vec<Series> = series.filter(|series| !series.points.is_empty()).collect();
-    let details = details(set, "each beam a point; what finds all has none");
+    let details = details(set, "a point for each beam");
     let caption = Caption { title: "Lookups: recall and speed", details: &details };
     plot::lines(&caption, ("share of the nearest that is missed", "queries/s, one thread"), &series)
 }
