@@ -13,6 +13,7 @@ mod blocks;
 pub mod publish;
 mod ahead;
 mod behind;
+pub mod readahead;
 pub mod parquet;
 pub mod npy;
 pub mod vector_file;

@@ -191,6 +191,7 @@ impl Run<'_> {
         };
         check_columns(self.input, &contents)?;
         let mut output = Output::create(path, &contents)?;
+        let _readahead = self.file.read_ahead(self.input, &self.positions());
         let mut batches = self.batches(output.batch_rows(self.shape))?;
         let mut rows_read = 0;
         while let Some(batch) = batches.next() {

@@ -228,7 +228,9 @@ impl<'a> Loader<'a> {
     fn load(mut self, files: Vec<SourceFile>) -> Result<Loaded, CorpusError> {
         for source in &files {
             let file = source.open()?;
-            for batch in file.batches(&source.picked.positions())? {
+            let positions = source.picked.positions();
+            let _readahead = file.read_ahead(&source.path, &positions);
+            for batch in file.batches(&positions)? {
                 if self.progress.cancelled() {
                     return Err(CorpusError::Cancelled);
                 }

@@ -3,13 +3,14 @@
 use std::any::Any;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use arrow_schema::{Field, Schema};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::basic::Compression;
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 
 use super::ReadParquetError;
 use super::footer::check_footer;
@@ -101,6 +102,23 @@ impl ParquetFile {
         })
     }
 
+    /// Returns where the values of the columns at `positions` lie, as the file has it.
+    pub(super) fn extents(&self, positions: &[usize]) -> Vec<Range<u64>> {
+        let fields = self.metadata.schema().fields();
+        let is_wanted = |name: &String| positions.iter().any(|&at| fields[at].name() == name);
+        let groups = self.metadata.metadata().row_groups().iter();
+        let chunks = groups.flat_map(RowGroupMetaData::columns);
+        let wanted =
+            chunks.filter(|chunk| chunk.column_path().parts().first().is_some_and(is_wanted));
+        wanted
+            .map(|chunk| {
+                let start = start_of(chunk);
+                let end = start.saturating_add(chunk.compressed_size());
+                start.max(0).cast_unsigned()..end.max(0).cast_unsigned()
+            })
+            .collect()
+    }
+
     /// Checks that the parts of a column lie inside the file and are compressed in a way that this
     /// build can read.
     pub(super) fn check_chunks(&self, column: &str) -> Result<(), ReadParquetError> {
@@ -109,7 +127,7 @@ impl ParquetFile {
             if chunk.column_path().parts().first().is_none_or(|name| name != column) {
                 continue;
             }
-            let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
+            let start = start_of(chunk);
             let size = chunk.compressed_size();
             let is_inside = start >= MAGIC.len() as i64
                 && size >= 0
@@ -150,6 +168,11 @@ pub(crate) fn column_list(schema: &Schema) -> String {
         shown.push(format!("{} more", fields.len() - COLUMNS_SHOWN));
     }
     if shown.is_empty() { "none".into() } else { shown.join(", ") }
+}
+
+/// Returns where the pages of a column chunk begin, as the file has it.
+fn start_of(chunk: &ColumnChunkMetaData) -> i64 {
+    chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset())
 }
 
 /// Returns the number of rows on which the file and its row groups agree.

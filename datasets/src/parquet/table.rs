@@ -1,5 +1,6 @@
 //! [`ParquetTable`]: some columns of a Parquet file as record batches.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,6 +46,11 @@ impl ParquetTable {
 
     pub(crate) fn row_count(&self) -> usize {
         self.file.row_count()
+    }
+
+    /// Returns where the columns at `positions` lie in the file.
+    pub(crate) fn extents(&self, positions: &[usize]) -> Vec<Range<u64>> {
+        self.file.extents(positions)
     }
 
     /// Returns the columns at `positions`, ascending, of all rows in order, in batches of at most

@@ -58,14 +58,18 @@ fn try_run(root: &Path, full: bool) -> Result<(), String> {
 
 fn exports(memfold: &Path, store: &Path, root: &Path) -> Result<Vec<Value>, String> {
     let mut bench = Command::new(memfold);
-    bench.args(["bench", "export", "--json", "--quiet"]).arg(store);
+    bench.args(["bench", "export", "--cold", "--json", "--quiet"]).arg(store);
     let said = results::said(bench.env("TMPDIR", root.join("target/measure")))?;
     let found: Value = serde_json::from_str(&said).map_err(|error| error.to_string())?;
     let settings = found["settings"].as_array().cloned().unwrap_or_default();
     let line = |setting: &Value| {
         let mut line = setting.clone();
         let name = &setting["name"];
-        line["from"] = if *name == "disk" { "memory".into() } else { "brain.db".into() };
+        line["from"] = match (name.as_str(), setting["cold"].as_bool()) {
+            (Some("disk"), _) => "memory".into(),
+            (_, Some(true)) => "brain.db, cold".into(),
+            _ => "brain.db".into(),
+        };
         line["to"] = if *name == "sqlite" { "nothing".into() } else { name.clone() };
         for field in ["rows", "vector_bytes", "runs"] {
             line[field] = found[field].clone();

@@ -1,4 +1,4 @@
-//! The beginning of a store's file, read without ever closing it.
+//! The file of a store, looked into without ever closing it.
 //!
 //! POSIX drops all locks that a process holds on a file as soon as it closes any descriptor of it: those of SQLite's
 //! connections too, which then write without a lock, and whose log another process may remove under their hands. SQLite
@@ -7,9 +7,16 @@
 use std::io;
 use std::path::Path;
 
+use memfold_datasets::readahead::Readahead;
+
 /// Reads up to so many bytes from the beginning of a file.
 pub(super) fn read_head(path: &Path, length: usize) -> io::Result<Vec<u8>> {
     imp::read_head(path, length)
+}
+
+/// Begins to read the file into memory; it stays open.
+pub(super) fn read_ahead(path: &Path) -> Option<Readahead> {
+    imp::read_ahead(path)
 }
 
 #[cfg(unix)]
@@ -18,29 +25,42 @@ mod imp {
     use std::io;
     use std::os::unix::fs::{FileExt as _, MetadataExt as _};
     use std::path::Path;
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use memfold_datasets::readahead::Readahead;
 
     /// Files that were looked into; only those that were deleted since are closed.
-    static KEPT: Mutex<Vec<File>> = Mutex::new(Vec::new());
+    static KEPT: Mutex<Vec<Arc<File>>> = Mutex::new(Vec::new());
 
-    pub(super) fn read_head(path: &Path, length: usize) -> io::Result<Vec<u8>> {
+    /// Returns the file, open for reading; it stays open when the caller drops it.
+    fn keep(path: &Path) -> io::Result<Arc<File>> {
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = fs::metadata(path)?;
+        if !wanted.is_file() {
+            // A pipe would wait for whoever writes into it.
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         let is_wanted = |file: &File| file.metadata().is_ok_and(|found| is_same(&found, &wanted));
-        let at = match kept.iter().position(is_wanted) {
-            Some(at) => at,
-            None => {
-                let is_deleted =
-                    |file: &File| file.metadata().is_ok_and(|found| found.nlink() == 0);
-                kept.retain(|file| !is_deleted(file));
-                kept.push(File::open(path)?);
-                kept.len() - 1
-            }
-        };
+        if let Some(file) = kept.iter().find(|file| is_wanted(file)) {
+            return Ok(Arc::clone(file));
+        }
+        let is_deleted = |file: &File| file.metadata().is_ok_and(|found| found.nlink() == 0);
+        kept.retain(|file| !is_deleted(file));
+        let file = Arc::new(File::open(path)?);
+        kept.push(Arc::clone(&file));
+        Ok(file)
+    }
+
+    pub(super) fn read_ahead(path: &Path) -> Option<Readahead> {
+        keep(path).ok().map(Readahead::of)
+    }
+
+    pub(super) fn read_head(path: &Path, length: usize) -> io::Result<Vec<u8>> {
+        let file = keep(path)?;
         let mut bytes = vec![0; length];
         let mut read = 0;
         while read < length {
-            match kept[at].read_at(&mut bytes[read..], read as u64) {
+            match file.read_at(&mut bytes[read..], read as u64) {
                 Ok(0) => break,
                 Ok(more) => read += more,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -61,6 +81,13 @@ mod imp {
     use std::fs::File;
     use std::io::{self, Read as _};
     use std::path::Path;
+
+    use memfold_datasets::readahead::Readahead;
+
+    /// A file is kept open nowhere but on Unix.
+    pub(super) fn read_ahead(_: &Path) -> Option<Readahead> {
+        None
+    }
 
     pub(super) fn read_head(path: &Path, length: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(length);
@@ -86,5 +113,6 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "xyz").unwrap();
         assert_eq!(read_head(&path, 2).unwrap(), b"xy");
+        assert!(read_head(folder.path(), 2).is_err());
     }
 }

@@ -95,6 +95,9 @@ pub(crate) struct BenchExportArgs {
     /// Exports of each kind, of which the median counts
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = positive)]
     pub(crate) runs: usize,
+    /// Also with nothing of the store in memory
+    #[arg(long)]
+    pub(crate) cold: bool,
 }
 
 /// `memfold bench likeness`

@@ -2,6 +2,7 @@
 
 mod ann;
 mod check;
+mod cold;
 mod export;
 mod guard;
 mod likeness;

@@ -12,8 +12,9 @@ use memfold_plot::{Caption, Distribution, histogram, percentile};
 use serde::Serialize;
 
 use self::place::Place;
-use self::processes::{Executable, put_out};
+use self::processes::Executable;
 use self::writers::Writers;
+use super::cold::put_out;
 use crate::args::{BenchCheckArgs, GlobalArgs};
 use crate::commands::outputs;
 use crate::commands::quick;

@@ -7,6 +7,7 @@ use memfold_datasets::publish::NewFile;
 use memfold_pipeline::store::BrainDb;
 use serde::Serialize;
 
+use super::cold::put_out;
 use crate::args::{BenchExportArgs, ExportArgs, ExportFormat, GlobalArgs};
 use crate::commands::consolidate::open_store;
 use crate::commands::export;
@@ -41,13 +42,15 @@ struct Setting {
     /// `sqlite` (every vector is read and dropped), `disk` (as many bytes are written, made durable and nothing else),
     /// `arrow` or `parquet` (an export).
     name: &'static str,
+    /// Whether the store was put out of memory before each run.
+    cold: bool,
     /// Median.
     seconds: f64,
     fastest_seconds: f64,
     slowest_seconds: f64,
     /// Bytes of stored vectors in a second of the median.
     bytes_per_second: f64,
-    /// This speed as a share of SQLite's, by medians.
+    /// This speed as a share of SQLite's, as cold as this, by medians.
     of_sqlite: f64,
     /// Bytes of the file; `null` where there is none.
     file_bytes: Option<u64>,
@@ -63,12 +66,22 @@ enum Kind {
     Export(ExportFormat),
 }
 
-/// What is measured, in the order of a turn.
-const KINDS: [(&str, Kind); 4] = [
-    ("sqlite", Kind::Sqlite),
-    ("disk", Kind::Disk),
-    ("arrow", Kind::Export(ExportFormat::Arrow)),
-    ("parquet", Kind::Export(ExportFormat::Parquet)),
+/// One thing that is measured.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    name: &'static str,
+    kind: Kind,
+    cold: bool,
+}
+
+/// What is measured, in the order of a turn; `cold` ones come last.
+const WAYS: [Way; 6] = [
+    Way { name: "sqlite", kind: Kind::Sqlite, cold: false },
+    Way { name: "disk", kind: Kind::Disk, cold: false },
+    Way { name: "arrow", kind: Kind::Export(ExportFormat::Arrow), cold: false },
+    Way { name: "parquet", kind: Kind::Export(ExportFormat::Parquet), cold: false },
+    Way { name: "sqlite", kind: Kind::Sqlite, cold: true },
+    Way { name: "arrow", kind: Kind::Export(ExportFormat::Arrow), cold: true },
 ];
 
 /// Bytes that are written at once where only the disk is measured.
@@ -90,14 +103,19 @@ pub(super) fn run(
     let settings = Settings::load(global, Some(&args.db), &[])?;
     settings.show_notices(printer);
     let store = open_store(&args.db, &settings)?;
+    let with_cold = args.cold && can_put_out(&store, printer);
     // The first pass reads the store into memory and is not counted.
     let read = read(&store)?;
     let folder = scratch()?;
-    let mut runs: [Vec<Run>; KINDS.len()] = Default::default();
+    let mut ways: Vec<(Way, Vec<Run>)> =
+        WAYS.into_iter().filter(|way| with_cold || !way.cold).map(|way| (way, vec![])).collect();
     for turn in 0..args.runs {
-        for ((name, kind), runs) in KINDS.into_iter().zip(&mut runs) {
-            printer.detail(&format!("run {} of {}: {name}", turn + 1, args.runs));
-            runs.push(match kind {
+        for (way, runs) in &mut ways {
+            printer.detail(&format!("run {} of {}: {}", turn + 1, args.runs, way.text()));
+            if way.cold {
+                put_out(&[store.path().to_owned()]);
+            }
+            runs.push(match way.kind {
                 Kind::Sqlite => read_alone(&store)?,
                 Kind::Disk => write_alone(folder.path(), read.1)?,
                 Kind::Export(format) => {
@@ -106,13 +124,33 @@ pub(super) fn run(
             });
         }
     }
-    let document = document(args.runs, read, &runs);
+    let document = document(args.runs, read, &ways);
     if global.json {
         printer.document(&document)?;
     } else {
-        printer.data(&screen(&document))?;
+        printer.data(&screen(&document, &ways))?;
     }
     Ok(Exit::Done)
+}
+
+fn can_put_out(store: &BrainDb, printer: Printer) -> bool {
+    let can = put_out(&[store.path().to_owned()]);
+    if !can {
+        printer.note("note: files cannot be put out of memory here: nothing cold was measured");
+    }
+    can
+}
+
+impl Way {
+    /// Says what it is in some words.
+    fn text(self) -> String {
+        let cold = if self.cold { ", cold" } else { "" };
+        match self.kind {
+            Kind::Sqlite => format!("SQLite alone{cold}"),
+            Kind::Disk => format!("the disk alone{cold}"),
+            Kind::Export(_) => format!("export to {}{cold}", self.name),
+        }
+    }
 }
 
 fn scratch() -> Result<tempfile::TempDir, Failure> {
@@ -197,19 +235,23 @@ fn export_once(
 fn document(
     count: usize,
     (rows, vector_bytes): (u64, u64),
-    runs: &[Vec<Run>; KINDS.len()],
+    ways: &[(Way, Vec<Run>)],
 ) -> BenchExportDocument {
     let median = |runs: &[Run]| sorted(runs)[(runs.len() - 1) / 2];
-    let alone = median(&runs[0]);
-    let settings = KINDS.iter().zip(runs).map(|((name, _), runs)| {
+    let alone = |cold: bool| {
+        let is_alone = |way: &Way| way.cold == cold && matches!(way.kind, Kind::Sqlite);
+        ways.iter().find(|(way, _)| is_alone(way)).map_or(f64::NAN, |(_, runs)| median(runs))
+    };
+    let settings = ways.iter().map(|(way, runs)| {
         let (seconds, ordered) = (median(runs), sorted(runs));
         Setting {
-            name,
+            name: way.name,
+            cold: way.cold,
             seconds,
             fastest_seconds: ordered[0],
             slowest_seconds: ordered[ordered.len() - 1],
             bytes_per_second: vector_bytes as f64 / seconds,
-            of_sqlite: alone / seconds,
+            of_sqlite: alone(way.cold) / seconds,
             file_bytes: runs.iter().find_map(|run| run.file_bytes),
             peak_anon_bytes: runs.iter().filter_map(|run| run.peak_anon_bytes).max(),
         }
@@ -224,15 +266,11 @@ fn sorted(runs: &[Run]) -> Vec<f64> {
     seconds
 }
 
-fn screen(document: &BenchExportDocument) -> String {
+fn screen(document: &BenchExportDocument, ways: &[(Way, Vec<Run>)]) -> String {
     let mebibytes = |bytes: f64| bytes / f64::from(1 << 20);
-    let rows = document.settings.iter().map(|setting| {
+    let rows = document.settings.iter().zip(ways).map(|(setting, (way, _))| {
         vec![
-            match setting.name {
-                "sqlite" => "SQLite alone".to_owned(),
-                "disk" => "the disk alone".to_owned(),
-                name => format!("export to {name}"),
-            },
+            way.text(),
             format!("{:.2}", setting.seconds),
             format!("{:.0}", mebibytes(setting.bytes_per_second)),
             format!("{:.0} %", setting.of_sqlite * 100.0),
@@ -245,6 +283,9 @@ fn screen(document: &BenchExportDocument) -> String {
     let mut text = table(&headings, rows.collect::<Vec<_>>());
     let vectors = mebibytes(document.vector_bytes as f64);
     text.push_str(&format!("\n{} vectors of {vectors:.0} MiB\n", document.rows));
+    if document.settings.iter().any(|setting| setting.cold) {
+        text.push_str("cold: nothing of the store in memory\n");
+    }
     text
 }
 
@@ -259,14 +300,17 @@ mod tests {
                 .map(|seconds| Run { seconds, file_bytes: Some(9), peak_anon_bytes: None })
                 .to_vec()
         };
-        let ones = runs([1.0; 3]);
-        let runs = [runs([3.0, 1.0, 2.0]), ones, runs([8.0, 2.0, 4.0]), runs([4.0, 2.0, 1.0])];
-        let document = document(3, (10, 400), &runs);
+        let took =
+            [[3.0, 1.0, 2.0], [1.0; 3], [8.0, 2.0, 4.0], [4.0, 2.0, 1.0], [9.0; 3], [6.0; 3]];
+        let ways: Vec<_> = WAYS.into_iter().zip(took.map(runs)).collect();
+        let document = document(3, (10, 400), &ways);
         let found: Vec<_> = document.settings.iter().map(|s| (s.seconds, s.of_sqlite)).collect();
-        assert_eq!(found, [(2.0, 1.0), (1.0, 2.0), (4.0, 0.5), (2.0, 1.0)]);
+        assert_eq!(found, [(2.0, 1.0), (1.0, 2.0), (4.0, 0.5), (2.0, 1.0), (9.0, 1.0), (6.0, 1.5)]);
         let arrow = &document.settings[2];
         assert_eq!((arrow.fastest_seconds, arrow.slowest_seconds), (2.0, 8.0));
         assert_eq!(arrow.bytes_per_second.to_bits(), 100.0_f64.to_bits());
-        assert_eq!(document.settings[0].name, "sqlite");
+        assert_eq!((document.settings[0].name, document.settings[0].cold), ("sqlite", false));
+        let shown = screen(&document, &ways);
+        assert!(shown.contains("export to arrow, cold"), "{shown}");
     }
 }

@@ -78,14 +78,3 @@ fn timed(command: &mut Command) -> Result<(f64, Vec<u8>), Failure> {
     }
     Ok((microseconds, output.stdout))
 }
-
-/// Asks the system to forget what it keeps of files; `false` where `dd` cannot do that.
-pub(super) fn put_out(files: &[PathBuf]) -> bool {
-    files.iter().all(|file| {
-        let mut input = std::ffi::OsString::from("if=");
-        input.push(file);
-        let mut dd = Command::new("dd");
-        dd.arg(input).args(["iflag=nocache", "count=0", "status=none"]).stderr(Stdio::null());
-        dd.status().is_ok_and(|status| status.success())
-    })
-}
