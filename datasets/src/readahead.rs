@@ -14,8 +14,8 @@ const STEP_BYTES: u64 = 8 << 20;
 /// A thread that asks the system for parts of a file, from first to last, while this lives.
 ///
 /// Whoever takes a file page by page waits for each; a disk that is asked for much at once delivers several times as fast.
-/// Parts that would fill more than half of the memory are not asked for, because the first would be gone before they are
-/// read. Nothing depends on it: what cannot be asked for is read as ever, and what is in memory costs next to nothing.
+/// Parts that would fill more than half of the memory that this process may use are not asked for, because the first would
+/// be gone before they are read. Nothing depends on it: what cannot be asked for is read as ever, and what is in memory costs next to nothing.
 /// Systems other than Linux are not asked.
 #[derive(Debug)]
 pub struct Readahead {
@@ -78,7 +78,9 @@ impl Drop for Readahead {
 
 #[cfg(target_os = "linux")]
 mod system {
+    use std::fs;
     use std::num::NonZeroU64;
+    use std::path::Path;
 
     use rustix::fs::{Advice, fadvise};
     use rustix::system::sysinfo;
@@ -90,11 +92,34 @@ mod system {
         Ok(fadvise(file, part.start, length, Advice::WillNeed)?)
     }
 
+    /// Returns how much memory this process may use: the machine's, or less where a container has less.
     pub(super) fn memory_bytes() -> u64 {
         let info = sysinfo();
         // u32 on some processors, u64 on others.
         let bytes = u128::from(info.totalram) * u128::from(info.mem_unit);
-        u64::try_from(bytes).unwrap_or(u64::MAX)
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        bytes.min(group_limit(Path::new("/sys/fs/cgroup"), &groups).unwrap_or(u64::MAX))
+    }
+
+    /// Returns the least memory that is left to any of these control groups, or to one that they are in; their limits lie
+    /// under `root`. `groups` is what cgroups(7) says of `/proc/[pid]/cgroup`, of either version.
+    pub(super) fn group_limit(root: &Path, groups: &str) -> Option<u64> {
+        let limits = groups.lines().filter_map(|line| {
+            let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
+            let (folder, file) = if controllers.is_empty() {
+                (root.to_owned(), "memory.max")
+            } else if controllers.split(',').any(|controller| controller == "memory") {
+                (root.join("memory"), "memory.limit_in_bytes")
+            } else {
+                return None;
+            };
+            let around = Path::new(group.trim_start_matches('/')).ancestors();
+            let limit = |group| fs::read_to_string(folder.join(group).join(file)).ok();
+            // Without a limit it says `max`, or a number beyond all memories.
+            around.filter_map(limit).filter_map(|limit| limit.trim().parse::<u64>().ok()).min()
+        });
+        limits.min()
     }
 }
 
@@ -137,6 +162,30 @@ mod tests {
         assert!(Readahead::of(file_of(system::memory_bytes() / 2 + 1)).thread.is_none());
         let folder = tempfile::tempdir().unwrap();
         assert!(Readahead::of_path(&folder.path().join("missing"), None).thread.is_none());
+    }
+
+    #[test]
+    fn a_container_has_the_least_of_its_limits() {
+        let folder = tempfile::tempdir().unwrap();
+        let limit = |group: &str, file: &str, text: &str| {
+            let group = folder.path().join(group);
+            std::fs::create_dir_all(&group).unwrap();
+            std::fs::write(group.join(file), text).unwrap();
+        };
+        let found = |groups: &str| system::group_limit(folder.path(), groups);
+        limit("a/b", "memory.max", "max\n");
+        assert_eq!(found("0::/a/b\n"), None);
+        limit("a", "memory.max", "3000\n");
+        limit("a/b/c", "memory.max", "5000\n");
+        assert_eq!((found("0::/a/b\n"), found("0::/a/b/c")), (Some(3000), Some(3000)));
+        assert_eq!(
+            (found("0::/b"), found("0::/"), found(""), found("0")),
+            (None, None, None, None)
+        );
+        limit("memory/job", "memory.limit_in_bytes", "2000\n");
+        limit("memory", "memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(found("12:cpu,cpuacct:/job\n4:memory:/job\n0::/a\n"), Some(2000));
+        assert_eq!(found("4:hugetlb,memory:/elsewhere\n"), Some(9_223_372_036_854_771_712));
     }
 
     #[test]
