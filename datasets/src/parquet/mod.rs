@@ -17,6 +17,8 @@ mod pages;
 mod lent;
 mod source;
 mod output;
+mod row_group;
+mod vector_chunk;
 mod text;
 mod vectors;
 mod write;

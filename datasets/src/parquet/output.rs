@@ -3,16 +3,20 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowRowGroupWriterFactory;
 use parquet::basic::{Compression, Encoding};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
+use super::row_group::RowGroup;
 use crate::publish::NewFile;
 
 /// A file could not be written.
@@ -67,8 +71,13 @@ impl WriteTableError {
 
 /// Record batches on their way into a Parquet file; holds one row group in memory.
 pub(crate) struct ParquetOutput {
-    writer: ArrowWriter<NewFile>,
     path: PathBuf,
+    schema: SchemaRef,
+    file: SerializedFileWriter<NewFile>,
+    factory: ArrowRowGroupWriterFactory,
+    group: Option<RowGroup>,
+    /// Memory of the last group's vectors, for the next one's.
+    memory: Vec<u8>,
 }
 
 impl ParquetOutput {
@@ -80,9 +89,10 @@ impl ParquetOutput {
     ) -> Result<Self, WriteTableError> {
         let file = NewFile::create(path)
             .map_err(|source| WriteTableError::Write { path: path.into(), source })?;
-        let writer = ArrowWriter::try_new(file, schema, Some(properties))
+        let (file, factory) = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties))
+            .and_then(ArrowWriter::into_serialized_writer)
             .map_err(|error| WriteTableError::of_parquet(path, error))?;
-        Ok(Self { writer, path: path.into() })
+        Ok(Self { path: path.into(), schema, file, factory, group: None, memory: Vec::new() })
     }
 
     /// Returns the place that the file will take.
@@ -92,21 +102,57 @@ impl ParquetOutput {
 
     /// Appends a batch; a row group that is full is written out.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteTableError> {
-        self.writer.write(batch).map_err(|error| WriteTableError::of_parquet(&self.path, error))
+        self.push(batch).map_err(|error| WriteTableError::of_parquet(&self.path, error))
+    }
+
+    fn push(&mut self, batch: &RecordBatch) -> Result<(), ParquetError> {
+        let mut first = 0;
+        while first < batch.num_rows() {
+            let mut group = match self.group.take() {
+                Some(group) => group,
+                None => {
+                    let memory = std::mem::take(&mut self.memory);
+                    RowGroup::new(&self.file, &self.factory, &self.schema, memory)?
+                }
+            };
+            let fitting = room(&group, self.file.properties()).min(batch.num_rows() - first);
+            group.push(&batch.slice(first, fitting))?;
+            first += fitting;
+            if room(&group, self.file.properties()) > 0 {
+                self.group = Some(group);
+            } else {
+                self.memory = group.write_to(&mut self.file)?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes what is left with the last of the metadata, and publishes the file.
     pub(crate) fn finish(mut self, metadata: Option<KeyValue>) -> Result<(), WriteTableError> {
         if let Some(pair) = metadata {
-            self.writer.append_key_value_metadata(pair);
+            self.file.append_key_value_metadata(pair);
         }
-        let file = self
-            .writer
-            .into_inner()
+        let written = match self.group {
+            Some(group) => group.write_to(&mut self.file).map(drop),
+            None => Ok(()),
+        };
+        let file = written
+            .and_then(|()| self.file.into_inner())
             .map_err(|error| WriteTableError::of_parquet(&self.path, error))?;
         let published = file.publish().map(drop);
         published.map_err(|source| WriteTableError::Write { path: self.path, source })
     }
+}
+
+/// Returns how many rows a group has room for, by rows and, once it has some, by bytes; an empty one has room.
+fn room(group: &RowGroup, properties: &WriterProperties) -> usize {
+    let rows = group.row_count();
+    let by_rows = properties.max_row_group_row_count().map_or(usize::MAX, |max| max - rows);
+    let by_bytes = properties.max_row_group_bytes().map_or(usize::MAX, |max| {
+        let bytes = group.bytes();
+        bytes.checked_div(rows).map_or(usize::MAX, |each| max.saturating_sub(bytes) / each.max(1))
+    });
+    by_rows.min(by_bytes)
 }
 
 /// Stores the components of vectors as they are. They hardly ever repeat: a dictionary and statistics of them only cost

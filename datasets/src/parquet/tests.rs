@@ -13,6 +13,7 @@ use crate::columns::{ColumnRecord, WriteColumnsError};
 use crate::schema::{BATCH_ROWS, ColumnSet, ColumnsMeta};
 
 mod plain;
+mod written;
 
 /// What the files of `tests-data/parquet` hold.
 const ROWS: [f32; 9] = [0.5, -0.25, 3.0, 1.0, 0.0, -0.0, 65504.0, 0.125, -2.0];
