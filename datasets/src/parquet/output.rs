@@ -19,6 +19,10 @@ use parquet::schema::types::ColumnPath;
 use super::row_group::RowGroup;
 use crate::publish::NewFile;
 
+/// Rows that are encoded at once: for vectors other than f32 without nulls, Arrow's encoder takes 12 bytes for each
+/// component while it works.
+pub(super) const ENCODED_ROWS: usize = 4096;
+
 /// A file could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -115,9 +119,10 @@ impl ParquetOutput {
                     RowGroup::new(&self.file, &self.factory, &self.schema, memory)?
                 }
             };
-            let fitting = room(&group, self.file.properties()).min(batch.num_rows() - first);
-            group.push(&batch.slice(first, fitting))?;
-            first += fitting;
+            let rest = batch.num_rows() - first;
+            let rows = room(&group, self.file.properties()).min(rest).min(ENCODED_ROWS);
+            group.push(&batch.slice(first, rows))?;
+            first += rows;
             if room(&group, self.file.properties()) > 0 {
                 self.group = Some(group);
             } else {

@@ -10,7 +10,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
-use super::output::{ParquetOutput, WriteTableError, key_values, plain_components};
+use super::output::{ENCODED_ROWS, ParquetOutput, WriteTableError, key_values, plain_components};
 use crate::behind::Output;
 use crate::columns::{BatchBuilder, BatchFile, ColumnRecord, WriteColumnsError};
 use crate::schema::{BATCH_ROWS, Column, ColumnsMeta, key};
@@ -34,9 +34,6 @@ pub struct ParquetWriter {
     output: BatchFile<ParquetOutput>,
     batch: BatchBuilder,
 }
-
-/// Rows that are encoded at once: levels take 4 bytes for each component while they are.
-const ENCODED_ROWS: usize = 4096;
 
 /// Bytes of vectors that wait while a row group goes to the disk.
 const WAITING_BYTES: usize = 64 << 20;
