@@ -100,7 +100,7 @@ fn remove(file: &Path) -> Result<(), String> {
 fn conversion(memfold: &Path, (from, to): (&Path, &Path)) -> Result<Value, String> {
     let mut documents: Vec<Value> = Vec::new();
     for _ in 0..RUNS {
-        // Each finds as much room: giving a large file's room back takes a quarter of the time that it takes to write it.
+        // Each finds as much room, and none waits for the room of a file that it replaces.
         if to.exists() {
             remove(to)?;
         }
