@@ -134,12 +134,12 @@ fn what_cannot_be_converted_leaves_nothing() {
     let place = with_npy();
     place.run(&["convert", "in.npy", "a.u8bin"]).fails(
         1,
-        "failed to convert in.npy: in.npy: row 0: component 0 is 0.5, no value of u8",
+        "failed to convert in.npy: row 0: component 0 is 0.5, no value of u8",
         "round with --type u8, or write a format that holds f32, such as npy",
     );
     place.run(&["convert", "in.npy", "a.u8bin", "--type", "u8"]).fails(
         1,
-        "failed to convert in.npy: in.npy: row 2: component 1 is -4.25, out of the range of u8",
+        "failed to convert in.npy: row 2: component 1 is -4.25, out of the range of u8",
         "choose a wider type",
     );
     let bytes = std::fs::read(place.path("in.npy")).unwrap();
@@ -147,13 +147,15 @@ fn what_cannot_be_converted_leaves_nothing() {
     place.write("nan.npy", damaged);
     place.run(&["convert", "nan.npy", "a.arrow"]).fails(
         1,
-        "failed to convert nan.npy: nan.npy: row 2: component 1 is NaN; rows without a usable \
+        "failed to convert nan.npy: row 2: component 1 is NaN; rows without a usable \
          vector: 1 of 3",
         "write the input again without these rows",
     );
     place.write("cut.npy", &bytes[..bytes.len() - 1]);
     place.run(&["convert", "cut.npy", "a.arrow"]).fails_with(1, &["cut.npy: 151 bytes", "hint: "]);
-    place.run(&["convert", "none.npy", "a.arrow"]).fails_with(1, &["none.npy: No such file"]);
+    place
+        .run(&["convert", "none.npy", "a.arrow"])
+        .fails_with(1, &["none.npy: No such file", "hint: check the path"]);
     place.succeed(&["convert", "in.npy", "b.parquet"]);
     place.run(&["convert", "b.parquet", "a.npy", "--column", "row"]).fails_with(
         1,

@@ -1,6 +1,7 @@
 //! [`Failure`]: an error with its exit code and what the user can do.
 
 use std::error::Error;
+use std::io;
 
 use crate::exit::Exit;
 
@@ -16,9 +17,15 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A failure to do `what`, because of `error` and its causes.
-    pub(crate) fn new(what: &str, error: &dyn Error, hint: Option<String>) -> Self {
-        let mut message = format!("failed to {what}: {error}");
+    /// A failure to do `what`, because of `error` and its causes. Without a hint there is what helps against what the system
+    /// said, if that is among them.
+    pub(crate) fn new(what: &str, error: &(dyn Error + 'static), hint: Option<String>) -> Self {
+        let text = error.to_string();
+        // Some errors begin with the file that `what` ends with.
+        let told =
+            text.split_once(": ").filter(|(first, _)| !first.is_empty() && what.ends_with(first));
+        let mut message = format!("failed to {what}: {}", told.map_or(&*text, |(_, rest)| rest));
+        let hint = hint.or_else(|| advice(error).map(str::to_owned));
         let mut cause = error.source();
         while let Some(error) = cause {
             let text = error.to_string();
@@ -51,5 +58,40 @@ impl Failure {
     pub(crate) fn interrupted() -> Self {
         let message = "interrupted; nothing was written".to_owned();
         Self { exit: Exit::Interrupted, message, hint: None }
+    }
+}
+
+/// Returns what helps against the first thing that the system said, if anything does.
+fn advice(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    let mut causes = std::iter::successors(Some(error), |&error| error.source());
+    match causes.find_map(|error| error.downcast_ref::<io::Error>())?.kind() {
+        io::ErrorKind::NotFound => Some("check the path"),
+        io::ErrorKind::PermissionDenied => Some("check who may read and write there"),
+        io::ErrorKind::StorageFull => Some("free some space, or choose another folder"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use memfold_datasets::VectorFile;
+
+    use super::*;
+
+    #[test]
+    fn the_file_is_named_once_and_the_system_answered() {
+        let missing = io::Error::from_raw_os_error(2);
+        let unread = VectorFile::open(Path::new("no such.npy")).unwrap_err();
+        let Failure { message, hint, .. } = Failure::new("convert no such.npy", &unread, None);
+        assert_eq!(message, format!("failed to convert no such.npy: {missing}"));
+        assert_eq!(hint.as_deref(), Some("check the path"));
+        let Failure { message, hint, .. } =
+            Failure::new("read the vectors", &unread, Some("look".to_owned()));
+        assert_eq!(message, format!("failed to read the vectors: no such.npy: {missing}"));
+        assert_eq!(hint.as_deref(), Some("look"));
+        let odd = Failure::new("read x", &io::Error::other("odd"), None);
+        assert_eq!((&*odd.message, odd.hint), ("failed to read x: odd", None));
     }
 }

@@ -201,7 +201,7 @@ fn synthetic_vectors(
     }
 }
 
-fn failure(path: &Path, error: impl std::error::Error) -> Failure {
+fn failure(path: &Path, error: impl std::error::Error + 'static) -> Failure {
     let hint = "check that its folder exists, may be written and has room".to_owned();
     Failure::new(&format!("generate {}", path.display()), &error, Some(hint))
 }

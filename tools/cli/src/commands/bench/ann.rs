@@ -246,7 +246,7 @@ impl Work<'_> {
         usize::from(self.args.neighbors)
     }
 
-    fn failed(&self, what: &str, error: &dyn std::error::Error) -> Failure {
+    fn failed(&self, what: &str, error: &(dyn std::error::Error + 'static)) -> Failure {
         match self.bars.cancelled() {
             true => Failure::interrupted(),
             false => Failure::new(what, error, None),

@@ -140,7 +140,7 @@ fn plot_files(prefix: &Path) -> Vec<std::path::PathBuf> {
 }
 
 fn measure(global: &GlobalArgs, path: &Path, bars: &Bars) -> Result<Likeness, Failure> {
-    let failed = |error: &dyn std::error::Error, hint| {
+    let failed = |error: &(dyn std::error::Error + 'static), hint| {
         Failure::new(&format!("measure {}", path.display()), error, hint)
     };
     let file = VectorFile::open(path).map_err(|error| failed(&error, error.hint()))?;

@@ -31,7 +31,7 @@ impl Place {
         if !is_written {
             return Ok(Self { args: args.clone(), index, _copy: None });
         }
-        let failed = |error: &dyn std::error::Error| {
+        let failed = |error: &(dyn std::error::Error + 'static)| {
             let hint = "the store is copied so that writers may write; name a place with TMPDIR";
             Failure::new("copy the store", error, Some(hint.to_owned()))
         };
