@@ -19,8 +19,8 @@ use parquet::schema::types::ColumnPath;
 use super::row_group::RowGroup;
 use crate::publish::NewFile;
 
-/// Rows that are encoded at once: for vectors other than f32 without nulls, Arrow's encoder takes 12 bytes for each
-/// component while it works.
+/// Rows that are encoded at once: for lists that are no vectors of f32, Arrow's encoder takes 12 bytes for each component
+/// while it works.
 pub(super) const ENCODED_ROWS: usize = 4096;
 
 /// A file could not be written.

@@ -22,8 +22,8 @@ impl Failure {
     pub(crate) fn new(what: &str, error: &(dyn Error + 'static), hint: Option<String>) -> Self {
         let text = error.to_string();
         // Some errors begin with the file that `what` ends with.
-        let told =
-            text.split_once(": ").filter(|(first, _)| !first.is_empty() && what.ends_with(first));
+        let is_told = |first| what.strip_suffix(first).is_some_and(|before| before.ends_with(' '));
+        let told = text.split_once(": ").filter(|(first, _)| is_told(*first));
         let mut message = format!("failed to {what}: {}", told.map_or(&*text, |(_, rest)| rest));
         let hint = hint.or_else(|| advice(error).map(str::to_owned));
         let mut cause = error.source();

@@ -122,13 +122,17 @@ proptest! {
     }
 }
 
+/// A table of distinct vectors without nulls.
+fn counted(rows: usize, dim: usize) -> RecordBatch {
+    let components = Float32Array::from_iter_values((0..rows * dim).map(|at| at as f32));
+    table(vectors(dim, components, None, false), false)
+}
+
 #[test]
 fn long_vectors_are_written_in_pieces() {
-    const DIM: usize = 65_536;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("table.parquet");
-    let components = Float32Array::from_iter_values((0..9 * DIM).map(|at| at as f32));
-    let table = table(vectors(DIM, components, None, false), false);
+    let table = counted(9, 65_536);
     write(&path, &table, 9, WriterProperties::builder());
     let (found, groups) = read(&path);
     assert!(bits_of(&found) == bits_of(&table));
@@ -137,11 +141,9 @@ fn long_vectors_are_written_in_pieces() {
 
 #[test]
 fn row_groups_end_by_bytes() {
-    const DIM: usize = 256;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("table.parquet");
-    let components = Float32Array::from_iter_values((0..500 * DIM).map(|at| at as f32));
-    let table = table(vectors(DIM, components, None, false), false);
+    let table = counted(500, 256);
     let properties = WriterProperties::builder().set_max_row_group_bytes(Some(100 << 10));
     write(&path, &table, 30, properties);
     let (found, groups) = read(&path);
