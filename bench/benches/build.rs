@@ -1,6 +1,6 @@
 //! Building what lookups need: the graph, the slab, and the codes alone, on all threads but for the codes.
 //!
-//! Vectors are synthetic. What the built ones find is measured by `search`, and by `memfold bench ann` on vectors of your own.
+//! Vectors are synthetic. What the built ones find is measured by `search`, and by `memfold-bench ann` on vectors of your own.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use memfold_bench::is_test_run;

@@ -2,7 +2,7 @@
 //!
 //! Stores and what is checked are synthetic: one in four says nearly what a memory of the store says. The index is a
 //! scan, so that nothing is missed; a check that runs out of time would find less, and ends the benchmark. Criterion
-//! keeps how the times are spread; their percentiles, whole processes and several writers are for `memfold bench check`.
+//! keeps how the times are spread; their percentiles, whole processes and several writers are for `memfold-bench check`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -2,7 +2,7 @@
 
     lookups.py --data V.npy --name mine --threads 2 [--memfold BINARY] [--engines hnswlib,faiss-hnsw] [-k 10]
 
-The last 1,000 rows are held out and looked up, as `memfold bench ann` does. Each engine builds in a process of its own with all
+The last 1,000 rows are held out and looked up, as `memfold-bench ann` does. Each engine builds in a process of its own with all
 threads and then answers all queries in one call on one thread, which spares the others the cost of a Python call for each;
 the best of three calls counts. memfold and sqlite-vec answer them one by one. Recall counts rows as near as the true last one as right.
 Engines that compare a query with every row have no beam.

@@ -15,10 +15,21 @@
 //! | `export` | writing and opening columns, Parquet both ways |
 //!
 //! `cargo bench -p memfold-bench` measures; `cargo test -p memfold-bench --benches` runs the smallest workloads once.
-//! Whole processes, up to a million memories or rows, are timed by `cargo xtask measure` and `measure-join`; other engines
-//! beside memfold by `cargo xtask bench-peers`, with what stands in `bench/peers`.
+//! The program `memfold-bench` measures indexes, checks, exports and generated vectors on data of
+//! your own. Whole processes, up to a million memories or rows, are timed by `cargo xtask measure`;
+//! other engines beside memfold by `cargo xtask bench-peers`, with what stands in `bench/peers`.
+//!
+//! Without the feature `measure` there is only what `xtask` needs: [`plot`], [`likeness_plots`], [`percentile`] and
+//! [`put_out`].
 
+pub mod plot;
+pub mod likeness_plots;
+#[cfg(feature = "measure")]
 pub mod workload;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 /// Tells whether the benchmarks run once as tests: only `cargo bench` passes `--bench`.
 ///
@@ -26,4 +37,38 @@ pub mod workload;
 #[must_use]
 pub fn is_test_run() -> bool {
     !std::env::args().any(|argument| argument == "--bench")
+}
+
+/// Returns the least value that a share of all values does not exceed; 0 where there are none.
+#[must_use]
+pub fn percentile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+}
+
+/// Asks the system to forget what it keeps of files; `false` where `dd` cannot do that.
+pub fn put_out(files: &[PathBuf]) -> bool {
+    files.iter().all(|file| {
+        let mut input = OsString::from("if=");
+        input.push(file);
+        let mut dd = Command::new("dd");
+        dd.arg(input).args(["iflag=nocache", "count=0", "status=none"]).stderr(Stdio::null());
+        dd.status().is_ok_and(|status| status.success())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percentile;
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "percentiles are values that were given")]
+    fn percentiles_are_values_that_occurred() {
+        let values: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        let ranks = [0.5, 0.99, 0.999, 1.0].map(|share| percentile(&values, share));
+        assert_eq!(ranks, [50.0, 99.0, 100.0, 100.0]);
+        assert_eq!([percentile(&[7.0], 0.5), percentile(&[], 0.5)], [7.0, 0.0]);
+    }
 }

@@ -1,4 +1,4 @@
-//! `memfold bench guard`: labelled pairs in; a table, JSON, verdicts and a curve out.
+//! `memfold bench guard`: labelled pairs in; a table, JSON and verdicts out.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -113,27 +113,6 @@ fn verdicts_say_what_explain_says() {
 }
 
 #[test]
-fn the_curve_is_drawn_where_there_is_one() {
-    let place = with_pairs();
-    place.succeed(&bench(&["--curve", "c.svg", "--set", "detect.contradiction_threshold=0.6"]));
-    let svg = std::fs::read_to_string(place.path("c.svg")).unwrap();
-    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
-    assert_eq!(svg.matches("<polyline").count(), 3);
-    for part in ["precision", "recall", "F1", "in use: 0.6", "16 pairs, 6 of them labelled"] {
-        assert!(svg.contains(part), "{part}");
-    }
-    let neutral = PAIRS.replace("\"contradiction\"", "\"neutral\"");
-    place.write("pairs.jsonl", neutral);
-    let before = place.files();
-    place.run(&bench(&["--curve", "new.svg", "--verdicts", "v.jsonl"])).fails(
-        1,
-        "no pair is labelled contradiction: there is no curve to draw",
-        "leave out --curve, or give pairs with that label",
-    );
-    assert!(before == place.files());
-}
-
-#[test]
 fn the_configuration_counts() {
     let place = with_pairs();
     let found = |key: &str| {
@@ -165,7 +144,7 @@ fn what_cannot_be_read_is_told_with_its_line_and_leaves_nothing() {
     ] {
         place.write("pairs.jsonl", format!("{PAIRS}{bad}\n"));
         let before = place.files();
-        let answer = place.run(&bench(&["--verdicts", "v.jsonl", "--curve", "c.svg"]));
+        let answer = place.run(&bench(&["--verdicts", "v.jsonl"]));
         let expected = format!("failed to read the pairs of pairs.jsonl: {expected}");
         answer.fails_with(1, &[&expected, "hint: "]);
         assert!(before == place.files(), "{bad}");
@@ -178,24 +157,17 @@ fn outputs_are_looked_at_before_work() {
     place.write("there", "mine");
     let before = place.files();
     let run = |further: &[&str]| place.run(&bench(further));
-    for flag in ["--verdicts", "--curve"] {
-        run(&[flag, "there"]).fails(
-            2,
-            "there exists",
-            "name another file, or replace it with --force",
-        );
-        run(&[flag, "./pairs.jsonl", "--force"]).fails(
-            2,
-            &format!("{flag} ./pairs.jsonl is an input"),
-            "name another file: inputs are never changed",
-        );
-        run(&[flag, "nowhere/f"]).fails_with(1, &["nowhere/f", "hint: make the folder first"]);
-    }
-    run(&["--verdicts", "f", "--curve", "./f"]).fails(
+    run(&["--verdicts", "there"]).fails(
         2,
-        "--verdicts and --curve name the same file, ./f",
-        "name two files",
+        "there exists",
+        "name another file, or replace it with --force",
     );
+    run(&["--verdicts", "./pairs.jsonl", "--force"]).fails(
+        2,
+        "--verdicts ./pairs.jsonl is an input",
+        "name another file: inputs are never changed",
+    );
+    run(&["--verdicts", "nowhere/f"]).fails_with(1, &["nowhere/f", "hint: make the folder first"]);
     assert!(before == place.files());
     assert_eq!(run(&["--verdicts", "there", "--force"]).code, Some(0));
     assert!(before != place.files());
@@ -243,7 +215,7 @@ fn an_interrupted_run_leaves_nothing_behind() {
     // More than can be judged before the signal comes.
     place.write("pairs.jsonl", PAIRS.repeat(40_000));
     let before = place.files();
-    let mut command = place.command(&bench(&["--verdicts", "v.jsonl", "--curve", "c.svg"]));
+    let mut command = place.command(&bench(&["--verdicts", "v.jsonl"]));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     crate::support::interrupt(&child);
     let answer = place.answer(child.wait_with_output().unwrap());

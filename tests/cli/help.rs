@@ -44,10 +44,6 @@ fn every_help_is_as_published() {
         let name = format!("index-{command}");
         insta::assert_snapshot!(name, place.succeed(&["index", command, "--help"]));
     }
-    insta::assert_snapshot!("bench-ann", place.succeed(&["bench", "ann", "--help"]));
-    insta::assert_snapshot!("bench-check", place.succeed(&["bench", "check", "--help"]));
-    insta::assert_snapshot!("bench-export", place.succeed(&["bench", "export", "--help"]));
-    insta::assert_snapshot!("bench-likeness", place.succeed(&["bench", "likeness", "--help"]));
     for command in ["show", "schema", "path"] {
         let name = format!("config-{command}");
         insta::assert_snapshot!(name, place.succeed(&["config", command, "--help"]));

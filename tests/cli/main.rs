@@ -18,7 +18,6 @@ mod dedup_refusals;
 mod graph_joining;
 mod streams;
 mod benching;
-mod benching_ann;
 mod converting;
 mod other_commands;
 mod history;
@@ -32,3 +31,6 @@ mod searching;
 mod searching_files;
 mod saving;
 mod documents;
+
+/// What is tested.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_memfold");

@@ -114,7 +114,6 @@ fn wrong_words_are_usage_errors() {
         &["save", "brain.db", "--text", "a", "--vector", "nonsense"],
         &["flags", "brain.db", "--execute"],
         &["flags", "brain.db", "--merge", "a", "--keep-both", "b"],
-        &["bench", "check", "brain.db", "--checks", "0"],
     ] {
         let answer = place.run(words);
         assert_eq!((answer.code, &*answer.out), (Some(2), ""), "{words:?}: {answer:?}");
@@ -299,32 +298,6 @@ fn pairs_that_wait_are_listed_and_settled() {
     let left: Vec<&str> =
         left["flags"].as_array().unwrap().iter().map(|f| f["key"].as_str().unwrap()).collect();
     assert_eq!((count(), left), (3, vec![key(1)]));
-}
-
-#[test]
-fn checks_are_measured() {
-    let place = Place::with_sample();
-    place.succeed(&["index", "build", "brain.db"]);
-    let before = live(&place.path("brain.db"));
-    let words = ["bench", "check", "brain.db", "--checks", "6", "--writers", "1", "--set", PATIENT];
-    let found = place.json(&[&words[..], &["--json", "--histogram", "checks.svg"]].concat());
-    assert_fits("bench-check", &found);
-    let settings = found["settings"].as_array().unwrap();
-    assert_eq!(settings.len(), 8, "{found:#}");
-    for setting in settings {
-        let [p50, p99, max] =
-            ["p50_us", "p99_us", "max_us"].map(|at| setting[at].as_f64().unwrap());
-        assert!(p50 <= p99 && p99 <= max && setting["count"] == 6, "{setting:#}");
-        assert_eq!(setting["checked"], 6, "{setting:#}");
-        let saved = setting["saved"].as_u64().unwrap();
-        assert_eq!(saved > 0, setting["writers"] == 1, "{setting:#}");
-    }
-    assert!(std::fs::read_to_string(place.path("checks.svg")).unwrap().ends_with("</svg>\n"));
-    // The writers wrote into a copy.
-    assert_eq!(live(&place.path("brain.db")), before);
-    let screen = place.succeed(&["bench", "check", "brain.db", "--checks", "3", "--set", PATIENT]);
-    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
-    assert!(screen.contains("whole process") && screen.contains("3/3"), "{screen}");
 }
 
 /// A writer as the owner has one, in Python, beside `memfold save`.

@@ -1,13 +1,21 @@
 //! A validator for the published JSON Schemas, stricter than they are: no field that a schema does not name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+/// Documents with lists are cut to so many items before they are spoilt.
+const ITEMS_MAX: usize = 2;
+
+/// What users define: anything fits there.
+const FREE: [&str; 3] = ["/merged", "/overrides", "/value"];
+
 /// Where the schemas are published.
 pub(crate) fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas")
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = manifest.ancestors().find(|folder| folder.join("Cargo.lock").is_file());
+    root.unwrap().join("docs/schemas")
 }
 
 /// A published schema, of the few words of JSON Schema that those use.
@@ -131,6 +139,88 @@ fn is(name: &Value, value: &Value) -> bool {
         "array" => value.is_array(),
         "object" => value.is_object(),
         other => panic!("unknown type {other}"),
+    }
+}
+
+/// Which command prints which documents, as the index page says: `| program command | [name](name.schema.json), … |`.
+pub(crate) fn index(program: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let page = std::fs::read_to_string(folder().join("README.md")).unwrap();
+    let begin = format!("| `{program} ");
+    let rows = page.lines().filter_map(|line| line.strip_prefix(&begin));
+    let row = |line: &str| {
+        let (command, rest) = line.split_once('`').unwrap();
+        let links = rest.split("](").skip(1).map(|link| link.split(')').next().unwrap());
+        let names = links.map(|link| link.strip_suffix(".schema.json").unwrap().to_owned());
+        (command.to_owned(), names.collect())
+    };
+    rows.map(row).collect()
+}
+
+/// Asserts that a document fits a published schema, and that it would not if it were spoilt.
+#[track_caller]
+pub(crate) fn assert_right(name: &str, document: &Value) {
+    let schema = Schema::published(name);
+    if let Err(misfit) = schema.check(document) {
+        panic!("{name}: {misfit}\n{document:#}");
+    }
+    assert_eq!(document["schema_version"], 1, "{name}");
+    assert_refuses_wrong_ones(name, &schema, document);
+}
+
+/// Spoils a document in every place where it can be.
+fn assert_refuses_wrong_ones(name: &str, schema: &Schema, document: &Value) {
+    let mut short = document.clone();
+    shorten(&mut short);
+    assert_eq!(schema.check(&short), Ok(()), "{name}");
+    for field in schema.required() {
+        let mut lacking = short.clone();
+        lacking.as_object_mut().unwrap().remove(field);
+        assert!(schema.check(&lacking).is_err(), "{name} without {field} fits");
+    }
+    let mut places = vec![String::new()];
+    pointers(&short, "", &mut places);
+    for place in places {
+        if FREE.iter().any(|free| place.contains(free)) {
+            continue;
+        }
+        let mut spoilt = short.clone();
+        match spoilt.pointer_mut(&place).unwrap() {
+            Value::Object(fields) => {
+                fields.insert("undocumented".to_owned(), Value::Array(vec![Value::Null]));
+            }
+            other => *other = serde_json::json!({ "undocumented": true }),
+        }
+        assert!(schema.check(&spoilt).is_err(), "{name} fits though spoilt at {place:?}");
+    }
+}
+
+/// Leaves the first items of every list.
+fn shorten(value: &mut Value) {
+    match value {
+        Value::Array(items) => {
+            items.truncate(ITEMS_MAX);
+            items.iter_mut().for_each(shorten);
+        }
+        Value::Object(fields) => fields.values_mut().for_each(shorten),
+        _ => {}
+    }
+}
+
+/// Collects where the values of a document are.
+fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
+    let mut below = |name: String, value: &Value| {
+        let place = format!("{at}/{name}");
+        found.push(place.clone());
+        pointers(value, &place, found);
+    };
+    match value {
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(at, item)| below(at.to_string(), item));
+        }
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+            below(name.replace('~', "~0").replace('/', "~1"), value);
+        }),
+        _ => {}
     }
 }
 

@@ -75,7 +75,6 @@ fn documents_fit_the_published_schemas() {
     let queries = ["search", "brain.db", "--queries", "queries.parquet", "-o", "near.parquet"];
     says("search-queries", &queries);
     says("export", &["export", "brain.db", "-o", "rows.arrow"]);
-    says("bench-export", &["bench", "export", "brain.db", "--runs", "1"]);
 }
 
 #[test]

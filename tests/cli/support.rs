@@ -58,7 +58,12 @@ impl Place {
 
     /// The binary with nothing of this machine's configuration.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_memfold"));
+        self.program(Path::new(crate::PROGRAM), arguments)
+    }
+
+    /// Another program with nothing of this machine's configuration.
+    pub(crate) fn program(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .current_dir(self.folder())

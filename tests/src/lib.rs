@@ -5,6 +5,7 @@ mod draws;
 mod definition;
 mod linkage;
 mod model;
+mod published;
 mod rows;
 mod run;
 mod desk;
@@ -24,6 +25,7 @@ pub use draws::Draws;
 pub use index_desk::IndexDesk;
 pub use linkage::{LinkageCase, linkage_cases};
 pub use model::{apply, comparable_source};
+pub use published::assert_published;
 pub use rows::{
     NOW, brain_db, created_at, generated_rows, memory, sample_rows, store_of_vectors, unit_vector,
 };

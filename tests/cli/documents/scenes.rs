@@ -125,7 +125,6 @@ fn sample() -> Vec<Step> {
         ends(2, &["doctor-health"], &["doctor", "nowhere.db", "--health"]),
         says("embed", &["embed", "brain.db"]),
         says("export", &["export", "brain.db", "-o", "rows.arrow"]),
-        says("bench-export", &["bench", "export", "brain.db", "--runs", "1"]),
         says(
             "consolidate",
             &["consolidate", "brain.db", "--now", NOW, "--method", "graph", "--category", "work"],
@@ -162,7 +161,6 @@ fn lookups() -> Vec<Step> {
         says("index-verify", &["index", "verify", "brain.db"]),
         says("index-verify", &["index", "verify", "brain.db", "--full"]),
         says("index-warm", &["index", "warm", "brain.db"]),
-        says("bench-check", &["bench", "check", "brain.db", "--checks", "3", "--set", PATIENT]),
         says("export", &["export", "brain.db", "-o", "rows.parquet"]),
         says(
             "search-queries",
@@ -176,8 +174,6 @@ fn lookups() -> Vec<Step> {
 
 /// Files of vectors, without a store.
 fn files() -> Vec<Step> {
-    let ann = ["bench", "ann", "--base", "rows.npy", "--method"];
-    let ann = |further: &[&'static str]| [&ann[..], further].concat();
     vec![
         says("generate", &["generate", "-o", "rows.npy", "--rows", "600", "--dim", "16"]),
         says("generate", &["generate", "-o", "made.db", "--brain", "--from", "rows.npy"]),
@@ -194,10 +190,7 @@ fn files() -> Vec<Step> {
             "search-queries",
             &["search", "rows.npy", "--queries", "rows.parquet", "-o", "near.parquet"],
         ),
-        ends(0, &["bench-ann", "bench-ann"], &ann(&["graph", "--beams", "16,32"])),
-        ends(0, &["bench-ann"], &ann(&["exact"])),
         says("generate", &["generate", "-o", "like.npy", "--like", "rows.npy", "--rows", "600"]),
-        says("bench-likeness", &["bench", "likeness", "rows.npy", "like.npy"]),
         ends(2, &[], &["convert", "rows.npy", "rows.parquet"]),
     ]
 }

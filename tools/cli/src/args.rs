@@ -12,13 +12,11 @@ mod upkeep;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use self::bench::{
-    AnnMethodArg, BenchAnnArgs, BenchArgs, BenchCheckArgs, BenchCommand, BenchExportArgs,
-    BenchGuardArgs, BenchLikenessArgs,
-};
+pub(crate) use self::bench::{BenchArgs, BenchCommand, BenchGuardArgs};
 pub(crate) use self::consolidate::{ConsolidateArgs, IndexArg};
 pub(crate) use self::convert::ConvertArgs;
 pub(crate) use self::dedup::{DedupArgs, JoinArg, KeepArg, PairsFormArg};
@@ -27,8 +25,14 @@ pub(crate) use self::lookups::{
     ColumnArgs, IndexArgs, IndexBuildArgs, IndexCommand, IndexPlaceArgs, IndexVerifyArgs,
     SearchArgs,
 };
-pub(crate) use self::saving::{CheckArgs, MemoryArgs, SaveArgs, StorePlaceArgs};
+pub use self::saving::StorePlaceArgs;
+pub(crate) use self::saving::{CheckArgs, MemoryArgs, SaveArgs};
 pub(crate) use self::upkeep::{ForgetArgs, PruneArgs, RestoreArgs, WritingArgs};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::settings::check_isa;
 
 /// Finds the memories that say the same thing and folds them together without losing a fact.
 #[derive(Debug, Parser)]
@@ -47,28 +51,42 @@ pub(crate) struct Cli {
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
-pub(crate) struct GlobalArgs {
+pub struct GlobalArgs {
     /// Print JSON
     #[arg(long, global = true)]
-    pub(crate) json: bool,
+    pub json: bool,
     /// Use N worker threads [default: one for each core]
     #[arg(long, global = true, value_name = "N")]
-    pub(crate) threads: Option<NonZeroUsize>,
+    pub threads: Option<NonZeroUsize>,
     /// Print nothing on stderr but errors
     #[arg(long, short, global = true)]
-    pub(crate) quiet: bool,
+    pub quiet: bool,
     /// Print more on stderr
     #[arg(long, short, global = true)]
-    pub(crate) verbose: bool,
+    pub verbose: bool,
     /// Read this configuration file as well (YAML or JSON)
     #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
     /// Set a configuration key, such as guard.enabled=false (can be repeated)
     #[arg(long, global = true, value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
+    pub set: Vec<String>,
     /// Show no progress bars
     #[arg(long, global = true)]
-    pub(crate) no_progress: bool,
+    pub no_progress: bool,
+}
+
+impl GlobalArgs {
+    /// Runs a command with a printer as these options want it, and shows why it failed.
+    pub fn finish(&self, command: impl FnOnce(Printer) -> Result<Exit, Failure>) -> ExitCode {
+        let printer = Printer::new(self.quiet, self.verbose, self.no_progress);
+        match check_isa().and_then(|()| command(printer)) {
+            Ok(exit) => exit.into(),
+            Err(failure) => {
+                printer.failure(&failure);
+                failure.exit.into()
+            }
+        }
+    }
 }
 
 /// The commands.
@@ -234,29 +252,29 @@ pub(crate) struct ReviewArgs {
 
 /// `memfold export`
 #[derive(Debug, Args)]
-pub(crate) struct ExportArgs {
+pub struct ExportArgs {
     /// The store: a brain.db
-    pub(crate) db: PathBuf,
+    pub db: PathBuf,
     /// The file to write
     #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: PathBuf,
+    pub output: PathBuf,
     /// The format [default: by the file's ending]
     #[arg(long, value_enum)]
-    pub(crate) format: Option<ExportFormat>,
+    pub format: Option<ExportFormat>,
     /// Further columns
     #[arg(long, value_enum, value_delimiter = ',', value_name = "COLUMN,…")]
-    pub(crate) with: Vec<ExtraColumn>,
+    pub with: Vec<ExtraColumn>,
     /// Only vectors of this model [default: the one with most vectors]
     #[arg(long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
+    pub model: Option<String>,
     /// Replace the file if it exists
     #[arg(long)]
-    pub(crate) force: bool,
+    pub force: bool,
 }
 
 /// File formats of vectors with columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExportFormat {
+pub enum ExportFormat {
     /// Arrow IPC, to be mapped
     Arrow,
     /// Parquet, to be exchanged
@@ -265,7 +283,7 @@ pub(crate) enum ExportFormat {
 
 /// Columns that an export leaves out unless asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExtraColumn {
+pub enum ExtraColumn {
     /// The memories' texts
     Text,
     /// What each memory was folded into

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// Everything was done.
     Done = 0,
     /// Something failed; nothing is half done.
@@ -25,5 +25,15 @@ pub(crate) enum Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
+    }
+}
+
+impl Exit {
+    /// Prints what clap says: help and the version to stdout with 0, mistakes to stderr with 2.
+    #[must_use]
+    pub fn of_usage(error: &clap::Error) -> ExitCode {
+        // Nobody is left to be told when the stream is gone.
+        let _unread = error.print();
+        if error.use_stderr() { Self::Usage.into() } else { Self::Done.into() }
     }
 }

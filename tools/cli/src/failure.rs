@@ -7,19 +7,19 @@ use crate::exit::Exit;
 
 /// Why a command failed, as it is shown.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// The exit code.
-    pub(crate) exit: Exit,
+    pub exit: Exit,
     /// What failed, and why: fragments that follow "error: ".
-    pub(crate) message: String,
+    pub message: String,
     /// What the user can do.
-    pub(crate) hint: Option<String>,
+    pub hint: Option<String>,
 }
 
 impl Failure {
     /// A failure to do `what`, because of `error` and its causes. Without a hint there is what helps against what the system
     /// said, if that is among them.
-    pub(crate) fn new(what: &str, error: &(dyn Error + 'static), hint: Option<String>) -> Self {
+    pub fn new(what: &str, error: &(dyn Error + 'static), hint: Option<String>) -> Self {
         let text = error.to_string();
         // Some errors begin with the file that `what` ends with.
         let is_told = |first| what.strip_suffix(first).is_some_and(|before| before.ends_with(' '));
@@ -40,22 +40,22 @@ impl Failure {
     }
 
     /// A failure in its own words.
-    pub(crate) fn plain(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub fn plain(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { exit: Exit::Failure, message: message.into(), hint: Some(hint.into()) }
     }
 
     /// A wrong command line.
-    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, message: message.into(), hint: Some(hint.into()) }
     }
 
     /// What was asked for must not be done as things are.
-    pub(crate) fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { exit: Exit::Failure, message: message.into(), hint: Some(hint.into()) }
     }
 
     /// The user interrupted; nothing was written.
-    pub(crate) fn interrupted() -> Self {
+    pub fn interrupted() -> Self {
         let message = "interrupted; nothing was written".to_owned();
         Self { exit: Exit::Interrupted, message, hint: None }
     }

@@ -14,7 +14,7 @@ const WIDTH_DEFAULT: u16 = 80;
 
 /// Prints for one command.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Printer {
+pub struct Printer {
     quiet: bool,
     verbose: bool,
     progress: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Printer {
 
 impl Printer {
     /// Makes a printer; progress shows on a terminal only.
-    pub(crate) fn new(quiet: bool, verbose: bool, no_progress: bool) -> Self {
+    pub fn new(quiet: bool, verbose: bool, no_progress: bool) -> Self {
         let progress = !quiet && !no_progress && io::stderr().is_terminal();
         Self { quiet, verbose, progress }
     }
@@ -31,7 +31,7 @@ impl Printer {
     ///
     /// # Errors
     /// When stdout cannot be written; a reader that has gone away is no error.
-    pub(crate) fn data(self, text: &str) -> Result<(), Failure> {
+    pub fn data(self, text: &str) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         match written {
@@ -51,33 +51,33 @@ impl Printer {
     }
 
     /// Writes a document to stdout as JSON.
-    pub(crate) fn document(self, document: &impl Document) -> Result<(), Failure> {
+    pub fn document(self, document: &impl Document) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(document).map_err(|error| unprinted(&error))?;
         self.data(&(text + "\n"))
     }
 
     /// Writes a document to stdout as one line of JSON, where others follow.
-    pub(crate) fn document_line(self, document: &impl Document) -> Result<(), Failure> {
+    pub fn document_line(self, document: &impl Document) -> Result<(), Failure> {
         let text = serde_json::to_string(document).map_err(|error| unprinted(&error))?;
         self.data(&(text + "\n"))
     }
 
     /// Writes a remark to stderr, unless quiet.
-    pub(crate) fn note(self, text: &str) {
+    pub fn note(self, text: &str) {
         if !self.quiet {
             to_stderr(text);
         }
     }
 
     /// Writes a remark to stderr where the user asked for more.
-    pub(crate) fn detail(self, text: &str) {
+    pub fn detail(self, text: &str) {
         if self.verbose {
             to_stderr(text);
         }
     }
 
     /// Writes a failure to stderr.
-    pub(crate) fn failure(self, failure: &Failure) {
+    pub fn failure(self, failure: &Failure) {
         to_stderr(&format!("error: {}", failure.message));
         if let Some(hint) = &failure.hint {
             to_stderr(&format!("hint: {hint}"));
@@ -102,7 +102,7 @@ impl Printer {
 }
 
 /// Returns a table that fits the terminal, or 80 columns in a pipe.
-pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
+pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(TableStyle::new()).set_content_arrangement(ContentArrangement::Dynamic);
     if !io::stdout().is_terminal() {

@@ -10,7 +10,7 @@ use crate::printer::Printer;
 
 /// Shows stages as bars on stderr and carries Ctrl-C.
 #[derive(Debug)]
-pub(crate) struct Bars {
+pub struct Bars {
     printer: Printer,
     bar: Mutex<ProgressBar>,
     interrupted: Arc<AtomicBool>,
@@ -18,7 +18,7 @@ pub(crate) struct Bars {
 
 impl Bars {
     /// Makes bars and catches Ctrl-C: once asks the work to stop, twice ends the process.
-    pub(crate) fn new(printer: Printer) -> Self {
+    pub fn new(printer: Printer) -> Self {
         let interrupted = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&interrupted);
         let caught = ctrlc::set_handler(move || {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// Watches anonymous memory while a command runs.
 #[derive(Debug)]
-pub(crate) struct MemoryWatch {
+pub struct MemoryWatch {
     peak_anon: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     watcher: Option<JoinHandle<()>>,
@@ -18,7 +18,7 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(20);
 
 impl MemoryWatch {
     /// Starts watching.
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         let peak_anon = Arc::new(AtomicU64::new(0));
         let stop = Arc::new(AtomicBool::new(false));
         let (peak, stopped) = (Arc::clone(&peak_anon), Arc::clone(&stop));
@@ -34,7 +34,7 @@ impl MemoryWatch {
 
     /// Stops watching and returns the peaks of all and of anonymous resident memory, in bytes.
     /// Both are `None` where the system does not tell.
-    pub(crate) fn finish(mut self) -> (Option<u64>, Option<u64>) {
+    pub fn finish(mut self) -> (Option<u64>, Option<u64>) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(watcher) = self.watcher.take() {
             watcher.thread().unpark();
@@ -56,17 +56,17 @@ fn status_bytes(field: &str) -> Option<u64> {
 
 /// The time since the command began.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stopwatch(Instant);
+pub struct Stopwatch(Instant);
 
 impl Stopwatch {
     /// Starts.
     #[expect(clippy::disallowed_methods, reason = "the edge measures time for the report")]
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         Self(Instant::now())
     }
 
     /// Returns the seconds since the start.
-    pub(crate) fn seconds(self) -> f64 {
+    pub fn seconds(self) -> f64 {
         self.0.elapsed().as_secs_f64()
     }
 }

@@ -16,24 +16,24 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 
 /// A flag that sets a configuration key.
-pub(crate) struct FlagValue {
+pub struct FlagValue {
     /// The flag as typed, `--threshold`.
-    pub(crate) flag: &'static str,
+    pub flag: &'static str,
     /// The key it sets.
-    pub(crate) key: &'static str,
+    pub key: &'static str,
     /// The value.
-    pub(crate) value: Value,
+    pub value: Value,
 }
 
 /// The valid settings of a command.
-pub(crate) struct Settings {
+pub struct Settings {
     /// The merged configuration.
-    pub(crate) configuration: Configuration,
+    pub configuration: Configuration,
 }
 
 impl Settings {
     /// Loads all layers; the file beside `store` is one of them.
-    pub(crate) fn load(
+    pub fn load(
         global: &GlobalArgs,
         store: Option<&Path>,
         flags: &[FlagValue],
@@ -71,7 +71,7 @@ impl Settings {
     }
 
     /// Tells what a person should know of the configuration.
-    pub(crate) fn show_notices(&self, printer: Printer) {
+    pub fn show_notices(&self, printer: Printer) {
         for notice in &self.configuration.notices {
             printer.note(&format!("note: {notice}"));
         }
@@ -121,14 +121,14 @@ pub(crate) fn loader(global: &GlobalArgs, store: Option<&Path>) -> ConfigLoader 
 }
 
 /// Starts the workers.
-pub(crate) fn pool(global: &GlobalArgs) -> Result<Pool, Failure> {
+pub fn pool(global: &GlobalArgs) -> Result<Pool, Failure> {
     Pool::new(global.threads).map_err(|error| {
         Failure::new("start", &error, Some("use fewer threads: --threads N".to_owned()))
     })
 }
 
 /// Refuses an ISA level that `MEMFOLD_ISA` names and this machine lacks.
-pub(crate) fn check_isa() -> Result<(), Failure> {
+pub fn check_isa() -> Result<(), Failure> {
     Level::requested().map(drop).map_err(|error| {
         let hint = error.hint();
         Failure { exit: Exit::Usage, ..Failure::new("choose the kernels", &error, hint) }
@@ -153,7 +153,7 @@ pub(crate) fn now(given: Option<&str>, time_zone: &TimeZone) -> Result<Instant, 
     clippy::disallowed_methods,
     reason = "the edge reads the clock; everything below takes it"
 )]
-pub(crate) fn clock() -> Instant {
+pub fn clock() -> Instant {
     Instant(jiff::Timestamp::now().as_microsecond())
 }
 
@@ -169,6 +169,6 @@ pub(crate) fn holder() -> String {
 }
 
 /// Returns the folder for large temporary files.
-pub(crate) fn scratch_dir() -> PathBuf {
+pub fn scratch_dir() -> PathBuf {
     std::env::temp_dir()
 }

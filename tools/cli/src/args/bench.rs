@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::StorePlaceArgs;
-
 /// `memfold bench`
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
@@ -18,14 +16,6 @@ pub(crate) struct BenchArgs {
 pub(crate) enum BenchCommand {
     /// Judge labelled pairs of texts and tell how often the fact guard is right
     Guard(BenchGuardArgs),
-    /// Look vectors up in an index and tell how many neighbours it finds, and how fast
-    Ann(BenchAnnArgs),
-    /// Check memories like those of a store and tell how long that takes
-    Check(BenchCheckArgs),
-    /// Export a store and tell how fast that is beside reading it
-    Export(BenchExportArgs),
-    /// Compare generated vectors with those they should be like
-    Likeness(BenchLikenessArgs),
 }
 
 /// `memfold bench guard`
@@ -38,10 +28,7 @@ pub(crate) struct BenchGuardArgs {
     /// Write the verdict on each pair here, and why (JSON Lines)
     #[arg(long, value_name = "FILE")]
     pub(crate) verdicts: Option<PathBuf>,
-    /// Draw precision, recall and F1 of contradiction over the threshold here (SVG)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) curve: Option<PathBuf>,
-    /// Replace output files that exist
+    /// Replace the file of verdicts if it exists
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -59,114 +46,4 @@ impl BenchGuardArgs {
             false => self.pairs.display().to_string(),
         }
     }
-}
-
-/// `memfold bench check`
-#[derive(Debug, Args)]
-pub(crate) struct BenchCheckArgs {
-    #[command(flatten)]
-    pub(crate) place: StorePlaceArgs,
-    /// Checks of each kind
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = positive)]
-    pub(crate) checks: usize,
-    /// Also beside so many processes that save into a copy of the store
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) writers: usize,
-    /// Memories that each of them saves in a second
-    #[arg(long, value_name = "N", default_value_t = 20.0, value_parser = rate)]
-    pub(crate) rate: f64,
-    /// Also with nothing of store and index in memory
-    #[arg(long)]
-    pub(crate) cold: bool,
-    /// Draw how often a check took how long here (SVG)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) histogram: Option<PathBuf>,
-    /// Replace the histogram if it exists
-    #[arg(long)]
-    pub(crate) force: bool,
-}
-
-/// `memfold bench export`
-#[derive(Debug, Args)]
-pub(crate) struct BenchExportArgs {
-    /// The store: a brain.db
-    #[arg(value_name = "DB")]
-    pub(crate) db: PathBuf,
-    /// Exports of each kind, of which the median counts
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = positive)]
-    pub(crate) runs: usize,
-    /// Also with nothing of the store in memory
-    #[arg(long)]
-    pub(crate) cold: bool,
-}
-
-/// `memfold bench likeness`
-#[derive(Debug, Args)]
-pub(crate) struct BenchLikenessArgs {
-    /// The vectors that others should be like (Parquet, Arrow, npy, …)
-    #[arg(value_name = "REAL")]
-    pub(crate) real: PathBuf,
-    /// The vectors that memfold generate --like REAL made
-    #[arg(value_name = "GENERATED")]
-    pub(crate) generated: PathBuf,
-    /// Draw covariance, neighbours and groups of both into PREFIX-spectrum.svg,
-    /// PREFIX-neighbors.svg and PREFIX-groups.svg
-    #[arg(long, value_name = "PREFIX")]
-    pub(crate) plots: Option<PathBuf>,
-    /// Replace plots that exist
-    #[arg(long)]
-    pub(crate) force: bool,
-}
-
-fn positive(typed: &str) -> Result<usize, String> {
-    typed.parse().ok().filter(|count| *count > 0).ok_or_else(|| "expected 1 or more".to_owned())
-}
-
-fn rate(typed: &str) -> Result<f64, String> {
-    let rate = typed.parse().ok().filter(|rate: &f64| *rate > 0.0 && rate.is_finite());
-    rate.ok_or_else(|| "expected a number above 0".to_owned())
-}
-
-/// `memfold bench ann`
-#[derive(Debug, Args)]
-pub(crate) struct BenchAnnArgs {
-    /// The vectors to search (Parquet, Arrow, npy, …)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) base: PathBuf,
-    /// The vectors to look up, none of them in the base [default: the last 1,000 of the base,
-    /// held out of it, or a tenth where there are fewer than 10,000]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) queries: Option<PathBuf>,
-    /// Neighbours to find for each query
-    #[arg(short = 'k', long = "neighbors", value_name = "K", default_value_t = 10)]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=1_000))]
-    pub(crate) neighbors: u16,
-    /// What answers
-    #[arg(long, value_name = "METHOD", value_enum, default_value_t = AnnMethodArg::Graph)]
-    pub(crate) method: AnnMethodArg,
-    /// Widths of the search beam (efSearch), one setting each; a scan has none
-    #[arg(long, value_name = "N,N…", value_delimiter = ',')]
-    #[arg(default_value = "16,24,32,48,64,96,128,192,256")]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) beams: Vec<u16>,
-    /// Links of each node and layer are up to twice this (M); 20 for the graph
-    /// and 16 for hnsw_rs if not given
-    #[arg(long, value_name = "M")]
-    #[arg(value_parser = clap::value_parser!(u8).range(2..=64))]
-    pub(crate) degree: Option<u8>,
-}
-
-/// What answers a lookup.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum AnnMethodArg {
-    /// The graph over int8 codes
-    Graph,
-    /// The slab of 64 codes a row, scanned; exact
-    Scan,
-    /// The crate hnsw_rs
-    #[cfg(feature = "hnsw_rs")]
-    #[value(name = "hnsw_rs")]
-    HnswRs,
-    /// A comparison with every vector
-    Exact,
 }

@@ -6,12 +6,12 @@ use clap::Args;
 
 /// A store and its index.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct StorePlaceArgs {
+pub struct StorePlaceArgs {
     /// The store: a brain.db
-    pub(crate) db: PathBuf,
+    pub db: PathBuf,
     /// The folder of the index [default: DB.memfold, or in the cache where that is]
     #[arg(long, value_name = "DIR")]
-    pub(crate) index_dir: Option<PathBuf>,
+    pub index_dir: Option<PathBuf>,
 }
 
 /// A memory as typed.

@@ -1,28 +1,208 @@
-//! `memfold bench`: recall, speed and quality on the user's own data.
+//! `memfold bench`: how often the fact guard is right on the user's own labelled pairs.
 
-mod ann;
-mod check;
-mod cold;
-mod export;
-mod guard;
-mod likeness;
-mod screen;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
-use crate::args::{BenchArgs, BenchCommand, GlobalArgs};
+use memfold_datasets::publish::NewFile;
+use memfold_index::Progress;
+use memfold_pipeline::guard_bench::{
+    ContradictionFigures, CurvePoint, GuardBench, GuardBenchError, GuardBenchReport, LabelFigures,
+    LabelledPairs, PairOutcome,
+};
+use memfold_pipeline::report::{Commands, grouped};
+use memfold_pipeline::text::excerpt;
+
+use crate::args::{BenchArgs, BenchCommand, BenchGuardArgs, GlobalArgs};
+use crate::commands::outputs;
+use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::printer::Printer;
+use crate::printer::{Printer, table};
+use crate::progress::Bars;
+use crate::resources::{MemoryWatch, Stopwatch};
+use crate::settings::Settings;
+
+documents! { "bench-guard" => GuardBenchReport }
+
+/// A longer label leaves no room for counts of a million.
+const LABEL_CHARS_MAX: usize = 13;
 
 pub(crate) fn run(
     global: &GlobalArgs,
     args: &BenchArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    match &args.command {
-        BenchCommand::Guard(args) => guard::run(global, args, printer),
-        BenchCommand::Ann(args) => ann::run(global, args, printer),
-        BenchCommand::Check(args) => check::run(global, args, printer),
-        BenchCommand::Export(args) => export::run(global, args, printer),
-        BenchCommand::Likeness(args) => likeness::run(global, args, printer),
+    let BenchCommand::Guard(args) = &args.command;
+    let inputs = if args.reads_stdin() { vec![] } else { vec![args.pairs.clone()] };
+    outputs::check(&[("--verdicts", &args.verdicts)], &inputs, args.force)?;
+    let (watch, bars) = (MemoryWatch::start(), Bars::new(printer));
+    let (mut report, verdicts) = measure(global, args, &bars)?;
+    (report.peak_rss_bytes, report.peak_anon_bytes) = watch.finish();
+    if bars.cancelled() {
+        return Err(Failure::interrupted());
     }
+    if let Some(file) = verdicts {
+        let path = file.publish()?;
+        printer.note(&format!("wrote {}", path.display()));
+    }
+    if global.json {
+        printer.document(&report)?;
+    } else {
+        printer.data(&screen(args, &report))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Judges all pairs; the verdicts are written and not yet published.
+fn measure(
+    global: &GlobalArgs,
+    args: &BenchGuardArgs,
+    bars: &Bars,
+) -> Result<(GuardBenchReport, Option<Written>), Failure> {
+    let guard = Settings::load(global, None, &[])?.guard()?;
+    let input = open(args)?;
+    let mut verdicts = args.verdicts.as_deref().map(Written::create).transpose()?;
+    let stopwatch = Stopwatch::start();
+    let clock = || stopwatch.seconds();
+    let mut bench = GuardBench::new(&guard, &clock);
+    let unread = |error: GuardBenchError| {
+        Failure::new(&format!("read the pairs of {}", args.source()), &error, error.hint())
+    };
+    bars.begin("judge pairs", None);
+    for pair in LabelledPairs::new(input) {
+        let outcome = bench.judge(&pair.map_err(unread)?).map_err(unread)?;
+        if let Some(file) = &mut verdicts {
+            file.push_line(&outcome)?;
+        }
+        bars.advance(1);
+        if bars.cancelled() {
+            return Err(Failure::interrupted());
+        }
+    }
+    bars.end();
+    Ok((bench.report(), verdicts))
+}
+
+fn open(args: &BenchGuardArgs) -> Result<Box<dyn BufRead>, Failure> {
+    if args.reads_stdin() {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    let file = File::open(&args.pairs).map_err(|error| {
+        let hint = "name a file of JSON Lines, or - for stdin".to_owned();
+        Failure::new(&format!("open {}", args.source()), &error, Some(hint))
+    })?;
+    Ok(Box::new(BufReader::new(file)))
+}
+
+/// A file that appears at its place when it is whole.
+struct Written {
+    path: PathBuf,
+    file: BufWriter<NewFile>,
+}
+
+impl Written {
+    fn create(path: &Path) -> Result<Self, Failure> {
+        let file = NewFile::create(path).map_err(|error| unwritten(path, &error))?;
+        Ok(Self { path: path.to_owned(), file: BufWriter::new(file) })
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.file.write_all(bytes).map_err(|error| unwritten(&self.path, &error))
+    }
+
+    fn push_line(&mut self, outcome: &PairOutcome) -> Result<(), Failure> {
+        serde_json::to_writer(&mut self.file, outcome)
+            .map_err(|error| unwritten(&self.path, &error.into()))?;
+        self.push(b"\n")
+    }
+
+    fn publish(self) -> Result<PathBuf, Failure> {
+        let whole = self.file.into_inner().map_err(io::IntoInnerError::into_error);
+        match whole.and_then(NewFile::publish) {
+            Ok(_) => Ok(self.path),
+            Err(error) => Err(unwritten(&self.path, &error)),
+        }
+    }
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(&format!("write {}", path.display()), error, None)
+}
+
+/// Returns what a person reads, 80 columns wide.
+fn screen(args: &BenchGuardArgs, report: &GuardBenchReport) -> String {
+    let mut text = measured(args, report);
+    if report.pairs == 0 {
+        return text;
+    }
+    text.push_str(&labels(&report.labels));
+    if let Some(figures) = &report.contradiction {
+        text.push('\n');
+        text.push_str(&contradiction(figures));
+    }
+    for line in next(args) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+fn measured(args: &BenchGuardArgs, report: &GuardBenchReport) -> String {
+    let pairs = if report.pairs == 1 { "pair" } else { "pairs" };
+    let mut line =
+        format!("{} {pairs} from {}\n", grouped(report.pairs), excerpt(&args.source(), 56));
+    if let Some(time) = report.microseconds_per_pair {
+        let (median, mean) = (time.median, time.mean);
+        line.push_str(&format!("{median:.1} µs per pair (median), {mean:.1} µs (mean)\n\n"));
+    }
+    line
+}
+
+fn labels(labels: &[LabelFigures]) -> String {
+    let row = |one: &LabelFigures| {
+        vec![
+            excerpt(&one.label, LABEL_CHARS_MAX),
+            grouped(one.pairs),
+            grouped(one.verdicts.compatible),
+            grouped(one.verdicts.complementary),
+            grouped(one.verdicts.different),
+            grouped(one.verdicts.contradictory),
+            format!("{:.2} %", one.mergeable_share * 100.0),
+        ]
+    };
+    let header = ["label", "pairs", "compatible", "complem.", "different", "contrad.", "mergeable"];
+    table(&header, labels.iter().map(row).collect())
+}
+
+fn contradiction(figures: &ContradictionFigures) -> String {
+    let row = |name: &str, point: &CurvePoint| {
+        let share =
+            |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{share:.3}"));
+        vec![
+            name.to_owned(),
+            format!("{:.2}", point.threshold),
+            share(point.precision),
+            share(Some(point.recall)),
+            share(point.f1),
+            grouped(point.found),
+            grouped(point.right),
+        ]
+    };
+    let mut rows = vec![row("in use", &figures.in_use)];
+    rows.extend(figures.best.as_ref().map(|best| row("best", best)));
+    let header = ["contradiction", "threshold", "precision", "recall", "F1", "found", "right"];
+    table(&header, rows)
+}
+
+/// Names the command that shows every verdict, where it was not given.
+fn next(args: &BenchGuardArgs) -> Vec<String> {
+    if args.verdicts.is_some() || args.reads_stdin() {
+        return Vec::new();
+    }
+    let pairs = args.pairs.display().to_string();
+    let words = ["memfold", "bench", "guard", "--pairs", &pairs, "--verdicts", "verdicts.jsonl"];
+    let next = words.map(str::to_owned).to_vec();
+    let lines = Commands { next, undo: Vec::new() }.lines();
+    std::iter::once(String::new()).chain(lines).collect()
 }

@@ -78,7 +78,7 @@ pub(crate) const fn exit_of(state: RunState) -> Exit {
 }
 
 /// Opens the store that a command names.
-pub(crate) fn open_store(path: &Path, settings: &Settings) -> Result<BrainDb, Failure> {
+pub fn open_store(path: &Path, settings: &Settings) -> Result<BrainDb, Failure> {
     BrainDb::open(path, open_options(settings)).map_err(|error| {
         let hint = error.hint();
         Failure::new("open the store", &error, hint)
@@ -86,7 +86,7 @@ pub(crate) fn open_store(path: &Path, settings: &Settings) -> Result<BrainDb, Fa
 }
 
 /// Returns how patient to be with a store that others hold.
-pub(crate) fn open_options(settings: &Settings) -> OpenOptions {
+pub fn open_options(settings: &Settings) -> OpenOptions {
     let timeout = Duration::from_millis(settings.configuration.settings.busy_timeout_ms.into());
     OpenOptions::default().busy_timeout(timeout)
 }

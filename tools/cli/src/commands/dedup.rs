@@ -96,7 +96,7 @@ fn load(args: &DedupArgs, inputs: &[PathBuf], bars: &Bars) -> Result<Corpus, Fai
 }
 
 /// Reads a file of vectors, whose columns have their usual names.
-pub(super) fn open_vectors(path: &Path, bars: &Bars) -> Result<Corpus, Failure> {
+pub fn open_vectors(path: &Path, bars: &Bars) -> Result<Corpus, Failure> {
     open_columns(path, &CorpusColumns::default(), bars)
 }
 

@@ -111,7 +111,7 @@ pub(crate) fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
 }
 
 /// Writes the file that was asked for.
-pub(super) fn export(
+pub fn export(
     args: &ExportArgs,
     format: ExportFormat,
     settings: &Settings,

@@ -1,4 +1,4 @@
-//! The commands, one file each.
+//! The commands, one file each, and the way from what was typed to the exit code.
 
 pub(crate) mod apply;
 pub(crate) mod bench;
@@ -32,3 +32,55 @@ pub(crate) mod search;
 pub(crate) mod undo;
 pub(crate) mod vector;
 pub(crate) mod writing;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use crate::args::{Cli, Command, GlobalArgs};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::settings;
+
+/// Runs `memfold` with the arguments of this process.
+#[must_use]
+pub fn run() -> ExitCode {
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    match Cli::parse_typed(&typed) {
+        Ok(cli) => cli.global.finish(|printer| run_command(&cli.global, cli.command, printer)),
+        Err(error) => Exit::of_usage(&error),
+    }
+}
+
+fn run_command(global: &GlobalArgs, command: Command, printer: Printer) -> Result<Exit, Failure> {
+    settings::check_isa()?;
+    match command {
+        Command::Demo(args) => demo::run(global, &args, printer),
+        Command::Consolidate(args) => consolidate::run(global, &args, printer),
+        Command::Plans(args) => plans::run(global, &args, printer),
+        Command::Review(args) => review::run(global, &args, printer),
+        Command::Apply(args) => apply::run(global, &args, printer),
+        Command::Undo(args) => undo::run(global, &args, printer),
+        Command::Check(args) => quick::check::run(global, &args, printer),
+        Command::Save(args) => quick::save::run(global, &args, printer),
+        Command::Search(args) => search::run(global, &args, printer),
+        Command::Index(args) => index::run(global, &args, printer),
+        Command::Dedup(args) => dedup::run(global, &args, printer),
+        Command::Embed(args) => embed::run(global, &args, printer),
+        Command::Export(args) => export::run(global, &args, printer),
+        Command::Convert(args) => convert::run(global, &args, printer),
+        Command::Generate(args) => generate::run(global, &args, printer),
+        Command::Explain(args) => explain::run(global, &args, printer),
+        Command::Runs(args) => runs::run(global, &args, printer),
+        Command::Bench(args) => bench::run(global, &args, printer),
+        Command::Flags(args) => flags::run(global, &args, printer),
+        Command::Resolve(args) => resolve::run(global, &args, printer),
+        Command::Restore(args) => restore::run(global, &args, printer),
+        Command::Forget(args) => forget::run(global, &args, printer),
+        Command::Prune(args) => prune::run(global, &args, printer),
+        Command::Doctor(args) => doctor::run(global, &args, printer),
+        Command::Config(args) => config::run(global, &args, printer),
+        Command::Completions(args) => completions::run(&args, printer),
+        Command::Man(args) => man::run(&args, printer),
+    }
+}

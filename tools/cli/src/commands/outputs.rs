@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// Refuses outputs, each with its flag, that exist (unless told to replace them), that are an input, that are named
 /// twice, or whose folder is missing.
-pub(crate) fn check(
+pub fn check(
     outputs: &[(&str, &Option<PathBuf>)],
     inputs: &[PathBuf],
     force: bool,
@@ -39,7 +39,7 @@ pub(crate) fn check(
 }
 
 /// Writes a text as a file that appears whole or not at all.
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let written = NewFile::create(path).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.publish()

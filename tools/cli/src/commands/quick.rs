@@ -10,6 +10,7 @@ use memfold_index::snapshot::FileMode;
 use memfold_pipeline::embed::{Embedder, embedder};
 use memfold_pipeline::quick_check::{Incoming, QuickCheck, QuickCheckOptions};
 use memfold_simd::Kernels;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::args::{IndexPlaceArgs, MemoryArgs, StorePlaceArgs};
@@ -27,7 +28,7 @@ impl From<&StorePlaceArgs> for IndexPlaceArgs {
 }
 
 /// Opens a store for checks and saves.
-pub(crate) fn open(args: &StorePlaceArgs, settings: &Settings) -> Result<QuickCheck, Failure> {
+pub fn open(args: &StorePlaceArgs, settings: &Settings) -> Result<QuickCheck, Failure> {
     let configured = &settings.configuration.settings;
     let options = QuickCheckOptions {
         policy: settings.configuration.policy.clone(),
@@ -35,7 +36,7 @@ pub(crate) fn open(args: &StorePlaceArgs, settings: &Settings) -> Result<QuickCh
         time_zone: settings.time_zone()?,
         busy_timeout: Duration::from_millis(configured.busy_timeout_ms.into()),
         holder: settings::holder(),
-        index_folder: place::to_read(&args.into())?,
+        index_folder: index_folder(args)?,
         read_only: configured.read_only || !configured.enabled,
         kernels: Kernels::active(),
         clock: resources::clock_seconds,
@@ -44,6 +45,14 @@ pub(crate) fn open(args: &StorePlaceArgs, settings: &Settings) -> Result<QuickCh
         let hint = error.hint();
         Failure { exit: Exit::Usage, ..Failure::new("read the lexicon", &error, hint) }
     })
+}
+
+/// Returns the folder of a store's index.
+///
+/// # Errors
+/// When the store cannot be found.
+pub fn index_folder(args: &StorePlaceArgs) -> Result<PathBuf, Failure> {
+    place::to_read(&args.into())
 }
 
 /// Returns the permissions that files beside a store get.

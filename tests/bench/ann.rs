@@ -1,7 +1,8 @@
-//! `memfold bench ann`: vectors in; recall and speed of an index out.
+//! `memfold-bench ann`: vectors in; recall and speed of an index out.
 
 use serde_json::{Value, json};
 
+use crate::memfold;
 use crate::schemas::assert_fits;
 use crate::support::Place;
 
@@ -9,7 +10,7 @@ use crate::support::Place;
 fn with_vectors() -> Place {
     let place = Place::new();
     let base = ["generate", "--rows", "6000", "--dim", "48", "-o", "base.npy"];
-    place.succeed(&base);
+    memfold(&place, &base);
     place
 }
 
@@ -20,8 +21,7 @@ fn lines(text: &str) -> Vec<Value> {
 #[test]
 fn a_wider_beam_finds_more() {
     let place = with_vectors();
-    let said =
-        place.succeed(&["bench", "ann", "--base", "base.npy", "--beams", "24,256", "--json"]);
+    let said = place.succeed(&["ann", "--base", "base.npy", "--beams", "24,256", "--json"]);
     let found = lines(&said);
     assert_eq!(found.len(), 2);
     let recall = |line: &Value| line["recall_at_k"].as_f64().unwrap();
@@ -44,8 +44,8 @@ fn a_wider_beam_finds_more() {
 fn the_exact_answer_is_right() {
     let place = with_vectors();
     let few = ["generate", "--rows", "40", "--dim", "48", "--seed", "9", "-o", "queries.parquet"];
-    place.succeed(&few);
-    let words = ["bench", "ann", "--base", "base.npy", "--queries", "queries.parquet", "-k", "3"];
+    memfold(&place, &few);
+    let words = ["ann", "--base", "base.npy", "--queries", "queries.parquet", "-k", "3"];
     let said = place.succeed(&[&words[..], &["--method", "exact", "--json"]].concat());
     let found = lines(&said);
     assert_eq!((found.len(), &found[0]["recall_at_k"]), (1, &1.0.into()), "{said}");
@@ -59,14 +59,14 @@ fn the_exact_answer_is_right() {
 #[test]
 fn every_method_answers_and_fits_the_published_schema() {
     let place = Place::new();
-    place.succeed(&["generate", "--rows", "1500", "--dim", "32", "-o", "base.npy"]);
+    memfold(&place, &["generate", "--rows", "1500", "--dim", "32", "-o", "base.npy"]);
     for (method, beams, bytes) in [
         ("graph", [Some(16), Some(64)], 150.0..350.0),
         ("scan", [None, None], 200.0..400.0),
         ("hnsw_rs", [Some(16), Some(64)], 1_000.0..4_000.0),
         ("exact", [None, None], 8.0..8.1),
     ] {
-        let words = ["bench", "ann", "--base", "base.npy", "--beams", "16,64", "--json"];
+        let words = ["ann", "--base", "base.npy", "--beams", "16,64", "--json"];
         let said = place.succeed(&[&words[..], &["--method", method]].concat());
         let found = lines(&said);
         let expected = if beams[0].is_some() { &beams[..] } else { &beams[..1] };
@@ -81,7 +81,7 @@ fn every_method_answers_and_fits_the_published_schema() {
             assert!(recall >= if beams[0].is_some() { 0.9 } else { 1.0 }, "{line}");
             assert!(bytes.contains(&per_vector), "{method}: {per_vector}");
         }
-        let screen = place.succeed(&[&words[..6], &["--method", method]].concat());
+        let screen = place.succeed(&[&words[..5], &["--method", method]].concat());
         let built = screen.lines().nth(1).unwrap();
         assert!(built.starts_with(&format!("{method}: built in ")), "{screen}");
         assert_eq!(built.ends_with(" with the vector"), method == "hnsw_rs", "{screen}");
@@ -92,8 +92,8 @@ fn every_method_answers_and_fits_the_published_schema() {
 #[test]
 fn what_cannot_be_looked_up_is_said() {
     let place = with_vectors();
-    place.succeed(&["generate", "--rows", "20", "--dim", "8", "-o", "short.npy"]);
-    place.succeed(&["generate", "--rows", "3", "--dim", "8", "-o", "three.npy"]);
+    memfold(&place, &["generate", "--rows", "20", "--dim", "8", "-o", "short.npy"]);
+    memfold(&place, &["generate", "--rows", "3", "--dim", "8", "-o", "three.npy"]);
     for (code, words, expected) in [
         (1, &["--base", "base.npy", "--queries", "short.npy"][..], "queries of dimension 8"),
         (1, &["--base", "three.npy"], "three.npy has too few vectors to hold some out"),
@@ -102,9 +102,9 @@ fn what_cannot_be_looked_up_is_said() {
         (2, &["--base", "base.npy", "--degree", "1"], "1 is not in 2..=64"),
         (2, &["--base", "base.npy", "--method", "hnsw"], "graph, scan, hnsw_rs, exact"),
     ] {
-        place.run(&[&["bench", "ann"], words].concat()).fails_with(code, &[expected]);
+        place.run(&[&["ann"], words].concat()).fails_with(code, &[expected]);
     }
     // Where fewer rows are than neighbours asked for, all are found.
-    let said = place.succeed(&["bench", "ann", "--base", "short.npy", "-k", "1000", "--json"]);
+    let said = place.succeed(&["ann", "--base", "short.npy", "-k", "1000", "--json"]);
     assert!(lines(&said).iter().all(|line| line["recall_at_k"] == 1.0), "{said}");
 }

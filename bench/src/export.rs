@@ -1,27 +1,21 @@
-//! `memfold bench export`: how fast a store becomes a file, beside the times that SQLite and the disk take alone.
+//! `memfold-bench export`: how fast a store becomes a file, beside the times that SQLite and the
+//! disk take alone.
 
 use std::io::Write as _;
 use std::path::Path;
 
+use memfold_bench::put_out;
+use memfold_cli::{
+    Bars, Exit, ExportArgs, ExportFormat, Failure, GlobalArgs, MemoryWatch, Printer,
+};
+use memfold_cli::{Settings, Stopwatch, export, open_store, scratch_dir, table};
 use memfold_datasets::publish::NewFile;
 use memfold_pipeline::store::BrainDb;
 use serde::Serialize;
 
-use super::cold::put_out;
-use crate::args::{BenchExportArgs, ExportArgs, ExportFormat, GlobalArgs};
-use crate::commands::consolidate::open_store;
-use crate::commands::export;
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::{Printer, table};
-use crate::progress::Bars;
-use crate::resources::{MemoryWatch, Stopwatch};
-use crate::settings::{self, Settings};
+memfold_cli::documents! { "bench-export" => BenchExportDocument }
 
-documents! { "bench-export" => BenchExportDocument }
-
-/// `memfold bench export --json`
+/// `memfold-bench export --json`
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct BenchExportDocument {
@@ -95,9 +89,9 @@ struct Run {
     peak_anon_bytes: Option<u64>,
 }
 
-pub(super) fn run(
+pub(crate) fn run(
     global: &GlobalArgs,
-    args: &BenchExportArgs,
+    args: &crate::args::ExportArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let settings = Settings::load(global, Some(&args.db), &[])?;
@@ -154,7 +148,7 @@ impl Way {
 }
 
 fn scratch() -> Result<tempfile::TempDir, Failure> {
-    let folder = settings::scratch_dir();
+    let folder = scratch_dir();
     tempfile::tempdir_in(&folder).map_err(|error| {
         let hint = "name a folder with room for the exports with TMPDIR".to_owned();
         Failure::new(&format!("write to {}", folder.display()), &error, Some(hint))
@@ -210,7 +204,7 @@ fn remove(output: &Path) -> Result<(), Failure> {
 }
 
 fn export_once(
-    args: &BenchExportArgs,
+    args: &crate::args::ExportArgs,
     format: ExportFormat,
     settings: &Settings,
     (folder, printer): (&Path, Printer),
@@ -225,7 +219,7 @@ fn export_once(
         force: true,
     };
     let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
-    export::export(&args, format, settings, &Bars::new(printer))?;
+    export(&args, format, settings, &Bars::new(printer))?;
     let (seconds, (_, peak_anon_bytes)) = (stopwatch.seconds(), watch.finish());
     let file_bytes = std::fs::metadata(&output).ok().map(|metadata| metadata.len());
     remove(&output)?;

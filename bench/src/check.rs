@@ -1,84 +1,74 @@
-//! `memfold bench check`: how long checks take, in this process and as whole processes, alone and beside writers.
+//! `memfold-bench check`: how long checks take, in this process and as whole processes, alone and
+//! beside writers.
 
-mod place;
 mod processes;
-mod screen;
-mod writers;
 
-use std::time::Duration;
+use std::path::Path;
 
+use memfold_bench::plot::{Caption, Distribution, histogram};
+use memfold_bench::{percentile, put_out};
+use memfold_cli::{Exit, Failure, GlobalArgs, MemoryWatch, Printer, Settings, Stopwatch};
+use memfold_cli::{check_outputs, clock, open_quick_check, table, write_output};
 use memfold_pipeline::quick_check::{Incoming, QuickCheck};
-use memfold_plot::{Caption, Distribution, histogram, percentile};
 use serde::Serialize;
 
-use self::place::Place;
-use self::processes::Executable;
-use self::writers::Writers;
-use super::cold::put_out;
-use crate::args::{BenchCheckArgs, GlobalArgs};
-use crate::commands::outputs;
-use crate::commands::quick;
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::Printer;
-use crate::resources::{MemoryWatch, Stopwatch};
-use crate::settings::{self, Settings};
+use self::processes::{Executable, Place, Writers};
+use crate::args::CheckArgs;
 
 /// Checks before anything is measured: they read what is measured into memory.
 const WARMING: usize = 32;
 /// Checks with nothing in memory: each begins by putting it out.
 const COLD: usize = 15;
 
-documents! { "bench-check" => BenchCheckDocument }
+memfold_cli::documents! { "bench-check" => BenchCheckDocument }
 
-/// `memfold bench check --json`
+/// `memfold-bench check --json`
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct BenchCheckDocument {
-    pub(crate) schema_version: u32,
+struct BenchCheckDocument {
+    schema_version: u32,
     /// `graph`, `scan`, or `none`.
-    pub(crate) index: String,
+    index: String,
     /// Rows of the index.
-    pub(crate) rows: u64,
+    rows: u64,
     /// Checks of each setting, but for cold ones.
-    pub(crate) checks: usize,
-    pub(crate) settings: Vec<Setting>,
+    checks: usize,
+    settings: Vec<Setting>,
     /// Bytes of anonymous memory at most, of this process while it checked.
-    pub(crate) peak_anon_bytes: Option<u64>,
-    pub(crate) isa: &'static str,
+    peak_anon_bytes: Option<u64>,
+    isa: &'static str,
 }
 
 /// What was measured in one way.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Setting {
+struct Setting {
     /// `in_process`, `process`, `version` (a process that does nothing), or `beyond_version` (pairs of both).
-    pub(crate) mode: &'static str,
+    mode: &'static str,
     /// Processes that saved meanwhile.
-    pub(crate) writers: usize,
+    writers: usize,
     /// Memories that they saved.
-    pub(crate) saved: u64,
+    saved: u64,
     /// Whether nothing was in memory.
-    pub(crate) cold: bool,
+    cold: bool,
     /// Checks measured.
-    pub(crate) count: usize,
+    count: usize,
     /// Of them, those that looked through everything in time.
-    pub(crate) checked: usize,
-    pub(crate) p50_us: f64,
-    pub(crate) p99_us: f64,
-    pub(crate) p999_us: f64,
-    pub(crate) max_us: f64,
+    checked: usize,
+    p50_us: f64,
+    p99_us: f64,
+    p999_us: f64,
+    max_us: f64,
     #[serde(skip)]
-    pub(crate) microseconds: Vec<f64>,
+    microseconds: Vec<f64>,
 }
 
 pub(crate) fn run(
     global: &GlobalArgs,
-    args: &BenchCheckArgs,
+    args: &CheckArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    outputs::check(
+    check_outputs(
         &[("--histogram", &args.histogram)],
         std::slice::from_ref(&args.place.db),
         args.force,
@@ -94,20 +84,20 @@ pub(crate) fn run(
     if global.json {
         printer.document(&document)?;
     } else {
-        printer.data(&screen::screen(&document))?;
+        printer.data(&screen(&document))?;
     }
     Ok(Exit::Done)
 }
 
 fn measure(
-    args: &BenchCheckArgs,
+    args: &CheckArgs,
     place: &Place,
     settings: &Settings,
     printer: Printer,
 ) -> Result<BenchCheckDocument, Failure> {
     let store = place.args();
-    let quick_check = quick::open(store, settings)?;
-    let sampled = quick_check.sample(args.checks + WARMING, settings::clock());
+    let quick_check = open_quick_check(store, settings)?;
+    let sampled = quick_check.sample(args.checks + WARMING, clock());
     let mut sample =
         sampled.map_err(|error| Failure::new("read the store", &error, error.hint()))?;
     if sample.is_empty() {
@@ -115,7 +105,7 @@ fn measure(
         return Err(Failure::plain("no memory of the store has a vector", hint));
     }
     let warming = sample.split_off(args.checks.min(sample.len()));
-    let executable = Executable::find(store)?;
+    let executable = Executable::find(args.memfold.as_deref(), store)?;
     // Looking at memory takes time of its own, so that is done while nothing is timed.
     let watch = MemoryWatch::start();
     in_process(&quick_check, &warming);
@@ -163,7 +153,7 @@ fn in_process(quick_check: &QuickCheck, sample: &[Incoming]) -> (Vec<f64>, usize
     let mut checked = 0;
     let mut used = (String::new(), 0);
     for incoming in sample {
-        let now = settings::clock();
+        let now = clock();
         let stopwatch = Stopwatch::start();
         let check = quick_check.check(incoming, now);
         microseconds.push(stopwatch.seconds() * 1e6);
@@ -217,7 +207,7 @@ impl Setting {
     }
 
     /// Says what it is in some words.
-    pub(crate) fn name(&self) -> String {
+    fn name(&self) -> String {
         let mode = match self.mode {
             "in_process" => "in process",
             "process" => "whole process",
@@ -233,11 +223,7 @@ impl Setting {
     }
 }
 
-fn draw(
-    path: &std::path::Path,
-    args: &BenchCheckArgs,
-    document: &BenchCheckDocument,
-) -> Result<(), Failure> {
+fn draw(path: &Path, args: &CheckArgs, document: &BenchCheckDocument) -> Result<(), Failure> {
     let distributions: Vec<Distribution> = document
         .settings
         .iter()
@@ -252,8 +238,36 @@ fn draw(
     let title = format!("Checks of {store}");
     let details = format!("{rows} rows, {checks} checks of each kind, {isa}");
     let svg = histogram(&Caption { title: &title, details: &details }, &distributions);
-    outputs::write(path, &svg)
+    write_output(path, &svg)
 }
 
-/// Time between two looks at something that goes on.
-const PAUSE: Duration = Duration::from_millis(5);
+/// Returns what a person reads.
+fn screen(document: &BenchCheckDocument) -> String {
+    let rows = document.settings.iter().map(|setting| {
+        let us = |value: f64| match value {
+            value if value.abs() >= 10_000.0 => format!("{:.1} ms", value / 1e3),
+            value => format!("{:.2} ms", value / 1e3),
+        };
+        vec![
+            setting.name(),
+            us(setting.p50_us),
+            us(setting.p99_us),
+            us(setting.p999_us),
+            us(setting.max_us),
+            format!("{}/{}", setting.checked, setting.count),
+        ]
+    });
+    let mut text =
+        table(&["check", "p50", "p99", "p99.9", "max", "in full"], rows.collect::<Vec<_>>());
+    let BenchCheckDocument { index, rows, isa, .. } = document;
+    text.push_str(&format!("\n{rows} rows, index: {index}; {isa}\n"));
+    let saved = document.settings.iter().map(|setting| setting.saved).max().unwrap_or(0);
+    if saved > 0 {
+        text.push_str(&format!("writers saved {saved} memories into a copy of the store\n"));
+    }
+    if let Some(bytes) = document.peak_anon_bytes {
+        let mebibytes = bytes as f64 / f64::from(1 << 20);
+        text.push_str(&format!("anonymous memory of this process: {mebibytes:.1} MiB\n"));
+    }
+    text
+}

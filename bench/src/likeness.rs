@@ -1,29 +1,22 @@
-//! `memfold bench likeness`: what generated vectors have of those they are like.
+//! `memfold-bench likeness`: what generated vectors have of those they are like.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use memfold_bench::likeness_plots;
+use memfold_cli::{Bars, Exit, Failure, GlobalArgs, Printer};
+use memfold_cli::{check_outputs, pool, table, write_output};
 use memfold_datasets::VectorFile;
-use memfold_datasets::generate::{
-    DUPLICATE_THRESHOLDS, Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES, SimilarityQuantiles,
-};
+use memfold_datasets::generate::{Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES, SimilarityQuantiles};
 use memfold_index::{JoinOptions, Progress as _, VectorMatrix};
 use memfold_pipeline::report::grouped;
-use memfold_plot::{Axis, Caption, Curve, Series, curves, lines};
 use serde::Serialize;
 
-use crate::args::{BenchLikenessArgs, GlobalArgs};
-use crate::commands::outputs;
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::{Printer, table};
-use crate::progress::Bars;
-use crate::settings;
+use crate::args::LikenessArgs;
 
 /// Leading directions whose share of the variance is shown.
 const DIRECTIONS: [usize; 4] = [1, 4, 16, 64];
 
-/// `memfold bench likeness --json`
+/// `memfold-bench likeness --json`
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct BenchLikenessDocument {
@@ -38,7 +31,7 @@ struct BenchLikenessDocument {
     largest_differences: Vec<Difference>,
 }
 
-documents! { "bench-likeness" => BenchLikenessDocument }
+memfold_cli::documents! { "bench-likeness" => BenchLikenessDocument }
 
 /// What the vectors of a file look like.
 #[derive(Debug, Serialize)]
@@ -96,15 +89,15 @@ struct Difference {
     similarity: f64,
 }
 
-pub(super) fn run(
+pub(crate) fn run(
     global: &GlobalArgs,
-    args: &BenchLikenessArgs,
+    args: &LikenessArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let inputs = [args.real.clone(), args.generated.clone()];
     let plots = args.plots.as_deref().map_or_else(Vec::new, plot_files);
     for path in &plots {
-        outputs::check(&[("--plots", &Some(path.clone()))], &inputs, args.force)?;
+        check_outputs(&[("--plots", &Some(path.clone()))], &inputs, args.force)?;
     }
     let bars = Bars::new(printer);
     let real = measure(global, &args.real, &bars)?;
@@ -115,13 +108,15 @@ pub(super) fn run(
             "generate the second file with --like and the first one",
         ));
     }
-    let drawn = [draw_spectrum(&real, &synthetic), draw_neighbors(&real, &synthetic)];
-    let drawn = drawn.into_iter().chain([draw_groups(&real, &synthetic)]);
-    for (path, svg) in plots.iter().zip(drawn) {
-        outputs::write(path, &svg)?;
-        printer.note(&format!("wrote {}", path.display()));
-    }
     let document = BenchLikenessDocument::of(&real, &synthetic);
+    if !plots.is_empty() {
+        let value = serde_json::to_value(&document)
+            .map_err(|error| Failure::new("draw the plots", &error, None))?;
+        for (path, (_, svg)) in plots.iter().zip(likeness_plots::draw(&value)) {
+            write_output(path, &svg)?;
+            printer.note(&format!("wrote {}", path.display()));
+        }
+    }
     if global.json {
         printer.document(&document)?;
     } else {
@@ -130,7 +125,7 @@ pub(super) fn run(
     Ok(Exit::Done)
 }
 
-fn plot_files(prefix: &Path) -> Vec<std::path::PathBuf> {
+fn plot_files(prefix: &Path) -> Vec<PathBuf> {
     let file = |what: &str| {
         let mut name = prefix.as_os_str().to_owned();
         name.push(format!("-{what}.svg"));
@@ -147,7 +142,7 @@ fn measure(global: &GlobalArgs, path: &Path, bars: &Bars) -> Result<Likeness, Fa
     let dim = file.dim();
     let values = file.read_all().map_err(|error| failed(&error, error.hint()))?;
     let matrix = VectorMatrix::from_slice(&values, dim).map_err(|error| failed(&error, None))?;
-    let pool = settings::pool(global)?;
+    let pool = pool(global)?;
     let options = JoinOptions { progress: bars, ..JoinOptions::new(&pool) };
     Likeness::measure(&matrix, &options).map_err(|error| {
         if bars.cancelled() {
@@ -241,66 +236,4 @@ fn screen(real: &Likeness, synthetic: &Likeness) -> String {
         real.dim
     ));
     text
-}
-
-fn details(real: &Likeness, synthetic: &Likeness) -> String {
-    let (real_rows, rows) = (grouped(real.rows as u64), grouped(synthetic.rows as u64));
-    format!("{real_rows} real rows and {rows} synthetic ones of {} dimensions", real.dim)
-}
-
-fn draw_spectrum(real: &Likeness, synthetic: &Likeness) -> String {
-    let details = details(real, synthetic);
-    let curve = |name: &str, of: &Likeness, pair, dashed| Curve {
-        name: name.to_owned(),
-        points: (0..=of.spectrum.len()).map(|k| (k as f64, of.explained(k))).collect(),
-        pair,
-        dashed,
-    };
-    let last = real.spectrum.len().max(synthetic.spectrum.len()).max(1);
-    curves(
-        &Caption { title: "Covariance, kept by generate --like", details: &details },
-        Axis { name: "leading directions", from: 0.0, to: last as f64 },
-        Axis { name: "share of the variance along them", from: 0.0, to: 1.0 },
-        &[curve("real", real, 0, false), curve("synthetic", synthetic, 1, true)],
-    )
-}
-
-fn draw_neighbors(real: &Likeness, synthetic: &Likeness) -> String {
-    let details = details(real, synthetic);
-    let mut all = Vec::new();
-    let mut lowest = 0.0_f64;
-    for (pair, (name, real, synthetic)) in similarities(real, synthetic).enumerate() {
-        for (kind, of, dashed) in [("real", real, false), ("synthetic", synthetic, true)] {
-            let points = QUANTILE_SHARES.into_iter().zip(of.quantiles.iter().copied());
-            let points: Vec<(f64, f64)> = points.collect();
-            lowest = points.iter().fold(lowest, |lowest, point| lowest.min(point.1));
-            all.push(Curve { name: format!("{name}, {kind}"), points, pair, dashed });
-        }
-    }
-    let from = (lowest * 10.0).floor() / 10.0;
-    curves(
-        &Caption { title: "Nearness of neighbours, kept by generate --like", details: &details },
-        Axis { name: "share of rows (of pairs) that are at most so near", from: 0.0, to: 1.0 },
-        Axis { name: "similarity", from, to: 1.0 },
-        &all,
-    )
-}
-
-fn draw_groups(real: &Likeness, synthetic: &Likeness) -> String {
-    let details = details(real, synthetic);
-    let mut series = Vec::new();
-    for (at, threshold) in DUPLICATE_THRESHOLDS.iter().enumerate() {
-        for (kind, of) in [("real", real), ("synthetic", synthetic)] {
-            let mut left: usize = of.duplicates[at].group_sizes.values().sum();
-            let mut points = Vec::new();
-            for (&size, &count) in &of.duplicates[at].group_sizes {
-                points.push((f64::from(size), left as f64));
-                left -= count;
-            }
-            series.push(Series { name: format!("{threshold}, {kind}"), points });
-        }
-    }
-    let caption =
-        Caption { title: "Groups of duplicates, kept by generate --like", details: &details };
-    lines(&caption, ("rows of a group at least", "groups"), &series)
 }

@@ -1,39 +1,26 @@
-//! `memfold bench ann`: how right and how fast an index finds nearest neighbours among the user's own vectors.
+//! `memfold-bench ann`: how right and how fast an index finds nearest neighbours among vectors.
 
-mod figures;
-mod measure;
-mod screen;
-
+use memfold_bench::percentile;
+use memfold_cli::{Bars, Exit, Failure, GlobalArgs, MemoryWatch, Printer, Stopwatch, open_vectors};
+use memfold_cli::{pool, table};
 use memfold_datasets::ground_truth::recall_at_k;
 use memfold_index::graph::{Graph, GraphOptions, Searcher};
-#[cfg(feature = "hnsw_rs")]
 use memfold_index::hnsw_rs::{HnswRsIndex, HnswRsOptions};
 use memfold_index::{
-    BeamSearcher, Nearest, Pool, PrefixSlab, Progress, Row, Scan, SlabScan, VectorMatrix,
+    BeamSearcher, Nearest, Neighbor, Pool, PrefixSlab, Progress, Row, Scan, SlabScan, VectorMatrix,
 };
+use memfold_pipeline::report::grouped;
+use memfold_pipeline::text::excerpt;
 use memfold_simd::Kernels;
 
-use self::figures::{AnnFigures, Built, Swept, Truth};
-use self::measure::lookups;
-use crate::args::{AnnMethodArg, BenchAnnArgs, GlobalArgs};
-use crate::commands::dedup::open_vectors;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::Printer;
-use crate::progress::Bars;
-use crate::resources::{MemoryWatch, Stopwatch};
-use crate::settings;
+use crate::args::{AnnArgs, AnnMethodArg};
 
 /// The one method that keeps a copy of the vectors.
 const HNSW_RS: &str = "hnsw_rs";
 
-pub(super) fn run(
-    global: &GlobalArgs,
-    args: &BenchAnnArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
+pub(crate) fn run(global: &GlobalArgs, args: &AnnArgs, printer: Printer) -> Result<Exit, Failure> {
     let (watch, bars) = (MemoryWatch::start(), Bars::new(printer));
-    let pool = settings::pool(global)?;
+    let pool = pool(global)?;
     let base = open_vectors(&args.base, &bars)?;
     let queries = args.queries.as_deref().map(|path| open_vectors(path, &bars)).transpose()?;
     let all = base.matrix();
@@ -59,7 +46,7 @@ pub(super) fn run(
             printer.document_line(line)?;
         }
     } else {
-        printer.data(&screen::screen(args, &figures))?;
+        printer.data(&screen(args, &figures))?;
     }
     Ok(Exit::Done)
 }
@@ -77,7 +64,7 @@ fn held_out(matrix: &VectorMatrix<'_>) -> Vec<f32> {
 
 /// One call of the command, with its vectors at hand.
 struct Work<'a> {
-    args: &'a BenchAnnArgs,
+    args: &'a AnnArgs,
     rows: &'a VectorMatrix<'a>,
     queries: &'a VectorMatrix<'a>,
     pool: &'a Pool,
@@ -115,7 +102,6 @@ impl Work<'_> {
         match self.args.method {
             AnnMethodArg::Graph => self.graph(),
             AnnMethodArg::Scan => self.slab(),
-            #[cfg(feature = "hnsw_rs")]
             AnnMethodArg::HnswRs => self.hnsw_rs(),
             AnnMethodArg::Exact => self.exact(),
         }
@@ -148,7 +134,6 @@ impl Work<'_> {
         Ok(vec![self.sweep(&truth, built, &mut scan, None)?])
     }
 
-    #[cfg(feature = "hnsw_rs")]
     fn hnsw_rs(&self) -> Result<Vec<AnnFigures>, Failure> {
         let stopwatch = Stopwatch::start();
         let mut options = HnswRsOptions::default();
@@ -251,5 +236,181 @@ impl Work<'_> {
             true => Failure::interrupted(),
             false => Failure::new(what, error, None),
         }
+    }
+}
+
+memfold_cli::documents! { "bench-ann" => AnnFigures }
+
+/// One line of `memfold-bench ann --json`.
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct AnnFigures {
+    schema_version: u32,
+    /// What answered: `graph`, `scan`, `hnsw_rs` or `exact`.
+    method: &'static str,
+    rows: u64,
+    dim: u64,
+    queries: u64,
+    /// Neighbours asked for.
+    k: u64,
+    /// efSearch; `null` where the method has no beam.
+    search_beam_width: Option<u64>,
+    /// The share of right neighbours, mean over the queries; ties count, the same row twice does not.
+    recall_at_k: f64,
+    /// The share of right neighbours for the query that fares worst.
+    recall_min: f64,
+    qps_one_thread: f64,
+    latency_us: Latencies,
+    build_seconds: f64,
+    /// All that answers but the vectors; of `hnsw_rs` an estimate that holds its copy of them.
+    index_bytes: u64,
+    bytes_per_vector: f64,
+    /// Peak resident memory of the process; `null` where the system does not tell.
+    peak_rss_bytes: Option<u64>,
+    /// Peak anonymous memory of the process; `null` where the system does not tell.
+    peak_anon_bytes: Option<u64>,
+    /// Threads that built.
+    threads: u64,
+    isa: &'static str,
+}
+
+/// What an index is and took to build.
+#[derive(Debug, Clone, Copy)]
+struct Built {
+    method: &'static str,
+    seconds: f64,
+    bytes: u64,
+    threads: usize,
+}
+
+/// What lookups of one setting gave.
+#[derive(Debug)]
+struct Swept {
+    search_beam_width: Option<usize>,
+    /// One for each query.
+    recalls: Vec<f64>,
+    latencies: Latencies,
+}
+
+impl AnnFigures {
+    fn new(rows: &VectorMatrix<'_>, k: usize, built: Built, swept: &Swept) -> Self {
+        let Swept { search_beam_width, recalls, latencies } = swept;
+        Self {
+            schema_version: 1,
+            method: built.method,
+            rows: rows.len() as u64,
+            dim: rows.dim() as u64,
+            queries: recalls.len() as u64,
+            k: k as u64,
+            search_beam_width: search_beam_width.map(|width| width as u64),
+            recall_at_k: recalls.iter().sum::<f64>() / recalls.len().max(1) as f64,
+            recall_min: recalls.iter().copied().fold(1.0, f64::min),
+            qps_one_thread: latencies.per_second,
+            latency_us: *latencies,
+            build_seconds: built.seconds,
+            index_bytes: built.bytes,
+            bytes_per_vector: built.bytes as f64 / rows.len().max(1) as f64,
+            peak_rss_bytes: None,
+            peak_anon_bytes: None,
+            threads: built.threads as u64,
+            isa: Kernels::active().level().name(),
+        }
+    }
+}
+
+/// The right answers, one for each query.
+type Truth = Vec<Vec<Neighbor>>;
+
+/// Lookups are repeated until there are so many …
+const LOOKUPS_MIN: usize = 1_000;
+/// … or, where they are slow, until they have taken so long.
+const SECONDS_MAX: f64 = 10.0;
+
+/// How long lookups take, in microseconds.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Latencies {
+    p50: f64,
+    p99: f64,
+    p999: f64,
+    max: f64,
+    #[serde(skip)]
+    per_second: f64,
+}
+
+/// Looks everything up, over and over.
+fn lookups(
+    count: usize,
+    mut look_up: impl FnMut(usize) -> Result<(), Failure>,
+) -> Result<Latencies, Failure> {
+    let mut microseconds = Vec::new();
+    let all = Stopwatch::start();
+    loop {
+        for at in 0..count {
+            let one = Stopwatch::start();
+            look_up(at)?;
+            microseconds.push(one.seconds() * 1e6);
+        }
+        if microseconds.len() >= LOOKUPS_MIN || all.seconds() >= SECONDS_MAX || count == 0 {
+            break;
+        }
+    }
+    let per_second = microseconds.len() as f64 / all.seconds().max(f64::MIN_POSITIVE);
+    microseconds.sort_unstable_by(f64::total_cmp);
+    let at = |share: f64| percentile(&microseconds, share);
+    Ok(Latencies { p50: at(0.5), p99: at(0.99), p999: at(0.999), max: at(1.0), per_second })
+}
+
+/// Returns what a person reads, 80 columns wide.
+fn screen(args: &AnnArgs, figures: &[AnnFigures]) -> String {
+    let Some(first) = figures.first() else { return String::new() };
+    let mut text = format!(
+        "{} queries, {} vectors × {} from {}\n{}: built in {:.2} s on {}, {:.0} bytes per vector {}\n\n",
+        grouped(first.queries),
+        grouped(first.rows),
+        first.dim,
+        excerpt(&args.base.display().to_string(), 30),
+        first.method,
+        first.build_seconds,
+        threads(first.threads),
+        first.bytes_per_vector,
+        if first.method == HNSW_RS { "with the vector" } else { "beside the vectors" },
+    );
+    let recall = format!("recall@{}", first.k);
+    let header = ["beam", recall.as_str(), "worst", "queries/s", "p50 µs", "p99 µs", "p99.9 µs"];
+    text.push_str(&table(&header, figures.iter().map(screen_row).collect()));
+    text.push_str("queries/s and latencies on one thread; vectors in memory\n");
+    text
+}
+
+fn threads(count: u64) -> String {
+    if count == 1 { "one thread".to_owned() } else { format!("{count} threads") }
+}
+
+fn screen_row(line: &AnnFigures) -> Vec<String> {
+    let time = line.latency_us;
+    vec![
+        line.search_beam_width.map_or_else(|| "–".to_owned(), |width| width.to_string()),
+        format!("{:.4}", line.recall_at_k),
+        format!("{:.2}", line.recall_min),
+        grouped(line.qps_one_thread.round() as u64),
+        format!("{:.0}", time.p50),
+        format!("{:.0}", time.p99),
+        format!("{:.0}", time.p999),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_queries_are_asked_often() {
+        let mut asked = 0;
+        let latencies = lookups(3, |_| {
+            asked += 1;
+            Ok(())
+        });
+        assert!(asked >= LOOKUPS_MIN && latencies.is_ok_and(|l| l.p50 <= l.p999), "{asked}");
     }
 }

@@ -1,0 +1,157 @@
+//! What was typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use memfold_cli::{GlobalArgs, StorePlaceArgs};
+
+/// Measures memfold on your own data.
+#[derive(Debug, Parser)]
+#[command(name = "memfold-bench", version, propagate_version = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Look vectors up in an index and tell how many neighbours it finds, and how fast
+    Ann(AnnArgs),
+    /// Check memories like those of a store and tell how long that takes
+    Check(CheckArgs),
+    /// Export a store and tell how fast that is beside reading it
+    Export(ExportArgs),
+    /// Compare generated vectors with those they should be like
+    Likeness(LikenessArgs),
+    /// Draw the operating curve of what `memfold bench guard --json` printed
+    Curve(CurveArgs),
+}
+
+/// `memfold-bench curve`
+#[derive(Debug, Args)]
+pub(crate) struct CurveArgs {
+    /// What `memfold bench guard --json` printed; - reads stdin
+    #[arg(value_name = "FILE")]
+    pub(crate) report: PathBuf,
+    /// Draw precision, recall and F1 of contradiction over the threshold here (SVG)
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Replace the curve if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// `memfold-bench check`
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) place: StorePlaceArgs,
+    /// Checks of each kind
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = positive)]
+    pub(crate) checks: usize,
+    /// Also beside so many processes that save into a copy of the store
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) writers: usize,
+    /// Memories that each of them saves in a second
+    #[arg(long, value_name = "N", default_value_t = 20.0, value_parser = rate)]
+    pub(crate) rate: f64,
+    /// Also with nothing of store and index in memory
+    #[arg(long)]
+    pub(crate) cold: bool,
+    /// The memfold whose processes are measured [default: the one beside this program]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) memfold: Option<PathBuf>,
+    /// Draw how often a check took how long here (SVG)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) histogram: Option<PathBuf>,
+    /// Replace the histogram if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// `memfold-bench export`
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The store: a brain.db
+    #[arg(value_name = "DB")]
+    pub(crate) db: PathBuf,
+    /// Exports of each kind, of which the median counts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = positive)]
+    pub(crate) runs: usize,
+    /// Also with nothing of the store in memory
+    #[arg(long)]
+    pub(crate) cold: bool,
+}
+
+/// `memfold-bench likeness`
+#[derive(Debug, Args)]
+pub(crate) struct LikenessArgs {
+    /// The vectors that others should be like (Parquet, Arrow, npy, …)
+    #[arg(value_name = "REAL")]
+    pub(crate) real: PathBuf,
+    /// The vectors that memfold generate --like REAL made
+    #[arg(value_name = "GENERATED")]
+    pub(crate) generated: PathBuf,
+    /// Draw covariance, neighbours and groups of both into PREFIX-spectrum.svg,
+    /// PREFIX-neighbors.svg and PREFIX-groups.svg
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) plots: Option<PathBuf>,
+    /// Replace plots that exist
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+fn positive(typed: &str) -> Result<usize, String> {
+    typed.parse().ok().filter(|count| *count > 0).ok_or_else(|| "expected 1 or more".to_owned())
+}
+
+fn rate(typed: &str) -> Result<f64, String> {
+    let rate = typed.parse().ok().filter(|rate: &f64| *rate > 0.0 && rate.is_finite());
+    rate.ok_or_else(|| "expected a number above 0".to_owned())
+}
+
+/// `memfold-bench ann`
+#[derive(Debug, Args)]
+pub(crate) struct AnnArgs {
+    /// The vectors to search (Parquet, Arrow, npy, …)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) base: PathBuf,
+    /// The vectors to look up, none of them in the base [default: the last 1,000 of the base,
+    /// held out of it, or a tenth where there are fewer than 10,000]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) queries: Option<PathBuf>,
+    /// Neighbours to find for each query
+    #[arg(short = 'k', long = "neighbors", value_name = "K", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub(crate) neighbors: u16,
+    /// What answers
+    #[arg(long, value_name = "METHOD", value_enum, default_value_t = AnnMethodArg::Graph)]
+    pub(crate) method: AnnMethodArg,
+    /// Widths of the search beam (efSearch), one setting each; a scan has none
+    #[arg(long, value_name = "N,N…", value_delimiter = ',')]
+    #[arg(default_value = "16,24,32,48,64,96,128,192,256")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) beams: Vec<u16>,
+    /// Links of each node and layer are up to twice this (M); 20 for the graph
+    /// and 16 for hnsw_rs if not given
+    #[arg(long, value_name = "M")]
+    #[arg(value_parser = clap::value_parser!(u8).range(2..=64))]
+    pub(crate) degree: Option<u8>,
+}
+
+/// What answers a lookup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AnnMethodArg {
+    /// The graph over int8 codes
+    Graph,
+    /// The slab of 64 codes a row, scanned; exact
+    Scan,
+    /// The crate hnsw_rs
+    #[value(name = "hnsw_rs")]
+    HnswRs,
+    /// A comparison with every vector
+    Exact,
+}

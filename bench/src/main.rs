@@ -1,0 +1,31 @@
+//! `memfold-bench`: measures memfold on the user's own data.
+//!
+//! It shares options, output and failures with `memfold` (`memfold_cli`).
+
+mod args;
+mod ann;
+mod check;
+mod export;
+mod likeness;
+mod curve;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use memfold_cli::Exit;
+
+use crate::args::{Cli, Command};
+
+fn main() -> ExitCode {
+    let Cli { global, command } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return Exit::of_usage(&error),
+    };
+    global.finish(|printer| match command {
+        Command::Ann(args) => ann::run(&global, &args, printer),
+        Command::Check(args) => check::run(&global, &args, printer),
+        Command::Export(args) => export::run(&global, &args, printer),
+        Command::Likeness(args) => likeness::run(&global, &args, printer),
+        Command::Curve(args) => curve::run(&args, printer),
+    })
+}

@@ -1,0 +1,156 @@
+//! Help, documents and plots of every command.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Deserializer, Value};
+
+use crate::memfold;
+use crate::schemas::{assert_fits, assert_right, index};
+use crate::support::{Place, listed_commands};
+
+/// Waits longer than any test takes, because other tests take the processors meanwhile.
+const PATIENT: &str = "quick_check.time_limit_ms=60000";
+
+/// Commands, and the documents that they print.
+const COMMANDS: [(&str, &[&str]); 5] = [
+    ("ann", &["bench-ann"]),
+    ("check", &["bench-check"]),
+    ("export", &["bench-export"]),
+    ("likeness", &["bench-likeness"]),
+    ("curve", &[]),
+];
+
+/// Sixteen pairs, six of them contradictions.
+const PAIRS: &str = include_str!("../data/guard/pairs.jsonl");
+
+#[test]
+fn every_help_is_as_published() {
+    let place = Place::new();
+    let help = place.succeed(&["--help"]);
+    assert_eq!(listed_commands(&help), COMMANDS.map(|(name, _)| name));
+    insta::assert_snapshot!("memfold-bench", help);
+    for (command, _) in COMMANDS {
+        let help = place.succeed(&[command, "--help"]);
+        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+        insta::assert_snapshot!(command, help);
+    }
+    let version = format!("memfold-bench {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(place.succeed(&["--version"]), version);
+}
+
+#[test]
+fn the_index_of_schemas_names_every_command_and_its_documents() {
+    let names = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    let expected = COMMANDS.map(|(command, documents)| (command.to_owned(), names(documents)));
+    assert_eq!(index("memfold-bench"), expected.into());
+}
+
+#[test]
+fn documents_fit_their_schemas_and_nothing_else_does() {
+    let place = Place::with_pair();
+    memfold(&place, &["generate", "-o", "rows.npy", "--rows", "600", "--dim", "16"]);
+    memfold(&place, &["generate", "-o", "like.npy", "--like", "rows.npy", "--rows", "600"]);
+    for (name, count, words) in [
+        ("bench-export", 1, &["export", "brain.db", "--runs", "1"][..]),
+        ("bench-check", 1, &["check", "brain.db", "--checks", "3", "--set", PATIENT]),
+        ("bench-ann", 2, &["ann", "--base", "rows.npy", "--method", "graph", "--beams", "16,32"]),
+        ("bench-ann", 1, &["ann", "--base", "rows.npy", "--method", "exact"]),
+        ("bench-likeness", 1, &["likeness", "rows.npy", "like.npy"]),
+    ] {
+        let said = place.succeed(&[words, &["--json"]].concat());
+        let documents: Result<Vec<Value>, _> = Deserializer::from_str(&said).into_iter().collect();
+        let documents = documents.unwrap();
+        assert_eq!(documents.len(), count, "{words:?}: {said}");
+        documents.iter().for_each(|document| assert_right(name, document));
+    }
+}
+
+#[test]
+fn wrong_words_are_usage_errors() {
+    let place = Place::with_pair();
+    for words in [&["check", "brain.db", "--checks", "0"][..], &["export"], &["guard"]] {
+        place.run(words).fails_with(2, &["error: "]);
+    }
+    place.run(&["check", "brain.db", "--memfold", "nowhere"]).fails(
+        1,
+        "there is no nowhere",
+        "build it with cargo build --release, or name another with --memfold",
+    );
+}
+
+#[test]
+fn checks_are_measured() {
+    let place = Place::with_sample();
+    memfold(&place, &["index", "build", "brain.db"]);
+    let before = live(&place);
+    let words = ["check", "brain.db", "--checks", "6", "--writers", "1", "--set", PATIENT];
+    let found = place.json(&[&words[..], &["--json", "--histogram", "checks.svg"]].concat());
+    assert_fits("bench-check", &found);
+    let settings = found["settings"].as_array().unwrap();
+    assert_eq!(settings.len(), 8, "{found:#}");
+    for setting in settings {
+        let [p50, p99, max] =
+            ["p50_us", "p99_us", "max_us"].map(|at| setting[at].as_f64().unwrap());
+        assert!(p50 <= p99 && p99 <= max && setting["count"] == 6, "{setting:#}");
+        assert_eq!(setting["checked"], 6, "{setting:#}");
+        let saved = setting["saved"].as_u64().unwrap();
+        assert_eq!(saved > 0, setting["writers"] == 1, "{setting:#}");
+    }
+    assert!(std::fs::read_to_string(place.path("checks.svg")).unwrap().ends_with("</svg>\n"));
+    // The writers wrote into a copy.
+    assert_eq!(live(&place), before);
+    let screen = place.succeed(&["check", "brain.db", "--checks", "3", "--set", PATIENT]);
+    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    assert!(screen.contains("whole process") && screen.contains("3/3"), "{screen}");
+}
+
+/// How many memories a store holds.
+fn live(place: &Place) -> i64 {
+    let store = rusqlite::Connection::open(place.path("brain.db")).unwrap();
+    store.query_row("SELECT count(*) FROM stm", [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn likeness_is_drawn() {
+    let place = Place::new();
+    memfold(&place, &["generate", "-o", "rows.npy", "--rows", "600", "--dim", "16"]);
+    place.succeed(&["likeness", "rows.npy", "rows.npy", "--plots", "like"]);
+    for name in ["like-spectrum.svg", "like-neighbors.svg", "like-groups.svg"] {
+        let svg = std::fs::read_to_string(place.path(name)).unwrap();
+        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{name}");
+        assert!(svg.contains("600 real rows and 600 synthetic ones"), "{name}");
+    }
+    place.run(&["likeness", "rows.npy", "rows.npy", "--plots", "like"]).fails(
+        2,
+        "like-spectrum.svg exists",
+        "name another file, or replace it with --force",
+    );
+}
+
+#[test]
+fn the_curve_is_drawn_where_there_is_one() {
+    let place = Place::new();
+    let judge = |pairs: &str| {
+        place.write("pairs.jsonl", pairs);
+        let key = "detect.contradiction_threshold=0.6";
+        let words = ["bench", "guard", "--pairs", "pairs.jsonl", "--set", key, "--json"];
+        place.write("guard.json", memfold(&place, &words));
+    };
+    judge(PAIRS);
+    place.succeed(&["curve", "guard.json", "-o", "c.svg"]);
+    let svg = std::fs::read_to_string(place.path("c.svg")).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+    for part in ["precision", "recall", "F1", "in use: 0.6", "16 pairs, 6 of them labelled"] {
+        assert!(svg.contains(part), "{part}");
+    }
+    judge(&PAIRS.replace("\"contradiction\"", "\"neutral\""));
+    let before = place.files();
+    place.run(&["curve", "guard.json", "-o", "new.svg"]).fails(
+        1,
+        "no pair is labelled contradiction: there is no curve to draw",
+        "give what memfold bench guard --json prints of pairs with that label",
+    );
+    place.run(&["curve", "pairs.jsonl", "-o", "new.svg"]).fails_with(1, &["hint: give what"]);
+    place.run(&["curve", "guard.json", "-o", "c.svg"]).fails_with(2, &["c.svg exists"]);
+    assert!(before == place.files());
+}
