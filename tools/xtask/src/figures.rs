@@ -1,176 +1,56 @@
-//! `figures`: writes the stored measurements into README.md, docs/performance.md, docs/quality.md, docs/generate.md and docs/plots.
+//! `figures`: writes the stored measurements into README.md, docs and docs/plots.
 //!
-//! A region between two marks belongs to one file of results and is rewritten whenever there are any.
+//! A block between two marks of a page belongs to one file of results. What stands in it is data
+//! ([`pages`]): tables, whose columns are templates over the fields of a stored line.
 
-pub(crate) mod ann;
-pub(crate) mod check;
-mod consolidate;
-pub(crate) mod export;
-pub(crate) mod guard;
-pub(crate) mod join;
-pub(crate) mod like;
-pub(crate) mod lookups;
-pub(crate) mod peers;
-pub(crate) mod profile;
-pub(crate) mod search;
-mod show;
+mod pages;
+mod plots;
+mod rows;
+mod table;
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{
-    bench_peers, measure, measure_ann, measure_check, measure_export, measure_guard, measure_join,
-    measure_like, measure_profile, measure_search, report, results,
-};
+use crate::results;
 
-const PAGE: &str = "docs/performance.md";
-const QUALITY: &str = "docs/quality.md";
-const GENERATE: &str = "docs/generate.md";
-const PLOTS: &str = "docs/plots";
-
-/// A region of a document: its mark, its results, what becomes of them.
-struct Region {
-    file: &'static str,
-    mark: &'static str,
-    results: &'static str,
-    render: fn(&[Value]) -> String,
-}
-
-const REGIONS: [Region; 14] = [
-    Region {
-        file: "README.md",
-        mark: "figures",
-        results: measure::RESULTS,
-        render: consolidate::short,
-    },
-    Region {
-        file: "README.md",
-        mark: "figures of join",
-        results: measure_join::RESULTS,
-        render: join::short,
-    },
-    Region { file: PAGE, mark: "figures", results: measure::RESULTS, render: consolidate::long },
-    Region {
-        file: PAGE,
-        mark: "figures of join",
-        results: measure_join::RESULTS,
-        render: join::page,
-    },
-    Region {
-        file: PAGE,
-        mark: "figures of graph joins",
-        results: measure_join::GRAPH_RESULTS,
-        render: join::graph_page,
-    },
-    Region {
-        file: PAGE,
-        mark: "figures of peers",
-        results: bench_peers::joins::RESULTS,
-        render: peers::page,
-    },
-    Region { file: PAGE, mark: "figures of ann", results: measure_ann::RESULTS, render: ann::page },
-    Region {
-        file: PAGE,
-        mark: "figures of search",
-        results: measure_search::RESULTS,
-        render: search::page,
-    },
-    Region {
-        file: PAGE,
-        mark: "figures of checks",
-        results: measure_check::RESULTS,
-        render: check::page,
-    },
-    Region {
-        file: PAGE,
-        mark: "figures of exports",
-        results: measure_export::RESULTS,
-        render: export::page,
-    },
-    Region {
-        file: PAGE,
-        mark: "figures of profiles",
-        results: measure_profile::RESULTS,
-        render: profile::page,
-    },
-    Region {
-        file: PAGE,
-        mark: "figures of graphs",
-        results: bench_peers::lookups::RESULTS,
-        render: lookups::page,
-    },
-    Region {
-        file: QUALITY,
-        mark: "figures of guard",
-        results: measure_guard::RESULTS,
-        render: guard::page,
-    },
-    Region {
-        file: GENERATE,
-        mark: "figures of likeness",
-        results: measure_like::RESULTS,
-        render: like::page,
-    },
-];
-
-/// Names of plots, and the plots.
-type Plots = Vec<(String, String)>;
-
-/// Results that are drawn.
-struct Drawing {
-    results: &'static str,
-    plots: fn(&[Value]) -> Plots,
-}
-
-const DRAWINGS: [Drawing; 4] = [
-    Drawing { results: measure_join::RESULTS, plots: join::plots },
-    Drawing { results: bench_peers::joins::RESULTS, plots: peers::plots },
-    Drawing { results: bench_peers::lookups::RESULTS, plots: lookups::plots },
-    Drawing { results: measure_guard::RESULTS, plots: guard::plots },
-];
-
-/// Rewrites all regions and plots; tells whether that went well.
-pub(crate) fn write(root: &Path) -> bool {
-    match try_write(root) {
-        Ok(()) => true,
-        Err(reason) => {
-            report::line(&format!("figures: {reason}"));
-            false
-        }
-    }
-}
-
-fn try_write(root: &Path) -> Result<(), String> {
-    for Region { file, mark, results, render } in REGIONS {
-        let lines = results::read(&root.join(results))?;
-        if lines.is_empty() {
-            continue;
-        }
-        let path = root.join(file);
-        let text = fill(&read(&path)?, mark, &render(&lines))
-            .ok_or_else(|| format!("{file}: no place for {mark}"))?;
-        std::fs::write(&path, text).map_err(|error| format!("{file}: {error}"))?;
-    }
-    for Drawing { results, plots } in DRAWINGS {
-        let lines = results::read(&root.join(results))?;
-        if !lines.is_empty() {
-            draw(&root.join(PLOTS), plots(&lines))?;
-        }
+/// Rewrites all blocks and plots.
+pub(crate) fn write(root: &Path) -> Result<(), String> {
+    for (path, text) in rendered(root)? {
+        let path = root.join(path);
+        std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     Ok(())
 }
 
-fn draw(folder: &Path, plots: Plots) -> Result<(), String> {
-    std::fs::create_dir_all(folder).map_err(|error| format!("{PLOTS}: {error}"))?;
-    for (name, text) in plots {
-        std::fs::write(folder.join(&name), text).map_err(|error| format!("{name}: {error}"))?;
-    }
-    Ok(())
+/// Shows lines as the page that they belong to does.
+pub(crate) fn shown(results: &str, lines: &[Value]) -> String {
+    let block = pages::BLOCKS.iter().rev().find(|block| block.results == results);
+    block.map_or_else(String::new, |block| block.render(lines))
 }
 
-fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+/// Returns the pages and plots as they should be.
+fn rendered(root: &Path) -> Result<Vec<(String, String)>, String> {
+    let mut files: Vec<(String, String)> = Vec::new();
+    for block in pages::BLOCKS {
+        let lines = results::read(&root.join(block.results))?;
+        let at = match files.iter().position(|(file, _)| file == block.file) {
+            Some(at) => at,
+            None => {
+                let text = std::fs::read_to_string(root.join(block.file))
+                    .map_err(|error| format!("{}: {error}", block.file))?;
+                files.push((block.file.to_owned(), text));
+                files.len() - 1
+            }
+        };
+        files[at].1 = fill(&files[at].1, block.mark, &block.render(&lines))
+            .ok_or_else(|| format!("{}: no place for {}", block.file, block.mark))?;
+    }
+    for (results, draw) in plots::DRAWINGS {
+        let drawn = draw(&results::read(&root.join(results))?);
+        files.extend(drawn.into_iter().map(|(name, svg)| (format!("docs/plots/{name}"), svg)));
+    }
+    Ok(files)
 }
 
 /// Puts a text where the marks are.
@@ -184,7 +64,7 @@ fn fill(text: &str, mark: &str, figures: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{GENERATE, PAGE, QUALITY, REGIONS, fill};
+    use super::*;
 
     #[test]
     fn figures_replace_figures() {
@@ -196,17 +76,13 @@ mod tests {
         assert!(fill(&text, "other", "new").is_none());
     }
 
+    /// Every figure of the pages is one of a stored result.
     #[test]
-    fn every_region_has_its_place() {
-        let texts = [
-            ("README.md", include_str!("../../../README.md")),
-            (PAGE, include_str!("../../../docs/performance.md")),
-            (QUALITY, include_str!("../../../docs/quality.md")),
-            (GENERATE, include_str!("../../../docs/generate.md")),
-        ];
-        for region in REGIONS {
-            let (_, text) = texts.iter().find(|(file, _)| *file == region.file).unwrap();
-            assert!(fill(text, region.mark, "").is_some(), "{}: {}", region.file, region.mark);
+    fn pages_and_plots_show_what_is_stored() {
+        let root = crate::root();
+        for (file, expected) in rendered(&root).unwrap() {
+            let found = std::fs::read_to_string(root.join(&file)).unwrap_or_default();
+            assert!(found == expected, "{file} is old: run cargo xtask figures");
         }
     }
 }

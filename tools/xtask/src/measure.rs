@@ -1,182 +1,256 @@
-//! `measure`: times whole `memfold consolidate` processes and stores the result as data.
-//!
-//! Every line of `bench/results/consolidate.jsonl` is one store size: the command, the machine, the
-//! wall times of all runs, and what the runs reported of themselves.
+//! `measure`: runs workloads of a table ([`MEASUREMENTS`]) and keeps what they find.
 
-use std::fmt::Write as _;
+mod commands;
+pub(crate) mod data;
+mod joins;
+mod processes;
+mod session;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use self::session::Session;
 use crate::{figures, report, results};
 
-/// Where the results are kept.
-pub(crate) const RESULTS: &str = "bench/results/consolidate.jsonl";
-
-/// A store to build and how often to consolidate it.
-struct Workload {
+/// One file of results and how to renew it.
+struct Measurement {
     name: &'static str,
-    rows: u64,
-    runs: usize,
-    /// Arguments of `memfold generate` beside rows and output.
-    generate: Vec<String>,
+    about: &'static str,
+    results: &'static str,
+    /// What makes two lines the same work: a new one replaces an old one.
+    keys: &'static [&'static str],
+    needs: Needs,
+    run: fn(&Session<'_>) -> Result<(), String>,
 }
 
-/// Measures all sizes; `--full` adds a million rows. With `MEMFOLD_DATA`, real vectors and texts as well.
-pub(crate) fn run(root: &Path, full: bool) -> bool {
-    let Some(binary) = release_binary(root) else { return false };
-    let mut lines = String::new();
-    for workload in workloads(full) {
-        match measure(root, &binary, &workload) {
-            Ok(line) => {
-                report::line(&line);
-                lines.push_str(&line);
-                lines.push('\n');
-            }
-            Err(reason) => {
-                report::line(&format!("measure: {}: {reason}", workload.name));
-                return false;
-            }
-        }
-    }
-    let path = root.join(RESULTS);
-    let written = std::fs::create_dir_all(root.join("bench/results"))
-        .and_then(|()| std::fs::write(&path, lines));
-    if let Err(error) = &written {
-        report::line(&format!("measure: cannot write {}: {error}", path.display()));
-    }
-    written.is_ok() && figures::write(root)
+/// What a measurement cannot do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    /// Real vectors in `$MEMFOLD_DATA/embeddings`.
+    Vectors,
+    /// Labelled pairs in `$MEMFOLD_DATA/text`.
+    Pairs,
+    /// The profiler of Linux.
+    Perf,
 }
 
-/// Builds memfold as it is released and returns the binary, or `None` where that fails.
-pub(crate) fn release_binary(root: &Path) -> Option<PathBuf> {
-    let words = ["build", "--release", "--locked", "--package", "memfold"];
+const MEASUREMENTS: [Measurement; 10] = [
+    Measurement {
+        name: "consolidate",
+        about: "whole runs of memfold consolidate on 1,000 to 100,000 memories",
+        results: "bench/results/consolidate.jsonl",
+        keys: &["data"],
+        needs: Needs::Nothing,
+        run: processes::consolidate,
+    },
+    Measurement {
+        name: "join",
+        about: "whole runs of memfold dedup on 10,000 to 100,000 rows, and the processor's peak",
+        results: "bench/results/join.jsonl",
+        keys: &["what", "data", "threshold"],
+        needs: Needs::Nothing,
+        run: joins::exact,
+    },
+    Measurement {
+        name: "graph-join",
+        about: "memfold dedup --method graph beside exact runs",
+        results: "bench/results/graph-join.jsonl",
+        keys: &["what", "data", "threshold"],
+        needs: Needs::Nothing,
+        run: joins::by_graph,
+    },
+    Measurement {
+        name: "ann",
+        about: "recall and speed of the graph on real and 100,000 generated rows",
+        results: "bench/results/ann.jsonl",
+        keys: &["data", "beam"],
+        needs: Needs::Nothing,
+        run: commands::ann,
+    },
+    Measurement {
+        name: "search",
+        about: "whole lookups, each beside a process that does nothing",
+        results: "bench/results/search.jsonl",
+        keys: &["data"],
+        needs: Needs::Nothing,
+        run: processes::search,
+    },
+    Measurement {
+        name: "check",
+        about: "checks of memories, alone and beside four writers",
+        results: "bench/results/check.jsonl",
+        keys: &["data", "mode", "writers", "cold"],
+        needs: Needs::Nothing,
+        run: commands::check,
+    },
+    Measurement {
+        name: "export",
+        about: "stores into files, beside SQLite alone, and files into other formats",
+        results: "bench/results/export.jsonl",
+        keys: &["data", "from", "to"],
+        needs: Needs::Nothing,
+        run: commands::export,
+    },
+    Measurement {
+        name: "profile",
+        about: "where the main commands spend their time (by perf)",
+        results: "bench/results/profile.jsonl",
+        keys: &["data", "profiled"],
+        needs: Needs::Perf,
+        run: processes::profile,
+    },
+    Measurement {
+        name: "like",
+        about: "generated vectors beside the real ones in $MEMFOLD_DATA/embeddings",
+        results: "bench/results/like.jsonl",
+        keys: &["data", "rows"],
+        needs: Needs::Vectors,
+        run: commands::like,
+    },
+    Measurement {
+        name: "guard",
+        about: "verdicts on the labelled pairs in $MEMFOLD_DATA/text",
+        results: "bench/results/guard.jsonl",
+        keys: &["data"],
+        needs: Needs::Pairs,
+        run: commands::guard,
+    },
+];
+
+/// Measures what is named, or everything that can be measured here.
+pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
+    let (chosen, full, runs) = parse(arguments)?;
+    let is_named = !chosen.is_empty();
+    let chosen = if is_named { chosen } else { MEASUREMENTS.iter().collect() };
+    let lacks = chosen.iter().filter_map(|one| one.needs.lack().map(|lack| (one.name, lack)));
+    let lacks: Vec<(&str, String)> = lacks.collect();
+    if let Some((name, lack)) = lacks.first().filter(|_| is_named) {
+        return Err(format!("{name}: {lack}"));
+    }
+    for (name, lack) in &lacks {
+        report::line(&format!("measure: {name} is left out: {lack}"));
+    }
+    let (memfold, bench) = (binary(root, "memfold")?, binary(root, "memfold-bench")?);
+    let can_run = |one: &&Measurement| lacks.iter().all(|(name, _)| *name != one.name);
+    for Measurement { name, results, keys, run, .. } in chosen.into_iter().filter(can_run) {
+        let session = Session {
+            root,
+            memfold: memfold.clone(),
+            bench: bench.clone(),
+            full,
+            runs,
+            began: results::run_name(),
+            command: format!("cargo xtask measure {name}{}", if full { " --full" } else { "" }),
+            results,
+            keys,
+        };
+        run(&session).map_err(|error| format!("{name}: {error}"))?;
+        figures::write(root)?;
+    }
+    Ok(())
+}
+
+/// Translates a command as it was called when there was one for each measurement: `measure-join
+/// --graph` is `measure graph-join`.
+pub(crate) fn named_before(command: &str, arguments: &[String]) -> Option<Vec<String>> {
+    let name = command.strip_prefix("measure-")?;
+    let is_graph = name == "join" && arguments.iter().any(|word| word == "--graph");
+    let name = if is_graph { "graph-join" } else { name };
+    let further = arguments.iter().filter(|word| *word != "--graph").cloned();
+    Some([name.to_owned()].into_iter().chain(further).collect())
+}
+
+/// The lines of the help: names, and what is measured.
+pub(crate) fn help() -> String {
+    let line = |one: &Measurement| format!("           {:12} {}\n", one.name, one.about);
+    MEASUREMENTS.iter().map(line).collect()
+}
+
+/// Builds a program as it is released and returns it.
+pub(crate) fn binary(root: &Path, name: &str) -> Result<PathBuf, String> {
+    let words = ["build", "--release", "--locked", "--package", name, "--bin", name];
     let built = Command::new("cargo").current_dir(root).args(words).status();
-    built.is_ok_and(|status| status.success()).then(|| root.join("target/release/memfold"))
-}
-
-fn workloads(full: bool) -> Vec<Workload> {
-    let mut list = Vec::new();
-    if let Some(data) = std::env::var_os("MEMFOLD_DATA") {
-        let sizes = [("real-1k", 1_000, 25), ("real-10k", 10_000, 15), ("real-36k", 36_000, 9)];
-        list.extend(sizes.map(|size| real(Path::new(&data), size)));
+    match built.is_ok_and(|status| status.success()) {
+        true => Ok(root.join("target/release").join(name)),
+        false => Err(format!("{name} cannot be built")),
     }
-    let synthetic = |name, rows, runs| Workload { name, rows, runs, generate: Vec::new() };
-    list.extend([
-        synthetic("synthetic-1k", 1_000, 25),
-        synthetic("synthetic-36k", 36_000, 9),
-        synthetic("synthetic-100k", 100_000, 5),
-    ]);
-    if full {
-        list.push(synthetic("synthetic-1m", 1_000_000, 1));
-    }
-    list
 }
 
-/// Returns a store of so many real memories, which it builds where there is none; `data` is the folder that
-/// `MEMFOLD_DATA` names.
-pub(crate) fn real_store(root: &Path, binary: &Path, data: &Path) -> Result<PathBuf, String> {
-    store(root, binary, &real(data, ("real-36k", 36_000, 1)))
-}
+type Chosen = (Vec<&'static Measurement>, bool, Option<usize>);
 
-/// Returns stores to look memories up in, with their names and rows; builds those that are missing.
-pub(crate) fn stores(
-    root: &Path,
-    binary: &Path,
-    full: bool,
-) -> Result<Vec<(&'static str, u64, PathBuf)>, String> {
-    let wanted = ["synthetic-1k", "real-36k", "synthetic-100k", "synthetic-1m"];
-    let workloads = workloads(full).into_iter().filter(|load| wanted.contains(&load.name));
-    workloads.map(|load| Ok((load.name, load.rows, store(root, binary, &load)?))).collect()
-}
-
-fn real(data: &Path, (name, rows, runs): (&'static str, u64, usize)) -> Workload {
-    let file = |name: &str| data.join("embeddings").join(name).display().to_string();
-    let (vectors, texts) = (file("vectors_f16.npy"), file("texts.parquet"));
-    let generate = vec!["--from".into(), vectors, "--texts".into(), texts];
-    Workload { name, rows, runs, generate }
-}
-
-fn store(root: &Path, binary: &Path, workload: &Workload) -> Result<PathBuf, String> {
-    let folder = root.join("target/measure");
-    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    let store = folder.join(format!("{}.db", workload.name));
-    if !store.exists() {
-        let rows = workload.rows.to_string();
-        let mut generate = Command::new(binary);
-        generate.args(["generate", "--brain", "--quiet", "--rows", &rows]).args(&workload.generate);
-        let status = generate.arg("--output").arg(&store).status().map_err(|e| e.to_string())?;
-        if !status.success() {
-            return Err(format!("generate ended with {status}"));
+fn parse(arguments: &[String]) -> Result<Chosen, String> {
+    let (mut chosen, mut full, mut runs) = (Vec::new(), false, None);
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--full" => full = true,
+            "--runs" => {
+                let number = words.next().and_then(|text| text.parse().ok()).filter(|&n| n > 0);
+                runs = Some(number.ok_or("--runs needs a number from 1")?);
+            }
+            name => {
+                let found = MEASUREMENTS.iter().find(|one| one.name == name);
+                chosen.push(found.ok_or_else(|| format!("nothing called {name} is measured"))?);
+            }
         }
     }
-    Ok(store)
+    Ok((chosen, full, runs))
 }
 
-fn measure(root: &Path, binary: &Path, workload: &Workload) -> Result<String, String> {
-    let store = store(root, binary, workload)?;
-    let mut wall = Vec::new();
-    let mut output = String::new();
-    for _ in 0..workload.runs {
-        let (seconds, text) = consolidate(binary, &store)?;
-        wall.push(seconds);
-        output = text;
+impl Needs {
+    /// Says what is missing here.
+    fn lack(self) -> Option<String> {
+        let folder = |name: &str| match data::folder().map(|folder| folder.join(name)) {
+            Some(folder) if folder.is_dir() => None,
+            _ => Some(format!("MEMFOLD_DATA names no folder with {name}")),
+        };
+        match self {
+            Self::Nothing => None,
+            Self::Vectors => folder("embeddings"),
+            Self::Pairs => folder("text"),
+            Self::Perf => {
+                let perf = Command::new("perf").arg("--version").output();
+                perf.is_err().then(|| "there is no perf".to_owned())
+            }
+        }
     }
-    wall.sort_by(f64::total_cmp);
-    Ok(line(workload, &wall, &output))
 }
 
-fn consolidate(binary: &Path, store: &Path) -> Result<(f64, String), String> {
-    let mut command = Command::new(binary);
-    command.arg("consolidate").arg(store).args(["--json", "--quiet", "--threads", "2"]);
-    results::timed(&mut command)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn line(workload: &Workload, wall: &[f64], output: &str) -> String {
-    let mut line = String::from("{");
-    let mut field = |name: &str, value: &str| {
-        let comma = if line.len() > 1 { "," } else { "" };
-        // Writing to a string cannot fail.
-        let _written = write!(line, "{comma}\"{name}\":{value}");
-    };
-    let extra: String = match workload.generate.is_empty() {
-        true => String::new(),
-        false => " --from vectors_f16.npy --texts texts.parquet".to_owned(),
-    };
-    let command = format!(
-        "memfold generate --brain --rows {}{extra} --output S.db && memfold consolidate S.db --json --threads 2",
-        workload.rows
-    );
-    field("data", &quoted(workload.name));
-    field("rows", &workload.rows.to_string());
-    field("command", &quoted(&command));
-    field("machine", &quoted(&machine()));
-    field("version", &quoted(env!("CARGO_PKG_VERSION")));
-    field("runs", &wall.len().to_string());
-    field("wall_seconds_median", &format!("{:.4}", wall[wall.len() / 2]));
-    field("wall_seconds_min", &format!("{:.4}", wall[0]));
-    field("wall_seconds_max", &format!("{:.4}", wall[wall.len() - 1]));
-    let compact: String = output.lines().map(str::trim).collect();
-    field("last_run", &compact);
-    line.push('}');
-    line
-}
+    #[test]
+    fn what_is_measured_is_named() {
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let (chosen, full, runs) = parse(&words("join --full ann --runs 3")).unwrap();
+        let names: Vec<&str> = chosen.iter().map(|one| one.name).collect();
+        assert_eq!((names, full, runs), (vec!["join", "ann"], true, Some(3)));
+        assert_eq!(parse(&words("joins")).err().unwrap(), "nothing called joins is measured");
+        assert!(parse(&words("join --runs 0")).is_err());
+    }
 
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
-/// Names the processor and the number of cores.
-pub(crate) fn machine() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let field = |name: &str| {
-        let line = info.lines().find(|line| line.starts_with(name));
-        line.and_then(|line| line.split(": ").nth(1)).unwrap_or("unknown").to_owned()
-    };
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    format!(
-        "{} (family {}, model {}), {cores} cores",
-        field("model name"),
-        field("cpu family"),
-        field("model\t")
-    )
+    /// Stored results are measured anew by the command that they name.
+    #[test]
+    fn commands_of_stored_results_are_still_known() {
+        let folder = crate::root().join("bench/results");
+        let mut known = 0;
+        for one in MEASUREMENTS {
+            for line in results::read(&crate::root().join(one.results)).unwrap() {
+                let command = line["command"].as_str().unwrap();
+                let Some(words) = command.strip_prefix("cargo xtask ") else { continue };
+                let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+                let words = match &*words[0] {
+                    "measure" => words[1..].to_vec(),
+                    before => named_before(before, &words[1..]).unwrap(),
+                };
+                let (chosen, ..) = parse(&words).unwrap();
+                assert_eq!(chosen.len(), 1, "{command}");
+                assert_eq!(chosen[0].results, one.results, "{command}");
+                known += 1;
+            }
+        }
+        assert!(known > 0, "nothing is stored in {}", folder.display());
+    }
 }

@@ -1,12 +1,11 @@
-//! Stored results: JSON Lines, each line with where and when it was measured.
+//! Stored results: JSON Lines, each line with where and when it was measured; and the processes
+//! that are asked for them.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use serde_json::Value;
-
-use crate::measure::machine;
 
 /// Reads the lines of a file; none where there is no file.
 pub(crate) fn read(path: &Path) -> Result<Vec<Value>, String> {
@@ -18,9 +17,15 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Value>, String> {
     parse(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Runs a command and returns what it printed; it speaks to the terminal of the caller besides.
+/// Runs a command and returns what it printed; its stderr is that of the caller.
 pub(crate) fn said(command: &mut Command) -> Result<String, String> {
     timed(command).map(|(_, said)| said)
+}
+
+/// Runs a command that prints one JSON document.
+pub(crate) fn ask(command: &mut Command) -> Result<Value, String> {
+    let said = serde_json::from_str(&said(command)?);
+    said.map_err(|error| format!("what {} said: {error}", command.get_program().to_string_lossy()))
 }
 
 /// Runs a command and returns the seconds from its start to its end and what it printed.
@@ -45,14 +50,12 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Value>, String> {
         .collect()
 }
 
-/// Replaces the stored lines that have the same values under `keys` as a new one; the others stay, in front.
+/// Replaces the stored lines that have the same values under `keys` as a new one; the others stay,
+/// in front.
 pub(crate) fn renew(path: &Path, new: &[Value], keys: &[&str]) -> Result<(), String> {
     let lines = renewed(read(path)?, new, keys);
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(path, text))
-        .map_err(|error| format!("{}: {error}", path.display()))
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn renewed(old: Vec<Value>, new: &[Value], keys: &[&str]) -> Vec<Value> {
@@ -61,7 +64,7 @@ fn renewed(old: Vec<Value>, new: &[Value], keys: &[&str]) -> Vec<Value> {
     kept.chain(new.iter().cloned()).collect()
 }
 
-/// Adds where, when, by which version and by which command a line was measured.
+/// Adds when, where, by which version and by which command a line was measured.
 pub(crate) fn sign(line: &mut Value, run: &str, command: &str) {
     line["run"] = run.into();
     line["command"] = command.into();
@@ -75,21 +78,46 @@ pub(crate) fn run_name() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// The words of a command as a person would type them.
+pub(crate) fn typed(command: &str, arguments: &[String]) -> String {
+    let words = ["cargo xtask", command].into_iter().chain(arguments.iter().map(String::as_str));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Names the processor and the number of cores.
+fn machine() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let field = |name: &str| {
+        let line = info.lines().find(|line| line.starts_with(name));
+        line.and_then(|line| line.split(": ").nth(1)).unwrap_or("unknown").to_owned()
+    };
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let (name, family, model) = (field("model name"), field("cpu family"), field("model\t"));
+    format!("{name} (family {family}, model {model}), {cores} cores")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{parse, renewed};
+    use super::*;
     use serde_json::json;
 
     #[test]
     fn lines_of_the_same_work_are_replaced() {
-        let old = parse("{\"data\":\"a\",\"n\":1}\n\n{\"data\":\"b\",\"n\":1}\n").unwrap();
-        let new = [json!({ "data": "a", "n": 2 })];
-        let lines = renewed(old, &new, &["data"]);
-        assert_eq!(lines, [json!({ "data": "b", "n": 1 }), json!({ "data": "a", "n": 2 })]);
+        let line = |data: &str, beam: u64, n: u64| json!({ "data": data, "beam": beam, "n": n });
+        let old = vec![line("a", 1, 1), line("a", 2, 2), line("b", 1, 3)];
+        let found = renewed(old.clone(), &[line("a", 1, 4)], &["data", "beam"]);
+        assert_eq!(found, [line("a", 2, 2), line("b", 1, 3), line("a", 1, 4)]);
+        assert_eq!(renewed(old, &[line("a", 9, 5)], &["data"]), [line("b", 1, 3), line("a", 9, 5)]);
     }
 
     #[test]
-    fn a_broken_line_is_named() {
-        assert!(parse("{\"a\":1}\n{\"b\"").unwrap_err().starts_with("{\"b\""));
+    fn a_line_says_how_to_get_it_again() {
+        let mut line = json!({ "suite": "kill" });
+        sign(&mut line, "2026", &typed("torture", &["--full".to_owned()]));
+        assert_eq!(
+            (&line["command"], &line["run"]),
+            (&"cargo xtask torture --full".into(), &"2026".into())
+        );
+        assert!(line["machine"].is_string() && line["version"].is_string());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::rows::Rows;
+use crate::measure::data::Rows;
 
 /// Sizes of the generated rows.
 const ROW_COUNTS: [u64; 3] = [10_000, 30_000, 100_000];

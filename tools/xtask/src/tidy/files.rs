@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::Breach;
+use super::breach::Breach;
 
 const FILE_BYTES_MAX: u64 = 2 << 20;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Breach;
+use super::breach::Breach;
 
 /// Lines of a file before its tests.
 const LINES_MAX: usize = 520;

@@ -1,0 +1,362 @@
+//! What stands in each block.
+
+use super::rows::{
+    all, check, curves, firsts, having, is_peak, joins, labels, largest, likeness, lookups,
+    named_once, paraphrases, peers, profile,
+};
+use super::table::{Block, Table};
+
+const PERFORMANCE: &str = "docs/performance.md";
+
+const ORIGIN: &str =
+    "{machine}, {last_run.threads} threads, level {last_run.isa}, memfold {version}, {run:day}.";
+
+pub(super) const BLOCKS: &[Block] = &[
+    Block {
+        file: "README.md",
+        mark: "figures",
+        results: "bench/results/consolidate.jsonl",
+        tables: &[Table {
+            groups: all,
+            heading: "",
+            columns: &[
+                ("data", "{data:kind}"),
+                ("memories", "{rows:n}"),
+                ("near pairs ≥ 0.95", "{last_run.detected.pairs:n}"),
+                ("seconds (median)", "{wall_seconds_median:s}"),
+                ("anonymous memory", "{last_run.peak_anon_bytes:mib} MiB"),
+            ],
+        }],
+    },
+    Block {
+        file: "README.md",
+        mark: "figures of join",
+        results: "bench/results/join.jsonl",
+        tables: &[Table {
+            groups: |lines| joins(lines).into_iter().map(largest).collect(),
+            heading: "",
+            columns: &[
+                ("data", "{data}"),
+                ("vectors", "{rows:n}"),
+                ("threshold", "{threshold:.2}"),
+                ("near pairs", "{last_run.pairs:n}"),
+                ("seconds (median)", "{wall_seconds_median:s}"),
+                ("anonymous memory", "{last_run.peak_anon_bytes:mib} MiB"),
+            ],
+        }],
+    },
+    Block {
+        file: PERFORMANCE,
+        mark: "figures",
+        results: "bench/results/consolidate.jsonl",
+        tables: &[Table {
+            groups: all,
+            heading: "{machine}, {last_run.threads} threads, level {last_run.isa}, \
+                      memfold {version}, {last_run.run_id:day}.",
+            columns: &[
+                ("data", "{data:kind}"),
+                ("memories", "{rows:n}"),
+                ("runs", "{runs:n}"),
+                ("near pairs ≥ 0.95", "{last_run.detected.pairs:n}"),
+                ("median s", "{wall_seconds_median:s}"),
+                ("fastest to slowest s", "{wall_seconds_min:s} – {wall_seconds_max:s}"),
+                ("load", "{last_run.seconds.load:s}"),
+                ("join", "{last_run.seconds.join:s}"),
+                ("cluster", "{last_run.seconds.cluster:s}"),
+                ("plan", "{last_run.seconds.plan:s}"),
+                ("anonymous memory", "{last_run.peak_anon_bytes:mib} MiB"),
+            ],
+        }],
+    },
+    Block {
+        file: PERFORMANCE,
+        mark: "figures of join",
+        results: "bench/results/join.jsonl",
+        tables: &[
+            Table { groups: |lines| firsts(joins(lines)), heading: ORIGIN, columns: &[] },
+            Table {
+                groups: |lines| vec![lines.iter().filter(|l| is_peak(l)).cloned().collect()],
+                heading: "Peak in GMAC/s: int8 {int8_one:giga} on one thread and {int8_all:giga} \
+                          on {threads}, f32 {f32_one:giga} and {f32_all:giga}; share of the int8 \
+                          peak that the sign test reaches on one thread, by dimensions: \
+                          {hits_share_of_peak.32:%0} at 32, {hits_share_of_peak.64:%0} at 64, \
+                          {hits_share_of_peak.128:%0} at 128.",
+                columns: &[],
+            },
+            Table {
+                groups: joins,
+                heading: "",
+                columns: &[
+                    ("data", "{data}"),
+                    ("rows", "{rows:n}"),
+                    ("threshold", "{threshold:.2}"),
+                    ("pairs", "{last_run.pairs:n}"),
+                    ("runs", "{runs:n}"),
+                    ("median s", "{wall_seconds_median:s}"),
+                    ("fastest to slowest s", "{wall_seconds_min:s} – {wall_seconds_max:s}"),
+                    ("load", "{last_run.seconds.load:s}"),
+                    ("prepare", "{last_run.seconds.prepare:s}"),
+                    ("join", "{last_run.seconds.join:s}"),
+                    ("cluster", "{last_run.seconds.cluster:s}"),
+                    ("first test at peak", "{seconds_at_peak:s}"),
+                    ("join ÷ that", "{join_over_peak:.2}"),
+                    ("anonymous memory", "{last_run.peak_anon_bytes:mib} MiB"),
+                ],
+            },
+        ],
+    },
+    Block {
+        file: PERFORMANCE,
+        mark: "figures of graph joins",
+        results: "bench/results/graph-join.jsonl",
+        tables: &[Table {
+            groups: joins,
+            heading: ORIGIN,
+            columns: &[
+                ("data", "{data}"),
+                ("threshold", "{threshold:.2}"),
+                ("distinct pairs", "{distinct_pairs_true:n}"),
+                ("runs", "{runs:n}"),
+                ("median s", "{wall_seconds_median:s}"),
+                ("build", "{last_run.seconds.prepare:s}"),
+                ("search", "{last_run.seconds.join:s}"),
+                ("audit", "{last_run.seconds.audit:s}"),
+                ("exact join, median s", "{exact_wall_seconds_median:s}"),
+                ("recall", "{pair_recall_true:share}"),
+                ("measured", "{last_run.pair_recall.value:share}"),
+                (
+                    "95 % interval",
+                    "{last_run.pair_recall.low:share} – {last_run.pair_recall.high:share}",
+                ),
+                (
+                    "audited rows, pairs",
+                    "{last_run.pair_recall.sampled_rows:n}, {last_run.pair_recall.sampled_pairs:n}",
+                ),
+            ],
+        }],
+    },
+    Block {
+        file: PERFORMANCE,
+        mark: "figures of peers",
+        results: "bench/results/peers-join.jsonl",
+        tables: &[Table {
+            groups: peers,
+            heading: "{data}, {rows:n} × {dim}, ≥ {threshold}, {pairs_true:n} pairs, {threads} \
+                      threads; {machine}, {run:day}",
+            columns: &[
+                ("engine", "{engine}"),
+                ("setting", "{shown}"),
+                ("seconds", "{seconds.total:s}"),
+                ("of these to build", "{seconds.build:s}"),
+                ("pair recall", "{pair_recall:share}"),
+                ("pair precision", "{pair_precision:share}"),
+                ("MiB", "{peak_rss_bytes:mib}"),
+                ("times memfold's", "{times:.1}"),
+            ],
+        }],
+    },
+    Block {
+        file: PERFORMANCE,
+        mark: "figures of ann",
+        results: "bench/results/ann.jsonl",
+        tables: &[Table {
+            groups: |lines| vec![named_once(lines)],
+            heading: "{machine}, memfold {version}, {run:day}.",
+            columns: &[
+                ("rows", "{name}"),
+                ("build, s", "{build:.1}"),
+                ("bytes per vector", "{bytes:n}"),
+                ("beam", "{beam:n}"),
+                ("recall@k", "{last_run.recall_at_k:.4}"),
+                ("queries/s, one thread", "{last_run.qps_one_thread:n}"),
+                ("p50 µs", "{last_run.latency_us.p50:n}"),
+                ("p99 µs", "{last_run.latency_us.p99:n}"),
+            ],
+        }],
+    },
+    Block {
+        file: PERFORMANCE,
+        mark: "figures of search",
+        results: "bench/results/search.jsonl",
+        tables: &[Table {
+            groups: all,
+            heading: "{machine}, memfold {version}, {run:day}; milliseconds, {pairs} pairs each.",
+            columns: &[
+                ("store", "{data} ({rows:n})"),
+                ("tier", "{tier}"),
+                ("`search` p50", "{search_us.p50:ms1}"),
+                ("p99", "{search_us.p99:ms1}"),
+                ("`--version` p50", "{version_us.p50:ms1}"),
+                ("p99", "{version_us.p99:ms1}"),
+                ("between the two, p50", "{beyond_us.p50:ms1}"),
+                ("opening, p50", "{open_us.p50:ms1}"),
+                ("without an index", "{unindexed_us:ms1}"),
+                ("nothing in memory, p50", "{cold.search_us.p50:ms1}"),
+                ("after `index warm`", "{cold.after_warm_us:ms1}"),
+            ],
+        }],
+    },
+    Block {
+        file: PERFORMANCE,
+        mark: "figures of checks",
+        results: "bench/results/check.jsonl",
+        tables: &[Table {
+            groups: |lines| vec![lines.iter().map(check).collect()],
+            heading: "{machine}, memfold {version}, {run:day}; milliseconds.",
+            columns: &[
+                ("store", "{data} ({rows:n})"),
+                ("index", "{index}"),
+                ("check", "{name}"),
+                ("writers, saved", "{beside}"),
+                ("p50", "{p50_us:ms2}"),
+                ("p99", "{p99_us:ms2}"),
+                ("p99.9", "{p999_us:ms2}"),
+                ("max", "{max_us:ms2}"),
+                ("in full", "{checked} of {count}"),
+                ("anonymous memory, MiB", "{anonymous:.1}"),
+            ],
+        }],
+    },
+    Block {
+        file: PERFORMANCE,
+        mark: "figures of exports",
+        results: "bench/results/export.jsonl",
+        tables: &[Table {
+            groups: all,
+            heading: "{machine}, memfold {version}, {run:day}; medians.",
+            columns: &[
+                ("vectors of", "{data} ({rows:n})"),
+                ("from", "{from}"),
+                ("to", "{to}"),
+                ("seconds", "{seconds:s}"),
+                ("fastest to slowest", "{fastest_seconds:s} – {slowest_seconds:s}"),
+                ("MB/s of f32", "{bytes_per_second:mega}"),
+                ("of SQLite's speed", "{of_sqlite:.2}"),
+                ("anonymous MiB", "{peak_anon_bytes:mib}"),
+            ],
+        }],
+    },
+    Block {
+        file: PERFORMANCE,
+        mark: "figures of profiles",
+        results: "bench/results/profile.jsonl",
+        tables: &[Table {
+            groups: |lines| vec![lines.iter().map(profile).collect()],
+            heading: "{machine}, memfold {version}, {run:day}; {rows:n} memories ({data}).",
+            columns: &[("command", "`{profiled}`"), ("share of its samples", "{shown}")],
+        }],
+    },
+    Block {
+        file: PERFORMANCE,
+        mark: "figures of graphs",
+        results: "bench/results/peers-ann.jsonl",
+        tables: &[Table {
+            groups: lookups,
+            heading: "{data}, {rows:n} rows, the {k} nearest, {threads} threads to build; \
+                      {machine}, {run:day}",
+            columns: &[
+                ("engine", "{engine}"),
+                ("build, s", "{build_seconds:.1}"),
+                ("times memfold's", "{times:.1}"),
+                ("beam with recall ≥ 0.99", "{enough}"),
+                ("queries/s, one thread", "{speed:n}"),
+                ("memfold's ÷ that", "{slower:.1}"),
+                ("bytes per vector", "{bytes_per_vector:n}"),
+            ],
+        }],
+    },
+    Block {
+        file: "docs/quality.md",
+        mark: "figures of guard",
+        results: "bench/results/guard.jsonl",
+        tables: &[
+            Table {
+                groups: labels,
+                heading: "{machine}, one thread, memfold {version}, {run:day}.",
+                columns: &[
+                    ("set", "{data}"),
+                    ("label", "{label}"),
+                    ("pairs", "{pairs:n}"),
+                    ("compatible", "{verdicts.compatible:n}"),
+                    ("complementary", "{verdicts.complementary:n}"),
+                    ("different", "{verdicts.different:n}"),
+                    ("contradictory", "{verdicts.contradictory:n}"),
+                    ("mergeable", "{mergeable_share:%2}"),
+                ],
+            },
+            Table {
+                groups: |lines| vec![having(lines, "last_run.labels")],
+                heading: "",
+                columns: &[
+                    ("set", "{data}"),
+                    ("pairs", "{last_run.pairs:n}"),
+                    ("µs per pair, median", "{last_run.microseconds_per_pair.median:.1}"),
+                    ("mean", "{last_run.microseconds_per_pair.mean:.1}"),
+                    ("threshold", "{last_run.contradiction.in_use.threshold:.3}"),
+                    ("precision", "{last_run.contradiction.in_use.precision:.3}"),
+                    ("recall", "{last_run.contradiction.in_use.recall:.3}"),
+                    ("F1", "{last_run.contradiction.in_use.f1:.3}"),
+                    ("best threshold", "{last_run.contradiction.best.threshold:.3}"),
+                    ("best F1", "{last_run.contradiction.best.f1:.3}"),
+                ],
+            },
+            Table {
+                groups: paraphrases,
+                heading: "",
+                columns: &[
+                    ("set", "{data}"),
+                    ("people say the same", "{last_run.same:n}"),
+                    ("linked", "{same_linked:%1}"),
+                    ("without words of their own on both sides", "{last_run.one_sided:n}"),
+                    ("linked", "{one_sided_linked:%1}"),
+                    ("every word of a in b", "{last_run.carried:n}"),
+                    ("mergeable", "{carried_mergeable:%1}"),
+                ],
+            },
+            Table {
+                groups: |lines| vec![having(lines, "last_run.memories")],
+                heading: "",
+                columns: &[
+                    ("store", "{data} ≥ {last_run.threshold}"),
+                    ("memories", "{last_run.memories:n}"),
+                    ("pairs", "{last_run.pairs:n}"),
+                    ("compatible", "{last_run.verdicts.compatible:n}"),
+                    ("complementary", "{last_run.verdicts.complementary:n}"),
+                    ("different", "{last_run.verdicts.different:n}"),
+                    ("contradictory", "{last_run.verdicts.contradictory:n}"),
+                    ("flagged", "{last_run.flags:n}"),
+                    ("deferred", "{last_run.flags_deferred:n}"),
+                ],
+            },
+            Table {
+                groups: |lines| vec![having(lines, "last_run.criterion_median_microseconds")],
+                heading: "",
+                columns: &[
+                    ("texts of about 100 characters", "{data}"),
+                    ("µs, median", "{last_run.criterion_median_microseconds:.1}"),
+                ],
+            },
+            Table {
+                groups: |lines| curves(lines).into_iter().map(|line| vec![line]).collect(),
+                heading: "![Precision, recall and F1 of contradiction on {data}](plots/{file})",
+                columns: &[],
+            },
+        ],
+    },
+    Block {
+        file: "docs/generate.md",
+        mark: "figures of likeness",
+        results: "bench/results/like.jsonl",
+        tables: &[Table {
+            groups: likeness,
+            heading: "{real_rows:n} real rows of {dim} dimensions ({data}), memfold {version}, \
+                      {run:day}; *synthetic* rows are generated.",
+            columns: &[
+                ("", "{figure}"),
+                ("real", "{real:x}"),
+                ("36,000 synthetic", "{36000:x}"),
+                ("144,000 synthetic", "{144000:x}"),
+            ],
+        }],
+    },
+];

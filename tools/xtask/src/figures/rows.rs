@@ -1,0 +1,273 @@
+//! How stored lines become rows of the tables: chosen, ordered, grouped, with what is derived.
+
+use serde_json::{Value, json};
+
+use super::table::{at, filled};
+
+/// A rival that finds less than this share of pairs or neighbors is shown, but not counted.
+pub(super) const RECALL_MIN: f64 = 0.99;
+
+pub(super) fn all(lines: &[Value]) -> Vec<Vec<Value>> {
+    vec![lines.to_vec()]
+}
+
+pub(super) fn having(lines: &[Value], path: &str) -> Vec<Value> {
+    lines.iter().filter(|line| !at(line, path).is_null()).cloned().collect()
+}
+
+/// A line with further fields.
+fn with(line: &Value, fields: Value) -> Value {
+    let mut line = line.clone();
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        line[name] = value.clone();
+    }
+    line
+}
+
+pub(super) fn firsts(groups: Vec<Vec<Value>>) -> Vec<Vec<Value>> {
+    groups.into_iter().map(|rows| rows.into_iter().take(1).collect()).collect()
+}
+
+pub(super) fn is_peak(line: &Value) -> bool {
+    line["what"] == "peak"
+}
+
+/// Joins by their rows.
+pub(super) fn joins(lines: &[Value]) -> Vec<Vec<Value>> {
+    let mut joins: Vec<Value> = lines.iter().filter(|line| !is_peak(line)).cloned().collect();
+    joins.sort_by_key(|line| line["rows"].as_u64());
+    vec![joins]
+}
+
+pub(super) fn largest(mut lines: Vec<Value>) -> Vec<Value> {
+    let most = lines.iter().filter_map(|line| line["rows"].as_u64()).max();
+    lines.retain(|line| line["rows"].as_u64() == most);
+    lines
+}
+
+/// Names each set of rows, and what is the same for all its beams, once.
+pub(super) fn named_once(lines: &[Value]) -> Vec<Value> {
+    let is_first = |at: usize| at == 0 || lines[at - 1]["data"] != lines[at]["data"];
+    let rows = lines.iter().enumerate().map(|(at, line)| match is_first(at) {
+        true => with(
+            line,
+            json!({
+                "name": filled("{data} ({last_run.rows:n} × {last_run.dim})", line),
+                "build": line["last_run"]["build_seconds"],
+                "bytes": line["last_run"]["bytes_per_vector"],
+            }),
+        ),
+        false => with(line, json!({ "name": "", "build": "", "bytes": "" })),
+    });
+    rows.collect()
+}
+
+pub(super) fn check(line: &Value) -> Value {
+    let mode = line["mode"].as_str().unwrap_or_default();
+    let name = match mode {
+        "in_process" => "in process",
+        "process" => "whole process",
+        "version" => "`--version`",
+        _ => "beyond `--version`",
+    };
+    let cold = if line["cold"] == true { ", nothing in memory" } else { "" };
+    let beside = if line["writers"] == 0 { "–" } else { "{writers}, {saved}" };
+    let anonymous = line["peak_anon_bytes"].as_f64().filter(|_| mode == "in_process");
+    let anonymous = anonymous.map_or_else(|| "".into(), |bytes| json!(bytes / f64::from(1 << 20)));
+    let (name, beside) = (format!("{name}{cold}"), filled(beside, line));
+    with(line, json!({ "name": name, "beside": beside, "anonymous": anonymous }))
+}
+
+/// The largest parts with their shares.
+pub(super) fn profile(line: &Value) -> Value {
+    let parts = line["parts"].as_array().into_iter().flatten().take(6);
+    let parts: Vec<String> = parts.map(|part| filled("{name} {share:%0}", part)).collect();
+    with(line, json!({ "shown": parts.join(", ") }))
+}
+
+/// Engines at the same join: those on the same rows at the same threshold, the fastest first, and
+/// memfold as a whole process, which loads and clusters too, as one more.
+pub(super) fn peers(lines: &[Value]) -> Vec<Vec<Value>> {
+    let mut groups: Vec<Vec<Value>> = Vec::new();
+    let process = lines.iter().filter(|line| line["notes"]["process_seconds"].is_number());
+    let process = process.map(|line| {
+        let mut line = with(line, json!({ "setting": { "process": true } }));
+        line["seconds"]["total"] = line["notes"]["process_seconds"].clone();
+        line
+    });
+    for line in lines.iter().cloned().chain(process) {
+        let same = |group: &&mut Vec<Value>| {
+            ["data", "threshold"].iter().all(|key| group[0][*key] == line[*key])
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(line),
+            None => groups.push(vec![line]),
+        }
+    }
+    let total = |line: &Value| line["seconds"]["total"].as_f64();
+    for group in &mut groups {
+        group.sort_by(|a, b| total(a).unwrap_or(f64::MAX).total_cmp(&total(b).unwrap_or(f64::MAX)));
+        let is_ours = |line: &&Value| line["engine"] == "memfold" && line["setting"] == json!({});
+        let ours: Vec<Value> = group.iter().filter(is_ours).cloned().collect();
+        for line in group.iter_mut() {
+            line["shown"] = setting(line).into();
+            let ours = ours.iter().find(|ours| ours["run"] == line["run"]).and_then(total);
+            line["times"] = total(line).zip(ours).map(|(own, ours)| own / ours).into();
+            if total(line).is_none() {
+                line["seconds"] = json!({ "total": line["outcome"] });
+            }
+        }
+    }
+    groups.sort_by_key(|group| (group[0]["rows"].as_u64(), group[0]["data"].to_string()));
+    groups
+}
+
+/// What tells an engine's settings apart.
+fn setting(line: &Value) -> String {
+    let shown = [
+        ("process", "process"),
+        ("nprobe", "nprobe {setting.nprobe}"),
+        ("dtype", "{setting.dtype}"),
+        ("num_leaves_to_search", "leaves {setting.num_leaves_to_search}"),
+        ("ef", "ef {setting.ef}"),
+    ];
+    let known = shown.iter().find(|(key, _)| !line["setting"][*key].is_null());
+    known.map_or_else(String::new, |(_, template)| filled(template, line))
+}
+
+/// Engines at the same lookups, memfold first, each with the first beam that finds enough.
+pub(super) fn lookups(lines: &[Value]) -> Vec<Vec<Value>> {
+    let groups = engines(lines).into_iter().map(|group| {
+        let ours = enough(&group[0]);
+        let (build, speed) = (group[0][0]["build_seconds"].as_f64(), ours.map(speed));
+        let rows = group.iter().map(|engine| {
+            let first = &engine[0];
+            let best = engine.iter().filter_map(|line| line["recall_at_k"].as_f64());
+            let shown = match enough(engine) {
+                _ if first["build_seconds"].is_null() => filled("{outcome}", first),
+                Some(line) if line["beam"].is_null() => "every row (1)".to_owned(),
+                Some(line) => filled("{beam} ({recall_at_k:.4})", line),
+                None => format!("none: {:.4} at most", best.fold(0.0, f64::max)),
+            };
+            let own = enough(engine).map(self::speed);
+            let times = build.zip(first["build_seconds"].as_f64()).map(|(ours, own)| own / ours);
+            let slower = speed.zip(own).map(|(ours, own)| ours / own);
+            with(first, json!({ "times": times, "enough": shown, "speed": own, "slower": slower }))
+        });
+        rows.collect()
+    });
+    groups.collect()
+}
+
+/// The lines of each engine on each set of rows, memfold first.
+pub(super) fn engines(lines: &[Value]) -> Vec<Vec<Vec<Value>>> {
+    let mut sets: Vec<Vec<Vec<Value>>> = Vec::new();
+    for line in lines {
+        let same = |set: &&mut Vec<Vec<Value>>| set[0][0]["data"] == line["data"];
+        let Some(set) = sets.iter_mut().find(same) else {
+            sets.push(vec![vec![line.clone()]]);
+            continue;
+        };
+        match set.iter_mut().find(|engine| engine[0]["engine"] == line["engine"]) {
+            Some(engine) => engine.push(line.clone()),
+            None => set.push(vec![line.clone()]),
+        }
+    }
+    sets.iter_mut().for_each(|set| set.sort_by_key(|engine| engine[0]["engine"] != "memfold"));
+    sets
+}
+
+/// The first line that finds enough.
+fn enough(engine: &[Value]) -> Option<&Value> {
+    engine.iter().find(|line| line["recall_at_k"].as_f64() >= Some(RECALL_MIN))
+}
+
+fn speed(line: &Value) -> f64 {
+    line["qps_one_thread"].as_f64().unwrap_or(f64::NAN)
+}
+
+/// A row for each label of each set.
+pub(super) fn labels(lines: &[Value]) -> Vec<Vec<Value>> {
+    let rows = lines.iter().flat_map(|line| {
+        let labels = line["last_run"]["labels"].as_array().into_iter().flatten();
+        labels.map(move |label| with(line, label.clone()))
+    });
+    vec![rows.collect()]
+}
+
+/// Linked paraphrases, counted by a script of its own.
+pub(super) fn paraphrases(lines: &[Value]) -> Vec<Vec<Value>> {
+    let share = |line: &Value, part: &str, whole: &str| {
+        let run = &line["last_run"];
+        run[part].as_f64().zip(run[whole].as_f64()).map(|(part, whole)| part / whole)
+    };
+    let rows = having(lines, "last_run.one_sided");
+    let rows = rows.iter().map(|line| {
+        let shares = json!({
+            "same_linked": share(line, "same_linked", "same"),
+            "one_sided_linked": share(line, "one_sided_linked", "one_sided"),
+            "carried_mergeable": share(line, "carried_mergeable", "carried"),
+        });
+        with(line, shares)
+    });
+    vec![rows.collect()]
+}
+
+/// Sets that have an operating curve, with the file that it is drawn into.
+pub(super) fn curves(lines: &[Value]) -> Vec<Value> {
+    let file = |line: &Value| filled("guard-{data}.svg", line).replace('_', "-");
+    let lines = having(lines, "last_run.contradiction").into_iter();
+    lines.map(|line| with(&line, json!({ "file": file(&line) }))).collect()
+}
+
+/// A row for each figure: of the real rows, and of those generated like them, by their number.
+pub(super) fn likeness(lines: &[Value]) -> Vec<Vec<Value>> {
+    // Positions in the stored lists: of the quantiles 5 %, 50 % and 95 %, and of ranks and thresholds.
+    let quantiles = |of: &str| format!("{{{of}.2:.3}}, {{{of}.7:.3}}, {{{of}.12:.3}}");
+    let mut figures = vec![("length of the mean".to_owned(), "{mean_norm:.3}".to_owned())];
+    figures.extend([1, 16, 64].map(|count| {
+        (format!("variance along {count} directions"), format!("{{explained.{count}:.3}}"))
+    }));
+    figures.extend([1, 10, 100].iter().enumerate().map(|(at, rank)| {
+        let of = quantiles(&format!("neighbors.{at}.quantiles"));
+        (format!("similarity to neighbor {rank}: 5 %, median, 95 %"), of)
+    }));
+    figures.push(("similarity of random rows: 5 %, median, 95 %".into(), quantiles("strangers")));
+    figures.extend(["0.85", "0.92", "0.95"].iter().enumerate().map(|(at, threshold)| {
+        let of = format!("{{duplicates.{at}.share:.3}}; {{duplicates.{at}.largest}}");
+        (format!("rows in groups at {threshold}; largest group"), of)
+    }));
+    let Some(first) = lines.first() else { return Vec::new() };
+    let real = prepared(&first["real"]);
+    let rows = figures.iter().map(|(name, template)| {
+        let mut row = json!({ "figure": name, "real": filled(template, &real) });
+        for line in lines {
+            row[line["rows"].to_string()] = filled(template, &prepared(&line["synthetic"])).into();
+        }
+        row["real_rows"] = real["rows"].clone();
+        row["dim"] = real["dim"].clone();
+        for key in ["data", "version", "run"] {
+            row[key] = first[key].clone();
+        }
+        row
+    });
+    vec![rows.collect()]
+}
+
+/// Adds the variance along leading directions, and the largest group at each threshold.
+fn prepared(of: &Value) -> Value {
+    let mut of = of.clone();
+    let spectrum: Vec<f64> =
+        of["spectrum"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+    for count in [1, 16, 64] {
+        let explained: f64 = spectrum.iter().take(count).sum();
+        of["explained"][count.to_string()] = explained.into();
+    }
+    for group in of["duplicates"].as_array_mut().into_iter().flatten() {
+        let sizes = group["group_sizes"].as_array();
+        let largest =
+            sizes.and_then(|sizes| sizes.last()).map_or(1.into(), |last| last["rows"].clone());
+        group["largest"] = largest;
+    }
+    of
+}
