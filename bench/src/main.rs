@@ -12,7 +12,7 @@ mod curve;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use memfold_cli::Exit;
+use memfold_cli::{Exit, finish};
 
 use crate::args::{Cli, Command};
 
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return Exit::of_usage(&error),
     };
-    global.finish(|printer| match command {
+    finish(&global, |printer| match command {
         Command::Ann(args) => ann::run(&global, &args, printer),
         Command::Check(args) => check::run(&global, &args, printer),
         Command::Export(args) => export::run(&global, &args, printer),

@@ -12,7 +12,6 @@ mod upkeep;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -28,11 +27,6 @@ pub(crate) use self::lookups::{
 pub use self::saving::StorePlaceArgs;
 pub(crate) use self::saving::{CheckArgs, MemoryArgs, SaveArgs};
 pub(crate) use self::upkeep::{ForgetArgs, PruneArgs, RestoreArgs, WritingArgs};
-
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::Printer;
-use crate::settings::check_isa;
 
 /// Finds the memories that say the same thing and folds them together without losing a fact.
 #[derive(Debug, Parser)]
@@ -73,20 +67,6 @@ pub struct GlobalArgs {
     /// Show no progress bars
     #[arg(long, global = true)]
     pub no_progress: bool,
-}
-
-impl GlobalArgs {
-    /// Runs a command with a printer as these options want it, and shows why it failed.
-    pub fn finish(&self, command: impl FnOnce(Printer) -> Result<Exit, Failure>) -> ExitCode {
-        let printer = Printer::new(self.quiet, self.verbose, self.no_progress);
-        match check_isa().and_then(|()| command(printer)) {
-            Ok(exit) => exit.into(),
-            Err(failure) => {
-                printer.failure(&failure);
-                failure.exit.into()
-            }
-        }
-    }
 }
 
 /// The commands.

@@ -128,7 +128,7 @@ pub fn pool(global: &GlobalArgs) -> Result<Pool, Failure> {
 }
 
 /// Refuses an ISA level that `MEMFOLD_ISA` names and this machine lacks.
-pub fn check_isa() -> Result<(), Failure> {
+pub(crate) fn check_isa() -> Result<(), Failure> {
     Level::requested().map(drop).map_err(|error| {
         let hint = error.hint();
         Failure { exit: Exit::Usage, ..Failure::new("choose the kernels", &error, hint) }

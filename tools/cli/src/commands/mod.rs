@@ -47,13 +47,27 @@ use crate::settings;
 pub fn run() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
     match Cli::parse_typed(&typed) {
-        Ok(cli) => cli.global.finish(|printer| run_command(&cli.global, cli.command, printer)),
+        Ok(cli) => finish(&cli.global, |printer| run_command(&cli.global, cli.command, printer)),
         Err(error) => Exit::of_usage(&error),
     }
 }
 
+/// Runs a command with a printer as the options want it, and shows why it failed.
+pub fn finish(
+    global: &GlobalArgs,
+    command: impl FnOnce(Printer) -> Result<Exit, Failure>,
+) -> ExitCode {
+    let printer = Printer::new(global.quiet, global.verbose, global.no_progress);
+    match settings::check_isa().and_then(|()| command(printer)) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            printer.failure(&failure);
+            failure.exit.into()
+        }
+    }
+}
+
 fn run_command(global: &GlobalArgs, command: Command, printer: Printer) -> Result<Exit, Failure> {
-    settings::check_isa()?;
     match command {
         Command::Demo(args) => demo::run(global, &args, printer),
         Command::Consolidate(args) => consolidate::run(global, &args, printer),

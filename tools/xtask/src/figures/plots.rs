@@ -12,8 +12,11 @@ use super::table::filled;
 /// Names of files, and what stands in them.
 type Plots = Vec<(String, String)>;
 
+/// Draws the lines of a file of results.
+type Draw = fn(&[Value]) -> Plots;
+
 /// Results, and how they are drawn.
-pub(super) const DRAWINGS: [(&str, fn(&[Value]) -> Plots); 5] = [
+pub(super) const DRAWINGS: [(&str, Draw); 5] = [
     ("bench/results/join.jsonl", joins),
     ("bench/results/peers-join.jsonl", peer_joins),
     ("bench/results/peers-ann.jsonl", peer_lookups),
