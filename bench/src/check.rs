@@ -76,7 +76,7 @@ pub(crate) fn run(
     let settings = Settings::load(global, Some(&args.place.db), &[])?;
     settings.show_notices(printer);
     let place = Place::of(&args.place, &settings, args.writers > 0)?;
-    let document = measure(args, &place, &settings, printer)?;
+    let document = measure((global, args), &place, &settings, printer)?;
     if let Some(path) = &args.histogram {
         draw(path, args, &document)?;
         printer.note(&format!("wrote {}", path.display()));
@@ -90,7 +90,7 @@ pub(crate) fn run(
 }
 
 fn measure(
-    args: &CheckArgs,
+    (global, args): (&GlobalArgs, &CheckArgs),
     place: &Place,
     settings: &Settings,
     printer: Printer,
@@ -105,7 +105,7 @@ fn measure(
         return Err(Failure::plain("no memory of the store has a vector", hint));
     }
     let warming = sample.split_off(args.checks.min(sample.len()));
-    let executable = Executable::find(args.memfold.as_deref(), store)?;
+    let executable = Executable::find(global, args.memfold.as_deref(), store)?;
     // Looking at memory takes time of its own, so that is done while nothing is timed.
     let watch = MemoryWatch::start();
     in_process(&quick_check, &warming);

@@ -1,5 +1,6 @@
 //! The store that is measured, whole processes of `memfold` that check it, and others that save.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use memfold_cli::{Failure, Settings, Stopwatch, StorePlaceArgs, index_folder, open_options};
+use memfold_cli::{
+    Failure, GlobalArgs, Settings, Stopwatch, StorePlaceArgs, index_folder, open_options,
+};
 use memfold_pipeline::quick_check::Incoming;
 use memfold_pipeline::store::BrainDb;
 use serde_json::{Value, json};
@@ -90,6 +93,8 @@ fn link_all(from: &Path, to: &Path) -> io::Result<()> {
 pub(super) struct Executable {
     path: PathBuf,
     store: StorePlaceArgs,
+    /// `--config` and `--set`, which count for whole processes as they do in this one.
+    configuration: Vec<OsString>,
 }
 
 /// Microseconds of `--version` and of checks, in pairs, and how many checks looked through everything.
@@ -97,7 +102,11 @@ type Pairs = (Vec<f64>, Vec<f64>, usize);
 
 impl Executable {
     /// Takes the program that is named, or the `memfold` beside this one.
-    pub(super) fn find(given: Option<&Path>, store: &StorePlaceArgs) -> Result<Self, Failure> {
+    pub(super) fn find(
+        global: &GlobalArgs,
+        given: Option<&Path>,
+        store: &StorePlaceArgs,
+    ) -> Result<Self, Failure> {
         let path = match given {
             Some(path) => path.to_owned(),
             None => std::env::current_exe()
@@ -108,13 +117,16 @@ impl Executable {
             let hint = "build it with cargo build --release, or name another with --memfold";
             return Err(Failure::plain(format!("there is no {}", path.display()), hint));
         }
-        Ok(Self { path, store: store.clone() })
+        let config = global.config.iter().flat_map(|file| ["--config".into(), file.into()]);
+        let set = global.set.iter().flat_map(|key| ["--set".into(), key.into()]);
+        Ok(Self { path, store: store.clone(), configuration: config.chain(set).collect() })
     }
 
     /// `memfold` with a command for the store.
     pub(super) fn command(&self, name: &str) -> Command {
         let mut command = Command::new(&self.path);
         command.arg(name).arg(&self.store.db).args(["--json", "--quiet"]);
+        command.args(&self.configuration);
         if let Some(folder) = &self.store.index_dir {
             command.arg("--index-dir").arg(folder);
         }
