@@ -54,6 +54,7 @@
 //! ```
 
 pub mod memory;
+mod categories;
 pub mod time;
 pub mod text;
 pub mod journal;

@@ -21,6 +21,7 @@ const ALLOCATED_BYTES_MAX: usize = 64 << 20;
 fn inputs(target: &FuzzTarget) -> u64 {
     match target.name {
         "graph" => 300,
+        "guard" => 20_000,
         "lookups" | "saved_plan" | "plan_file" => 1_000,
         _ => 3_000,
     }

@@ -80,7 +80,7 @@ impl Editing<'_> {
             self.draft.then(Change::Index { id: survivor.to_string() });
         }
         for absorbed in action.absorbed_ids() {
-            match self.context.policy.merge.absorbed {
+            match self.context.policy.absorbed_by(&action.rationale.rule_id) {
                 Absorbed::Archive => self.mark_absorbed(absorbed, survivor),
                 Absorbed::Move => self.draft.then(Change::TakeOut {
                     id: absorbed.to_string(),

@@ -32,9 +32,10 @@ impl Guard {
     /// Loads the built-in lexicon and merges the user's.
     ///
     /// # Errors
-    /// Returns a [`LexiconError`] that names the line where the user's lexicon cannot be read.
+    /// Returns a [`LexiconError`] that names the file and the line where the user's lexicon cannot be read.
     pub fn new(policy: &GuardPolicy) -> Result<Self, LexiconError> {
-        let lexicon = Lexicon::load(policy.lexicon.as_deref())?;
+        let named = |error| LexiconError { file: policy.lexicon_file.clone(), ..error };
+        let lexicon = Lexicon::load(policy.lexicon.as_deref()).map_err(named)?;
         let lexicon_text = match &policy.lexicon {
             None => BUILT_IN.into(),
             Some(user) => (BUILT_IN.to_owned() + user).into(),

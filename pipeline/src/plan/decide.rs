@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use memfold_simd::Similarity;
 use serde_json::Map;
 
@@ -128,10 +127,9 @@ fn plan(input: &PlanInput<'_>, actions: Vec<Action>) -> Plan {
     }
 }
 
-/// Writes an instant in UTC, or its microseconds where it is beyond the years that RFC 3339 knows.
+/// Writes an instant in UTC.
 pub(crate) fn rfc3339(instant: Instant) -> String {
-    Timestamp::from_microsecond(instant.0)
-        .map_or_else(|_| format!("{} us", instant.0), |timestamp| timestamp.to_string())
+    instant.to_rfc3339()
 }
 
 fn cluster_id(number: usize) -> Option<String> {

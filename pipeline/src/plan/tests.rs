@@ -83,15 +83,19 @@ fn protected_rows_never_change() {
     }
 }
 
+/// Exact copies of a protected memory stayed for ever where they were filed under another category.
 #[test]
-fn nothing_folds_into_a_protected_row_at_a_loss() {
+fn an_exact_copy_folds_into_a_protected_row_unless_more_than_its_categories_would_go() {
     let memories = vec![
         category(row("a", "x", 2), "pinned"),
         category(row("b", "x", 3), "sop"),
         with(row("c", "x", 4), |m| m.importance = 2.0),
     ];
     let fixture = Fixture::new(memories).cluster(&["a", "b", "c"]);
-    assert_eq!(fixture.fates(), ["merge b<c R1", "noop a protection"]);
+    assert_eq!(fixture.fates(), ["merge a<b R1", "noop c protection"]);
+    let merge = merge_of(&fixture);
+    assert!(merge.survivor_protected && merge.new_categories.is_none());
+    assert_eq!(merge.new_importance, None);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use memfold_simd::{Kernels, Similarity};
 use super::Incoming;
 use super::gather::Gathered;
 use super::lazy_guard::LazyGuard;
+use crate::categories::CategoryList;
 use crate::detect::{newest_first, separating};
 use crate::guard::{Judgement, Reading};
 use crate::lookup::SearchError;
@@ -242,10 +243,9 @@ impl Weighing<'_> {
             CheckScope::All => true,
             CheckScope::Source => *memory.root_source == *self.incoming.source(),
             CheckScope::Category => {
-                let own = &self.incoming.categories;
-                let mut known = memory.categories.iter();
-                own.is_empty() && memory.categories.is_empty()
-                    || known.any(|known| own.iter().any(|category| **category == **known))
+                let own: CategoryList = self.incoming.categories.iter().collect();
+                self.incoming.categories.is_empty() && memory.categories.is_empty()
+                    || memory.categories.iter().any(|known| own.has(known))
             }
         }
     }

@@ -7,6 +7,7 @@ use super::engine::Shared;
 use super::incoming::IMPORTANCE_DEFAULT;
 use super::save::{SaveError, SaveRun};
 use super::weigh::{Equal, Match, Weighed};
+use crate::categories::CategoryList;
 use crate::execute::{
     Draft, EditContext, action_of, carry_out_alone, merge_of_two, near_flag, write_unit,
 };
@@ -179,12 +180,9 @@ impl<'a> Writing<'a> {
     }
 
     fn take_over(&self, draft: &mut Draft<'_>, memory: &Memory) {
-        let mut categories = memory.categories.clone();
-        for category in self.incoming.boxed_categories() {
-            if !categories.contains(&category) {
-                categories.push(category);
-            }
-        }
+        let mut categories: CategoryList = memory.categories.iter().collect();
+        self.incoming.categories.iter().for_each(|category| categories.add(category));
+        let categories = categories.into_list();
         if categories != memory.categories {
             let json = categories_to_json(&categories);
             draft.set(&memory.id, "categories", json.into());

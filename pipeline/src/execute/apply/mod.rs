@@ -13,7 +13,7 @@ use self::fresh::{check_freshness, expected_digests};
 use self::run::Run;
 use super::ExecutionUnit;
 use super::units::units;
-use crate::plan::{ActionType, SavedPlan, plan_id};
+use crate::plan::{Action, ActionType, SavedPlan, plan_id};
 use crate::policy::Absorbed;
 use crate::report::Executed;
 use crate::runs::{RunKind, RunState};
@@ -101,9 +101,11 @@ fn check_moves(
     request: &ExecuteRequest<'_>,
     units: &[ExecutionUnit<'_>],
 ) -> Result<(), ExecuteError> {
-    let moves = |action: ActionType| matches!(action, ActionType::Merge | ActionType::Archive);
-    let any = units.iter().flat_map(|unit| &unit.actions).any(|a| moves(a.effective().action));
-    if request.policy.merge.absorbed != Absorbed::Move || !any {
+    let moves = |action: &Action| {
+        let takes_out = matches!(action.action, ActionType::Merge | ActionType::Archive);
+        takes_out && request.policy.absorbed_by(&action.rationale.rule_id) == Absorbed::Move
+    };
+    if !units.iter().flat_map(|unit| &unit.actions).any(|saved| moves(saved.effective())) {
         return Ok(());
     }
     let layout = session.read(|reads| reads.layout())?;

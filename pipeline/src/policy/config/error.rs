@@ -18,6 +18,14 @@ pub enum ConfigError {
         /// Why.
         cause: io::Error,
     },
+    /// A path leads to something else than a file.
+    #[error("configuration file {} is {found}", shown(&path.to_string_lossy()))]
+    NotAFile {
+        /// Which path.
+        path: PathBuf,
+        /// What is there.
+        found: &'static str,
+    },
     /// A file is too large to be a configuration.
     #[error("configuration file {} is larger than {bytes_max} bytes", shown(&path.to_string_lossy()))]
     TooLarge {
@@ -201,6 +209,10 @@ impl ConfigError {
                 "check the path; relative paths in a file count from that file's folder"
             }
             Self::Unreadable { .. } => "check the path and its permissions",
+            Self::NotAFile { found: "a pipe", .. } => {
+                "write its contents to a file and name that; `<(...)` makes a pipe as well"
+            }
+            Self::NotAFile { .. } => "name a regular file, or a link to one",
             Self::TooLarge { .. } => "check that the path is that of a configuration",
             Self::NotText { .. } => "save the file as UTF-8",
             Self::TwoFiles { .. } => "remove one of them",

@@ -1,6 +1,6 @@
 //! Finds and reads the files of a configuration.
 
-use std::fs::File;
+use std::fs::{self, File, FileType};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -48,9 +48,14 @@ pub(super) fn find(folder: &Path, name: &str) -> Result<Option<PathBuf>, ConfigE
     Ok(found)
 }
 
-/// Reads a text file of limited size.
+/// Reads a text file of limited size. Anything but a regular file, or a link to one, is refused before it is opened: opening a
+/// named pipe waits for a writer that may never come, and a device may have no end.
 pub(super) fn read_text(path: &Path) -> Result<String, ConfigError> {
     let unreadable = |cause| ConfigError::Unreadable { path: path.into(), cause };
+    let kind = fs::metadata(path).map_err(unreadable)?.file_type();
+    if !kind.is_file() {
+        return Err(ConfigError::NotAFile { path: path.into(), found: kind_name(kind) });
+    }
     let file = File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
@@ -58,4 +63,22 @@ pub(super) fn read_text(path: &Path) -> Result<String, ConfigError> {
         return Err(ConfigError::TooLarge { path: path.into(), bytes_max: FILE_BYTES_MAX });
     }
     String::from_utf8(bytes).map_err(|_| ConfigError::NotText { path: path.into() })
+}
+
+/// Names what is no regular file.
+fn kind_name(kind: FileType) -> &'static str {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        if kind.is_fifo() {
+            return "a pipe";
+        }
+        if kind.is_socket() {
+            return "a socket";
+        }
+        if kind.is_char_device() || kind.is_block_device() {
+            return "a device";
+        }
+    }
+    if kind.is_dir() { "a folder" } else { "no regular file" }
 }

@@ -148,6 +148,9 @@ fn rules_merge_by_id_and_new_ones_come_first() {
         }
     );
     assert_eq!(above.when.source_prefix_any, ["x"]);
+    let policy = &configuration.policy;
+    assert_eq!(policy.absorbed_by("above"), Absorbed::Move);
+    assert_eq!(policy.absorbed_by("R1-exact-duplicate-merge"), policy.merge.absorbed);
     assert_eq!(exact.when.max_cluster_size, Some(5));
     assert_eq!(exact.when.min_similarity.map(|s| s.get()), Some(0.98));
     assert_eq!((promote.when.min_importance, promote.when.min_access_count), (None, Some(5)));
