@@ -16,7 +16,8 @@ use arrow_schema::{DataType, Schema, TimeUnit};
 use serde::Serialize;
 
 use crate::input::{CellKind, Cells, Texts};
-use crate::parquet::{WriteTableError, guarded};
+use crate::guarded::guarded;
+use crate::parquet::WriteTableError;
 use crate::publish::NewFile;
 
 const BUFFER_BYTES: usize = 1 << 20;

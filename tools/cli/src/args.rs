@@ -3,6 +3,7 @@
 mod bench;
 mod consolidate;
 mod convert;
+mod import;
 mod dedup;
 mod embed;
 mod frequent;
@@ -21,6 +22,7 @@ pub(crate) use self::bench::{
 };
 pub(crate) use self::consolidate::{ConsolidateArgs, IndexArg};
 pub(crate) use self::convert::ConvertArgs;
+pub(crate) use self::import::ImportArgs;
 pub(crate) use self::dedup::{DedupArgs, JoinArg, KeepArg, PairsFormArg};
 pub(crate) use self::embed::EmbedArgs;
 pub(crate) use self::lookups::{
@@ -101,6 +103,8 @@ pub(crate) enum Command {
     Embed(EmbedArgs),
     /// Write a store's vectors and columns to an Arrow or Parquet file
     Export(ExportArgs),
+    /// Make a brain.db of a JSONL file of texts, or add them to one
+    Import(ImportArgs),
     /// Write a file of vectors in another format, or with another type of components
     Convert(ConvertArgs),
     /// Generate vectors, or a whole brain.db

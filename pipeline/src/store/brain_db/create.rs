@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use memfold_index::snapshot::FileMode;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
+use tempfile::TempPath;
 
 use super::access::beside;
 use super::{schema, wild};
@@ -139,6 +141,67 @@ pub struct BrainDbWriter {
     connection: Option<Connection>,
     written: WrittenStore,
     shape: wild::VectorShape,
+}
+
+/// A store that is being made, under a name of its own beside its place; dropped before it is published, it leaves nothing
+/// behind.
+#[derive(Debug)]
+pub(crate) struct NewStore {
+    file: TempPath,
+    place: PathBuf,
+}
+
+impl NewStore {
+    /// Makes the owner's tables in a new file with `mode`, as far as the process's mask allows.
+    pub(crate) fn create(place: &Path, mode: FileMode) -> Result<Self, CreateStoreError> {
+        let failed = |source| CreateStoreError::File { path: place.to_owned(), source };
+        let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".memfold-").suffix(".db");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            builder.permissions(fs::Permissions::from_mode(mode.file_bits()));
+        }
+        #[cfg(not(unix))]
+        let _ = mode;
+        let file = builder.tempfile_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+        let store = Self { file: file.into_temp_path(), place: place.to_owned() };
+        let made = Connection::open(store.path()).and_then(|connection| {
+            connection.execute_batch(schema::FRESH)?;
+            connection.close().map_err(|(_, error)| error)
+        });
+        made.map_err(|error| store.refused(&error))?;
+        Ok(store)
+    }
+
+    /// Returns the file as it is called meanwhile.
+    pub(crate) fn path(&self) -> &Path {
+        &self.file
+    }
+
+    /// Puts the store into WAL mode, as the owner does, and gives it its name.
+    ///
+    /// # Errors
+    /// When SQLite or the system refuses, or something has the name by now.
+    pub(crate) fn publish(self) -> Result<(), CreateStoreError> {
+        let set = Connection::open(self.path()).and_then(|connection| {
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            connection.close().map_err(|(_, error)| error)
+        });
+        set.map_err(|error| self.refused(&error))?;
+        let Self { file, place } = self;
+        let synced = fs::File::open(&file).and_then(|file| file.sync_all());
+        synced.map_err(|source| CreateStoreError::File { path: place.clone(), source })?;
+        file.persist_noclobber(&place).map_err(|refused| match refused.error.kind() {
+            std::io::ErrorKind::AlreadyExists => CreateStoreError::Exists { path: place.clone() },
+            _ => CreateStoreError::File { path: place.clone(), source: refused.error },
+        })
+    }
+
+    fn refused(&self, error: &rusqlite::Error) -> CreateStoreError {
+        CreateStoreError::Sqlite { path: self.place.clone(), row: 0, reason: error.to_string() }
+    }
 }
 
 /// The cells of one memory in the spelling that is written.

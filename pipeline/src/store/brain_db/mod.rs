@@ -46,8 +46,9 @@ pub use session::{
     BackupOutcome, Probe, Session, SessionError, SessionOptions, Writes, made_up_error,
 };
 
+pub(crate) use create::NewStore;
 pub(crate) use lineage::StoreLineage;
 pub(crate) use lookups::{Fate, Ghost};
 pub(crate) use session::{
-    Layout, Mark, NewEmbedding, NewRow, NowRows, UnitRow, apply, archived_image,
+    ImportedMemory, Layout, Mark, NewEmbedding, NewRow, NowRows, UnitRow, apply, archived_image,
 };

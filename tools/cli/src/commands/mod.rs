@@ -15,6 +15,7 @@ pub(crate) mod explain_memory;
 pub(crate) mod export;
 pub(crate) mod forget;
 pub(crate) mod generate;
+pub(crate) mod import;
 pub(crate) mod index;
 pub(crate) mod log;
 pub(crate) mod man;
