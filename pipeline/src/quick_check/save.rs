@@ -140,7 +140,8 @@ impl QuickCheck {
             if gathered.texts.is_none() {
                 // The texts at least are looked through, so that none is saved twice: without vectors that is fast.
                 let alone = Incoming { vector: None, ..incoming.clone() };
-                let again = gather_again(reader, index.as_deref(), &self.shared.wanted(&alone))?;
+                let texts = Wanted { lends: false, ..self.shared.wanted(&alone) };
+                let again = gather_again(reader, index.as_deref(), &texts)?;
                 (gathered.texts, gathered.used) = (again.texts, again.used);
             } else if !catch_up(reader, &wanted, gathered)? {
                 *gathered = gather_again(reader, index.as_deref(), &wanted)?;

@@ -47,7 +47,7 @@ pub use session::{
 };
 
 pub(crate) use lineage::StoreLineage;
-pub(crate) use lookups::{Fate, Ghost};
+pub(crate) use lookups::{Fate, Ghost, OpenFlag};
 pub(crate) use session::{
     Layout, Mark, NewEmbedding, NewRow, NowRows, UnitRow, apply, archived_image,
 };

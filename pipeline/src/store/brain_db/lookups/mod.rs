@@ -1,6 +1,7 @@
 //! [`StoreReader`]: what lookups ask a store, memory by memory.
 
 mod fates;
+mod pairs;
 mod marks;
 mod since;
 
@@ -16,6 +17,7 @@ use crate::store::{LoadRequest, LoadStoreError, OpenStoreError};
 
 pub use self::fates::LiveMemory;
 pub(crate) use self::fates::{Fate, Ghost};
+pub(crate) use self::pairs::OpenFlag;
 pub use self::marks::{Marks, Reach, Reaches, Watermark};
 
 /// A store inside one transaction.
