@@ -6,6 +6,7 @@
 use super::Incoming;
 use super::decide::{Choice, Decided, differing, same};
 use super::weigh::{Equal, Match, Weighed};
+use crate::decisions::content_hash;
 use crate::detect::newest_first;
 use crate::guard::{Difference, DifferenceKind, Verdict};
 use crate::memory::Memory;
@@ -63,7 +64,11 @@ fn newest_opponent(weighed: &Weighed, equal: &Equal, text: &str) -> Option<usize
     let is_series = weighed.matches.iter().filter(in_one_place).count() + 1 >= SERIES_MIN;
     let speaks_against = |found: &Match| {
         let is_flagged = weighed.flags.iter().any(|flag| flag.other == found.memory.id);
-        let is_apart = weighed.kept_apart.contains(&found.memory.id);
+        let apart = weighed.kept_apart.get(&found.memory.id);
+        let is_apart = apart.is_some_and(|hash| match hash {
+            Some(hash) => *hash == content_hash(&found.memory.content),
+            None => true,
+        });
         let updates = !is_series && differs_in_one_place(found, text);
         found.memory.id != memory.id
             && (is_flagged || !is_apart && (contradicts(found) || updates))
@@ -108,8 +113,5 @@ fn around(difference: &Difference, left: &str, right: &str) -> Option<(String, S
         let kept = before.chars().chain(['\0']).chain(after.chars());
         Some(kept.filter(|char| !char.is_whitespace()).collect::<String>())
     };
-    Some((
-        without(left, difference.left.as_ref()?)?,
-        without(right, difference.right.as_ref()?)?,
-    ))
+    Some((without(left, difference.left.as_ref()?)?, without(right, difference.right.as_ref()?)?))
 }

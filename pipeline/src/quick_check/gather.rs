@@ -17,6 +17,8 @@ use crate::text::{TextKey, strict_key};
 pub(super) const SCANNED_ROWS_MAX: usize = 2_000;
 /// So many rows that no index holds are read one by one.
 const FRESH_ROWS_MAX: usize = 16_384;
+/// Said where there is nothing to compare a vector with.
+const NO_VECTORS: &str = "no memory of the store has a vector, so that only texts are compared; `memfold embed` makes them";
 /// So many memories of the new one's text are asked for a vector.
 const LENDERS_MAX: usize = 64;
 /// So many rows of each part are named, the nearest.
@@ -42,13 +44,6 @@ pub(super) struct Gathered {
     /// Seconds of the clock when the store was open, and when all was found.
     pub(super) opened_at: Option<f64>,
     pub(super) found_at: Option<f64>,
-}
-
-impl Gathered {
-    /// Returns the vector that others are compared with: the new memory's, or that of one of the same text.
-    pub(super) fn query<'a>(&'a self, incoming: &'a Incoming) -> Option<&'a [f32]> {
-        incoming.vector.as_deref().or(self.lent.as_deref())
-    }
 }
 
 impl Default for IndexUsed {
@@ -122,6 +117,7 @@ pub(super) fn gather(
     let given = wanted.incoming.vector.as_deref().filter(|_| is_complete);
     let Some(vector) = given.or(lent.as_deref()) else { return Ok(()) };
     let (space, shapes) = space_of(reader, fitting, wanted.incoming, vector)?;
+    let is_bare = rows > 0 && fitting.is_none() && !reader.has_any_embedding()?;
     let looked = match misfit(wanted.incoming, vector, &space) {
         Some(note) => Err(note),
         None => near(reader, fitting, (vector, (&space, &shapes)), wanted)?,
@@ -133,6 +129,9 @@ pub(super) fn gather(
             Err(_) => return,
         }
         found.lent.clone_from(&lent);
+        if is_bare {
+            found.notes.push(NO_VECTORS.to_owned());
+        }
         found.space = Some((space.clone(), shapes.clone()));
     });
     Ok(())

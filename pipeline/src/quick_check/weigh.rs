@@ -1,6 +1,6 @@
 //! Reading what was found again, as it is now, and judging it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_simd::{Kernels, Similarity};
 
@@ -76,8 +76,8 @@ pub(super) struct Weighed {
     pub(super) reading: Option<Reading>,
     /// The open contradictions of the memory that says the same.
     pub(super) flags: Vec<OpenFlag>,
-    /// What a person keeps apart from it.
-    pub(super) kept_apart: BTreeSet<MemoryId>,
+    /// What a person keeps apart from it, with the hash of the text that the decision is about.
+    pub(super) kept_apart: BTreeMap<MemoryId, Option<String>>,
 }
 
 /// Reads and judges what was found.
@@ -205,7 +205,9 @@ impl Weighing<'_> {
 
     /// Memories whose vector is near.
     fn near(&mut self) -> Result<(), SearchError> {
-        let Some(near) = &self.gathered.near else { return Ok(()) };
+        let Some(near) = self.gathered.near.as_ref().filter(|_| self.query().is_some()) else {
+            return Ok(());
+        };
         for row in &near.rows {
             if self.weighed.matches.len() >= MATCHES_MAX + self.added {
                 break;
@@ -221,6 +223,13 @@ impl Weighing<'_> {
         Ok(())
     }
 
+    /// Returns the vector that others are compared with: the new memory's, or that of one of the same text, as far as it may
+    /// be compared with that one.
+    fn query(&self) -> Option<&[f32]> {
+        let lent = self.gathered.lent.as_deref().filter(|_| !self.weighed.equal.is_empty());
+        self.incoming.vector.as_deref().or(lent)
+    }
+
     /// Compares a memory with the new one, unless it says the same or is no longer near.
     fn add(&mut self, memory: Memory) -> Result<(), SearchError> {
         self.compare(memory, false)
@@ -231,7 +240,7 @@ impl Weighing<'_> {
         if self.says(&strict_key(&memory.content)) || !self.seen.insert(memory.id.clone()) {
             return Ok(());
         }
-        let query = self.gathered.query(self.incoming);
+        let query = self.query();
         let vector = match (query, &self.gathered.space) {
             (Some(_), Some((space, shapes))) => {
                 self.reader.vector(memory.id.as_str(), (space, shapes))?
@@ -314,9 +323,9 @@ impl Equal {
     /// The memory that says it, or did.
     pub(super) fn memory(&self) -> &Memory {
         match self {
-            Self::Live(memory)
-            | Self::Folded { into: memory, .. }
-            | Self::Archived { memory } => memory,
+            Self::Live(memory) | Self::Folded { into: memory, .. } | Self::Archived { memory } => {
+                memory
+            }
         }
     }
 

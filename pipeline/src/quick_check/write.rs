@@ -283,10 +283,9 @@ impl<'a> Writing<'a> {
         if !self.can_record()? {
             return noted(wrote, "memfold's tables are of a later version: not flagged".to_owned());
         }
-        let (Some(row), Some(other_row)) = (
-            self.writes.memory(&self.layout, own)?,
-            self.writes.memory(&self.layout, other)?,
-        ) else {
+        let (Some(row), Some(other_row)) =
+            (self.writes.memory(&self.layout, own)?, self.writes.memory(&self.layout, other)?)
+        else {
             return Ok(wrote);
         };
         let ids = vec![other.clone(), own.clone()];
@@ -418,6 +417,15 @@ impl<'a> Writing<'a> {
         {
             return Ok(Some("the vector was not saved: it is zero or not finite".to_owned()));
         }
+        if let Some(model) = self.incoming.model.as_deref()
+            && let Some(bytes) = self.writes.last_vector_bytes_of(&self.layout, model)?
+            && bytes != 4 * vector.len() as i64
+        {
+            return Ok(Some(format!(
+                "the vector was not saved: it has {} components, and the last one of model {model:?} {bytes} bytes",
+                vector.len()
+            )));
+        }
         let model = match (&self.incoming.model, self.writes.last_embedding(&self.layout)?) {
             (Some(model), _) => Some(model.clone()),
             (None, Some((_, bytes))) if bytes != 4 * vector.len() as i64 => {
@@ -520,10 +528,7 @@ fn turned_round(flag: &OpenFlag, asserted: &MemoryId, at: &str) -> Option<Change
     };
     Some(Change::Set {
         row: RowKey { table: Table::Flags, key: flag.row.to_string() },
-        columns: vec![
-            set("asserted_id", id, asserted.as_str()),
-            set("asserted_at", time, at),
-        ],
+        columns: vec![set("asserted_id", id, asserted.as_str()), set("asserted_at", time, at)],
         image: None,
     })
 }

@@ -175,7 +175,8 @@ fn a_text_that_was_folded_speaks_through_its_survivor() {
          VALUES ('newer', '{NEWER}', '[]', 1.0, 0, '2099-01-01T00:00:00', 'agent');
          INSERT INTO embeddings (id, source_type, source_id, content, embedding, model, created_at)
          SELECT 'e', 'stm', 'newer', NULL, embedding, model, '2099-01-01T00:00:00' FROM embeddings
-         WHERE source_id = '{}'", survivor.id
+         WHERE source_id = '{}'",
+        survivor.id
     ));
     let saved = say(&desk, OLD);
     assert_eq!(saved.check.decision, Decision::TouchAndFlag, "{:?}", saved.check);
@@ -217,11 +218,14 @@ fn another_value_that_came_since_is_an_update_and_a_series_is_none() {
         assert_eq!(saved.check.decision, expected, "{values:?}: {:?}", saved.check);
         assert_eq!(flags(&desk).len(), usize::from(expected != Decision::Touch));
         // The newest value is only counted.
-        assert_eq!(say(&desk, texts.last().unwrap()).check.decision, match expected {
-            // The flagged pair is turned round.
-            Decision::TouchAndFlag => Decision::TouchAndFlag,
-            other => other,
-        });
+        assert_eq!(
+            say(&desk, texts.last().unwrap()).check.decision,
+            match expected {
+                // The flagged pair is turned round.
+                Decision::TouchAndFlag => Decision::TouchAndFlag,
+                other => other,
+            }
+        );
         assert_eq!(flags(&desk).len(), usize::from(expected != Decision::Touch));
     }
 }

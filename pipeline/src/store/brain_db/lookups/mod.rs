@@ -17,8 +17,8 @@ use crate::store::{LoadRequest, LoadStoreError, OpenStoreError};
 
 pub use self::fates::LiveMemory;
 pub(crate) use self::fates::{Fate, Ghost};
-pub(crate) use self::pairs::OpenFlag;
 pub use self::marks::{Marks, Reach, Reaches, Watermark};
+pub(crate) use self::pairs::OpenFlag;
 
 /// A store inside one transaction.
 pub struct StoreReader<'a> {

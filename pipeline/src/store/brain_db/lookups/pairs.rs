@@ -1,6 +1,6 @@
 //! What is recorded of a memory and another one: open flags, a person's decisions.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use rusqlite::params;
 
@@ -63,25 +63,26 @@ impl StoreReader<'_> {
         Ok(flags)
     }
 
-    /// Returns the memories that a person keeps apart from this one, while its text stays.
+    /// Returns the memories that a person keeps apart from this one while its text stays, with the hash of theirs.
     pub(crate) fn kept_apart_from(
         &self,
         memory: &Memory,
-    ) -> Result<BTreeSet<MemoryId>, LoadStoreError> {
+    ) -> Result<BTreeMap<MemoryId, Option<String>>, LoadStoreError> {
         let columns = self.columns_of("memfold_decisions")?;
         if !columns.has_all(&["kind", "group_id", "memory_id", "content_hash", "active"]) {
-            return Ok(BTreeSet::new());
+            return Ok(BTreeMap::new());
         }
-        let sql = "SELECT DISTINCT b.memory_id FROM memfold_decisions AS a
+        let sql = "SELECT b.memory_id, b.content_hash FROM memfold_decisions AS a
                    JOIN memfold_decisions AS b
                    ON b.group_id = a.group_id AND b.kind = 'keep_both' AND b.active = 1
                    WHERE a.memory_id = ?1 AND a.kind = 'keep_both' AND a.active = 1
-                     AND coalesce(a.content_hash, ?2) = ?2 AND b.memory_id <> ?1";
+                     AND coalesce(a.content_hash, ?2) = ?2 AND b.memory_id <> ?1
+                   ORDER BY b.id";
         let failed = |error| self.pass.failed("memfold_decisions", error);
         let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
         let others = statement
             .query_map(params![memory.id.as_str(), content_hash(&memory.content)], |row| {
-                Ok(MemoryId::new(row.get::<_, String>(0)?))
+                Ok((MemoryId::new(row.get::<_, String>(0)?), row.get(1)?))
             })
             .map_err(failed)?;
         others.collect::<Result<_, _>>().map_err(failed)
