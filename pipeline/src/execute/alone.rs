@@ -63,6 +63,18 @@ pub(crate) fn carry_out_alone(
     further: Vec<Change>,
 ) -> Result<(), SessionError> {
     let deed = (label, action.action, action.target_ids.clone());
+    let mut changes = changes_of(action, rows, context)?;
+    changes.extend(further);
+    let mark = Mark { run_id: context.run_id, unit, at: context.at };
+    write_unit((writes, layout), &mark, deed, &changes, rows)
+}
+
+/// Returns the changes that carry out an action.
+pub(crate) fn changes_of(
+    action: Action,
+    rows: &[UnitRow],
+    context: EditContext<'_>,
+) -> Result<Vec<Change>, SessionError> {
     let saved = SavedAction {
         position: 0,
         action,
@@ -77,10 +89,7 @@ pub(crate) fn carry_out_alone(
         what: "read a memory",
         reason: format!("{id} is no longer readable"),
     };
-    let mut changes = edits(&[&saved], rows, context).map_err(unreadable)?;
-    changes.extend(further);
-    let mark = Mark { run_id: context.run_id, unit, at: context.at };
-    write_unit((writes, layout), &mark, deed, &changes, rows)
+    edits(&[&saved], rows, context).map_err(unreadable)
 }
 
 /// Carries out changes as one unit of a run and writes them down.

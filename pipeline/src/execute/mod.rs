@@ -26,7 +26,7 @@ pub use apply::{
 pub use flags::{Rejudged, rejudge_flags};
 pub use review::{KeepBothRequest, keep_both};
 
-pub(crate) use alone::{action_of, carry_out_alone, merge_of_two, write_unit};
+pub(crate) use alone::{action_of, carry_out_alone, changes_of, merge_of_two, write_unit};
 pub(crate) use draft::Draft;
 pub(crate) use edits::{EditContext, near_flag};
 pub use select::{Pick, PickError, Selection};

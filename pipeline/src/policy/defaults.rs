@@ -296,6 +296,10 @@ defaults! {
     EMBED_BATCH_SIZE: u32 = 32,
     "More at once is hardly faster, and what is lost by an interruption stays small.";
 
+    "embed.inline_timeout_ms"
+    EMBED_INLINE_TIMEOUT_MS: u32 = 2_000,
+    "An agent waits for it. A provider on this machine answers within a tenth of that.";
+
     "embed.dir"
     EMBED_DIR: Option<&str> = None,
     "No model comes with memfold.";

@@ -9,16 +9,16 @@ use super::save::{SaveError, SaveRun};
 use super::weigh::{Equal, Match, Weighed};
 use crate::categories::CategoryList;
 use crate::execute::{
-    Draft, EditContext, action_of, carry_out_alone, merge_of_two, near_flag, write_unit,
+    Draft, EditContext, action_of, carry_out_alone, changes_of, merge_of_two, near_flag, write_unit,
 };
-use crate::journal::{Change, Record, StoredValue, Table};
+use crate::journal::{Change, ColumnChange, Record, RowKey, StoredValue, Table};
 use crate::memory::{Memory, MemoryId};
 use crate::plan::{Action, ActionType, Evidence, protected_by, words};
 use crate::runs::RunKind;
 use crate::store::LoadRequest;
 use crate::store::brain_db::own::{self, runs::RunStart};
 use crate::store::brain_db::{
-    Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, SessionError, UnitRow, Writes,
+    Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, OpenFlag, SessionError, UnitRow, Writes,
 };
 use crate::store::reading::categories_to_json;
 use crate::text::strict_key;
@@ -86,6 +86,7 @@ impl<'a> Writing<'a> {
         match &decided.choice {
             Choice::Insert => self.insert(),
             Choice::Touch { at } => self.touch(&weighed.equal[*at], run),
+            Choice::TouchAndFlag { against } => self.touch_and_flag(weighed, *against, run),
             choice if !self.can_record()? => {
                 let wrote = self.insert()?;
                 let reason = "memfold's tables are of a later version: saved without";
@@ -132,18 +133,15 @@ impl<'a> Writing<'a> {
 
     /// Counts the access, and takes over what the memory lacks: importance, categories, another spelling of its text.
     fn touch(&self, equal: &Equal, run: &mut Option<SaveRun>) -> Result<Wrote, SaveError> {
-        if let Equal::Archived { id } = equal {
+        if let Equal::Archived { memory } = equal {
             if !self.can_record()? {
                 return self.insert();
             }
             let run = self.next_unit(run)?;
             let mark = Mark { run_id: &run.run_id, unit: run.units, at: &self.at };
-            revive(self.writes, id, self.times(), &mark).map_err(revived)?;
+            revive(self.writes, &memory.id, self.times(), &mark).map_err(revived)?;
         }
-        let id = match equal {
-            Equal::Live(memory) | Equal::Folded { into: memory, .. } => memory.id.clone(),
-            Equal::Archived { id } => id.clone(),
-        };
+        let id = equal.memory().id.clone();
         let Fate::Live(memory) = self.fate(id.as_str())? else {
             // It was live a moment ago, in this very transaction.
             return self.insert();
@@ -268,6 +266,61 @@ impl<'a> Writing<'a> {
         Ok(Wrote { run_id: Some(run_id), ..wrote })
     }
 
+    /// Counts the access to a memory that is said again, and writes down that it is the newer side of a pair now.
+    fn touch_and_flag(
+        &self,
+        weighed: &Weighed,
+        against: usize,
+        run: &mut Option<SaveRun>,
+    ) -> Result<Wrote, SaveError> {
+        let Some(equal) = weighed.equal.first() else { return self.insert() };
+        let wrote = self.touch(equal, run)?;
+        let found = &weighed.matches[against];
+        let (other, own) = (&found.memory.id, &wrote.id);
+        let noted = |wrote: Wrote, note: String| Ok(Wrote { note: Some(note), ..wrote });
+        if !self.can_record()? {
+            return noted(wrote, "memfold's tables are of a later version: not flagged".to_owned());
+        }
+        let (Some(row), Some(other_row)) =
+            (self.writes.memory(&self.layout, own)?, self.writes.memory(&self.layout, other)?)
+        else {
+            return Ok(wrote);
+        };
+        let ids = vec![other.clone(), own.clone()];
+        let rows = [row, other_row];
+        let is_open = weighed.flags.iter().any(|flag| flag.other == *other);
+        let most = self.shared.options.policy.flags.max_per_memory;
+        if !is_open && self.open_flags(other)?.max(self.open_flags(own)?) >= most {
+            let note = format!("not flagged: {own} or {other} has {most} open flags already");
+            return noted(wrote, note);
+        }
+        let SaveRun { run_id, units, .. } = self.next_unit(run)?;
+        let mut changes = Vec::new();
+        if !is_open {
+            let score = found.judgement.as_ref().map(|j| j.contradiction_score);
+            let why = (RULE, Vec::new(), score, evidence(found, FlagKind::Contradiction));
+            let action = action_of(ActionType::FlagContradiction, ids.clone(), why);
+            changes = changes_of(action, &rows, self.context(run_id))?;
+            changes.iter_mut().for_each(|change| assert_in(change, own, &self.at));
+        }
+        // Whatever else it is flagged with was said before it, too.
+        changes.extend(weighed.flags.iter().filter_map(|flag| turned_round(flag, own, &self.at)));
+        let mark = Mark { run_id, unit: *units, at: &self.at };
+        let deed = ("flag", ActionType::FlagContradiction, ids);
+        write_unit((self.writes, &self.layout), &mark, deed, &changes, &rows)?;
+        Ok(Wrote { run_id: Some(run_id.clone()), ..wrote })
+    }
+
+    fn context<'c>(&'c self, run_id: &'c str) -> EditContext<'c> {
+        EditContext {
+            policy: &self.shared.options.policy,
+            time_zone: &self.shared.options.time_zone,
+            run_id,
+            now: self.now,
+            at: &self.at,
+        }
+    }
+
     /// Carries out an action as a whole run would, as one unit.
     fn carry_out(
         &self,
@@ -276,13 +329,7 @@ impl<'a> Writing<'a> {
         rows: &[UnitRow],
     ) -> Result<String, SaveError> {
         let SaveRun { run_id, units, .. } = self.next_unit(run)?;
-        let context = EditContext {
-            policy: &self.shared.options.policy,
-            time_zone: &self.shared.options.time_zone,
-            run_id,
-            now: self.now,
-            at: &self.at,
-        };
+        let context = self.context(run_id);
         let place = (self.writes, &self.layout);
         carry_out_alone(place, (context, *units), action, rows, Vec::new())?;
         Ok(run_id.clone())
@@ -368,6 +415,15 @@ impl<'a> Writing<'a> {
         {
             return Ok(Some("the vector was not saved: it is zero or not finite".to_owned()));
         }
+        if let Some(model) = self.incoming.model.as_deref()
+            && let Some(bytes) = self.writes.last_vector_bytes_of(&self.layout, model)?
+            && bytes != 4 * vector.len() as i64
+        {
+            return Ok(Some(format!(
+                "the vector was not saved: it has {} components, and the last one of model {model:?} {bytes} bytes",
+                vector.len()
+            )));
+        }
         let model = match (&self.incoming.model, self.writes.last_embedding(&self.layout)?) {
             (Some(model), _) => Some(model.clone()),
             (None, Some((_, bytes))) if bytes != 4 * vector.len() as i64 => {
@@ -446,6 +502,33 @@ fn revived(error: RestoreError) -> SaveError {
             SessionError::Refused { what: "bring a memory back", reason: error.to_string() }.into()
         }
     }
+}
+
+/// Names the side of a new flag that was said last.
+fn assert_in(change: &mut Change, asserted: &MemoryId, at: &str) {
+    if let Change::Record(Record { table: Table::Flags, cells }) = change {
+        cells.push(("asserted_id", asserted.as_str().into()));
+        cells.push(("asserted_at", at.into()));
+    }
+}
+
+/// The change by which a memory becomes the newer side of a flag; `None` where it is that already.
+fn turned_round(flag: &OpenFlag, asserted: &MemoryId, at: &str) -> Option<Change> {
+    let (id, time) = flag.asserted.as_ref().map(|(id, time)| (id.as_str(), time.as_str())).unzip();
+    if id == Some(asserted.as_str()) {
+        return None;
+    }
+    let set = |column: &str, before: Option<&str>, after: &str| ColumnChange {
+        column: column.to_owned(),
+        before: before.map_or(StoredValue::Null, Into::into),
+        after: after.into(),
+        delta: None,
+    };
+    Some(Change::Set {
+        row: RowKey { table: Table::Flags, key: flag.row.to_string() },
+        columns: vec![set("asserted_id", id, asserted.as_str()), set("asserted_at", time, at)],
+        image: None,
+    })
 }
 
 fn lineage(absorbed: &str, survivor: &MemoryId) -> Change {

@@ -188,6 +188,10 @@ fn examine(
     };
     let mut both = [side(0)?, side(1)?];
     both.sort_by(newest_first);
+    // What was said again last is the newer statement, however old its row is.
+    if flag.asserted.as_ref() == Some(&both[1].id) {
+        both.swap(0, 1);
+    }
     let [newer, older] = both;
     if settlement == Settlement::Merge {
         let read = |memory: &Memory| rules.guard.read(&memory.content);

@@ -1,5 +1,6 @@
 //! A save knows what is there already, loses nothing, and never merges across a fact.
 
+mod again;
 mod at_once;
 
 use std::collections::BTreeMap;

@@ -192,6 +192,20 @@ pub enum ConfigError {
         /// Where.
         place: Source,
     },
+    /// The machine does not say in which zone its clock is.
+    #[error("the time zone of this machine is not known: {}", shown(problem))]
+    MachineZone {
+        /// Why.
+        problem: Box<str>,
+    },
+    /// A file beside a store that others may have written.
+    #[error("configuration file {} {reason}", shown(&path.to_string_lossy()))]
+    NotOwn {
+        /// Which file.
+        path: PathBuf,
+        /// What it is.
+        reason: Box<str>,
+    },
     /// `--set` without a value.
     #[error("--set {}: expected KEY=VALUE", shown(text))]
     SetWithoutValue {
@@ -243,6 +257,12 @@ impl ConfigError {
             Self::ThresholdTwice { .. } => "keep one of them",
             Self::UnknownZone { .. } => {
                 "write an IANA name such as Europe/Berlin, or an offset such as +02:00"
+            }
+            Self::MachineZone { .. } => {
+                "name the zone of the times in the store: --set time_zone=Europe/Berlin, or in a configuration; or mend the variable TZ"
+            }
+            Self::NotOwn { .. } => {
+                "whoever can write it decides what runs here do: make it yours alone (chown, chmod go-w), or move it away and name it with --config"
             }
             Self::SetWithoutValue { .. } => "for example: --set guard.lacking_words_max=0.1",
         };

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::admit::Admitted;
 use super::aliases::unify;
 use super::conform::conform;
 use super::document::{Node, NodeValue, read_document};
@@ -105,7 +106,7 @@ pub struct ConfigLoader {
     store: Option<PathBuf>,
     file: Option<PathBuf>,
     environment: Vec<(String, String)>,
-    time_zone: Option<String>,
+    time_zone: Option<Result<String, String>>,
     sets: Vec<String>,
     flags: Vec<(String, String, Value)>,
 }
@@ -150,7 +151,12 @@ impl ConfigLoader {
 
     /// Says in which zone the machine's clock is; without it, UTC.
     pub fn time_zone(self, name: impl Into<String>) -> Self {
-        Self { time_zone: Some(name.into()), ..self }
+        Self { time_zone: Some(Ok(name.into())), ..self }
+    }
+
+    /// Says that the machine's zone cannot be told, and why: an error where no layer names a zone.
+    pub fn unknown_time_zone(self, problem: impl Into<String>) -> Self {
+        Self { time_zone: Some(Err(problem.into())), ..self }
     }
 
     /// Adds one `KEY=VALUE`; later ones win.
@@ -200,10 +206,10 @@ impl ConfigLoader {
         let mut notices = Vec::new();
         let mut merged = builtin();
         for layer in self.layers(&mut notices)? {
-            let layer = conform(unify(layer, &mut notices)?)?;
-            lay_over(&mut merged, layer)?;
+            let layer = Admitted::of(unify(layer, &mut notices)?, &mut notices);
+            lay_over(&mut merged, layer.try_map(conform)?)?;
         }
-        self.fill_time_zone(&mut merged);
+        self.fill_time_zone(&mut merged)?;
         fill_embed_url(&mut merged, &self.environment);
         complete_rules(&merged)?;
         let json = merged.to_json();
@@ -218,7 +224,11 @@ impl ConfigLoader {
     fn layers(&self, notices: &mut Vec<Notice>) -> Result<Vec<Node>, ConfigError> {
         let mut layers = Vec::new();
         for (file, path) in self.files()? {
-            layers.push(read_document(&files::read_text(&path)?, file, Path::new(&path))?);
+            let text = match file {
+                FileLayer::Store => files::read_own_text(&path)?,
+                FileLayer::System | FileLayer::User | FileLayer::Given => files::read_text(&path)?,
+            };
+            layers.push(read_document(&text, file, Path::new(&path))?);
         }
         layers.extend(environment_layers(&self.environment, notices));
         for text in &self.sets {
@@ -234,13 +244,20 @@ impl ConfigLoader {
     }
 
     /// Puts the machine's zone where no layer names one.
-    fn fill_time_zone(&self, merged: &mut Node) {
-        let NodeValue::Map(entries) = &mut merged.value else { return };
-        let zone = entries.iter_mut().find(|(key, _)| key == "time_zone");
-        if let Some((_, zone)) = zone.filter(|(_, zone)| zone.value == NodeValue::Null) {
-            let name = self.time_zone.as_deref().unwrap_or(defaults::MACHINE_TIME_ZONE);
-            *zone = Node { value: NodeValue::Text(name.to_owned()), source: Source::Machine };
-        }
+    fn fill_time_zone(&self, merged: &mut Node) -> Result<(), ConfigError> {
+        let Some(zone) = merged.get_mut(&["time_zone"]).filter(|z| z.value == NodeValue::Null)
+        else {
+            return Ok(());
+        };
+        let name = match &self.time_zone {
+            Some(Ok(name)) => name.as_str(),
+            Some(Err(problem)) => {
+                return Err(ConfigError::MachineZone { problem: problem.as_str().into() });
+            }
+            None => defaults::MACHINE_TIME_ZONE,
+        };
+        *zone = Node { value: NodeValue::Text(name.to_owned()), source: Source::Machine };
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@
 //!
 //! [`Policy`]: crate::policy::Policy
 
+mod admit;
 mod aliases;
 mod conform;
 mod document;

@@ -16,7 +16,7 @@ pub(super) fn nearest<'a>(
 
 /// Counts the insertions, deletions, substitutions and swaps of neighbours between two names,
 /// whatever their case.
-fn edit_distance(left: &str, right: &str) -> usize {
+pub(super) fn edit_distance(left: &str, right: &str) -> usize {
     let letters = |name: &str| name.to_lowercase().chars().collect::<Vec<_>>();
     let (left, right) = (letters(left), letters(right));
     let mut before = Vec::new();

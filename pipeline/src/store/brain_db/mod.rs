@@ -48,7 +48,7 @@ pub use session::{
 
 pub(crate) use create::NewStore;
 pub(crate) use lineage::StoreLineage;
-pub(crate) use lookups::{Fate, Ghost};
+pub(crate) use lookups::{Fate, Ghost, OpenFlag};
 pub(crate) use session::{
     ImportedMemory, Layout, Mark, NewEmbedding, NewRow, NowRows, UnitRow, apply, archived_image,
 };

@@ -1,6 +1,7 @@
 //! [`StoreReader`]: what lookups ask a store, memory by memory.
 
 mod fates;
+mod pairs;
 mod marks;
 mod since;
 
@@ -17,6 +18,7 @@ use crate::store::{LoadRequest, LoadStoreError, OpenStoreError};
 pub use self::fates::LiveMemory;
 pub(crate) use self::fates::{Fate, Ghost};
 pub use self::marks::{Marks, Reach, Reaches, Watermark};
+pub(crate) use self::pairs::OpenFlag;
 
 /// A store inside one transaction.
 pub struct StoreReader<'a> {

@@ -7,7 +7,7 @@
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// What leads from each version to the next. Never change one that was published.
-pub(super) const MIGRATIONS: &[&str] = &[FIRST, SECOND];
+pub(super) const MIGRATIONS: &[&str] = &[FIRST, SECOND, THIRD];
 
 /// * `schema`: one row.
 /// * `plans`, `actions`: plans written back, and what became of each action (`proposed`, `approved`,
@@ -162,6 +162,13 @@ UPDATE memfold_runs SET chained = seq WHERE state <> 'running';
 ALTER TABLE memfold_flags ADD COLUMN kind TEXT;
 CREATE INDEX memfold_flags_left ON memfold_flags(left_id);
 CREATE INDEX memfold_flags_right ON memfold_flags(right_id);
+";
+
+/// * `flags.asserted_id`: the side that was said again after the other one was, and `asserted_at` when; the pair's order is
+///   then not that of its rows. NULL where their times tell which one is newer.
+const THIRD: &str = "
+ALTER TABLE memfold_flags ADD COLUMN asserted_id TEXT;
+ALTER TABLE memfold_flags ADD COLUMN asserted_at TEXT;
 ";
 
 /// Returns the names of the tables.

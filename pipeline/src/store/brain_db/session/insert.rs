@@ -60,6 +60,32 @@ impl Writes<'_> {
         })
     }
 
+    /// Returns the bytes of the vector of a model that came last, if one of the latest rows is of that model and a blob.
+    pub(crate) fn last_vector_bytes_of(
+        &self,
+        layout: &Layout,
+        model: &str,
+    ) -> Result<Option<i64>, SessionError> {
+        const ROWS_MAX: u32 = 4_096;
+        if layout.embeddings.is_empty()
+            || !layout.embeddings_have_rowid
+            || !layout.embeddings.has("model")
+        {
+            return Ok(None);
+        }
+        let sql = format!(
+            "SELECT length(embedding) FROM
+                 (SELECT model, embedding FROM embeddings NOT INDEXED WHERE source_type = 'stm'
+                  ORDER BY rowid DESC LIMIT {ROWS_MAX})
+             WHERE model = ?1 AND typeof(embedding) = 'blob' LIMIT 1"
+        );
+        self.query("look for an embedding", |connection| {
+            use rusqlite::OptionalExtension as _;
+            let mut statement = connection.prepare_cached(&sql)?;
+            statement.query_row([model], |row| row.get(0)).optional()
+        })
+    }
+
     /// Counts one more access of a memory, and nothing else.
     pub(crate) fn count_access(
         &self,
