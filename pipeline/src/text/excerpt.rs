@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::ops::Range;
 
+use super::visible::characters;
+
 /// What stands in the place of a secret.
 const MASK: &str = "[masked]";
 
@@ -87,12 +89,12 @@ pub fn excerpt(text: &str, chars_max: usize) -> String {
 /// Collapses white space and escapes what a terminal or a reader could be deceived by.
 fn escape(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    for character in text.trim().chars() {
+    for (character, must_be_escaped) in characters(text.trim()) {
         if character.is_whitespace() {
             if !shown.ends_with(' ') {
                 shown.push(' ');
             }
-        } else if is_deceptive(character) {
+        } else if must_be_escaped {
             write!(shown, "\\u{{{:x}}}", u32::from(character))
                 .expect("a String takes every character");
         } else {
@@ -100,12 +102,6 @@ fn escape(text: &str) -> String {
         }
     }
     shown
-}
-
-/// Control characters, invisible characters and direction marks.
-pub(crate) fn is_deceptive(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}')
 }
 
 /// Replaces what looks like a credential.
