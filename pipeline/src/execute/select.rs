@@ -189,11 +189,9 @@ mod tests {
         }
         assert_eq!(only.not_approved(&reviewed), ["a2", "a3"]);
         assert_eq!(all.not_approved(&reviewed), Vec::<String>::new());
-        for (state, note) in [
-            (Applied, "approved"),
-            (Undone, "approved"),
-            (Stale, "approved; b was changed"),
-        ] {
+        for (state, note) in
+            [(Applied, "approved"), (Undone, "approved"), (Stale, "approved; b was changed")]
+        {
             let mut later = states(&[state, Proposed]);
             later[0].note = Some(note.to_owned());
             assert!(!all.wanted(&later)[1], "{state:?}");

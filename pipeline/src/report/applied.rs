@@ -184,9 +184,10 @@ impl AppliedAction {
             }
             _ => ids.concat(),
         };
-        let why = self.reason.as_deref().map_or_else(String::new, |reason| {
-            format!(": not applied, {}", cell(reason))
-        });
+        let why = self
+            .reason
+            .as_deref()
+            .map_or_else(String::new, |reason| format!(": not applied, {}", cell(reason)));
         format!("| {} {}{risk} | {ids}{why} |\n", self.label, action.name())
     }
 }

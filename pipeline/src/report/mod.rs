@@ -29,7 +29,7 @@ pub use metrics::{WriteMetricsError, applied_metrics, metrics, write_metrics};
 pub use model::{
     AbsorbedByRisk, AbsorbedSample, Detected, Executed, Loaded, MergeSample, Mode, PairSample,
     Planned, ProtectedRow, ProtectedRows, REPORT_SCHEMA_VERSION, Report, RowView, Samples,
-    ScopeView, Seconds, Sensitivity, Stats,
+    ScopeView, Seconds, Sensitivity, Stats, UnknownCategory,
 };
 pub use plan_file::{ReadPlanError, WritePlanError, read_plan, write_plan};
 pub use recall::{Recall, RecallKind};

@@ -22,9 +22,14 @@ impl Commands {
     pub fn of(store: &str, report: &Report) -> Self {
         let run = if report.mode == Mode::Execute { &report.run_id } else { "latest" };
         let next = match report.mode {
-            Mode::DryRun => {
-                words(&["memfold", "consolidate", store, "--execute", "--expect", &report.plan_digest])
-            }
+            Mode::DryRun => words(&[
+                "memfold",
+                "consolidate",
+                store,
+                "--execute",
+                "--expect",
+                &report.plan_digest,
+            ]),
             Mode::Execute if report.planned.flag_contradiction > 0 => {
                 words(&["memfold", "flags", store])
             }
@@ -155,8 +160,7 @@ fn command_lines(label: &str, command: &[String], columns: usize) -> Vec<String>
 
 /// A word that a POSIX shell reads back; what steers a terminal or cannot be seen stands as its bytes in octal.
 pub(crate) fn quoted(word: &str) -> String {
-    let is_plain =
-        |c: char| (c.is_alphanumeric() && !is_deceptive(c)) || "-_./:@%+,=".contains(c);
+    let is_plain = |c: char| (c.is_alphanumeric() && !is_deceptive(c)) || "-_./:@%+,=".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }

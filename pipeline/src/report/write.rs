@@ -116,7 +116,10 @@ pub fn state_report_dir(store: &Path) -> Option<PathBuf> {
 ///
 /// # Errors
 /// When the folder cannot be made or written.
-pub fn write_report_in(folder: &Path, report: &dyn Reported) -> Result<ReportPaths, WriteReportError> {
+pub fn write_report_in(
+    folder: &Path,
+    report: &dyn Reported,
+) -> Result<ReportPaths, WriteReportError> {
     std::fs::create_dir_all(folder)
         .map_err(|error| WriteReportError::CreateFolder { path: folder.to_owned(), error })?;
     let mut number = 1_u32;
@@ -135,8 +138,9 @@ pub fn write_report_in(folder: &Path, report: &dyn Reported) -> Result<ReportPat
 /// When one of the files is there already or cannot be written; then neither stays.
 pub fn write_report(json: &Path, report: &dyn Reported) -> Result<ReportPaths, WriteReportError> {
     let paths = ReportPaths::of(json);
-    let mut document = report.to_json().map_err(|error| {
-        WriteReportError::Write { path: paths.json.clone(), error: error.into() }
+    let mut document = report.to_json().map_err(|error| WriteReportError::Write {
+        path: paths.json.clone(),
+        error: error.into(),
     })?;
     document.push(b'\n');
     write_new(&paths.markdown, report.to_markdown().as_bytes())?;

@@ -82,7 +82,18 @@ pub fn excerpt(text: &str, chars_max: usize) -> String {
     match shown.char_indices().nth(chars_max) {
         None if is_whole => shown,
         None => shown + "…",
-        Some((end, _)) => format!("{}…", shown[..end].trim_end()),
+        Some((end, next)) => format!("{}…", whole_words(&shown[..end], next).trim_end()),
+    }
+}
+
+/// Leaves out the word that a cut before `next` would halve, unless a quarter of the text would go with it.
+fn whole_words(cut: &str, next: char) -> &str {
+    if next.is_whitespace() {
+        return cut;
+    }
+    match cut.rfind(' ') {
+        Some(space) if space * 4 >= cut.len() * 3 => &cut[..space],
+        _ => cut,
     }
 }
 
@@ -275,6 +286,11 @@ mod tests {
         assert_eq!(excerpt("äöüß", 2), "äö…");
         assert_eq!(excerpt("äö", 2), "äö");
         assert_eq!(excerpt("a\u{202e}b\tc\nd", 40), "a\\u{202e}b c d");
+        assert_eq!(
+            excerpt("seven words stand in this one line", 29),
+            "seven words stand in this one…"
+        );
+        assert_eq!(excerpt("seven words stand in this one line", 28), "seven words stand in this…");
         let long = "x".repeat(1 << 20);
         assert_eq!(excerpt(&long, 3), "xxx…");
     }

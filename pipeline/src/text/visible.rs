@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn joiners_stay_where_letters_and_emoji_need_them() {
-        for text in ["👩\u{200d}💻 works", "می\u{200c}خواهم", "क\u{94d}\u{200d}ष", "❤\u{fe0f}\u{200d}🔥"]
+        for text in
+            ["👩\u{200d}💻 works", "می\u{200c}خواهم", "क\u{94d}\u{200d}ष", "❤\u{fe0f}\u{200d}🔥"]
         {
             assert_eq!(printable(text), text);
         }

@@ -97,7 +97,11 @@ impl Run<'_> {
                 for action in &unit.actions {
                     let note = approval(action).map(|word| format!("{word}; {reason}"));
                     let note = note.as_deref().unwrap_or(&reason);
-                    self.mark_action(writes, action.position, (ActionState::Stale, None, Some(note)))?;
+                    self.mark_action(
+                        writes,
+                        action.position,
+                        (ActionState::Stale, None, Some(note)),
+                    )?;
                 }
                 self.beat(writes, executed)?;
                 return Ok(Err(reason));

@@ -135,7 +135,9 @@ impl Run<'_> {
                 let state = match by {
                     None => ActionState::Applied,
                     // The next run may make the same plan, under the same name.
-                    Some(_) if self.request.remerge_ok && approved.is_some() => ActionState::Approved,
+                    Some(_) if self.request.remerge_ok && approved.is_some() => {
+                        ActionState::Approved
+                    }
                     Some(_) if self.request.remerge_ok => ActionState::Proposed,
                     Some(_) => ActionState::Undone,
                 };

@@ -112,7 +112,12 @@ pub(crate) fn check(
 }
 
 /// Refuses the one output of a command that reads a store, as [`check`] does.
-pub(crate) fn check_export(flag: &str, output: &Path, store: &Path, force: bool) -> Result<(), Failure> {
+pub(crate) fn check_export(
+    flag: &str,
+    output: &Path,
+    store: &Path,
+    force: bool,
+) -> Result<(), Failure> {
     Outputs::beside([]).and_store(store).take(flag, output, Existing::forced(force))
 }
 

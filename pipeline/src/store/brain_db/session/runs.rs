@@ -7,9 +7,9 @@ use super::{Session, SessionError, Writes};
 use crate::memory::MemoryId;
 use crate::plan::{Plan, SavedPlan, plan_id};
 use crate::store::brain_db::load::derived_store_id;
-use crate::store::brain_db::{BrainDb, own};
 use crate::store::brain_db::own::plans::FindPlanError;
 use crate::store::brain_db::own::runs::RunStart;
+use crate::store::brain_db::{BrainDb, own};
 
 /// A plan may hold a hundred thousand actions; others must not wait for all of them.
 const ACTIONS_AT_ONCE: usize = 500;
