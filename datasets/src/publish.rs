@@ -1,10 +1,59 @@
-//! [`NewFile`]: a file that appears whole or not at all.
+//! [`NewFile`]: a file that appears whole or not at all, and [`place_of`]: where it may.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::blocks::BlockWriter;
+
+/// Returns where a file that is written to `path` will stand: a link is followed, so that the file it leads to
+/// is replaced and the link stays.
+///
+/// # Errors
+/// When something other than a file is there (a folder, a device, a named pipe, a socket), when a link leads
+/// nowhere, or when the system refuses to look. Such things are never replaced.
+pub fn place_of(path: &Path) -> io::Result<PathBuf> {
+    let refused = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
+    let is_link = match path.symlink_metadata() {
+        Ok(found) => found.is_symlink(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path.to_owned()),
+        Err(error) => return Err(error),
+    };
+    let found = match path.metadata() {
+        Ok(found) => found,
+        Err(error) if is_link && error.kind() == io::ErrorKind::NotFound => {
+            return Err(refused("it is a link that leads nowhere"));
+        }
+        Err(error) => return Err(error),
+    };
+    if !found.is_file() {
+        return Err(refused(&format!("it is {}, not a file", kind_of(found.file_type()))));
+    }
+    // Such links are the streams of a process, whatever they lead to.
+    if is_link && ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder)) {
+        return Err(refused("it is a stream, not a file"));
+    }
+    if is_link { path.canonicalize() } else { Ok(path.to_owned()) }
+}
+
+#[cfg(unix)]
+fn kind_of(kind: std::fs::FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt as _;
+    if kind.is_dir() {
+        "a folder"
+    } else if kind.is_fifo() {
+        "a named pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
+}
+
+#[cfg(not(unix))]
+fn kind_of(kind: std::fs::FileType) -> &'static str {
+    if kind.is_dir() { "a folder" } else { "a device" }
+}
 
 /// A file being written: under a temporary name beside its place, or under no name at all.
 ///
@@ -22,11 +71,12 @@ enum Kind {
 }
 
 impl NewFile {
-    /// Opens a temporary file in the folder of `path`.
+    /// Opens a temporary file in the folder of the [place](place_of) of `path`.
     ///
     /// # Errors
-    /// When the folder is missing or cannot be written.
+    /// When the folder is missing or cannot be written, or something other than a file is there.
     pub fn create(path: &Path) -> io::Result<Self> {
+        let path = &*place_of(path)?;
         let mut builder = tempfile::Builder::new();
         builder.prefix(".memfold-").suffix(".tmp");
         #[cfg(unix)]
@@ -140,6 +190,36 @@ mod tests {
         assert!(!path.exists());
         file.publish().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"all");
+    }
+
+    /// `--force` replaced `/dev/null` and named pipes by a rename, and links by a file.
+    #[cfg(unix)]
+    #[test]
+    fn only_files_are_replaced_and_links_are_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("file"), "old").unwrap();
+        std::os::unix::fs::symlink("file", at("link")).unwrap();
+        std::os::unix::fs::symlink("nowhere", at("dangling")).unwrap();
+        std::os::unix::fs::symlink("/dev/null", at("sink")).unwrap();
+        std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        let mut file = NewFile::create(&at("link")).unwrap();
+        file.write_all(b"new").unwrap();
+        file.publish().unwrap();
+        assert_eq!(std::fs::read(at("file")).unwrap(), b"new");
+        assert!(at("link").is_symlink());
+        for (path, reason) in [
+            (at("dangling"), "it is a link that leads nowhere"),
+            (at("sink"), "it is a device, not a file"),
+            (at("socket"), "it is a socket, not a file"),
+            (folder.path().to_owned(), "it is a folder, not a file"),
+            (PathBuf::from("/dev/null"), "it is a device, not a file"),
+        ] {
+            let error = NewFile::create(&path).unwrap_err();
+            assert_eq!(error.to_string(), reason, "{}", path.display());
+        }
+        assert_eq!(place_of(&at("nothing")).unwrap(), at("nothing"));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 5, "no leftovers");
     }
 
     #[test]

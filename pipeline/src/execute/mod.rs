@@ -21,7 +21,8 @@ mod undo;
 mod review;
 
 pub use apply::{
-    ExecuteError, ExecuteRequest, Execution, UnitOutcome, UnitResult, execute, preview,
+    ExecuteError, ExecuteRequest, Execution, RunWatcher, UnitOutcome, UnitResult, Unwatched,
+    execute, execute_watched, preview,
 };
 pub use flags::{Rejudged, rejudge_flags};
 pub use review::{KeepBothRequest, keep_both};

@@ -13,6 +13,7 @@ mod review;
 mod settings;
 
 use std::ffi::OsString;
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
 use crate::args::{Cli, Command, GlobalArgs};
@@ -21,18 +22,22 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 
 fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(printer::panicked));
     let typed: Vec<OsString> = std::env::args_os().collect();
     let cli = match Cli::parse_typed(&typed) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(&error, &typed),
     };
     let printer = Printer::new(cli.global.quiet, cli.global.verbose, cli.global.no_progress);
-    match run(&cli.global, cli.command, printer) {
-        Ok(exit) => exit.into(),
-        Err(failure) => {
+    let Cli { global, command } = cli;
+    match std::panic::catch_unwind(AssertUnwindSafe(|| run(&global, command, printer))) {
+        Ok(Ok(exit)) => exit.into(),
+        Ok(Err(failure)) => {
             printer.failure(&failure);
             failure.exit.into()
         }
+        // What went wrong is told already.
+        Err(_) => Exit::Failure.into(),
     }
 }
 
@@ -71,8 +76,7 @@ fn run(global: &GlobalArgs, command: Command, printer: Printer) -> Result<Exit, 
 }
 
 /// Help and version go to stdout with 0, mistakes to stderr with 2.
-fn usage(error: &clap::Error) -> ExitCode {
-    // Nobody is left to be told when the stream is gone.
-    let _unread = error.print();
+fn usage(error: &clap::Error, typed: &[OsString]) -> ExitCode {
+    printer::usage(error, typed);
     if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }
 }

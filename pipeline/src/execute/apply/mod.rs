@@ -6,7 +6,7 @@ mod fresh;
 mod run;
 
 pub use fresh::preview;
-pub use outcome::{Execution, UnitOutcome, UnitResult};
+pub use outcome::{Execution, RunWatcher, UnitOutcome, UnitResult, Unwatched};
 pub use request::{ExecuteError, ExecuteRequest};
 
 use self::fresh::{check_freshness, expected_digests};
@@ -29,6 +29,18 @@ use crate::store::brain_db::{Session, SessionError};
 /// When the plan belongs to another store or configuration, when all of it is stale, or when the store
 /// fails; what was applied until then stays applied, and a later run continues.
 pub fn execute(session: &Session, request: &ExecuteRequest<'_>) -> Result<Execution, ExecuteError> {
+    execute_watched(session, request, &mut Unwatched)
+}
+
+/// As [`execute`], telling a watcher of each step when it is done.
+///
+/// # Errors
+/// As [`execute`].
+pub fn execute_watched(
+    session: &Session,
+    request: &ExecuteRequest<'_>,
+    watcher: &mut dyn RunWatcher,
+) -> Result<Execution, ExecuteError> {
     check_configuration(request)?;
     check_store(session, request)?;
     check_anything_fresh(session, request)?;
@@ -38,9 +50,11 @@ pub fn execute(session: &Session, request: &ExecuteRequest<'_>) -> Result<Execut
     let (units, blocked) = units(&saved.actions, request.selection);
     let expected = session.read(|reads| expected_digests(reads, &saved))?;
     let run_id = begin(session, request, &saved, &at)?;
+    watcher.began(&run_id);
     let mut run = Run {
         session,
         request,
+        watcher,
         plan_id: &saved.plan_id,
         run_id: &run_id,
         at: &at,

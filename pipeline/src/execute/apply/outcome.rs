@@ -50,6 +50,25 @@ pub struct Execution {
     pub backup: Option<BackupOutcome>,
 }
 
+/// Is told of a run as it goes on.
+pub trait RunWatcher {
+    /// The run is written down, and its first unit comes next.
+    fn began(&mut self, run_id: &str);
+
+    /// A unit was tried.
+    fn tried(&mut self, outcome: &UnitOutcome);
+}
+
+/// Nobody watches.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unwatched;
+
+impl RunWatcher for Unwatched {
+    fn began(&mut self, _run_id: &str) {}
+
+    fn tried(&mut self, _outcome: &UnitOutcome) {}
+}
+
 impl UnitOutcome {
     pub(super) fn of(unit: &ExecutionUnit<'_>, result: UnitResult) -> Self {
         let positions = unit.actions.iter().map(|action| action.position).collect();

@@ -1,7 +1,7 @@
 //! The name that was probably meant.
 
 /// Returns the candidate nearest to `name`, if it is near enough to be a slip; ties go to the first.
-pub(super) fn nearest<'a>(
+pub(crate) fn nearest<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use memfold_datasets::publish::place_of;
 use memfold_index::snapshot::FileMode;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
@@ -231,6 +232,10 @@ impl BrainDbWriter {
         if path.symlink_metadata().is_ok() && !options.overwrite {
             return Err(CreateStoreError::Exists { path });
         }
+        let path = match place_of(&path) {
+            Ok(place) => place,
+            Err(source) => return Err(CreateStoreError::File { path, source }),
+        };
         let partial = beside(&path, ".partial");
         let mut writer = Self {
             path,

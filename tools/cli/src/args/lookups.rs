@@ -7,6 +7,8 @@ use memfold_pipeline::lookup::TierChoice;
 use memfold_pipeline::lookup::corpus::CorpusColumns;
 use memfold_simd::Similarity;
 
+use super::numbers::whole;
+
 /// `memfold index`
 #[derive(Debug, Args)]
 pub(crate) struct IndexArgs {
@@ -77,7 +79,7 @@ pub(crate) struct IndexBuildArgs {
     #[arg(long, conflicts_with_all = ["model", "tier"])]
     pub(crate) append: bool,
     /// Wait so many seconds for another process that builds
-    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = whole::<u32>(0, u32::MAX.into()))]
     pub(crate) wait: u32,
 }
 
@@ -131,13 +133,13 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_name = "ID", group = "query")]
     pub(crate) id: Option<String>,
     /// Near this row of INPUT, counted from 0
-    #[arg(long, value_name = "N", group = "query")]
+    #[arg(long, value_name = "N", group = "query", allow_negative_numbers = true, value_parser = whole::<u64>(0, u64::MAX))]
     pub(crate) row: Option<u64>,
     /// Near each vector of this file (Parquet, Arrow, npy, …); writes to --output
     #[arg(long, value_name = "FILE", group = "query", requires = "output")]
     pub(crate) queries: Option<PathBuf>,
     /// At most so many [default: 10, or all with --threshold]
-    #[arg(short = 'k', long = "neighbors", value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'k', long = "neighbors", value_name = "K", allow_negative_numbers = true, value_parser = whole::<u32>(1, u32::MAX.into()))]
     pub(crate) neighbors: Option<u32>,
     /// Only those at or above this cosine similarity, -1 to 1
     #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = super::dedup::threshold)]

@@ -1,7 +1,5 @@
 //! `memfold export`: the live memories of a store with their vectors, as one column file.
 
-use std::path::Path;
-
 use memfold_datasets::columns::WriteColumnsError;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetWriter};
 use memfold_pipeline::export::{self, ExportError, ExportOptions, Exported, RecordWriter};
@@ -10,6 +8,7 @@ use memfold_pipeline::text::excerpt;
 
 use crate::args::{ExportArgs, ExportFormat, ExtraColumn, GlobalArgs};
 use crate::commands::consolidate::open_store;
+use crate::commands::outputs;
 use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -49,7 +48,7 @@ pub(crate) fn run(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let format = format(args)?;
-    refuse_existing(&args.output, args.force)?;
+    outputs::check_export("--output", &args.output, &args.db, args.force)?;
     let settings = Settings::load(global, Some(&args.db), &[])?;
     settings.show_notices(printer);
     let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
@@ -97,17 +96,6 @@ fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
              other formats of these",
         )),
     }
-}
-
-/// Refuses to replace a file unless asked to.
-pub(crate) fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
-    if path.symlink_metadata().is_ok() && !force {
-        return Err(Failure::usage(
-            format!("{} exists", path.display()),
-            "name another file, or replace it with --force",
-        ));
-    }
-    Ok(())
 }
 
 /// Writes the file that was asked for.

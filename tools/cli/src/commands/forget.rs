@@ -91,11 +91,10 @@ fn preview(
 }
 
 fn command(args: &ForgetArgs) -> String {
-    let store = args.db.to_string_lossy();
-    let mut words = vec!["memfold", "forget", &store, &args.id];
+    let mut words = vec![args.id.as_str()];
     words.extend(args.with_absorbed.then_some("--with-absorbed"));
     words.push("--execute");
-    writing::command_line(&words)
+    writing::store_words(&["memfold", "forget"], &args.db, &words)
 }
 
 fn erase(

@@ -15,8 +15,8 @@ use memfold_simd::Kernels;
 use self::documents::SearchDocument;
 use crate::args::{GlobalArgs, SearchArgs};
 use crate::commands::consolidate::open_options;
-use crate::commands::export::refuse_existing;
 use crate::commands::index::{is_corpus, place, refuse_columns};
+use crate::commands::outputs::{Existing, Outputs};
 use crate::commands::vector;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -34,7 +34,9 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let stopwatch = Stopwatch::start();
     if let Some(path) = &args.output {
-        refuse_existing(path, args.force)?;
+        let inputs = args.queries.as_deref().into_iter().chain([&*args.place.db]);
+        let mut outputs = Outputs::beside(inputs).and_store(&args.place.db);
+        outputs.take("--output", path, Existing::forced(args.force))?;
     }
     if is_corpus(&args.place.db) {
         return corpus::run(global, args, (printer, stopwatch));

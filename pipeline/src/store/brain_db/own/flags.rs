@@ -49,6 +49,8 @@ pub struct OpenPair {
     pub ids: [String; 2],
     /// Their texts as they are; `None` where a memory is gone or its text is no text.
     pub texts: [Option<String>; 2],
+    /// When they were created, as the store spells it; `None` where a memory is gone or its time is no text.
+    pub created_at: [Option<String>; 2],
     /// Their similarity.
     pub similarity: Option<f64>,
     /// How contradictory.
@@ -79,7 +81,7 @@ impl BrainDb {
             };
             let mut statement = connection.prepare(&format!(
                 "SELECT f.key, f.left_id, f.right_id, a.content, b.content, f.similarity, f.score, f.at,
-                        {kind}, {asserted}
+                        {kind}, CAST(a.created_at AS TEXT), CAST(b.created_at AS TEXT), {asserted}
                  FROM memfold_flags AS f
                  LEFT JOIN stm AS a ON a.id = f.left_id LEFT JOIN stm AS b ON b.id = f.right_id
                  WHERE f.state = 'open' AND f.active = 1 ORDER BY f.score DESC, f.similarity DESC, f.id"
@@ -94,10 +96,11 @@ impl BrainDb {
                     kind: FlagKind::of_name(row.get::<_, Option<String>>(8)?.as_deref()),
                     ids: [row.get(1)?, row.get(2)?],
                     texts: [text(3)?, text(4)?],
+                    created_at: [text(9)?, text(10)?],
                     similarity: row.get(5)?,
                     score: row.get(6)?,
                     at: row.get(7)?,
-                    asserted: row.get::<_, Option<_>>(9)?.zip(row.get::<_, Option<_>>(10)?),
+                    asserted: row.get::<_, Option<_>>(11)?.zip(row.get::<_, Option<_>>(12)?),
                 })
             })?;
             pairs.collect()

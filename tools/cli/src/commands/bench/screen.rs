@@ -7,7 +7,7 @@ use memfold_pipeline::report::{Commands, grouped};
 use memfold_pipeline::text::excerpt;
 
 use crate::args::BenchGuardArgs;
-use crate::printer::table;
+use crate::printer::{self, table};
 
 /// A longer label leaves no room for counts of a million.
 const LABEL_CHARS_MAX: usize = 13;
@@ -85,6 +85,6 @@ fn next(args: &BenchGuardArgs) -> Vec<String> {
     let pairs = args.pairs.display().to_string();
     let words = ["memfold", "bench", "guard", "--pairs", &pairs, "--verdicts", "verdicts.jsonl"];
     let next = words.map(str::to_owned).to_vec();
-    let lines = Commands { next, undo: Vec::new() }.lines();
+    let lines = Commands { next, is_folded: printer::is_terminal(), ..Commands::default() }.lines();
     std::iter::once(String::new()).chain(lines).collect()
 }

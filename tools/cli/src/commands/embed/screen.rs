@@ -4,7 +4,7 @@ use memfold_pipeline::text::excerpt;
 
 use super::document::EmbedDocument;
 use crate::args::{EmbedArgs, GlobalArgs};
-use crate::commands::writing::command_line;
+use crate::commands::writing;
 
 /// Refused memories that are told one by one.
 const SHOWN: usize = 10;
@@ -54,15 +54,13 @@ fn planned(found: &EmbedDocument, (global, args): (&GlobalArgs, &EmbedArgs)) -> 
 
 /// The command that does it, with what was typed.
 fn next(global: &GlobalArgs, args: &EmbedArgs) -> String {
-    let file = global.config.as_ref().map(|file| file.to_string_lossy().into_owned());
     let limit = args.limit.map(|limit| limit.to_string());
-    let store = args.db.to_string_lossy();
-    let mut words = vec!["memfold", "embed", &store];
+    let further = writing::global_words(global);
+    let mut words: Vec<&str> = Vec::new();
     words.extend(limit.iter().flat_map(|limit| ["--limit", limit]));
-    words.extend(file.iter().flat_map(|file| ["--config", file]));
-    words.extend(global.set.iter().flat_map(|set| ["--set", set]));
+    words.extend(writing::strs(&further));
     words.push("--execute");
-    command_line(&words)
+    writing::store_words(&["memfold", "embed"], &args.db, &words)
 }
 
 fn done(found: &EmbedDocument) -> String {
