@@ -61,7 +61,7 @@ fn lines_become_a_store_as_its_owner_writes_it() {
     assert_eq!(one::<i64>(&place, indexed), 3);
     assert_eq!(one::<String>(&place, "PRAGMA journal_mode"), "wal");
     assert_eq!(one::<String>(&place, "PRAGMA integrity_check"), "ok");
-    assert_eq!(place.json(&["doctor", "brain.db", "--json"])["facts"]["memories"]["live"], 3);
+    assert_eq!(place.json(&["doctor", "brain.db", "--json"])["live"], 3);
     place.succeed(&["consolidate", "brain.db", "--now", NOW]);
     assert_eq!(place.temporary_files(), 0);
 }
@@ -93,12 +93,13 @@ fn importing_again_adds_what_is_new_and_changes_nothing() {
 #[test]
 fn a_memory_that_was_moved_is_known() {
     let place = Place::new();
-    let lines = r#"{"id":"a","text":"The kiln is fired on Mondays.","vector":[1,0],"model":"tiny"}
-{"id":"b","text":"The kiln is fired on Mondays.","vector":[1,0],"model":"tiny"}
+    let lines = r#"{"id":"a","text":"The kiln is fired on Mondays.","created_at":"2026-01-01T10:00:00"}
+{"id":"b","text":"The kiln is fired on Mondays.","created_at":"2026-01-02T10:00:00"}
 "#;
     place.write("memories.jsonl", lines);
     import(&place);
-    let run = ["consolidate", "brain.db", "--execute", "--yes", "--set", "merge.absorbed=move"];
+    let run =
+        ["consolidate", "brain.db", "--execute", "--now", NOW, "--set", "merge.absorbed=move"];
     place.succeed(&run);
     assert_eq!(one::<i64>(&place, "SELECT count(*) FROM stm"), 1);
     let document = import(&place);
@@ -172,12 +173,12 @@ next: memfold consolidate brain.db
 #[test]
 fn an_exported_store_can_be_imported() {
     let place = Place::with_sample();
-    place.succeed(&["export", "brain.db", "rows.parquet", "--with", "text"]);
+    place.succeed(&["export", "brain.db", "--output", "rows.parquet", "--with", "text"]);
     place.succeed(&["convert", "rows.parquet", "rows.jsonl"]);
     let document = place.json(&["import", "rows.jsonl", "--into", "copy.db", "--json"]);
     assert_eq!(document["unknown_fields"].as_array().unwrap().len(), 0);
     assert_eq!(document["without_vector"], 0);
-    place.succeed(&["export", "copy.db", "copy.parquet", "--with", "text"]);
+    place.succeed(&["export", "copy.db", "--output", "copy.parquet", "--with", "text"]);
     place.succeed(&["convert", "copy.parquet", "copy.jsonl"]);
     let rows = |name: &str| -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(place.path(name)).unwrap();

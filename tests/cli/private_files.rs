@@ -17,11 +17,11 @@ fn set_mode(path: &Path, bits: u32) {
 
 /// Everything that commands write beside a store.
 fn derive_all(place: &Place) {
-    let run = ["--plan", "plan.json", "--save-plan", "--execute", "--yes"];
+    let run = ["--plan", "plan.json", "--save-plan", "--execute"];
     place.succeed(&[&["consolidate", "brain.db"][..], &run].concat());
     place.succeed(&["index", "build", "brain.db"]);
     for output in ["rows.arrow", "rows.parquet"] {
-        place.succeed(&["export", "brain.db", output, "--with", "text"]);
+        place.succeed(&["export", "brain.db", "--output", output, "--with", "text"]);
     }
 }
 
@@ -70,7 +70,7 @@ fn a_backup_is_not_written_through_a_link() {
     let place = Place::with_pair();
     let (partial, elsewhere) = ("brain.db.memfold-backup-partial", "elsewhere");
     symlink(place.path(elsewhere), place.path(partial)).unwrap();
-    place.succeed(&["consolidate", "brain.db", "--execute", "--yes"]);
+    place.succeed(&["consolidate", "brain.db", "--execute"]);
     assert!(!place.path(elsewhere).exists());
     assert!(place.path(partial).symlink_metadata().is_err());
     let is_backup = |path: &Path| path.display().to_string().contains(".memfold-backup-");

@@ -47,7 +47,7 @@ impl Shortage {
     /// Finds out whether a file beside the store can be as long as the store's and a little longer; `None` where it can.
     ///
     /// Asks the system by writing a file without a name: only after a write of ours has failed.
-    pub(super) fn find(store: &Path) -> Option<Self> {
+    pub(in crate::store::brain_db) fn find(store: &Path) -> Option<Self> {
         let error = grow_beside(store).err()?;
         match error.kind() {
             io::ErrorKind::StorageFull => Some(Self::of_disk(store)),
