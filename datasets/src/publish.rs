@@ -1,8 +1,10 @@
 //! [`NewFile`]: a file that appears whole or not at all, and [`place_of`]: where it may.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+
+use memfold_index::snapshot::FileMode;
 
 use crate::blocks::BlockWriter;
 
@@ -71,21 +73,36 @@ enum Kind {
 }
 
 impl NewFile {
-    /// Opens a temporary file in the folder of the [place](place_of) of `path`.
+    /// Opens a temporary file in the folder of the [place](place_of) of `path`, with the permissions that the
+    /// process's mask allows.
     ///
     /// # Errors
     /// When the folder is missing or cannot be written, or something other than a file is there.
     pub fn create(path: &Path) -> io::Result<Self> {
+        Self::create_with(path, FileMode::from_bits(0o666))
+    }
+
+    /// As [`create`](Self::create), with the permissions that both `mode` and the mask allow: nobody who may not
+    /// read a store may read what is derived from it.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_with(path: &Path, mode: FileMode) -> io::Result<Self> {
         let path = &*place_of(path)?;
         let mut builder = tempfile::Builder::new();
         builder.prefix(".memfold-").suffix(".tmp");
-        #[cfg(unix)]
-        {
+        // Opened here, because the crate's own errors name the temporary file.
+        let open = |path: &Path| {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create_new(true);
             // The umask applies on top, as it would to a file opened the ordinary way.
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(std::fs::Permissions::from_mode(0o666));
-        }
-        let file = builder.tempfile_in(folder_of(path))?;
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode.file_bits());
+            #[cfg(not(unix))]
+            let _ = mode;
+            options.open(path)
+        };
+        let file = builder.make_in(folder_of(path), open)?;
         Ok(Self { kind: Kind::Named { file: BlockWriter::new(file), path: path.into() } })
     }
 
@@ -222,10 +239,26 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 5, "no leftovers");
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_for_those_whom_its_mode_allows() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows");
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        let file = NewFile::create_with(&path, FileMode::PRIVATE).unwrap();
+        let partial = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        assert_eq!(mode(&partial), 0o600, "from the start");
+        file.publish().unwrap();
+        assert_eq!(mode(&path), 0o600);
+    }
+
     #[test]
     fn an_abandoned_file_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         drop(NewFile::create(&folder.path().join("rows")).unwrap());
+        let missing = NewFile::create(&folder.path().join("missing/rows")).unwrap_err();
+        assert!(!missing.to_string().contains(".tmp"), "{missing} names what the user knows");
         drop(NewFile::create_unlinked(folder.path()).unwrap());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }

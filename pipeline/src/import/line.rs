@@ -138,7 +138,8 @@ impl Line {
             }
         }
         let content = fields.text.filter(|text| !strict_key(text).is_empty());
-        let content = content.ok_or("there is no text: expected a field \"text\" or \"content\"")?;
+        let content =
+            content.ok_or("there is no text: expected a field \"text\" or \"content\"")?;
         let source = fields.source.unwrap_or_else(|| SOURCE_DEFAULT.to_owned());
         if let Some(prefix) = RESERVED_SOURCES.iter().find(|prefix| source.starts_with(**prefix)) {
             return Err(format!("field \"source\": {prefix:?} marks what is no live memory"));
@@ -263,9 +264,12 @@ fn set<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     map: &mut A,
 ) -> Result<(), A::Error> {
     if field.is_some() {
-        return Err(A::Error::custom(format!("field {name:?}: it, or another name of it, occurs twice")));
+        return Err(A::Error::custom(format!(
+            "field {name:?}: it, or another name of it, occurs twice"
+        )));
     }
-    let value = map.next_value().map_err(|error| A::Error::custom(format!("field {name:?}: {error}")));
+    let value =
+        map.next_value().map_err(|error| A::Error::custom(format!("field {name:?}: {error}")));
     *field = value?;
     Ok(())
 }
@@ -321,8 +325,9 @@ impl Time {
             Self::Text(text) => (Instant::parse(&text, time_zone), shown(&text)),
             Self::Seconds(seconds) => (Instant::from_epoch(seconds), seconds.to_string()),
         };
-        let instant = instant
-            .ok_or_else(|| format!("field {field:?}: {said} is no time, expected 2026-08-03T12:00:00"))?;
+        let instant = instant.ok_or_else(|| {
+            format!("field {field:?}: {said} is no time, expected 2026-08-03T12:00:00")
+        })?;
         Ok(instant.to_naive_local(time_zone))
     }
 }

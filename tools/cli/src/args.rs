@@ -23,9 +23,9 @@ pub(crate) use self::bench::{
 };
 pub(crate) use self::consolidate::{ConsolidateArgs, IndexArg};
 pub(crate) use self::convert::ConvertArgs;
-pub(crate) use self::import::ImportArgs;
 pub(crate) use self::dedup::{DedupArgs, JoinArg, KeepArg, PairsFormArg};
 pub(crate) use self::embed::EmbedArgs;
+pub(crate) use self::import::ImportArgs;
 pub(crate) use self::lookups::{
     ColumnArgs, IndexArgs, IndexBuildArgs, IndexCommand, IndexPlaceArgs, IndexVerifyArgs,
     SearchArgs,

@@ -23,6 +23,7 @@ use crate::printer::Printer;
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(printer::panicked));
+    refuse_large_writes();
     let typed: Vec<OsString> = std::env::args_os().collect();
     let cli = match Cli::parse_typed(&typed) {
         Ok(cli) => cli,
@@ -38,6 +39,19 @@ fn main() -> ExitCode {
         }
         // What went wrong is told already.
         Err(_) => Exit::Failure.into(),
+    }
+}
+
+/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with an error that can be told; the signal that
+/// comes with it would end the process in the middle of its work. Threads made from now on inherit this.
+fn refuse_large_writes() {
+    #[cfg(unix)]
+    {
+        use nix::sys::signal::{SigSet, Signal};
+        let mut blocked = SigSet::empty();
+        blocked.add(Signal::SIGXFSZ);
+        // Where it cannot be blocked, it ends the process as before.
+        let _ = blocked.thread_block();
     }
 }
 

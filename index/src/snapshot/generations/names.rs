@@ -52,7 +52,8 @@ pub(super) fn is_file(name: &str) -> bool {
 pub(super) fn is_in_generation(name: &str) -> bool {
     let finished = name.strip_suffix(PENDING).unwrap_or(name);
     let number = finished.strip_prefix("fresh-").and_then(|rest| rest.strip_suffix(".mfi"));
-    let is_fresh = number.and_then(|number| number.parse().ok()).is_some_and(|n| fresh(n) == finished);
+    let is_fresh =
+        number.and_then(|number| number.parse().ok()).is_some_and(|n| fresh(n) == finished);
     is_fresh || is_file(name) || name == LOCK
 }
 

@@ -10,7 +10,8 @@ use super::lock::LockFile;
 use super::manifest::{Manifest, ManifestFile, head_checksum, pending_path};
 use super::names::FILES_MAX;
 use super::{
-    COLUMNS_FILE, FileMode, Generations, INDEX_FILE, OpenGenerationError, WriteGenerationError, names, read,
+    COLUMNS_FILE, FileMode, Generations, INDEX_FILE, OpenGenerationError, WriteGenerationError,
+    names, read,
 };
 use crate::snapshot::sections::checksum;
 use crate::snapshot::{FileKind, SectionFile};
@@ -220,9 +221,7 @@ impl Generations {
         disk.remove(&lock)?;
         match fs::remove_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(true),
-            removed => {
-                Ok(removed.map(|()| true).map_err(|e| Refused::new("remove", folder, e))?)
-            }
+            removed => Ok(removed.map(|()| true).map_err(|e| Refused::new("remove", folder, e))?),
         }
     }
 }

@@ -159,14 +159,17 @@ impl NewStore {
         let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut builder = tempfile::Builder::new();
         builder.prefix(".memfold-").suffix(".db");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            builder.permissions(fs::Permissions::from_mode(mode.file_bits()));
-        }
-        #[cfg(not(unix))]
-        let _ = mode;
-        let file = builder.tempfile_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+        // Opened here, because the crate's own errors name the temporary file.
+        let open = |path: &Path| {
+            let mut options = fs::OpenOptions::new();
+            options.read(true).write(true).create_new(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode.file_bits());
+            #[cfg(not(unix))]
+            let _ = mode;
+            options.open(path)
+        };
+        let file = builder.make_in(folder.unwrap_or(Path::new(".")), open).map_err(failed)?;
         let store = Self { file: file.into_temp_path(), place: place.to_owned() };
         let made = Connection::open(store.path()).and_then(|connection| {
             connection.execute_batch(schema::FRESH)?;
@@ -245,8 +248,10 @@ impl BrainDbWriter {
             written: WrittenStore::default(),
             shape: wild::VectorShape::default(),
         };
-        // Made by the system first, whose message says more than SQLite's.
-        fs::File::create(&writer.partial).map_err(|source| writer.file_error(source))?;
+        // Made by the system first, whose message says more than SQLite's; what was left behind, or a link that was put
+        // there, gives way.
+        remove(&writer.partial);
+        fs::File::create_new(&writer.partial).map_err(|source| writer.file_error(source))?;
         let connection = writer.begin().map_err(|error| writer.sqlite_error(&error))?;
         writer.connection = Some(connection);
         Ok(writer)

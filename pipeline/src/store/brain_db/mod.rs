@@ -43,7 +43,7 @@ pub use open::{BrainDb, OpenOptions};
 pub use own::{ActionUpdate, Deed, FindPlanError, FlagKind, OpenPair, UnitRecord};
 pub use rivals::Rival;
 pub use session::{
-    BackupOutcome, Probe, Session, SessionError, SessionOptions, Writes, made_up_error,
+    BackupOutcome, Probe, Session, SessionError, SessionOptions, Shortage, Writes, made_up_error,
 };
 
 pub(crate) use create::NewStore;

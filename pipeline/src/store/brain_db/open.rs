@@ -12,6 +12,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::access::{Access, Stamp};
 use super::columns::{Columns, REQUIRED};
 use super::error::OpenStoreError;
+use super::session::Shortage;
 
 /// How often a store is read without locks before a writer's haste calls for them.
 pub(super) const UNLOCKED_TRIES: u32 = 2;
@@ -169,7 +170,12 @@ impl BrainDb {
     /// Turns what SQLite says into what it means here.
     pub(super) fn explain(&self, error: &rusqlite::Error, stamp: &Stamp) -> OpenStoreError {
         let path = self.path.clone();
-        let reason = error.to_string();
+        let mut reason = error.to_string();
+        if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure)
+            && let Some(shortage) = Shortage::find(&path)
+        {
+            reason = format!("{reason}: {shortage}");
+        }
         match (error.sqlite_error_code(), error.sqlite_error().map(|e| e.extended_code)) {
             (Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked), _) => {
                 OpenStoreError::Locked { path, waited: self.options.busy_timeout }

@@ -1,7 +1,9 @@
 //! `memfold export`: the live memories of a store with their vectors, as one column file.
 
 use memfold_datasets::columns::WriteColumnsError;
+use memfold_datasets::publish::NewFile;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetWriter};
+use memfold_index::snapshot::FileMode;
 use memfold_pipeline::export::{self, ExportError, ExportOptions, Exported, RecordWriter};
 use memfold_pipeline::store::LoadRequest;
 use memfold_pipeline::text::excerpt;
@@ -114,10 +116,16 @@ pub(super) fn export(
         lineage: args.with.contains(&ExtraColumn::Lineage),
         scratch_dir: &settings::scratch_dir(),
     };
+    // Texts and vectors of a store are for those who may read the store.
+    let mode =
+        std::fs::metadata(&args.db).map_or(FileMode::PRIVATE, |found| FileMode::like(&found));
     let create = |meta: &ColumnsMeta| -> Result<Box<dyn RecordWriter>, WriteColumnsError> {
+        let path = args.output.as_path();
+        let file = NewFile::create_with(path, mode)
+            .map_err(|source| WriteColumnsError::Write { path: path.into(), source })?;
         Ok(match format {
-            ExportFormat::Arrow => Box::new(ColumnsWriter::create(&args.output, meta)?),
-            ExportFormat::Parquet => Box::new(ParquetWriter::create(&args.output, meta)?),
+            ExportFormat::Arrow => Box::new(ColumnsWriter::create_in(file, meta)?),
+            ExportFormat::Parquet => Box::new(ParquetWriter::create_in(file, meta)?),
         })
     };
     let exported = export::export(&store, &request, &options, &create);

@@ -6,11 +6,10 @@ use std::path::Path;
 
 use memfold_index::snapshot::FileMode;
 use memfold_pipeline::import::{ImportError, ImportOptions, Imported, import};
-use memfold_pipeline::store::brain_db::SessionOptions;
 use memfold_pipeline::text::excerpt;
 
 use crate::args::{GlobalArgs, ImportArgs};
-use crate::commands::writing::command_line;
+use crate::commands::writing::{command_line, session_options};
 use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -65,20 +64,22 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let settings = Settings::load(global, Some(&args.into), &[])?;
     settings.show_notices(printer);
+    if settings.configuration.settings.read_only && args.into.exists() {
+        return Err(Failure::refused(
+            "read_only is set: nothing is imported into a store that is there",
+            "unset it for this command",
+        ));
+    }
     let (mut file, mode) = open(&args.file)?;
     let time_zone = settings.time_zone()?;
     let bars = Bars::new(printer);
-    let policy = &settings.configuration.policy;
     let options = ImportOptions {
         into: &args.into,
         mode,
         model: args.model.as_deref(),
         time_zone: &time_zone,
         now: settings::clock(),
-        session: SessionOptions {
-            busy_timeout: policy.busy_timeout,
-            holder: settings::holder(),
-        },
+        session: session_options(&settings),
         progress: &bars,
     };
     let imported = import(&mut file, &options).map_err(|error| failure(args, &error))?;

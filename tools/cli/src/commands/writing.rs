@@ -59,17 +59,18 @@ pub(crate) fn check_guarded(settings: &Settings, allow_unguarded: bool) -> Resul
 
 /// Opens a store for a run.
 pub(crate) fn open_session(path: &Path, settings: &Settings) -> Result<Session, Failure> {
-    Session::open(path, &options(settings))
+    Session::open(path, &session_options(settings))
         .map_err(|error| session_failure("write to the store", &error))
 }
 
 /// Opens a store for writes to memfold's own tables.
 pub(crate) fn open_own_tables(path: &Path, settings: &Settings) -> Result<Session, Failure> {
-    Session::open_beside_runs(path, &options(settings))
+    Session::open_beside_runs(path, &session_options(settings))
         .map_err(|error| session_failure("write to the store", &error))
 }
 
-fn options(settings: &Settings) -> SessionOptions {
+/// Who writes, and how patiently.
+pub(crate) fn session_options(settings: &Settings) -> SessionOptions {
     let timeout = settings.configuration.settings.busy_timeout_ms;
     SessionOptions {
         busy_timeout: Duration::from_millis(timeout.into()),

@@ -1,6 +1,7 @@
 //! Rows of another file that become rows of `stm`.
 
-use rusqlite::OptionalExtension as _;
+use rusqlite::types::ValueRef;
+use rusqlite::{OptionalExtension as _, Row};
 
 use super::archive::{archived_image, put_in};
 use super::{Layout, SessionError, Writes};
@@ -27,7 +28,8 @@ impl Writes<'_> {
     /// Tells whether rows were moved to an archive table of ours.
     pub(crate) fn has_archive(&self) -> Result<bool, SessionError> {
         self.query("look for memfold_archive", |connection| {
-            let sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'memfold_archive'";
+            let sql =
+                "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'memfold_archive'";
             connection.prepare_cached(sql)?.exists([])
         })
     }
@@ -40,12 +42,18 @@ impl Writes<'_> {
         has_archive: bool,
     ) -> Result<Option<Vec<u8>>, SessionError> {
         let found = self.query("look for a memory", |connection| {
-            let sql = "SELECT CAST(content AS BLOB) FROM stm WHERE id = ?1";
-            let mut statement = connection.prepare_cached(sql)?;
-            statement.query_row([id], |row| row.get::<_, Option<Vec<u8>>>(0)).optional()
+            let mut statement =
+                connection.prepare_cached("SELECT content FROM stm WHERE id = ?1")?;
+            let bytes = |row: &Row<'_>| {
+                Ok(match row.get_ref(0)? {
+                    ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
+                    _ => Vec::new(),
+                })
+            };
+            statement.query_row([id], bytes).optional()
         })?;
-        if let Some(text) = found {
-            return Ok(Some(text.unwrap_or_default()));
+        if found.is_some() {
+            return Ok(found);
         }
         if !has_archive {
             return Ok(None);

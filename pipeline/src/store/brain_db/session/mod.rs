@@ -4,6 +4,7 @@
 //! keys are enforced, commits reach the disk. One run at a time: a lock file beside the store says who.
 
 mod error;
+mod room;
 mod connect;
 mod lock;
 mod writes;
@@ -26,6 +27,7 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 pub use backup::BackupOutcome;
 pub use error::{SessionError, made_up_error};
+pub use room::Shortage;
 pub use writes::{Probe, Writes};
 
 pub(crate) use apply::{Mark, apply};
