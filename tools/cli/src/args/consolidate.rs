@@ -11,7 +11,7 @@ pub(crate) struct ConsolidateArgs {
     /// The store: a brain.db
     pub(crate) db: PathBuf,
     /// Merge at or above this cosine similarity [default: 0.95]
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = threshold)]
     pub(crate) threshold: Option<f64>,
     /// How to search for near pairs [default: auto]
     #[arg(long, value_enum, value_name = "M")]
@@ -140,4 +140,10 @@ impl From<IndexArg> for GraphIndex {
             IndexArg::HnswRs => Self::HnswRs,
         }
     }
+}
+
+/// Reads a similarity at which memories merge.
+fn threshold(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| "expected a number from 0 to 1, such as 0.95".to_owned())
 }

@@ -50,6 +50,12 @@ struct FlagDocument<'a> {
     score: Option<f64>,
     /// When they were flagged, as the owner writes times.
     at: &'a str,
+    /// The memory that was saved again after the other one was: it is the newer statement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asserted_id: Option<&'a str>,
+    /// When that was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asserted_at: Option<&'a str>,
 }
 
 /// `memfold flags --json` with a pair to settle
@@ -65,9 +71,12 @@ struct SettledDocument {
 
 impl<'a> FlagDocument<'a> {
     fn of(pair: &'a OpenPair) -> Self {
-        let OpenPair { key, kind, ids, texts, similarity, score, at } = pair;
+        let OpenPair { key, kind, ids, texts, similarity, score, at, asserted } = pair;
         let (kind, similarity, score) = (kind.name(), *similarity, *score);
-        Self { key, kind, ids, texts, similarity, score, at }
+        let asserted = asserted.as_ref();
+        let asserted_id = asserted.map(|(id, _)| id.as_str());
+        let asserted_at = asserted.map(|(_, at)| at.as_str());
+        Self { key, kind, ids, texts, similarity, score, at, asserted_id, asserted_at }
     }
 }
 
@@ -190,7 +199,9 @@ fn text(pairs: &[OpenPair]) -> String {
         for (id, said) in pair.ids.iter().zip(&pair.texts) {
             let said =
                 said.as_deref().map_or_else(|| "(gone)".to_owned(), |t| excerpt(t, TEXT_CHARS));
-            text.push_str(&format!("  {}\n    {said}\n", excerpt(id, ID_CHARS)));
+            let again = pair.asserted.as_ref().filter(|(asserted, _)| asserted == id);
+            let again = again.map_or_else(String::new, |(_, at)| format!("  said again {at}"));
+            text.push_str(&format!("  {}{again}\n    {said}\n", excerpt(id, ID_CHARS)));
         }
     }
     let plural = if pairs.len() == 1 { "" } else { "s" };
