@@ -103,13 +103,13 @@ pub fn screen(report: &Report, commands: &Commands) -> String {
 fn without_embedding(report: &Report) -> Option<String> {
     let loaded = &report.loaded;
     let lacking = loaded.live.saturating_sub(loaded.with_embedding);
-    let memories = match (lacking, loaded.with_embedding) {
+    let who = match (lacking, loaded.with_embedding) {
         (0, _) => return None,
-        (_, 0) => "no memory has a usable vector".to_owned(),
-        (1, _) => "1 memory has no usable vector".to_owned(),
-        _ => format!("{} memories have no usable vector", grouped(lacking)),
+        (_, 0) => "no memory has a usable vector, so all match".to_owned(),
+        (1, _) => "1 memory has no usable vector and matches".to_owned(),
+        _ => format!("{} memories have no usable vector and match", grouped(lacking)),
     };
-    Some(format!("{memories}: only equal texts are found; memfold embed helps"))
+    Some(format!("{who} by text alone: memfold embed"))
 }
 
 /// `1,783 live → 1,331`, and what makes the difference.
