@@ -58,12 +58,10 @@ impl Settings {
         overrides: &Map<String, Value>,
     ) -> Result<Self, Failure> {
         let set = overrides.get("set").and_then(Value::as_array).into_iter().flatten();
-        let set = set.filter_map(Value::as_str).map(str::to_owned);
-        let global =
-            GlobalArgs { set: set.chain(global.set.iter().cloned()).collect(), ..global.clone() };
-        let mut loader = loader(&global, store);
+        let set = set.filter_map(Value::as_str);
+        let mut loader = set.fold(loader(global, store), |loader, text| loader.planned_set(text));
         for (key, value) in overrides.iter().filter(|(key, _)| *key != "set") {
-            loader = loader.flag("the plan", key.as_str(), value.clone());
+            loader = loader.planned_flag(key.as_str(), value.clone());
         }
         let configuration = loader.load().map_err(|error| {
             let hint = error.hint();
