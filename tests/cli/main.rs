@@ -13,6 +13,8 @@ mod open_errors;
 mod usage_errors;
 mod writing;
 mod embedding;
+mod trust;
+mod vectorless;
 mod deduping;
 mod dedup_refusals;
 mod graph_joining;

@@ -77,6 +77,8 @@ pub struct Matches {
     pub matches: Vec<Match>,
     /// How they were found.
     pub searched: Searched,
+    /// How many memories have no vector to be found by; `None` where an index answers, and for one of several queries.
+    pub without_vector: Option<u64>,
 }
 
 /// Finds the live memories nearest to a query, in one read transaction.
@@ -97,11 +99,14 @@ pub fn search(
     store.look_up(load, |reader| {
         let compared = Compared::with(reader, index, kernels)?;
         let Asked { vector, except } = query.resolve(&compared)?;
-        let Some(except) = except else { return compared.answer(&vector, wanted) };
-        let neighbors = wanted.neighbors.map(|count| count.saturating_add(1));
+        let further = usize::from(except.is_some());
+        let neighbors = wanted.neighbors.map(|count| count.saturating_add(further));
         let mut found = compared.answer(&vector, Wanted { neighbors, ..wanted })?;
-        found.matches.retain(|found| found.memory.id.as_str() != except);
+        found.matches.retain(|found| Some(found.memory.id.as_str()) != except);
         found.matches.truncate(wanted.neighbors.unwrap_or(usize::MAX));
+        if !matches!(found.searched, Searched::Index { .. }) {
+            found.without_vector = Some(reader.count_without_vector()?);
+        }
         Ok(found)
     })
 }
@@ -194,7 +199,7 @@ impl<'a> Compared<'a> {
             true => Searched::StoreInsteadOfIndex { rows },
             false => Searched::Store { rows },
         };
-        Ok(Matches { matches: best.into_matches(), searched })
+        Ok(Matches { matches: best.into_matches(), searched, without_vector: None })
     }
 }
 
@@ -243,7 +248,7 @@ impl<'a> Search<'a> {
         let id = |row: Row| Ok(index.files().columns().id_at(row)?);
         gone_rows += self.in_part((tier, &vectors, &id), wanted, &mut best)?;
         let searched = Searched::Index { fresh_rows, gone_rows };
-        Ok(Matches { matches: best.into_matches(), searched })
+        Ok(Matches { matches: best.into_matches(), searched, without_vector: None })
     }
 
     /// Searches one set of rows, and farther where some are gone; returns how many of those it came to.

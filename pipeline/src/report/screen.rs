@@ -98,6 +98,7 @@ pub fn screen(report: &Report, commands: &Commands) -> String {
             format!("{found}, recall {} by an audited sample", recall.estimate(3))
         }
     });
+    lines.extend(without_embedding(report));
     let planned = &report.planned;
     if planned.merge + planned.promote + planned.archive + planned.flag_contradiction == 0 {
         lines.push("nothing to do".to_owned());
@@ -105,6 +106,19 @@ pub fn screen(report: &Report, commands: &Commands) -> String {
         lines.extend(commands.lines());
     }
     lines.join("\n") + "\n"
+}
+
+/// Says that some memories take part by their texts alone, and what helps.
+fn without_embedding(report: &Report) -> Option<String> {
+    let loaded = &report.loaded;
+    let lacking = loaded.live.saturating_sub(loaded.with_embedding);
+    let who = match (lacking, loaded.with_embedding) {
+        (0, _) => return None,
+        (_, 0) => "no memory has a usable vector, so all match".to_owned(),
+        (1, _) => "1 memory has no usable vector and matches".to_owned(),
+        _ => format!("{} memories have no usable vector and match", grouped(lacking)),
+    };
+    Some(format!("{who} by text alone: memfold embed"))
 }
 
 /// `1,783 live → 1,331`, and what makes the difference.

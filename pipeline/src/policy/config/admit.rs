@@ -1,6 +1,6 @@
 //! [`Admitted`]: what a layer may say.
 //!
-//! A store can come from somebody else, and the file beside it with it. So nothing there says where texts and keys go, which
+//! A store can come from somebody else, and with it the file beside it and the plans saved in it. So nothing there says where texts and keys go, which
 //! programs are asked, or where files are written beyond the store's own folder: only a person's own layers do (the system's
 //! and the user's file, `--config`, variables, the command line). [`lay_over`](super::layers::lay_over) takes admitted layers
 //! alone, and there is one way to make them.
@@ -14,20 +14,39 @@ use super::source::{FileLayer, Notice, Source};
 /// Sections that say where texts and keys go.
 const PERSONAL: &[&str] = &["embed"];
 
+/// Whose word a layer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// That of the person who runs this: their own files, variables and command line.
+    Own,
+    /// That of whoever made the store.
+    Store,
+}
+
+impl Origin {
+    /// Returns whose word a file is.
+    pub(super) const fn of_file(file: FileLayer) -> Self {
+        match file {
+            FileLayer::Store => Self::Store,
+            FileLayer::System | FileLayer::User | FileLayer::Given => Self::Own,
+        }
+    }
+}
+
 /// A layer that holds only what its place may say.
 pub(super) struct Admitted(Node);
 
 impl Admitted {
     /// Takes a layer in one spelling; what its place may not say is left out, and told.
-    pub(super) fn of(mut layer: Node, notices: &mut Vec<Notice>) -> Self {
-        if is_beside_store(&layer.source) {
+    pub(super) fn of(mut layer: Node, origin: Origin, notices: &mut Vec<Notice>) -> Self {
+        if origin == Origin::Store {
             for section in PERSONAL {
                 if let Some(node) = take(&mut layer, section) {
                     notices.push(not_used(section, node.source));
                 }
             }
             let leaves_folder = |node: &Node| match &node.value {
-                NodeValue::Text(dir) => leads_out(Path::new(dir)),
+                NodeValue::Text(dir) | NodeValue::Words(dir) => leads_out(Path::new(dir)),
                 _ => false,
             };
             if layer.get(&["reports_dir"]).is_some_and(leaves_folder)
@@ -52,10 +71,6 @@ impl Admitted {
     }
 }
 
-const fn is_beside_store(source: &Source) -> bool {
-    matches!(source, Source::File { file: FileLayer::Store, .. })
-}
-
 /// Tells whether a path leads out of the folder that it counts from.
 fn leads_out(path: &Path) -> bool {
     path.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir))
@@ -63,7 +78,7 @@ fn leads_out(path: &Path) -> bool {
 
 fn not_used(section: &str, source: Source) -> Notice {
     let text = format!(
-        "`{section}` is not used: a file beside a store does not say where texts or keys go; move it to \
+        "`{section}` is not used: what comes with a store does not say where texts or keys go; move it to \
          ~/.config/memfold/config.yaml, or name the file with --config"
     );
     Notice { source, text }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::admit::Admitted;
+use super::admit::{Admitted, Origin};
 use super::aliases::unify;
 use super::conform::conform;
 use super::document::{Node, NodeValue, read_document};
@@ -107,6 +107,8 @@ pub struct ConfigLoader {
     file: Option<PathBuf>,
     environment: Vec<(String, String)>,
     time_zone: Option<Result<String, String>>,
+    planned_sets: Vec<String>,
+    planned_flags: Vec<(String, String, Value)>,
     sets: Vec<String>,
     flags: Vec<(String, String, Value)>,
 }
@@ -176,6 +178,18 @@ impl ConfigLoader {
         self
     }
 
+    /// Adds one `KEY=VALUE` that a plan in the store keeps; those of [`Self::set`] win.
+    pub fn planned_set(mut self, text: impl Into<String>) -> Self {
+        self.planned_sets.push(text.into());
+        self
+    }
+
+    /// Adds the value of a flag that a plan in the store keeps.
+    pub fn planned_flag(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.planned_flags.push(("the plan".to_owned(), key.into(), value.into()));
+        self
+    }
+
     /// Returns the configuration files that [`Self::load`] reads, weakest first.
     ///
     /// # Errors
@@ -205,8 +219,8 @@ impl ConfigLoader {
     pub fn load(&self) -> Result<Configuration, ConfigError> {
         let mut notices = Vec::new();
         let mut merged = builtin();
-        for layer in self.layers(&mut notices)? {
-            let layer = Admitted::of(unify(layer, &mut notices)?, &mut notices);
+        for (layer, origin) in self.layers(&mut notices)? {
+            let layer = Admitted::of(unify(layer, &mut notices)?, origin, &mut notices);
             lay_over(&mut merged, layer.try_map(conform)?)?;
         }
         self.fill_time_zone(&mut merged)?;
@@ -221,25 +235,26 @@ impl ConfigLoader {
     }
 
     /// Returns all layers above the built-in one, weakest first.
-    fn layers(&self, notices: &mut Vec<Notice>) -> Result<Vec<Node>, ConfigError> {
+    fn layers(&self, notices: &mut Vec<Notice>) -> Result<Vec<(Node, Origin)>, ConfigError> {
         let mut layers = Vec::new();
         for (file, path) in self.files()? {
             let text = match file {
                 FileLayer::Store => files::read_own_text(&path)?,
                 FileLayer::System | FileLayer::User | FileLayer::Given => files::read_text(&path)?,
             };
-            layers.push(read_document(&text, file, Path::new(&path))?);
+            let layer = read_document(&text, file, Path::new(&path))?;
+            layers.push((layer, Origin::of_file(file)));
         }
-        layers.extend(environment_layers(&self.environment, notices));
+        let own = |layer| (layer, Origin::Own);
+        layers.extend(environment_layers(&self.environment, notices).into_iter().map(own));
+        for text in &self.planned_sets {
+            layers.push((set_layer(text)?, Origin::Store));
+        }
         for text in &self.sets {
-            layers.push(set_layer(text)?);
+            layers.push(own(set_layer(text)?));
         }
-        for (name, key, value) in &self.flags {
-            let source = Source::Flag { name: name.as_str().into() };
-            let path: Vec<&str> = key.split('.').collect();
-            let leaf = Node::from_json(value.clone(), &source).value;
-            layers.push(Node::nested(&path, leaf, &source));
-        }
+        layers.extend(self.planned_flags.iter().map(|flag| (flag_layer(flag), Origin::Store)));
+        layers.extend(self.flags.iter().map(|flag| own(flag_layer(flag))));
         Ok(layers)
     }
 
@@ -259,6 +274,14 @@ impl ConfigLoader {
         *zone = Node { value: NodeValue::Text(name.to_owned()), source: Source::Machine };
         Ok(())
     }
+}
+
+/// Returns the layer of a flag.
+fn flag_layer((name, key, value): &(String, String, Value)) -> Node {
+    let source = Source::Flag { name: name.as_str().into() };
+    let path: Vec<&str> = key.split('.').collect();
+    let leaf = Node::from_json(value.clone(), &source).value;
+    Node::nested(&path, leaf, &source)
 }
 
 /// Returns the built-in layer, complete.

@@ -46,9 +46,13 @@ plain values are replaced whole. Relative paths in a file count from that file's
 directory. A configuration or lexicon is a regular file or a link to one; pipes, also those of `<(...)`, and devices
 are refused.
 
+A store can come from somebody else, and the file beside it with it. So that file is read only where it is yours or root's and nobody
+else can write it (a group of the owner's own number may); any other one is an error. And it does not say where texts and keys go: its section
+`embed`, and a `reports_dir` outside of the store's folder, are left out with a note. Put these into your own file, or name a file with `--config`.
+
 An environment variable is the key in capitals after `MEMFOLD_`, with `_` for `.`: `guard.enabled` is
 `MEMFOLD_GUARD_ENABLED`. An empty one counts as unset. Yes is `1`, `true`, `yes`, `on` or `enabled`; no is `0`,
-`false`, `no`, `off` or `disabled`; lists are separated by commas. `--set` takes the same words, YAML lists
+`false`, `no`, `off` or `disabled`; lists are separated by commas. A `MEMFOLD_` variable that is no key is told. `--set` takes the same words, YAML lists
 (`--set cluster.separate_by=[private]`) and keys of rules (`--set rules.R4-archive-low-utility.enabled=no`).
 
 camelCase is the same as snake_case, and the wrappers `brain:` and `consolidation:` may stand around everything.

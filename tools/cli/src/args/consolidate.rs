@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use memfold_pipeline::policy::GraphIndex;
 
-use super::numbers::{finite, share, whole};
+use super::numbers::{share, whole};
 
 /// `memfold consolidate`
 #[derive(Debug, Args)]
@@ -13,7 +13,7 @@ pub(crate) struct ConsolidateArgs {
     /// The store: a brain.db
     pub(crate) db: PathBuf,
     /// Merge at or above this cosine similarity [default: 0.95]
-    #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = finite)]
+    #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = threshold)]
     pub(crate) threshold: Option<f64>,
     /// How to search for near pairs [default: auto]
     #[arg(long, value_enum, value_name = "M")]
@@ -142,4 +142,10 @@ impl From<IndexArg> for GraphIndex {
             IndexArg::HnswRs => Self::HnswRs,
         }
     }
+}
+
+/// Reads a similarity at which memories merge.
+fn threshold(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| "expected a number from 0 to 1, such as 0.95".to_owned())
 }

@@ -61,6 +61,12 @@ struct FlagDocument<'a> {
     score: Option<f64>,
     /// When they were flagged, as the owner writes times.
     at: &'a str,
+    /// The memory that was saved again after the other one was: it is the newer statement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asserted_id: Option<&'a str>,
+    /// When that was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asserted_at: Option<&'a str>,
 }
 
 /// `memfold flags --json` with a pair to settle
@@ -76,10 +82,23 @@ struct SettledDocument {
 
 impl<'a> FlagDocument<'a> {
     fn of(pair: &'a OpenPair, time_zone: &TimeZone) -> Self {
-        let OpenPair { key, kind, ids, texts, created_at, similarity, score, at } = pair;
+        let OpenPair { key, kind, ids, texts, created_at, similarity, score, at, asserted } = pair;
         let newer = newer(pair, time_zone).map(|side| &*ids[side]);
         let (kind, similarity, score) = (kind.name(), *similarity, *score);
-        Self { key, kind, ids, texts, created_at, newer, similarity, score, at }
+        let asserted = asserted.as_ref();
+        Self {
+            key,
+            kind,
+            ids,
+            texts,
+            created_at,
+            newer,
+            similarity,
+            score,
+            at,
+            asserted_id: asserted.map(|(id, _)| id.as_str()),
+            asserted_at: asserted.map(|(_, at)| at.as_str()),
+        }
     }
 }
 
@@ -251,6 +270,9 @@ fn side_text(pair: &OpenPair, side: usize, newer: Option<usize>) -> String {
     if let Some(newer) = newer {
         about.push_str(if newer == side { " · newer" } else { " · older" });
     }
+    if let Some((_, at)) = pair.asserted.as_ref().filter(|(id, _)| *id == pair.ids[side]) {
+        about.push_str(&format!(" · said again {}", excerpt(at, DATE_CHARS)));
+    }
     let said = pair.texts[side].as_deref();
     let said = said.map_or_else(|| "(gone)".to_owned(), |text| excerpt(text, TEXT_CHARS));
     let lines = if printer::is_terminal() { wrap(&said, TEXT_COLUMNS) } else { vec![said] };
@@ -258,8 +280,11 @@ fn side_text(pair: &OpenPair, side: usize, newer: Option<usize>) -> String {
     format!("  {about}\n{}", lines.collect::<String>())
 }
 
-/// The side that settling takes for the newer one.
+/// The side that settling takes for the newer one: what was said again, else by the times of the rows.
 fn newer(pair: &OpenPair, time_zone: &TimeZone) -> Option<usize> {
+    if let Some((asserted, _)) = &pair.asserted {
+        return pair.ids.iter().position(|id| id == asserted);
+    }
     let at = |side: usize| {
         let date = pair.created_at[side].as_deref()?;
         Some((Instant::parse(date, time_zone), pair.ids[side].as_bytes()))

@@ -132,6 +132,26 @@ impl<'a> StoreReader<'a> {
         found.map_err(|error| self.failed(error))
     }
 
+    /// Counts the memories in use that have no row of `embeddings`. Reads both tables.
+    pub(crate) fn count_without_vector(&self) -> Result<u64, LoadStoreError> {
+        let has_none = match self.has_embeddings() {
+            true => {
+                "AND id NOT IN (SELECT source_id FROM embeddings
+                                WHERE source_type = 'stm' AND source_id IS NOT NULL)"
+            }
+            false => "",
+        };
+        let sql = format!(
+            "SELECT count(*) FROM stm WHERE id IS NOT NULL {has_none}
+             AND coalesce(source, '') NOT LIKE 'archived:%'
+             AND coalesce(source, '') NOT LIKE 'consolidation:contradiction:%'"
+        );
+        let failed = |error| self.pass.failed("stm", error);
+        let mut statement = self.pass.connection.prepare_cached(&sql).map_err(failed)?;
+        let count: i64 = statement.query_row([], |row| row.get(0)).map_err(failed)?;
+        Ok(u64::try_from(count).unwrap_or_default())
+    }
+
     fn has_embeddings(&self) -> bool {
         self.embeddings.has_all(&["source_type", "source_id", "embedding"])
     }

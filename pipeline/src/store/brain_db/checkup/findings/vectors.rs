@@ -13,6 +13,9 @@ const SPACES_SHOWN: usize = 4;
 
 const REFILL: &str = "then let the store's embedder fill what is missing";
 
+const FILL: &str = "start the embeddings daemon of the store's owner (port 8030) and run `memfold embed DB --set \
+                    embed.provider=daemon --execute`; the owner's own embed_pending does the same";
+
 const DELETE_STALE: &str = "DELETE FROM embeddings WHERE source_type = 'stm' AND EXISTS (SELECT 1 FROM stm \
      WHERE stm.id = embeddings.source_id AND embeddings.content <> stm.content AND \
      (length(embeddings.content) < 500 OR \
@@ -86,7 +89,7 @@ fn missing(memories: &MemoryFacts) -> Option<Finding> {
     let count = counted(found.count, "live memory has", "live memories have");
     let what = format!("{count} no embedding: only equal texts are found for them");
     let finding = Finding::new(Severity::Warning, "embeddings_missing", what).cases(found);
-    Some(finding.advice("let the store's embedder fill them"))
+    Some(finding.advice(FILL))
 }
 
 fn shared(memories: &MemoryFacts) -> Option<Finding> {
