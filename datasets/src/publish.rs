@@ -38,6 +38,14 @@ pub fn place_of(path: &Path) -> io::Result<PathBuf> {
     if is_link { path.canonicalize() } else { Ok(path.to_owned()) }
 }
 
+/// Leaves the path out of what the system says of a temporary file: nobody asked for that file.
+pub fn without_path(error: io::Error) -> io::Error {
+    match error.to_string().split_once(" at path ") {
+        Some((what, _)) => io::Error::new(error.kind(), what.to_owned()),
+        None => error,
+    }
+}
+
 #[cfg(unix)]
 fn kind_of(kind: std::fs::FileType) -> &'static str {
     use std::os::unix::fs::FileTypeExt as _;
@@ -236,6 +244,9 @@ mod tests {
             assert_eq!(error.to_string(), reason, "{}", path.display());
         }
         assert_eq!(place_of(&at("nothing")).unwrap(), at("nothing"));
+        // Messages named the temporary file, which nobody had asked for.
+        let missing = NewFile::create(&at("nowhere/file")).unwrap_err().to_string();
+        assert_eq!(missing, io::Error::from_raw_os_error(2).to_string());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 5, "no leftovers");
     }
 

@@ -36,7 +36,7 @@ fn save_plan(place: &Place) -> String {
     plans["plans"][0]["plan_id"].as_str().unwrap().to_owned()
 }
 
-fn review(place: &Place, further: &[&str], answers: &str) -> Answer {
+pub(crate) fn review(place: &Place, further: &[&str], answers: &str) -> Answer {
     let arguments = [&["review", "brain.db", "latest", "--now", NOW], further].concat();
     let mut child = place
         .command(&arguments)

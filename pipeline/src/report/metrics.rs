@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use memfold_datasets::publish::place_of;
+use memfold_datasets::publish::{place_of, without_path};
 
 use super::{AbsorbedByRisk, AppliedReport, Executed, Mode, Planned, Report};
 use crate::store::brain_db::StoreFigures;
@@ -46,7 +46,7 @@ impl WriteMetricsError {
 /// # Errors
 /// When the file's folder cannot be written.
 pub fn write_metrics(path: &Path, page: &str) -> Result<(), WriteMetricsError> {
-    let failed = |error| WriteMetricsError { path: path.to_owned(), error };
+    let failed = |error| WriteMetricsError { path: path.to_owned(), error: without_path(error) };
     replace(path, page.as_bytes()).map_err(failed)
 }
 
@@ -359,7 +359,7 @@ mod tests {
             assert_eq!(mode & 0o600, 0o600);
         }
         let nowhere = folder.path().join("no/such/folder.prom");
-        let error = write_metrics(&nowhere, &report(), None).unwrap_err();
+        let error = write_metrics(&nowhere, "").unwrap_err();
         assert_eq!(error.hint().as_deref(), Some("create its folder first"));
     }
 }

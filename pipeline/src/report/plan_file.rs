@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use memfold_datasets::publish::place_of;
+use memfold_datasets::publish::{place_of, without_path};
 
 use crate::plan::{PLAN_SCHEMA_VERSION, Plan};
 
@@ -115,5 +115,5 @@ pub fn write_plan(path: &Path, plan: &Plan) -> Result<(), WritePlanError> {
         file.persist(path)?;
         Ok(())
     };
-    write().map_err(|error| WritePlanError { path: path.to_owned(), error })
+    write().map_err(|error| WritePlanError { path: path.to_owned(), error: without_path(error) })
 }

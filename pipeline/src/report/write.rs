@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use memfold_datasets::publish::without_path;
+
 use super::{Report, markdown};
 
 /// What can be written as a report.
@@ -96,9 +98,10 @@ pub fn ensure_report_dir(folder: &Path) -> Result<(), WriteReportError> {
     std::fs::create_dir_all(folder)
         .map_err(|error| WriteReportError::CreateFolder { path: folder.to_owned(), error })?;
     // It is removed as soon as it is made.
-    tempfile::NamedTempFile::new_in(folder)
-        .map(drop)
-        .map_err(|error| WriteReportError::Write { path: folder.to_owned(), error })
+    tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|error| WriteReportError::Write {
+        path: folder.to_owned(),
+        error: without_path(error),
+    })
 }
 
 /// Returns the folder for reports on a store whose own folder cannot be written, if the user has a home.
@@ -163,7 +166,8 @@ impl ReportPaths {
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> Result<(), WriteReportError> {
-    let failed = |error| WriteReportError::Write { path: path.to_owned(), error };
+    let failed =
+        |error| WriteReportError::Write { path: path.to_owned(), error: without_path(error) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut file =
         tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;

@@ -77,7 +77,7 @@ pub enum ExecuteError {
         found: String,
     },
     /// Every wanted unit has a row that was changed since.
-    #[error("all {units} units of the plan are stale: {example}")]
+    #[error("{} stale: {example}", all_units(*units))]
     AllStale {
         /// How many.
         units: u64,
@@ -93,6 +93,14 @@ pub enum ExecuteError {
     /// What the store holds of the plan cannot be read.
     #[error(transparent)]
     Plan(#[from] FindPlanError),
+}
+
+/// `all 3 units of the plan are`
+fn all_units(units: u64) -> String {
+    match units {
+        1 => "the one unit of the plan is".to_owned(),
+        _ => format!("all {units} units of the plan are"),
+    }
 }
 
 impl ExecuteError {

@@ -11,6 +11,7 @@ use memfold_pipeline::text::excerpt;
 use crate::args::{ExportArgs, ExportFormat, ExtraColumn, GlobalArgs};
 use crate::commands::consolidate::open_store;
 use crate::commands::outputs;
+use crate::commands::writing::noun;
 use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -73,14 +74,15 @@ pub(crate) fn run(
         let Exported { rows, space, without_vector } = &exported;
         let rate = *rows as f64 / seconds.max(f64::MIN_POSITIVE);
         printer.note(&format!(
-            "wrote {} rows of {} ({} dimensions) to {} in {seconds:.2} s, {rate:.0} rows/s",
-            rows,
+            "wrote {rows} {} of {} ({} dimensions) to {} in {seconds:.2} s, {rate:.0} rows/s",
+            noun(*rows, "row", "rows"),
             excerpt(&space.model, 60),
             space.dim,
             args.output.display()
         ));
         if *without_vector > 0 {
-            printer.note(&format!("{without_vector} live memories have no vector of this model"));
+            let memories = noun(*without_vector, "live memory has", "live memories have");
+            printer.note(&format!("{without_vector} {memories} no vector of this model"));
         }
     }
     Ok(Exit::Done)

@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::args::{GenerateArgs, GlobalArgs};
 use crate::commands::outputs;
+use crate::commands::writing::noun;
 use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -65,7 +66,8 @@ pub(crate) fn run(
         let seed = args.seed;
         printer.document(&GenerateDocument { schema_version: 1, rows, output, seed, synthetic })?;
     } else {
-        printer.note(&format!("wrote {rows} rows to {}", args.output.display()));
+        let noun = noun(rows, "row", "rows");
+        printer.note(&format!("wrote {rows} {noun} to {}", args.output.display()));
     }
     Ok(Exit::Done)
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use memfold_datasets::publish::{NewFile, place_of};
+use memfold_datasets::publish::{NewFile, place_of, without_path};
 
 use crate::failure::Failure;
 
@@ -155,7 +155,7 @@ fn check_writable(path: &Path, folder: &Path) -> Result<(), Failure> {
     // It is removed as soon as it is made.
     tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|error| {
         let hint = "name a file in a folder that you may write and that has room".to_owned();
-        Failure::new(&format!("write {}", path.display()), &error, Some(hint))
+        Failure::new(&format!("write {}", path.display()), &without_path(error), Some(hint))
     })
 }
 

@@ -163,8 +163,12 @@ pub(crate) fn global_words(global: &GlobalArgs) -> Vec<String> {
 
 /// A count with its noun: `1 unit`, `1,204 units`.
 pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
-    let noun = if count == 1 { one } else { many };
-    format!("{} {noun}", memfold_pipeline::report::grouped(count))
+    format!("{} {}", memfold_pipeline::report::grouped(count), noun(count, one, many))
+}
+
+/// The noun of a count.
+pub(crate) const fn noun<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
+    if count == 1 { one } else { many }
 }
 
 /// Tells what a run did, and how to go on, with further words of the command line.

@@ -61,6 +61,8 @@ pub struct Facts {
 /// What the memories and their vectors are like.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryFacts {
+    /// The live memories whose embedding is no usable vector, all of them, by id.
+    pub invalid_embeddings: Vec<String>,
     /// Candidates.
     pub live: u64,
     /// Rows and embeddings left out, by reason.

@@ -133,6 +133,9 @@ impl MemoryFacts {
         }
         let live = snapshot.memories.iter().filter(|memory| memory.standing == Standing::Live);
         for memory in live {
+            if matches!(memory.embedding, Embedding::Invalid(_)) {
+                facts.invalid_embeddings.push(memory.id.to_string());
+            }
             for reason in complaints(memory) {
                 if let Some(found) = facts.skipped.get_mut(&reason) {
                     found.illustrate(memory.id.as_str());

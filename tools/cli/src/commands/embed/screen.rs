@@ -15,7 +15,8 @@ const REASON_CHARS: usize = 200;
 pub(super) fn told(found: &EmbedDocument, typed: (&GlobalArgs, &EmbedArgs)) -> String {
     let EmbedDocument { live, with_embedding, missing, stale, invalid, .. } = found;
     let mut text = format!(
-        "{live} memories in use: {with_embedding} with an embedding, {missing} without one\n"
+        "{live} {} in use: {with_embedding} with an embedding, {missing} without one\n",
+        writing::noun(*live as u64, "memory", "memories")
     );
     if *stale > 0 {
         text.push_str(&format!("  {stale} have that of an earlier text, which stays\n"));
@@ -41,7 +42,8 @@ fn planned(found: &EmbedDocument, (global, args): (&GlobalArgs, &EmbedArgs)) -> 
     }
     match &found.place {
         Some(place) => {
-            text.push_str(&format!("{} texts would go to {place}\n", found.wanted));
+            let texts = writing::noun(found.wanted as u64, "text", "texts");
+            text.push_str(&format!("{} {texts} would go to {place}\n", found.wanted));
             text.push_str(&format!("next: {}\n", next(global, args)));
         }
         None => text.push_str(

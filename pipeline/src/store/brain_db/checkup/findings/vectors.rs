@@ -66,15 +66,23 @@ fn invalid(memories: &MemoryFacts) -> Option<Finding> {
     let embeddings = counted(count, "embedding is", "embeddings are");
     let what = format!("{embeddings} no usable vector: {parts}");
     let finding = Finding::new(Severity::Warning, "embeddings_invalid", what).cases(&found);
-    Some(
+    let ids = &memories.invalid_embeddings;
+    let named = &ids[..ids.len().min(IDS_IN_SQL_MAX)];
+    let finding = finding.sql(format!(
+        "DELETE FROM embeddings WHERE source_type = 'stm' AND source_id IN ({});",
+        sql_list(named)
+    ));
+    let finding = if named.len() < ids.len() {
+        let (named, all) = (named.len(), ids.len());
+        finding.advice(format!("this names {named} of {all}: run doctor again for the others"))
+    } else {
         finding
-            .sql(format!(
-                "DELETE FROM embeddings WHERE source_type = 'stm' AND source_id IN ({});",
-                sql_list(&found.examples)
-            ))
-            .advice(REFILL),
-    )
+    };
+    Some(finding.advice(REFILL))
 }
+
+/// A statement names at most so many ids: terminals and SQLite take such a line.
+const IDS_IN_SQL_MAX: usize = 1_000;
 
 fn stale(memories: &MemoryFacts) -> Option<Finding> {
     let found = memories.skipped.get(&SkipReason::EmbeddingStale)?;
