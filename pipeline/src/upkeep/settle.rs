@@ -55,6 +55,8 @@ pub struct Settled {
     pub newer: MemoryId,
     /// The older one.
     pub older: MemoryId,
+    /// What a person should know of it.
+    pub note: Option<String>,
 }
 
 /// Why a pair cannot be settled.
@@ -154,8 +156,8 @@ pub fn settle(
                 now: run.now,
                 at: &at,
             };
-            carry_out(writes, &examined, context)?;
-            Ok((examined.settled, 1))
+            let note = carry_out(writes, &examined, context)?;
+            Ok((Settled { note, ..examined.settled }, 1))
         })
     })
 }
@@ -197,7 +199,7 @@ fn examine(
         }
     }
     let (key, ids) = (flag.key.clone(), (newer.id.clone(), older.id.clone()));
-    let settled = Settled { key, settlement, newer: ids.0, older: ids.1 };
+    let settled = Settled { key, settlement, newer: ids.0, older: ids.1, note: None };
     Ok(Examined { settled, flag, newer, older })
 }
 
@@ -205,7 +207,7 @@ fn carry_out(
     writes: &Writes<'_>,
     examined: &Examined,
     context: EditContext<'_>,
-) -> Result<(), SettleError> {
+) -> Result<Option<String>, SettleError> {
     const UNIT: i64 = 1;
     let Examined { settled, flag, newer, older } = examined;
     let layout = writes.layout()?;
@@ -229,7 +231,8 @@ fn carry_out(
         }
         let mark = Mark { run_id: context.run_id, unit: UNIT, at: context.at };
         let deed = ("keep-both", ActionType::Noop, vec![newer.id.clone(), older.id.clone()]);
-        return Ok(write_unit((writes, &layout), &mark, deed, &changes, &[])?);
+        write_unit((writes, &layout), &mark, deed, &changes, &[])?;
+        return Ok(None);
     }
     let mut rows = Vec::new();
     for memory in [newer, older] {
@@ -245,6 +248,6 @@ fn carry_out(
     };
     let action = merge_of_two(newer, older, &context.policy.merge, why);
     let label = if settlement == Settlement::Supersede { "supersede" } else { "merge" };
-    carry_out_alone((writes, &layout), (context, UNIT), (label, action), &rows, vec![closed])?;
-    Ok(())
+    let place = (writes, &layout);
+    Ok(carry_out_alone(place, (context, UNIT), (label, action), &rows, vec![closed])?)
 }

@@ -49,5 +49,5 @@ pub use session::{
 pub(crate) use lineage::StoreLineage;
 pub(crate) use lookups::{Fate, Ghost};
 pub(crate) use session::{
-    Layout, Mark, NewEmbedding, NewRow, NowRows, UnitRow, apply, archived_image,
+    Layout, Mark, NewEmbedding, NewRow, NowRows, Reference, UnitRow, Words, apply, archived_image,
 };

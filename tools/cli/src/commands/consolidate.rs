@@ -9,7 +9,7 @@ use memfold_pipeline::consolidate::{Outcome, RunContext, consolidate};
 use memfold_pipeline::execute::{
     CHANGE_SHARE_MAX, ExecuteRequest, Execution, Selection, change_share, execute, rejudge_flags,
 };
-use memfold_pipeline::policy::{GraphIndex, JoinMethod};
+use memfold_pipeline::policy::{Absorbed, GraphIndex, JoinMethod};
 use memfold_pipeline::report::{
     Commands, Mode, Report, screen, write_plan, write_report, write_report_in,
 };
@@ -48,6 +48,9 @@ pub(crate) fn run(
     outcome.plan.overrides = overrides;
     log::planned(&outcome.report, printer);
     let execution = work.write_to_the_store(&mut outcome)?;
+    if execution.is_none() {
+        work.tell_of_moves(&mut outcome)?;
+    }
     let (peak_rss, peak_anon) = watch.finish();
     // 0 where the system does not tell.
     outcome.report.peak_rss_bytes = peak_rss.unwrap_or(0);
@@ -182,6 +185,25 @@ impl Work<'_> {
         self.execute(outcome).map(Some)
     }
 
+    /// Says in a dry run that memories will be archived in place, though they are to be moved away.
+    fn tell_of_moves(&self, outcome: &mut Outcome) -> Result<(), Failure> {
+        let planned = outcome.report.planned;
+        let policy = &self.settings.configuration.policy;
+        if policy.merge.absorbed == Absorbed::Archive || planned.merge + planned.archive == 0 {
+            return Ok(());
+        }
+        let refusal = open_store(&self.args.db, self.settings)?.move_refusal();
+        if let Some(reason) =
+            refusal.map_err(|error| writing::session_failure("look at the tables", &error))?
+        {
+            let note =
+                format!("memories are archived in place, not moved to memfold_archive: {reason}");
+            self.printer.note(&format!("note: {note}"));
+            outcome.report.notes.push(note);
+        }
+        Ok(())
+    }
+
     fn save(&self, outcome: &Outcome) -> Result<String, Failure> {
         let session = writing::open_own_tables(&self.args.db, self.settings)?;
         let at = self.now(outcome)?.to_naive_local(&self.settings.time_zone()?);
@@ -262,6 +284,7 @@ impl Work<'_> {
         report.mode = Mode::Execute;
         report.run_id.clone_from(&execution.run_id);
         report.executed = execution.executed;
+        report.notes.extend(execution.notes.iter().cloned());
         report.seconds.execute = stopwatch.seconds();
         report.seconds.total += report.seconds.execute;
         writing::note_backup(&execution, self.printer);

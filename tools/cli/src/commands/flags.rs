@@ -149,6 +149,9 @@ fn decide(
         text.push_str(&format!("to take it back: {undo}\n"));
     }
     printer.data(&text)?;
+    if let Some(note) = &settled.note {
+        printer.note(&format!("note: {note}"));
+    }
     if run.is_none() {
         printer.note("dry run: nothing was written to the store");
     }

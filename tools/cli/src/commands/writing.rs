@@ -145,6 +145,9 @@ pub(crate) fn note_execution(store: &Path, execution: &Execution, printer: Print
         executed.failed,
         if *remaining > 0 { format!(", {remaining} not tried") } else { String::new() }
     ));
+    for note in &execution.notes {
+        printer.note(&format!("note: {note}"));
+    }
     for outcome in execution.outcomes.iter().filter(|o| o.result != UnitResult::Applied).take(SHOWN)
     {
         if let UnitResult::Stale(reason) | UnitResult::Failed(reason) = &outcome.result {

@@ -7,7 +7,7 @@
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// What leads from each version to the next. Never change one that was published.
-pub(super) const MIGRATIONS: &[&str] = &[FIRST, SECOND];
+pub(super) const MIGRATIONS: &[&str] = &[FIRST, SECOND, REVIVED];
 
 /// * `schema`: one row.
 /// * `plans`, `actions`: plans written back, and what became of each action (`proposed`, `approved`,
@@ -162,6 +162,15 @@ UPDATE memfold_runs SET chained = seq WHERE state <> 'running';
 ALTER TABLE memfold_flags ADD COLUMN kind TEXT;
 CREATE INDEX memfold_flags_left ON memfold_flags(left_id);
 CREATE INDEX memfold_flags_right ON memfold_flags(right_id);
+";
+
+/// * `revived`: memories that live again, in the order in which that was written. A lookup reads those behind the mark of its
+///   index: such rows stand among others that the index has seen.
+const REVIVED: &str = "
+CREATE TABLE memfold_revived (
+    seq INTEGER PRIMARY KEY,
+    memory_id TEXT NOT NULL,
+    at TEXT NOT NULL);
 ";
 
 /// Returns the names of the tables.
