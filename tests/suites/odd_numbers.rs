@@ -26,12 +26,12 @@ fn refused(desk: &Desk) -> (String, Option<String>) {
 fn stores_whose_rows_have_no_numbers_of_their_own_are_refused_in_words() {
     for (sql, said, advice) in [
         (
-            "ALTER TABLE stm ADD COLUMN rowid TEXT",
+            "CREATE TABLE numbered AS SELECT *, 'x' AS rowid FROM stm; DROP TABLE stm; ALTER TABLE numbered RENAME TO stm",
             "table stm of DIR has a column named rowid, which hides the numbers of its rows",
             "ALTER TABLE stm RENAME COLUMN rowid TO row_number",
         ),
         (
-            "ALTER TABLE embeddings ADD COLUMN RowID INTEGER",
+            "CREATE TABLE numbered AS SELECT *, 7 AS RowID FROM embeddings; DROP TABLE embeddings; ALTER TABLE numbered RENAME TO embeddings",
             "table embeddings of DIR has a column named rowid, which hides the numbers of its rows",
             "ALTER TABLE embeddings RENAME COLUMN rowid",
         ),
@@ -54,7 +54,7 @@ fn stores_whose_rows_have_no_numbers_of_their_own_are_refused_in_words() {
     }
     // Other names for the same hide nothing that is asked for.
     let desk = desk();
-    desk.sql("ALTER TABLE stm ADD COLUMN oid TEXT; ALTER TABLE stm ADD COLUMN _rowid_ TEXT");
+    desk.sql("CREATE TABLE numbered AS SELECT *, 'x' AS oid, 'y' AS _rowid_ FROM stm; DROP TABLE stm; ALTER TABLE numbered RENAME TO stm");
     let _ = desk.good_night();
 }
 

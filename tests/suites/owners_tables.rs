@@ -42,7 +42,8 @@ fn session(desk: &Desk) -> Session {
 }
 
 fn upkeep<'a>(desk: &Desk, run_id: &'a str) -> UpkeepRun<'a> {
-    UpkeepRun { run_id, now: desk.now(), time_zone: &TimeZone::UTC, holder: "desk 1" }
+    const UTC: &TimeZone = &TimeZone::UTC;
+    UpkeepRun { run_id, now: desk.now(), time_zone: UTC, holder: "desk 1" }
 }
 
 /// Settles the one pair that waits.

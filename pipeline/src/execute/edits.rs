@@ -159,7 +159,7 @@ impl Editing<'_> {
 
     fn take_out(&mut self, id: &MemoryId, survivor: Option<&MemoryId>) {
         let survivor = survivor.map(ToString::to_string);
-        self.draft.then(Change::TakeOut { id: id.to_string(), survivor });
+        self.draft.then(Change::TakeOut { id: id.to_string(), survivor, said: None });
     }
 
     /// What the owner's atoms learned from memories that moved away, they learned from the survivor from now on.

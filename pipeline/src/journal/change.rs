@@ -30,6 +30,8 @@ pub enum Change {
         id: String,
         /// What it was folded into.
         survivor: Option<String>,
+        /// What it said when it was put in, where that is known: by these words it may be searchable.
+        said: Option<String>,
     },
     /// A memory's text becomes searchable.
     Index {
@@ -144,7 +146,7 @@ impl JournalEntry {
                 let columns = image.iter().flat_map(|image| &image.cells).map(written).collect();
                 Self { columns, ..plain(Op::PutIn, RowKey::memory(id)) }
             }
-            Change::TakeOut { id, survivor } => {
+            Change::TakeOut { id, survivor, .. } => {
                 Self { survivor: survivor.clone(), ..plain(Op::TakeOut, RowKey::memory(id)) }
             }
             Change::Index { id, words } => {

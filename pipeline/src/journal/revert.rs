@@ -218,7 +218,9 @@ fn take_out(
     };
     let conflicts: Vec<Conflict> = entry.columns.iter().filter(is_changed).map(changed).collect();
     if conflicts.is_empty() || options.force {
-        return Ok(vec![Change::TakeOut { id: row.key.clone(), survivor: None }]);
+        let content = entry.columns.iter().find(|change| change.column == "content");
+        let said = content.and_then(|change| change.after.as_text()).map(str::to_owned);
+        return Ok(vec![Change::TakeOut { id: row.key.clone(), survivor: None, said }]);
     }
     Err(conflicts)
 }
@@ -489,7 +491,7 @@ mod tests {
         let put_in = Change::PutIn { id: "a".to_owned(), image: Some(image("flag", 0)) };
         let entry = JournalEntry::of(&put_in, None);
         let undone = |rows: &Rows, options| run(std::slice::from_ref(&entry), rows, options);
-        let gone = vec![Change::TakeOut { id: "a".to_owned(), survivor: None }];
+        let gone = vec![Change::TakeOut { id: "a".to_owned(), survivor: None, said: None }];
         // Reading it is no edit.
         let read = with("flag", 7, "later");
         assert_eq!(undone(&read, RevertOptions::default()), Ok(gone.clone()));

@@ -62,8 +62,9 @@ fn carry_out(
             archive::put_in(writes, layout, image, (true, None))?;
             revived(writes, mark, id)?;
         }
-        Change::TakeOut { id, survivor } => {
-            archive::take_out(writes, layout, mark, (id, survivor.as_deref()))?;
+        Change::TakeOut { id, survivor, said } => {
+            let (survivor, said) = (survivor.as_deref(), said.as_deref());
+            archive::take_out(writes, layout, mark, (id, survivor, said))?;
         }
         Change::Index { id, words } => {
             if let Some((rowid, image)) = placed(writes, layout, id)? {
@@ -90,7 +91,7 @@ fn unindex(
     if let Some(words) = known {
         return fts::remove(writes, layout, (rowid, words));
     }
-    match fts::words(writes, layout, (id, image))? {
+    match fts::words(writes, layout, (id, image), None)? {
         Words::Now => fts::remove(writes, layout, (rowid, image)),
         Words::Earlier(words) => fts::remove(writes, layout, (rowid, &words)),
         Words::None | Words::Unknown => Ok(()),

@@ -21,7 +21,7 @@ pub(super) fn take_out(
     writes: &Writes<'_>,
     layout: &Layout,
     mark: &Mark<'_>,
-    (id, survivor): (&str, Option<&str>),
+    (id, survivor, said): (&str, Option<&str>, Option<&str>),
 ) -> Result<(), SessionError> {
     if let Some(reason) = layout.move_refusal() {
         return Err(refused(reason.to_owned()));
@@ -29,7 +29,7 @@ pub(super) fn take_out(
     let memory = writes
         .query("read a memory", |c| row(c, (&layout.memories, layout.has_rowid), ("id", id)))?
         .ok_or_else(|| refused(format!("memory {id} is gone")))?;
-    let (indexed, words) = remove_entry(writes, layout, (id, &memory))?;
+    let (indexed, words) = remove_entry(writes, layout, (id, &memory), said)?;
     let mut moved = vec![("stm", memory, indexed)];
     moved.extend(
         embeddings(writes, layout, id)?.into_iter().map(|image| ("embeddings", image, false)),
@@ -68,9 +68,10 @@ fn remove_entry(
     writes: &Writes<'_>,
     layout: &Layout,
     (id, memory): (&str, &RowImage),
+    said: Option<&str>,
 ) -> Result<(bool, Option<RowImage>), SessionError> {
     let Some(rowid) = memory.rowid else { return Ok((false, None)) };
-    match fts::words(writes, layout, (id, memory))? {
+    match fts::words(writes, layout, (id, memory), said)? {
         Words::None => Ok((false, None)),
         Words::Now => {
             fts::remove(writes, layout, (rowid, memory))?;

@@ -55,7 +55,7 @@ impl Writes<'_> {
             row(connection, (&layout.memories, layout.has_rowid), ("id", id))
         })?;
         if let Some((rowid, image)) = found.and_then(|image| Some((image.rowid?, image))) {
-            match fts::words(self, layout, (id, &image))? {
+            match fts::words(self, layout, (id, &image), None)? {
                 Words::Earlier(words) => fts::remove(self, layout, (rowid, &words))?,
                 Words::None | Words::Now | Words::Unknown => {
                     fts::remove(self, layout, (rowid, &image))?;

@@ -75,14 +75,15 @@ pub(super) fn remove(
     writes.execute(WHAT, &sql, &*params).map(drop)
 }
 
-/// Finds out which words of a row are searchable: those that it has now, or those that stand beside its embedding, which
-/// was made when the row was written.
+/// Finds out which words of a row are searchable: those that it has now, those that it is known to have `said`, or those
+/// that stand beside its embedding, which was made when the row was written.
 ///
 /// A text counts only if the entry holds just its words: all of them in a row, and as many as the entry has.
 pub(super) fn words(
     writes: &Writes<'_>,
     layout: &Layout,
     (id, image): (&str, &RowImage),
+    said: Option<&str>,
 ) -> Result<Words, SessionError> {
     let (Search::ByHand { columns, removal }, Some(rowid)) = (&layout.search, image.rowid) else {
         return Ok(Words::None);
@@ -95,7 +96,8 @@ pub(super) fn words(
     }
     let now = of_columns(columns, image);
     let mut candidates = vec![now.clone()];
-    for text in embedded_texts(writes, layout, id)? {
+    let embedded = embedded_texts(writes, layout, id)?;
+    for text in said.map(str::to_owned).into_iter().chain(embedded) {
         let mut earlier = now.clone();
         earlier.set("content", text.into());
         if !candidates.contains(&earlier) {

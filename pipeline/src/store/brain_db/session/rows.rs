@@ -63,7 +63,7 @@ impl Writes<'_> {
 
     /// Finds out which words of a row are searchable.
     pub(crate) fn words(&self, layout: &Layout, row: &UnitRow) -> Result<Words, SessionError> {
-        fts::words(self, layout, (row.id.as_str(), &row.image))
+        fts::words(self, layout, (row.id.as_str(), &row.image), None)
     }
 
     /// Finds the owner's atoms that name one of the memories as what they were learned from.
