@@ -19,4 +19,7 @@ mod nights;
 mod undone;
 mod survivors;
 mod odd_stores;
+mod odd_numbers;
+mod owners_tables;
+mod live_again;
 mod providers;

@@ -19,7 +19,7 @@ const TURNING_POINTS: [i64; 2] = [DAY, 30 * DAY];
 /// The sample in both styles, with every way to write.
 fn desks() -> Vec<Desk> {
     vec![
-        Desk::of(&sample_rows(), StoreStyle::Plain),
+        Desk::of(&sample_rows(), StoreStyle::Plain).set("merge.absorbed=archive"),
         Desk::of(&sample_rows(), StoreStyle::Plain).set("merge.absorbed=move"),
         Desk::of(&sample_rows(), StoreStyle::Wild).set("flags.write_to=stm"),
     ]

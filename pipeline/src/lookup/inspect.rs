@@ -122,7 +122,7 @@ pub fn freshness(
             return Ok(Freshness::Foreign);
         }
         let mut fresh_rows = 0;
-        reader.since(reaches.embeddings, (&origin.space(), &origin.shapes), |_, _| {
+        reader.since(reaches, (&origin.space(), &origin.shapes), |_, _| {
             fresh_rows += 1;
             Ok::<_, SearchError>(())
         })?;

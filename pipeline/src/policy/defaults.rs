@@ -141,8 +141,8 @@ defaults! {
     "What was said last is what holds now.";
 
     "merge.absorbed"
-    ABSORBED: Absorbed = Absorbed::Archive,
-    "Nothing is deleted, and readers that filter archived rows keep working.";
+    ABSORBED: Absorbed = Absorbed::Move,
+    "Readers of a brain.db filter no archived rows: left in the table, they would go on being found.";
 
     "merge.categories"
     CATEGORY_MERGE: CategoryMerge = CategoryMerge::Union,

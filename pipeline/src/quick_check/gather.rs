@@ -84,8 +84,8 @@ pub(super) fn gather(
         found.marks = Some(marks.clone());
         if index.is_some() && fitting.is_none() {
             found.notes.push(format!(
-                "the index no longer fits the store: rows were renumbered, or it is another \
-                 store's; {}",
+                "the index no longer fits the store: rows were renumbered, or a new one may have \
+                 any number, or it is another store's; {}",
                 wanted.build_hint
             ));
         }
@@ -249,7 +249,9 @@ fn texts_since(
         }
     };
     let all = reader.texts_since(reaches.memories, most, &mut take)?;
-    let is_complete = all && reader.archived_texts_since(reaches.archive, most, &mut take)?;
+    let is_complete = all
+        && reader.archived_texts_since(reaches.archive, most, &mut take)?
+        && reader.revived_texts_since(reaches.revived, most, &mut take)?;
     Ok((rows, is_complete))
 }
 
@@ -301,7 +303,7 @@ fn near_since(
     let kernels = wanted.kernels;
     let squared_norm = query_norm(query, query.len(), 0, kernels)?;
     let mut rows = 0;
-    reader.since(reaches.embeddings, space, |id, vector| {
+    reader.since(reaches, space, |id, vector| {
         rows += 1;
         let norms = (squared_norm, kernels.dot(vector, vector));
         let similarity = kernels.similarity(query, vector, norms);

@@ -9,7 +9,8 @@ use super::save::{SaveError, SaveRun};
 use super::weigh::{Equal, Match, Weighed};
 use crate::categories::CategoryList;
 use crate::execute::{
-    Draft, EditContext, action_of, carry_out_alone, changes_of, merge_of_two, near_flag, write_unit,
+    Draft, EditContext, action_of, carry_out_alone, changes_of, fold_away, merge_of_two, near_flag,
+    write_unit,
 };
 use crate::journal::{Change, ColumnChange, Record, RowKey, StoredValue, Table};
 use crate::memory::{Memory, MemoryId};
@@ -166,7 +167,7 @@ impl<'a> Writing<'a> {
         if !is_kept {
             let variant = self.free_id()?;
             self.insert_row(&variant, false)?;
-            changes.push(Change::TakeOut { id: variant.clone(), survivor: Some(id.to_string()) });
+            changes.extend(self.fold_away(&variant, &id, run)?);
             changes.push(lineage(&variant, &id));
             ids.push(MemoryId::new(variant));
         }
@@ -175,6 +176,21 @@ impl<'a> Writing<'a> {
         let rows = [row];
         let run = self.record(run, ("touch", action, ids), &changes, &rows)?;
         Ok(Wrote { run_id: Some(run), ..touched })
+    }
+
+    /// What folds a row that was just inserted into the memory that says the same.
+    fn fold_away(
+        &self,
+        variant: &str,
+        survivor: &MemoryId,
+        run: &mut Option<SaveRun>,
+    ) -> Result<Vec<Change>, SaveError> {
+        let Some(row) = self.writes.memory(&self.layout, &MemoryId::new(variant))? else {
+            return Ok(Vec::new());
+        };
+        let run_id = self.run_of_today(run)?.run_id.clone();
+        let place = (self.writes, &self.layout);
+        Ok(fold_away(&row, survivor, place, self.context(&run_id))?)
     }
 
     fn take_over(&self, draft: &mut Draft<'_>, memory: &Memory) {
@@ -221,9 +237,9 @@ impl<'a> Writing<'a> {
         let why = (RULE, "saved as a newer wording", evidence);
         let action = merge_of_two(&new, old, &self.shared.options.policy.merge, why);
         let rows = [row, old_row];
-        let run_id = self.carry_out(run, ("replace", action), &rows)?;
-        let replaced = vec![old.id.clone()];
-        Ok(Wrote { written: Written::Replaced, replaced, run_id: Some(run_id), ..wrote })
+        let (run_id, note) = self.carry_out(run, ("replace", action), &rows)?;
+        let (replaced, note) = (vec![old.id.clone()], wrote.note.or(note));
+        Ok(Wrote { written: Written::Replaced, replaced, run_id: Some(run_id), note, id: wrote.id })
     }
 
     /// The new memory stands beside another one, and the pair waits for a look.
@@ -260,7 +276,7 @@ impl<'a> Writing<'a> {
                 let score = found.judgement.as_ref().map(|j| j.contradiction_score);
                 let why = (RULE, Vec::new(), score, evidence);
                 let action = action_of(ActionType::FlagContradiction, ids, why);
-                self.carry_out(run, ("flag", action), &[row, other_row])?
+                self.carry_out(run, ("flag", action), &[row, other_row])?.0
             }
         };
         Ok(Wrote { run_id: Some(run_id), ..wrote })
@@ -300,7 +316,8 @@ impl<'a> Writing<'a> {
             let score = found.judgement.as_ref().map(|j| j.contradiction_score);
             let why = (RULE, Vec::new(), score, evidence(found, FlagKind::Contradiction));
             let action = action_of(ActionType::FlagContradiction, ids.clone(), why);
-            changes = changes_of(action, &rows, self.context(run_id))?;
+            let store = (self.writes, &self.layout);
+            changes = changes_of(action, &rows, store, self.context(run_id))?.changes;
             changes.iter_mut().for_each(|change| assert_in(change, own, &self.at));
         }
         // Whatever else it is flagged with was said before it, too.
@@ -321,18 +338,17 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// Carries out an action as a whole run would, as one unit.
+    /// Carries out an action as a whole run would, as one unit; returns the run and what should be said of it.
     fn carry_out(
         &self,
         run: &mut Option<SaveRun>,
         action: (&'static str, Action),
         rows: &[UnitRow],
-    ) -> Result<String, SaveError> {
+    ) -> Result<(String, Option<String>), SaveError> {
         let SaveRun { run_id, units, .. } = self.next_unit(run)?;
-        let context = self.context(run_id);
-        let place = (self.writes, &self.layout);
-        carry_out_alone(place, (context, *units), action, rows, Vec::new())?;
-        Ok(run_id.clone())
+        let (place, context) = ((self.writes, &self.layout), self.context(run_id));
+        let note = carry_out_alone(place, (context, *units), action, rows, Vec::new())?;
+        Ok((run_id.clone(), note))
     }
 
     /// Carries out changes as one unit.
@@ -351,11 +367,17 @@ impl<'a> Writing<'a> {
 
     /// Begins the run of the day where there is none, and counts one more unit.
     fn next_unit<'r>(&self, run: &'r mut Option<SaveRun>) -> Result<&'r SaveRun, SaveError> {
+        let current = self.run_of_today(run)?;
+        current.units += 1;
+        Ok(current)
+    }
+
+    /// Begins the run of the day where there is none.
+    fn run_of_today<'r>(&self, run: &'r mut Option<SaveRun>) -> Result<&'r mut SaveRun, SaveError> {
         let day = &self.at[..self.at.len().min(10)];
-        let current = run.take().filter(|run| run.day == day);
-        let current = match current {
-            Some(run) => SaveRun { units: run.units + 1, ..run },
-            None => SaveRun { day: day.to_owned(), run_id: self.begin_run()?, units: 1 },
+        let current = match run.take().filter(|run| run.day == day) {
+            Some(run) => run,
+            None => SaveRun { day: day.to_owned(), run_id: self.begin_run()?, units: 0 },
         };
         Ok(run.insert(current))
     }

@@ -60,6 +60,8 @@ pub struct Settled {
     /// What the fact guard says of the two, where they are to be merged against its opinion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guard_says: Option<Verdict>,
+    /// What a person should know of it.
+    pub note: Option<String>,
 }
 
 /// Why a pair cannot be settled.
@@ -150,8 +152,8 @@ pub fn settle(
                 now: run.now,
                 at: &at,
             };
-            carry_out(writes, &examined, context)?;
-            Ok((examined.settled, 1))
+            let note = carry_out(writes, &examined, context)?;
+            Ok((Settled { note, ..examined.settled }, 1))
         })
     })
 }
@@ -196,7 +198,8 @@ fn examine(
     // A person's word counts; what the guard says is told.
     let guard_says = guard_says.filter(|verdict| !verdict.links());
     let (key, ids) = (flag.key.clone(), (newer.id.clone(), older.id.clone()));
-    let settled = Settled { key, settlement, newer: ids.0, older: ids.1, guard_says };
+    let settled =
+        Settled { key, settlement, newer: ids.0, older: ids.1, guard_says, note: None };
     Ok(Examined { settled, flag, newer, older })
 }
 
@@ -204,7 +207,7 @@ fn carry_out(
     writes: &Writes<'_>,
     examined: &Examined,
     context: EditContext<'_>,
-) -> Result<(), SettleError> {
+) -> Result<Option<String>, SettleError> {
     const UNIT: i64 = 1;
     let Examined { settled, flag, newer, older } = examined;
     let layout = writes.layout()?;
@@ -228,7 +231,8 @@ fn carry_out(
         }
         let mark = Mark { run_id: context.run_id, unit: UNIT, at: context.at };
         let deed = ("keep-both", ActionType::Noop, vec![newer.id.clone(), older.id.clone()]);
-        return Ok(write_unit((writes, &layout), &mark, deed, &changes, &[])?);
+        write_unit((writes, &layout), &mark, deed, &changes, &[])?;
+        return Ok(None);
     }
     let (stays, goes) = match settlement {
         Settlement::OlderHolds => (older, newer),
@@ -250,6 +254,6 @@ fn carry_out(
     };
     let action = merge_of_two(stays, goes, &context.policy.merge, why);
     let label = if settlement == Settlement::Merge { "merge" } else { "supersede" };
-    carry_out_alone((writes, &layout), (context, UNIT), (label, action), &rows, vec![closed])?;
-    Ok(())
+    let place = (writes, &layout);
+    Ok(carry_out_alone(place, (context, UNIT), (label, action), &rows, vec![closed])?)
 }

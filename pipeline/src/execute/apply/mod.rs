@@ -9,12 +9,12 @@ pub use fresh::preview;
 pub use outcome::{Execution, RunWatcher, UnitOutcome, UnitResult, Unwatched};
 pub use request::{ExecuteError, ExecuteRequest};
 
+use std::collections::BTreeMap;
+
 use self::fresh::{check_freshness, expected_digests};
 use self::run::Run;
-use super::ExecutionUnit;
 use super::units::units;
-use crate::plan::{Action, ActionType, SavedPlan, plan_id};
-use crate::policy::Absorbed;
+use crate::plan::{SavedPlan, plan_id};
 use crate::report::Executed;
 use crate::runs::{RunKind, RunState};
 use crate::store::brain_db::own::{self, runs::RunStart};
@@ -62,6 +62,7 @@ pub fn execute_watched(
         started: (request.clock)(),
         executed: Executed::default(),
         outcomes: Vec::new(),
+        kept: BTreeMap::new(),
     };
     let ended = run.apply_all(&units);
     let state = match &ended {
@@ -71,6 +72,7 @@ pub fn execute_watched(
         Ok(true) => RunState::Done,
     };
     let (executed, outcomes) = (run.executed, run.outcomes);
+    let notes = run.kept.iter().map(|(reason, count)| kept_note(*count, reason)).collect();
     let finished = session.write(|writes| {
         writes.step("finish the run", |c| own::runs::finish(c, &run_id, state, &at, executed))?;
         own::close_flags(writes)
@@ -88,8 +90,15 @@ pub fn execute_watched(
             blocked,
             state,
             backup,
+            notes,
         }),
     }
+}
+
+/// Says that archived memories stand where they stood, though they were to be moved away.
+pub(crate) fn kept_note(count: u64, reason: &str) -> String {
+    let memories = if count == 1 { "memory was" } else { "memories were" };
+    format!("{count} {memories} archived in place, not moved to memfold_archive: {reason}")
 }
 
 fn check_configuration(request: &ExecuteRequest<'_>) -> Result<(), ExecuteError> {
@@ -110,25 +119,6 @@ fn check_store(session: &Session, request: &ExecuteRequest<'_>) -> Result<(), Ex
     Err(ExecuteError::AnotherStore { expected: request.plan.store_id.clone(), found })
 }
 
-fn check_moves(
-    session: &Session,
-    request: &ExecuteRequest<'_>,
-    units: &[ExecutionUnit<'_>],
-) -> Result<(), ExecuteError> {
-    let moves = |action: &Action| {
-        let takes_out = matches!(action.action, ActionType::Merge | ActionType::Archive);
-        takes_out && request.policy.absorbed_by(&action.rationale.rule_id) == Absorbed::Move
-    };
-    if !units.iter().flat_map(|unit| &unit.actions).any(|saved| moves(saved.effective())) {
-        return Ok(());
-    }
-    let layout = session.read(|reads| reads.layout())?;
-    match layout.referring.into_iter().next() {
-        Some(table) => Err(ExecuteError::Referred { table }),
-        None => Ok(()),
-    }
-}
-
 /// Refuses a plan of which nothing can be applied, before anything is written.
 fn check_anything_fresh(
     session: &Session,
@@ -137,7 +127,6 @@ fn check_anything_fresh(
     let known = session.plan(&plan_id(request.plan));
     let saved = known.unwrap_or_else(|_| SavedPlan::proposed(request.plan.clone()));
     let (units, _) = units(&saved.actions, request.selection);
-    check_moves(session, request, &units)?;
     session.read(|reads| check_freshness(reads, &saved, &units))
 }
 

@@ -48,6 +48,8 @@ pub struct Execution {
     pub state: RunState,
     /// The copy of the store, made before the first execution.
     pub backup: Option<BackupOutcome>,
+    /// What a person should know of it.
+    pub notes: Vec<String>,
 }
 
 /// Is told of a run as it goes on.

@@ -84,12 +84,6 @@ pub enum ExecuteError {
         /// The first one's reason.
         example: String,
     },
-    /// Rows cannot be moved because others refer to them.
-    #[error("memories cannot be moved: table {table} refers to stm by a foreign key")]
-    Referred {
-        /// The table.
-        table: String,
-    },
     /// What the store holds of the plan cannot be read.
     #[error(transparent)]
     Plan(#[from] FindPlanError),
@@ -120,7 +114,6 @@ impl ExecuteError {
             Self::AllStale { .. } => {
                 Some("make the plan again: memfold consolidate DB --save-plan".to_owned())
             }
-            Self::Referred { .. } => Some("use merge.absorbed: archive".to_owned()),
             Self::Plan(error) => error.hint(),
         }
     }

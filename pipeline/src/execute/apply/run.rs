@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::fresh::read_fresh;
 use super::{ExecuteRequest, RunWatcher, UnitOutcome, UnitResult};
 use crate::execute::ExecutionUnit;
-use crate::execute::edits::{EditContext, edits};
+use crate::execute::edits::{EditContext, Edited, edits};
 use crate::execute::pace::{give_way, heartbeat};
 use crate::execute::select::{APPROVED_NOTE, is_approved};
 use crate::memory::MemoryId;
@@ -21,6 +21,7 @@ use crate::store::reading::Cell;
 struct Applied {
     digests: BTreeMap<MemoryId, String>,
     importance_before: Option<f64>,
+    kept: Vec<(MemoryId, String)>,
 }
 
 /// A run under way.
@@ -35,6 +36,8 @@ pub(super) struct Run<'a> {
     pub(super) started: f64,
     pub(super) executed: Executed,
     pub(super) outcomes: Vec<UnitOutcome>,
+    /// Why memories were not moved away, and how many.
+    pub(super) kept: BTreeMap<String, u64>,
 }
 
 impl Run<'_> {
@@ -65,6 +68,9 @@ impl Run<'_> {
             Ok(Ok(applied)) => {
                 self.expected.extend(applied.digests);
                 importance_before = applied.importance_before;
+                for (_, reason) in applied.kept {
+                    *self.kept.entry(reason).or_default() += 1;
+                }
                 UnitResult::Applied
             }
             Ok(Err(reason)) => UnitResult::Stale(reason),
@@ -116,10 +122,7 @@ impl Run<'_> {
             now: self.request.now,
             at: self.at,
         };
-        let changes = edits(&unit.actions, &rows, context).map_err(|id| SessionError::Refused {
-            what: "read a memory",
-            reason: format!("{id} is no longer readable"),
-        })?;
+        let Edited { changes, kept } = edits(&unit.actions, &rows, (writes, &layout), context)?;
         apply(writes, &layout, &mark, &changes)?;
         let digests = digests_after(writes, &layout, &rows)?;
         let record = UnitRecord {
@@ -140,7 +143,7 @@ impl Run<'_> {
         self.beat(writes, counted(self.executed, &UnitResult::Applied))?;
         let importance = rows.first().and_then(|row| row.image.get("importance"));
         let importance_before = importance.and_then(|value| Cell::from(value).number());
-        Ok(Ok(Applied { digests, importance_before }))
+        Ok(Ok(Applied { digests, importance_before, kept }))
     }
 
     fn note_failure(&self, unit: &ExecutionUnit<'_>, reason: &str) -> Result<(), SessionError> {

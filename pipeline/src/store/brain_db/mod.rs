@@ -50,5 +50,6 @@ pub(crate) use create::NewStore;
 pub(crate) use lineage::StoreLineage;
 pub(crate) use lookups::{Fate, Ghost, OpenFlag};
 pub(crate) use session::{
-    ImportedMemory, Layout, Mark, NewEmbedding, NewRow, NowRows, UnitRow, apply, archived_image,
+    ImportedMemory, Layout, Mark, NewEmbedding, NewRow, NowRows, Reference, UnitRow, Words, apply,
+    archived_image,
 };

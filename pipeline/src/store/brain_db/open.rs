@@ -10,7 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::access::{Access, Stamp};
-use super::columns::{Columns, REQUIRED};
+use super::columns::{self, Columns, REQUIRED};
 use super::error::OpenStoreError;
 use super::session::Shortage;
 
@@ -251,6 +251,15 @@ impl BrainDb {
         let missing: Vec<_> = REQUIRED.into_iter().filter(|name| !columns.has(name)).collect();
         if !missing.is_empty() {
             return Err(OpenStoreError::MissingColumns { path: self.path.clone(), missing });
+        }
+        for table in ["stm", "embeddings"] {
+            let path = || self.path.clone();
+            if columns::is_view(connection, table).map_err(explain)? {
+                return Err(OpenStoreError::IsView { path: path(), table });
+            }
+            if columns::hides_rowids(connection, table).map_err(explain)? {
+                return Err(OpenStoreError::RowidColumn { path: path(), table });
+            }
         }
         Ok(columns)
     }

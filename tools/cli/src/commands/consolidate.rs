@@ -10,7 +10,7 @@ use memfold_pipeline::execute::{
     CHANGE_SHARE_MAX, ExecuteRequest, Execution, Selection, change_share, execute_watched,
     rejudge_flags,
 };
-use memfold_pipeline::policy::{GraphIndex, JoinMethod};
+use memfold_pipeline::policy::{Absorbed, GraphIndex, JoinMethod};
 use memfold_pipeline::report::{
     Commands, Mode, Report, UnknownCategory, metrics, run_id, screen, write_plan,
 };
@@ -71,6 +71,9 @@ fn consolidate_store(
     log::planned(&outcome.report, printer);
     work.warn_of_unknown_categories(&outcome);
     let execution = work.write_to_the_store(&mut outcome)?;
+    if execution.is_none() {
+        work.tell_of_moves(&mut outcome)?;
+    }
     let (peak_rss, peak_anon) = watch.finish();
     // 0 where the system does not tell.
     outcome.report.peak_rss_bytes = peak_rss.unwrap_or(0);
@@ -240,6 +243,25 @@ impl Work<'_> {
         self.execute(outcome).map(Some)
     }
 
+    /// Says in a dry run that memories will be archived in place, though they are to be moved away.
+    fn tell_of_moves(&self, outcome: &mut Outcome) -> Result<(), Failure> {
+        let planned = outcome.report.planned;
+        let policy = &self.settings.configuration.policy;
+        if policy.merge.absorbed == Absorbed::Archive || planned.merge + planned.archive == 0 {
+            return Ok(());
+        }
+        let refusal = open_store(&self.args.db, self.settings)?.move_refusal();
+        if let Some(reason) =
+            refusal.map_err(|error| writing::session_failure("look at the tables", &error))?
+        {
+            let note =
+                format!("memories are archived in place, not moved to memfold_archive: {reason}");
+            self.printer.note(&format!("note: {note}"));
+            outcome.report.notes.push(note);
+        }
+        Ok(())
+    }
+
     fn save(&self, outcome: &Outcome) -> Result<String, Failure> {
         let session = writing::open_own_tables(&self.args.db, self.settings)?;
         let at = self.now(outcome)?.to_naive_local(&self.settings.time_zone()?);
@@ -326,6 +348,7 @@ impl Work<'_> {
         report.mode = Mode::Execute;
         report.run_id.clone_from(&execution.run_id);
         report.executed = execution.executed;
+        report.notes.extend(execution.notes.iter().cloned());
         report.seconds.execute = stopwatch.seconds();
         report.seconds.total += report.seconds.execute;
         writing::note_backup(&execution, self.printer);

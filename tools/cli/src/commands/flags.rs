@@ -184,6 +184,9 @@ fn decide(
         text.push_str(&format!("next: {}\n", command(global, args, asked)));
     }
     printer.data(&text)?;
+    if let Some(note) = &settled.note {
+        printer.note(&format!("note: {note}"));
+    }
     if run.is_none() {
         printer.note("dry run: nothing was written to the store");
     }

@@ -185,6 +185,9 @@ pub(crate) fn note_execution(
         executed.failed,
         if *remaining > 0 { format!(", {remaining} not tried") } else { String::new() }
     ));
+    for note in &execution.notes {
+        printer.note(&format!("note: {note}"));
+    }
     for outcome in execution.outcomes.iter().filter(|o| o.result != UnitResult::Applied).take(SHOWN)
     {
         if let UnitResult::Stale(reason) | UnitResult::Failed(reason) = &outcome.result {

@@ -34,6 +34,7 @@ pub struct StoreReader<'a> {
 struct OwnTables {
     has_lineage: bool,
     has_archive: bool,
+    has_revived: bool,
 }
 
 impl BrainDb {
@@ -170,6 +171,7 @@ impl<'a> StoreReader<'a> {
                 "memfold_archive",
                 &["memory_id", "table_name", "row", "survivor_id"],
             )?,
+            has_revived: has("memfold_revived", &["seq", "memory_id", "at"])?,
         };
         Ok(*self.own.get_or_init(|| own))
     }
