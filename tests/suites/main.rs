@@ -13,6 +13,7 @@ mod labelled_saves;
 mod nothing_lost;
 mod hostile_input;
 mod converges;
+mod run_twice;
 mod honest_load;
 mod images_and_facts;
 mod nights;

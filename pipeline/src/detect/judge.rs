@@ -35,6 +35,17 @@ pub(super) struct Opinion {
     pub(super) contradiction_score: f64,
 }
 
+/// Contradictory pairs, highest score first, then newest first.
+#[derive(Default)]
+pub(super) struct Contradictions {
+    /// How many pairs of live memories there are.
+    pub(super) live_pairs: u64,
+    /// The worst of these.
+    pub(super) live: Vec<Contradiction>,
+    /// The worst pairs of which a side was folded into another memory.
+    pub(super) folded: Vec<Contradiction>,
+}
+
 /// The readings of the nodes that stand in a pair.
 pub(super) struct Readings {
     position: Vec<u32>,
@@ -101,13 +112,13 @@ impl Judge<'_> {
         Ok(opinions.into_iter().flatten().collect())
     }
 
-    /// Counts the contradictory pairs of live memories and returns the worst, highest score first, then by age.
+    /// Finds the contradictory pairs, the worst first, then by age.
     pub(super) fn contradictions(
         &self,
         pairs: &[NodePair],
         opinions: &[Opinion],
         readings: &Readings,
-    ) -> (u64, Vec<Contradiction>) {
+    ) -> Contradictions {
         let detect = &self.policy.detect;
         let mut found: Vec<(&NodePair, f64)> = pairs
             .iter()
@@ -116,23 +127,27 @@ impl Judge<'_> {
                 opinion.verdict == Verdict::Contradictory
                     && opinion.contradiction_score >= detect.contradiction_threshold
                     && pair.similarity >= detect.contradiction_similarity
-                    && self.both_live(pair)
             })
             .map(|(pair, opinion)| (pair, opinion.contradiction_score))
             .collect();
         // Pairs stand in order of age, and the sort is stable.
         found.sort_by(|x, y| y.1.total_cmp(&x.1));
-        let total = found.len() as u64;
-        found.truncate(CONTRADICTIONS_MAX);
-        let kept = found.into_iter().filter_map(|(pair, _)| {
-            Some(Contradiction {
-                older: self.nodes.newest_live(pair.b)?.memory,
-                newer: self.nodes.newest_live(pair.a)?.memory,
-                similarity: pair.similarity,
-                judgement: self.guard.judge(readings.of(pair.b), readings.of(pair.a)),
-            })
-        });
-        (total, kept.collect())
+        let (live, folded): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|(pair, _)| self.both_live(pair));
+        let worst = |pairs: &[(&NodePair, f64)]| {
+            let kept = pairs.iter().take(CONTRADICTIONS_MAX);
+            kept.filter_map(|(pair, _)| self.contradiction(pair, readings)).collect()
+        };
+        Contradictions { live_pairs: live.len() as u64, live: worst(&live), folded: worst(&folded) }
+    }
+
+    fn contradiction(&self, pair: &NodePair, readings: &Readings) -> Option<Contradiction> {
+        Some(Contradiction {
+            older: self.nodes.speaker(pair.b)?.memory,
+            newer: self.nodes.speaker(pair.a)?.memory,
+            similarity: pair.similarity,
+            judgement: self.guard.judge(readings.of(pair.b), readings.of(pair.a)),
+        })
     }
 
     /// Returns the nearest pairs just below the threshold, and the nearest that the guard kept apart.

@@ -9,6 +9,7 @@ use std::ops::Range;
 use memfold_index::{Pool, Row};
 
 use super::Unit;
+use super::units::own_categories;
 use crate::memory::{Memory, MemoryIndex, SpaceIndex};
 use crate::policy::Policy;
 use crate::text;
@@ -71,6 +72,11 @@ impl Nodes {
     /// Returns the node's newest live item.
     pub(super) fn newest_live(&self, node: u32) -> Option<Item> {
         self.items(node).iter().copied().find(|item| item.live)
+    }
+
+    /// Returns the row that speaks for a node: the newest live one, else the first that was folded into another.
+    pub(super) fn speaker(&self, node: u32) -> Option<Item> {
+        self.newest_live(node).or_else(|| self.items(node).first().copied())
     }
 
     /// Returns the nodes of a distinct vector, ascending.
@@ -193,7 +199,9 @@ fn intern_texts(memories: &[Memory], items: &[Item], pool: &Pool) -> Vec<u32> {
 fn intern_classes(memories: &[Memory], items: &[Item], patterns: &[String]) -> Vec<u32> {
     let mut seen: HashMap<Vec<String>, u32> = HashMap::from([(Vec::new(), 0)]);
     let class = |item: &Item| {
-        let separating = separating(&memories[item.memory.index()].categories, patterns);
+        let own: Vec<Box<str>> =
+            own_categories(&memories[item.memory.index()]).map(Into::into).collect();
+        let separating = separating(&own, patterns);
         let next = seen.len() as u32;
         *seen.entry(separating).or_insert(next)
     };

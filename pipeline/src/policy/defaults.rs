@@ -180,6 +180,10 @@ defaults! {
     PROMOTE_INCREASE: f64 = 0.5,
     "Half a step of the owner's scale.";
 
+    "rules.R4-archive-low-utility.enabled"
+    ARCHIVE_ENABLED: bool = false,
+    "A tool that finds duplicates must not surprise with archiving what has none.";
+
     "rules.R4-archive-low-utility.when.min_age_days"
     ARCHIVE_AGE_DAYS: f64 = 30.0,
     "A month without a reader.";

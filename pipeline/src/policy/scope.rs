@@ -21,7 +21,7 @@ pub struct Scope {
     pub until: Option<Instant>,
     /// Root sources starting with any of these; empty: all.
     pub sources: Vec<String>,
-    /// Only the newest so many.
+    /// Only the newest so many, archived ones counted.
     pub newest: Option<NonZeroUsize>,
 }
 

@@ -148,6 +148,7 @@ fn detected(run: &Run<'_>) -> Detected {
         duplicate_groups: *duplicate_groups,
         pairs: *pairs,
         contradiction_pairs,
+        flags_open: run.snapshot.decisions.open_flags.len() as u64,
         flags_deferred: run.decided.flags_deferred + (contradiction_pairs - listed),
         pair_recall: Recall::from(run.detection.pair_recall),
     }

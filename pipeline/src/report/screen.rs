@@ -143,7 +143,8 @@ fn counts(report: &Report) -> Vec<String> {
             counts.push(format!("{} {name}", grouped(count)));
         }
     }
-    let conflicts = report.detected.contradiction_pairs;
+    // What `memfold flags` lists once the plan is carried out.
+    let conflicts = report.planned.flag_contradiction + report.detected.flags_open;
     let plural = if conflicts == 1 { "" } else { "s" };
     counts.push(format!("{} conflict{plural} kept apart", grouped(conflicts)));
     counts.push(format!("{} protected", grouped(report.protected.total)));

@@ -200,7 +200,7 @@ pub struct ScopeConfig {
     pub until: Option<String>,
     /// Root sources that start with any of these; empty: all.
     pub sources: Vec<String>,
-    /// Only the newest so many; null: all.
+    /// Only the newest so many, archived ones counted; null: all.
     pub newest: Option<NonZeroUsize>,
 }
 

@@ -17,7 +17,8 @@ pub(super) const MIGRATIONS: &[&str] = &[FIRST, SECOND, ASSERTED, REVIVED];
 /// * `journal`: changed columns before and after.
 /// * `lineage`: who was folded into whom.
 /// * `decisions`: `keep_both` (rows of one group stay apart while their texts stay), `declined` (an action
-///   that a person took back), `promoted` (and at which access count).
+///   that a person took back), `taken_back` (whatever a run did to this memory was undone), `promoted` (and at
+///   which access count).
 /// * `flags`: contradictory pairs for people to look at; `state` is `open` or `closed`.
 /// * `archive`: rows that were moved out of the owner's tables, as JSON of their cells.
 ///
