@@ -84,6 +84,6 @@ impl Writes<'_> {
             ("confidence", Some(StoredValue::Real(CONFIDENCE))),
         ];
         let given = cells.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        put_in(self, layout, &RowImage { rowid: None, cells: given.collect() }, true)
+        put_in(self, layout, &RowImage { rowid: None, cells: given.collect() }, (true, None))
     }
 }
