@@ -17,7 +17,7 @@ fn set_mode(path: &Path, bits: u32) {
 
 /// Everything that commands write beside a store.
 fn derive_all(place: &Place) {
-    let run = ["--plan", "plan.json", "--save-plan", "--execute"];
+    let run = ["--plan", "plan.json", "--save-plan", "--execute", "--max-change-share", "1"];
     place.succeed(&[&["consolidate", "brain.db"][..], &run].concat());
     place.succeed(&["index", "build", "brain.db"]);
     for output in ["rows.arrow", "rows.parquet"] {

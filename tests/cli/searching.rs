@@ -197,7 +197,7 @@ fn a_damaged_index_is_found_out_and_done_without() {
     std::fs::write(&file, &bytes).unwrap();
     let answer = place.run(&["index", "verify", "brain.db"]);
     assert!(
-        answer.code == Some(1) && answer.err.contains("not those that were indexed"),
+        answer.code == Some(1) && answer.err.contains("columns.arrow: damaged"),
         "{}",
         answer.err
     );

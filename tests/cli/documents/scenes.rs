@@ -208,6 +208,10 @@ fn with_inputs() -> Place {
     place.write("pairs.jsonl", include_str!("../../data/guard/pairs.jsonl"));
     place.write("neutral.jsonl", "{\"a\": \"x\", \"b\": \"x\", \"label\": 4.5}\n");
     place.write("lines.jsonl", "{\"text\": \"Lamps are lit.\"}\n\n{\"txt\": \"unknown\"}\n");
+    place.write(
+        "memories.jsonl",
+        "{\"text\": \"Lamps are lit.\", \"vector\": [1, 0], \"model\": \"m\"}\n",
+    );
     place.write("memfold.yaml", "cluster:\n  linkage: average\n");
     place
 }
@@ -220,6 +224,8 @@ fn judged() -> Vec<Step> {
             &["save", "save-refused"],
             &["save", "brain.db", "--jsonl", "lines.jsonl", "--set", PATIENT],
         ),
+        says("import", &["import", "memories.jsonl", "--into", "new.db"]),
+        says("import", &["import", "memories.jsonl", "--into", "new.db"]),
         says("bench-guard", &["bench", "guard", "--pairs", "pairs.jsonl"]),
         says("bench-guard", &["bench", "guard", "--pairs", "neutral.jsonl"]),
         says("explain-texts", &["explain", "--texts", "The port is 8080.", "The port is 9090."]),
