@@ -190,7 +190,7 @@ fn variables_that_nobody_reads_are_told() {
         ("MEMFOLD_THRESOLD", "not used; did you mean MEMFOLD_THRESHOLD?"),
         ("MEMFOLD_ISSA", "not used; did you mean MEMFOLD_ISA?"),
         ("MEMFOLD_SOMETHING_ELSE_ALTOGETHER", "not used: there is no such key"),
-        ("MEMORY_CONSOLIDATION_ENABELD", "did you mean MEMORY_CONSOLIDATION_ENABLED?"),
+        ("MEMORY_CONSOLIDATION_ENABELD", "not used; did you mean MEMORY_CONSOLIDATION_ENABLED?"),
     ] {
         let err = said(name, "1");
         assert!(err.contains(&format!("variable {name}: {words}")), "{name}: {err}");

@@ -109,6 +109,7 @@ fn what_a_person_keeps_beside_each_other_is_only_counted() {
     assert_eq!(flags(&desk), []);
     // A decision holds while the texts stay.
     desk.sql("UPDATE stm SET content = 'The release meeting is not in the large room.' WHERE id = 'm000001'");
+    desk.sql("UPDATE embeddings SET content = NULL");
     assert_eq!(settled.newer.as_str(), "m000000");
     assert_eq!(say(&desk, OLD).check.decision, Decision::TouchAndFlag);
 }

@@ -136,12 +136,20 @@ fn machine_zone(variable: Option<OsString>) -> Option<Result<String, String>> {
         let unnamed = || Err(format!("TZ={shown} is a file of no zone that has a name"));
         return Some(system().unwrap_or_else(unnamed));
     }
-    let fixed = TimeZone::posix(name).ok().map(|zone| zone.to_fixed_offset());
-    Some(match fixed {
-        Some(Ok(offset)) => Ok(offset_name(offset.seconds())),
-        Some(Err(_)) => Err(format!("TZ={shown} is a rule and no name")),
+    Some(match TimeZone::posix(name).ok().map(|zone| fixed_offset(&zone)) {
+        Some(Some(seconds)) => Ok(offset_name(seconds)),
+        Some(None) => Err(format!("TZ={shown} is a rule and no name")),
         None => Err(format!("TZ={shown} names no zone")),
     })
+}
+
+/// Returns the offset from UTC in seconds of a zone whose clock is never changed: it is the same in every month.
+fn fixed_offset(zone: &TimeZone) -> Option<i32> {
+    const MONTH_SECONDS: i64 = 30 * 86_400;
+    let at = |month: i64| jiff::Timestamp::from_second(month * MONTH_SECONDS).ok();
+    let mut offsets = (0..12).filter_map(at).map(|at| zone.to_offset(at).seconds());
+    let first = offsets.next()?;
+    offsets.all(|offset| offset == first).then_some(first)
 }
 
 /// Writes an offset from UTC as `+02:00`.
