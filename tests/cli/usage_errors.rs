@@ -167,6 +167,9 @@ fn ids_digests_and_keys_stay_whole_in_a_pipe() {
     let keys = place.json(&["config", "show", "--json"]);
     for entry in keys["entries"].as_array().unwrap() {
         let key = entry["key"].as_str().unwrap();
-        assert!(shown.lines().any(|line| line.split(' ').next() == Some(key)), "{key}: {shown}");
+        assert!(
+            shown.lines().any(|line| line.split_whitespace().next() == Some(key)),
+            "{key}: {shown}"
+        );
     }
 }

@@ -16,7 +16,7 @@ const EXAMPLE_CHARS: usize = 100;
 
 /// Returns the findings by severity, the worst first.
 ///
-/// On a terminal lines are folded between words; elsewhere each text is one line.
+/// Statements are folded between words on a terminal; elsewhere each is one line.
 pub(super) fn listing(findings: &[Finding], store: &str, is_folded: bool) -> String {
     let columns = if is_folded { COLUMNS } else { usize::MAX };
     let mut lines = vec![summary(findings)];
@@ -40,7 +40,7 @@ pub(super) fn listing(findings: &[Finding], store: &str, is_folded: bool) -> Str
             writing::command_line(&["sqlite3", store])
         );
         lines.push(String::new());
-        lines.extend(wrapped(&excerpt(&text, 1000), "", "", columns));
+        lines.extend(wrapped(&excerpt(&text, 1000), "", "", COLUMNS));
     }
     lines.join("\n") + "\n"
 }
@@ -61,7 +61,7 @@ fn summary(findings: &[Finding]) -> String {
 }
 
 fn finding_lines(finding: &Finding, columns: usize) -> Vec<String> {
-    let mut lines = wrapped(&finding.what, "  ", "  ", columns);
+    let mut lines = wrapped(&finding.what, "  ", "  ", COLUMNS);
     let shown: Vec<String> = finding
         .examples
         .iter()
@@ -69,12 +69,12 @@ fn finding_lines(finding: &Finding, columns: usize) -> Vec<String> {
         .map(|example| excerpt(example, EXAMPLE_CHARS))
         .collect();
     if !shown.is_empty() {
-        lines.extend(wrapped(&shown.join(", "), "      such as ", "      ", columns));
+        lines.extend(wrapped(&shown.join(", "), "      such as ", "      ", COLUMNS));
     }
     for mend in &finding.mend {
         match mend {
             Mend::Advice(text) => {
-                lines.extend(wrapped(text, "      mend: ", "            ", columns))
+                lines.extend(wrapped(text, "      mend: ", "            ", COLUMNS))
             }
             Mend::Sql(text) => lines.extend(wrapped(text, "      sql:  ", "            ", columns)),
             // A shell would take a broken line for two commands.
