@@ -163,6 +163,28 @@ fn nothing_of_another_table_goes_with_a_memory() {
     }
 }
 
+/// A save keeps another spelling of a memory's text: where rows must not be moved, in its place.
+#[test]
+fn another_spelling_is_kept_where_rows_must_not_be_moved() {
+    for (schema, in_place) in [(SCHEMAS[0].0, true), ("SELECT 1", false)] {
+        let desk = desk();
+        desk.owner().execute_batch(schema).unwrap();
+        let spelled = Incoming::text("The harbour has  two cranes.");
+        for _ in 0..2 {
+            let saved = desk.quick_check().save(&spelled, desk.now()).unwrap();
+            assert_eq!((saved.written, saved.id.as_str()), (Written::Touched, "m000004"));
+        }
+        let rows = "SELECT count(*) FROM stm WHERE content LIKE 'The harbour%'";
+        let archived = "SELECT count(*) FROM stm WHERE source LIKE 'archived:%\"m000004\"%'";
+        let moved = "SELECT count(*) FROM memfold_archive";
+        let found = [rows, archived, moved].map(|sql| desk.ask::<i64>(sql)[0]);
+        assert_eq!(found, if in_place { [2, 1, 0] } else { [1, 0, 1] }, "{schema}");
+        let run = desk.ask::<String>("SELECT run_id FROM memfold_lineage").remove(0);
+        let _ = desk.undo_all(&run);
+        assert_eq!([rows, archived, moved].map(|sql| desk.ask::<i64>(sql)[0]), [2, 0, 0]);
+    }
+}
+
 /// What harms nobody keeps nobody from moving: triggers on updates, and those that keep the search index.
 #[test]
 fn a_trigger_that_only_keeps_the_index_does_not_keep_rows_from_moving() {
