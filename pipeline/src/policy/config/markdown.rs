@@ -25,7 +25,7 @@ threshold: 0.96
 protection: { profile: strict }
 rules:
   - id: R4-archive-low-utility
-    enabled: false
+    enabled: true
 ```
 
 ## Layers
@@ -48,7 +48,7 @@ directory.
 An environment variable is the key in capitals after `MEMFOLD_`, with `_` for `.`: `guard.enabled` is
 `MEMFOLD_GUARD_ENABLED`. An empty one counts as unset. Yes is `1`, `true`, `yes`, `on` or `enabled`; no is `0`,
 `false`, `no`, `off` or `disabled`; lists are separated by commas. `--set` takes the same words, YAML lists
-(`--set cluster.separate_by=[private]`) and keys of rules (`--set rules.R4-archive-low-utility.enabled=no`).
+(`--set cluster.separate_by=[private]`) and keys of rules (`--set rules.R4-archive-low-utility.enabled=yes`).
 
 camelCase is the same as snake_case, and the wrappers `brain:` and `consolidation:` may stand around everything.
 
@@ -134,6 +134,9 @@ fn write_rules(text: &mut String, properties: &'static Map<String, Value>, built
 /// Writes a rule as YAML in flow style.
 fn write_rule(text: &mut String, rule: &Value) {
     let _ = writeln!(text, "  - id: {}", flow(&rule["id"]));
+    if rule["enabled"] == Value::Bool(false) {
+        text.push_str("    enabled: false\n");
+    }
     for key in ["trigger", "when", "then"] {
         if rule[key] != Value::Object(Map::new()) {
             let _ = writeln!(text, "    {key}: {}", flow(&rule[key]));
