@@ -19,6 +19,8 @@ pub struct Decisions {
     /// What a person took back of what a run did to a memory, and when last. Nothing is done to such a memory on
     /// its own, and nothing to it together with memories that were there then.
     pub taken_back: BTreeMap<MemoryId, Instant>,
+    /// Memories whose text changed after something was taken back of them: they count as new.
+    pub reworded: BTreeSet<MemoryId>,
     /// Pairs that were flagged before.
     pub flagged: FlaggedPairs,
     /// Flagged pairs that wait for a person.

@@ -1,15 +1,15 @@
 //! The guard's word on near pairs: which may be linked, and which contradict.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_index::{Pool, Progress};
 use memfold_simd::Similarity;
 
 use super::near::NodePair;
-use super::nodes::{NONE, Nodes};
+use super::nodes::{Item, NONE, Nodes};
 use super::{Contradiction, DetectError, NearMiss};
 use crate::guard::{Guard, Reading, Verdict};
-use crate::memory::Memory;
+use crate::memory::{Memory, MemoryIndex};
 use crate::policy::Policy;
 
 const PAIRS_PER_TASK: usize = 4096;
@@ -132,22 +132,39 @@ impl Judge<'_> {
             .collect();
         // Pairs stand in order of age, and the sort is stable.
         found.sort_by(|x, y| y.1.total_cmp(&x.1));
+        let apart: BTreeSet<(u32, u32)> = found.iter().map(|(pair, _)| (pair.a, pair.b)).collect();
         let (live, folded): (Vec<_>, Vec<_>) =
             found.into_iter().partition(|(pair, _)| self.both_live(pair));
         let worst = |pairs: &[(&NodePair, f64)]| {
             let kept = pairs.iter().take(CONTRADICTIONS_MAX);
-            kept.filter_map(|(pair, _)| self.contradiction(pair, readings)).collect()
+            kept.map(|(pair, _)| self.contradiction(pair, readings, &apart)).collect()
         };
         Contradictions { live_pairs: live.len() as u64, live: worst(&live), folded: worst(&folded) }
     }
 
-    fn contradiction(&self, pair: &NodePair, readings: &Readings) -> Option<Contradiction> {
-        Some(Contradiction {
-            older: self.nodes.speaker(pair.b)?.memory,
-            newer: self.nodes.speaker(pair.a)?.memory,
+    fn contradiction(
+        &self,
+        pair: &NodePair,
+        readings: &Readings,
+        apart: &BTreeSet<(u32, u32)>,
+    ) -> Contradiction {
+        Contradiction {
+            older: self.speaker(pair.b, apart),
+            newer: self.speaker(pair.a, apart),
             similarity: pair.similarity,
             judgement: self.guard.judge(readings.of(pair.b), readings.of(pair.a)),
-        })
+        }
+    }
+
+    /// The row that speaks for a node in whatever run: the newest, live or folded into another, but for what was folded
+    /// into its own contradiction, because a person said that this one holds.
+    fn speaker(&self, node: u32, apart: &BTreeSet<(u32, u32)>) -> MemoryIndex {
+        let items = self.nodes.items(node);
+        let holds = |item: &&Item| {
+            let live = self.nodes.live_nodes[item.unit as usize];
+            item.live || !apart.contains(&(node.min(live), node.max(live)))
+        };
+        items.iter().find(holds).unwrap_or(&items[0]).memory
     }
 
     /// Returns the nearest pairs just below the threshold, and the nearest that the guard kept apart.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use memfold_index::{Pool, Row};
 
 use super::Unit;
-use super::units::own_categories;
+use super::units::{newest_first, own_categories};
 use crate::memory::{Memory, MemoryIndex, SpaceIndex};
 use crate::policy::Policy;
 use crate::text;
@@ -50,7 +50,7 @@ pub(super) struct DistinctVectors {
 /// Items and nodes of all units.
 pub(super) struct Nodes {
     pub(super) nodes: Vec<Node>,
-    /// Items of all nodes, node by node, newest unit first.
+    /// Items of all nodes, node by node, newest first.
     items: Vec<Item>,
     /// Nodes of each unit, ascending, without repeats.
     pub(super) unit_nodes: Vec<Vec<u32>>,
@@ -72,11 +72,6 @@ impl Nodes {
     /// Returns the node's newest live item.
     pub(super) fn newest_live(&self, node: u32) -> Option<Item> {
         self.items(node).iter().copied().find(|item| item.live)
-    }
-
-    /// Returns the row that speaks for a node: the newest live one, else the first that was folded into another.
-    pub(super) fn speaker(&self, node: u32) -> Option<Item> {
-        self.newest_live(node).or_else(|| self.items(node).first().copied())
     }
 
     /// Returns the nodes of a distinct vector, ascending.
@@ -147,7 +142,7 @@ pub(super) fn build(
     policy: &Policy,
     pool: &Pool,
 ) -> Nodes {
-    let items = items_of(units);
+    let items = items_of(memories, units);
     let texts = intern_texts(memories, &items, pool);
     let classes = intern_classes(memories, &items, &policy.cluster.separate_by);
     let mut numbers: Vec<u32> =
@@ -166,12 +161,17 @@ pub(super) fn build(
     assemble(&items, &signatures, units.len(), policy.detect.exact_text, shared_vector_rows)
 }
 
-fn items_of(units: &[Unit]) -> Vec<Item> {
+/// The rows of all units, newest first, whatever was folded into what: so nodes keep their order when rows fold.
+fn items_of(memories: &[Memory], units: &[Unit]) -> Vec<Item> {
     let mut items = Vec::with_capacity(units.len());
     for (i, unit) in units.iter().enumerate() {
         let item = |memory, live| Item { memory, unit: i as u32, live };
         items.push(item(unit.live, true));
         items.extend(unit.ghosts.iter().map(|&ghost| item(ghost, false)));
+    }
+    if items.len() > units.len() {
+        let memory = |item: &Item| &memories[item.memory.index()];
+        items.sort_by(|a, b| newest_first(memory(a), memory(b)));
     }
     items
 }

@@ -139,7 +139,11 @@ impl<'a> Context<'a> {
         let before = |unit: MemoryIndex, at: Instant| {
             let ghosts = self.ghosts.get(&unit).copied().unwrap_or_default();
             let mut rows = std::iter::once(unit).chain(ghosts.iter().copied());
-            rows.any(|row| self.memory(row).created_at.instant().is_none_or(|made| made <= at))
+            let reworded = &self.input.snapshot.decisions.reworded;
+            rows.map(|row| self.memory(row)).any(|memory| {
+                let made = memory.created_at.instant();
+                !reworded.contains(&memory.id) && made.is_none_or(|made| made <= at)
+            })
         };
         let taken_back = |unit: MemoryIndex, other: MemoryIndex| {
             self.taken_back.get(&unit).is_some_and(|&at| before(other, at))

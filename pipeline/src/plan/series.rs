@@ -26,7 +26,8 @@ impl Series {
         let mut by_pattern: BTreeMap<Vec<String>, Vec<(MemoryIndex, MemoryIndex)>> =
             BTreeMap::new();
         for contradiction in contradictions {
-            let pattern = signal_kinds(&contradiction.judgement);
+            let mut pattern = signal_kinds(&contradiction.judgement);
+            pattern.sort_unstable();
             let pair = (contradiction.older, contradiction.newer);
             by_pattern.entry(pattern).or_default().push(pair);
         }

@@ -28,9 +28,9 @@ pub struct Scope {
 /// Caps on contradiction flags.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FlagPolicy {
-    /// Flags per run.
+    /// Flags that wait for a person at once.
     pub max_per_run: usize,
-    /// Flags per memory.
+    /// Flags that wait per memory.
     pub max_per_memory: usize,
     /// Where flags are written.
     pub write_to: FlagTarget,

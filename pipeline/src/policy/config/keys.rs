@@ -180,9 +180,9 @@ pub struct MergeConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FlagConfig {
-    /// Flags per run, highest score first.
+    /// Flags that wait for a person at once, those of earlier runs included; highest score first.
     pub max_per_run: usize,
-    /// Flags per memory.
+    /// Flags that wait per memory.
     pub max_per_memory: usize,
     /// Where flags are written: `table` is `memfold_flags`, `stm` also adds a row to the owner's table.
     pub write_to: FlagTarget,

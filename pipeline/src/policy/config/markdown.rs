@@ -25,7 +25,7 @@ threshold: 0.96
 protection: { profile: strict }
 rules:
   - id: R4-archive-low-utility
-    enabled: false
+    enabled: true
 ```
 
 ## Layers
@@ -52,8 +52,8 @@ else can write it (a group of the owner's own number may); any other one is an e
 
 An environment variable is the key in capitals after `MEMFOLD_`, with `_` for `.`: `guard.enabled` is
 `MEMFOLD_GUARD_ENABLED`. An empty one counts as unset. Yes is `1`, `true`, `yes`, `on` or `enabled`; no is `0`,
-`false`, `no`, `off` or `disabled`; lists are separated by commas. A `MEMFOLD_` variable that is no key is told. `--set` takes the same words, YAML lists
-(`--set cluster.separate_by=[private]`) and keys of rules (`--set rules.R4-archive-low-utility.enabled=no`).
+`false`, `no`, `off` or `disabled`; lists are separated by commas. An unknown `MEMFOLD_` variable is reported. `--set` takes the same words, YAML lists
+(`--set cluster.separate_by=[private]`) and keys of rules (`--set rules.R4-archive-low-utility.enabled=yes`).
 
 camelCase is the same as snake_case, and the wrappers `brain:` and `consolidation:` may stand around everything.
 
@@ -139,6 +139,9 @@ fn write_rules(text: &mut String, properties: &'static Map<String, Value>, built
 /// Writes a rule as YAML in flow style.
 fn write_rule(text: &mut String, rule: &Value) {
     let _ = writeln!(text, "  - id: {}", flow(&rule["id"]));
+    if rule["enabled"] == Value::Bool(false) {
+        text.push_str("    enabled: false\n");
+    }
     for key in ["trigger", "when", "then"] {
         if rule[key] != Value::Object(Map::new()) {
             let _ = writeln!(text, "    {key}: {}", flow(&rule[key]));

@@ -65,8 +65,11 @@ impl Recorded {
                     decisions.promoted_at_access.insert(memory(), decision.access_count);
                 }
                 "taken_back" => {
-                    if let Some(at) = decision.at.filter(|_| holds()) {
+                    if let (Some(at), true) = (decision.at, holds()) {
+                        decisions.reworded.remove(&memory());
                         decisions.taken_back.insert(memory(), at);
+                    } else {
+                        decisions.reworded.insert(memory());
                     }
                 }
                 _ => {}

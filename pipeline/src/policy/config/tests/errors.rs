@@ -239,7 +239,7 @@ fn rules_that_are_none() {
 fn bounds_that_cross() {
     let hint = "nothing can lie between them; raise one or lower the other";
     assert_error(
-        "rules:\n- id: R4-archive-low-utility\n  when: { max_age_days: 3 }\n",
+        "rules:\n- id: R4-archive-low-utility\n  enabled: true\n  when: { max_age_days: 3 }\n",
         "built-in: `rules.R4-archive-low-utility.when.min_age_days` is 30, above `rules.R4-archive-low-utility.when.max_age_days`, which is 3",
         hint,
     );

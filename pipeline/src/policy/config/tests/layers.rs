@@ -23,7 +23,11 @@ fn without_layers_the_built_in_configuration_holds() {
     let configuration = ConfigLoader::new().load().unwrap();
     assert_eq!(configuration.policy, Policy::builtin());
     assert_eq!(configuration.notices, []);
-    let ids: Vec<&str> = configuration.policy.rules.iter().map(|rule| rule.id.as_str()).collect();
+    let rules = |loader: ConfigLoader| loader.load().unwrap().policy.rules;
+    let is_archiving = |rule: &crate::policy::Rule| rule.then == RuleAction::Archive;
+    assert!(!rules(ConfigLoader::new()).iter().any(is_archiving), "it is off until asked for");
+    let rules = rules(ConfigLoader::new().set("rules.R4-archive-low-utility.enabled=yes"));
+    let ids: Vec<&str> = rules.iter().map(|rule| rule.id.as_str()).collect();
     assert_eq!(
         ids,
         [
@@ -34,7 +38,7 @@ fn without_layers_the_built_in_configuration_holds() {
             "R5-flag-contradiction",
         ]
     );
-    let [exact, near, promote, archive, flag] = &configuration.policy.rules[..] else { panic!() };
+    let [exact, near, promote, archive, flag] = &rules[..] else { panic!() };
     assert_eq!(exact.when.min_similarity.map(|s| s.get()), Some(0.98));
     assert!(exact.when.or_equal_text && !near.when.or_equal_text);
     assert_eq!(near.when.min_similarity.map(|s| s.get()), Some(0.95));
