@@ -223,7 +223,7 @@ fn a_rule_that_moves_leaves_rows_in_place_that_others_refer_to() {
     let desk = copies().set("merge.absorbed=archive").set(rule);
     desk.sql("CREATE TABLE notes (id INTEGER PRIMARY KEY, memory TEXT REFERENCES stm(id))");
     let before = desk.ask::<i64>("SELECT count(*) FROM stm");
-    desk.good_night();
+    let _ = desk.good_night();
     assert_eq!(desk.ask::<i64>("SELECT count(*) FROM stm"), before);
     assert_eq!(desk.ask::<i64>("SELECT count(*) FROM memfold_archive"), [0]);
 }
