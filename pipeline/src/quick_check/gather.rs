@@ -106,13 +106,9 @@ pub(super) fn gather(
         found.used = used(fitting.map(|(index, _)| index), rows);
         if is_complete {
             found.texts = Some(std::mem::take(&mut texts));
-            return;
+        } else {
+            found.notes.push(too_many(fitting.is_some(), wanted.build_hint));
         }
-        let reason = match fitting {
-            Some(_) => format!("more than {FRESH_ROWS_MAX} rows came since the index was built"),
-            None => format!("no index, and more than {SCANNED_ROWS_MAX} memories"),
-        };
-        found.notes.push(format!("{reason}; {}", wanted.build_hint));
     });
     let given = wanted.incoming.vector.as_deref().filter(|_| is_complete);
     let Some(vector) = given.or(lent.as_deref()) else { return Ok(()) };
@@ -135,6 +131,15 @@ pub(super) fn gather(
         found.space = Some((space.clone(), shapes.clone()));
     });
     Ok(())
+}
+
+/// Says that not all texts were looked through.
+fn too_many(has_index: bool, build_hint: &str) -> String {
+    let reason = match has_index {
+        true => format!("more than {FRESH_ROWS_MAX} rows came since the index was built"),
+        false => format!("no index, and more than {SCANNED_ROWS_MAX} memories"),
+    };
+    format!("{reason}; {build_hint}")
 }
 
 /// Returns the vectors that one is compared with.

@@ -95,7 +95,10 @@ impl<'a> Writing<'a> {
                 Ok(Wrote { note: Some(note), ..wrote })
             }
             Choice::Replace { at } => self.replace(&weighed.matches[*at], run),
-            Choice::Flag { at, kind } => self.flag((&weighed.matches[*at], *kind), run),
+            Choice::Flag { at, kind } => {
+                let is_said_again = !weighed.equal.is_empty();
+                self.flag((&weighed.matches[*at], *kind, is_said_again), run)
+            }
         }
     }
 
@@ -245,7 +248,7 @@ impl<'a> Writing<'a> {
     /// The new memory stands beside another one, and the pair waits for a look.
     fn flag(
         &self,
-        (found, kind): (&Match, FlagKind),
+        (found, kind, is_said_again): (&Match, FlagKind, bool),
         run: &mut Option<SaveRun>,
     ) -> Result<Wrote, SaveError> {
         let wrote = self.insert()?;
@@ -275,8 +278,18 @@ impl<'a> Writing<'a> {
             FlagKind::Contradiction => {
                 let score = found.judgement.as_ref().map(|j| j.contradiction_score);
                 let why = (RULE, Vec::new(), score, evidence);
-                let action = action_of(ActionType::FlagContradiction, ids, why);
-                self.carry_out(run, ("flag", action), &[row, other_row])?.0
+                let action = action_of(ActionType::FlagContradiction, ids.clone(), why);
+                let SaveRun { run_id, units, .. } = self.next_unit(run)?;
+                let rows = [row, other_row];
+                let store = (self.writes, &self.layout);
+                let mut changes = changes_of(action, &rows, store, self.context(run_id))?.changes;
+                if is_said_again {
+                    changes.iter_mut().for_each(|change| assert_in(change, &wrote.id, &self.at));
+                }
+                let mark = Mark { run_id, unit: *units, at: &self.at };
+                let deed = ("flag", ActionType::FlagContradiction, ids);
+                write_unit((self.writes, &self.layout), &mark, deed, &changes, &rows)?;
+                run_id.clone()
             }
         };
         Ok(Wrote { run_id: Some(run_id), ..wrote })

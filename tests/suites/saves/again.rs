@@ -131,6 +131,8 @@ fn a_text_whose_place_was_given_to_another_one_lives_again_beside_it() {
     let mut ids = [again.id.to_string(), newer.id.to_string()];
     ids.sort();
     assert_eq!((&flag.ids, flag.kind.name()), (&ids, "contradiction"));
+    // Both rows are of one moment here: the flag alone tells which one was said last.
+    assert_eq!(asserted(flag), Some(again.id.as_str()));
     // Said once more, it is there.
     let third = say(&desk, OLD);
     assert_eq!((third.check.decision, &third.id), (Decision::Touch, &again.id));
