@@ -47,6 +47,19 @@ fn an_unreadable_configuration_is_refused() {
     answer.fails_with(2, &["failed to read the configuration", "nowhere.yaml"]);
 }
 
+/// A file that is no lexicon had its first line shown: a path that is mistyped, or planted, may lead to a private key.
+#[test]
+fn what_is_no_lexicon_is_named_and_not_shown() {
+    let place = Place::with_pair();
+    place.write("id_rsa", "hunter2-BEGIN-PRIVATE\nKEY\n");
+    for command in [&consolidate(&[])[..], &["explain", "--texts", "one", "two"]] {
+        let answer = place.run(&[command, &["--set", "guard.lexicon=id_rsa"]].concat());
+        assert!(!answer.err.contains("hunter2"), "{}", answer.err);
+        let message = "read the lexicon: id_rsa, line 1: expected a section before the first entry";
+        answer.fails_with(2, &[message, "hint: a lexicon has sections"]);
+    }
+}
+
 #[test]
 fn an_unknown_isa_level_is_refused() {
     let place = Place::with_pair();

@@ -198,6 +198,35 @@ fn moved_rows_leave_the_owners_tables_and_are_still_known() {
     assert_eq!(merges(&desk.plan().plan).len(), 1);
 }
 
+/// `then.params.absorbed` of a rule was accepted and had no effect: all merges did what `merge.absorbed` says.
+#[test]
+fn a_rule_says_for_its_own_merges_what_becomes_of_the_absorbed() {
+    for (rule, all, left) in [("move", "archive", 2), ("archive", "move", 4)] {
+        let rules = ["R1-exact-duplicate-merge", "R2-near-duplicate-merge"]
+            .map(|id| format!("{{id: {id}, then: {{params: {{absorbed: {rule}}}}}}}"));
+        let desk = copies()
+            .set(format!("merge.absorbed={all}"))
+            .set(format!("rules=[{}]", rules.join(", ")));
+        let before = desk.image();
+        let night = desk.good_night();
+        assert_eq!(desk.ask::<i64>("SELECT count(*) FROM stm"), [left], "{rule}");
+        assert_eq!(desk.ask::<i64>("SELECT count(*) FROM memfold_archive"), [4 - left], "{rule}");
+        assert!(merges(&desk.plan().plan).is_empty(), "{rule}");
+        let _ = desk.undo_all(night.run_id());
+        assert_eq!(diff(&before, &desk.image()), Vec::<String>::new(), "{rule}");
+    }
+}
+
+/// A rule that moves meets the same refusal as `merge.absorbed: move`.
+#[test]
+fn a_rule_that_moves_leaves_rows_alone_that_others_refer_to() {
+    let rule = "rules=[{id: R1-exact-duplicate-merge, then: {params: {absorbed: move}}}]";
+    let desk = copies().set("merge.absorbed=archive").set(rule);
+    desk.sql("CREATE TABLE notes (id INTEGER PRIMARY KEY, memory TEXT REFERENCES stm(id))");
+    let refused = desk.try_apply(&desk.plan());
+    assert!(matches!(&refused, Err(ExecuteError::Referred { .. })), "{refused:?}");
+}
+
 #[test]
 fn rows_that_others_refer_to_are_not_moved() {
     let desk = copies().set("merge.absorbed=move");

@@ -202,6 +202,7 @@ fn intern_classes(memories: &[Memory], items: &[Item], patterns: &[String]) -> V
 
 /// Returns those of the categories that keep memories apart, in lower case, sorted.
 pub(crate) fn separating(categories: &[Box<str>], patterns: &[String]) -> Vec<String> {
+    let patterns: Vec<String> = patterns.iter().map(|pattern| pattern.to_lowercase()).collect();
     let mut separating: Vec<String> = categories
         .iter()
         .map(|category| category.to_lowercase())
@@ -212,9 +213,8 @@ pub(crate) fn separating(categories: &[Box<str>], patterns: &[String]) -> Vec<St
     separating
 }
 
-/// Matches a lower-case category against `name` or `prefix*`.
+/// Matches a category against `name` or `prefix*`, both in lower case.
 fn matches_pattern(category: &str, pattern: &str) -> bool {
-    let pattern = pattern.to_lowercase();
     match pattern.strip_suffix('*') {
         Some(prefix) => category.starts_with(prefix),
         None => category == pattern,

@@ -271,8 +271,9 @@ impl Quantities<'_> {
             "b" if unit.is_some() => Some(9),
             other => scale(other),
         };
-        if unit.is_none() && shift.is_none() && !ordinal && !suffix.is_empty() {
-            unit = Some(self.unit(suffix)?);
+        if shift.is_none() && !ordinal && !suffix.is_empty() {
+            // Whatever is counted twice, as in `$5x`, is compared as written.
+            unit = if unit.is_none() { Some(self.unit(suffix)?) } else { return None };
         }
         let exact = unit.is_none() && shift.is_none();
         let value =

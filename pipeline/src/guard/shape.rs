@@ -261,7 +261,11 @@ fn identifier(text: &str) -> Option<Shape> {
     let solid = bytes.iter().all(|byte| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'#' | b'@' | b'+' | b'.')
     });
-    (tagged || (letters && digits && solid)).then_some(IDENTIFIER)
+    // `30-day`, `3-fold`: a number and what it counts.
+    let counts = text.split_once('-').is_some_and(|(number, word)| {
+        is_digits(number) && word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_lowercase())
+    });
+    (tagged || (letters && digits && solid && !counts)).then_some(IDENTIFIER)
 }
 
 /// Seven or more hexadecimal digits, some of them letters, or groups of them with hyphens.

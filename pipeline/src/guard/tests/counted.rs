@@ -12,31 +12,31 @@ type Pair = (&'static str, &'static str);
 /// as people and agents write them; what the guard should say was written down before it was asked.
 #[test]
 fn numbers_are_counts_factors_or_versions_of_what_they_stand_beside() {
-    check((Contradictory, Some(Number)), &COUNTS);
-    check((Contradictory, Some(Number)), &FACTORS);
-    check((Different, Some(Version)), &VERSIONS);
-    check((Different, Some(Identifier)), &IDS);
-    check((Different, Some(Date)), &DATES);
-    check((Compatible, None), &SAME);
-}
-
-fn check((verdict, kind): (Verdict, Option<DifferenceKind>), pairs: &[Pair]) {
+    let cases: [(Verdict, Option<DifferenceKind>, &[Pair]); 6] = [
+        (Contradictory, Some(Number), &COUNTS),
+        (Contradictory, Some(Number), &FACTORS),
+        (Different, Some(Version), &VERSIONS),
+        (Different, Some(Identifier), &IDS),
+        (Different, Some(Date), &DATES),
+        (Compatible, None, &SAME),
+    ];
     let guard = guard();
-    let failures: Vec<String> = pairs
-        .iter()
-        .filter_map(|(left, right)| {
+    let mut failures = Vec::new();
+    for (verdict, kind, pairs) in cases {
+        for (left, right) in pairs {
             let judgement = judge(&guard, left, right);
             let found = judgement.differences.first().map(|difference| difference.kind);
-            let is_met = judgement.verdict == verdict && found == kind;
-            (!is_met).then(|| {
-                format!("{left} | {right}\n  expected {verdict:?} {kind:?}, found {judgement:?}")
-            })
-        })
-        .collect();
-    assert!(failures.is_empty(), "{} of {}:\n{}", failures.len(), pairs.len(), failures.join("\n"));
+            if judgement.verdict != verdict || found != kind {
+                failures.push(format!(
+                    "{left} | {right}\n  expected {verdict:?} {kind:?}, found {judgement:?}"
+                ));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}:\n{}", failures.len(), failures.join("\n"));
 }
 
-const COUNTS: [Pair; 20] = [
+const COUNTS: [Pair; 21] = [
     ("The client retries 3 times before giving up", "The client retries 5 times before giving up"),
     ("Claude retried 3 times", "Claude retried 5 times"),
     ("Retry Kafka 3 times, then fail", "Retry Kafka 5 times, then fail"),
@@ -60,6 +60,7 @@ const COUNTS: [Pair; 20] = [
     ("Backups run 2 times on Sunday", "Backups run 4 times on Sunday"),
     ("In May 3 times the quota was hit", "In May 5 times the quota was hit"),
     ("重试次数：3", "重试次数：5"),
+    ("Logs have a 30-day retention", "Logs have a 60-day retention"),
 ];
 
 const FACTORS: [Pair; 9] = [

@@ -43,7 +43,8 @@ Later layers win:
 
 `.yml` and `.json` do as well as `.yaml`, one file per folder. Mappings merge key by key and rules by `id`; lists and
 plain values are replaced whole. Relative paths in a file count from that file's folder, elsewhere from the working
-directory.
+directory. A configuration or lexicon is a regular file or a link to one; pipes, also those of `<(...)`, and devices
+are refused.
 
 An environment variable is the key in capitals after `MEMFOLD_`, with `_` for `.`: `guard.enabled` is
 `MEMFOLD_GUARD_ENABLED`. An empty one counts as unset. Yes is `1`, `true`, `yes`, `on` or `enabled`; no is `0`,
