@@ -55,12 +55,12 @@ mod tests {
     #[test]
     fn a_panic_becomes_its_reason_in_one_line() {
         assert_eq!(guarded(|| 7), Ok(7));
-        let text = guarded(|| panic!("left: {}\n right: {}", 1, 2));
-        assert_eq!(text, Err::<(), _>("the decoder gave up: left: 1 right: 2".into()));
-        let nothing = guarded(|| panic::resume_unwind(Box::new(7)));
-        assert_eq!(nothing, Err::<(), _>("the decoder gave up: no reason given".into()));
+        let text = guarded::<()>(|| panic!("left: {}\n right: {}", 1, 2));
+        assert_eq!(text, Err("the decoder gave up: left: 1 right: 2".into()));
+        let nothing = guarded::<()>(|| panic::resume_unwind(Box::new(7)));
+        assert_eq!(nothing, Err("the decoder gave up: no reason given".into()));
         // One inside another, of which the inner one ends first.
-        let nested = guarded(|| guarded(|| panic!("inner")).is_err() && DEPTH.get() == 1);
+        let nested = guarded(|| guarded::<()>(|| panic!("inner")).is_err() && DEPTH.get() == 1);
         assert_eq!((nested, DEPTH.get()), (Ok(true), 0));
     }
 }
