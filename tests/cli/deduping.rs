@@ -447,7 +447,8 @@ fn the_screen_is_as_published() {
     insta::assert_snapshot!("dedup-screen", screen);
     let several =
         place.succeed(&["dedup", "rows.parquet", "more.npy", "--threshold", "0.97,0.99,1"]);
-    assert!(several.lines().all(|line| line.chars().count() <= 80), "{several}");
+    let mut remarks = several.lines().filter(|line| !line.starts_with("next: "));
+    assert!(remarks.all(|line| line.chars().count() <= 80), "{several}");
     insta::assert_snapshot!("dedup-screen-several", several);
 }
 

@@ -11,7 +11,7 @@ use crate::schemas::{Schema, folder};
 use crate::support::{Place, listed_commands};
 
 /// Files that commands write beside what they print.
-const FILES: [&str; 2] = ["plan", "report"];
+const FILES: [&str; 3] = ["plan", "report", "applied-report"];
 
 /// Documents with lists are cut to so many items before they are spoilt.
 const ITEMS_MAX: usize = 2;

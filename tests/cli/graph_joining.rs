@@ -101,13 +101,10 @@ fn several_thresholds_have_a_recall_each() {
     }
     let screen = place.succeed(&[&["dedup", "a.npy"], &several[..], &BY_GRAPH].concat());
     assert!(screen.contains("pairs are found by a graph"), "{screen}");
-    assert!(
-        screen
-            .lines()
-            .filter(|line| !line.starts_with("next: "))
-            .all(|line| line.chars().count() <= 80),
-        "{screen}"
-    );
+    // A row of a table stays on one line in a pipe, and so does a command.
+    let is_whole = |line: &&str| line.starts_with("next: ") || line.starts_with(' ');
+    let mut remarks = screen.lines().filter(|line| !is_whole(line));
+    assert!(remarks.all(|line| line.chars().count() <= 80), "{screen}");
 }
 
 #[test]

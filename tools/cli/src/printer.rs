@@ -206,7 +206,7 @@ mod tests {
         for columns in [None, Some(80), Some(40)] {
             let text = laid_out(&["run", "key", "remark"], rows(), columns);
             assert!(text.contains(run) && text.contains(key), "{columns:?}\n{text}");
-            assert_eq!(columns.is_none(), text.lines().count() == 3, "{text}");
+            assert_eq!(columns.is_none(), text.lines().count() == 2, "{text}");
             let widest = text.lines().map(measure_text_width).max();
             assert!(columns != Some(80) || widest <= Some(80), "{text}");
         }
