@@ -167,7 +167,10 @@ fn metrics_of_a_run_replace_those_of_the_one_before() {
 #[test]
 fn a_row_that_was_edited_after_a_merge_is_proposed_for_restoring() {
     let place = Place::with_sample();
-    place.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
+    let in_place = ["--set", "merge.absorbed=archive"];
+    place.succeed(&consolidate(
+        &[&in_place[..], &["--execute", "--max-change-share", "1"]].concat(),
+    ));
     let codes = || -> Vec<Value> {
         let document = place.json(&["doctor", "brain.db", "--json", "--now", NOW]);
         document["findings"].as_array().unwrap().clone()

@@ -101,7 +101,17 @@ fn taken_back() -> Vec<Step> {
     vec![
         says(
             "consolidate",
-            &["consolidate", "brain.db", "--now", NOW, "--execute", "--max-change-share", "1"],
+            &[
+                "consolidate",
+                "brain.db",
+                "--now",
+                NOW,
+                "--execute",
+                "--max-change-share",
+                "1",
+                "--set",
+                "merge.absorbed=archive",
+            ],
         ),
         says("restore-candidates", &["restore", "brain.db"]),
         says("restore", &["restore", "brain.db", "m000000"]),
