@@ -138,7 +138,7 @@ impl<'a> Context<'a> {
     pub(super) fn is_settled(&self, left: MemoryIndex, right: MemoryIndex) -> bool {
         let before = |unit: MemoryIndex, at: Instant| {
             let ghosts = self.ghosts.get(&unit).copied().unwrap_or_default();
-            let mut rows = std::iter::once(unit).chain(ghosts.iter().copied());
+            let rows = std::iter::once(unit).chain(ghosts.iter().copied());
             let reworded = &self.input.snapshot.decisions.reworded;
             rows.map(|row| self.memory(row)).any(|memory| {
                 let made = memory.created_at.instant();
