@@ -77,10 +77,3 @@ mod guard {
         }
     }
 }
-
-mod text {
-    /// Stands for the crate's excerpts: the built-in lexicon holds no secrets.
-    pub(crate) fn excerpt(text: &str, chars_max: usize) -> String {
-        text.chars().take(chars_max).collect()
-    }
-}

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use memfold_cli::{GlobalArgs, StorePlaceArgs};
+use memfold_cli::{GlobalArgs, StorePlaceArgs, above_zero, whole};
 
 /// Measures memfold on your own data.
 #[derive(Debug, Parser)]
@@ -50,13 +50,13 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) place: StorePlaceArgs,
     /// Checks of each kind
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = positive)]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<usize>(1, u64::MAX))]
     pub(crate) checks: usize,
     /// Also beside so many processes that save into a copy of the store
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<usize>(0, u64::MAX))]
     pub(crate) writers: usize,
     /// Memories that each of them saves in a second
-    #[arg(long, value_name = "N", default_value_t = 20.0, value_parser = rate)]
+    #[arg(long, value_name = "N", default_value_t = 20.0, value_parser = above_zero)]
     pub(crate) rate: f64,
     /// Also with nothing of store and index in memory
     #[arg(long)]
@@ -79,7 +79,7 @@ pub(crate) struct ExportArgs {
     #[arg(value_name = "DB")]
     pub(crate) db: PathBuf,
     /// Exports of each kind, of which the median counts
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = positive)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<usize>(1, u64::MAX))]
     pub(crate) runs: usize,
     /// Also with nothing of the store in memory
     #[arg(long)]
@@ -104,15 +104,6 @@ pub(crate) struct LikenessArgs {
     pub(crate) force: bool,
 }
 
-fn positive(typed: &str) -> Result<usize, String> {
-    typed.parse().ok().filter(|count| *count > 0).ok_or_else(|| "expected 1 or more".to_owned())
-}
-
-fn rate(typed: &str) -> Result<f64, String> {
-    let rate = typed.parse().ok().filter(|rate: &f64| *rate > 0.0 && rate.is_finite());
-    rate.ok_or_else(|| "expected a number above 0".to_owned())
-}
-
 /// `memfold-bench ann`
 #[derive(Debug, Args)]
 pub(crate) struct AnnArgs {
@@ -125,7 +116,7 @@ pub(crate) struct AnnArgs {
     pub(crate) queries: Option<PathBuf>,
     /// Neighbours to find for each query
     #[arg(short = 'k', long = "neighbors", value_name = "K", default_value_t = 10)]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    #[arg(value_parser = whole::<u16>(1, 1_000))]
     pub(crate) neighbors: u16,
     /// What answers
     #[arg(long, value_name = "METHOD", value_enum, default_value_t = AnnMethodArg::Graph)]
@@ -133,12 +124,12 @@ pub(crate) struct AnnArgs {
     /// Widths of the search beam (efSearch), one setting each; a scan has none
     #[arg(long, value_name = "N,N…", value_delimiter = ',')]
     #[arg(default_value = "16,24,32,48,64,96,128,192,256")]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(value_parser = whole::<u16>(1, u16::MAX.into()))]
     pub(crate) beams: Vec<u16>,
     /// Links of each node and layer are up to twice this (M); 20 for the graph
     /// and 16 for hnsw_rs if not given
     #[arg(long, value_name = "M")]
-    #[arg(value_parser = clap::value_parser!(u8).range(2..=64))]
+    #[arg(value_parser = whole::<u8>(2, 64))]
     pub(crate) degree: Option<u8>,
 }
 

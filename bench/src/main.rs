@@ -9,6 +9,7 @@ mod export;
 mod likeness;
 mod curve;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -17,9 +18,10 @@ use memfold_cli::{Exit, finish};
 use crate::args::{Cli, Command};
 
 fn main() -> ExitCode {
-    let Cli { global, command } = match Cli::try_parse() {
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    let Cli { global, command } = match Cli::try_parse_from(&typed) {
         Ok(cli) => cli,
-        Err(error) => return Exit::of_usage(&error),
+        Err(error) => return Exit::of_usage(&error, &typed),
     };
     finish(&global, |printer| match command {
         Command::Ann(args) => ann::run(&global, &args, printer),

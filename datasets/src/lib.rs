@@ -10,6 +10,7 @@
 pub mod schema;
 pub mod columns;
 mod blocks;
+mod guarded;
 pub mod publish;
 mod ahead;
 mod behind;

@@ -14,8 +14,9 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
 use crate::columns::ALIGNMENT;
+use crate::guarded::guarded;
 use crate::input::Texts;
-use crate::parquet::{ParquetOutput, WriteTableError, guarded, key_values, plain_components};
+use crate::parquet::{ParquetOutput, WriteTableError, key_values, plain_components};
 use crate::publish::NewFile;
 use crate::schema::{BATCH_ROWS, key};
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::memory::MemoryId;
+use crate::time::Instant;
 
 /// Decisions that a plan must honour.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -15,8 +16,17 @@ pub struct Decisions {
     pub promoted_at_access: BTreeMap<MemoryId, i64>,
     /// Actions on a memory that a person took back.
     pub declined: BTreeSet<(MemoryId, SingleAction)>,
+    /// What a person took back of what a run did to a memory, and when last. Nothing is done to such a memory on
+    /// its own, and nothing to it together with memories that were there then.
+    pub taken_back: BTreeMap<MemoryId, Instant>,
+    /// Memories whose text changed after something was taken back of them: they count as new.
+    pub reworded: BTreeSet<MemoryId>,
     /// Pairs that were flagged before.
     pub flagged: FlaggedPairs,
+    /// Flagged pairs that wait for a person.
+    pub open_flags: FlaggedPairs,
+    /// Flagged pairs that take room under the caps: those that wait, and those whose flag was taken back.
+    pub counted_flags: FlaggedPairs,
 }
 
 /// An action on one memory.
@@ -51,6 +61,8 @@ pub struct KeepApart {
     /// The numbers of each member's groups, ascending.
     groups: BTreeMap<MemoryId, Vec<u32>>,
     count: u32,
+    /// Groups that an undo made.
+    undone: BTreeSet<u32>,
 }
 
 impl KeepApart {
@@ -64,6 +76,21 @@ impl KeepApart {
             self.groups.entry(member).or_default().push(self.count);
         }
         self.count += 1;
+    }
+
+    /// As [`Self::insert_group`], for the memories of a merge that was undone. They do not fold into each other, but
+    /// are clustered as before the merge: else an undo would set others free to fold.
+    pub fn insert_undone_group(&mut self, members: impl IntoIterator<Item = MemoryId>) {
+        let number = self.count;
+        self.insert_group(members);
+        if self.count > number {
+            self.undone.insert(number);
+        }
+    }
+
+    /// Returns the groups of a memory that keep clusters apart, ascending.
+    pub fn separating_groups_of(&self, memory: &MemoryId) -> impl Iterator<Item = u32> {
+        self.groups_of(memory).iter().copied().filter(|group| !self.undone.contains(group))
     }
 
     /// Tells whether two memories are kept apart.
@@ -106,6 +133,11 @@ impl FlaggedPairs {
     pub fn contains(&self, a: &MemoryId, b: &MemoryId) -> bool {
         let (smaller, larger) = if a < b { (a, b) } else { (b, a) };
         !self.0.is_empty() && self.0.contains(&(smaller.clone(), larger.clone()))
+    }
+
+    /// Returns the pairs, the smaller id of each first.
+    pub fn iter(&self) -> impl Iterator<Item = (&MemoryId, &MemoryId)> {
+        self.0.iter().map(|(smaller, larger)| (smaller, larger))
     }
 
     /// Returns how many pairs there are.

@@ -21,7 +21,7 @@
 //! A stage is a function from plain data to plain data. [`guard`], [`cluster`] and [`plan`] do no I/O, read no clock
 //! and know no store. No answer depends on threads, ISA level, the order of a store's rows or a hash map's;
 //! the time is an argument. Nothing here writes to a store that somebody else owns;
-//! [`store::brain_db::BrainDbWriter`] makes new ones for demos, tests and benchmarks.
+//! [`import`] makes new ones of other files, [`store::brain_db::BrainDbWriter`] for demos, tests and benchmarks.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -54,6 +54,7 @@
 //! ```
 
 pub mod memory;
+mod categories;
 pub mod time;
 pub mod text;
 pub mod journal;
@@ -72,6 +73,7 @@ pub mod upkeep;
 pub mod consolidate;
 pub mod execute;
 pub mod export;
+pub mod import;
 pub mod embed;
 pub mod lookup;
 pub mod quick_check;

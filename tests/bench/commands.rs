@@ -154,3 +154,15 @@ fn the_curve_is_drawn_where_there_is_one() {
     place.run(&["curve", "guard.json", "-o", "c.svg"]).fails_with(2, &["c.svg exists"]);
     assert!(before == place.files());
 }
+
+#[test]
+fn numbers_out_of_range_are_answered_in_plain_words() {
+    let place = Place::new();
+    for (words, expected) in [
+        (&["ann", "--base", "x.npy", "--degree", "99"][..], "from 2 to 64"),
+        (&["check", "x.db", "--checks", "0"], "expected a whole number, 1 or more"),
+        (&["check", "x.db", "--rate", "nan"], "expected a number above 0"),
+    ] {
+        place.run(words).fails_with(2, &[expected]);
+    }
+}

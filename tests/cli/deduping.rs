@@ -442,11 +442,13 @@ fn the_screen_is_as_published() {
     npy(&place.path("more.npy"), 2, &[at(0.2), [0.0, 0.0], at(1.2)].concat());
     let screen = place.succeed(&["dedup", "rows.parquet", "more.npy", "--threshold", "0.97"]);
     assert!(!screen.contains('\u{1b}'));
-    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    let mut remarks = screen.lines().filter(|line| !line.starts_with("next: "));
+    assert!(remarks.all(|line| line.chars().count() <= 80), "{screen}");
     insta::assert_snapshot!("dedup-screen", screen);
     let several =
         place.succeed(&["dedup", "rows.parquet", "more.npy", "--threshold", "0.97,0.99,1"]);
-    assert!(several.lines().all(|line| line.chars().count() <= 80), "{several}");
+    let mut remarks = several.lines().filter(|line| !line.starts_with("next: "));
+    assert!(remarks.all(|line| line.chars().count() <= 80), "{several}");
     insta::assert_snapshot!("dedup-screen-several", several);
 }
 

@@ -11,7 +11,7 @@ use crate::schemas::{Schema, assert_right, folder, index};
 use crate::support::{Place, listed_commands};
 
 /// Files that commands write beside what they print.
-const FILES: [&str; 2] = ["plan", "report"];
+const FILES: [&str; 3] = ["plan", "report", "applied-report"];
 
 #[test]
 fn documents_fit_their_schemas_and_nothing_else_does() {

@@ -356,7 +356,9 @@ fn an_interruption_keeps_what_was_written_and_running_again_continues() {
     }
     interrupt(&child);
     let answer = place.answer(child.wait_with_output().unwrap());
-    answer.fails(130, "interrupted; 2 embeddings were written and stay", "running again continues");
+    let said =
+        ["note: texts are sent to", "error: interrupted; 2 embeddings were written and stay"];
+    answer.fails_with(130, &[&said[..], &["hint: running again continues"]].concat());
     assert_eq!(count(&place, "SELECT count(*) FROM embeddings"), 5);
     let document = place.json(&embed(&url, &["--execute", "--json"]));
     assert_eq!((&document["missing"], &document["filled"]), (&json!(4), &json!(4)));

@@ -101,7 +101,10 @@ fn several_thresholds_have_a_recall_each() {
     }
     let screen = place.succeed(&[&["dedup", "a.npy"], &several[..], &BY_GRAPH].concat());
     assert!(screen.contains("pairs are found by a graph"), "{screen}");
-    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    // A row of a table stays on one line in a pipe, and so does a command.
+    let is_whole = |line: &&str| line.starts_with("next: ") || line.starts_with(' ');
+    let mut remarks = screen.lines().filter(|line| !is_whole(line));
+    assert!(remarks.all(|line| line.chars().count() <= 80), "{screen}");
 }
 
 #[test]
@@ -124,7 +127,13 @@ fn the_screen_tells_the_recall_in_80_columns() {
     assert!(screen.contains("audited with 8,192 rows"), "{screen}");
     assert!(screen.contains("--method graph"), "the next command does the same: {screen}");
     assert!(!screen.contains("exact join"), "{screen}");
-    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    assert!(
+        screen
+            .lines()
+            .filter(|line| !line.starts_with("next: "))
+            .all(|line| line.chars().count() <= 80),
+        "{screen}"
+    );
 }
 
 #[test]
@@ -176,9 +185,14 @@ fn consolidating_by_a_graph_plans_the_same_for_the_sample() {
     assert_eq!((&recall["kind"], &recall["low"]), (&json!("sampled"), &json!(1.0)));
     let screen = place.succeed(&consolidate(&BY_GRAPH));
     assert!(screen.contains("recall 1.000 (1.000 to 1.000) by an audited sample"), "{screen}");
-    let unbroken = screen.replace(" \\\n    ", " ");
-    assert!(unbroken.contains(" --method graph"), "the next command does the same: {screen}");
-    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    assert!(screen.contains(" --method graph"), "the next command does the same: {screen}");
+    assert!(
+        screen
+            .lines()
+            .filter(|line| !line.starts_with("next: "))
+            .all(|line| line.chars().count() <= 80),
+        "{screen}"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::support::{Place, listed_commands};
 
-const COMMANDS: [&str; 27] = [
+const COMMANDS: [&str; 28] = [
     "demo",
     "consolidate",
     "plans",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 27] = [
     "dedup",
     "embed",
     "export",
+    "import",
     "convert",
     "generate",
     "runs",

@@ -67,7 +67,7 @@ fn night(place: &Place, rows: &mut [PlainMemory]) -> usize {
     let plan_file = place.path("plan.json");
     let _ = std::fs::remove_file(&plan_file);
     let arguments = ["consolidate", "brain.db", "--now", NOW, "--quiet"];
-    let set = ["--set", "time_zone=UTC"];
+    let set = ["--set", "time_zone=UTC", "--set", "merge.absorbed=archive"];
     place.succeed(&[&arguments[..], &set, &["--plan", "plan.json"]].concat());
     let plan: Plan = serde_json::from_slice(&std::fs::read(plan_file).unwrap()).unwrap();
     apply(&plan, rows);

@@ -36,7 +36,7 @@ fn save_plan(place: &Place) -> String {
     plans["plans"][0]["plan_id"].as_str().unwrap().to_owned()
 }
 
-fn review(place: &Place, further: &[&str], answers: &str) -> Answer {
+pub(crate) fn review(place: &Place, further: &[&str], answers: &str) -> Answer {
     let arguments = [&["review", "brain.db", "latest", "--now", NOW], further].concat();
     let mut child = place
         .command(&arguments)
@@ -180,7 +180,7 @@ fn what_was_answered_is_what_is_applied() {
     place.succeed(&["apply", "brain.db", &name, "--now", NOW, "--execute"]);
     let store = Connection::open(place.path("brain.db")).unwrap();
     let archived = |number: u32| -> bool {
-        let sql = "SELECT categories LIKE '%archived%' FROM stm WHERE id = ?1";
+        let sql = "SELECT NOT EXISTS (SELECT 1 FROM stm WHERE id = ?1)";
         store.query_row(sql, [format!("m{number:06}")], |row| row.get(0)).unwrap()
     };
     let archived: Vec<u32> = (0..8).filter(|&number| archived(number)).collect();

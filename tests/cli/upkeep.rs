@@ -104,7 +104,7 @@ fn a_restored_memory_lives_apart_and_can_be_folded_back() {
 
 #[test]
 fn what_was_edited_or_lost_its_survivor_is_listed() {
-    let (place, _) = folded(&[]);
+    let (place, _) = folded(&["--set", "merge.absorbed=archive"]);
     let nothing = "no archived memory was edited since, and every survivor is there\n";
     assert_eq!(place.succeed(&["restore", "brain.db"]), nothing);
     let edit = "UPDATE stm SET content = 'The kiln is fired on Tuesdays.' WHERE id = 'm000000'";
@@ -171,7 +171,10 @@ fn a_forgotten_memory_leaves_nothing_behind() {
     assert!(files == place.files());
     let done = place.json(&forget("m000001", &["--with-absorbed", "--execute", "--json"]));
     assert_eq!(done["erasure"]["ids"], serde_json::json!(["flag_1", "m000000", "m000001"]));
-    assert_eq!(done["erasure"]["memories"], 3);
+    assert_eq!(
+        (&done["erasure"]["memories"], &done["erasure"]["archived"]),
+        (&2.into(), &2.into())
+    );
     assert_eq!(done["files"]["backups"].as_array().unwrap().len(), 1);
     assert_eq!(done["files"]["reports"].as_array().unwrap().len(), 2);
     for text in ["m000000", "m000001", "flag_1", "kiln"] {
@@ -190,6 +193,60 @@ fn a_forgotten_memory_leaves_nothing_behind() {
     assert_eq!(cells_with(&place, "kiln"), [""; 0]);
     assert_eq!(planned_merges(&place), 0);
     place.run(&["explain", "brain.db", "m000001"]).fails_with(1, &["is not in this store"]);
+}
+
+/// `forget` said nothing of memfold's own index, which kept the id, the hash of the text and the vector: beside the store,
+/// and in another folder that was named. Processes that have an index open go on with it.
+#[test]
+fn an_index_that_holds_a_forgotten_memory_goes_with_it() {
+    let place = Place::with_pair();
+    let build =
+        |further: &[&str]| place.succeed(&[&["index", "build", "brain.db"], further].concat());
+    build(&[]);
+    build(&["--index-dir", "elsewhere"]);
+    let open = memfold_pipeline::lookup::StoreIndex::open(&place.path("brain.db.memfold"));
+    let holds = |folder: &str| {
+        let files = place.files();
+        let mut inside = files.iter().filter(|(path, _)| path.to_string_lossy().contains(folder));
+        inside.any(|(_, bytes)| bytes.windows(7).any(|window| window == b"m000000"))
+    };
+    assert!(holds("brain.db.memfold/") && holds("elsewhere/"));
+    let files = place.files();
+    let preview = place.json(&forget("m000000", &["--json"]));
+    assert_eq!(preview["indexes"].as_array().unwrap().len(), 1);
+    assert!(files == place.files());
+    let done = place.succeed(&forget("m000000", &["--index-dir", "elsewhere", "--execute"]));
+    assert!(done.contains("index removed, since it holds id and vector"), "{done}");
+    assert!(done.contains("brain.db.memfold") && done.contains("elsewhere"), "{done}");
+    assert!(!holds("brain.db.memfold/") && !holds("elsewhere/"));
+    let known = open.unwrap().unwrap();
+    assert_eq!(known.files().columns().len(), 3, "a reader keeps what it has open");
+    // One that does not hold the memory stays.
+    build(&[]);
+    assert!(!holds("brain.db.memfold/"));
+    place.succeed(&forget("m000002", &["--execute"]));
+    build(&[]);
+    let others = place.json(&forget("m000001", &["--json"]));
+    assert_eq!(others["indexes"].as_array().unwrap().len(), 1);
+}
+
+/// Rows of the owner's other tables follow a forgotten memory where the schema says so; that is told before.
+#[test]
+fn what_the_owners_schema_does_to_a_forgotten_memory_is_told() {
+    let place = Place::with_pair();
+    connect(&place)
+        .execute_batch(
+            "CREATE TABLE notes (m TEXT REFERENCES stm(id) ON DELETE CASCADE);
+             INSERT INTO notes VALUES ('m000000'), ('m000001')",
+        )
+        .unwrap();
+    let preview = place.succeed(&forget("m000000", &[]));
+    let said = "your tables follow: table notes refers to stm by a foreign key";
+    assert!(preview.contains(said), "{preview}");
+    place.succeed(&forget("m000000", &["--execute"]));
+    let left: i64 =
+        connect(&place).query_row("SELECT count(*) FROM notes", [], |row| row.get(0)).unwrap();
+    assert_eq!(left, 1);
 }
 
 #[test]

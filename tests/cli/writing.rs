@@ -35,11 +35,7 @@ fn an_existing_report_is_never_overwritten() {
     let place = Place::with_pair();
     place.write("report.json", "mine");
     let answer = place.run(&consolidate(&["--report", "report.json"]));
-    answer.fails(
-        1,
-        "failed to write the report: write report report.json: a file is there already",
-        "reports are never overwritten: give --report another name",
-    );
+    answer.fails(2, "report.json exists", "reports are never overwritten: name another file");
     assert_eq!(std::fs::read(place.path("report.json")).unwrap(), b"mine");
     place.succeed(&consolidate(&["--report-dir", "reports"]));
     let before = place.files();
@@ -51,12 +47,12 @@ fn an_existing_report_is_never_overwritten() {
 fn a_folder_that_is_not_there_or_is_a_file_is_named() {
     let place = Place::with_pair();
     place.write("file", "");
-    let answer = place.run(&consolidate(&["--report", "nowhere/r.json"]));
-    answer.fails_with(1, &["failed to write the report", "nowhere"]);
+    let answer = place.run(&consolidate(&["--report", "file/r.json"]));
+    answer.fails_with(1, &["failed to write the report", "file"]);
     let answer = place.run(&consolidate(&["--report-dir", "file"]));
     answer.fails_with(1, &["failed to write the report", "file"]);
     let answer = place.run(&consolidate(&["--plan", "nowhere/p.json"]));
-    answer.fails_with(1, &["failed to write the plan", "nowhere", "create its folder first"]);
+    answer.fails_with(1, &["failed to find the folder of nowhere/p.json", "make the folder first"]);
 }
 
 #[cfg(unix)]

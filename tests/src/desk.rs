@@ -194,6 +194,19 @@ impl Desk {
     /// # Errors
     /// When the run fails.
     pub fn try_apply(&self, outcome: &Outcome) -> Result<Execution, ExecuteError> {
+        self.try_apply_some(outcome, &Selection::default(), None)
+    }
+
+    /// Carries a part of a plan out.
+    ///
+    /// # Errors
+    /// When the run fails.
+    pub fn try_apply_some(
+        &self,
+        outcome: &Outcome,
+        selection: &Selection,
+        limit: Option<u64>,
+    ) -> Result<Execution, ExecuteError> {
         let plan = &outcome.plan;
         let session = self.session();
         execute(
@@ -201,8 +214,8 @@ impl Desk {
             &ExecuteRequest {
                 plan,
                 access_counts: &outcome.access_counts,
-                selection: &Selection::default(),
-                limit: None,
+                selection,
+                limit,
                 run_id: &run_id(&plan.store_id, self.now(), CONFIG_HASH),
                 now: self.now(),
                 time_zone: &TimeZone::UTC,

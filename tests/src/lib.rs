@@ -27,7 +27,8 @@ pub use linkage::{LinkageCase, linkage_cases};
 pub use model::{apply, comparable_source};
 pub use published::assert_published;
 pub use rows::{
-    NOW, brain_db, created_at, generated_rows, memory, sample_rows, store_of_vectors, unit_vector,
+    NOW, brain_db, created_at, generated_rows, memory, sample_rows, store_now, store_of_vectors,
+    unit_vector,
 };
 pub use run::{Run, clusters, merges, noops};
 pub use store_facts::{FactReader, facts_findable};

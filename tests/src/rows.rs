@@ -16,6 +16,15 @@ pub const NOW: &str = sample::NOW;
 /// The first of January 2026 in microseconds.
 const FIRST: i64 = 1_767_225_600_000_000;
 
+/// Returns [`NOW`] as an instant.
+///
+/// # Panics
+/// Never: [`NOW`] is RFC 3339.
+#[must_use]
+pub fn store_now() -> Instant {
+    Instant::parse(NOW, &TimeZone::UTC).expect("it is RFC 3339")
+}
+
 /// Returns a creation time in 2026: the later, the larger the number; a second apart.
 #[must_use]
 pub fn created_at(number: usize) -> String {

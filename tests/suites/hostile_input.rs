@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use memfold_pipeline::report::markdown;
+use memfold_pipeline::store::brain_db::StoreStyle;
 use memfold_pipeline::store::{InMemoryStore, PlainMemory};
-use memfold_tests::{Run, generated_rows, memory, merges, noops, unit_vector};
+use memfold_pipeline::time::Instant;
+use memfold_tests::{Desk, Run, generated_rows, memory, merges, noops, unit_vector};
 
 fn texts_on_one_vector(count: usize) -> InMemoryStore {
     let vector = unit_vector(16, 3);
@@ -153,4 +155,82 @@ fn zero_and_broken_vectors_keep_a_row_out_of_vector_merging_only() {
     let skipped = &outcome.report.loaded.skipped;
     assert_eq!((skipped["embedding_zero"], skipped["embedding_not_finite"]), (2, 1));
     assert!(noops(&outcome.plan).is_empty());
+}
+
+/// One row with 100,000 categories stalled `doctor` for 15 s and `consolidate` for 45 s; a million never ended.
+#[test]
+fn a_million_categories_are_read_merged_and_written() {
+    let vector = unit_vector(8, 0);
+    let mut rows = vec![
+        memory(0, "The mill grinds on Mondays.", &vector),
+        memory(1, "The mill grinds on Mondays.", &vector),
+    ];
+    rows[0].categories = (0..1_000_000).map(|at| format!("c{at}")).collect();
+    rows[1].categories = (500_000..700_000).map(|at| format!("c{at}")).collect();
+    let desk = Desk::of(&rows, StoreStyle::Plain);
+    assert_eq!(merges(&desk.good_night().outcome.plan), [["m000001", "m000000"]]);
+    let json = "SELECT json_array_length(categories) FROM stm WHERE id = 'm000001'";
+    assert_eq!(desk.ask::<i64>(json), [1_000_000]);
+    assert!(merges(&desk.plan().plan).is_empty());
+}
+
+/// A date with a character of several bytes behind it ended the whole run with a panic: every other memory of the store waited
+/// for one of them.
+#[test]
+fn no_text_ends_a_run() {
+    let vector = unit_vector(8, 0);
+    let texts = [
+        "The audit is due 2026-07-24—done",
+        "The audit is due 2026-07-25—done",
+        "The audit is due …（2026-08-03）",
+        "The audit is due 2026-07-24T9999999999999999999",
+        "The audit is due 2026-07-24\u{301}\0🙂",
+        "ab\u{1e79} untrue inabc TRẺ",
+        "The audit is due.",
+        "The audit is due.",
+    ];
+    let rows = texts.iter().enumerate().map(|(at, text)| memory(at, *text, &vector)).collect();
+    let outcome =
+        Run::builtin().set("detect.shared_vector_texts_max=100").plan(&InMemoryStore::new(rows));
+    assert_eq!(merges(&outcome.plan), [["m000007", "m000006"]]);
+}
+
+/// Rows dated `9999-12-31T23:59:59`, which writers take for "never", counted as rows without a time, and so as the oldest.
+#[test]
+fn the_ends_of_time_keep_their_order() {
+    let vector = unit_vector(8, 0);
+    let dates = [
+        "0000-01-01T00:00:00",
+        "1970-01-01",
+        "2026-01-01",
+        "9999-12-30",
+        "9999-12-31T23:59:59.999999",
+    ];
+    let rows = |order: &[usize]| {
+        let row = |&at: &usize| {
+            let mut row = memory(at, "The mill grinds on Mondays.", &vector);
+            row.created_at = dates[at].to_owned();
+            row.expires_at = Some("9999-12-31T23:59:59.999999".to_owned());
+            row
+        };
+        InMemoryStore::new(order.iter().map(row).collect())
+    };
+    let zone =
+        || Run::builtin().set("protection.enabled=false").set("time_zone=Pacific/Kiritimati");
+    for order in [[0, 1, 2, 3, 4], [4, 2, 0, 1, 3]] {
+        let outcome = zone().plan(&rows(&order));
+        let expected = ["m000004", "m000003", "m000002", "m000001", "m000000"];
+        assert_eq!(merges(&outcome.plan), [expected]);
+        let samples = serde_json::to_string(&outcome.report.samples).unwrap();
+        assert!(samples.contains("\"9999-12-31T23:59:59.999999Z\""), "{samples}");
+    }
+    for now in [i64::MIN, -377_705_116_800_000_000, i64::MAX] {
+        let _ = zone().at(Instant(now)).plan(&rows(&[0, 4]));
+    }
+    for (key, left) in [("since", 2), ("until", 3)] {
+        let run = zone().set(format!("scope.{key}=9999-12-30")).plan(&rows(&[0, 1, 2, 3, 4]));
+        assert_eq!(merges(&run.plan)[0].len(), left, "{key}");
+    }
+    let none = zone().set("scope.since=9999-12-31T23:59:59.9999999").plan(&rows(&[0, 4]));
+    assert!(merges(&none.plan).is_empty());
 }

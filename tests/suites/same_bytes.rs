@@ -91,6 +91,6 @@ fn the_plan_of_the_sample_is_pinned() {
     let plan = Run::builtin().plan(&InMemoryStore::new(sample_rows())).plan;
     assert_eq!(
         plan_digest(&plan),
-        "d56ab545ebc5c9c4897e545add62d944eacc89d603ec345bf38605bb96d7efdd"
+        "8f623fd0cbce27abae80133025a2e178cde4be108bd72df4098dd7949f8cb243"
     );
 }

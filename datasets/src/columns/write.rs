@@ -184,6 +184,15 @@ impl ColumnsWriter {
         Self::start(NewFile::create(path), path, meta)
     }
 
+    /// Begins in a new file, which takes its place when finished.
+    ///
+    /// # Errors
+    /// When the dimension is out of range or the file cannot be written.
+    pub fn create_in(file: NewFile, meta: &ColumnsMeta) -> Result<Self, WriteColumnsError> {
+        let path = file.path().to_owned();
+        Self::start(Ok(file), &path, meta)
+    }
+
     /// Begins a file without a name in `folder`; only the result of [`finish`](Self::finish) sees it.
     ///
     /// # Errors

@@ -15,8 +15,9 @@ use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch, StructArray, new
 use arrow_schema::{DataType, Schema, TimeUnit};
 use serde::Serialize;
 
+use crate::guarded::guarded;
 use crate::input::{CellKind, Cells, Texts};
-use crate::parquet::{WriteTableError, guarded};
+use crate::parquet::WriteTableError;
 use crate::publish::NewFile;
 
 const BUFFER_BYTES: usize = 1 << 20;

@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 
-use crate::parquet::guarded;
+use crate::guarded::guarded;
 
 /// Makes batches of equally many rows; what fits already passes without a copy.
 pub(super) struct Rebatcher {

@@ -11,7 +11,7 @@ use memfold_index::Mapped;
 
 use super::ReadArrowError;
 use super::messages::{Messages, NoMessages, Placed};
-use crate::parquet::guarded;
+use crate::guarded::guarded;
 use crate::schema::BATCH_ROWS;
 
 /// An Arrow IPC file or stream, mapped; columns are lent where they are neither compressed nor

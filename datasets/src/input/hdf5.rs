@@ -16,7 +16,7 @@ use super::components::ElementType;
 use super::error::{InputError, ReadMatrixError};
 use super::matrix::{INFLATED_RATIO_MAX, Layout, MapOwner, batch_of, map_file};
 use super::pick::{Candidate, NotPicked, pick};
-use crate::parquet::guarded;
+use crate::guarded::guarded;
 
 /// The data set that is searched in.
 const TRAIN: &str = "train";

@@ -6,7 +6,7 @@ use arrow_ipc::{Block, Message, MessageHeader, MetadataVersion, RecordBatch};
 use arrow_schema::{Schema, SchemaRef};
 
 use crate::columns::{BlockSpan, STREAM_START, footer_bytes};
-use crate::parquet::guarded;
+use crate::guarded::guarded;
 
 /// Bytes before a message: continuation marker and length.
 const PREFIX_BYTES: usize = 8;

@@ -12,10 +12,11 @@ use parquet::arrow::arrow_reader::{
 };
 
 use super::ReadParquetError;
-use super::file::{ParquetFile, guarded};
+use super::file::ParquetFile;
 use super::group::PlainGroup;
 use super::lent::LentMemory;
 use super::plain::{NotPlain, PlainColumn, PlainVectors};
+use crate::guarded::guarded;
 
 /// Rows decoded at once: some MB of vectors.
 pub(crate) const DECODE_ROWS: usize = 1024;

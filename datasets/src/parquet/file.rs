@@ -1,10 +1,8 @@
 //! [`ParquetFile`]: an open file whose footer makes sense.
 
-use std::any::Any;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use arrow_schema::{Field, Schema};
@@ -14,6 +12,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMeta
 
 use super::ReadParquetError;
 use super::footer::check_footer;
+use crate::guarded::guarded;
 
 /// The first and last bytes of a Parquet file.
 pub(crate) const MAGIC: &[u8] = b"PAR1";
@@ -226,13 +225,4 @@ fn read_at<const N: usize>(file: &mut File, position: u64) -> io::Result<[u8; N]
     file.seek(SeekFrom::Start(position))?;
     file.read_exact(&mut bytes)?;
     Ok(bytes)
-}
-
-/// Runs a decoder, whose asserts on damaged input become an error.
-pub(crate) fn guarded<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(decode)).map_err(|payload: Box<dyn Any + Send>| {
-        let text = payload.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
-        format!("the decoder gave up: {}", text.unwrap_or("no reason given"))
-    })
 }

@@ -25,7 +25,7 @@ mod write;
 
 pub(crate) use batches::DECODE_ROWS;
 pub use error::ReadParquetError;
-pub(crate) use file::{MAGIC, column_list, guarded};
+pub(crate) use file::{MAGIC, column_list};
 pub use output::WriteTableError;
 pub(crate) use output::{ParquetOutput, key_values, plain_components};
 pub(crate) use table::{ParquetTable, TypesFrom};

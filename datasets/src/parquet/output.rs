@@ -93,10 +93,20 @@ impl ParquetOutput {
     ) -> Result<Self, WriteTableError> {
         let file = NewFile::create(path)
             .map_err(|source| WriteTableError::Write { path: path.into(), source })?;
+        Self::begin(file, schema, properties)
+    }
+
+    /// Begins in a new file.
+    pub(super) fn begin(
+        file: NewFile,
+        schema: SchemaRef,
+        properties: WriterProperties,
+    ) -> Result<Self, WriteTableError> {
+        let path = file.path().to_owned();
         let (file, factory) = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties))
             .and_then(ArrowWriter::into_serialized_writer)
-            .map_err(|error| WriteTableError::of_parquet(path, error))?;
-        Ok(Self { path: path.into(), schema, file, factory, group: None, memory: Vec::new() })
+            .map_err(|error| WriteTableError::of_parquet(&path, error))?;
+        Ok(Self { path, schema, file, factory, group: None, memory: Vec::new() })
     }
 
     /// Returns the place that the file will take.

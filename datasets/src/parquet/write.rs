@@ -13,6 +13,7 @@ use parquet::schema::types::ColumnPath;
 use super::output::{ENCODED_ROWS, ParquetOutput, WriteTableError, key_values, plain_components};
 use crate::behind::Output;
 use crate::columns::{BatchBuilder, BatchFile, ColumnRecord, WriteColumnsError};
+use crate::publish::NewFile;
 use crate::schema::{BATCH_ROWS, Column, ColumnsMeta, key};
 
 /// Writes the columns of [`crate::schema`] as Parquet, in row groups of 65,536 rows, all but the vectors compressed with
@@ -44,11 +45,22 @@ impl ParquetWriter {
     /// # Errors
     /// When the dimension is out of range or the folder cannot be written.
     pub fn create(path: &Path, meta: &ColumnsMeta) -> Result<Self, WriteColumnsError> {
+        let file = NewFile::create(path)
+            .map_err(|source| WriteColumnsError::Write { path: path.into(), source })?;
+        Self::create_in(file, meta)
+    }
+
+    /// Begins in a new file, which takes its place when finished.
+    ///
+    /// # Errors
+    /// When the dimension is out of range or the file cannot be written.
+    pub fn create_in(file: NewFile, meta: &ColumnsMeta) -> Result<Self, WriteColumnsError> {
         let batch = BatchBuilder::new(meta, ENCODED_ROWS)?;
-        let output = ParquetOutput::create(path, Arc::clone(batch.schema()), properties(meta))?;
+        let path = file.path().to_owned();
+        let output = ParquetOutput::begin(file, Arc::clone(batch.schema()), properties(meta))?;
         let batch_bytes = ENCODED_ROWS * meta.dim as usize * size_of::<f32>();
         let batches_waiting = WAITING_BYTES / batch_bytes;
-        Ok(Self { output: BatchFile::new(output, path, batches_waiting), batch })
+        Ok(Self { output: BatchFile::new(output, &path, batches_waiting), batch })
     }
 
     /// Returns how many rows were pushed.

@@ -1,34 +1,43 @@
 //! Hierarchical linkages: the distances of each connected component.
+//!
+//! What is clustered are rows, those that were folded into others among them: on unchanged memories every run then finds
+//! the clusters of the first one.
+
+use std::collections::HashMap;
 
 use memfold_simd::Similarity;
 
-use super::apart::ApartUnits;
 use super::links::NodeLinks;
-use super::nodes::{NONE, Nodes};
-use super::vertices::Vertices;
+use super::nodes::{Item, NONE, Nodes};
+use super::units::newest_first;
 use super::{DetectError, DetectInput, Joins};
-use crate::cluster::{LinkGraph, agglomerate, components, condensed_len};
+use crate::cluster::{agglomerate, components, condensed_len};
+use crate::decisions::share;
+use crate::memory::MemoryIndex;
 use crate::policy::Linkage;
 
 /// Further than any two vectors: these never fold together.
 const APART: f64 = 2.5;
 
-/// What distances between units are computed from.
+/// What distances between rows are computed from.
 pub(super) struct Distances<'a> {
     pub(super) input: &'a DetectInput<'a>,
     pub(super) nodes: &'a Nodes,
     pub(super) joins: &'a Joins,
     pub(super) links: &'a NodeLinks,
-    pub(super) apart: &'a ApartUnits,
     pub(super) threshold: Similarity,
 }
 
+/// A row of a component.
+struct ClusteredRow {
+    item: Item,
+    node: u32,
+    /// Keep-both groups, ascending.
+    apart: Vec<u32>,
+}
+
 /// Clusters every connected component; returns groups of two or more units, newest first.
-pub(super) fn groups(
-    distances: &Distances<'_>,
-    graph: &LinkGraph,
-    vertices: &Vertices,
-) -> Result<Vec<Vec<u32>>, DetectError> {
+pub(super) fn groups(distances: &Distances<'_>) -> Result<Vec<Vec<u32>>, DetectError> {
     let policy = &distances.input.policy.cluster;
     let linkage = match policy.linkage {
         Linkage::Complete => "complete",
@@ -37,7 +46,8 @@ pub(super) fn groups(
         Linkage::GreedyComplete => "greedy complete",
     };
     let mut groups = Vec::new();
-    for component in super::pipeline::expand(components(graph.len(), links_of(graph)), vertices) {
+    for nodes in components(distances.nodes.nodes.len(), distances.edges().into_iter()) {
+        let component = distances.rows(&nodes);
         if component.len() > policy.max_component_rows {
             let (rows, rows_max) = (component.len(), policy.max_component_rows);
             return Err(DetectError::Component { rows, rows_max, linkage });
@@ -45,46 +55,74 @@ pub(super) fn groups(
         if distances.input.progress.cancelled() {
             return Err(DetectError::Cancelled);
         }
+        if component.len() < 2 {
+            continue;
+        }
         let condensed = distances.condensed(&component);
         let cut = 1.0 - distances.threshold.get();
         let found = agglomerate(condensed, component.len(), policy.linkage, cut);
-        let units = |group: Vec<u32>| group.into_iter().map(|i| component[i as usize]).collect();
-        groups.extend(found.into_iter().filter(|group| group.len() > 1).map(units));
+        groups.extend(found.into_iter().map(|group| live_units(&group, &component)));
     }
-    groups.sort_unstable_by_key(|group: &Vec<u32>| group[0]);
+    groups.retain(|group: &Vec<u32>| group.len() > 1);
+    groups.sort_unstable_by_key(|group| group[0]);
     Ok(groups)
 }
 
-/// A clique is connected when each member is linked to the first.
-fn links_of(graph: &LinkGraph) -> impl Iterator<Item = (u32, u32)> {
-    (0..graph.len() as u32).flat_map(|v| {
-        let clique = graph.cliques(v).map(move |members| (v, members[0]));
-        graph.neighbors(v).iter().map(move |&w| (v, w)).chain(clique).collect::<Vec<_>>()
-    })
+/// The units whose live rows are among those of a group, ascending.
+fn live_units(group: &[u32], component: &[ClusteredRow]) -> Vec<u32> {
+    let items = group.iter().map(|&row| component[row as usize].item);
+    let mut units: Vec<u32> = items.filter(|item| item.live).map(|item| item.unit).collect();
+    units.sort_unstable();
+    units
 }
 
 impl Distances<'_> {
-    fn condensed(&self, units: &[u32]) -> Vec<f64> {
-        let rows = self.input.pool.map(units.len(), |i| {
-            units[i + 1..].iter().map(|&other| self.between(units[i], other)).collect::<Vec<_>>()
+    /// Links between nodes. Nodes of one text, or of one vector where that links, are connected through the first.
+    fn edges(&self) -> Vec<(u32, u32)> {
+        let mut edges = self.links.near.clone();
+        let mut first_of_key: HashMap<u32, u32> = HashMap::new();
+        let mut first_of_vector: HashMap<(u32, u32), u32> = HashMap::new();
+        for (at, node) in (0_u32..).zip(&self.nodes.nodes) {
+            if node.key != NONE {
+                edges.push((*first_of_key.entry(node.key).or_insert(at), at));
+            }
+            if self.links.equal_vectors_link && node.vector != NONE {
+                let first = first_of_vector.entry((node.vector, node.class)).or_insert(at);
+                edges.push((*first, at));
+            }
+        }
+        edges.retain(|(a, b)| a != b);
+        edges
+    }
+
+    /// The rows of some nodes, newest first.
+    fn rows(&self, nodes: &[u32]) -> Vec<ClusteredRow> {
+        let snapshot = self.input.snapshot;
+        let apart = |memory: MemoryIndex| {
+            let id = &snapshot.memories[memory.index()].id;
+            snapshot.decisions.keep_both.separating_groups_of(id).collect()
+        };
+        let of_node = |&node: &u32| {
+            let items = self.nodes.items(node).iter();
+            items.map(move |&item| ClusteredRow { item, node, apart: apart(item.memory) })
+        };
+        let mut rows: Vec<ClusteredRow> = nodes.iter().flat_map(of_node).collect();
+        let memory = |row: &ClusteredRow| &snapshot.memories[row.item.memory.index()];
+        rows.sort_by(|a, b| newest_first(memory(a), memory(b)));
+        rows
+    }
+
+    fn condensed(&self, rows: &[ClusteredRow]) -> Vec<f64> {
+        let distances = self.input.pool.map(rows.len(), |i| {
+            rows[i + 1..].iter().map(|other| self.between(&rows[i], other)).collect::<Vec<_>>()
         });
-        let mut condensed = Vec::with_capacity(condensed_len(units.len()));
-        rows.into_iter().for_each(|row| condensed.extend(row));
+        let mut condensed = Vec::with_capacity(condensed_len(rows.len()));
+        distances.into_iter().for_each(|row| condensed.extend(row));
         condensed
     }
 
-    /// The distance of two units is that of their farthest rows; units with equal live rows have none,
-    /// unless a person keeps them apart.
-    fn between(&self, a: u32, b: u32) -> f64 {
-        if self.apart.are_apart(a, b) {
-            return APART;
-        }
-        if self.nodes.live_nodes[a as usize] == self.nodes.live_nodes[b as usize] {
-            return 0.0;
-        }
-        let nodes = |unit: u32| &self.nodes.unit_nodes[unit as usize];
-        let pairs = nodes(a).iter().flat_map(|&n| nodes(b).iter().map(move |&m| (n, m)));
-        pairs.map(|(n, m)| self.between_nodes(n, m)).fold(0.0, f64::max)
+    fn between(&self, a: &ClusteredRow, b: &ClusteredRow) -> f64 {
+        if share(&a.apart, &b.apart) { APART } else { self.between_nodes(a.node, b.node) }
     }
 
     fn between_nodes(&self, n: u32, m: u32) -> f64 {

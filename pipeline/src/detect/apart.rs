@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::Unit;
-use crate::decisions::{Decisions, share};
+use crate::decisions::Decisions;
 use crate::memory::Memory;
 
 /// Which keep-both groups each unit is in, by its live row or a ghost. Units of one group never fold together.
@@ -20,9 +20,9 @@ impl ApartUnits {
         }
         for (unit, Unit { live, ghosts }) in (0_u32..).zip(units) {
             for memory in std::iter::once(live).chain(ghosts) {
-                let found = decisions.keep_both.groups_of(&memories[memory.index()].id);
-                if !found.is_empty() {
-                    groups.entry(unit).or_default().extend(found);
+                let id = &memories[memory.index()].id;
+                for group in decisions.keep_both.separating_groups_of(id) {
+                    groups.entry(unit).or_default().push(group);
                 }
             }
         }
@@ -49,10 +49,5 @@ impl ApartUnits {
     /// Returns the groups of a unit, ascending.
     pub(super) fn groups_of(&self, unit: u32) -> &[u32] {
         self.groups.get(&unit).map_or(&[], Vec::as_slice)
-    }
-
-    /// Tells whether two units are kept apart.
-    pub(super) fn are_apart(&self, a: u32, b: u32) -> bool {
-        a != b && share(self.groups_of(a), self.groups_of(b))
     }
 }

@@ -1,15 +1,15 @@
 //! The guard's word on near pairs: which may be linked, and which contradict.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_index::{Pool, Progress};
 use memfold_simd::Similarity;
 
 use super::near::NodePair;
-use super::nodes::{NONE, Nodes};
+use super::nodes::{Item, NONE, Nodes};
 use super::{Contradiction, DetectError, NearMiss};
 use crate::guard::{Guard, Reading, Verdict};
-use crate::memory::Memory;
+use crate::memory::{Memory, MemoryIndex};
 use crate::policy::Policy;
 
 const PAIRS_PER_TASK: usize = 4096;
@@ -33,6 +33,17 @@ pub(super) struct Judge<'a> {
 pub(super) struct Opinion {
     pub(super) verdict: Verdict,
     pub(super) contradiction_score: f64,
+}
+
+/// Contradictory pairs, highest score first, then newest first.
+#[derive(Default)]
+pub(super) struct Contradictions {
+    /// How many pairs of live memories there are.
+    pub(super) live_pairs: u64,
+    /// The worst of these.
+    pub(super) live: Vec<Contradiction>,
+    /// The worst pairs of which a side was folded into another memory.
+    pub(super) folded: Vec<Contradiction>,
 }
 
 /// The readings of the nodes that stand in a pair.
@@ -101,13 +112,13 @@ impl Judge<'_> {
         Ok(opinions.into_iter().flatten().collect())
     }
 
-    /// Counts the contradictory pairs of live memories and returns the worst, highest score first, then by age.
+    /// Finds the contradictory pairs, the worst first, then by age.
     pub(super) fn contradictions(
         &self,
         pairs: &[NodePair],
         opinions: &[Opinion],
         readings: &Readings,
-    ) -> (u64, Vec<Contradiction>) {
+    ) -> Contradictions {
         let detect = &self.policy.detect;
         let mut found: Vec<(&NodePair, f64)> = pairs
             .iter()
@@ -116,23 +127,44 @@ impl Judge<'_> {
                 opinion.verdict == Verdict::Contradictory
                     && opinion.contradiction_score >= detect.contradiction_threshold
                     && pair.similarity >= detect.contradiction_similarity
-                    && self.both_live(pair)
             })
             .map(|(pair, opinion)| (pair, opinion.contradiction_score))
             .collect();
         // Pairs stand in order of age, and the sort is stable.
         found.sort_by(|x, y| y.1.total_cmp(&x.1));
-        let total = found.len() as u64;
-        found.truncate(CONTRADICTIONS_MAX);
-        let kept = found.into_iter().filter_map(|(pair, _)| {
-            Some(Contradiction {
-                older: self.nodes.newest_live(pair.b)?.memory,
-                newer: self.nodes.newest_live(pair.a)?.memory,
-                similarity: pair.similarity,
-                judgement: self.guard.judge(readings.of(pair.b), readings.of(pair.a)),
-            })
-        });
-        (total, kept.collect())
+        let apart: BTreeSet<(u32, u32)> = found.iter().map(|(pair, _)| (pair.a, pair.b)).collect();
+        let (live, folded): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|(pair, _)| self.both_live(pair));
+        let worst = |pairs: &[(&NodePair, f64)]| {
+            let kept = pairs.iter().take(CONTRADICTIONS_MAX);
+            kept.map(|(pair, _)| self.contradiction(pair, readings, &apart)).collect()
+        };
+        Contradictions { live_pairs: live.len() as u64, live: worst(&live), folded: worst(&folded) }
+    }
+
+    fn contradiction(
+        &self,
+        pair: &NodePair,
+        readings: &Readings,
+        apart: &BTreeSet<(u32, u32)>,
+    ) -> Contradiction {
+        Contradiction {
+            older: self.speaker(pair.b, apart),
+            newer: self.speaker(pair.a, apart),
+            similarity: pair.similarity,
+            judgement: self.guard.judge(readings.of(pair.b), readings.of(pair.a)),
+        }
+    }
+
+    /// The row that speaks for a node in whatever run: the newest, live or folded into another, but for what was folded
+    /// into its own contradiction, because a person said that this one holds.
+    fn speaker(&self, node: u32, apart: &BTreeSet<(u32, u32)>) -> MemoryIndex {
+        let items = self.nodes.items(node);
+        let holds = |item: &&Item| {
+            let live = self.nodes.live_nodes[item.unit as usize];
+            item.live || !apart.contains(&(node.min(live), node.max(live)))
+        };
+        items.iter().find(holds).unwrap_or(&items[0]).memory
     }
 
     /// Returns the nearest pairs just below the threshold, and the nearest that the guard kept apart.

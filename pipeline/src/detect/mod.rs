@@ -92,6 +92,8 @@ pub struct Detection {
     pub clusters: Vec<Cluster>,
     /// The worst contradictory pairs, highest score first, then newest first.
     pub contradictions: Vec<Contradiction>,
+    /// The worst contradictory pairs of which a side was folded into another memory, in the same order.
+    pub folded_contradictions: Vec<Contradiction>,
     /// How many contradictory pairs of live rows there are.
     pub contradiction_pairs: u64,
     /// Groups of two or more live rows of one strict key.
@@ -112,6 +114,13 @@ pub struct Detection {
     pub out_of_scope: u64,
     /// Remarks for the report.
     pub notes: Vec<String>,
+}
+
+impl Detection {
+    /// Returns all contradictory pairs, those of live memories first.
+    pub fn all_contradictions(&self) -> impl Iterator<Item = &Contradiction> {
+        self.contradictions.iter().chain(&self.folded_contradictions)
+    }
 }
 
 /// Why detection gave no answer.

@@ -9,6 +9,7 @@ use std::ops::Range;
 use memfold_index::{Pool, Row};
 
 use super::Unit;
+use super::units::{newest_first, own_categories};
 use crate::memory::{Memory, MemoryIndex, SpaceIndex};
 use crate::policy::Policy;
 use crate::text;
@@ -49,7 +50,7 @@ pub(super) struct DistinctVectors {
 /// Items and nodes of all units.
 pub(super) struct Nodes {
     pub(super) nodes: Vec<Node>,
-    /// Items of all nodes, node by node, newest unit first.
+    /// Items of all nodes, node by node, newest first.
     items: Vec<Item>,
     /// Nodes of each unit, ascending, without repeats.
     pub(super) unit_nodes: Vec<Vec<u32>>,
@@ -141,7 +142,7 @@ pub(super) fn build(
     policy: &Policy,
     pool: &Pool,
 ) -> Nodes {
-    let items = items_of(units);
+    let items = items_of(memories, units);
     let texts = intern_texts(memories, &items, pool);
     let classes = intern_classes(memories, &items, &policy.cluster.separate_by);
     let mut numbers: Vec<u32> =
@@ -160,12 +161,17 @@ pub(super) fn build(
     assemble(&items, &signatures, units.len(), policy.detect.exact_text, shared_vector_rows)
 }
 
-fn items_of(units: &[Unit]) -> Vec<Item> {
+/// The rows of all units, newest first, whatever was folded into what: so nodes keep their order when rows fold.
+fn items_of(memories: &[Memory], units: &[Unit]) -> Vec<Item> {
     let mut items = Vec::with_capacity(units.len());
     for (i, unit) in units.iter().enumerate() {
         let item = |memory, live| Item { memory, unit: i as u32, live };
         items.push(item(unit.live, true));
         items.extend(unit.ghosts.iter().map(|&ghost| item(ghost, false)));
+    }
+    if items.len() > units.len() {
+        let memory = |item: &Item| &memories[item.memory.index()];
+        items.sort_by(|a, b| newest_first(memory(a), memory(b)));
     }
     items
 }
@@ -193,7 +199,9 @@ fn intern_texts(memories: &[Memory], items: &[Item], pool: &Pool) -> Vec<u32> {
 fn intern_classes(memories: &[Memory], items: &[Item], patterns: &[String]) -> Vec<u32> {
     let mut seen: HashMap<Vec<String>, u32> = HashMap::from([(Vec::new(), 0)]);
     let class = |item: &Item| {
-        let separating = separating(&memories[item.memory.index()].categories, patterns);
+        let own: Vec<Box<str>> =
+            own_categories(&memories[item.memory.index()]).map(Into::into).collect();
+        let separating = separating(&own, patterns);
         let next = seen.len() as u32;
         *seen.entry(separating).or_insert(next)
     };
@@ -202,6 +210,7 @@ fn intern_classes(memories: &[Memory], items: &[Item], patterns: &[String]) -> V
 
 /// Returns those of the categories that keep memories apart, in lower case, sorted.
 pub(crate) fn separating(categories: &[Box<str>], patterns: &[String]) -> Vec<String> {
+    let patterns: Vec<String> = patterns.iter().map(|pattern| pattern.to_lowercase()).collect();
     let mut separating: Vec<String> = categories
         .iter()
         .map(|category| category.to_lowercase())
@@ -212,9 +221,8 @@ pub(crate) fn separating(categories: &[Box<str>], patterns: &[String]) -> Vec<St
     separating
 }
 
-/// Matches a lower-case category against `name` or `prefix*`.
+/// Matches a category against `name` or `prefix*`, both in lower case.
 fn matches_pattern(category: &str, pattern: &str) -> bool {
-    let pattern = pattern.to_lowercase();
     match pattern.strip_suffix('*') {
         Some(prefix) => category.starts_with(prefix),
         None => category == pattern,

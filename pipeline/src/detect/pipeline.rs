@@ -4,7 +4,7 @@ use memfold_index::{Pool, Progress, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
 use super::apart::ApartUnits;
-use super::judge::{CONTRADICTIONS_MAX, Judge, Opinion, count_verdicts};
+use super::judge::{CONTRADICTIONS_MAX, Contradictions, Judge, Opinion, count_verdicts};
 use super::links::NodeLinks;
 use super::near::NodePair;
 use super::nodes::{self, Nodes};
@@ -63,15 +63,16 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
     let live_rows = nodes.live_rows_by_vector(joins.distinct.places.len());
     Ok(Detection {
         clusters,
-        contradictions: judged.contradictions,
-        contradiction_pairs: judged.contradiction_pairs,
+        notes: notes(input, &gathered, &nodes, joins, judged.contradictions.live_pairs),
+        contradictions: judged.contradictions.live,
+        folded_contradictions: judged.contradictions.folded,
+        contradiction_pairs: judged.contradictions.live_pairs,
         duplicate_groups: nodes.duplicate_groups(),
         pairs: joins.live_pairs(&live_rows, threshold),
         pair_recall: joins.measured_recall(threshold),
         verdicts: count_verdicts(&pairs, &judged.opinions, threshold),
         near_misses: judged.near_misses,
         sensitivity: sensitivity(&nodes, &pairs, threshold, passes),
-        notes: notes(input, &gathered, &nodes, joins, judged.contradiction_pairs),
         out_of_scope: gathered.out_of_scope,
         shared_vector_rows: nodes.shared_vector_rows,
         units: gathered.units,
@@ -97,8 +98,7 @@ const SENSITIVITY_DELTA: f64 = 0.02;
 #[derive(Default)]
 struct Judged {
     opinions: Vec<Opinion>,
-    contradiction_pairs: u64,
-    contradictions: Vec<super::Contradiction>,
+    contradictions: Contradictions,
     near_misses: Vec<super::NearMiss>,
 }
 
@@ -121,9 +121,9 @@ fn judge(
     };
     let readings = judge.read(pairs)?;
     let opinions = judge.opinions(pairs, &readings)?;
-    let (contradiction_pairs, contradictions) = judge.contradictions(pairs, &opinions, &readings);
+    let contradictions = judge.contradictions(pairs, &opinions, &readings);
     let near_misses = judge.near_misses(pairs, &opinions, &readings, threshold);
-    Ok(Judged { opinions, contradiction_pairs, contradictions, near_misses })
+    Ok(Judged { opinions, contradictions, near_misses })
 }
 
 struct Clustering<'a> {
@@ -136,25 +136,27 @@ struct Clustering<'a> {
 impl Clustering<'_> {
     fn run(&self, links: &NodeLinks, threshold: Similarity) -> Result<Vec<Cluster>, DetectError> {
         let DetectInput { snapshot, policy, pool, progress, .. } = *self.input;
-        let apart = ApartUnits::new(&snapshot.memories, self.units, &snapshot.decisions);
-        let vertices = Vertices::new(self.nodes, &apart);
-        let graph = vertices.graph(self.nodes, links);
         progress.begin("cluster", None);
         let groups = match policy.cluster.linkage {
-            Linkage::GreedyComplete => expand(greedy_complete(&graph), &vertices),
+            Linkage::GreedyComplete => {
+                let apart = ApartUnits::new(&snapshot.memories, self.units, &snapshot.decisions);
+                let vertices = Vertices::new(self.nodes, &apart);
+                let graph = vertices.graph(self.nodes, links);
+                expand(greedy_complete(&graph), &vertices)
+            }
             _ => {
                 let distances = agglomerative::Distances {
                     input: self.input,
                     nodes: self.nodes,
                     joins: self.joins,
                     links,
-                    apart: &apart,
                     threshold,
                 };
-                agglomerative::groups(&distances, &graph, &vertices)?
+                agglomerative::groups(&distances)?
             }
         };
-        let groups = split(groups, policy.cluster.max_cluster_size.map_or(usize::MAX, Into::into));
+        let size_max = policy.cluster.max_cluster_size.map_or(usize::MAX, Into::into);
+        let groups = split(groups, size_max, |unit| 1 + self.units[unit as usize].ghosts.len());
         let clusters = pool.map(groups.len(), |i| self.describe(&groups[i]));
         progress.end();
         if progress.cancelled() { Err(DetectError::Cancelled) } else { Ok(clusters) }
@@ -202,7 +204,7 @@ impl Clustering<'_> {
 }
 
 /// Turns clusters of vertices into clusters of two or more units, newest first.
-pub(super) fn expand(clusters: Vec<Vec<u32>>, vertices: &Vertices) -> Vec<Vec<u32>> {
+fn expand(clusters: Vec<Vec<u32>>, vertices: &Vertices) -> Vec<Vec<u32>> {
     let units = |cluster: Vec<u32>| {
         let mut units: Vec<u32> =
             cluster.iter().flat_map(|&v| vertices.units[v as usize].iter().copied()).collect();
@@ -215,13 +217,27 @@ pub(super) fn expand(clusters: Vec<Vec<u32>>, vertices: &Vertices) -> Vec<Vec<u3
     groups
 }
 
-/// Cuts groups into runs of at most `size_max`, newest first; leftovers of one are no group.
-fn split(groups: Vec<Vec<u32>>, size_max: usize) -> Vec<Vec<u32>> {
-    if groups.iter().all(|group| group.len() <= size_max) {
+/// Cuts groups into runs of at most `size_max` rows, newest first; leftovers of one unit are no group. What was folded
+/// into a unit counts: else the next run would fold together what this one keeps in two.
+fn split(groups: Vec<Vec<u32>>, size_max: usize, rows: impl Fn(u32) -> usize) -> Vec<Vec<u32>> {
+    if size_max == usize::MAX {
         return groups;
     }
-    let runs = groups.iter().flat_map(|group| group.chunks(size_max)).filter(|run| run.len() > 1);
-    let mut runs: Vec<Vec<u32>> = runs.map(<[u32]>::to_vec).collect();
+    let mut runs: Vec<Vec<u32>> = Vec::new();
+    for group in groups {
+        let mut run: Vec<u32> = Vec::new();
+        let mut size = 0;
+        for unit in group {
+            if size + rows(unit) > size_max && !run.is_empty() {
+                runs.push(std::mem::take(&mut run));
+                size = 0;
+            }
+            size += rows(unit);
+            run.push(unit);
+        }
+        runs.push(run);
+    }
+    runs.retain(|run| run.len() > 1);
     runs.sort_unstable_by_key(|run| run[0]);
     runs
 }

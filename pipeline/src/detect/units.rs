@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 
 use super::Unit;
-use crate::memory::{CreatedAt, Memory, MemoryId, MemoryIndex, Standing};
+use crate::memory::{CreatedAt, Exclusion, Memory, MemoryId, MemoryIndex, Standing};
 use crate::policy::Scope;
 use crate::store::Snapshot;
 use crate::time::Instant;
@@ -72,23 +72,41 @@ fn all(memories: &[Memory]) -> impl Iterator<Item = MemoryIndex> {
     (0..memories.len() as u32).map(MemoryIndex)
 }
 
+/// The live rows in scope, newest first. Archived rows keep their place among the newest: else each run would let in
+/// as many older ones as it folds.
 fn live_in_scope(memories: &[Memory], scope: &Scope) -> (Vec<MemoryIndex>, u64) {
-    let live: Vec<MemoryIndex> =
-        all(memories).filter(|&i| memories[i.index()].standing == Standing::Live).collect();
-    let total = live.len();
-    let mut kept: Vec<MemoryIndex> =
-        live.into_iter().filter(|&i| in_scope(&memories[i.index()], scope)).collect();
+    let is_live = |i: &MemoryIndex| memories[i.index()].standing == Standing::Live;
+    let takes_place = |i: &MemoryIndex| match memories[i.index()].standing {
+        Standing::Live => true,
+        Standing::Ghost { .. } | Standing::Excluded(Exclusion::Archived) => scope.newest.is_some(),
+        Standing::Excluded(_) => false,
+    };
+    let mut kept: Vec<MemoryIndex> = all(memories)
+        .filter(takes_place)
+        .filter(|i| in_scope(&memories[i.index()], scope))
+        .collect();
     kept.sort_by(|&a, &b| newest_first(&memories[a.index()], &memories[b.index()]));
     if let Some(newest) = scope.newest {
         kept.truncate(newest.get());
+        kept.retain(is_live);
     }
+    let total = all(memories).filter(is_live).count();
     let out_of_scope = (total - kept.len()) as u64;
     (kept, out_of_scope)
 }
 
+/// The categories of a memory; those of an archived one as they were before.
+pub(super) fn own_categories(memory: &Memory) -> impl Iterator<Item = &str> {
+    let is_live = memory.standing == Standing::Live;
+    memory.categories.iter().map(move |category| match category.strip_prefix("archive/") {
+        Some(original) if !is_live => original,
+        _ => category,
+    })
+}
+
 fn in_scope(memory: &Memory, scope: &Scope) -> bool {
     let category = scope.categories.is_empty()
-        || scope.categories.iter().any(|c| memory.categories.iter().any(|m| **m == **c));
+        || scope.categories.iter().any(|c| own_categories(memory).any(|m| *m == **c));
     let source = scope.sources.is_empty()
         || scope.sources.iter().any(|prefix| memory.root_source.starts_with(prefix.as_str()));
     let window = match &memory.created_at {

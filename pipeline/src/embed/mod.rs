@@ -29,4 +29,4 @@ pub mod fill;
 pub use embedder::Embedder;
 pub use error::EmbedError;
 pub use open::embedder;
-pub use settings::{EmbedSettings, Provider};
+pub use settings::{EmbedSettings, KeyFromElsewhere, Provider};

@@ -1,7 +1,7 @@
 //! [`embedder`]: from settings to a provider.
 
 use super::http::{Api, HttpEmbedder};
-use super::{EmbedError, EmbedSettings, Embedder, Provider, local};
+use super::{EmbedError, EmbedSettings, Embedder, KeyFromElsewhere, Provider, local};
 
 /// Makes the configured provider ready; `None` where none is configured. Nothing is sent anywhere yet.
 ///
@@ -16,6 +16,15 @@ pub fn embedder(
     variables: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<Box<dyn Embedder>>, EmbedError> {
     let Some(provider) = settings.provider else { return Ok(None) };
+    if let Some(elsewhere) = &settings.key_from_elsewhere {
+        let KeyFromElsewhere { key, address } = &**elsewhere;
+        return Err(EmbedError::Setting {
+            key: "embed.api_key_env",
+            problem: format!("comes from {key}, and the address from {address}"),
+            advice: "a key goes only where the place that names it says: name both in one place"
+                .to_owned(),
+        });
+    }
     let api = match provider {
         Provider::Daemon => Api::Daemon,
         Provider::Openai => Api::Openai,

@@ -65,4 +65,27 @@ pub struct EmbedSettings {
     pub batch_size: usize,
     /// The folder of a local model.
     pub dir: Option<PathBuf>,
+    /// How long somebody who waits for a single vector is kept waiting.
+    pub inline_timeout: Duration,
+    /// How long a call may take with all its repetitions; `None`: as long as these take.
+    pub time_limit: Option<Duration>,
+    /// Where key and address come from, where these are two places: then nobody is asked.
+    pub key_from_elsewhere: Option<Box<KeyFromElsewhere>>,
+}
+
+/// Two layers of a configuration, one of which names the key and the other one the address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyFromElsewhere {
+    /// The one that names the key.
+    pub key: String,
+    /// The one that names the address.
+    pub address: String,
+}
+
+impl EmbedSettings {
+    /// Returns the settings for somebody who waits for a single vector.
+    #[must_use]
+    pub fn inline(&self) -> Self {
+        Self { time_limit: Some(self.inline_timeout), ..self.clone() }
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::edits::{EditContext, edits};
+use super::apply::kept_note;
+use super::edits::{EditContext, Edited, edits};
 use crate::journal::Change;
 use crate::memory::{Memory, MemoryId};
 use crate::plan::{
@@ -54,15 +55,30 @@ pub(crate) fn merge_of_two(
     }
 }
 
-/// Carries out an action and further changes as one unit of a run.
+/// Carries out an action and further changes as one unit of a run. Returns why a memory was not moved away, though
+/// that was wanted.
 pub(crate) fn carry_out_alone(
     (writes, layout): (&Writes<'_>, &Layout),
     (context, unit): (EditContext<'_>, i64),
     (label, action): (&'static str, Action),
     rows: &[UnitRow],
     further: Vec<Change>,
-) -> Result<(), SessionError> {
+) -> Result<Option<String>, SessionError> {
     let deed = (label, action.action, action.target_ids.clone());
+    let Edited { mut changes, kept } = changes_of(action, rows, (writes, layout), context)?;
+    changes.extend(further);
+    let mark = Mark { run_id: context.run_id, unit, at: context.at };
+    write_unit((writes, layout), &mark, deed, &changes, rows)?;
+    Ok(kept.first().map(|(_, reason)| kept_note(kept.len() as u64, reason)))
+}
+
+/// Returns the changes that carry out an action.
+pub(crate) fn changes_of(
+    action: Action,
+    rows: &[UnitRow],
+    store: (&Writes<'_>, &Layout),
+    context: EditContext<'_>,
+) -> Result<Edited, SessionError> {
     let saved = SavedAction {
         position: 0,
         action,
@@ -73,14 +89,7 @@ pub(crate) fn carry_out_alone(
         unit: None,
         note: None,
     };
-    let unreadable = |id: MemoryId| SessionError::Refused {
-        what: "read a memory",
-        reason: format!("{id} is no longer readable"),
-    };
-    let mut changes = edits(&[&saved], rows, context).map_err(unreadable)?;
-    changes.extend(further);
-    let mark = Mark { run_id: context.run_id, unit, at: context.at };
-    write_unit((writes, layout), &mark, deed, &changes, rows)
+    edits(&[&saved], rows, store, context)
 }
 
 /// Carries out changes as one unit of a run and writes them down.

@@ -7,11 +7,13 @@ use jiff::tz::TimeZone;
 use super::draft::Draft;
 use super::provenance::{self, Merged};
 use crate::decisions::content_hash;
-use crate::journal::{Change, Record, RowImage, StoredValue, Table};
+use crate::journal::{
+    Change, ColumnChange, REFERENCE, Record, RowImage, RowKey, StoredValue, Table,
+};
 use crate::memory::MemoryId;
 use crate::plan::{Action, ActionType, Evidence, Rationale, SavedAction};
 use crate::policy::{Absorbed, FlagTarget, Policy};
-use crate::store::brain_db::{FlagKind, UnitRow};
+use crate::store::brain_db::{FlagKind, Layout, Reference, SessionError, UnitRow, Words, Writes};
 use crate::store::reading::{Cell, RawMemory, RowFacts, categories_to_json, row_facts};
 use crate::time::Instant;
 
@@ -26,36 +28,79 @@ pub(crate) struct EditContext<'a> {
     pub(crate) at: &'a str,
 }
 
-/// Returns the changes of a unit's actions, or the row that cannot be read.
+/// The changes of a unit's actions.
+pub(crate) struct Edited {
+    /// In order.
+    pub(crate) changes: Vec<Change>,
+    /// Memories that were to be moved away and are marked in their table instead, and why.
+    pub(crate) kept: Vec<(MemoryId, String)>,
+}
+
+/// Returns the changes of a unit's actions; an error names a row that cannot be read.
 pub(crate) fn edits(
     actions: &[&SavedAction],
     rows: &[UnitRow],
+    store: (&Writes<'_>, &Layout),
     context: EditContext<'_>,
-) -> Result<Vec<Change>, MemoryId> {
+) -> Result<Edited, SessionError> {
     let read = |row: &UnitRow| {
         let facts = row_facts(&RawMemory::from(&row.image), context.time_zone, context.now);
-        facts.map(|facts| (row.id.clone(), facts)).map_err(|_| row.id.clone())
+        facts.map(|facts| (row.id.clone(), facts)).map_err(|_| unreadable(&row.id))
     };
     let facts = rows.iter().map(read).collect::<Result<_, _>>()?;
-    let mut editing = Editing { draft: Draft::new(rows), facts, context };
+    let mut editing = Editing { draft: Draft::new(rows), facts, store, context, kept: Vec::new() };
     for saved in actions {
         let action = saved.effective();
         match action.action {
-            ActionType::Merge => editing.merge(action),
+            ActionType::Merge => editing.merge(action)?,
             ActionType::Promote => editing.promote(action, saved.access_count),
-            ActionType::Archive => editing.archive(action),
+            ActionType::Archive => editing.archive(action)?,
             ActionType::FlagContradiction => editing.flag(action),
             ActionType::Noop => {}
         }
     }
+    Ok(Edited { changes: editing.draft.into_changes(context.at), kept: editing.kept })
+}
+
+/// Returns the changes by which a memory folds into another that says the same in another spelling, and takes nothing
+/// over.
+pub(crate) fn fold_away(
+    row: &UnitRow,
+    survivor: &MemoryId,
+    store: (&Writes<'_>, &Layout),
+    context: EditContext<'_>,
+) -> Result<Vec<Change>, SessionError> {
+    let facts = row_facts(&RawMemory::from(&row.image), context.time_zone, context.now);
+    let facts = BTreeMap::from([(row.id.clone(), facts.map_err(|_| unreadable(&row.id))?)]);
+    let draft = Draft::new(std::slice::from_ref(row));
+    let mut editing = Editing { draft, facts, store, context, kept: Vec::new() };
+    match editing.leaving(&row.id, context.policy.merge.absorbed)? {
+        Leaving::Moves => editing.take_out(&row.id, Some(survivor)),
+        Leaving::Stays(words) => editing.mark_absorbed(&row.id, survivor, words),
+    }
     Ok(editing.draft.into_changes(context.at))
+}
+
+fn unreadable(id: &MemoryId) -> SessionError {
+    SessionError::Refused { what: "read a memory", reason: format!("{id} is no longer readable") }
 }
 
 struct Editing<'a> {
     draft: Draft<'a>,
     /// What each row says of itself before the unit.
     facts: BTreeMap<MemoryId, RowFacts>,
+    /// The transaction, to look things up in.
+    store: (&'a Writes<'a>, &'a Layout),
     context: EditContext<'a>,
+    kept: Vec<(MemoryId, String)>,
+}
+
+/// How an archived row leaves.
+enum Leaving {
+    /// It moves to the archive table.
+    Moves,
+    /// It is marked where it stands; of its searchable words.
+    Stays(Words),
 }
 
 impl Editing<'_> {
@@ -71,24 +116,67 @@ impl Editing<'_> {
         self.facts.get(id).map_or("agent", |facts| &facts.root_source)
     }
 
-    fn merge(&mut self, action: &Action) {
-        let Some(survivor) = action.target_ids.first() else { return };
+    fn merge(&mut self, action: &Action) -> Result<(), SessionError> {
+        let Some(survivor) = action.target_ids.first() else { return Ok(()) };
         if !action.survivor_protected {
             self.take_over(survivor, action);
         }
         if self.draft.was(survivor).is_some_and(|row| row.is_indexed == Some(false)) {
-            self.draft.then(Change::Index { id: survivor.to_string() });
+            self.draft.then(Change::Index { id: survivor.to_string(), words: None });
         }
+        let wanted = self.context.policy.absorbed_by(&action.rationale.rule_id);
+        let mut moved = Vec::new();
         for absorbed in action.absorbed_ids() {
-            match self.context.policy.merge.absorbed {
-                Absorbed::Archive => self.mark_absorbed(absorbed, survivor),
-                Absorbed::Move => self.draft.then(Change::TakeOut {
-                    id: absorbed.to_string(),
-                    survivor: Some(survivor.to_string()),
-                }),
+            match self.leaving(absorbed, wanted)? {
+                Leaving::Stays(words) => self.mark_absorbed(absorbed, survivor, words),
+                Leaving::Moves => {
+                    self.take_out(absorbed, Some(survivor));
+                    moved.push(absorbed.as_str());
+                }
             }
             self.draft.then(lineage(action, survivor, absorbed));
         }
+        self.follow(&moved, survivor)
+    }
+
+    /// Tells how a row leaves, and notes where that is not how it was wanted.
+    fn leaving(&mut self, id: &MemoryId, wanted: Absorbed) -> Result<Leaving, SessionError> {
+        let (writes, layout) = self.store;
+        let words = match self.draft.was(id) {
+            Some(row) => writes.words(layout, row)?,
+            None => Words::None,
+        };
+        if wanted == Absorbed::Archive {
+            return Ok(Leaving::Stays(words));
+        }
+        let reason = match (layout.move_refusal(), &words) {
+            (Some(reason), _) => reason.to_owned(),
+            (None, Words::Unknown) => "it is searchable by words that are not known".to_owned(),
+            (None, _) => return Ok(Leaving::Moves),
+        };
+        self.kept.push((id.clone(), reason));
+        Ok(Leaving::Stays(words))
+    }
+
+    fn take_out(&mut self, id: &MemoryId, survivor: Option<&MemoryId>) {
+        let survivor = survivor.map(ToString::to_string);
+        self.draft.then(Change::TakeOut { id: id.to_string(), survivor, said: None });
+    }
+
+    /// What the owner's atoms learned from memories that moved away, they learned from the survivor from now on.
+    fn follow(&mut self, moved: &[&str], survivor: &MemoryId) -> Result<(), SessionError> {
+        let (writes, layout) = self.store;
+        for Reference { atom, memory } in writes.references(layout, moved)? {
+            let column = ColumnChange {
+                column: REFERENCE.to_owned(),
+                before: memory.into(),
+                after: survivor.as_str().into(),
+                delta: None,
+            };
+            let row = RowKey { table: Table::Atoms, key: atom };
+            self.draft.then(Change::Set { row, columns: vec![column], image: None });
+        }
+        Ok(())
     }
 
     /// Gives a survivor what it takes over from the rows that fold into it.
@@ -195,19 +283,31 @@ impl Editing<'_> {
         })
     }
 
-    fn mark_absorbed(&mut self, id: &MemoryId, survivor: &MemoryId) {
+    fn mark_absorbed(&mut self, id: &MemoryId, survivor: &MemoryId, words: Words) {
         let root = self.root_source(id);
         let source = provenance::of_absorbed(survivor, self.context.run_id, root);
         let old = self.facts.get(id).map(|facts| &*facts.categories).unwrap_or_default();
         let categories = archived_categories(old.iter().map(|category| &**category));
-        self.mark_archived(id, &categories, source);
+        self.mark_archived(id, &categories, (source, words));
     }
 
-    fn mark_archived(&mut self, id: &MemoryId, categories: &[String], source: String) {
+    /// Marks a row as archived and makes it unsearchable, as far as its words are known.
+    fn mark_archived(
+        &mut self,
+        id: &MemoryId,
+        categories: &[String],
+        (source, words): (String, Words),
+    ) {
         self.draft.keep_image(id);
         self.draft.set(id, "categories", categories_to_json(categories).into());
         self.draft.set(id, "source", source.into());
         self.draft.set(id, "archived_by", format!("memfold:{}", self.context.run_id).into());
+        let words = match words {
+            Words::Now => None,
+            Words::Earlier(words) => Some(words),
+            Words::None | Words::Unknown => return,
+        };
+        self.draft.then(Change::Unindex { id: id.to_string(), words });
     }
 
     fn promote(&mut self, action: &Action, access_count: Option<i64>) {
@@ -224,16 +324,19 @@ impl Editing<'_> {
         }));
     }
 
-    fn archive(&mut self, action: &Action) {
-        let Some(id) = action.target_ids.first() else { return };
-        if self.context.policy.merge.absorbed == Absorbed::Move {
-            self.draft.then(Change::TakeOut { id: id.to_string(), survivor: None });
-            return;
+    fn archive(&mut self, action: &Action) -> Result<(), SessionError> {
+        let Some(id) = action.target_ids.first() else { return Ok(()) };
+        let wanted = self.context.policy.absorbed_by(&action.rationale.rule_id);
+        match self.leaving(id, wanted)? {
+            Leaving::Moves => self.take_out(id, None),
+            Leaving::Stays(words) => {
+                let (rule, run_id) = (&action.rationale.rule_id, self.context.run_id);
+                let source = provenance::of_archived(rule, run_id, self.root_source(id));
+                let categories = action.new_categories.clone().unwrap_or_default();
+                self.mark_archived(id, &categories, (source, words));
+            }
         }
-        let root = self.root_source(id);
-        let source = provenance::of_archived(&action.rationale.rule_id, self.context.run_id, root);
-        let categories = action.new_categories.clone().unwrap_or_default();
-        self.mark_archived(id, &categories, source);
+        Ok(())
     }
 
     fn flag(&mut self, action: &Action) {

@@ -21,14 +21,15 @@ mod undo;
 mod review;
 
 pub use apply::{
-    ExecuteError, ExecuteRequest, Execution, UnitOutcome, UnitResult, execute, preview,
+    ExecuteError, ExecuteRequest, Execution, RunWatcher, UnitOutcome, UnitResult, Unwatched,
+    execute, execute_watched, preview,
 };
 pub use flags::{Rejudged, rejudge_flags};
 pub use review::{KeepBothRequest, keep_both};
 
-pub(crate) use alone::{action_of, carry_out_alone, merge_of_two, write_unit};
+pub(crate) use alone::{action_of, carry_out_alone, changes_of, merge_of_two, write_unit};
 pub(crate) use draft::Draft;
-pub(crate) use edits::{EditContext, near_flag};
+pub(crate) use edits::{EditContext, fold_away, near_flag};
 pub use select::{Pick, PickError, Selection};
 pub use share::{CHANGE_SHARE_MAX, change_share};
 pub(crate) use undo::decision;

@@ -68,7 +68,12 @@ impl Pick {
     }
 }
 
+/// What an applied action notes that a person had approved, so that what was left undecided beside it stays so.
+pub(super) const APPROVED_NOTE: &str = "approved";
+
 /// Which actions to carry out; by default what review approved or, where nothing was reviewed, all.
+///
+/// Picks only narrow that choice: what a person rejected, or did not approve in a plan that was reviewed, stays out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Only these; empty: no limit.
@@ -80,24 +85,37 @@ pub struct Selection {
 impl Selection {
     /// Tells which actions are wanted, by position. Rejected, applied and undone ones never are.
     pub(super) fn wanted(&self, actions: &[SavedAction]) -> Vec<bool> {
-        let is_reviewed = actions
-            .iter()
-            .any(|action| matches!(action.state, ActionState::Approved | ActionState::Rejected));
+        let is_reviewed = actions.iter().any(was_decided);
         actions.iter().map(|action| self.wants(action, is_reviewed)).collect()
     }
 
     fn wants(&self, action: &SavedAction, is_reviewed: bool) -> bool {
-        let named = |picks: &[Pick]| picks.iter().any(|pick| pick.names(action));
         let is_open = match action.state {
             ActionState::Approved | ActionState::Stale => true,
-            // Naming an action is as good as approving it.
-            ActionState::Proposed => !is_reviewed || named(&self.only),
+            ActionState::Proposed => !is_reviewed,
             ActionState::Rejected | ActionState::Applied | ActionState::Undone => false,
         };
+        is_open && self.picks(action)
+    }
+
+    fn picks(&self, action: &SavedAction) -> bool {
+        let named = |picks: &[Pick]| picks.iter().any(|pick| pick.names(action));
         action.effective().action != ActionType::Noop
-            && is_open
             && (self.only.is_empty() || named(&self.only))
             && !named(&self.except)
+    }
+
+    /// Returns the labels of actions that are picked by `only` but were not approved in a review.
+    #[must_use]
+    pub fn not_approved(&self, actions: &[SavedAction]) -> Vec<String> {
+        if self.only.is_empty() || !actions.iter().any(was_decided) {
+            return Vec::new();
+        }
+        let is_left_out = |action: &&SavedAction| {
+            matches!(action.state, ActionState::Proposed | ActionState::Rejected)
+        };
+        let left_out = actions.iter().filter(is_left_out).filter(|action| self.picks(action));
+        left_out.map(SavedAction::label).collect()
     }
 
     /// Returns the labels that name no action of the plan.
@@ -115,9 +133,72 @@ impl Selection {
     }
 }
 
+/// Tells whether a person decided about an action.
+fn was_decided(action: &SavedAction) -> bool {
+    matches!(action.state, ActionState::Approved | ActionState::Rejected)
+        || is_approved(action.note.as_deref())
+}
+
+/// Tells whether a note says that a person approved the action, before anything else.
+pub(super) fn is_approved(note: Option<&str>) -> bool {
+    let rest = note.and_then(|note| note.strip_prefix(APPROVED_NOTE));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("; "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::MemoryId;
+    use crate::plan::{Action, Evidence, Rationale};
+
+    fn saved(position: usize, state: ActionState) -> SavedAction {
+        let action = Action {
+            action: ActionType::Merge,
+            target_ids: vec![MemoryId::new("a"), MemoryId::new("b")],
+            canonical_id: None,
+            survivor_protected: false,
+            new_content: None,
+            new_categories: None,
+            new_importance: None,
+            risk: Risk::Identical,
+            rationale: Rationale {
+                rule_id: "R".to_owned(),
+                score: None,
+                reasons: Vec::new(),
+                evidence: Evidence::default(),
+            },
+        };
+        let (amended, access_count, run_id, unit, note) = (None, None, None, None, None);
+        SavedAction { position, action, amended, state, access_count, run_id, unit, note }
+    }
+
+    /// `--only identical` carried out what a person had left undecided or rejected in a review, as did a second
+    /// `apply` once everything approved was applied. Picks only narrow.
+    #[test]
+    fn picks_never_widen_a_review() {
+        use ActionState::{Applied, Approved, Proposed, Rejected, Stale, Undone};
+        let only = Selection { only: vec![Pick::Risk(Risk::Identical)], ..Selection::default() };
+        let all = Selection::default();
+        let states = |states: &[ActionState]| -> Vec<SavedAction> {
+            states.iter().enumerate().map(|(at, state)| saved(at, *state)).collect()
+        };
+        let reviewed = states(&[Approved, Proposed, Rejected, Stale]);
+        for selection in [&only, &all] {
+            assert_eq!(selection.wanted(&reviewed), [true, false, false, true]);
+            assert_eq!(selection.wanted(&states(&[Proposed, Proposed])), [true, true]);
+        }
+        assert_eq!(only.not_approved(&reviewed), ["a2", "a3"]);
+        assert_eq!(all.not_approved(&reviewed), Vec::<String>::new());
+        for (state, note) in
+            [(Applied, "approved"), (Undone, "approved"), (Stale, "approved; b was changed")]
+        {
+            let mut later = states(&[state, Proposed]);
+            later[0].note = Some(note.to_owned());
+            assert!(!all.wanted(&later)[1], "{state:?}");
+            later[0].note = Some("approved by nobody".to_owned());
+            assert!(all.wanted(&later)[1], "{state:?}");
+        }
+    }
 
     #[test]
     fn words_name_actions() {

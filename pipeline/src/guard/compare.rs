@@ -223,20 +223,20 @@ impl<'a> Comparison<'a> {
             let place = (left.first().copied(), right.first().copied());
             return self.find(DifferenceKind::UnknownWord, Weight::Differs, place);
         }
-        let mut taken = Vec::new();
+        let mut taken = vec![false; right.len()];
         let mut conflicts = 0;
         left.retain(|own| {
-            let waiting = right.iter().copied();
             let mut best: Option<(u8, usize, DifferenceKind, Weight)> = None;
-            for theirs in waiting.filter(|theirs| !taken.contains(theirs)) {
-                let Some((kind, weight)) = self.conflict(*own, theirs) else { continue };
-                let rank = self.distance(*own, theirs);
+            for at in (0..right.len()).filter(|at| !taken[*at]) {
+                let Some((kind, weight)) = self.conflict(*own, right[at]) else { continue };
+                let rank = self.distance(*own, right[at]);
                 if best.is_none_or(|(known, ..)| rank < known) {
-                    best = Some((rank, theirs, kind, weight));
+                    best = Some((rank, at, kind, weight));
                 }
             }
-            let Some((_, theirs, kind, weight)) = best else { return true };
-            taken.push(theirs);
+            let Some((_, at, kind, weight)) = best else { return true };
+            taken[at] = true;
+            let theirs = right[at];
             let is_content = |reading: &Reading, at: usize| reading.tokens[at].is_content();
             conflicts += usize::from(is_content(self.left, *own) && is_content(self.right, theirs));
             self.findings.push(Finding {
@@ -247,7 +247,8 @@ impl<'a> Comparison<'a> {
             });
             false
         });
-        right.retain(|theirs| !taken.contains(theirs));
+        let mut is_taken = taken.into_iter();
+        right.retain(|_| is_taken.next() != Some(true));
         self.frame.conflicts = conflicts;
     }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sha2::{Digest, Sha256};
 
 use super::compare::{Comparison, Finding, lacking_quotes};
-use super::lexicon::{BUILT_IN, Entry, Lexicon};
+use super::lexicon::{BUILT_IN, Entry, Lexicon, Roles};
 use super::matching::{Matching, weighs};
 use super::reading::{Flags, Token};
 use super::{Absorption, Difference, Judgement, LexiconError, Reading, Verdict};
@@ -32,9 +32,10 @@ impl Guard {
     /// Loads the built-in lexicon and merges the user's.
     ///
     /// # Errors
-    /// Returns a [`LexiconError`] that names the line where the user's lexicon cannot be read.
+    /// Returns a [`LexiconError`] that names the file and the line where the user's lexicon cannot be read.
     pub fn new(policy: &GuardPolicy) -> Result<Self, LexiconError> {
-        let lexicon = Lexicon::load(policy.lexicon.as_deref())?;
+        let named = |error| LexiconError { file: policy.lexicon_file.clone(), ..error };
+        let lexicon = Lexicon::load(policy.lexicon.as_deref()).map_err(named)?;
         let lexicon_text = match &policy.lexicon {
             None => BUILT_IN.into(),
             Some(user) => (BUILT_IN.to_owned() + user).into(),
@@ -102,7 +103,7 @@ impl Guard {
             .collect();
         let shown = |token: &&Token| shown(row.text_of(token));
         let specific = |token: &&&Token| {
-            token.is_specific() || may_be_name(row, token) || self.is_modal(token)
+            token.is_specific() || self.may_be_name(row, token) || self.is_modal(token)
         };
         let mut lacking_specifics: Vec<String> =
             lacking.iter().filter(specific).map(shown).collect();
@@ -123,6 +124,14 @@ impl Guard {
             && lacking_share <= self.policy.lacking_words_max
             && containment.is_none_or(|share| share >= self.policy.containment_min);
         Absorption { absorbable, lacking_specifics, lacking_words, lacking_share, containment }
+    }
+
+    /// Tells whether a sentence's first word could be a name: an unknown word, or that of software, with a capital.
+    fn may_be_name(&self, reading: &Reading, token: &Token) -> bool {
+        let is_versioned = || self.lexicon.roles_of(token).has(Roles::VERSIONED);
+        token.flags.has(Flags::INITIAL)
+            && (token.entry == 0 || is_versioned())
+            && reading.text_of(token).starts_with(char::is_uppercase)
     }
 
     fn is_modal(&self, token: &Token) -> bool {
@@ -146,13 +155,6 @@ impl Guard {
     pub fn lexicon_bytes_hash(&self) -> [u8; 32] {
         Sha256::digest(self.lexicon_text()).into()
     }
-}
-
-/// Tells whether a sentence's first word could be a name: an unknown word with a capital.
-fn may_be_name(reading: &Reading, token: &Token) -> bool {
-    token.flags.has(Flags::INITIAL)
-        && token.entry == 0
-        && reading.text_of(token).starts_with(char::is_uppercase)
 }
 
 /// Puts the findings into words, in the order of the older text.

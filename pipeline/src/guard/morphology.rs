@@ -18,7 +18,10 @@ const UNRELATED: [(&str, &str); 6] = [
 /// Tells whether one word is the other with a negative prefix or ending.
 pub(super) fn opposite_by_affix(left: &str, right: &str) -> bool {
     let (short, long) = if left.len() <= right.len() { (left, right) } else { (right, left) };
-    if short.len() < BASE_CHARS_MIN || long.len() > short.len() + 5 || !long.is_ascii() {
+    if short.len() < BASE_CHARS_MIN
+        || long.len() > short.len() + 5
+        || !(short.is_ascii() && long.is_ascii())
+    {
         return false;
     }
     let (short, long) = (short.to_ascii_lowercase(), long.to_ascii_lowercase());

@@ -20,7 +20,8 @@ impl Decimal {
             // Longer numbers wrap: still equal for equal digits, and never worse than a hash.
             mantissa = mantissa.wrapping_mul(10).wrapping_add(u128::from(byte - b'0'));
         }
-        let number = Self { negative, mantissa, exponent: -(fraction.len() as i32) };
+        let fraction_digits = i32::try_from(fraction.len()).unwrap_or(i32::MAX);
+        let number = Self { negative, mantissa, exponent: -fraction_digits };
         let is_exact = keep_zeros && !fraction.is_empty() && !digits.starts_with("0.");
         if is_exact || digits.len() > 38 { number } else { number.normal() }
     }
@@ -31,7 +32,7 @@ impl Decimal {
 
     /// Multiplies by a power of ten.
     pub(super) const fn shifted(self, digits: i32) -> Self {
-        Self { exponent: self.exponent + digits, ..self }.normal()
+        Self { exponent: self.exponent.saturating_add(digits), ..self }.normal()
     }
 
     /// Adds another number of ones to a number of tens: `twenty` `five`.
@@ -66,7 +67,7 @@ impl Decimal {
         }
         while self.mantissa.is_multiple_of(10) {
             self.mantissa /= 10;
-            self.exponent += 1;
+            self.exponent = self.exponent.saturating_add(1);
         }
         self
     }
@@ -171,25 +172,35 @@ pub(super) fn month(word: &str) -> Option<u64> {
     Some(found as u64 + 1)
 }
 
-/// Returns the second of the day that `10:30`, `5pm` or `17:00:05` names.
+/// Returns the second of the day that `10:30`, `5pm` or `17:00:05` names; `None` for anything with more to it, such as an
+/// offset or a fraction.
 pub(super) fn second_of_day(text: &str, afternoon: Option<bool>) -> Option<u64> {
     let body = text.trim_end_matches(|character: char| !character.is_ascii_digit());
-    let suffix = text[body.len()..].to_ascii_lowercase();
-    let afternoon = match suffix.as_bytes().first() {
-        Some(b'p') => Some(true),
-        Some(b'a') => Some(false),
-        _ => afternoon,
+    let afternoon = match text[body.len()..].replace('.', "").to_ascii_lowercase().as_str() {
+        "pm" => Some(true),
+        "am" => Some(false),
+        "" | "z" => afternoon,
+        _ => return None,
     };
-    let mut parts = body.split(':').map(|part| part.parse::<u64>().ok());
-    let hour = parts.next()??;
-    let minute = parts.next().flatten().unwrap_or(0);
-    let second = parts.next().flatten().unwrap_or(0);
+    let parts: Vec<u64> = body.split(':').map(two_digits).collect::<Option<_>>()?;
+    let (hour, minute, second) = match parts[..] {
+        [hour] => (hour, 0, 0),
+        [hour, minute] => (hour, minute, 0),
+        [hour, minute, second] => (hour, minute, second),
+        _ => return None,
+    };
     let hour = match afternoon {
         Some(true) if hour < 12 => hour + 12,
         Some(false) if hour == 12 => 0,
         _ => hour,
     };
     Some(hour * 3600 + minute * 60 + second)
+}
+
+/// Reads one or two digits.
+fn two_digits(part: &str) -> Option<u64> {
+    let digits = (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+    if digits { part.parse().ok() } else { None }
 }
 
 #[cfg(test)]

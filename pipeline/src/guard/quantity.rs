@@ -3,6 +3,7 @@
 use super::key::{KeyHasher, folded_key, word_key};
 use super::lexicon::{Lexicon, Roles, Unit};
 use super::number::{Decimal, NumberWord, month, number_word, scale, second_of_day};
+use super::read::SHAPE;
 use super::reading::{Class, Flags, Token};
 use super::shape::{NumberShape, Shape};
 
@@ -11,6 +12,9 @@ const VALUE: u8 = 64;
 
 /// Years that a bare number of four digits may name.
 const YEARS: std::ops::RangeInclusive<u64> = 1900..=2099;
+
+/// Words before an enumerator whose number is then a count.
+const LIMITS: [&str; 7] = ["max", "min", "maximum", "minimum", "total", "num", "count"];
 
 /// A token whose value may not be known yet.
 #[derive(Debug, Clone, Copy)]
@@ -132,9 +136,14 @@ impl Quantities<'_> {
             return width;
         }
         token.end = quantity.end;
-        token.class = self.class_of(quantity, &self.text[token.range()], tokens);
+        let written = &self.text[token.range()];
+        token.class = self.class_of(quantity, written, tokens, protos.get(quantity.width));
         let unit = quantity.unit.map_or(0, |unit| unit.id);
-        token.key = quantity.value.key(VALUE + token.class as u8, unit);
+        token.key = match token.class {
+            // As `v18` is read.
+            Class::Version => folded_key(SHAPE + Class::Version as u8, written, &mut self.buffer),
+            class => quantity.value.key(VALUE + class as u8, unit),
+        };
         token.entry = unit;
         token.flags = Flags::default();
         if quantity.spelled {
@@ -159,6 +168,12 @@ impl Quantities<'_> {
         let at = day.width + usize::from(of);
         let name = protos.get(at).filter(|next| next.is_word())?.token;
         let month = self.month_of(&name)?;
+        // `5 may fail`.
+        let year =
+            protos.get(at + 1).is_some_and(|next| matches!(next.shape, Some(Shape::Number(_))));
+        if &self.text[name.range()] == "may" && !(of || day.ordinal || year) {
+            return None;
+        }
         tokens.push(date(month, value, protos[0].token.start, name.end));
         Some(at + 1)
     }
@@ -256,8 +271,9 @@ impl Quantities<'_> {
             "b" if unit.is_some() => Some(9),
             other => scale(other),
         };
-        if unit.is_none() && shift.is_none() && !ordinal && !suffix.is_empty() {
-            unit = Some(self.unit(suffix)?);
+        if shift.is_none() && !ordinal && !suffix.is_empty() {
+            // Whatever is counted twice, as in `$5x`, is compared as written.
+            unit = if unit.is_none() { Some(self.unit(suffix)?) } else { return None };
         }
         let exact = unit.is_none() && shift.is_none();
         let value =
@@ -272,7 +288,13 @@ impl Quantities<'_> {
     }
 
     /// Tells counts from names: `5 files`, but `build 5`, `Python 3.11`, `in 2024`.
-    fn class_of(&self, quantity: Quantity, written: &str, before: &[Token]) -> Class {
+    fn class_of(
+        &self,
+        quantity: Quantity,
+        written: &str,
+        before: &[Token],
+        next: Option<&Proto>,
+    ) -> Class {
         match quantity {
             Quantity { ordinal: true, .. } => return Class::Ordinal,
             Quantity { unit: Some(unit), .. } if unit.currency => return Class::Currency,
@@ -282,15 +304,15 @@ impl Quantities<'_> {
             _ => {}
         }
         let Some(previous) = before.last() else { return Class::Number };
-        let entry = self.lexicon.entry_of(previous);
+        let roles = self.lexicon.roles_of(previous);
         let is_year = quantity.value.small().is_some_and(|value| YEARS.contains(&value))
             && written.len() == 4;
-        let in_time = matches!(previous.class, Class::Date | Class::Function | Class::Comma)
-            || month(&self.text[previous.range()].to_ascii_lowercase()).is_some();
-        if is_year && in_time {
+        if is_year && self.dates(previous, next) {
             Class::Year
-        } else if entry.is_some_and(|entry| entry.roles.has(Roles::ENUMERATOR)) {
-            Class::Identifier
+        } else if roles.has(Roles::VERSIONED) || self.is_versioned_code(previous) {
+            Class::Version
+        } else if roles.has(Roles::ENUMERATOR) {
+            if self.counts(before, next) { Class::Number } else { Class::Identifier }
         } else if previous.class == Class::Word && previous.flags.has(Flags::NAME) {
             if written.contains('.') { Class::Version } else { Class::Identifier }
         } else {
@@ -298,13 +320,56 @@ impl Quantities<'_> {
         }
     }
 
+    /// Tells whether what stands before a number of four digits makes a year of it: `since 2021`, `the 2024 report`,
+    /// but not `is 2000`, `of 2048 rows`.
+    fn dates(&self, previous: &Token, next: Option<&Proto>) -> bool {
+        let word = self.text[previous.range()].to_ascii_lowercase();
+        match previous.class {
+            Class::Date | Class::Comma => true,
+            Class::Function if matches!(&*word, "in" | "since" | "until" | "till" | "during") => {
+                true
+            }
+            Class::Function => {
+                let verb = self.lexicon.roles_of(previous).has(Roles::AUXILIARY);
+                !verb && !next.is_some_and(|next| self.is_plural(next))
+            }
+            _ => month(&word).is_some(),
+        }
+    }
+
+    /// Tells whether an enumerator's number counts after all: `runs 3 jobs`, `max attempts 3`.
+    fn counts(&self, before: &[Token], next: Option<&Proto>) -> bool {
+        let Some((previous, earlier)) = before.split_last() else { return true };
+        let verb = self.text[previous.range()].ends_with(['s', 'S']);
+        let limits = |token: &Token| {
+            let word = &self.text[token.range()];
+            LIMITS.iter().any(|limit| word.eq_ignore_ascii_case(limit))
+        };
+        verb && next.is_some_and(|next| self.is_plural(next)) || earlier.last().is_some_and(limits)
+    }
+
+    /// Tells whether a word looks like a plural and like no name.
+    fn is_plural(&self, proto: &Proto) -> bool {
+        let word = &self.text[proto.token.range()];
+        let plain = proto.is_word() && proto.token.class == Class::Word;
+        let name = proto.token.flags.has(Flags::NAME);
+        plain && !name && word.len() > 3 && word.ends_with('s') && !word.ends_with("ss")
+    }
+
+    /// `Node.js 18`, `.NET 8`, `C++ 17`.
+    fn is_versioned_code(&self, previous: &Token) -> bool {
+        let word = &self.text[previous.range()];
+        previous.class == Class::Code
+            && (word.ends_with(".js") || matches!(word, ".NET" | "ASP.NET" | "C++" | "C#"))
+    }
+
     fn iso_date(&mut self, token: Token, tokens: &mut Vec<Token>) {
         let text = &self.text[token.range()];
         let part = |range: std::ops::Range<usize>| text[range].parse::<u64>().unwrap_or(0);
         tokens.push(year(part(0..4), token.start, token.start + 4));
         tokens.push(date(part(5..7), part(8..10), token.start + 5, token.start + 10));
-        if text.len() > 11 {
-            let clock = text[11..].trim_end_matches('Z');
+        if let Some(clock) = text.get(11..).filter(|clock| !clock.is_empty()) {
+            let clock = clock.trim_end_matches('Z');
             let second = second_of_day(clock, None);
             let key = second.unwrap_or_else(|| folded_key(VALUE, clock, &mut self.buffer));
             tokens.push(time(key, token.start + 11, token.end));

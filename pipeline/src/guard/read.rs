@@ -12,7 +12,7 @@ use crate::text;
 /// Domain of the keys of scripts without a lexicon.
 const SCRIPT: u8 = 2;
 /// Domain of the keys of shapes; the class is added.
-const SHAPE: u8 = 16;
+pub(super) const SHAPE: u8 = 16;
 /// Longer quotations are prose.
 const QUOTE_TOKENS_MAX: u32 = 8;
 /// Where more words than this share start with capitals, capitals tell nothing.

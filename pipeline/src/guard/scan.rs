@@ -123,20 +123,62 @@ impl Scanner<'_> {
     /// Reads the marks behind a word.
     fn marks(&mut self, range: Range<usize>) {
         for (at, character) in self.text[range.clone()].char_indices() {
-            let kind = match character {
-                '.' | '!' | '?' | ';' | '…' => PieceKind::Break,
-                ',' | ':' | ')' | ']' | '}' => PieceKind::Comma,
-                '"' | '“' | '”' | '„' | '«' | '»' => PieceKind::Quote,
-                '`' => PieceKind::Tick,
-                _ => continue,
-            };
-            let at = range.start + at;
-            self.push(at..at + character.len_utf8(), kind);
+            self.mark(range.start + at, character);
         }
     }
 
-    /// Cuts a chunk without its outer marks.
+    fn mark(&mut self, at: usize, character: char) {
+        let kind = match character {
+            '.' | '!' | '?' | ';' | '…' => PieceKind::Break,
+            '。' | '！' | '？' | '；' | '।' | '؟' => PieceKind::Break,
+            ',' | ':' | ')' | ']' | '}' => PieceKind::Comma,
+            '、' | '，' | '：' | '（' | '）' | '【' | '】' | '،' | '؛' => PieceKind::Comma,
+            '"' | '“' | '”' | '„' | '«' | '»' => PieceKind::Quote,
+            '「' | '」' | '『' | '』' => PieceKind::Quote,
+            '`' => PieceKind::Tick,
+            _ => return,
+        };
+        self.push(at..at + character.len_utf8(), kind);
+    }
+
+    /// Cuts a chunk without its outer marks. Where a script has no spaces, its marks do what they would do:
+    /// `端口：8080（2026-08-03）`.
     fn core(&mut self, range: Range<usize>) {
+        let core = &self.text[range.clone()];
+        if core.is_ascii() || core.contains("://") {
+            return self.segment(range);
+        }
+        let mut from = range.start;
+        for (at, character) in core.char_indices().filter(|(_, found)| is_foreign_mark(*found)) {
+            let at = range.start + at;
+            self.dated(from..at);
+            from = at + character.len_utf8();
+            self.marks(at..from);
+        }
+        self.dated(from..range.end);
+    }
+
+    /// Cuts out the dates that other scripts are glued to.
+    fn dated(&mut self, range: Range<usize>) {
+        let start = self.opening(range.clone());
+        let end = closing(self.text, start..range.end);
+        let mut from = start;
+        while let Some(date) = shape::embedded_iso_date(&self.text[from..end]) {
+            if date.start > 0 {
+                self.segment(from..from + date.start);
+            }
+            let date = from + date.start..from + date.end;
+            from = date.end;
+            self.push(date, PieceKind::Shape(Shape::IsoDate));
+        }
+        if from < end {
+            self.segment(from..end);
+        }
+        self.marks(end..range.end);
+    }
+
+    /// Cuts a part of a chunk at the marks inside.
+    fn segment(&mut self, range: Range<usize>) {
         let core = &self.text[range.clone()];
         let acronym = acronym(core);
         if acronym > 0 {
@@ -199,22 +241,12 @@ impl Scanner<'_> {
                 _ => {}
             }
             if script == Script::None {
-                self.foreign_mark(range.start + at, character);
+                self.mark(range.start + at, character);
             }
         }
         if let Some((from, script)) = run {
             self.run(range.start + from..range.end, script);
         }
-    }
-
-    fn foreign_mark(&mut self, at: usize, character: char) {
-        let kind = match character {
-            '。' | '！' | '？' | '；' | '।' | '؟' => PieceKind::Break,
-            '、' | '，' | '：' => PieceKind::Comma,
-            '「' | '」' | '『' | '』' => PieceKind::Quote,
-            _ => return,
-        };
-        self.push(at..at + character.len_utf8(), kind);
     }
 
     fn run(&mut self, mut range: Range<usize>, script: Script) {
@@ -331,6 +363,37 @@ const fn is_inner_separator(character: char) -> bool {
             | '~'
             | '^'
             | '_'
+    )
+}
+
+/// Marks outside ASCII that end what stands before them, whatever its shape.
+const fn is_foreign_mark(character: char) -> bool {
+    matches!(
+        character,
+        '—' | '…'
+            | '“'
+            | '”'
+            | '「'
+            | '」'
+            | '『'
+            | '』'
+            | '。'
+            | '！'
+            | '？'
+            | '；'
+            | '：'
+            | '，'
+            | '、'
+            | '（'
+            | '）'
+            | '【'
+            | '】'
+            | '《'
+            | '》'
+            | '।'
+            | '؟'
+            | '،'
+            | '؛'
     )
 }
 

@@ -27,12 +27,12 @@ pub(super) enum Shape {
     },
 }
 
-/// The parts of a number: sign, currency sign, digits; the rest is a unit or an ending.
+/// The parts of a number: sign, sign of a unit, digits; the rest is a unit or an ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NumberShape {
     /// Whether a minus stands before it.
     pub(super) negative: bool,
-    /// Byte offset of a currency sign.
+    /// Byte offset of a currency sign, or of the sign of a factor: `×4`.
     pub(super) currency: Option<u8>,
     /// Byte offset of the first digit.
     pub(super) digits: u8,
@@ -108,7 +108,8 @@ fn numeric(text: &str) -> Option<Shape> {
             return Some(range);
         }
     }
-    if rest.chars().all(|c| c.is_alphabetic() || matches!(c, '%' | '°' | '+' | '$' | '€')) {
+    if rest.chars().all(|c| c.is_alphabetic() || matches!(c, '%' | '°' | '+' | '$' | '€' | '×'))
+    {
         return Some(if is_hash(bytes) { IDENTIFIER } else { Shape::Number(number) });
     }
     if text[start..end].contains('.') && !rest.starts_with('-') {
@@ -125,7 +126,7 @@ fn number_start(text: &str) -> Option<NumberShape> {
         match character {
             '-' | '−' => number.negative = true,
             '+' | '~' | '≈' | '±' => {}
-            '$' | '€' | '£' | '¥' | '₹' => number.currency = Some(at),
+            '$' | '€' | '£' | '¥' | '₹' | '×' => number.currency = Some(at),
             _ => break,
         }
         at += character.len_utf8() as u8;
@@ -149,13 +150,47 @@ fn dotted(text: &str) -> Shape {
     if parts == 4 { EXACT_LOCATOR } else { VERSION }
 }
 
+/// Bytes of `2024-10-15`.
+const ISO_DATE_BYTES: usize = 10;
+
+/// Tells whether a string is a date, perhaps with ASCII behind it: `2024-10-15T10:30`.
 fn is_iso_date(bytes: &[u8]) -> bool {
-    bytes.len() >= 10
-        && bytes[..10].iter().enumerate().all(|(at, byte)| match at {
+    starts_with_iso_date(bytes)
+        && bytes.is_ascii()
+        && !bytes
+            .get(ISO_DATE_BYTES)
+            .is_some_and(|byte| byte.is_ascii_alphanumeric() && *byte != b'T')
+}
+
+fn starts_with_iso_date(bytes: &[u8]) -> bool {
+    bytes.len() >= ISO_DATE_BYTES
+        && bytes[..ISO_DATE_BYTES].iter().enumerate().all(|(at, byte)| match at {
             4 | 7 => *byte == b'-',
             _ => byte.is_ascii_digit(),
         })
-        && !bytes.get(10).is_some_and(|byte| byte.is_ascii_alphanumeric() && *byte != b'T')
+}
+
+/// Returns the first ISO date, with the time of day behind it, that stands right between characters of other
+/// scripts: `更新于2026-08-03完成`. Linear in the length.
+pub(super) fn embedded_iso_date(text: &str) -> Option<std::ops::Range<usize>> {
+    let bytes = text.as_bytes();
+    let is_alone = |byte: Option<&u8>| byte.is_none_or(|byte| !byte.is_ascii());
+    let clock =
+        |byte: &u8| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'+' | b'-' | b'Z');
+    (0..bytes.len().saturating_sub(ISO_DATE_BYTES - 1)).find_map(|start| {
+        let before = start.checked_sub(1).and_then(|at| bytes.get(at));
+        if !is_alone(before) || !starts_with_iso_date(&bytes[start..]) {
+            return None;
+        }
+        let date = start + ISO_DATE_BYTES;
+        let end = match bytes.get(date) {
+            Some(b'T') => {
+                date + 1 + bytes[date + 1..].iter().take_while(|byte| clock(byte)).count()
+            }
+            _ => date,
+        };
+        is_alone(bytes.get(end)).then_some(start..end)
+    })
 }
 
 /// `10:30`, `10:30:05`, `5pm`, `10:30am`, `17:00Z`.
@@ -226,7 +261,11 @@ fn identifier(text: &str) -> Option<Shape> {
     let solid = bytes.iter().all(|byte| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'#' | b'@' | b'+' | b'.')
     });
-    (tagged || (letters && digits && solid)).then_some(IDENTIFIER)
+    // `30-day`, `3-fold`: a number and what it counts.
+    let counts = text.split_once('-').is_some_and(|(number, word)| {
+        is_digits(number) && word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_lowercase())
+    });
+    (tagged || (letters && digits && solid && !counts)).then_some(IDENTIFIER)
 }
 
 /// Seven or more hexadecimal digits, some of them letters, or groups of them with hyphens.

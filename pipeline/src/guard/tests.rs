@@ -1,6 +1,8 @@
 //! What the guard promises, pair by pair.
 
+mod counted;
 mod data;
+mod glued;
 mod graveyard;
 mod minimal_edits;
 mod opposites;

@@ -30,16 +30,22 @@ pub enum Change {
         id: String,
         /// What it was folded into.
         survivor: Option<String>,
+        /// What it said when it was put in, where that is known: by these words it may be searchable.
+        said: Option<String>,
     },
     /// A memory's text becomes searchable.
     Index {
         /// The memory's id.
         id: String,
+        /// The words, where they are not those of its row.
+        words: Option<RowImage>,
     },
-    /// A memory's text, made searchable by us, is so no longer.
+    /// A memory's text is no longer searchable.
     Unindex {
         /// The memory's id.
         id: String,
+        /// The words that were, where they are not those of its row.
+        words: Option<RowImage>,
     },
     /// A row of ours is added, active.
     Record(Record),
@@ -113,7 +119,7 @@ pub struct JournalEntry {
     pub row: RowKey,
     /// Changed columns, with their values before and after.
     pub columns: Vec<ColumnChange>,
-    /// The whole row as it was before, where it was kept.
+    /// The whole row as it was before, where it was kept; of a search entry its words, where they were not the row's.
     pub image: Option<RowImage>,
     /// What a memory that left was folded into.
     pub survivor: Option<String>,
@@ -130,12 +136,25 @@ impl JournalEntry {
                 image: image.clone(),
                 ..plain(Op::Set, row.clone())
             },
-            Change::PutIn { id, .. } => plain(Op::PutIn, RowKey::memory(id)),
-            Change::TakeOut { id, survivor } => {
+            Change::PutIn { id, image } => {
+                let written = |(column, value): &(String, StoredValue)| ColumnChange {
+                    column: column.clone(),
+                    before: StoredValue::Null,
+                    after: value.clone(),
+                    delta: None,
+                };
+                let columns = image.iter().flat_map(|image| &image.cells).map(written).collect();
+                Self { columns, ..plain(Op::PutIn, RowKey::memory(id)) }
+            }
+            Change::TakeOut { id, survivor, .. } => {
                 Self { survivor: survivor.clone(), ..plain(Op::TakeOut, RowKey::memory(id)) }
             }
-            Change::Index { id } => plain(Op::Index, RowKey::memory(id)),
-            Change::Unindex { id } => plain(Op::Unindex, RowKey::memory(id)),
+            Change::Index { id, words } => {
+                Self { image: words.clone(), ..plain(Op::Index, RowKey::memory(id)) }
+            }
+            Change::Unindex { id, words } => {
+                Self { image: words.clone(), ..plain(Op::Unindex, RowKey::memory(id)) }
+            }
             Change::Record(record) => {
                 let key = record_key.unwrap_or_default().to_string();
                 let active = ColumnChange {

@@ -12,6 +12,7 @@ mod change;
 mod revert;
 
 pub use change::{Change, ColumnChange, JournalEntry, Op, Record};
+pub(crate) use revert::REFERENCE;
 pub use revert::{Conflict, CurrentRows, RevertOptions, revert};
 pub use row::{RowImage, RowKey, Table};
 pub use value::StoredValue;

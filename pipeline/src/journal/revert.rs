@@ -1,6 +1,6 @@
 //! [`revert`]: from what a unit did to what takes it back, given the rows as they are now.
 
-use super::{Change, ColumnChange, JournalEntry, Op, RowImage, RowKey, StoredValue};
+use super::{Change, ColumnChange, JournalEntry, Op, RowImage, RowKey, StoredValue, Table};
 
 /// The rows as they are now.
 pub trait CurrentRows {
@@ -18,12 +18,22 @@ pub trait CurrentRows {
     /// # Errors
     /// When the store cannot be read.
     fn is_archived(&self, id: &str) -> Result<bool, Self::Error>;
+
+    /// Returns the columns of a memory in the archive table, or of an image of one, that hold a value and are in the
+    /// owner's tables no more.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn lost_columns(&self, id: &str, image: Option<&RowImage>) -> Result<Vec<String>, Self::Error>;
+
+    /// Returns why rows must not be moved out of the owner's tables, if anything forbids it.
+    fn move_refusal(&self) -> Option<&str>;
 }
 
 /// What may be done about conflicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RevertOptions {
-    /// Restores columns that somebody changed since.
+    /// Restores columns that somebody changed since, and takes rows out that somebody changed.
     pub force: bool,
     /// Brings back rows that somebody deleted since, as they were.
     pub recreate: bool,
@@ -56,6 +66,20 @@ pub enum Conflict {
         /// The row.
         row: RowKey,
     },
+    /// Somebody dropped or renamed a column whose value would have no place.
+    NoColumn {
+        /// The row.
+        row: RowKey,
+        /// The column.
+        column: String,
+    },
+    /// A row that was put in must not be taken out.
+    Held {
+        /// The row.
+        row: RowKey,
+        /// Why.
+        reason: String,
+    },
 }
 
 impl std::fmt::Display for Conflict {
@@ -65,6 +89,13 @@ impl std::fmt::Display for Conflict {
             Self::Gone { row, .. } => write!(f, "{row} was deleted since"),
             Self::Taken { row } => write!(f, "another memory has taken the id {row} since"),
             Self::Lost { row } => write!(f, "{row} is no longer in memfold_archive"),
+            Self::NoColumn { row, column } => {
+                write!(
+                    f,
+                    "{row} has a value for {column}, a column that was dropped or renamed since"
+                )
+            }
+            Self::Held { row, reason } => write!(f, "{row} must not be taken out: {reason}"),
         }
     }
 }
@@ -76,13 +107,26 @@ impl Conflict {
         match self {
             Self::Changed { .. } => Some("--force"),
             Self::Gone { can_recreate: true, .. } => Some("--recreate"),
-            Self::Gone { can_recreate: false, .. } | Self::Taken { .. } | Self::Lost { .. } => None,
+            Self::Gone { can_recreate: false, .. }
+            | Self::Taken { .. }
+            | Self::Lost { .. }
+            | Self::NoColumn { .. }
+            | Self::Held { .. } => None,
         }
     }
 }
 
-/// Columns that readers and writers touch all day: restored where they still hold what was written, else left.
-const PASSING: [&str; 2] = ["updated_at", "last_accessed"];
+/// Columns that readers and writers touch all day, and references that the owner turned elsewhere: restored where they
+/// still hold what was written, else left.
+const PASSING: [&str; 3] = ["updated_at", "last_accessed", REFERENCE];
+/// The column by which the owner's atoms name a memory.
+pub(crate) const REFERENCE: &str = "source_memory_id";
+/// What counts accesses: reading a row is no reason to keep it.
+const COUNTER: &str = "access_count";
+
+fn is_passing(column: &str) -> bool {
+    PASSING.iter().any(|passing| passing.eq_ignore_ascii_case(column))
+}
 
 /// Returns the changes that take back what the entries of a unit did, last first; or all its conflicts.
 ///
@@ -115,10 +159,10 @@ fn revert_one<R: CurrentRows>(
     let row = &entry.row;
     let id = || row.key.clone();
     Ok(match entry.op {
-        Op::Index => Ok(vec![Change::Unindex { id: id() }]),
-        Op::Unindex => Ok(vec![Change::Index { id: id() }]),
+        Op::Index => Ok(vec![Change::Unindex { id: id(), words: entry.image.clone() }]),
+        Op::Unindex => Ok(vec![Change::Index { id: id(), words: entry.image.clone() }]),
         Op::PutIn => match rows.row(row)? {
-            Some(_) => Ok(vec![Change::TakeOut { id: id(), survivor: None }]),
+            Some(now) => take_out(entry, &now, rows.move_refusal(), options),
             // It is gone already, which is what was wanted.
             None => Ok(Vec::new()),
         },
@@ -126,7 +170,11 @@ fn revert_one<R: CurrentRows>(
             if rows.row(row)?.is_some() {
                 Err(vec![Conflict::Taken { row: row.clone() }])
             } else if rows.is_archived(&row.key)? {
-                Ok(vec![Change::PutIn { id: id(), image: None }])
+                placed(
+                    row,
+                    rows.lost_columns(&row.key, None)?,
+                    Change::PutIn { id: id(), image: None },
+                )
             } else {
                 Err(vec![Conflict::Lost { row: row.clone() }])
             }
@@ -135,11 +183,55 @@ fn revert_one<R: CurrentRows>(
             Some(now) => set_back(entry, &now, options),
             // It comes back in the same undo, exactly as it went.
             None if comes_back(row, planned) => Ok(vec![restored_as_left(entry)]),
-            // What we wrote down about it was pruned: there is nothing left to withdraw.
-            None if row.table.is_own() => Ok(Vec::new()),
-            None => recreate(entry, options),
+            // What we wrote down about it was pruned, or what named a memory is gone: there is nothing left to withdraw.
+            None if row.table != Table::Memories => Ok(Vec::new()),
+            None => {
+                let lost = match &entry.image {
+                    Some(image) => rows.lost_columns(&row.key, Some(image))?,
+                    None => Vec::new(),
+                };
+                recreate(entry, lost, options)
+            }
         },
     })
+}
+
+/// A row that was put in goes again, unless somebody changed it.
+fn take_out(
+    entry: &JournalEntry,
+    now: &RowImage,
+    refusal: Option<&str>,
+    options: RevertOptions,
+) -> Reverted {
+    let row = &entry.row;
+    if let Some(reason) = refusal {
+        return Err(vec![Conflict::Held { row: row.clone(), reason: reason.to_owned() }]);
+    }
+    let is_changed = |change: &&ColumnChange| {
+        !is_passing(&change.column)
+            && !change.column.eq_ignore_ascii_case(COUNTER)
+            && now.get(&change.column).is_some_and(|held| *held != change.after)
+    };
+    let changed = |change: &ColumnChange| Conflict::Changed {
+        row: row.clone(),
+        column: change.column.clone(),
+    };
+    let conflicts: Vec<Conflict> = entry.columns.iter().filter(is_changed).map(changed).collect();
+    if conflicts.is_empty() || options.force {
+        let content = entry.columns.iter().find(|change| change.column == "content");
+        let said = content.and_then(|change| change.after.as_text()).map(str::to_owned);
+        return Ok(vec![Change::TakeOut { id: row.key.clone(), survivor: None, said }]);
+    }
+    Err(conflicts)
+}
+
+/// A row comes back, unless a value of it would be lost.
+fn placed(row: &RowKey, lost: Vec<String>, change: Change) -> Reverted {
+    if lost.is_empty() {
+        return Ok(vec![change]);
+    }
+    let no_column = |column| Conflict::NoColumn { row: row.clone(), column };
+    Err(lost.into_iter().map(no_column).collect())
 }
 
 fn comes_back(row: &RowKey, planned: &[Change]) -> bool {
@@ -162,14 +254,18 @@ fn set_back(entry: &JournalEntry, now: &RowImage, options: RevertOptions) -> Rev
     let mut conflicts = Vec::new();
     for change in &entry.columns {
         let Some(held) = now.get(&change.column) else {
-            // The owner dropped the column, and with it what was written.
+            // The owner dropped or renamed the column: what was there before would have no place.
+            if change.before != StoredValue::Null && !is_passing(&change.column) {
+                let column = change.column.clone();
+                conflicts.push(Conflict::NoColumn { row: entry.row.clone(), column });
+            }
             continue;
         };
         let restored = if *held == change.after || options.force && change.delta.is_none() {
             Some(change.before.clone())
         } else if let Some(delta) = change.delta {
             moved_back(held, delta)
-        } else if PASSING.contains(&change.column.to_ascii_lowercase().as_str()) {
+        } else if is_passing(&change.column) {
             None
         } else {
             let column = change.column.clone();
@@ -206,10 +302,11 @@ fn moved_back(held: &StoredValue, delta: i64) -> Option<StoredValue> {
     }
 }
 
-fn recreate(entry: &JournalEntry, options: RevertOptions) -> Reverted {
+fn recreate(entry: &JournalEntry, lost: Vec<String>, options: RevertOptions) -> Reverted {
     match (&entry.image, options.recreate) {
         (Some(image), true) => {
-            Ok(vec![Change::PutIn { id: entry.row.key.clone(), image: Some(image.clone()) }])
+            let (id, image) = (entry.row.key.clone(), Some(image.clone()));
+            placed(&entry.row, lost, Change::PutIn { id, image })
         }
         (image, _) => {
             Err(vec![Conflict::Gone { row: entry.row.clone(), can_recreate: image.is_some() }])
@@ -228,6 +325,8 @@ mod tests {
     struct Rows {
         rows: BTreeMap<RowKey, RowImage>,
         archived: BTreeSet<String>,
+        lost: Vec<String>,
+        refusal: Option<&'static str>,
     }
 
     impl CurrentRows for Rows {
@@ -239,6 +338,14 @@ mod tests {
 
         fn is_archived(&self, id: &str) -> Result<bool, Infallible> {
             Ok(self.archived.contains(id))
+        }
+
+        fn lost_columns(&self, _: &str, _: Option<&RowImage>) -> Result<Vec<String>, Infallible> {
+            Ok(self.lost.clone())
+        }
+
+        fn move_refusal(&self) -> Option<&str> {
+            self.refusal
         }
     }
 
@@ -355,5 +462,45 @@ mod tests {
         rows.rows.insert(RowKey::memory("a"), image("new", 0));
         let taken = run(&[moved], &rows, RevertOptions::default()).unwrap_err();
         assert!(matches!(taken[..], [Conflict::Taken { .. }]));
+    }
+    #[test]
+    fn a_value_without_a_column_is_never_thrown_away() {
+        let force = RevertOptions { force: true, recreate: true };
+        let mut rows = with("folded", 5, "now");
+        let renamed: Vec<_> = image("folded", 5).cells.into_iter().skip(1).collect();
+        rows.rows.insert(RowKey::memory("a"), RowImage { rowid: Some(1), cells: renamed });
+        let set = run(&[entry(None)], &rows, force).unwrap_err();
+        let said = "a has a value for source, a column that was dropped or renamed since";
+        assert_eq!((set[0].to_string().as_str(), set[0].remedy()), (said, None));
+        let rows = Rows {
+            archived: BTreeSet::from(["a".to_owned()]),
+            lost: vec!["mood".to_owned()],
+            ..Rows::default()
+        };
+        let moved = JournalEntry { op: Op::TakeOut, columns: Vec::new(), ..entry(None) };
+        for entry in [moved, entry(Some(image("agent", 2)))] {
+            let conflicts = run(&[entry], &rows, force).unwrap_err();
+            assert!(
+                matches!(&conflicts[..], [Conflict::NoColumn { column, .. }] if column == "mood")
+            );
+        }
+    }
+
+    #[test]
+    fn a_row_of_ours_that_somebody_edited_stays() {
+        let put_in = Change::PutIn { id: "a".to_owned(), image: Some(image("flag", 0)) };
+        let entry = JournalEntry::of(&put_in, None);
+        let undone = |rows: &Rows, options| run(std::slice::from_ref(&entry), rows, options);
+        let gone = vec![Change::TakeOut { id: "a".to_owned(), survivor: None, said: None }];
+        // Reading it is no edit.
+        let read = with("flag", 7, "later");
+        assert_eq!(undone(&read, RevertOptions::default()), Ok(gone.clone()));
+        let edited = with("mine now", 0, "then");
+        let conflicts = undone(&edited, RevertOptions::default()).unwrap_err();
+        assert_eq!(conflicts[0].to_string(), "source of a was changed since");
+        let force = RevertOptions { force: true, ..RevertOptions::default() };
+        assert_eq!(undone(&edited, force), Ok(gone));
+        let held = Rows { refusal: Some("table n refers to it"), ..read };
+        assert!(matches!(undone(&held, force).unwrap_err()[..], [Conflict::Held { .. }]));
     }
 }

@@ -9,6 +9,8 @@ use super::StoredValue;
 pub enum Table {
     /// The owner's memories.
     Memories,
+    /// What the owner learned from memories, which it names.
+    Atoms,
     /// Who was folded into whom.
     Lineage,
     /// What people and earlier runs decided.
@@ -23,6 +25,7 @@ impl Table {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Memories => "stm",
+            Self::Atoms => "atoms",
             Self::Lineage => "memfold_lineage",
             Self::Decisions => "memfold_decisions",
             Self::Flags => "memfold_flags",
@@ -32,7 +35,7 @@ impl Table {
     /// Returns the table of a name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
-        [Self::Memories, Self::Lineage, Self::Decisions, Self::Flags]
+        [Self::Memories, Self::Atoms, Self::Lineage, Self::Decisions, Self::Flags]
             .into_iter()
             .find(|table| table.name() == name)
     }
@@ -40,11 +43,11 @@ impl Table {
     /// Tells whether it is one of memfold's own tables, whose rows are switched on and off by `active`.
     #[must_use]
     pub const fn is_own(self) -> bool {
-        !matches!(self, Self::Memories)
+        !matches!(self, Self::Memories | Self::Atoms)
     }
 }
 
-/// A row: its table and its key (a memory's id, or the number of a row of ours).
+/// A row: its table and its key (the id of a row of the owner's, or the number of a row of ours).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowKey {
     /// The table.

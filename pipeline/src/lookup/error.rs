@@ -164,7 +164,7 @@ pub enum SearchError {
         id: Box<str>,
     },
     /// No memory has the text to search by.
-    #[error("no live memory has this text, and texts are not embedded here")]
+    #[error("no live memory has this text, and nobody is configured to make a vector of it")]
     NoText,
     /// No memory has a vector to compare with.
     #[error("the store has no vectors of model {model:?} with {dim} components")]
@@ -219,12 +219,14 @@ impl SearchError {
             Self::NoMemory { .. } => {
                 Some("`memfold explain` tells what became of a memory".to_owned())
             }
-            Self::NoText => {
-                Some("embed it with the model of the store and give --vector".to_owned())
-            }
-            Self::NoVectors { .. } => {
-                Some("`memfold doctor` tells why vectors are left out".to_owned())
-            }
+            Self::NoText => Some(
+                "configure who makes vectors (embed.provider; docs/embedding.md), or give --vector"
+                    .to_owned(),
+            ),
+            Self::NoVectors { .. } => Some(
+                "`memfold embed` makes vectors; `memfold doctor` tells why some are left out"
+                    .to_owned(),
+            ),
             Self::Damaged(_) => Some(REBUILD.to_owned()),
         }
     }

@@ -34,6 +34,9 @@ pub enum Freshness {
 pub struct VerifiedIndex {
     /// Bytes read.
     pub bytes: u64,
+    /// Whether every file was compared as a whole; `false` for an index that an earlier version built, which has no
+    /// checksum of `columns.arrow`.
+    pub is_compared: bool,
     /// What the graph finds of its own rows; `None` without a graph.
     pub graph: Option<GateReport>,
     /// How its rows stand to those of its store or file now; `None` where nobody asked.
@@ -119,7 +122,7 @@ pub fn freshness(
             return Ok(Freshness::Foreign);
         }
         let mut fresh_rows = 0;
-        reader.since(reaches.embeddings, (&origin.space(), &origin.shapes), |_, _| {
+        reader.since(reaches, (&origin.space(), &origin.shapes), |_, _| {
             fresh_rows += 1;
             Ok::<_, SearchError>(())
         })?;
@@ -152,27 +155,27 @@ pub fn verify(
     let lookups = if store.is_some() { usize::MAX } else { gate::SAMPLED_LOOKUPS };
     let tools = (pool, kernels, load.progress);
     index.texts().verify(load.progress)?;
-    let (bytes, graph) = verify_files(index.files(), HasTexts(true), lookups, tools)?;
+    let verified = verify_files(index.files(), HasTexts(true), lookups, tools)?;
     let compare = |(store, scratch)| difference(index, (store, load), scratch);
-    Ok(VerifiedIndex { bytes, graph, difference: store.map(compare).transpose()? })
+    Ok(VerifiedIndex { difference: store.map(compare).transpose()?, ..verified })
 }
 
 /// Whether the rows of an index have texts.
 pub(super) struct HasTexts(pub(super) bool);
 
-/// Compares every byte of a generation with what was written, and looks up rows in its graph; returns the bytes compared,
-/// and what the graph found.
+/// Compares every byte of a generation with what was written, and looks up rows in its graph.
 pub(super) fn verify_files(
     files: &IndexFiles,
     HasTexts(has_texts): HasTexts,
     lookups: usize,
     (pool, kernels, progress): (&Pool, &'static Kernels, &dyn Progress),
-) -> Result<(u64, Option<GateReport>), VerifyIndexError> {
+) -> Result<VerifiedIndex, VerifyIndexError> {
     let (generation, file, columns) = (files.generation(), files.tiers(), files.columns());
     file.verify(progress)?;
     for segment in generation.fresh() {
         segment.verify(progress)?;
     }
+    let is_compared = generation.verify(progress)?;
     let content = || VerifyIndexError::Content { path: generation.folder().into() };
     let tiers = TierViews::open(file).map_err(|_| content())?;
     progress.begin("compare content", None);
@@ -190,7 +193,7 @@ pub(super) fn verify_files(
     let check = |graph| gate::check(graph, &matrix, lookups, (pool, kernels), progress);
     let graph = tiers.graph.as_ref().map(check).transpose()?;
     let bytes = generation.file_lengths().map(|(_, bytes)| bytes).sum();
-    Ok((bytes, graph))
+    Ok(VerifiedIndex { bytes, is_compared, graph, difference: None })
 }
 
 /// Compares every row with the store.

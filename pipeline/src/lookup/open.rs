@@ -10,6 +10,7 @@ use memfold_index::tiers::TierViews;
 use super::files::IndexFiles;
 use super::texts::{TEXTS_FILE, TextRows, text_hash};
 use super::{FreshSegment, OpenIndexError, Origin, SearchError};
+use crate::memory::MemoryId;
 use crate::store::brain_db::Marks;
 
 /// An index of a store: mapped files of one generation, and what they were built from.
@@ -92,6 +93,37 @@ impl StoreIndex {
         ids.sort_unstable();
         ids.dedup();
         Ok(ids)
+    }
+
+    /// Tells whether the index in a folder names one of the memories, or cannot be read; `None` where there is no index.
+    #[must_use]
+    pub fn names_any(folder: &Path, ids: &[MemoryId]) -> Option<bool> {
+        match Self::open(folder) {
+            Ok(None) => None,
+            Ok(Some(index)) => Some(index.names(ids).unwrap_or(true)),
+            Err(_) => Some(true),
+        }
+    }
+
+    fn names(&self, ids: &[MemoryId]) -> Result<bool, SearchError> {
+        let damaged = |reason: String| SearchError::Damaged(reason);
+        let is_one = |id: &str| ids.iter().any(|wanted| wanted.as_str() == id);
+        let columns = self.files.columns();
+        if columns.ids().map_err(|error| damaged(error.to_string()))?.iter().flatten().any(is_one) {
+            return Ok(true);
+        }
+        let others = TextRows::open(&self.texts).map_err(damaged)?;
+        if others.all_ids().any(is_one) {
+            return Ok(true);
+        }
+        for segment in &self.fresh {
+            let texts = segment.texts().map_err(damaged)?;
+            let rows = 0..segment.len();
+            if texts.all_ids().any(is_one) || rows.into_iter().any(|row| is_one(segment.id(row))) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns where the store ended when it was built, or rows were sealed last.

@@ -130,10 +130,12 @@ fn fresh_rows(reader: &StoreReader<'_>, index: &StoreIndex) -> Result<FreshRows,
     if !reader.texts_since(reaches.memories, ROWS_MAX, |id, text| texts.push(id, text))?
         || !reader
             .archived_texts_since(reaches.archive, ROWS_MAX, |id, text| texts.push(id, text))?
+        || !reader
+            .revived_texts_since(reaches.revived, ROWS_MAX, |id, text| texts.push(id, text))?
     {
         return Err(SealError::TooMany);
     }
-    reader.since(reaches.embeddings, (&space, &origin.shapes), |id, vector| {
+    reader.since(reaches, (&space, &origin.shapes), |id, vector| {
         let live = reader.live(id, (Some(&space), &origin.shapes))?;
         if live.is_some_and(|live| live.vector == vector) {
             rows.ids.push(id.into());

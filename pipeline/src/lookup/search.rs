@@ -14,7 +14,7 @@ use super::query::{Asked, Query};
 use super::tier::Tier;
 use super::{SearchError, StoreIndex};
 use crate::memory::{Memory, VectorSpace};
-use crate::store::brain_db::{LiveMemory, Reach, StoreReader};
+use crate::store::brain_db::{LiveMemory, Reaches, StoreReader};
 use crate::store::reading::ModelShapes;
 use crate::store::{BrainDb, LoadRequest};
 
@@ -77,6 +77,8 @@ pub struct Matches {
     pub matches: Vec<Match>,
     /// How they were found.
     pub searched: Searched,
+    /// How many memories have no vector to be found by; `None` where an index answers, and for one of several queries.
+    pub without_vector: Option<u64>,
 }
 
 /// Finds the live memories nearest to a query, in one read transaction.
@@ -97,11 +99,14 @@ pub fn search(
     store.look_up(load, |reader| {
         let compared = Compared::with(reader, index, kernels)?;
         let Asked { vector, except } = query.resolve(&compared)?;
-        let Some(except) = except else { return compared.answer(&vector, wanted) };
-        let neighbors = wanted.neighbors.map(|count| count.saturating_add(1));
+        let further = usize::from(except.is_some());
+        let neighbors = wanted.neighbors.map(|count| count.saturating_add(further));
         let mut found = compared.answer(&vector, Wanted { neighbors, ..wanted })?;
-        found.matches.retain(|found| found.memory.id.as_str() != except);
+        found.matches.retain(|found| Some(found.memory.id.as_str()) != except);
         found.matches.truncate(wanted.neighbors.unwrap_or(usize::MAX));
+        if !matches!(found.searched, Searched::Index { .. }) {
+            found.without_vector = Some(reader.count_without_vector()?);
+        }
         Ok(found)
     })
 }
@@ -142,7 +147,7 @@ pub fn search_all(
 pub(super) struct Compared<'a> {
     pub(super) reader: &'a StoreReader<'a>,
     /// The index and how far it reaches, where it fits the store.
-    pub(super) index: Option<(&'a StoreIndex, Reach)>,
+    pub(super) index: Option<(&'a StoreIndex, Reaches)>,
     /// Whether there is one that does not.
     is_foreign: bool,
     /// What vectors are compared: those of the index, even where it is of no use.
@@ -160,7 +165,6 @@ impl<'a> Compared<'a> {
         let space = index.map(|index| index.origin().space());
         let reaches = index.map(|index| reader.reaches(index.marks())).transpose()?;
         let fitting = index.zip(reaches).filter(|(_, reaches)| !reaches.is_lost());
-        let fitting = fitting.map(|(index, reaches)| (index, reaches.embeddings));
         let shapes = match fitting {
             Some((index, _)) => Cow::Borrowed(&index.origin().shapes),
             None => Cow::Owned(reader.shapes()?),
@@ -181,11 +185,11 @@ impl<'a> Compared<'a> {
             dim: query.len() as u32,
         });
         let search = Search::new(self.reader, query, (&space, &self.shapes), self.kernels)?;
-        if let Some((index, reach)) = self.index {
-            return search.with_index(index, wanted, reach);
+        if let Some((index, reaches)) = self.index {
+            return search.with_index(index, wanted, reaches);
         }
         let mut best = Best::new(wanted);
-        let rows = search.rows_since(Reach::Lost, &mut best)?;
+        let rows = search.rows_since(Reaches::START, &mut best)?;
         if rows == 0 {
             let VectorSpace { model, dim } = space;
             return Err(SearchError::NoVectors { model, dim });
@@ -194,7 +198,7 @@ impl<'a> Compared<'a> {
             true => Searched::StoreInsteadOfIndex { rows },
             false => Searched::Store { rows },
         };
-        Ok(Matches { matches: best.into_matches(), searched })
+        Ok(Matches { matches: best.into_matches(), searched, without_vector: None })
     }
 }
 
@@ -222,10 +226,10 @@ impl<'a> Search<'a> {
         &self,
         index: &StoreIndex,
         wanted: Wanted,
-        reach: Reach,
+        reaches: Reaches,
     ) -> Result<Matches, SearchError> {
         let mut best = Best::new(wanted);
-        let fresh_rows = self.rows_since(reach, &mut best)?;
+        let fresh_rows = self.rows_since(reaches, &mut best)?;
         let damaged = |error: &dyn std::error::Error| SearchError::Damaged(error.to_string());
         let tiers = TierViews::open(index.files().tiers()).map_err(|error| damaged(&error))?;
         let transform = index.files().tiers().section(SectionKind::PrefixTransform);
@@ -243,7 +247,7 @@ impl<'a> Search<'a> {
         let id = |row: Row| Ok(index.files().columns().id_at(row)?);
         gone_rows += self.in_part((tier, &vectors, &id), wanted, &mut best)?;
         let searched = Searched::Index { fresh_rows, gone_rows };
-        Ok(Matches { matches: best.into_matches(), searched })
+        Ok(Matches { matches: best.into_matches(), searched, without_vector: None })
     }
 
     /// Searches one set of rows, and farther where some are gone; returns how many of those it came to.
@@ -283,9 +287,9 @@ impl<'a> Search<'a> {
     }
 
     /// Compares the query with every row since a place, and returns how many there were.
-    fn rows_since(&self, reach: Reach, best: &mut Best) -> Result<u64, SearchError> {
+    fn rows_since(&self, reaches: Reaches, best: &mut Best) -> Result<u64, SearchError> {
         let mut rows = 0;
-        self.reader.since(reach, self.space, |id, vector| {
+        self.reader.since(reaches, self.space, |id, vector| {
             rows += 1;
             let Some(similarity) = self.similarity(vector) else { return Ok(()) };
             if !best.wants(similarity, id) {

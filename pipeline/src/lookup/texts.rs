@@ -54,12 +54,21 @@ impl<'a> TextRows<'a> {
 
     /// Returns the ids of rows whose text may have this hash.
     pub(super) fn ids(&self, hash: u64) -> impl Iterator<Item = &'a str> + use<'a> {
+        let rows = *self;
+        self.keys.rows(hash).filter_map(move |row| rows.id(row.index()))
+    }
+
+    /// Returns the ids of all rows.
+    pub(super) fn all_ids(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let rows = *self;
+        (0..rows.len()).filter_map(move |row| rows.id(row))
+    }
+
+    fn id(&self, row: usize) -> Option<&'a str> {
         let Self { ids, ends, .. } = *self;
-        self.keys.rows(hash).filter_map(move |row| {
-            let end = *ends.get(row.index())?;
-            let start = row.index().checked_sub(1).map_or(0, |before| ends[before]);
-            std::str::from_utf8(ids.get(start as usize..end as usize)?).ok()
-        })
+        let end = *ends.get(row)?;
+        let start = row.checked_sub(1).map_or(0, |before| ends[before]);
+        std::str::from_utf8(ids.get(start as usize..end as usize)?).ok()
     }
 }
 

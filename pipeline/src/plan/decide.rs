@@ -1,14 +1,14 @@
 //! [`decide`]: from a detection to a plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
 use memfold_simd::Similarity;
 use serde_json::Map;
 
 use super::conditions::met;
 use super::flags::{Flag, Flags, flags};
-use super::fold::{LeftAlone, Merge, fold};
+use super::fold::{Fates, LeftAlone, Merge, fold};
+use super::folded::{Folded, combine};
 use super::group::Context;
 use super::risk::risk;
 use super::single::{Change, Fate, single_fates};
@@ -17,7 +17,7 @@ use super::{
     Action, ActionType, Evidence, FactGuard, PLAN_SCHEMA_VERSION, Plan, ProtectedBy, Rationale,
     Risk, SimilarityOf, words,
 };
-use crate::detect::Detection;
+use crate::detect::{Cluster, Detection};
 use crate::memory::{MemoryId, MemoryIndex};
 use crate::policy::Policy;
 use crate::store::Snapshot;
@@ -64,16 +64,11 @@ pub struct Decided {
 /// fold, quadratic in the members of a cluster of at most 512.
 #[must_use]
 pub fn decide(input: &PlanInput<'_>) -> Decided {
-    let context = Context::new(input);
-    let mut merges = Vec::new();
-    let mut left = Vec::new();
-    for (at, cluster) in input.detection.clusters.iter().enumerate() {
-        let mut fates = fold(&context, at + 1, cluster);
-        merges.append(&mut fates.merges);
-        left.append(&mut fates.left);
-    }
-    let (singles, notes) = single_fates(&context, &merges);
+    let unchanged = Folded::default();
+    let context = Context::new(input, &unchanged);
+    let Fates { merges, left } = fold_all(&context);
     let Flags { flags, deferred, deferred_patterns } = flags(&context, &merges);
+    let (singles, notes) = single_fates(&context, &merges, &flags);
 
     let access_counts = singles.iter().filter_map(|fate| match fate.change {
         Change::Promote { access_count, .. } => {
@@ -106,6 +101,58 @@ pub fn decide(input: &PlanInput<'_>) -> Decided {
     }
 }
 
+/// Folds clusters until nothing is left to fold, looking again at each cluster as its merges leave it: else the next
+/// run would do that.
+fn fold_all<'a>(context: &Context<'a>) -> Fates<'a> {
+    let clusters = &context.input.detection.clusters;
+    let mut fates = Fates::default();
+    let mut open: Vec<(usize, Cluster)> = Vec::new();
+    for (number, cluster) in (1..).zip(clusters) {
+        let found = fold(context, number, cluster);
+        let absorbed: usize = found.merges.iter().map(|merge| merge.absorbed.len()).sum();
+        if absorbed > 0 && absorbed + 1 < cluster.members.len() {
+            open.push((number, cluster.clone()));
+        }
+        fates.merges.extend(found.merges);
+        fates.left.extend(found.left);
+    }
+    if open.is_empty() {
+        return fates;
+    }
+    let mut folded = Folded::default();
+    folded.add(context, &fates.merges);
+    while !open.is_empty() {
+        for (_, cluster) in &mut open {
+            cluster.members.retain(|&member| !folded.is_absorbed(member));
+        }
+        let round = fold_again(context, &folded, &open);
+        let rows = |merge: &Merge<'_>| [&[merge.survivor], &*merge.absorbed].concat();
+        let changed: BTreeSet<MemoryIndex> = round.iter().flat_map(rows).collect();
+        open.retain(|(_, cluster)| cluster.members.iter().any(|row| changed.contains(row)));
+        fates.left.retain(|left| !changed.contains(&left.row));
+        folded.add(context, &round);
+        combine(&mut fates.merges, round);
+    }
+    fates.merges.sort_by_key(|merge| merge.cluster);
+    fates
+}
+
+/// Folds clusters as the merges so far leave them.
+fn fold_again<'a>(
+    context: &Context<'a>,
+    folded: &Folded,
+    clusters: &[(usize, Cluster)],
+) -> Vec<Merge<'a>> {
+    let later = Context::new(context.input, folded);
+    let merges =
+        clusters.iter().flat_map(|(number, cluster)| fold(&later, *number, cluster).merges);
+    let of_context = |merge: Merge<'_>| {
+        let rule = context.rules.iter().find(|rule| rule.id == merge.rule.id)?;
+        Some(Merge { rule, ..merge })
+    };
+    merges.filter_map(of_context).collect()
+}
+
 fn plan(input: &PlanInput<'_>, actions: Vec<Action>) -> Plan {
     let digests: BTreeMap<&MemoryId, _> =
         input.snapshot.memories.iter().map(|m| (&m.id, m.base_digest)).collect();
@@ -128,10 +175,9 @@ fn plan(input: &PlanInput<'_>, actions: Vec<Action>) -> Plan {
     }
 }
 
-/// Writes an instant in UTC, or its microseconds where it is beyond the years that RFC 3339 knows.
+/// Writes an instant in UTC.
 pub(crate) fn rfc3339(instant: Instant) -> String {
-    Timestamp::from_microsecond(instant.0)
-        .map_or_else(|_| format!("{} us", instant.0), |timestamp| timestamp.to_string())
+    instant.to_rfc3339()
 }
 
 fn cluster_id(number: usize) -> Option<String> {

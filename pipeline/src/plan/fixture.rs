@@ -12,7 +12,7 @@ use crate::guard::{Absorption, DifferenceKind, Judgement, Signal, Verdict};
 use crate::memory::{
     BaseDigest, CreatedAt, Embedding, Memory, MemoryId, MemoryIndex, SpaceIndex, Standing,
 };
-use crate::policy::Policy;
+use crate::policy::{ConfigLoader, Policy};
 use crate::store::Snapshot;
 use crate::text;
 use crate::time::Instant;
@@ -66,6 +66,13 @@ impl Fixture {
 
     pub(crate) fn cluster(mut self, ids: &[&'static str]) -> Self {
         self.clusters.push(ids.to_vec());
+        self
+    }
+
+    /// Turns the rule that archives on.
+    pub(crate) fn archiving(mut self) -> Self {
+        let loader = ConfigLoader::new().set("rules.R4-archive-low-utility.enabled=true");
+        self.policy = loader.load().unwrap().policy;
         self
     }
 
@@ -123,6 +130,7 @@ impl Fixture {
             units: live.into_iter().map(|live| Unit { live, ghosts: ghosts(live) }).collect(),
             clusters,
             contradictions: self.contradictions.iter().map(contradiction).collect(),
+            folded_contradictions: Vec::new(),
             contradiction_pairs: self.contradictions.len() as u64,
             duplicate_groups: 0,
             pairs: 1,

@@ -9,7 +9,7 @@ use super::group::{Context, Member, Obstacle, has_vector};
 use super::rivals::Rivals;
 use crate::detect::Cluster;
 use crate::memory::MemoryIndex;
-use crate::policy::{Canonical, CategoryMerge, Rule, RuleAction};
+use crate::policy::{Canonical, Rule, RuleAction};
 
 /// A merge that will be planned.
 pub(super) struct Merge<'a> {
@@ -119,17 +119,14 @@ impl<'a> Folding<'_, 'a> {
         }
     }
 
-    /// What would be lost if a row folded into a protected one that must stay as it is.
+    /// What would be lost if a row folded into a protected one that must stay as it is. Ordinary categories are not:
+    /// they say where a text was filed, and the archived row keeps them.
     fn loss(&self, host: usize, row: usize) -> Option<Obstacle> {
         let (host, row) = (self.members[host].memory, self.members[row].memory);
         let id = &host.id;
-        let union = self.context.input.policy.merge.categories == CategoryMerge::Union;
-        let category = row.categories.iter().find(|category| !host.categories.contains(category));
         let expires_earlier =
             host.expires_at.is_some_and(|end| row.expires_at.is_none_or(|later| later > end));
-        let reason = if let (true, Some(category)) = (union, category) {
-            format!("protected {id} lacks category {category}")
-        } else if row.importance > host.importance {
+        let reason = if row.importance > host.importance {
             format!("protected {id} is less important")
         } else if expires_earlier {
             format!("protected {id} expires earlier")

@@ -4,25 +4,37 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_simd::Similarity;
 
+use super::folded::Folded;
 use super::protection::{age_days, protected_by};
 use super::words;
 use super::{PlanInput, ProtectedBy};
-use crate::decisions::share;
-use crate::detect::{Contradiction, Unit};
+use crate::decisions::{FlaggedPairs, share};
+use crate::detect::Contradiction;
 use crate::memory::{Embedding, Memory, MemoryIndex};
 use crate::policy::{Rule, RuleAction};
 use crate::text;
+use crate::time::Instant;
 
 /// A plan's inputs, looked up often.
 pub(super) struct Context<'a> {
     pub(super) input: &'a PlanInput<'a>,
+    folded: &'a Folded,
     /// The rules that run, in order.
     pub(super) rules: Vec<&'a Rule>,
     /// The lowest similarity that a merge rule asks for.
     pub(super) threshold: Option<Similarity>,
     pub(super) ghosts: BTreeMap<MemoryIndex, &'a [MemoryIndex]>,
     pub(super) protected: BTreeMap<MemoryIndex, ProtectedBy>,
+    /// The live row of the unit of each ghost.
+    live_of: BTreeMap<MemoryIndex, MemoryIndex>,
+    /// Live rows of units that contradict each other, by what they say or by what was folded into them.
     contradictory: BTreeMap<MemoryIndex, BTreeSet<MemoryIndex>>,
+    /// The sides of open flags.
+    flagged: BTreeSet<MemoryIndex>,
+    /// Also those of flags that a person took back.
+    ever_flagged: BTreeSet<MemoryIndex>,
+    /// Units of which a person took something back: since when.
+    taken_back: BTreeMap<MemoryIndex, Instant>,
     /// Keep-both groups of the units that are in any, ascending.
     apart_groups: BTreeMap<MemoryIndex, Vec<u32>>,
     shared_vectors: BTreeSet<MemoryIndex>,
@@ -52,34 +64,91 @@ impl Obstacle {
 }
 
 impl<'a> Context<'a> {
-    pub(super) fn new(input: &'a PlanInput<'a>) -> Self {
-        let units = &input.detection.units;
-        let ghosts: BTreeMap<_, _> =
-            units.iter().map(|unit| (unit.live, unit.ghosts.as_slice())).collect();
-        let promoted_at = &input.snapshot.decisions.promoted_at_access;
-        let memories = &input.snapshot.memories;
-        let was_promoted =
-            |index: &MemoryIndex| promoted_at.contains_key(&memories[index.index()].id);
-        let protection = |unit: &'a Unit| {
-            let promoted = std::iter::once(&unit.live).chain(&unit.ghosts).any(was_promoted);
-            let memory = &memories[unit.live.index()];
-            protected_by(memory, promoted, input.policy, input.now).map(|by| (unit.live, by))
+    /// Looks at the memories as `folded` leaves them.
+    pub(super) fn new(input: &'a PlanInput<'a>, folded: &'a Folded) -> Self {
+        let units = || {
+            let units = input.detection.units.iter();
+            units.filter(|unit| !folded.is_absorbed(unit.live)).map(|unit| {
+                let ghosts = folded.ghosts(unit.live);
+                (unit.live, ghosts.unwrap_or(&unit.ghosts))
+            })
         };
-        let contradictions = &input.detection.contradictions;
+        let decisions = &input.snapshot.decisions;
+        let id = |row: MemoryIndex| &input.snapshot.memories[row.index()].id;
+        let protection = |(live, ghosts): (MemoryIndex, &[MemoryIndex])| {
+            let mut rows = std::iter::once(live).chain(ghosts.iter().copied());
+            let promoted = rows.any(|row| decisions.promoted_at_access.contains_key(id(row)));
+            let memory = folded.memory(input, live);
+            protected_by(memory, promoted, input.policy, input.now).map(|by| (live, by))
+        };
+        let taken_back = |(live, ghosts): (MemoryIndex, &[MemoryIndex])| {
+            let rows = std::iter::once(live).chain(ghosts.iter().copied());
+            let last = rows.filter_map(|row| decisions.taken_back.get(id(row))).max()?;
+            Some((live, *last))
+        };
+        let live_of: BTreeMap<MemoryIndex, MemoryIndex> = units()
+            .flat_map(|(live, ghosts)| ghosts.iter().map(move |&ghost| (ghost, live)))
+            .collect();
         Self {
             input,
+            folded,
             rules: input.policy.active_rules().collect(),
             threshold: input.policy.merge_threshold(),
-            protected: units.iter().filter_map(protection).collect(),
-            contradictory: partners(contradictions),
-            apart_groups: apart_groups(input),
+            protected: units().filter_map(protection).collect(),
+            contradictory: partners(input, &live_of),
+            apart_groups: apart_groups(input, units()),
             shared_vectors: input.detection.shared_vector_rows.iter().copied().collect(),
-            ghosts,
+            flagged: sides(input, &decisions.open_flags),
+            ever_flagged: sides(input, &decisions.counted_flags),
+            taken_back: if decisions.taken_back.is_empty() {
+                BTreeMap::new()
+            } else {
+                units().filter_map(taken_back).collect()
+            },
+            ghosts: units().collect(),
+            live_of,
         }
     }
 
     pub(super) fn memory(&self, index: MemoryIndex) -> &'a Memory {
-        &self.input.snapshot.memories[index.index()]
+        self.folded.memory(self.input, index)
+    }
+
+    /// Returns the live row of a row's unit.
+    pub(super) fn live(&self, row: MemoryIndex) -> MemoryIndex {
+        self.live_of.get(&row).copied().unwrap_or(row)
+    }
+
+    /// Tells whether a memory is a side of an open flag.
+    pub(super) fn is_flagged(&self, row: MemoryIndex) -> bool {
+        self.flagged.contains(&row)
+    }
+
+    /// Tells whether a memory is a side of an open flag, or of one that a person took back.
+    pub(super) fn was_flagged(&self, row: MemoryIndex) -> bool {
+        self.ever_flagged.contains(&row)
+    }
+
+    /// Tells whether a person took back what a run did to a unit.
+    pub(super) fn is_taken_back(&self, live: MemoryIndex) -> bool {
+        self.taken_back.contains_key(&live)
+    }
+
+    /// Tells whether a person took back what a run did to one of two units when the other was there already.
+    pub(super) fn is_settled(&self, left: MemoryIndex, right: MemoryIndex) -> bool {
+        let before = |unit: MemoryIndex, at: Instant| {
+            let ghosts = self.ghosts.get(&unit).copied().unwrap_or_default();
+            let rows = std::iter::once(unit).chain(ghosts.iter().copied());
+            let reworded = &self.input.snapshot.decisions.reworded;
+            rows.map(|row| self.memory(row)).any(|memory| {
+                let made = memory.created_at.instant();
+                !reworded.contains(&memory.id) && made.is_none_or(|made| made <= at)
+            })
+        };
+        let taken_back = |unit: MemoryIndex, other: MemoryIndex| {
+            self.taken_back.get(&unit).is_some_and(|&at| before(other, at))
+        };
+        !self.taken_back.is_empty() && (taken_back(left, right) || taken_back(right, left))
     }
 
     pub(super) fn age_days(&self, index: MemoryIndex) -> Option<f64> {
@@ -106,6 +175,11 @@ impl<'a> Context<'a> {
         self.similarity(left.index, right.index)
     }
 
+    /// Tells whether too many texts stand under a memory's vector.
+    pub(super) fn shares_vector(&self, row: MemoryIndex) -> bool {
+        self.shared_vectors.contains(&row)
+    }
+
     pub(super) fn contradict(&self, left: MemoryIndex, right: MemoryIndex) -> bool {
         self.contradictory.get(&left).is_some_and(|partners| partners.contains(&right))
     }
@@ -129,6 +203,15 @@ impl<'a> Context<'a> {
         if share(self.apart_groups(survivor.index), self.apart_groups(row.index)) {
             let reason = format!("a person keeps it apart from {}", survivor.memory.id);
             return Some(Obstacle::new("decision", reason));
+        }
+        if self.is_settled(survivor.index, row.index) {
+            let reason =
+                format!("a person took back what a run did to it or {}", survivor.memory.id);
+            return Some(Obstacle::new("decision", reason));
+        }
+        if self.is_flagged(row.index) {
+            let reason = "it is in an open conflict: settle that first (memfold flags)";
+            return Some(Obstacle::new("flag", reason));
         }
         if self.contradict(survivor.index, row.index) {
             return Some(Obstacle::new("guard", format!("contradicts {}", survivor.memory.id)));
@@ -211,25 +294,45 @@ pub(super) fn has_vector(memory: &Memory) -> bool {
     matches!(memory.embedding, Embedding::Vector { .. })
 }
 
-fn apart_groups(input: &PlanInput<'_>) -> BTreeMap<MemoryIndex, Vec<u32>> {
+fn apart_groups<'a>(
+    input: &PlanInput<'_>,
+    units: impl Iterator<Item = (MemoryIndex, &'a [MemoryIndex])>,
+) -> BTreeMap<MemoryIndex, Vec<u32>> {
     let (memories, apart) = (&input.snapshot.memories, &input.snapshot.decisions.keep_both);
     if apart.is_empty() {
         return BTreeMap::new();
     }
-    let groups = |unit: &Unit| {
-        let rows = std::iter::once(&unit.live).chain(&unit.ghosts);
+    let groups = |(live, ghosts): (MemoryIndex, &[MemoryIndex])| {
+        let rows = std::iter::once(&live).chain(ghosts);
         let groups = rows.flat_map(|row| apart.groups_of(&memories[row.index()].id));
         let groups: BTreeSet<u32> = groups.copied().collect();
-        (!groups.is_empty()).then(|| (unit.live, groups.into_iter().collect()))
+        (!groups.is_empty()).then(|| (live, groups.into_iter().collect()))
     };
-    input.detection.units.iter().filter_map(groups).collect()
+    units.filter_map(groups).collect()
 }
 
-fn partners(contradictions: &[Contradiction]) -> BTreeMap<MemoryIndex, BTreeSet<MemoryIndex>> {
+fn partners(
+    input: &PlanInput<'_>,
+    live_of: &BTreeMap<MemoryIndex, MemoryIndex>,
+) -> BTreeMap<MemoryIndex, BTreeSet<MemoryIndex>> {
+    let live = |row: MemoryIndex| live_of.get(&row).copied().unwrap_or(row);
     let mut partners: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-    for &Contradiction { older, newer, .. } in contradictions {
-        partners.entry(older).or_default().insert(newer);
-        partners.entry(newer).or_default().insert(older);
+    for &Contradiction { older, newer, .. } in input.detection.all_contradictions() {
+        let (older, newer) = (live(older), live(newer));
+        if older != newer {
+            partners.entry(older).or_default().insert(newer);
+            partners.entry(newer).or_default().insert(older);
+        }
     }
     partners
+}
+
+/// The live memories that flags name.
+fn sides(input: &PlanInput<'_>, flags: &FlaggedPairs) -> BTreeSet<MemoryIndex> {
+    if flags.is_empty() {
+        return BTreeSet::new();
+    }
+    let sides: BTreeSet<_> = flags.iter().flat_map(|(left, right)| [left, right]).collect();
+    let units = input.detection.units.iter().map(|unit| unit.live);
+    units.filter(|row| sides.contains(&input.snapshot.memories[row.index()].id)).collect()
 }

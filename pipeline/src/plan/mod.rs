@@ -16,6 +16,7 @@ mod conditions;
 mod decide;
 mod flags;
 mod fold;
+mod folded;
 mod group;
 mod protection;
 mod risk;

@@ -63,10 +63,12 @@ pub(crate) fn protected_by(
         return None;
     }
     let category = || {
-        let protects = |pattern: &String| {
-            memory.categories.iter().any(|category| is_or_is_below(category, pattern))
+        let lower: Vec<String> = memory.categories.iter().map(|c| c.to_lowercase()).collect();
+        let protects = |pattern: &&String| {
+            let pattern = pattern.to_lowercase();
+            lower.iter().any(|category| is_or_is_below(category, &pattern))
         };
-        protection.categories.iter().find(|pattern| protects(pattern)).cloned()
+        protection.categories.iter().find(protects).cloned()
     };
     let source = || {
         let root = memory.root_source.to_lowercase();
@@ -97,10 +99,9 @@ pub(super) fn age_days(memory: &Memory, now: Instant) -> Option<f64> {
 
 const MICROSECONDS_PER_DAY: f64 = 86_400e6;
 
-/// Tells whether a category is the protecting one or one below it (`decisions/architecture`).
+/// Tells whether a category is the protecting one or one below it (`decisions/architecture`), both in lower case.
 fn is_or_is_below(category: &str, protecting: &str) -> bool {
-    let (category, protecting) = (category.to_lowercase(), protecting.to_lowercase());
-    category.strip_prefix(&protecting).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    category.strip_prefix(protecting).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The highest importance that a promotion of this policy reaches.

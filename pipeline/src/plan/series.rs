@@ -22,11 +22,12 @@ pub(super) struct Series {
 impl Series {
     /// Finds the series among contradictions with the same kinds of signs. Cost: near linear in the pairs times the
     /// partners of a memory.
-    pub(super) fn of(contradictions: &[Contradiction]) -> Self {
+    pub(super) fn of(contradictions: &[&Contradiction]) -> Self {
         let mut by_pattern: BTreeMap<Vec<String>, Vec<(MemoryIndex, MemoryIndex)>> =
             BTreeMap::new();
         for contradiction in contradictions {
-            let pattern = signal_kinds(&contradiction.judgement);
+            let mut pattern = signal_kinds(&contradiction.judgement);
+            pattern.sort_unstable();
             let pair = (contradiction.older, contradiction.newer);
             by_pattern.entry(pattern).or_default().push(pair);
         }

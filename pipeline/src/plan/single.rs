@@ -1,13 +1,14 @@
 //! Promotion and archival: rules about one memory, as the merges of the plan leave it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::conditions::{Subject, has_category, met, unmet_kind, unmet_measure, unmet_shape};
+use super::flags::Flag;
 use super::fold::Merge;
 use super::group::Context;
 use super::values::{Values, largest_own_count};
 use crate::decisions::SingleAction;
-use crate::memory::{Memory, MemoryIndex};
+use crate::memory::{Memory, MemoryId, MemoryIndex, Standing};
 use crate::policy::{Rule, RuleAction};
 use crate::store::Snapshot;
 
@@ -48,35 +49,94 @@ pub fn largest_access_count(snapshot: &Snapshot, live: MemoryIndex, ghosts: &[Me
 pub(super) fn single_fates<'a>(
     context: &Context<'a>,
     merges: &[Merge<'a>],
+    flags: &[Flag<'_>],
 ) -> (Vec<Fate<'a>>, Vec<String>) {
+    let absorbed: BTreeSet<_> = merges.iter().flat_map(|merge| &merge.absorbed).copied().collect();
+    let survivors: BTreeMap<_, _> = merges.iter().map(|merge| (merge.survivor, merge)).collect();
     let (rules, notes) = usable_rules(context);
     if rules.is_empty() {
         return (Vec::new(), notes);
     }
-    let survivors: BTreeMap<_, _> = merges.iter().map(|merge| (merge.survivor, merge)).collect();
-    let absorbed: std::collections::BTreeSet<_> =
-        merges.iter().flat_map(|merge| &merge.absorbed).collect();
+    let holds = Holds::new(context, (merges, &absorbed), flags);
     let units = &context.input.detection.units;
     let fates = units
         .iter()
         .map(|unit| unit.live)
         .filter(|row| !absorbed.contains(row) && !context.protected.contains_key(row))
-        .filter_map(|row| fate(context, &rules, row, survivors.get(&row).copied()))
+        .filter_map(|row| fate(context, (&rules, &holds), row, survivors.get(&row).copied()))
         .collect();
     (fates, notes)
 }
 
+/// What keeps rules about single memories off some of them.
+struct Holds {
+    /// Sides of flags that are planned.
+    flagged: BTreeSet<MemoryIndex>,
+    /// Memories beside which others of their cluster stay.
+    clustered: BTreeSet<MemoryIndex>,
+    /// Survivors of which a part contradicts another memory.
+    contradictory: BTreeSet<MemoryIndex>,
+}
+
+impl Holds {
+    fn new(
+        context: &Context<'_>,
+        (merges, absorbed): (&[Merge<'_>], &BTreeSet<MemoryIndex>),
+        flags: &[Flag<'_>],
+    ) -> Self {
+        let clusters = context.input.detection.clusters.iter();
+        let staying = clusters.map(|cluster| {
+            let members = cluster.members.iter().copied();
+            members.filter(|member| !absorbed.contains(member)).collect::<Vec<_>>()
+        });
+        let contradictory = merges
+            .iter()
+            .filter(|merge| merge.absorbed.iter().any(|&row| context.is_contradicted(row)));
+        Self {
+            flagged: flags.iter().flat_map(|flag| [flag.pair.0, flag.pair.1]).collect(),
+            clustered: staying.filter(|members| members.len() > 1).flatten().collect(),
+            contradictory: contradictory.map(|merge| merge.survivor).collect(),
+        }
+    }
+
+    /// Returns why a change is not for now, if so. What is archived takes no part in the next run: where others look
+    /// at it now, they would do without it then, and be clustered or flagged anew.
+    fn against(
+        &self,
+        context: &Context<'_>,
+        change: &Change,
+        row: MemoryIndex,
+    ) -> Option<&'static str> {
+        if matches!(change, Change::LeaveAlone) {
+            return None;
+        }
+        if self.flagged.contains(&row) || context.was_flagged(row) {
+            return Some("in a conflict that waits for a person");
+        }
+        if !matches!(change, Change::Archive { .. }) {
+            return None;
+        }
+        if context.is_contradicted(row) || self.contradictory.contains(&row) {
+            return Some("contradicts another memory");
+        }
+        if self.clustered.contains(&row) {
+            return Some("near duplicates of it stay");
+        }
+        context.shares_vector(row).then_some("its vector says nothing")
+    }
+}
+
 /// The rules about single memories that run, without archivals by a counter that says nothing.
 fn usable_rules<'a>(context: &Context<'a>) -> (Vec<&'a Rule>, Vec<String>) {
-    let (live, unread) = live_and_unread(context.input.snapshot);
-    let silent = live > 0 && unread as f64 >= UNREAD_SHARE_MAX * live as f64;
+    let (known, unread) = known_and_unread(&context.input.snapshot.memories);
+    let silent = known > 0 && unread as f64 >= UNREAD_SHARE_MAX * known as f64;
     let mut notes = Vec::new();
     let mut rules = Vec::new();
     for &rule in &context.rules {
         match rule.then {
             RuleAction::Archive if silent && rule.when.max_access_count.is_some() => {
                 notes.push(format!(
-                    "rule {} is off: {unread} of {live} live memories have access_count 0, so the \
+                    "rule {} is off: {unread} of {known} memories have access_count 0, so the \
                      counter says nothing about their use",
                     rule.id
                 ));
@@ -89,18 +149,31 @@ fn usable_rules<'a>(context: &Context<'a>) -> (Vec<&'a Rule>, Vec<String>) {
     (if only_noops { Vec::new() } else { rules }, notes)
 }
 
-fn live_and_unread(snapshot: &Snapshot) -> (usize, usize) {
-    let live = || {
-        snapshot.memories.iter().filter(|memory| memory.standing == crate::memory::Standing::Live)
+/// Counts memories, and those never read. What was folded counts as itself, and its survivor without what it took
+/// over: so neither merges nor undoing them turn a rule on or off.
+fn known_and_unread(memories: &[Memory]) -> (usize, usize) {
+    let mut taken_over: BTreeMap<&MemoryId, i64> = BTreeMap::new();
+    for memory in memories {
+        if let Standing::Ghost { survivor } = &memory.standing {
+            let sum = taken_over.entry(survivor).or_default();
+            *sum = sum.saturating_add(memory.access_count);
+        }
+    }
+    let known =
+        || memories.iter().filter(|memory| !matches!(memory.standing, Standing::Excluded(_)));
+    let is_unread = |memory: &&Memory| {
+        let taken_over = taken_over.get(&memory.id).copied().unwrap_or(0);
+        // A protected survivor takes over nothing.
+        memory.access_count == 0 || taken_over > 0 && memory.access_count == taken_over
     };
-    (live().count(), live().filter(|memory| memory.access_count == 0).count())
+    (known().count(), known().filter(is_unread).count())
 }
 
 /// The first rule that matches and would change something; a noop rule before it stops it. What a person
 /// took back gives way to the rules behind it.
 fn fate<'a>(
     context: &Context<'a>,
-    rules: &[&'a Rule],
+    (rules, holds): (&[&'a Rule], &Holds),
     row: MemoryIndex,
     merge: Option<&Merge<'a>>,
 ) -> Option<Fate<'a>> {
@@ -132,10 +205,15 @@ fn fate<'a>(
                 change: Change::LeaveAlone,
             });
         }
-        if !is_declined(context, &change, row, merge) {
+        let against = if is_declined(context, &change, row, merge) {
+            Some("a person took this back")
+        } else {
+            holds.against(context, &change, row)
+        };
+        let Some(against) = against else {
             return Some(Fate { row, rule, reasons: met(&rule.when), change });
-        }
-        declined.get_or_insert_with(|| took_back(row, rule));
+        };
+        declined.get_or_insert_with(|| left_alone(row, rule, against));
     }
     // A survivor has its fate already.
     declined.filter(|_| merge.is_none())
@@ -154,14 +232,17 @@ fn is_declined(
         Change::Archive { .. } => SingleAction::Archive,
         Change::LeaveAlone => return false,
     };
+    if rows(row, merge).any(|row| context.is_taken_back(row)) {
+        return true;
+    }
     !declined.is_empty()
         && members(context, row, merge)
             .any(|member| declined.contains(&(context.memory(member).id.clone(), action)))
 }
 
-fn took_back(row: MemoryIndex, rule: &Rule) -> Fate<'_> {
+fn left_alone<'a>(row: MemoryIndex, rule: &'a Rule, why: &str) -> Fate<'a> {
     let mut reasons = met(&rule.when);
-    reasons.push("a person took this back".to_owned());
+    reasons.push(why.to_owned());
     Fate { row, rule, reasons, change: Change::LeaveAlone }
 }
 

@@ -2,6 +2,7 @@
 
 use super::fold::Merge;
 use super::group::Context;
+use crate::categories::CategoryList;
 use crate::memory::{Memory, MemoryIndex};
 use crate::policy::{CategoryMerge, MergePolicy};
 
@@ -41,22 +42,16 @@ impl Values {
         policy: &MergePolicy,
     ) -> Self {
         let mut values = Self::of(survivor);
+        let mut categories: CategoryList = survivor.categories.iter().collect();
         for row in absorbed {
-            values.absorb(row, policy.categories, policy.importance_cap);
-        }
-        values
-    }
-
-    fn absorb(&mut self, row: &Memory, categories: CategoryMerge, importance_cap: f64) {
-        if categories == CategoryMerge::Union {
-            for category in &row.categories {
-                if !self.categories.contains(category) {
-                    self.categories.push(category.clone());
-                }
+            if policy.categories == CategoryMerge::Union {
+                row.categories.iter().for_each(|category| categories.add(category));
             }
+            values.importance = values.importance.max(row.importance.min(policy.importance_cap));
+            values.access_count = values.access_count.saturating_add(row.access_count);
         }
-        self.importance = self.importance.max(row.importance.min(importance_cap));
-        self.access_count = self.access_count.saturating_add(row.access_count);
+        values.categories = categories.into_list();
+        values
     }
 
     /// The categories, where they are not those of the memory.

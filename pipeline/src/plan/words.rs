@@ -9,11 +9,12 @@ const NAMED_MAX: usize = 8;
 
 /// Names the differences of a judgement of two texts: `number "8080" / "9090"`.
 pub(crate) fn differences(judgement: &Judgement, left: &str, right: &str) -> Vec<String> {
-    let side = |words: &str, content| {
+    let (left, right) = (Content::of(left), Content::of(right));
+    let side = |words: &str, content: &Content| {
         if words.is_empty() {
             "nothing".to_owned()
         } else {
-            format!("\"{}\"", shown(words, content))
+            format!("\"{}\"", content.shown(words))
         }
     };
     named(judgement.differences.len(), |at| {
@@ -21,8 +22,8 @@ pub(crate) fn differences(judgement: &Judgement, left: &str, right: &str) -> Vec
         let kind = kind_name(&difference.kind);
         format!(
             "{kind} {} / {}",
-            side(&difference.left_text, left),
-            side(&difference.right_text, right)
+            side(&difference.left_text, &left),
+            side(&difference.right_text, &right)
         )
     })
 }
@@ -31,7 +32,8 @@ pub(crate) fn differences(judgement: &Judgement, left: &str, right: &str) -> Vec
 pub(crate) fn lacks(absorption: &Absorption, row: &str) -> Vec<String> {
     let all: Vec<&String> =
         absorption.lacking_specifics.iter().chain(&absorption.lacking_words).collect();
-    named(all.len(), |at| format!("\"{}\"", shown(all[at], row)))
+    let row = Content::of(row);
+    named(all.len(), |at| format!("\"{}\"", row.shown(all[at])))
 }
 
 /// Names the kinds of a judgement's signs, heaviest first, each once.
@@ -61,11 +63,25 @@ fn kind_name(kind: &impl serde::Serialize) -> String {
     }
 }
 
-/// Shows a word of a text, unless the text holds a secret that the word may be part of.
-fn shown(word: &str, content: &str) -> String {
-    const MASK: &str = "[masked]";
-    let whole = text::excerpt(content, content.len().saturating_mul(8));
-    let excerpt = text::excerpt(word, SHOWN_WORD_CHARS);
-    let stands_open = || whole.to_lowercase().contains(&excerpt.to_lowercase());
-    if !whole.contains(MASK) || stands_open() { excerpt } else { MASK.to_owned() }
+const MASK: &str = "[masked]";
+
+/// A text whose words are shown.
+struct Content {
+    /// As it would be shown as a whole, in lower case, where that masks anything.
+    masked: Option<String>,
+}
+
+impl Content {
+    /// Looks through a text once, for however many of its words.
+    fn of(content: &str) -> Self {
+        let whole = text::excerpt(content, content.len().saturating_mul(8));
+        Self { masked: whole.contains(MASK).then(|| whole.to_lowercase()) }
+    }
+
+    /// Shows a word of it, unless the word may be part of a secret.
+    fn shown(&self, word: &str) -> String {
+        let excerpt = text::excerpt(word, SHOWN_WORD_CHARS);
+        let is_open = |masked: &String| masked.contains(&excerpt.to_lowercase());
+        if self.masked.as_ref().is_none_or(is_open) { excerpt } else { MASK.to_owned() }
+    }
 }

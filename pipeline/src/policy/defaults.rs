@@ -141,8 +141,8 @@ defaults! {
     "What was said last is what holds now.";
 
     "merge.absorbed"
-    ABSORBED: Absorbed = Absorbed::Archive,
-    "Nothing is deleted, and readers that filter archived rows keep working.";
+    ABSORBED: Absorbed = Absorbed::Move,
+    "Readers of a brain.db filter no archived rows: left in the table, they would go on being found.";
 
     "merge.categories"
     CATEGORY_MERGE: CategoryMerge = CategoryMerge::Union,
@@ -179,6 +179,10 @@ defaults! {
     "rules.R3-promote-high-value-procedural.then.params.increase"
     PROMOTE_INCREASE: f64 = 0.5,
     "Half a step of the owner's scale.";
+
+    "rules.R4-archive-low-utility.enabled"
+    ARCHIVE_ENABLED: bool = false,
+    "A tool that finds duplicates must not surprise with archiving what has none.";
 
     "rules.R4-archive-low-utility.when.min_age_days"
     ARCHIVE_AGE_DAYS: f64 = 30.0,
@@ -295,6 +299,10 @@ defaults! {
     "embed.batch_size"
     EMBED_BATCH_SIZE: u32 = 32,
     "More at once is hardly faster, and what is lost by an interruption stays small.";
+
+    "embed.inline_timeout_ms"
+    EMBED_INLINE_TIMEOUT_MS: u32 = 2_000,
+    "An agent waits for it. A provider on this machine answers within a tenth of that.";
 
     "embed.dir"
     EMBED_DIR: Option<&str> = None,

@@ -1,5 +1,7 @@
 //! How texts are compared.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 
 use super::hash::digest;
@@ -23,6 +25,9 @@ pub struct GuardPolicy {
     /// The user's lexicon: the file's text, in the format of the built-in one.
     #[serde(serialize_with = "digest")]
     pub lexicon: Option<String>,
+    /// Where that text came from; for messages.
+    #[serde(skip)]
+    pub lexicon_file: Option<PathBuf>,
 }
 
 /// What a sign of contradiction weighs, in \[0, 1\], where the rest of the two texts is the same; 0: no sign.

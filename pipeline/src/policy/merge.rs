@@ -30,9 +30,10 @@ pub enum Canonical {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Absorbed {
-    /// They stay in the table, marked.
+    /// They stay in the table, marked and no longer found by full-text search.
     Archive,
-    /// They move to `memfold_archive`.
+    /// They move to `memfold_archive` with embedding and search entry; where a foreign key or a trigger of the owner
+    /// would change other tables along with them, they are archived.
     Move,
 }
 

@@ -81,6 +81,17 @@ impl Policy {
         })
     }
 
+    /// Returns what happens to the memories that a rule folds into others: as the rule says, else as all do.
+    #[must_use]
+    pub fn absorbed_by(&self, rule_id: &str) -> Absorbed {
+        let own =
+            self.rules.iter().find(|rule| rule.id == rule_id).and_then(|rule| match rule.then {
+                RuleAction::Merge { absorbed, .. } => absorbed,
+                _ => None,
+            });
+        own.unwrap_or(self.merge.absorbed)
+    }
+
     /// Returns the lowest `min_similarity` of the merge rules that run: the threshold of the one
     /// clustering. `None` where no merge rule runs.
     #[must_use]

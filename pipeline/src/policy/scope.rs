@@ -21,16 +21,16 @@ pub struct Scope {
     pub until: Option<Instant>,
     /// Root sources starting with any of these; empty: all.
     pub sources: Vec<String>,
-    /// Only the newest so many.
+    /// Only the newest so many, archived ones counted.
     pub newest: Option<NonZeroUsize>,
 }
 
 /// Caps on contradiction flags.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FlagPolicy {
-    /// Flags per run.
+    /// Flags that wait for a person at once.
     pub max_per_run: usize,
-    /// Flags per memory.
+    /// Flags that wait per memory.
     pub max_per_memory: usize,
     /// Where flags are written.
     pub write_to: FlagTarget,

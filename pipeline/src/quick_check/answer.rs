@@ -14,6 +14,8 @@ pub enum Decision {
     Insert,
     /// It is there already: no new row.
     Touch,
+    /// It is there already, but something newer contradicts it: no new row, and a person looks at the pair.
+    TouchAndFlag,
     /// It takes the place of a row that says no more than it does.
     Replace,
     /// It becomes a row of its own, and a person or a later run looks at the pair.
@@ -27,6 +29,7 @@ impl Decision {
         match self {
             Self::Insert => "insert",
             Self::Touch => "touch",
+            Self::TouchAndFlag => "touch_and_flag",
             Self::Replace => "replace",
             Self::InsertAndFlag => "insert_and_flag",
         }

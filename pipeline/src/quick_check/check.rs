@@ -42,7 +42,7 @@ impl Shared {
         let (text, vector) = (incoming.text.as_deref(), incoming.vector.as_deref());
         let reading = weighed.reading.as_ref();
         let fitness = Fitness { reader, gathered, rules, text, vector, reading, now };
-        let decided = decide(&weighed, |found| fitness.unfit(found))?;
+        let decided = decide((&weighed, incoming), |found| fitness.unfit(found))?;
         Ok((weighed, decided))
     }
 }
@@ -63,7 +63,7 @@ pub(super) fn answer(
     (in_time, Times { started, guard, ended }): (bool, Times),
 ) -> Check {
     let has_texts = gathered.texts.is_some() || incoming.text.is_none();
-    let has_near = gathered.near.is_some();
+    let has_near = gathered.near.is_some() && incoming.vector.is_some();
     let wants_near = incoming.vector.is_some();
     let coverage = match (gathered.texts.is_some() || has_near, has_near) {
         (false, _) => Coverage::None,

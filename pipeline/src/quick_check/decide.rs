@@ -1,5 +1,7 @@
 //! [`decide`]: what is to be done with a memory, given what is alike.
 
+use super::Incoming;
+use super::again::said_again;
 use super::answer::Decision;
 use super::gather::Gathered;
 use super::weigh::{Equal, Match, Rules, Weighed};
@@ -22,6 +24,8 @@ pub(super) enum Choice {
     Insert,
     /// This among those that say the same is it.
     Touch { at: usize },
+    /// The first of those that say the same is it, and stands against this match, which is newer.
+    TouchAndFlag { against: usize },
     /// The new memory takes the place of this match.
     Replace { at: usize },
     /// The new memory stands beside this match.
@@ -49,6 +53,7 @@ impl Choice {
         match self {
             Self::Insert => Decision::Insert,
             Self::Touch { .. } => Decision::Touch,
+            Self::TouchAndFlag { .. } => Decision::TouchAndFlag,
             Self::Replace { .. } => Decision::Replace,
             Self::Flag { .. } => Decision::InsertAndFlag,
         }
@@ -57,11 +62,11 @@ impl Choice {
 
 /// Decides; `unfit` says why a match cannot be replaced.
 pub(super) fn decide(
-    weighed: &Weighed,
+    (weighed, incoming): (&Weighed, &Incoming),
     mut unfit: impl FnMut(&Match) -> Result<Option<String>, SearchError>,
 ) -> Result<Decided, SearchError> {
     if let Some(equal) = weighed.equal.first() {
-        return Ok(Decided { choice: Choice::Touch { at: 0 }, reason: same(equal) });
+        return Ok(said_again(weighed, equal, incoming));
     }
     let verdict_of = |found: &Match| found.judgement.as_ref().map(|judgement| judgement.verdict);
     let matches = &weighed.matches;
@@ -98,18 +103,23 @@ pub(super) fn decide(
     Ok(Decided { choice: Choice::Flag { at, kind: FlagKind::Near }, reason })
 }
 
-fn same(equal: &Equal) -> String {
+pub(super) fn same(equal: &Equal) -> String {
     match equal {
         Equal::Live(memory) => format!("the same text as {}", memory.id),
-        Equal::Folded { ghost, into } => {
+        Equal::Folded { ghost, into, superseded: false } => {
             format!("the same text as {ghost}, which was folded into {}", into.id)
         }
-        Equal::Archived { id } => format!("the same text as {id}, which was archived unused"),
+        Equal::Folded { ghost, into, superseded: true } => {
+            format!("the same text as {ghost}, whose place {} was given", into.id)
+        }
+        Equal::Archived { memory } => {
+            format!("the same text as {}, which was archived unused", memory.id)
+        }
     }
 }
 
 /// The first thing that differs, for a reason.
-fn differing(found: &Match) -> String {
+pub(super) fn differing(found: &Match) -> String {
     found.differences.first().map_or_else(String::new, |first| format!(": {first}"))
 }
 

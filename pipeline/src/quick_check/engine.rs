@@ -167,6 +167,7 @@ impl Shared {
             least: self.options.check.flag_threshold,
             kernels: self.options.kernels,
             build_hint: "`memfold index build` makes checks complete and fast",
+            lends: true,
         }
     }
 

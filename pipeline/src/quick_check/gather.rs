@@ -9,14 +9,18 @@ use super::Incoming;
 use super::answer::IndexUsed;
 use crate::lookup::{NearRows, SearchError, StoreIndex, near_rows};
 use crate::memory::VectorSpace;
-use crate::store::brain_db::{Marks, Reaches, StoreReader};
+use crate::store::brain_db::{Fate, Marks, Reaches, StoreReader};
 use crate::store::reading::ModelShapes;
-use crate::text::TextKey;
+use crate::text::{TextKey, strict_key};
 
 /// Without an index, a store of so many rows is read.
 pub(super) const SCANNED_ROWS_MAX: usize = 2_000;
 /// So many rows that no index holds are read one by one.
 const FRESH_ROWS_MAX: usize = 16_384;
+/// Said where there is nothing to compare a vector with.
+const NO_VECTORS: &str = "no memory of the store has a vector, so that only texts are compared; `memfold embed` makes them";
+/// So many memories of the new one's text are asked for a vector.
+const LENDERS_MAX: usize = 64;
 /// So many rows of each part are named, the nearest.
 const NEAR_ROWS_MAX: usize = 256;
 
@@ -27,6 +31,8 @@ pub(super) struct Gathered {
     pub(super) texts: Option<Vec<String>>,
     /// Memories whose vector is near; `None`: nobody looked.
     pub(super) near: Option<NearRows>,
+    /// The vector of a memory that says the very same, where the new one came without one.
+    pub(super) lent: Option<Vec<f32>>,
     /// Which vectors are compared.
     pub(super) space: Option<(VectorSpace, ModelShapes)>,
     /// Where the store ended.
@@ -53,6 +59,8 @@ pub(super) struct Wanted<'a> {
     pub(super) kernels: &'static Kernels,
     /// Says on which index to build, where one is missing.
     pub(super) build_hint: &'a str,
+    /// Whether a memory without a vector is looked for with that of one of the same text.
+    pub(super) lends: bool,
 }
 
 /// Looks through everything that can be looked through; what is found stands in `found` as soon as it is.
@@ -72,12 +80,12 @@ pub(super) fn gather(
     let fitting = index.zip(reaches).filter(|(_, reaches)| !reaches.is_lost());
     put(&mut |found| {
         // A second try begins anew.
-        (found.texts, found.near) = (None, None);
+        (found.texts, found.near, found.lent) = (None, None, None);
         found.marks = Some(marks.clone());
         if index.is_some() && fitting.is_none() {
             found.notes.push(format!(
-                "the index no longer fits the store: rows were renumbered, or it is another \
-                 store's; {}",
+                "the index no longer fits the store: rows were renumbered, or a new one may have \
+                 any number, or it is another store's; {}",
                 wanted.build_hint
             ));
         }
@@ -91,31 +99,21 @@ pub(super) fn gather(
         None => (Reaches::START, SCANNED_ROWS_MAX),
     };
     let (rows, is_complete) = texts_since(reader, (from, most), wanted.incoming, &mut texts)?;
+    let lends = is_complete && wanted.lends && wanted.incoming.vector.is_none();
+    let lent = if lends { lent(reader, fitting, &texts, wanted.incoming)? } else { None };
     put(&mut |found| {
         found.unsealed_rows = rows;
         found.used = used(fitting.map(|(index, _)| index), rows);
         if is_complete {
             found.texts = Some(std::mem::take(&mut texts));
-            return;
+        } else {
+            found.notes.push(too_many(fitting.is_some(), wanted.build_hint));
         }
-        let reason = match fitting {
-            Some(_) => format!("more than {FRESH_ROWS_MAX} rows came since the index was built"),
-            None => format!("no index, and more than {SCANNED_ROWS_MAX} memories"),
-        };
-        found.notes.push(format!("{reason}; {}", wanted.build_hint));
     });
-    let Some(vector) = wanted.incoming.vector.as_deref().filter(|_| is_complete) else {
-        return Ok(());
-    };
-    let (space, shapes) = match fitting {
-        Some((index, _)) => (index.origin().space(), index.origin().shapes.clone()),
-        None => {
-            let shapes = reader.shapes()?;
-            let model = wanted.incoming.model.as_deref();
-            let model = shapes.model(model.map(Into::into)).into();
-            (VectorSpace { model, dim: vector.len() as u32 }, shapes)
-        }
-    };
+    let given = wanted.incoming.vector.as_deref().filter(|_| is_complete);
+    let Some(vector) = given.or(lent.as_deref()) else { return Ok(()) };
+    let (space, shapes) = space_of(reader, fitting, wanted.incoming, vector)?;
+    let is_bare = rows > 0 && fitting.is_none() && !reader.has_any_embedding()?;
     let looked = match misfit(wanted.incoming, vector, &space) {
         Some(note) => Err(note),
         None => near(reader, fitting, (vector, (&space, &shapes)), wanted)?,
@@ -123,11 +121,83 @@ pub(super) fn gather(
     put(&mut |found| {
         match &looked {
             Ok(near) => found.near = Some(near.clone()),
-            Err(note) => found.notes.push(note.clone()),
+            Err(note) if lent.is_none() => found.notes.push(note.clone()),
+            Err(_) => return,
+        }
+        found.lent.clone_from(&lent);
+        if is_bare {
+            found.notes.push(NO_VECTORS.to_owned());
         }
         found.space = Some((space.clone(), shapes.clone()));
     });
     Ok(())
+}
+
+/// Says that not all texts were looked through.
+fn too_many(has_index: bool, build_hint: &str) -> String {
+    let reason = match has_index {
+        true => format!("more than {FRESH_ROWS_MAX} rows came since the index was built"),
+        false => format!("no index, and more than {SCANNED_ROWS_MAX} memories"),
+    };
+    format!("{reason}; {build_hint}")
+}
+
+/// Returns the vectors that one is compared with.
+fn space_of(
+    reader: &StoreReader<'_>,
+    fitting: Option<(&StoreIndex, Reaches)>,
+    incoming: &Incoming,
+    vector: &[f32],
+) -> Result<(VectorSpace, ModelShapes), SearchError> {
+    if let Some((index, _)) = fitting {
+        return Ok((index.origin().space(), index.origin().shapes.clone()));
+    }
+    let shapes = reader.shapes()?;
+    let model = incoming.model.as_deref();
+    let model = shapes.model(model.map(Into::into)).into();
+    Ok((VectorSpace { model, dim: vector.len() as u32 }, shapes))
+}
+
+/// Finds the vector of a memory, or of one folded into another, whose text is that of the new one: what contradicts a text
+/// that is said again is near to it.
+fn lent(
+    reader: &StoreReader<'_>,
+    fitting: Option<(&StoreIndex, Reaches)>,
+    ids: &[String],
+    incoming: &Incoming,
+) -> Result<Option<Vec<f32>>, SearchError> {
+    let Some(own) = incoming.text.as_deref().map(strict_key) else { return Ok(None) };
+    let says = |content: &str| strict_key(content) == own;
+    let mut read_shapes = None;
+    for id in ids.iter().take(LENDERS_MAX) {
+        let folded_into = match reader.fate(id)? {
+            Fate::Live(memory) if says(&memory.content) => None,
+            Fate::Folded { content, survivor } if says(&content) => Some(survivor),
+            _ => continue,
+        };
+        let live = folded_into.as_ref().map_or(id.as_str(), |survivor| survivor.as_str());
+        let shapes = match (fitting, &mut read_shapes) {
+            (Some((index, _)), _) => &index.origin().shapes,
+            (None, Some(shapes)) => &*shapes,
+            (None, none) => none.insert(reader.shapes()?),
+        };
+        let space = match fitting {
+            Some((index, _)) => index.origin().space(),
+            None => {
+                let Some(live) = reader.live(live, (None, shapes))? else { continue };
+                let dim = live.vector.len() as u32;
+                VectorSpace { model: shapes.model(None).into(), dim }
+            }
+        };
+        let vector = match folded_into {
+            None => reader.vector(id, (&space, shapes))?,
+            Some(_) => reader.vector_of_ghost(id, (&space, shapes))?,
+        };
+        if vector.is_some() {
+            return Ok(vector);
+        }
+    }
+    Ok(None)
 }
 
 /// Adds what came since to what was found; `false` where too much came.
@@ -148,8 +218,9 @@ pub(super) fn catch_up(
             return Ok(false);
         }
     }
+    let query = wanted.incoming.vector.as_deref().or(gathered.lent.as_deref());
     if let (Some(near), Some((space, shapes)), Some(vector)) =
-        (&mut gathered.near, &gathered.space, &wanted.incoming.vector)
+        (&mut gathered.near, &gathered.space, query)
     {
         near_since(reader, reaches, (vector, (space, shapes)), wanted, near)?;
         near.settle();
@@ -183,7 +254,9 @@ fn texts_since(
         }
     };
     let all = reader.texts_since(reaches.memories, most, &mut take)?;
-    let is_complete = all && reader.archived_texts_since(reaches.archive, most, &mut take)?;
+    let is_complete = all
+        && reader.archived_texts_since(reaches.archive, most, &mut take)?
+        && reader.revived_texts_since(reaches.revived, most, &mut take)?;
     Ok((rows, is_complete))
 }
 
@@ -235,7 +308,7 @@ fn near_since(
     let kernels = wanted.kernels;
     let squared_norm = query_norm(query, query.len(), 0, kernels)?;
     let mut rows = 0;
-    reader.since(reaches.embeddings, space, |id, vector| {
+    reader.since(reaches, space, |id, vector| {
         rows += 1;
         let norms = (squared_norm, kernels.dot(vector, vector));
         let similarity = kernels.similarity(query, vector, norms);

@@ -1,5 +1,7 @@
 //! [`Incoming`]: what is to be remembered.
 
+use crate::categories::CategoryList;
+
 /// What is to be remembered, or only asked about.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Incoming {
@@ -41,12 +43,6 @@ impl Incoming {
     }
 
     pub(super) fn boxed_categories(&self) -> Vec<Box<str>> {
-        let mut categories: Vec<Box<str>> = Vec::with_capacity(self.categories.len());
-        for category in &self.categories {
-            if !categories.iter().any(|known| **known == **category) {
-                categories.push(category.as_str().into());
-            }
-        }
-        categories
+        self.categories.iter().collect::<CategoryList>().into_list()
     }
 }

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | gather | index, store, the new memory | ids that may be alike, within the time limit |
 //! | weigh | these ids | memories as they are now, judged by the fact guard |
-//! | decide | what was weighed | insert, touch, replace, insert and flag |
+//! | decide | what was weighed | insert, touch, touch and flag, replace, insert and flag |
 //! | write | the decision | rows, lineage and journal |
 //!
 //! A save weighs and decides inside `BEGIN IMMEDIATE`, on what was found and on what came since: a stale index can hide a row,
@@ -20,6 +20,7 @@ mod lazy_guard;
 mod gather;
 mod weigh;
 mod decide;
+mod again;
 mod engine;
 mod check;
 mod sample;

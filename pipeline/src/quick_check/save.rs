@@ -12,6 +12,7 @@ use super::write::{Writing, Wrote};
 use super::{Incoming, QuickCheck};
 use crate::lookup::{SearchError, StoreIndex};
 use crate::store::brain_db::{Session, SessionError, SessionOptions, StoreReader, Writes};
+use crate::store::reading::reserved_prefix;
 use crate::store::{LoadRequest, LoadStoreError};
 use crate::text::strict_key;
 use crate::time::Instant;
@@ -42,6 +43,14 @@ pub enum SaveError {
     /// There is no text, or only white space.
     #[error("there is no text to save")]
     NoText,
+    /// The source is one that memfold writes itself, and by which it knows memories that are no longer in use.
+    #[error(
+        "a source cannot begin with \"{prefix}\": memfold keeps its own marks there, and the memory would be hidden"
+    )]
+    ReservedSource {
+        /// How it begins.
+        prefix: &'static str,
+    },
     /// Another memory has the id.
     #[error("the id {id} is that of another memory, which says something else")]
     IdTaken {
@@ -59,6 +68,9 @@ impl SaveError {
             Self::Load(error) => error.hint(),
             Self::Search(error) => error.hint(),
             Self::NoText => Some("give one with --text".to_owned()),
+            Self::ReservedSource { .. } => {
+                Some("name where the memory comes from, such as --source chat".to_owned())
+            }
             Self::IdTaken { .. } => {
                 Some("save under another id, or leave it out and one is made".to_owned())
             }
@@ -73,12 +85,15 @@ impl QuickCheck {
     /// that cannot be made, or takes too long, does not keep the memory from being saved.
     ///
     /// # Errors
-    /// When there is no text, the id is another memory's, or the store cannot be written; it is then as it was.
+    /// When there is no text, the source is one of memfold's own marks, the id is another memory's, or the store cannot be written; it is then as it was.
     pub fn save(&self, incoming: &Incoming, now: Instant) -> Result<Saved, SaveError> {
         let clock = self.shared.options.clock;
         let started = clock();
         if incoming.text.as_deref().is_none_or(|text| strict_key(text).is_empty()) {
             return Err(SaveError::NoText);
+        }
+        if let Some(prefix) = incoming.source.as_deref().and_then(reserved_prefix) {
+            return Err(SaveError::ReservedSource { prefix });
         }
         let options = SessionOptions {
             busy_timeout: self.shared.options.busy_timeout,
@@ -140,7 +155,8 @@ impl QuickCheck {
             if gathered.texts.is_none() {
                 // The texts at least are looked through, so that none is saved twice: without vectors that is fast.
                 let alone = Incoming { vector: None, ..incoming.clone() };
-                let again = gather_again(reader, index.as_deref(), &self.shared.wanted(&alone))?;
+                let texts = Wanted { lends: false, ..self.shared.wanted(&alone) };
+                let again = gather_again(reader, index.as_deref(), &texts)?;
                 (gathered.texts, gathered.used) = (again.texts, again.used);
             } else if !catch_up(reader, &wanted, gathered)? {
                 *gathered = gather_again(reader, index.as_deref(), &wanted)?;

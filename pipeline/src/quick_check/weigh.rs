@@ -1,19 +1,20 @@
 //! Reading what was found again, as it is now, and judging it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_simd::{Kernels, Similarity};
 
 use super::Incoming;
 use super::gather::Gathered;
 use super::lazy_guard::LazyGuard;
+use crate::categories::CategoryList;
 use crate::detect::{newest_first, separating};
 use crate::guard::{Judgement, Reading};
 use crate::lookup::SearchError;
 use crate::memory::{Memory, MemoryId};
 use crate::plan::words;
 use crate::policy::{CheckScope, Policy, QuickCheckPolicy};
-use crate::store::brain_db::{Fate, StoreReader};
+use crate::store::brain_db::{Fate, OpenFlag, StoreReader};
 use crate::text::{TextKey, strict_key};
 
 /// Matches that are judged.
@@ -43,10 +44,10 @@ impl Rules<'_> {
 pub(super) enum Equal {
     /// A live memory.
     Live(Box<Memory>),
-    /// A memory that was folded into a live one.
-    Folded { ghost: MemoryId, into: Box<Memory> },
+    /// A memory that was folded into a live one. `superseded`: a person let something else take its place.
+    Folded { ghost: MemoryId, into: Box<Memory>, superseded: bool },
     /// A memory that a rule archived.
-    Archived { id: MemoryId },
+    Archived { memory: Box<Memory> },
 }
 
 /// A live memory that is alike.
@@ -74,6 +75,10 @@ pub(super) struct Weighed {
     pub(super) is_shared_vector: bool,
     /// The new text, where it was compared.
     pub(super) reading: Option<Reading>,
+    /// The open contradictions of the memory that says the same.
+    pub(super) flags: Vec<OpenFlag>,
+    /// What a person keeps apart from it, with the hash of the text that the decision is about.
+    pub(super) kept_apart: BTreeMap<MemoryId, Option<String>>,
 }
 
 /// Reads and judges what was found.
@@ -91,9 +96,11 @@ pub(super) fn weigh(
         key: incoming.text.as_deref().map(TextKey::of),
         separating: separating(&incoming.boxed_categories(), &rules.policy.cluster.separate_by),
         seen: BTreeSet::new(),
+        added: 0,
         weighed: Weighed::default(),
     };
     weighing.texts()?;
+    weighing.opponents()?;
     weighing.near()?;
     weighing.finish()
 }
@@ -106,6 +113,8 @@ struct Weighing<'a> {
     key: Option<TextKey>,
     separating: Vec<String>,
     seen: BTreeSet<MemoryId>,
+    /// Matches that need not be near.
+    added: usize,
     weighed: Weighed,
 }
 
@@ -122,14 +131,14 @@ impl Weighing<'_> {
                 }
                 Fate::Live(memory) => loose.push(*memory),
                 Fate::Folded { content, survivor } if is_equal(&content) => {
-                    if let Some(into) = self.live_end(survivor)? {
-                        let ghost = MemoryId::new(id.as_str());
-                        self.weighed.equal.push(Equal::Folded { ghost, into });
+                    let ghost = MemoryId::new(id.as_str());
+                    if let Some((into, superseded)) = self.live_end(&ghost, survivor)? {
+                        self.weighed.equal.push(Equal::Folded { ghost, into, superseded });
                     }
                 }
                 Fate::Archived { memory } => {
                     if is_equal(&memory.content) && self.is_in_scope(&memory) {
-                        self.weighed.equal.push(Equal::Archived { id: memory.id });
+                        self.weighed.equal.push(Equal::Archived { memory });
                     }
                 }
                 Fate::Folded { .. } | Fate::Other => {}
@@ -137,8 +146,7 @@ impl Weighing<'_> {
         }
         self.weighed.equal.sort_by(|a, b| {
             let order = a.rank().cmp(&b.rank());
-            let newest = || a.memory().zip(b.memory()).map(|(a, b)| newest_first(a, b));
-            order.then_with(|| newest().unwrap_or(std::cmp::Ordering::Equal))
+            order.then_with(|| newest_first(a.memory(), b.memory()))
         });
         for memory in loose {
             self.add(memory)?;
@@ -146,23 +154,63 @@ impl Weighing<'_> {
         Ok(())
     }
 
-    /// Follows a ghost to the live memory that it was folded into at last.
-    fn live_end(&self, mut id: MemoryId) -> Result<Option<Box<Memory>>, SearchError> {
+    /// Follows a ghost to the live memory that it was folded into at last, and tells whether a person let another memory
+    /// take its place on the way.
+    fn live_end(
+        &self,
+        ghost: &MemoryId,
+        survivor: MemoryId,
+    ) -> Result<Option<(Box<Memory>, bool)>, SearchError> {
+        let (mut from, mut id) = (ghost.clone(), survivor);
+        let mut superseded = false;
         for _ in 0..FOLDS_MAX {
+            superseded = superseded || self.reader.is_superseded(from.as_str(), &id)?;
             match self.reader.fate(id.as_str())? {
-                Fate::Live(memory) => return Ok(self.is_in_scope(&memory).then_some(memory)),
-                Fate::Folded { survivor, .. } => id = survivor,
+                Fate::Live(memory) => {
+                    return Ok(self.is_in_scope(&memory).then_some((memory, superseded)));
+                }
+                Fate::Folded { survivor, .. } => from = std::mem::replace(&mut id, survivor),
                 Fate::Archived { .. } | Fate::Other => return Ok(None),
             }
         }
         Ok(None)
     }
 
+    /// What may speak against a text that is said again, near or not: what a person let take its place, and what its
+    /// memory is flagged with.
+    fn opponents(&mut self) -> Result<(), SearchError> {
+        let Some(equal) = self.weighed.equal.first() else { return Ok(()) };
+        let into = match equal {
+            Equal::Folded { into, .. } => Some((**into).clone()),
+            Equal::Live(_) | Equal::Archived { .. } => None,
+        };
+        if let Some(memory) = equal.live() {
+            let memory = memory.clone();
+            self.weighed.flags = self.reader.open_contradictions_of(&memory)?;
+            self.weighed.kept_apart = self.reader.kept_apart_from(&memory)?;
+        }
+        let mut others: Vec<Memory> = into.into_iter().collect();
+        for flag in &self.weighed.flags {
+            if let Fate::Live(memory) = self.reader.fate(flag.other.as_str())?
+                && self.is_in_scope(&memory)
+            {
+                others.push(*memory);
+            }
+        }
+        for memory in others {
+            self.compare(memory, true)?;
+        }
+        self.added = self.weighed.matches.len();
+        Ok(())
+    }
+
     /// Memories whose vector is near.
     fn near(&mut self) -> Result<(), SearchError> {
-        let Some(near) = &self.gathered.near else { return Ok(()) };
+        let Some(near) = self.gathered.near.as_ref().filter(|_| self.query().is_some()) else {
+            return Ok(());
+        };
         for row in &near.rows {
-            if self.weighed.matches.len() >= MATCHES_MAX {
+            if self.weighed.matches.len() >= MATCHES_MAX + self.added {
                 break;
             }
             if let Fate::Live(memory) = self.reader.fate(&row.id)?
@@ -176,22 +224,35 @@ impl Weighing<'_> {
         Ok(())
     }
 
+    /// Returns the vector that others are compared with: the new memory's, or that of one of the same text, as far as it may
+    /// be compared with that one.
+    fn query(&self) -> Option<&[f32]> {
+        let lent = self.gathered.lent.as_deref().filter(|_| !self.weighed.equal.is_empty());
+        self.incoming.vector.as_deref().or(lent)
+    }
+
     /// Compares a memory with the new one, unless it says the same or is no longer near.
     fn add(&mut self, memory: Memory) -> Result<(), SearchError> {
+        self.compare(memory, false)
+    }
+
+    /// As [`Self::add`]; `anyway`: even where it is not near.
+    fn compare(&mut self, memory: Memory, anyway: bool) -> Result<(), SearchError> {
         if self.says(&strict_key(&memory.content)) || !self.seen.insert(memory.id.clone()) {
             return Ok(());
         }
-        let vector = match (&self.incoming.vector, &self.gathered.space) {
+        let query = self.query();
+        let vector = match (query, &self.gathered.space) {
             (Some(_), Some((space, shapes))) => {
                 self.reader.vector(memory.id.as_str(), (space, shapes))?
             }
             _ => None,
         };
-        let both = vector.as_deref().zip(self.incoming.vector.as_deref());
+        let both = vector.as_deref().zip(query);
         let similarity = both.and_then(|(vector, query)| self.rules.similarity(query, vector));
         let is_near = similarity.is_some_and(|found| found >= self.rules.check.flag_threshold);
         let is_alike = || self.key.as_ref().is_some_and(|key| key.proposes(&memory.content));
-        if is_near || is_alike() {
+        if anyway || is_near || is_alike() {
             let (judgement, differences) = (None, Vec::new());
             let found = Match { memory, vector, similarity, judgement, differences };
             self.weighed.matches.push(found);
@@ -209,7 +270,7 @@ impl Weighing<'_> {
             order.then_with(|| newest_first(&a.memory, &b.memory))
         });
         self.weighed.total = self.weighed.total.max(self.weighed.matches.len() as u64);
-        self.weighed.matches.truncate(MATCHES_MAX);
+        self.weighed.matches.truncate(MATCHES_MAX + self.added);
         let is_open = !self.weighed.matches.is_empty();
         let Some(text) = self.incoming.text.as_deref().filter(|_| is_open) else {
             return Ok(self.weighed);
@@ -242,10 +303,9 @@ impl Weighing<'_> {
             CheckScope::All => true,
             CheckScope::Source => *memory.root_source == *self.incoming.source(),
             CheckScope::Category => {
-                let own = &self.incoming.categories;
-                let mut known = memory.categories.iter();
-                own.is_empty() && memory.categories.is_empty()
-                    || known.any(|known| own.iter().any(|category| **category == **known))
+                let own: CategoryList = self.incoming.categories.iter().collect();
+                self.incoming.categories.is_empty() && memory.categories.is_empty()
+                    || memory.categories.iter().any(|known| own.has(known))
             }
         }
     }
@@ -260,7 +320,17 @@ impl Equal {
         }
     }
 
-    pub(super) fn memory(&self) -> Option<&Memory> {
+    /// The memory that says it, or did.
+    pub(super) fn memory(&self) -> &Memory {
+        match self {
+            Self::Live(memory) | Self::Folded { into: memory, .. } | Self::Archived { memory } => {
+                memory
+            }
+        }
+    }
+
+    /// The live memory that says it.
+    pub(super) fn live(&self) -> Option<&Memory> {
         match self {
             Self::Live(memory) | Self::Folded { into: memory, .. } => Some(memory),
             Self::Archived { .. } => None,

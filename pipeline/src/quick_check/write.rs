@@ -7,17 +7,19 @@ use super::engine::Shared;
 use super::incoming::IMPORTANCE_DEFAULT;
 use super::save::{SaveError, SaveRun};
 use super::weigh::{Equal, Match, Weighed};
+use crate::categories::CategoryList;
 use crate::execute::{
-    Draft, EditContext, action_of, carry_out_alone, merge_of_two, near_flag, write_unit,
+    Draft, EditContext, action_of, carry_out_alone, changes_of, fold_away, merge_of_two, near_flag,
+    write_unit,
 };
-use crate::journal::{Change, Record, StoredValue, Table};
+use crate::journal::{Change, ColumnChange, Record, RowKey, StoredValue, Table};
 use crate::memory::{Memory, MemoryId};
 use crate::plan::{Action, ActionType, Evidence, protected_by, words};
 use crate::runs::RunKind;
 use crate::store::LoadRequest;
 use crate::store::brain_db::own::{self, runs::RunStart};
 use crate::store::brain_db::{
-    Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, SessionError, UnitRow, Writes,
+    Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, OpenFlag, SessionError, UnitRow, Writes,
 };
 use crate::store::reading::categories_to_json;
 use crate::text::strict_key;
@@ -85,6 +87,7 @@ impl<'a> Writing<'a> {
         match &decided.choice {
             Choice::Insert => self.insert(),
             Choice::Touch { at } => self.touch(&weighed.equal[*at], run),
+            Choice::TouchAndFlag { against } => self.touch_and_flag(weighed, *against, run),
             choice if !self.can_record()? => {
                 let wrote = self.insert()?;
                 let reason = "memfold's tables are of a later version: saved without";
@@ -92,7 +95,10 @@ impl<'a> Writing<'a> {
                 Ok(Wrote { note: Some(note), ..wrote })
             }
             Choice::Replace { at } => self.replace(&weighed.matches[*at], run),
-            Choice::Flag { at, kind } => self.flag((&weighed.matches[*at], *kind), run),
+            Choice::Flag { at, kind } => {
+                let is_said_again = !weighed.equal.is_empty();
+                self.flag((&weighed.matches[*at], *kind, is_said_again), run)
+            }
         }
     }
 
@@ -131,18 +137,15 @@ impl<'a> Writing<'a> {
 
     /// Counts the access, and takes over what the memory lacks: importance, categories, another spelling of its text.
     fn touch(&self, equal: &Equal, run: &mut Option<SaveRun>) -> Result<Wrote, SaveError> {
-        if let Equal::Archived { id } = equal {
+        if let Equal::Archived { memory } = equal {
             if !self.can_record()? {
                 return self.insert();
             }
             let run = self.next_unit(run)?;
             let mark = Mark { run_id: &run.run_id, unit: run.units, at: &self.at };
-            revive(self.writes, id, self.times(), &mark).map_err(revived)?;
+            revive(self.writes, &memory.id, self.times(), &mark).map_err(revived)?;
         }
-        let id = match equal {
-            Equal::Live(memory) | Equal::Folded { into: memory, .. } => memory.id.clone(),
-            Equal::Archived { id } => id.clone(),
-        };
+        let id = equal.memory().id.clone();
         let Fate::Live(memory) = self.fate(id.as_str())? else {
             // It was live a moment ago, in this very transaction.
             return self.insert();
@@ -167,7 +170,7 @@ impl<'a> Writing<'a> {
         if !is_kept {
             let variant = self.free_id()?;
             self.insert_row(&variant, false)?;
-            changes.push(Change::TakeOut { id: variant.clone(), survivor: Some(id.to_string()) });
+            changes.extend(self.fold_away(&variant, &id, run)?);
             changes.push(lineage(&variant, &id));
             ids.push(MemoryId::new(variant));
         }
@@ -178,13 +181,25 @@ impl<'a> Writing<'a> {
         Ok(Wrote { run_id: Some(run), ..touched })
     }
 
+    /// What folds a row that was just inserted into the memory that says the same.
+    fn fold_away(
+        &self,
+        variant: &str,
+        survivor: &MemoryId,
+        run: &mut Option<SaveRun>,
+    ) -> Result<Vec<Change>, SaveError> {
+        let Some(row) = self.writes.memory(&self.layout, &MemoryId::new(variant))? else {
+            return Ok(Vec::new());
+        };
+        let run_id = self.run_of_today(run)?.run_id.clone();
+        let place = (self.writes, &self.layout);
+        Ok(fold_away(&row, survivor, place, self.context(&run_id))?)
+    }
+
     fn take_over(&self, draft: &mut Draft<'_>, memory: &Memory) {
-        let mut categories = memory.categories.clone();
-        for category in self.incoming.boxed_categories() {
-            if !categories.contains(&category) {
-                categories.push(category);
-            }
-        }
+        let mut categories: CategoryList = memory.categories.iter().collect();
+        self.incoming.categories.iter().for_each(|category| categories.add(category));
+        let categories = categories.into_list();
         if categories != memory.categories {
             let json = categories_to_json(&categories);
             draft.set(&memory.id, "categories", json.into());
@@ -225,15 +240,15 @@ impl<'a> Writing<'a> {
         let why = (RULE, "saved as a newer wording", evidence);
         let action = merge_of_two(&new, old, &self.shared.options.policy.merge, why);
         let rows = [row, old_row];
-        let run_id = self.carry_out(run, ("replace", action), &rows)?;
-        let replaced = vec![old.id.clone()];
-        Ok(Wrote { written: Written::Replaced, replaced, run_id: Some(run_id), ..wrote })
+        let (run_id, note) = self.carry_out(run, ("replace", action), &rows)?;
+        let (replaced, note) = (vec![old.id.clone()], wrote.note.or(note));
+        Ok(Wrote { written: Written::Replaced, replaced, run_id: Some(run_id), note, id: wrote.id })
     }
 
     /// The new memory stands beside another one, and the pair waits for a look.
     fn flag(
         &self,
-        (found, kind): (&Match, FlagKind),
+        (found, kind, is_said_again): (&Match, FlagKind, bool),
         run: &mut Option<SaveRun>,
     ) -> Result<Wrote, SaveError> {
         let wrote = self.insert()?;
@@ -263,31 +278,90 @@ impl<'a> Writing<'a> {
             FlagKind::Contradiction => {
                 let score = found.judgement.as_ref().map(|j| j.contradiction_score);
                 let why = (RULE, Vec::new(), score, evidence);
-                let action = action_of(ActionType::FlagContradiction, ids, why);
-                self.carry_out(run, ("flag", action), &[row, other_row])?
+                let action = action_of(ActionType::FlagContradiction, ids.clone(), why);
+                let SaveRun { run_id, units, .. } = self.next_unit(run)?;
+                let rows = [row, other_row];
+                let store = (self.writes, &self.layout);
+                let mut changes = changes_of(action, &rows, store, self.context(run_id))?.changes;
+                if is_said_again {
+                    changes.iter_mut().for_each(|change| assert_in(change, &wrote.id, &self.at));
+                }
+                let mark = Mark { run_id, unit: *units, at: &self.at };
+                let deed = ("flag", ActionType::FlagContradiction, ids);
+                write_unit((self.writes, &self.layout), &mark, deed, &changes, &rows)?;
+                run_id.clone()
             }
         };
         Ok(Wrote { run_id: Some(run_id), ..wrote })
     }
 
-    /// Carries out an action as a whole run would, as one unit.
-    fn carry_out(
+    /// Counts the access to a memory that is said again, and writes down that it is the newer side of a pair now.
+    fn touch_and_flag(
         &self,
+        weighed: &Weighed,
+        against: usize,
         run: &mut Option<SaveRun>,
-        action: (&'static str, Action),
-        rows: &[UnitRow],
-    ) -> Result<String, SaveError> {
+    ) -> Result<Wrote, SaveError> {
+        let Some(equal) = weighed.equal.first() else { return self.insert() };
+        let wrote = self.touch(equal, run)?;
+        let found = &weighed.matches[against];
+        let (other, own) = (&found.memory.id, &wrote.id);
+        let noted = |wrote: Wrote, note: String| Ok(Wrote { note: Some(note), ..wrote });
+        if !self.can_record()? {
+            return noted(wrote, "memfold's tables are of a later version: not flagged".to_owned());
+        }
+        let (Some(row), Some(other_row)) =
+            (self.writes.memory(&self.layout, own)?, self.writes.memory(&self.layout, other)?)
+        else {
+            return Ok(wrote);
+        };
+        let ids = vec![other.clone(), own.clone()];
+        let rows = [row, other_row];
+        let is_open = weighed.flags.iter().any(|flag| flag.other == *other);
+        let most = self.shared.options.policy.flags.max_per_memory;
+        if !is_open && self.open_flags(other)?.max(self.open_flags(own)?) >= most {
+            let note = format!("not flagged: {own} or {other} has {most} open flags already");
+            return noted(wrote, note);
+        }
         let SaveRun { run_id, units, .. } = self.next_unit(run)?;
-        let context = EditContext {
+        let mut changes = Vec::new();
+        if !is_open {
+            let score = found.judgement.as_ref().map(|j| j.contradiction_score);
+            let why = (RULE, Vec::new(), score, evidence(found, FlagKind::Contradiction));
+            let action = action_of(ActionType::FlagContradiction, ids.clone(), why);
+            let store = (self.writes, &self.layout);
+            changes = changes_of(action, &rows, store, self.context(run_id))?.changes;
+            changes.iter_mut().for_each(|change| assert_in(change, own, &self.at));
+        }
+        // Whatever else it is flagged with was said before it, too.
+        changes.extend(weighed.flags.iter().filter_map(|flag| turned_round(flag, own, &self.at)));
+        let mark = Mark { run_id, unit: *units, at: &self.at };
+        let deed = ("flag", ActionType::FlagContradiction, ids);
+        write_unit((self.writes, &self.layout), &mark, deed, &changes, &rows)?;
+        Ok(Wrote { run_id: Some(run_id.clone()), ..wrote })
+    }
+
+    fn context<'c>(&'c self, run_id: &'c str) -> EditContext<'c> {
+        EditContext {
             policy: &self.shared.options.policy,
             time_zone: &self.shared.options.time_zone,
             run_id,
             now: self.now,
             at: &self.at,
-        };
-        let place = (self.writes, &self.layout);
-        carry_out_alone(place, (context, *units), action, rows, Vec::new())?;
-        Ok(run_id.clone())
+        }
+    }
+
+    /// Carries out an action as a whole run would, as one unit; returns the run and what should be said of it.
+    fn carry_out(
+        &self,
+        run: &mut Option<SaveRun>,
+        action: (&'static str, Action),
+        rows: &[UnitRow],
+    ) -> Result<(String, Option<String>), SaveError> {
+        let SaveRun { run_id, units, .. } = self.next_unit(run)?;
+        let (place, context) = ((self.writes, &self.layout), self.context(run_id));
+        let note = carry_out_alone(place, (context, *units), action, rows, Vec::new())?;
+        Ok((run_id.clone(), note))
     }
 
     /// Carries out changes as one unit.
@@ -306,11 +380,17 @@ impl<'a> Writing<'a> {
 
     /// Begins the run of the day where there is none, and counts one more unit.
     fn next_unit<'r>(&self, run: &'r mut Option<SaveRun>) -> Result<&'r SaveRun, SaveError> {
+        let current = self.run_of_today(run)?;
+        current.units += 1;
+        Ok(current)
+    }
+
+    /// Begins the run of the day where there is none.
+    fn run_of_today<'r>(&self, run: &'r mut Option<SaveRun>) -> Result<&'r mut SaveRun, SaveError> {
         let day = &self.at[..self.at.len().min(10)];
-        let current = run.take().filter(|run| run.day == day);
-        let current = match current {
-            Some(run) => SaveRun { units: run.units + 1, ..run },
-            None => SaveRun { day: day.to_owned(), run_id: self.begin_run()?, units: 1 },
+        let current = match run.take().filter(|run| run.day == day) {
+            Some(run) => run,
+            None => SaveRun { day: day.to_owned(), run_id: self.begin_run()?, units: 0 },
         };
         Ok(run.insert(current))
     }
@@ -369,6 +449,15 @@ impl<'a> Writing<'a> {
         if !vector.iter().all(|value| value.is_finite()) || vector.iter().all(|value| *value == 0.0)
         {
             return Ok(Some("the vector was not saved: it is zero or not finite".to_owned()));
+        }
+        if let Some(model) = self.incoming.model.as_deref()
+            && let Some(bytes) = self.writes.last_vector_bytes_of(&self.layout, model)?
+            && bytes != 4 * vector.len() as i64
+        {
+            return Ok(Some(format!(
+                "the vector was not saved: it has {} components, and the last one of model {model:?} {bytes} bytes",
+                vector.len()
+            )));
         }
         let model = match (&self.incoming.model, self.writes.last_embedding(&self.layout)?) {
             (Some(model), _) => Some(model.clone()),
@@ -448,6 +537,33 @@ fn revived(error: RestoreError) -> SaveError {
             SessionError::Refused { what: "bring a memory back", reason: error.to_string() }.into()
         }
     }
+}
+
+/// Names the side of a new flag that was said last.
+fn assert_in(change: &mut Change, asserted: &MemoryId, at: &str) {
+    if let Change::Record(Record { table: Table::Flags, cells }) = change {
+        cells.push(("asserted_id", asserted.as_str().into()));
+        cells.push(("asserted_at", at.into()));
+    }
+}
+
+/// The change by which a memory becomes the newer side of a flag; `None` where it is that already.
+fn turned_round(flag: &OpenFlag, asserted: &MemoryId, at: &str) -> Option<Change> {
+    let (id, time) = flag.asserted.as_ref().map(|(id, time)| (id.as_str(), time.as_str())).unzip();
+    if id == Some(asserted.as_str()) {
+        return None;
+    }
+    let set = |column: &str, before: Option<&str>, after: &str| ColumnChange {
+        column: column.to_owned(),
+        before: before.map_or(StoredValue::Null, Into::into),
+        after: after.into(),
+        delta: None,
+    };
+    Some(Change::Set {
+        row: RowKey { table: Table::Flags, key: flag.row.to_string() },
+        columns: vec![set("asserted_id", id, asserted.as_str()), set("asserted_at", time, at)],
+        image: None,
+    })
 }
 
 fn lineage(absorbed: &str, survivor: &MemoryId) -> Change {

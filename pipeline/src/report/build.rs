@@ -1,18 +1,19 @@
 //! From a run to its report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use super::samples::Sampler;
 use super::{
     Detected, Executed, Loaded, Mode, Planned, ProtectedRow, ProtectedRows, REPORT_SCHEMA_VERSION,
-    Recall, Report, ScopeView, Seconds, Sensitivity, Stats,
+    Recall, Report, ScopeView, Seconds, Sensitivity, Stats, UnknownCategory,
 };
 use crate::detect::Detection;
 use crate::memory::{Memory, Standing};
 use crate::plan::{ActionType, Decided, SimilarityOf, plan_digest, rfc3339};
 use crate::policy::Policy;
+use crate::policy::config::nearest;
 use crate::store::{SkipReason, Snapshot};
 use crate::text;
 use crate::time::Instant;
@@ -90,7 +91,7 @@ impl From<&Run<'_>> for Report {
             mode: run.mode,
             plan_digest: plan_digest(plan),
             config_hash: plan.config_hash.clone(),
-            scope: scope(run.policy),
+            scope: scope(run),
             detected: detected(run),
             planned: Planned {
                 merge: plan.count(ActionType::Merge),
@@ -147,20 +148,38 @@ fn detected(run: &Run<'_>) -> Detected {
         duplicate_groups: *duplicate_groups,
         pairs: *pairs,
         contradiction_pairs,
+        flags_open: run.snapshot.decisions.open_flags.len() as u64,
         flags_deferred: run.decided.flags_deferred + (contradiction_pairs - listed),
         pair_recall: Recall::from(run.detection.pair_recall),
     }
 }
 
-fn scope(policy: &Policy) -> ScopeView {
-    let scope = &policy.scope;
+fn scope(run: &Run<'_>) -> ScopeView {
+    let scope = &run.policy.scope;
     ScopeView {
         categories: scope.categories.clone(),
         since: scope.since.map(rfc3339),
         until: scope.until.map(rfc3339),
         sources: scope.sources.clone(),
         limit: scope.newest.map(std::num::NonZeroUsize::get),
+        unknown_categories: unknown_categories(&scope.categories, run.snapshot),
     }
+}
+
+/// The wanted categories that no live memory has.
+fn unknown_categories(wanted: &[String], snapshot: &Snapshot) -> Vec<UnknownCategory> {
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let live = snapshot.memories.iter().filter(|memory| memory.standing == Standing::Live);
+    let known: BTreeSet<&str> = live.flat_map(|m| m.categories.iter().map(AsRef::as_ref)).collect();
+    let unknown = wanted.iter().filter(|category| !known.contains(category.as_str()));
+    unknown
+        .map(|category| UnknownCategory {
+            category: category.clone(),
+            nearest: nearest(category, known.iter().copied()).map(str::to_owned),
+        })
+        .collect()
 }
 
 fn stats(run: &Run<'_>, sampler: &Sampler<'_>, live: u64) -> Stats {

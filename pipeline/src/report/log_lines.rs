@@ -49,8 +49,20 @@ pub fn report(path: &Path) -> String {
 
 /// Writing to the store begins.
 #[must_use]
-pub fn execute() -> String {
-    Line::new("EXECUTE").word("begin").end()
+pub fn execute(run_id: &str) -> String {
+    Line::new("EXECUTE").word("begin").text("run_id", run_id).end()
+}
+
+/// A unit was left alone: a memory of it had changed since the plan.
+#[must_use]
+pub fn stale(actions: &str, reason: &str) -> String {
+    Line::new("STALE").text("actions", actions).text("reason", reason).end()
+}
+
+/// A unit was rolled back.
+#[must_use]
+pub fn failed(actions: &str, error: &str) -> String {
+    Line::new("ERROR").text("actions", actions).text("error", error).end()
 }
 
 /// Memories were folded into another one.
@@ -90,10 +102,11 @@ pub fn contradiction<S: AsRef<str>>(a: &MemoryId, b: &MemoryId, signals: &[S]) -
         .end()
 }
 
-/// Writing ended: `ok`, or `partial` where units were skipped or rolled back.
+/// The run ended, and all it was to write is written: `ok`, or `partial` where units were skipped or rolled back, or
+/// a file could not be written.
 #[must_use]
-pub fn done(executed: Executed) -> String {
-    let is_whole = executed.stale == 0 && executed.failed == 0;
+pub fn done(executed: Executed, are_files_written: bool) -> String {
+    let is_whole = executed.stale == 0 && executed.failed == 0 && are_files_written;
     Line::new("DONE")
         .word(if is_whole { "ok" } else { "partial" })
         .count("applied", executed.applied)
@@ -102,7 +115,7 @@ pub fn done(executed: Executed) -> String {
         .end()
 }
 
-/// A run, or a unit of it, failed.
+/// A run failed, or was interrupted.
 #[must_use]
 pub fn error(message: &str) -> String {
     Line::new("ERROR").text("error", message).end()
@@ -182,25 +195,31 @@ mod tests {
             start("20260630T120000Z-00112233", Mode::DryRun, "sha256:ab"),
             plan(&planned),
             report(Path::new("reports/r.json")),
-            execute(),
+            execute("20260630T120000Z-00112233"),
+            stale("a3+a4", "stm_2 changed"),
+            failed("a5", "disk full"),
             merge(&id("stm_1"), &[id("stm_2"), id("stm_3")], "R1-exact-duplicate-merge"),
             promote(&id("stm_4"), 2.0, 2.5, "R3"),
             archive(&id("stm_5"), "low_utility", "R4"),
             contradiction(&id("stm_6"), &id("stm_7"), &["number", "polarity"]),
-            done(executed),
-            done(Executed { stale: 1, ..executed }),
+            done(executed, true),
+            done(executed, false),
+            done(Executed { stale: 1, ..executed }, true),
             error("disk full"),
         ];
         let expected = [
             "CONSOLIDATE/START run_id=20260630T120000Z-00112233 mode=dry_run config_hash=sha256:ab",
             "CONSOLIDATE/PLAN merge=2 promote=1 archive=0 flag_contradiction=3 noop=4",
             "CONSOLIDATE/REPORT path=reports/r.json",
-            "CONSOLIDATE/EXECUTE begin",
+            "CONSOLIDATE/EXECUTE begin run_id=20260630T120000Z-00112233",
+            "CONSOLIDATE/STALE actions=a3+a4 reason=\"stm_2 changed\"",
+            "CONSOLIDATE/ERROR actions=a5 error=\"disk full\"",
             "CONSOLIDATE/MERGE canonical=stm_1 merged_from=stm_2,stm_3 rule=R1-exact-duplicate-merge",
             "CONSOLIDATE/PROMOTE id=stm_4 from=2 to=2.5 rule=R3",
             "CONSOLIDATE/ARCHIVE id=stm_5 reason=low_utility rule=R4",
             "CONSOLIDATE/CONTRADICTION a=stm_6 b=stm_7 signals=number,polarity",
             "CONSOLIDATE/DONE ok applied=6 stale=0 failed=0",
+            "CONSOLIDATE/DONE partial applied=6 stale=0 failed=0",
             "CONSOLIDATE/DONE partial applied=6 stale=1 failed=0",
             "CONSOLIDATE/ERROR error=\"disk full\"",
         ];

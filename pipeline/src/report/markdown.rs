@@ -44,7 +44,7 @@ impl Page {
     }
 
     fn table(&mut self, header: [&str; 2], rows: impl IntoIterator<Item = (String, String)>) {
-        self.line(format!("| {} | {} |\n|---|---|", header[0], header[1]));
+        self.0.push_str(&heading_row(header));
         for (name, value) in rows {
             self.line(format!("| {name} | {value} |"));
         }
@@ -334,6 +334,19 @@ fn underlined(pieces: &[Piece], row: &RowView, other: PieceKind) -> String {
     });
     shown.collect::<Vec<_>>().join(" ")
 }
+
+/// The head of a table.
+pub(super) fn heading_row(header: [&str; 2]) -> String {
+    format!("| {} | {} |\n|---|---|\n", header[0], header[1])
+}
+
+/// A name in a table.
+pub(super) fn cell(text: &str) -> String {
+    escaped(&text::excerpt(text, CELL_CHARS))
+}
+
+/// Characters of a name in a table.
+const CELL_CHARS: usize = 120;
 
 /// Escapes whatever Markdown or HTML could take for markup.
 fn escaped(text: &str) -> String {

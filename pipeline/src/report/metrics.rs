@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use memfold_datasets::publish::{place_of, without_path};
 
-use super::Report;
+use super::{AbsorbedByRisk, AppliedReport, Executed, Mode, Planned, Report};
 use crate::store::brain_db::StoreFigures;
 
 /// Why metrics could not be written.
@@ -44,16 +45,13 @@ impl WriteMetricsError {
 ///
 /// # Errors
 /// When the file's folder cannot be written.
-pub fn write_metrics(
-    path: &Path,
-    report: &Report,
-    figures: Option<&StoreFigures>,
-) -> Result<(), WriteMetricsError> {
-    let failed = |error| WriteMetricsError { path: path.to_owned(), error };
-    replace(path, metrics(report, figures).as_bytes()).map_err(failed)
+pub fn write_metrics(path: &Path, page: &str) -> Result<(), WriteMetricsError> {
+    let failed = |error| WriteMetricsError { path: path.to_owned(), error: without_path(error) };
+    replace(path, page.as_bytes()).map_err(failed)
 }
 
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let path = place_of(path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
@@ -73,15 +71,53 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[must_use]
 pub fn metrics(report: &Report, figures: Option<&StoreFigures>) -> String {
     let mut page = Page::default();
-    owners_names(&mut page, report, figures);
-    last_run(&mut page, report);
+    owners_names(&mut page, report.loaded.memories, figures);
+    let is_whole = report.executed.stale == 0 && report.executed.failed == 0;
+    last_run(&mut page, (&report.run_id, report.mode, &report.isa), is_whole);
+    let seconds = &report.seconds;
+    let stages = [
+        ("load", seconds.load),
+        ("export", seconds.export),
+        ("join", seconds.join),
+        ("cluster", seconds.cluster),
+        ("plan", seconds.plan),
+        ("execute", seconds.execute),
+        ("total", seconds.total),
+    ];
+    page.by("memfold_run_seconds", RUN_SECONDS, "stage", &stages);
+    let memory =
+        [("resident", report.peak_rss_bytes as f64), ("anonymous", report.peak_anon_bytes as f64)];
+    page.by("memfold_peak_memory_bytes", "Largest memory of the last run.", "kind", &memory);
+    page.one("memfold_threads", "Worker threads of the last run.", report.threads as f64);
     found(&mut page, report);
-    planned_and_done(&mut page, report);
+    planned_and_done(&mut page, &report.planned, &report.stats.absorbed, &report.executed);
+    let help = "Live memories once the plan is applied.";
+    page.one("memfold_live_after", help, report.stats.live_after as f64);
     page.0
 }
 
-fn owners_names(page: &mut Page, report: &Report, figures: Option<&StoreFigures>) {
-    page.one("helios_stm_total", "Memories in the store.", report.loaded.memories as f64);
+/// Returns the metrics of a run that applied a saved plan. What such a run does not look for is left out.
+#[must_use]
+pub fn applied_metrics(
+    report: &AppliedReport,
+    figures: Option<&StoreFigures>,
+    isa: &str,
+) -> String {
+    let mut page = Page::default();
+    if let Some(figures) = figures {
+        owners_names(&mut page, figures.memories, Some(figures));
+    }
+    last_run(&mut page, (&report.run_id, report.mode, isa), report.is_whole());
+    let stages = [("execute", report.seconds_execute)];
+    page.by("memfold_run_seconds", RUN_SECONDS, "stage", &stages);
+    planned_and_done(&mut page, &report.planned, &report.absorbed, &report.executed);
+    page.0
+}
+
+const RUN_SECONDS: &str = "Wall time of the last run by stage.";
+
+fn owners_names(page: &mut Page, memories: u64, figures: Option<&StoreFigures>) {
+    page.one("helios_stm_total", "Memories in the store.", memories as f64);
     if let Some(figures) = figures {
         page.one(
             "helios_consolidation_ratio",
@@ -96,35 +132,19 @@ fn owners_names(page: &mut Page, report: &Report, figures: Option<&StoreFigures>
     }
 }
 
-fn last_run(page: &mut Page, report: &Report) {
-    let labels = [("mode", report.mode.name()), ("isa", &report.isa)];
+fn last_run(page: &mut Page, (run_id, mode, isa): (&str, Mode, &str), is_whole: bool) {
+    let labels = [("mode", mode.name()), ("isa", isa)];
     let info = [(labels.as_slice(), 1.0)];
     page.family("memfold_last_run_info", "How the last run ran; always 1.", &info);
-    if let Some(seconds) = time_of(&report.run_id) {
+    if let Some(seconds) = time_of(run_id) {
         let help = "When the last run was, in seconds since 1970.";
         page.one("memfold_last_run_timestamp_seconds", help, seconds as f64);
     }
-    let is_whole = report.executed.stale == 0 && report.executed.failed == 0;
     page.one(
         "memfold_last_run_success",
         "1 where nothing that the last run wanted to write was skipped or rolled back, else 0.",
         f64::from(u8::from(is_whole)),
     );
-    let seconds = &report.seconds;
-    let stages = [
-        ("load", seconds.load),
-        ("export", seconds.export),
-        ("join", seconds.join),
-        ("cluster", seconds.cluster),
-        ("plan", seconds.plan),
-        ("execute", seconds.execute),
-        ("total", seconds.total),
-    ];
-    page.by("memfold_run_seconds", "Wall time of the last run by stage.", "stage", &stages);
-    let memory =
-        [("resident", report.peak_rss_bytes as f64), ("anonymous", report.peak_anon_bytes as f64)];
-    page.by("memfold_peak_memory_bytes", "Largest memory of the last run.", "kind", &memory);
-    page.one("memfold_threads", "Worker threads of the last run.", report.threads as f64);
 }
 
 fn found(page: &mut Page, report: &Report) {
@@ -148,8 +168,12 @@ fn found(page: &mut Page, report: &Report) {
     page.one("memfold_protected", "Protected memories.", report.protected.total as f64);
 }
 
-fn planned_and_done(page: &mut Page, report: &Report) {
-    let (planned, executed) = (&report.planned, &report.executed);
+fn planned_and_done(
+    page: &mut Page,
+    planned: &Planned,
+    absorbed: &AbsorbedByRisk,
+    executed: &Executed,
+) {
     let planned = [
         ("merge", planned.merge as f64),
         ("promote", planned.promote as f64),
@@ -158,7 +182,6 @@ fn planned_and_done(page: &mut Page, report: &Report) {
         ("noop", planned.noop as f64),
     ];
     page.by("memfold_planned", "Actions that the last run planned, by type.", "type", &planned);
-    let absorbed = &report.stats.absorbed;
     let absorbed = [
         ("identical", absorbed.identical as f64),
         ("trivial", absorbed.trivial as f64),
@@ -166,8 +189,6 @@ fn planned_and_done(page: &mut Page, report: &Report) {
     ];
     let help = "Memories that planned merges absorb, by risk.";
     page.by("memfold_planned_absorbed", help, "risk", &absorbed);
-    let help = "Live memories once the plan is applied.";
-    page.one("memfold_live_after", help, report.stats.live_after as f64);
     let executed = [
         ("applied", executed.applied as f64),
         ("stale", executed.stale as f64),
@@ -327,7 +348,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("memfold.prom");
         std::fs::write(&path, "stale file".repeat(10_000)).unwrap();
-        write_metrics(&path, &report(), None).unwrap();
+        write_metrics(&path, &metrics(&report(), None)).unwrap();
         let page = std::fs::read_to_string(&path).unwrap();
         assert!(page.starts_with("# HELP helios_stm_total ") && !page.contains("stale file"));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -338,7 +359,7 @@ mod tests {
             assert_eq!(mode & 0o600, 0o600);
         }
         let nowhere = folder.path().join("no/such/folder.prom");
-        let error = write_metrics(&nowhere, &report(), None).unwrap_err();
+        let error = write_metrics(&nowhere, "").unwrap_err();
         assert_eq!(error.hint().as_deref(), Some("create its folder first"));
     }
 }

@@ -4,6 +4,7 @@
 //! A [`Run`] goes in, a [`Report`] comes out; everything else is a view of the report. Texts stand in
 //! it as excerpts only: cut, escaped, secrets masked.
 
+mod applied;
 mod build;
 mod diff;
 pub mod log_lines;
@@ -20,21 +21,22 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use applied::{AppliedAction, AppliedReport};
 pub use build::{Run, run_id};
 pub use diff::{Piece, PieceKind, word_diff};
 pub use markdown::markdown;
-pub use metrics::{WriteMetricsError, metrics, write_metrics};
+pub use metrics::{WriteMetricsError, applied_metrics, metrics, write_metrics};
 pub use model::{
     AbsorbedByRisk, AbsorbedSample, Detected, Executed, Loaded, MergeSample, Mode, PairSample,
     Planned, ProtectedRow, ProtectedRows, REPORT_SCHEMA_VERSION, Report, RowView, Samples,
-    ScopeView, Seconds, Sensitivity, Stats,
+    ScopeView, Seconds, Sensitivity, Stats, UnknownCategory,
 };
 pub use plan_file::{ReadPlanError, WritePlanError, read_plan, write_plan};
 pub use recall::{Recall, RecallKind};
-pub use schema::report_schema;
+pub use schema::{applied_report_schema, report_schema};
 pub(crate) use screen::quoted as shell_word;
 pub use screen::{Commands, grouped, screen, shell_words};
 pub use write::{
-    ReportPaths, WriteReportError, ensure_report_dir, state_report_dir, write_report,
+    ReportPaths, Reported, WriteReportError, ensure_report_dir, state_report_dir, write_report,
     write_report_in,
 };

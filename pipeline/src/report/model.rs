@@ -102,6 +102,18 @@ pub struct ScopeView {
     pub sources: Vec<String>,
     /// Only the newest so many.
     pub limit: Option<usize>,
+    /// Those of the categories that no live memory has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_categories: Vec<UnknownCategory>,
+}
+
+/// A category that no live memory has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnknownCategory {
+    /// As it was asked for.
+    pub category: String,
+    /// A category of the store that was probably meant.
+    pub nearest: Option<String>,
 }
 
 /// What was read.
@@ -128,6 +140,9 @@ pub struct Detected {
     pub pairs: u64,
     /// Contradictory pairs.
     pub contradiction_pairs: u64,
+    /// Flags of earlier runs that wait for a person.
+    #[serde(default)]
+    pub flags_open: u64,
     /// Contradictory pairs that the caps on flags left out.
     pub flags_deferred: u64,
     /// How complete `pairs` is.

@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use memfold_datasets::publish::{place_of, without_path};
+
 use crate::plan::{PLAN_SCHEMA_VERSION, Plan};
 
 /// Why a plan file could not be read.
@@ -103,6 +105,7 @@ pub fn read_plan(path: &Path) -> Result<Plan, ReadPlanError> {
 /// When the file's folder cannot be written.
 pub fn write_plan(path: &Path, plan: &Plan) -> Result<(), WritePlanError> {
     let write = || -> io::Result<()> {
+        let path = place_of(path)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
         let mut json = serde_json::to_vec_pretty(plan)?;
@@ -112,5 +115,5 @@ pub fn write_plan(path: &Path, plan: &Plan) -> Result<(), WritePlanError> {
         file.persist(path)?;
         Ok(())
     };
-    write().map_err(|error| WritePlanError { path: path.to_owned(), error })
+    write().map_err(|error| WritePlanError { path: path.to_owned(), error: without_path(error) })
 }

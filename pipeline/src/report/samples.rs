@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     AbsorbedByRisk, AbsorbedSample, MergeSample, PairSample, RowView, Run, Samples, word_diff,
 };
+use crate::categories::CategoryList;
 use crate::memory::{CreatedAt, Memory, MemoryId, MemoryIndex};
 use crate::plan::{Action, ActionType, Risk, action_label, rfc3339};
 use crate::text;
@@ -60,7 +61,8 @@ impl<'a> Sampler<'a> {
         let (survivor_index, survivor) = self.memory(action.target_ids.first()?)?;
         let all: Vec<_> = action.absorbed_ids().iter().filter_map(|id| self.memory(id)).collect();
         let gained = action.new_categories.iter().flatten();
-        let gained = gained.filter(|c| !survivor.categories.iter().any(|old| **old == ***c));
+        let own: CategoryList = survivor.categories.iter().collect();
+        let gained = gained.filter(|category| !own.has(category));
         let summed = all
             .iter()
             .fold(survivor.access_count, |sum, (_, row)| sum.saturating_add(row.access_count));

@@ -1,6 +1,7 @@
 //! The few lines a run ends with.
 
 use super::{Mode, Report};
+use crate::text::{characters, is_deceptive};
 
 /// The commands that a screen names, as arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -9,15 +10,17 @@ pub struct Commands {
     pub next: Vec<String>,
     /// What takes it back.
     pub undo: Vec<String>,
+    /// Whether a command wider than 80 columns is continued on further lines, as on a terminal. In a pipe it
+    /// stays on one.
+    pub is_folded: bool,
 }
 
 impl Commands {
-    /// Returns the commands for a store: execute exactly this plan, and undo. `RUN` stands for the id
-    /// that the executing run will print.
+    /// Returns the commands for a store: execute exactly this plan, and undo. Before the plan is executed its run
+    /// has no id: `latest` is the run that will have.
     #[must_use]
     pub fn of(store: &str, report: &Report) -> Self {
-        let words = |words: &[&str]| words.iter().map(ToString::to_string).collect();
-        let run = if report.mode == Mode::Execute { &report.run_id } else { "RUN" };
+        let run = if report.mode == Mode::Execute { &report.run_id } else { "latest" };
         let next = match report.mode {
             Mode::DryRun => words(&[
                 "memfold",
@@ -32,34 +35,37 @@ impl Commands {
             }
             Mode::Execute => Vec::new(),
         };
-        Self { next, undo: words(&["memfold", "undo", store, run, "--execute"]) }
+        Self { next, undo: words(&["memfold", "undo", store, run, "--execute"]), is_folded: false }
     }
 
     /// Returns the command after a plan was saved: review it.
     #[must_use]
     pub fn review(store: &str, plan_id: &str) -> Self {
-        let next = ["memfold", "review", store, plan_id];
-        Self { next: next.map(str::to_owned).to_vec(), undo: Vec::new() }
+        Self { next: words(&["memfold", "review", store, plan_id]), ..Self::default() }
     }
 
-    /// Returns the commands after a review: apply what was approved, and undo. `RUN` stands for the id
-    /// that the applying run will print.
+    /// Returns the commands after a review: apply what was approved, and undo the run that did.
     #[must_use]
     pub fn apply(store: &str, plan_id: &str) -> Self {
-        let next = ["memfold", "apply", store, plan_id, "--execute"];
-        let undo = ["memfold", "undo", store, "RUN", "--execute"];
-        let words = |words: [&str; 5]| words.map(str::to_owned).to_vec();
-        Self { next: words(next), undo: words(undo) }
+        Self {
+            next: words(&["memfold", "apply", store, plan_id, "--execute"]),
+            undo: words(&["memfold", "undo", store, "latest", "--execute"]),
+            is_folded: false,
+        }
     }
 
-    /// Returns the lines that a screen ends with, for a POSIX shell, each at most 80 columns wide
-    /// unless one word is wider.
+    /// Returns the lines that a screen ends with, for a POSIX shell.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let commands = [("next: ", &self.next), ("undo: ", &self.undo)];
         let named = commands.into_iter().filter(|(_, command)| !command.is_empty());
-        named.flat_map(|(label, command)| command_lines(label, command)).collect()
+        let columns = if self.is_folded { COLUMNS } else { usize::MAX };
+        named.flat_map(|(label, command)| command_lines(label, command, columns)).collect()
     }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(ToString::to_string).collect()
 }
 
 /// Returns words as a POSIX shell reads them back.
@@ -67,6 +73,9 @@ impl Commands {
 pub fn shell_words(words: &[&str]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
+
+/// How a report calls live memories that the scope leaves out.
+const OUT_OF_SCOPE: &str = "out_of_scope";
 
 /// Lines are at most so wide, unless one word is wider.
 const COLUMNS: usize = 80;
@@ -89,6 +98,7 @@ pub fn screen(report: &Report, commands: &Commands) -> String {
             format!("{found}, recall {} by an audited sample", recall.estimate(3))
         }
     });
+    lines.extend(without_embedding(report));
     let planned = &report.planned;
     if planned.merge + planned.promote + planned.archive + planned.flag_contradiction == 0 {
         lines.push("nothing to do".to_owned());
@@ -98,11 +108,30 @@ pub fn screen(report: &Report, commands: &Commands) -> String {
     lines.join("\n") + "\n"
 }
 
+/// Says that some memories take part by their texts alone, and what helps.
+fn without_embedding(report: &Report) -> Option<String> {
+    let loaded = &report.loaded;
+    let lacking = loaded.live.saturating_sub(loaded.with_embedding);
+    let who = match (lacking, loaded.with_embedding) {
+        (0, _) => return None,
+        (_, 0) => "no memory has a usable vector, so all match".to_owned(),
+        (1, _) => "1 memory has no usable vector and matches".to_owned(),
+        _ => format!("{} memories have no usable vector and match", grouped(lacking)),
+    };
+    Some(format!("{who} by text alone: memfold embed"))
+}
+
 /// `1,783 live → 1,331`, and what makes the difference.
 fn counts(report: &Report) -> Vec<String> {
     let stats = &report.stats;
+    let outside = report.loaded.skipped.get(OUT_OF_SCOPE).copied().unwrap_or_default();
+    let scope = match outside {
+        0 => String::new(),
+        _ => format!(" ({} in scope)", grouped(report.loaded.live.saturating_sub(outside))),
+    };
+    let live = grouped(report.loaded.live);
     let mut counts = vec![
-        format!("{} live → {}", grouped(report.loaded.live), grouped(stats.live_after)),
+        format!("{live} live{scope} → {}", grouped(stats.live_after)),
         format!("{} identical", grouped(stats.absorbed.identical)),
         format!("{} trivial", grouped(stats.absorbed.trivial)),
         format!("{} reworded", grouped(stats.absorbed.reworded)),
@@ -114,22 +143,23 @@ fn counts(report: &Report) -> Vec<String> {
             counts.push(format!("{} {name}", grouped(count)));
         }
     }
-    let conflicts = report.detected.contradiction_pairs;
+    // What `memfold flags` lists once the plan is carried out.
+    let conflicts = report.planned.flag_contradiction + report.detected.flags_open;
     let plural = if conflicts == 1 { "" } else { "s" };
     counts.push(format!("{} conflict{plural} kept apart", grouped(conflicts)));
     counts.push(format!("{} protected", grouped(report.protected.total)));
     counts
 }
 
-/// A command for a POSIX shell; lines that are continued end in a backslash.
-fn command_lines(label: &str, command: &[String]) -> Vec<String> {
+/// A command for a POSIX shell; lines that are continued end in a backslash. Words stay whole.
+fn command_lines(label: &str, command: &[String], columns: usize) -> Vec<String> {
     let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
     let mut lines: Vec<String> = Vec::new();
     let mut line = label.to_owned();
     for (position, word) in words.iter().enumerate() {
         let reserve = if position + 1 < words.len() { " \\".len() } else { 0 };
         let is_start = line.ends_with(' ');
-        if !is_start && line.chars().count() + 1 + word.chars().count() + reserve > COLUMNS {
+        if !is_start && line.chars().count() + 1 + word.chars().count() + reserve > columns {
             lines.push(line + " \\");
             line = format!("    {word}");
         } else {
@@ -143,24 +173,28 @@ fn command_lines(label: &str, command: &[String]) -> Vec<String> {
     lines
 }
 
-/// A word that a POSIX shell reads back; control characters are shown as escapes.
+/// A word that a POSIX shell reads back; what steers a terminal or cannot be seen stands as its bytes in octal.
 pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./:@%+,=".contains(c);
+    let is_plain = |c: char| (c.is_alphanumeric() && !is_deceptive(c)) || "-_./:@%+,=".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
-    if word.chars().any(char::is_control) {
-        let escaped: String = word
-            .chars()
-            .map(|c| match c {
-                '\'' | '\\' => format!("\\{c}"),
-                c if c.is_control() => format!("\\u{:04x}", u32::from(c)),
-                c => c.to_string(),
-            })
-            .collect();
-        return format!("$'{escaped}'");
+    if !characters(word).any(|(_, must_be_escaped)| must_be_escaped) {
+        return format!("'{}'", word.replace('\'', "'\\''"));
     }
-    format!("'{}'", word.replace('\'', "'\\''"))
+    let mut quoted = "$'".to_owned();
+    for (character, must_be_escaped) in characters(word) {
+        match character {
+            '\'' | '\\' => quoted.extend(['\\', character]),
+            _ if must_be_escaped => {
+                for byte in character.to_string().bytes() {
+                    quoted.push_str(&format!("\\{byte:03o}"));
+                }
+            }
+            _ => quoted.push(character),
+        }
+    }
+    quoted + "'"
 }
 
 /// Joins parts into lines.
@@ -207,10 +241,12 @@ mod tests {
         assert_eq!(Commands::review("my db", "p1").lines(), ["next: memfold review 'my db' p1"]);
         assert_eq!(
             Commands::apply("b.db", "p1").lines(),
-            ["next: memfold apply b.db p1 --execute", "undo: memfold undo b.db RUN --execute"]
+            ["next: memfold apply b.db p1 --execute", "undo: memfold undo b.db latest --execute"]
         );
         let far = "x".repeat(70);
-        let lines = Commands::apply(&far, "p1").lines();
+        let commands = Commands::apply(&far, "p1");
+        assert_eq!(commands.lines()[0], format!("next: memfold apply {far} p1 --execute"));
+        let lines = Commands { is_folded: true, ..commands }.lines();
         let joined = lines[..3].join("").replace("\\    ", "");
         assert_eq!(joined, format!("next: memfold apply {far} p1 --execute"));
     }
@@ -229,7 +265,9 @@ mod tests {
             ("my brain.db", "'my brain.db'"),
             ("it's", "'it'\\''s'"),
             ("", "''"),
-            ("a\u{1b}b", "$'a\\u001bb'"),
+            ("a\u{1b}b", "$'a\\033b'"),
+            ("it's\u{202e}7", "$'it\\'s\\342\\200\\2567'"),
+            ("-x.db", "-x.db"),
         ] {
             assert_eq!(quoted(word), shown);
         }

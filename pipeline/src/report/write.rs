@@ -3,7 +3,38 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use memfold_datasets::publish::without_path;
+
 use super::{Report, markdown};
+
+/// What can be written as a report.
+pub trait Reported {
+    /// Returns the run that it is about.
+    fn run_id(&self) -> &str;
+
+    /// Returns the document for programs.
+    ///
+    /// # Errors
+    /// When a value has no JSON.
+    fn to_json(&self) -> serde_json::Result<Vec<u8>>;
+
+    /// Returns the page for people.
+    fn to_markdown(&self) -> String;
+}
+
+impl Reported for Report {
+    fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec_pretty(self)
+    }
+
+    fn to_markdown(&self) -> String {
+        markdown(self)
+    }
+}
 
 /// Where a report was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,9 +98,10 @@ pub fn ensure_report_dir(folder: &Path) -> Result<(), WriteReportError> {
     std::fs::create_dir_all(folder)
         .map_err(|error| WriteReportError::CreateFolder { path: folder.to_owned(), error })?;
     // It is removed as soon as it is made.
-    tempfile::NamedTempFile::new_in(folder)
-        .map(drop)
-        .map_err(|error| WriteReportError::Write { path: folder.to_owned(), error })
+    tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|error| WriteReportError::Write {
+        path: folder.to_owned(),
+        error: without_path(error),
+    })
 }
 
 /// Returns the folder for reports on a store whose own folder cannot be written, if the user has a home.
@@ -87,13 +119,16 @@ pub fn state_report_dir(store: &Path) -> Option<PathBuf> {
 ///
 /// # Errors
 /// When the folder cannot be made or written.
-pub fn write_report_in(folder: &Path, report: &Report) -> Result<ReportPaths, WriteReportError> {
+pub fn write_report_in(
+    folder: &Path,
+    report: &dyn Reported,
+) -> Result<ReportPaths, WriteReportError> {
     std::fs::create_dir_all(folder)
         .map_err(|error| WriteReportError::CreateFolder { path: folder.to_owned(), error })?;
     let mut number = 1_u32;
     loop {
         let suffix = if number == 1 { String::new() } else { format!("-{number}") };
-        match write_report(&folder.join(format!("{}{suffix}.json", report.run_id)), report) {
+        match write_report(&folder.join(format!("{}{suffix}.json", report.run_id())), report) {
             Err(WriteReportError::Exists { .. }) if number < u32::MAX => number += 1,
             done => return done,
         }
@@ -104,13 +139,14 @@ pub fn write_report_in(folder: &Path, report: &Report) -> Result<ReportPaths, Wr
 ///
 /// # Errors
 /// When one of the files is there already or cannot be written; then neither stays.
-pub fn write_report(json: &Path, report: &Report) -> Result<ReportPaths, WriteReportError> {
-    let paths = ReportPaths { json: json.to_owned(), markdown: markdown_path(json) };
-    let mut document = serde_json::to_vec_pretty(report).map_err(|error| {
-        WriteReportError::Write { path: paths.json.clone(), error: error.into() }
+pub fn write_report(json: &Path, report: &dyn Reported) -> Result<ReportPaths, WriteReportError> {
+    let paths = ReportPaths::of(json);
+    let mut document = report.to_json().map_err(|error| WriteReportError::Write {
+        path: paths.json.clone(),
+        error: error.into(),
     })?;
     document.push(b'\n');
-    write_new(&paths.markdown, markdown(report).as_bytes())?;
+    write_new(&paths.markdown, report.to_markdown().as_bytes())?;
     if let Err(error) = write_new(&paths.json, &document) {
         // The Markdown is ours: it was new a moment ago. Its loss is not worth a second error.
         let _ = std::fs::remove_file(&paths.markdown);
@@ -119,14 +155,19 @@ pub fn write_report(json: &Path, report: &Report) -> Result<ReportPaths, WriteRe
     Ok(paths)
 }
 
-/// The Markdown's name; never that of the JSON, whatever its ending.
-fn markdown_path(json: &Path) -> PathBuf {
-    let beside = json.with_extension("md");
-    if beside == json { json.with_extension("md.md") } else { beside }
+impl ReportPaths {
+    /// Returns where a report will stand: the Markdown is beside the JSON and never has its name, whatever its ending.
+    #[must_use]
+    pub fn of(json: &Path) -> Self {
+        let beside = json.with_extension("md");
+        let markdown = if beside == json { json.with_extension("md.md") } else { beside };
+        Self { json: json.to_owned(), markdown }
+    }
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> Result<(), WriteReportError> {
-    let failed = |error| WriteReportError::Write { path: path.to_owned(), error };
+    let failed =
+        |error| WriteReportError::Write { path: path.to_owned(), error: without_path(error) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut file =
         tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;

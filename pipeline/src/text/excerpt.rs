@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::ops::Range;
 
+use super::visible::characters;
+
 /// What stands in the place of a secret.
 const MASK: &str = "[masked]";
 
@@ -80,19 +82,30 @@ pub fn excerpt(text: &str, chars_max: usize) -> String {
     match shown.char_indices().nth(chars_max) {
         None if is_whole => shown,
         None => shown + "…",
-        Some((end, _)) => format!("{}…", shown[..end].trim_end()),
+        Some((end, next)) => format!("{}…", whole_words(&shown[..end], next).trim_end()),
+    }
+}
+
+/// Leaves out the word that a cut before `next` would halve, unless a quarter of the text would go with it.
+fn whole_words(cut: &str, next: char) -> &str {
+    if next.is_whitespace() {
+        return cut;
+    }
+    match cut.rfind(' ') {
+        Some(space) if space * 4 >= cut.len() * 3 => &cut[..space],
+        _ => cut,
     }
 }
 
 /// Collapses white space and escapes what a terminal or a reader could be deceived by.
 fn escape(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    for character in text.trim().chars() {
+    for (character, must_be_escaped) in characters(text.trim()) {
         if character.is_whitespace() {
             if !shown.ends_with(' ') {
                 shown.push(' ');
             }
-        } else if is_deceptive(character) {
+        } else if must_be_escaped {
             write!(shown, "\\u{{{:x}}}", u32::from(character))
                 .expect("a String takes every character");
         } else {
@@ -100,12 +113,6 @@ fn escape(text: &str) -> String {
         }
     }
     shown
-}
-
-/// Control characters, invisible characters and direction marks.
-pub(crate) fn is_deceptive(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}')
 }
 
 /// Replaces what looks like a credential.
@@ -279,6 +286,11 @@ mod tests {
         assert_eq!(excerpt("äöüß", 2), "äö…");
         assert_eq!(excerpt("äö", 2), "äö");
         assert_eq!(excerpt("a\u{202e}b\tc\nd", 40), "a\\u{202e}b c d");
+        assert_eq!(
+            excerpt("seven words stand in this one line", 29),
+            "seven words stand in this one…"
+        );
+        assert_eq!(excerpt("seven words stand in this one line", 28), "seven words stand in this…");
         let long = "x".repeat(1 << 20);
         assert_eq!(excerpt(&long, 3), "xxx…");
     }

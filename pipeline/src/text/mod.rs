@@ -6,10 +6,12 @@ mod excerpt;
 mod keys;
 mod overlap;
 mod tokens;
+mod visible;
 
 pub use excerpt::excerpt;
-pub(crate) use excerpt::is_deceptive;
 pub(crate) use keys::TextKey;
 pub use keys::{loose_key, strict_key};
 pub use overlap::{SHINGLE_TOKENS, jaccard, shingle_containment};
 pub use tokens::{Token, tokens};
+pub(crate) use visible::{characters, is_deceptive};
+pub use visible::{printable, printable_json};

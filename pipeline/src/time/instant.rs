@@ -2,12 +2,18 @@
 
 use std::fmt;
 
-use jiff::Timestamp;
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 
 use super::parse;
 
-/// Microseconds since 1970-01-01T00:00:00Z, within the years -9999 to 9999.
+pub(super) const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+
+/// The last microsecond of the year 9999.
+const LAST: DateTime = DateTime::constant(9999, 12, 31, 23, 59, 59, 999_999_000);
+
+/// Microseconds since 1970-01-01T00:00:00Z, within the years -9999 to 9999 of any zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(pub i64);
 
@@ -43,7 +49,7 @@ impl Instant {
     /// Writes it as RFC 3339 in UTC, with as many digits of fraction as it needs.
     #[must_use]
     pub fn to_rfc3339(self) -> String {
-        self.to_timestamp().to_string()
+        self.to_string()
     }
 
     /// Returns the nearest jiff timestamp (values out of its range are clamped to its ends).
@@ -62,7 +68,15 @@ impl From<Timestamp> for Instant {
 
 impl fmt::Display for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.to_timestamp().fmt(f)
+        match Timestamp::from_microsecond(self.0) {
+            Ok(timestamp) => timestamp.fmt(f),
+            // The first and last day, which timestamps leave out.
+            Err(_) => {
+                let end = if self.0 < 0 { DateTime::MIN } else { LAST };
+                let utc = EPOCH.checked_add(SignedDuration::from_micros(self.0)).unwrap_or(end);
+                write!(f, "{}Z", utc.min(LAST))
+            }
+        }
     }
 }
 
@@ -90,6 +104,15 @@ mod tests {
             let utc = TimeZone::UTC;
             prop_assert_eq!(Instant::parse(&instant.to_rfc3339(), &berlin()), Some(instant));
             prop_assert_eq!(Instant::parse(&instant.to_naive_local(&utc), &utc), Some(instant));
+        }
+
+        /// Ages and times at the ends of 64 bits are shown somehow, and in order.
+        #[test]
+        fn any_instant_is_shown(micros in any::<i64>(), later in 0_i64..i64::MAX) {
+            let instant = Instant(micros);
+            let _ = (instant.to_naive_local(&berlin()), instant.to_rfc3339(), instant.to_timestamp());
+            let late = Instant(micros.saturating_add(later));
+            prop_assert!(instant.to_timestamp() <= late.to_timestamp());
         }
 
         #[test]

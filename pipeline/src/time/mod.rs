@@ -4,3 +4,4 @@ mod instant;
 mod parse;
 
 pub use instant::Instant;
+pub(crate) use parse::in_zone;

@@ -5,6 +5,7 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 
 use super::Instant;
+use super::instant::EPOCH;
 
 /// Shorter numbers in text are years, counters or ids rather than epoch seconds.
 const EPOCH_TEXT_DIGITS_MIN: usize = 9;
@@ -48,13 +49,30 @@ fn parse_iso(text: &[u8], time_zone: &TimeZone) -> Option<Instant> {
     let time = cursor.time()?;
     let local = DateTime::from_parts(date, time);
     match cursor.offset()? {
-        Some(offset_seconds) => {
-            let utc = TimeZone::UTC.to_timestamp(local).ok()?.as_microsecond();
-            let micros = utc - i64::from(offset_seconds) * 1_000_000;
-            Timestamp::from_microsecond(micros).ok().map(Instant::from)
-        }
-        None => time_zone.to_ambiguous_timestamp(local).compatible().ok().map(Instant::from),
+        Some(offset_seconds) => Some(at_offset(local, offset_seconds)),
+        None => Some(in_zone(local, time_zone)),
     }
+}
+
+/// Returns the instant at which a zone's clocks show a date and time: gaps and folds as jiff's `compatible`.
+///
+/// Within a day of the ends of the years -9999 and 9999, which jiff's timestamps leave out, the zone's last known offset counts:
+/// writers take `9999-12-31T23:59:59` for "never".
+pub(crate) fn in_zone(local: DateTime, time_zone: &TimeZone) -> Instant {
+    match time_zone.to_ambiguous_timestamp(local).compatible() {
+        Ok(timestamp) => Instant::from(timestamp),
+        Err(_) => {
+            let end = if local.year() < 0 { Timestamp::MIN } else { Timestamp::MAX };
+            at_offset(local, time_zone.to_offset(end).seconds())
+        }
+    }
+}
+
+fn at_offset(local: DateTime, offset_seconds: i32) -> Instant {
+    let since_epoch = local.duration_since(EPOCH);
+    // 20,000 years of microseconds are far within 64 bits.
+    let micros = since_epoch.as_secs() * 1_000_000 + i64::from(since_epoch.subsec_micros());
+    Instant(micros - i64::from(offset_seconds) * 1_000_000)
 }
 
 struct Cursor<'a> {
@@ -190,6 +208,36 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(read(text, "Europe/Berlin").as_deref(), Some(expected), "{text}");
         }
+    }
+
+    /// `9999-12-31T23:59:59`, which writers take for "never", was no time at all, and its row the oldest.
+    #[test]
+    fn reads_the_ends_of_time_in_their_order() {
+        let spelled = [
+            "-9999",
+            "0000-01-01T00:00:00",
+            "0001-01-01",
+            "2026-01-01",
+            "9999-12-30T23:59:59",
+            "9999-12-31",
+            "9999-12-31T23:59:59",
+            "9999-12-31T23:59:59.999999",
+        ];
+        for zone_name in ["UTC", "Europe/Berlin", "Pacific/Kiritimati", "America/Los_Angeles"] {
+            let at = |text: &str| parse(text.as_bytes(), &zone(zone_name));
+            assert_eq!(at(spelled[0]), None);
+            for pair in spelled[1..].windows(2) {
+                assert!(at(pair[0]).unwrap() < at(pair[1]).unwrap(), "{zone_name} {pair:?}");
+            }
+        }
+        assert_eq!(
+            read("9999-12-31T23:59:59.5Z", "UTC").as_deref(),
+            Some("9999-12-31T23:59:59.5Z")
+        );
+        let late = parse(b"9999-12-31T23:59:59-23:59", &TimeZone::UTC).unwrap();
+        assert_eq!(late.to_rfc3339(), "9999-12-31T23:59:59.999999Z", "shown no later than that");
+        let early = parse(b"0000-01-01T00:00:00+23:59", &TimeZone::UTC).unwrap();
+        assert!(early < parse(b"0000-01-01T00:00:00Z", &TimeZone::UTC).unwrap());
     }
 
     #[test]

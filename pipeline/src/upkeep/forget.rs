@@ -11,9 +11,9 @@ use crate::lineage::{Lineage as _, Whereabouts};
 use crate::memory::MemoryId;
 use crate::runs::RunKind;
 use crate::store::brain_db::own::forget::{
-    self as rows, ACTIONS, ARCHIVE, JOURNAL, Naming, Renamed, SOURCES, TELLING, UNITS,
+    self as rows, ACTIONS, ARCHIVE, JOURNAL, Naming, REVIVED, Renamed, SOURCES, TELLING, UNITS,
 };
-use crate::store::brain_db::{BrainDb, Session, SessionError, StoreLineage, Writes, own};
+use crate::store::brain_db::{BrainDb, Layout, Session, SessionError, StoreLineage, Writes, own};
 use crate::text::excerpt;
 use crate::time::Instant;
 
@@ -47,6 +47,8 @@ pub struct Erasure {
     pub actions: u64,
     /// Other rows that named it and no longer will.
     pub renamed: u64,
+    /// What the owner's schema does to other tables when a memory or its vector is deleted.
+    pub reactions: Vec<String>,
 }
 
 /// What a forgetting did.
@@ -245,11 +247,31 @@ impl Plan {
     /// Counts what goes as a whole.
     fn count_rows(&mut self, reads: &Writes<'_>) -> Result<(), SessionError> {
         let layout = reads.layout()?;
+        self.count_traces_and_records(reads, &layout)?;
+        if self.erasure.memories + self.erasure.embeddings > 0 {
+            self.erasure.reactions.clone_from(&layout.reactions);
+        }
+        for (run_id, unit) in &self.units {
+            let keys =
+                reads.query("read the journal", |c| rows::journal_keys(c, (run_id, *unit)))?;
+            self.journal.extend(keys);
+            self.erasure.units.push(format!("{run_id} {unit}"));
+        }
+        self.erasure.journal = self.journal.len() as u64;
+        Ok(())
+    }
+
+    fn count_traces_and_records(
+        &mut self,
+        reads: &Writes<'_>,
+        layout: &Layout,
+    ) -> Result<(), SessionError> {
         for id in self.erasure.ids.clone() {
-            let traces = reads.traces(&layout, id.as_str())?;
+            let traces = reads.traces(layout, id.as_str())?;
             self.erasure.memories += traces.rows;
             self.erasure.embeddings += traces.embeddings;
             self.erasure.search_entries += traces.search_entries;
+            self.erasure.renamed += traces.references;
             if !self.has_tables {
                 continue;
             }
@@ -261,13 +283,6 @@ impl Plan {
                 *self.counter(telling.table) += count;
             }
         }
-        for (run_id, unit) in &self.units {
-            let keys =
-                reads.query("read the journal", |c| rows::journal_keys(c, (run_id, *unit)))?;
-            self.journal.extend(keys);
-            self.erasure.units.push(format!("{run_id} {unit}"));
-        }
-        self.erasure.journal = self.journal.len() as u64;
         Ok(())
     }
 
@@ -316,7 +331,7 @@ impl Plan {
             if !self.has_tables {
                 continue;
             }
-            for telling in TELLING {
+            for telling in TELLING.into_iter().chain([REVIVED]) {
                 writes.step("erase rows", |c| telling.delete(c, id))?;
             }
             writes.step("erase a target", |c| {

@@ -193,6 +193,8 @@ struct Examined {
     /// It as it would be, if it stays archived by its own marks.
     facts: Option<(Vec<String>, String)>,
     lineage_keys: Vec<i64>,
+    /// Whether full-text search does not find it where it stands.
+    is_unsearchable: bool,
 }
 
 /// Where the row of an archived memory is.
@@ -221,9 +223,12 @@ fn examine(
     let whereabouts = resolved.whereabouts;
     let not_archived =
         || RestoreError::NotArchived { id: excerpt(id.as_str(), TEXT_CHARS), whereabouts };
+    let mut is_unsearchable = false;
     let row = match whereabouts {
         Whereabouts::Ghost | Whereabouts::Archived => {
-            Archived::InPlace(reads.memory(&layout, id)?.ok_or_else(not_archived)?.image)
+            let row = reads.memory(&layout, id)?.ok_or_else(not_archived)?;
+            is_unsearchable = row.is_indexed == Some(false);
+            Archived::InPlace(row.image)
         }
         Whereabouts::Moved => {
             Archived::Moved(archived_image(reads, id.as_str())?.ok_or_else(not_archived)?)
@@ -241,7 +246,7 @@ fn examine(
     let lineage_keys = reads.query("read memfold_lineage", |connection| {
         own::active_folds_of(connection, id.as_str())
     })?;
-    Ok(Examined { restoration, row, resolved, facts, lineage_keys })
+    Ok(Examined { restoration, row, resolved, facts, lineage_keys, is_unsearchable })
 }
 
 /// What it was folded into, as far as it is still there: directly, and at the end of all folds.
@@ -291,6 +296,9 @@ fn bring_back(
     }
     if let Some((categories, source)) = &examined.facts {
         changes.extend(unmarked(examined, (categories, source), mark.at));
+    }
+    if examined.is_unsearchable {
+        changes.push(Change::Index { id: id.to_string(), words: None });
     }
     changes.extend(examined.lineage_keys.iter().map(|key| withdrawn(*key)));
     apply(writes, layout, mark, &changes)?;

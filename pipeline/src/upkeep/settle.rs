@@ -30,6 +30,8 @@ pub enum Settlement {
     Merge,
     /// The older one folds into the newer one, which holds in its place.
     Supersede,
+    /// The newer one folds into the older one, which goes on to hold.
+    OlderHolds,
 }
 
 impl Settlement {
@@ -39,7 +41,7 @@ impl Settlement {
         match self {
             Self::KeepBoth => "kept",
             Self::Merge => "merged",
-            Self::Supersede => "superseded",
+            Self::Supersede | Self::OlderHolds => "superseded",
         }
     }
 }
@@ -55,6 +57,11 @@ pub struct Settled {
     pub newer: MemoryId,
     /// The older one.
     pub older: MemoryId,
+    /// What the fact guard says of the two, where they are to be merged against its opinion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guard_says: Option<Verdict>,
+    /// What a person should know of it.
+    pub note: Option<String>,
 }
 
 /// Why a pair cannot be settled.
@@ -79,12 +86,6 @@ pub enum SettleError {
         /// The memory, escaped.
         id: String,
     },
-    /// The two do not say the same.
-    #[error("the two do not say the same ({}): a merge would hide one of the facts", verdict.name())]
-    Apart {
-        /// What the fact guard says.
-        verdict: Verdict,
-    },
 }
 
 impl SettleError {
@@ -98,9 +99,6 @@ impl SettleError {
             Self::Changed { .. } => {
                 Some("look at both again; the flag closes with the next run".to_owned())
             }
-            Self::Apart { .. } => Some(
-                "where the newer one holds: --supersede; where both do: --keep-both".to_owned(),
-            ),
         }
     }
 }
@@ -154,8 +152,8 @@ pub fn settle(
                 now: run.now,
                 at: &at,
             };
-            carry_out(writes, &examined, context)?;
-            Ok((examined.settled, 1))
+            let note = carry_out(writes, &examined, context)?;
+            Ok((Settled { note, ..examined.settled }, 1))
         })
     })
 }
@@ -188,16 +186,20 @@ fn examine(
     };
     let mut both = [side(0)?, side(1)?];
     both.sort_by(newest_first);
-    let [newer, older] = both;
-    if settlement == Settlement::Merge {
-        let read = |memory: &Memory| rules.guard.read(&memory.content);
-        let verdict = rules.guard.judge(&read(&older), &read(&newer)).verdict;
-        if !verdict.links() {
-            return Err(SettleError::Apart { verdict });
-        }
+    // What was said again last is the newer statement, however old its row is.
+    if flag.asserted.as_ref() == Some(&both[1].id) {
+        both.swap(0, 1);
     }
+    let [newer, older] = both;
+    let guard_says = (settlement == Settlement::Merge).then(|| {
+        let read = |memory: &Memory| rules.guard.read(&memory.content);
+        rules.guard.judge(&read(&older), &read(&newer)).verdict
+    });
+    // A person's word counts; what the guard says is told.
+    let guard_says = guard_says.filter(|verdict| !verdict.links());
     let (key, ids) = (flag.key.clone(), (newer.id.clone(), older.id.clone()));
-    let settled = Settled { key, settlement, newer: ids.0, older: ids.1 };
+    let settled =
+        Settled { key, settlement, newer: ids.0, older: ids.1, guard_says, note: None };
     Ok(Examined { settled, flag, newer, older })
 }
 
@@ -205,7 +207,7 @@ fn carry_out(
     writes: &Writes<'_>,
     examined: &Examined,
     context: EditContext<'_>,
-) -> Result<(), SettleError> {
+) -> Result<Option<String>, SettleError> {
     const UNIT: i64 = 1;
     let Examined { settled, flag, newer, older } = examined;
     let layout = writes.layout()?;
@@ -229,10 +231,15 @@ fn carry_out(
         }
         let mark = Mark { run_id: context.run_id, unit: UNIT, at: context.at };
         let deed = ("keep-both", ActionType::Noop, vec![newer.id.clone(), older.id.clone()]);
-        return Ok(write_unit((writes, &layout), &mark, deed, &changes, &[])?);
+        write_unit((writes, &layout), &mark, deed, &changes, &[])?;
+        return Ok(None);
     }
+    let (stays, goes) = match settlement {
+        Settlement::OlderHolds => (older, newer),
+        _ => (newer, older),
+    };
     let mut rows = Vec::new();
-    for memory in [newer, older] {
+    for memory in [stays, goes] {
         let row = writes.memory(&layout, &memory.id)?;
         rows.push(
             row.ok_or_else(|| SettleError::Changed { id: excerpt(memory.id.as_str(), ID_CHARS) })?,
@@ -240,11 +247,13 @@ fn carry_out(
     }
     let evidence = Evidence { similarity: flag.similarity, ..Evidence::default() };
     let why = match settlement {
-        Settlement::Supersede => (RULE, "superseded, by a person's word", evidence),
+        Settlement::Supersede | Settlement::OlderHolds => {
+            (RULE, "superseded, by a person's word", evidence)
+        }
         _ => (RULE, "merged, by a person's word", evidence),
     };
-    let action = merge_of_two(newer, older, &context.policy.merge, why);
-    let label = if settlement == Settlement::Supersede { "supersede" } else { "merge" };
-    carry_out_alone((writes, &layout), (context, UNIT), (label, action), &rows, vec![closed])?;
-    Ok(())
+    let action = merge_of_two(stays, goes, &context.policy.merge, why);
+    let label = if settlement == Settlement::Merge { "merge" } else { "supersede" };
+    let place = (writes, &layout);
+    Ok(carry_out_alone(place, (context, UNIT), (label, action), &rows, vec![closed])?)
 }

@@ -101,7 +101,17 @@ fn taken_back() -> Vec<Step> {
     vec![
         says(
             "consolidate",
-            &["consolidate", "brain.db", "--now", NOW, "--execute", "--max-change-share", "1"],
+            &[
+                "consolidate",
+                "brain.db",
+                "--now",
+                NOW,
+                "--execute",
+                "--max-change-share",
+                "1",
+                "--set",
+                "merge.absorbed=archive",
+            ],
         ),
         says("restore-candidates", &["restore", "brain.db"]),
         says("restore", &["restore", "brain.db", "m000000"]),
@@ -201,6 +211,10 @@ fn with_inputs() -> Place {
     place.write("pairs.jsonl", include_str!("../../data/guard/pairs.jsonl"));
     place.write("neutral.jsonl", "{\"a\": \"x\", \"b\": \"x\", \"label\": 4.5}\n");
     place.write("lines.jsonl", "{\"text\": \"Lamps are lit.\"}\n\n{\"txt\": \"unknown\"}\n");
+    place.write(
+        "memories.jsonl",
+        "{\"text\": \"Lamps are lit.\", \"vector\": [1, 0], \"model\": \"m\"}\n",
+    );
     place.write("memfold.yaml", "cluster:\n  linkage: average\n");
     place
 }
@@ -213,6 +227,8 @@ fn judged() -> Vec<Step> {
             &["save", "save-refused"],
             &["save", "brain.db", "--jsonl", "lines.jsonl", "--set", PATIENT],
         ),
+        says("import", &["import", "memories.jsonl", "--into", "new.db"]),
+        says("import", &["import", "memories.jsonl", "--into", "new.db"]),
         says("bench-guard", &["bench", "guard", "--pairs", "pairs.jsonl"]),
         says("bench-guard", &["bench", "guard", "--pairs", "neutral.jsonl"]),
         says("explain-texts", &["explain", "--texts", "The port is 8080.", "The port is 9090."]),

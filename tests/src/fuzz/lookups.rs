@@ -147,7 +147,8 @@ impl Shop {
     fn forged_manifest(&self, path: &Path, bytes: &[u8]) -> Vec<u8> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let sum = XxHash3_64::oneshot(&bytes[..bytes.len().min(HEAD_BYTES)]);
-        let line = format!("file {name} {} {sum:016x}", bytes.len());
+        let whole = XxHash3_64::oneshot(bytes);
+        let line = format!("file {name} {} {sum:016x} {whole:016x}", bytes.len());
         let text = String::from_utf8_lossy(&self.manifest);
         let begins = format!("file {name} ");
         let lines = text.lines().map(|old| if old.starts_with(&begins) { &line } else { old });

@@ -15,6 +15,7 @@ mod columns;
 mod corpora;
 mod configuration;
 mod plans;
+mod guard;
 
 use changes::Changes;
 
@@ -34,7 +35,7 @@ const fn target(name: &'static str, run: fn(&[u8])) -> FuzzTarget {
 }
 
 /// All of them.
-pub const TARGETS: [FuzzTarget; 11] = [
+pub const TARGETS: [FuzzTarget; 12] = [
     target("index", index::scanned),
     target("graph", index::walked),
     target("manifest", manifest::run),
@@ -46,6 +47,7 @@ pub const TARGETS: [FuzzTarget; 11] = [
     target("configuration", configuration::run),
     target("plan_file", plans::file),
     target("saved_plan", plans::saved),
+    target("guard", guard::run),
 ];
 
 /// Returns the target of a name.

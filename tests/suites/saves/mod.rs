@@ -1,5 +1,6 @@
 //! A save knows what is there already, loses nothing, and never merges across a fact.
 
+mod again;
 mod at_once;
 
 use std::collections::BTreeMap;
@@ -72,6 +73,27 @@ fn what_is_new_is_inserted_as_the_owner_would() {
     // A plain insert leaves nothing of memfold's in the store.
     let own: Vec<i64> = desk.ask("SELECT count(*) FROM sqlite_master WHERE name LIKE 'memfold%'");
     assert_eq!((own[0], integrity(desk.path())), (0, vec![]));
+}
+
+/// Rows saved into newer schemas got the defaults of their columns, a confidence of 0.5, where the owner's own writer says
+/// 1.0, `last_accessed` as a time and both counts 0. Columns that there are not are left out.
+#[test]
+fn a_saved_row_has_what_the_owners_writer_gives() {
+    let desk = desk();
+    let plain = save(&desk.quick_check(), &desk, &Incoming::text("Backups run on Sunday."));
+    assert_eq!(plain.written, Written::Inserted);
+    desk.sql(
+        "ALTER TABLE stm ADD COLUMN confidence REAL DEFAULT 0.5;
+         ALTER TABLE stm ADD COLUMN last_accessed INTEGER DEFAULT 7;
+         ALTER TABLE stm ADD COLUMN validation_count INTEGER;
+         ALTER TABLE stm ADD COLUMN contradiction_count INTEGER DEFAULT 3;
+         ALTER TABLE stm ADD COLUMN mood TEXT DEFAULT 'calm'",
+    );
+    let saved = save(&desk.quick_check(), &desk, &Incoming::text("The kiln is fired on Mondays."));
+    let cell = |column| desk.cell(saved.id.as_str(), column);
+    assert_eq!((cell("confidence"), cell("last_accessed")), (1.0.into(), desk.at().into()));
+    assert_eq!((cell("validation_count"), cell("contradiction_count")), (0.into(), 0.into()));
+    assert_eq!(cell("mood"), "calm".to_owned().into());
 }
 
 #[test]

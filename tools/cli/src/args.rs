@@ -3,10 +3,12 @@
 mod bench;
 mod consolidate;
 mod convert;
+mod import;
 mod dedup;
 mod embed;
 mod frequent;
 mod lookups;
+pub(crate) mod numbers;
 mod saving;
 mod upkeep;
 
@@ -20,10 +22,12 @@ pub(crate) use self::consolidate::{ConsolidateArgs, IndexArg};
 pub(crate) use self::convert::ConvertArgs;
 pub(crate) use self::dedup::{DedupArgs, JoinArg, KeepArg, PairsFormArg};
 pub(crate) use self::embed::EmbedArgs;
+pub(crate) use self::import::ImportArgs;
 pub(crate) use self::lookups::{
     ColumnArgs, IndexArgs, IndexBuildArgs, IndexCommand, IndexPlaceArgs, IndexVerifyArgs,
     SearchArgs,
 };
+use self::numbers::{threads, whole};
 pub use self::saving::StorePlaceArgs;
 pub(crate) use self::saving::{CheckArgs, MemoryArgs, SaveArgs};
 pub(crate) use self::upkeep::{ForgetArgs, PruneArgs, RestoreArgs, WritingArgs};
@@ -33,7 +37,9 @@ pub(crate) use self::upkeep::{ForgetArgs, PruneArgs, RestoreArgs, WritingArgs};
 #[command(name = "memfold", version, propagate_version = true, max_term_width = 100)]
 #[command(
     after_help = "Exit codes: 0 done, 1 failure, 2 usage, 3 changes pending (with --exit-code), \
-                        4 partial, 5 locked by another run, 130 interrupted.\nData goes to stdout, progress and remarks to stderr."
+                        4 partial (some units were skipped or rolled back, or a file about a run \
+                        that stands could not be written), 5 locked by another run, \
+                        130 interrupted.\nData goes to stdout, progress and remarks to stderr."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -50,7 +56,7 @@ pub struct GlobalArgs {
     #[arg(long, global = true)]
     pub json: bool,
     /// Use N worker threads [default: one for each core]
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = threads)]
     pub threads: Option<NonZeroUsize>,
     /// Print nothing on stderr but errors
     #[arg(long, short, global = true)]
@@ -99,6 +105,8 @@ pub(crate) enum Command {
     Embed(EmbedArgs),
     /// Write a store's vectors and columns to an Arrow or Parquet file
     Export(ExportArgs),
+    /// Make a brain.db of a JSONL file of texts, or add them to one
+    Import(ImportArgs),
     /// Write a file of vectors in another format, or with another type of components
     Convert(ConvertArgs),
     /// Generate vectors, or a whole brain.db
@@ -135,6 +143,9 @@ pub(crate) struct DemoArgs {
     /// Build the sample here; rebuilt only if it is ours
     #[arg(long, value_name = "DIR", default_value = "memfold-demo")]
     pub(crate) dir: PathBuf,
+    /// Rebuild the sample although it was reviewed or executed, without asking
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// `memfold apply`
@@ -151,8 +162,18 @@ pub(crate) struct ApplyArgs {
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
     pub(crate) except: Vec<String>,
     /// Apply N units at most; running again continues
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>(1, u64::MAX))]
     pub(crate) limit: Option<u64>,
+    /// Write the report here (JSON), and its Markdown beside it
+    #[arg(long, value_name = "FILE", conflicts_with = "report_dir", requires = "execute")]
+    pub(crate) report: Option<PathBuf>,
+    /// Write <run_id>.json and <run_id>.md into this folder
+    /// [default: reports/consolidation beside the store]
+    #[arg(long, value_name = "DIR", requires = "execute")]
+    pub(crate) report_dir: Option<PathBuf>,
+    /// Write metrics of the run here, for Prometheus (replaces those of an earlier run)
+    #[arg(long, value_name = "FILE", requires = "execute")]
+    pub(crate) metrics: Option<PathBuf>,
     /// Write to the store
     #[arg(long)]
     pub(crate) execute: bool,
@@ -168,12 +189,13 @@ pub(crate) struct ApplyArgs {
 }
 
 /// `memfold undo`
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(group = clap::ArgGroup::new("target").args(["run", "action", "memory"]).required(true).multiple(true))]
 pub(crate) struct UndoArgs {
     /// The store: a brain.db
     pub(crate) db: PathBuf,
-    /// The run to take back, as `memfold runs` lists it
+    /// The run to take back, as `memfold runs` lists it; latest is the last one that is no save and
+    /// no undo, and still has something to take back
     #[arg(conflicts_with = "memory")]
     pub(crate) run: Option<String>,
     /// Only the unit with this action (a17): of RUN, or of the last run that applied one
@@ -277,13 +299,13 @@ pub(crate) struct GenerateArgs {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
     /// Vectors to generate [default: 10000, or all of --from]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<usize>(0, u64::MAX))]
     pub(crate) rows: Option<usize>,
     /// Components per vector [default: 384, or that of --like or --from]
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = whole::<usize>(0, u64::MAX))]
     pub(crate) dim: Option<usize>,
     /// The seed: equal seeds give equal bytes on every machine
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u64>(0, u64::MAX))]
     pub(crate) seed: u64,
     /// Draw rows like those of a real file (Parquet, Arrow, npy, …): its mean and covariance,
     /// how near neighbours are, and its groups of duplicates
@@ -332,19 +354,22 @@ pub(crate) struct ExplainArgs {
 
 /// `memfold flags`
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("settlement").args(["keep_both", "merge", "supersede"]))]
+#[command(group = clap::ArgGroup::new("settlement").args(["keep_both", "merge", "supersede", "older_holds"]))]
 pub(crate) struct FlagsArgs {
     /// The store: a brain.db
     pub(crate) db: PathBuf,
     /// Both of this pair stay: no run folds them while their texts stay
     #[arg(long, value_name = "KEY")]
     pub(crate) keep_both: Option<String>,
-    /// Both say the same: fold the older one into the newer one
+    /// Both say the same, by your word: fold the older one into the newer one
     #[arg(long, value_name = "KEY")]
     pub(crate) merge: Option<String>,
     /// The newer one holds: fold the older one into it
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", visible_alias = "newer-holds")]
     pub(crate) supersede: Option<String>,
+    /// The older one holds: fold the newer one into it
+    #[arg(long, value_name = "KEY")]
+    pub(crate) older_holds: Option<String>,
     #[command(flatten)]
     pub(crate) writing: WritingArgs,
 }

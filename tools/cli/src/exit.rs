@@ -1,6 +1,9 @@
 //! Exit codes: what scripts rely on.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
+
+use crate::printer;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +32,10 @@ impl From<Exit> for ExitCode {
 }
 
 impl Exit {
-    /// Prints what clap says: help and the version to stdout with 0, mistakes to stderr with 2.
+    /// Prints what clap says of what was typed: help and the version to stdout with 0, mistakes to stderr with 2.
     #[must_use]
-    pub fn of_usage(error: &clap::Error) -> ExitCode {
-        // Nobody is left to be told when the stream is gone.
-        let _unread = error.print();
+    pub fn of_usage(error: &clap::Error, typed: &[OsString]) -> ExitCode {
+        printer::usage(error, typed);
         if error.use_stderr() { Self::Usage.into() } else { Self::Done.into() }
     }
 }

@@ -66,6 +66,7 @@ fn advice(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let mut causes = std::iter::successors(Some(error), |&error| error.source());
     match causes.find_map(|error| error.downcast_ref::<io::Error>())?.kind() {
         io::ErrorKind::NotFound => Some("check the path"),
+        io::ErrorKind::IsADirectory => Some("name a file, not a folder"),
         io::ErrorKind::PermissionDenied => Some("check who may read and write there"),
         io::ErrorKind::StorageFull => Some("free some space, or choose another folder"),
         _ => None,

@@ -17,6 +17,7 @@ mod resources;
 mod review;
 mod settings;
 
+pub use args::numbers::{above_zero, whole};
 pub use args::{ExportArgs, ExportFormat, ExtraColumn, GlobalArgs, StorePlaceArgs};
 pub use commands::consolidate::{open_options, open_store};
 pub use commands::dedup::open_vectors;

@@ -1,11 +1,13 @@
 //! What was typed, made valid: configuration, guard, pool, kernels, time.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
 use memfold_index::Pool;
 use memfold_pipeline::guard::Guard;
 use memfold_pipeline::policy::{ConfigLoader, Configuration, config_hash};
+use memfold_pipeline::text::excerpt;
 use memfold_pipeline::time::Instant;
 use memfold_simd::Level;
 use serde_json::{Map, Value};
@@ -56,12 +58,10 @@ impl Settings {
         overrides: &Map<String, Value>,
     ) -> Result<Self, Failure> {
         let set = overrides.get("set").and_then(Value::as_array).into_iter().flatten();
-        let set = set.filter_map(Value::as_str).map(str::to_owned);
-        let global =
-            GlobalArgs { set: set.chain(global.set.iter().cloned()).collect(), ..global.clone() };
-        let mut loader = loader(&global, store);
+        let set = set.filter_map(Value::as_str);
+        let mut loader = set.fold(loader(global, store), |loader, text| loader.planned_set(text));
         for (key, value) in overrides.iter().filter(|(key, _)| *key != "set") {
-            loader = loader.flag("the plan", key.as_str(), value.clone());
+            loader = loader.planned_flag(key.as_str(), value.clone());
         }
         let configuration = loader.load().map_err(|error| {
             let hint = error.hint();
@@ -108,9 +108,11 @@ pub(crate) fn loader(global: &GlobalArgs, store: Option<&Path>) -> ConfigLoader 
     let environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let mut loader = ConfigLoader::new().machine_files().environment(environment);
-    if let Some(name) = TimeZone::system().iana_name() {
-        loader = loader.time_zone(name);
-    }
+    loader = match machine_zone(std::env::var_os("TZ")) {
+        Some(Ok(name)) => loader.time_zone(name),
+        Some(Err(problem)) => loader.unknown_time_zone(problem),
+        None => loader,
+    };
     if let Some(store) = store {
         loader = loader.store(store);
     }
@@ -119,6 +121,44 @@ pub(crate) fn loader(global: &GlobalArgs, store: Option<&Path>) -> ConfigLoader 
     }
     global.set.iter().fold(loader, |loader, text| loader.set(text))
 }
+
+/// Returns the name of the machine's zone, or what is wrong with the variable `TZ`; `None` where nothing names one.
+fn machine_zone(variable: Option<OsString>) -> Option<Result<String, String>> {
+    let system = || TimeZone::system().iana_name().map(|name| Ok(name.to_owned()));
+    let Some(variable) = variable.filter(|variable| !variable.is_empty()) else { return system() };
+    let shown = excerpt(&variable.to_string_lossy(), ZONE_CHARS);
+    let name = variable.to_str().map(|name| name.strip_prefix(':').unwrap_or(name));
+    let Some(name) = name else { return Some(Err(format!("TZ is no text: {shown}"))) };
+    if let Some(zone) = memfold_pipeline::policy::config::time_zone(name) {
+        return Some(Ok(zone.iana_name().map_or_else(|| name.to_owned(), str::to_owned)));
+    }
+    if name.starts_with('/') && !TimeZone::system().is_unknown() {
+        let unnamed = || Err(format!("TZ={shown} is a file of no zone that has a name"));
+        return Some(system().unwrap_or_else(unnamed));
+    }
+    Some(match TimeZone::posix(name).ok().map(|zone| fixed_offset(&zone)) {
+        Some(Some(seconds)) => Ok(offset_name(seconds)),
+        Some(None) => Err(format!("TZ={shown} is a rule and no name")),
+        None => Err(format!("TZ={shown} names no zone")),
+    })
+}
+
+/// Returns the offset from UTC in seconds of a zone whose clock is never changed: it is the same in every month.
+fn fixed_offset(zone: &TimeZone) -> Option<i32> {
+    const MONTH_SECONDS: i64 = 30 * 86_400;
+    let at = |month: i64| jiff::Timestamp::from_second(month * MONTH_SECONDS).ok();
+    let mut offsets = (0..12).filter_map(at).map(|at| zone.to_offset(at).seconds());
+    let first = offsets.next()?;
+    offsets.all(|offset| offset == first).then_some(first)
+}
+
+/// Writes an offset from UTC as `+02:00`.
+fn offset_name(seconds: i32) -> String {
+    let (sign, seconds) = (if seconds < 0 { '-' } else { '+' }, seconds.unsigned_abs());
+    format!("{sign}{:02}:{:02}", seconds / 3600, seconds / 60 % 60)
+}
+
+const ZONE_CHARS: usize = 60;
 
 /// Starts the workers.
 pub fn pool(global: &GlobalArgs) -> Result<Pool, Failure> {

@@ -28,7 +28,7 @@ pub enum OpenGenerationError {
         path: PathBuf,
     },
     /// Another version of memfold wrote the manifest.
-    #[error("{}: version {}, expected 1", path.display(), found.escape_debug())]
+    #[error("{}: version {}, expected 1 or 2", path.display(), found.escape_debug())]
     ManifestVersion {
         /// The manifest.
         path: PathBuf,
@@ -120,6 +120,12 @@ pub enum WriteGenerationError {
         /// What was found.
         path: PathBuf,
     },
+    /// The folder of generations is a link; others' folders are read through links, not changed.
+    #[error("{}: a link to another folder", path.display())]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
     /// Something else has the name of a file; links are not followed.
     #[error("{}: not a regular file", path.display())]
     NotAFile {
@@ -190,6 +196,9 @@ impl WriteGenerationError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NotAFolder { .. } | Self::NotAFile { .. } => MOVE_AWAY,
+            Self::Link { .. } => {
+                "name the folder itself with --index-dir, or remove the link: nothing is written or removed through it"
+            }
             Self::Locked { .. } => "wait until it has finished; one process writes at a time",
             Self::Gone { .. } => "open the live generation and try again",
             Self::NumbersSpent { .. } => "delete the folder; it is derived, nothing is lost",

@@ -1,16 +1,17 @@
 //! MANIFEST: one small text that names the live generation.
 //!
 //! ```text
-//! memfold manifest 1
+//! memfold manifest 2
 //! generation 42
 //! previous 41
-//! file columns.arrow 1540005658 6c5e8f2f9d0a1b34
-//! file index.mfi 520183808 0f1e2d3c4b5a6978
+//! file columns.arrow 1540005658 6c5e8f2f9d0a1b34 27d4eb2f165667c5
+//! file index.mfi 520183808 0f1e2d3c4b5a6978 85ebca77c2b2ae63
 //! checksum 8d644c75dcc0b3ca
 //! ```
 //!
-//! A file's line gives its length and the checksum of its first 4 KiB, which for a section file stand for
-//! all of it. There is one way to write a manifest; anything else is damage.
+//! A file's line gives its length, the checksum of its first 4 KiB, which is compared whenever it is
+//! opened, and that of all its bytes, which `index verify` compares. Version 1 lacks the latter. There is
+//! one way to write a manifest; anything else is damage.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -24,12 +25,15 @@ use crate::snapshot::sections::{HEADER_BYTES, checksum};
 /// Longest manifest.
 const BYTES_MAX: u64 = 16_384;
 
-// Five lines of other things, and for each file its name and 44 bytes at most.
+// Five lines of other things, and for each file its name and 61 bytes at most.
 const _: () =
-    assert!(5 * 64 + names::FILES_MAX * (names::NAME_BYTES_MAX + 44) <= BYTES_MAX as usize);
+    assert!(5 * 64 + names::FILES_MAX * (names::NAME_BYTES_MAX + 61) <= BYTES_MAX as usize);
 
 const TITLE: &str = "memfold manifest ";
-const VERSION: &str = "1";
+/// The version that is written.
+const VERSION: &str = "2";
+/// The version before, without checksums of whole files; it is still read.
+const VERSION_OF_HEADS: &str = "1";
 
 /// The live generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +52,8 @@ pub(super) struct ManifestFile {
     pub(super) bytes: u64,
     /// Of the first 4 KiB, or of all there is.
     pub(super) head_checksum: u64,
+    /// Of all bytes; `None` in a manifest of version 1.
+    pub(super) checksum: Option<u64>,
 }
 
 /// Why a text is no manifest.
@@ -65,12 +71,18 @@ pub(super) fn head_checksum(bytes: &[u8]) -> u64 {
 impl Manifest {
     pub(super) fn encode(&self) -> String {
         let previous = self.previous.map_or("none".to_owned(), |number| number.to_string());
+        let is_whole = self.files.iter().all(|file| file.checksum.is_some());
+        let version = if is_whole { VERSION } else { VERSION_OF_HEADS };
         let mut text =
-            format!("{TITLE}{VERSION}\ngeneration {}\nprevious {previous}\n", self.number);
+            format!("{TITLE}{version}\ngeneration {}\nprevious {previous}\n", self.number);
         for file in &self.files {
-            let ManifestFile { name, bytes, head_checksum } = file;
+            let ManifestFile { name, bytes, head_checksum, checksum } = file;
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "file {name} {bytes} {head_checksum:016x}");
+            let _ = write!(text, "file {name} {bytes} {head_checksum:016x}");
+            if let Some(checksum) = checksum.filter(|_| is_whole) {
+                let _ = write!(text, " {checksum:016x}");
+            }
+            text.push('\n');
         }
         let sum = checksum(text.as_bytes());
         let _ = writeln!(text, "checksum {sum:016x}");
@@ -82,7 +94,7 @@ impl Manifest {
         let text = std::str::from_utf8(bytes).map_err(|_| damaged("it is no text"))?;
         let (title, rest) = text.split_once('\n').ok_or_else(|| damaged("it is cut short"))?;
         let version = title.strip_prefix(TITLE).ok_or_else(|| damaged("it begins otherwise"))?;
-        if version != VERSION {
+        if ![VERSION, VERSION_OF_HEADS].contains(&version) {
             return Err(ManifestFault::Version(version.into()));
         }
         let manifest = parse(rest).ok_or_else(|| damaged("a line is missing or misspelt"))?;
@@ -151,7 +163,11 @@ fn parse(text: &str) -> Option<Manifest> {
         let name = words.next().filter(|name| names::is_file(name))?.to_owned();
         let bytes = words.next()?.parse().ok()?;
         let head_checksum = u64::from_str_radix(words.next()?, 16).ok()?;
-        files.push(ManifestFile { name, bytes, head_checksum });
+        let checksum = match words.next() {
+            Some(checksum) => Some(u64::from_str_radix(checksum, 16).ok()?),
+            None => None,
+        };
+        files.push(ManifestFile { name, bytes, head_checksum, checksum });
     }
     None
 }
@@ -197,14 +213,16 @@ mod tests {
     use super::*;
 
     fn example() -> Manifest {
-        let file = |name: &str, bytes, head_checksum| ManifestFile {
+        let file = |name: &str, bytes, head_checksum, checksum| ManifestFile {
             name: name.into(),
             bytes,
             head_checksum,
+            checksum: Some(checksum),
         };
+        let (columns, index) = (names::COLUMNS_FILE, names::INDEX_FILE);
         let files = vec![
-            file(names::COLUMNS_FILE, 1_540_005_658, 0x6c5e_8f2f_9d0a_1b34),
-            file(names::INDEX_FILE, 520_183_808, 0x0f1e_2d3c_4b5a_6978),
+            file(columns, 1_540_005_658, 0x6c5e_8f2f_9d0a_1b34, 0x27d4_eb2f_1656_67c5),
+            file(index, 520_183_808, 0x0f1e_2d3c_4b5a_6978, 0x85eb_ca77_c2b2_ae63),
         ];
         Manifest { number: 42, previous: Some(41), files }
     }
@@ -212,13 +230,26 @@ mod tests {
     #[test]
     fn a_manifest_reads_as_documented() {
         let text = example().encode();
-        let expected = "memfold manifest 1\ngeneration 42\nprevious 41\n\
-            file columns.arrow 1540005658 6c5e8f2f9d0a1b34\n\
-            file index.mfi 520183808 0f1e2d3c4b5a6978\nchecksum ";
+        let expected = "memfold manifest 2\ngeneration 42\nprevious 41\n\
+            file columns.arrow 1540005658 6c5e8f2f9d0a1b34 27d4eb2f165667c5\n\
+            file index.mfi 520183808 0f1e2d3c4b5a6978 85ebca77c2b2ae63\nchecksum ";
         assert_eq!(text[..text.len() - 17], *expected);
         assert_eq!(Manifest::decode(text.as_bytes()), Ok(example()));
         let first = Manifest { previous: None, files: Vec::new(), ..example() };
         assert_eq!(Manifest::decode(first.encode().as_bytes()), Ok(first));
+    }
+
+    /// A generation that an earlier version published is still read.
+    #[test]
+    fn a_manifest_of_version_1_reads_as_one_without_checksums_of_whole_files() {
+        let mut manifest = example();
+        manifest.files.iter_mut().for_each(|file| file.checksum = None);
+        let text = manifest.encode();
+        let expected = "memfold manifest 1\ngeneration 42\nprevious 41\n\
+            file columns.arrow 1540005658 6c5e8f2f9d0a1b34\n\
+            file index.mfi 520183808 0f1e2d3c4b5a6978\nchecksum ";
+        assert_eq!(text[..text.len() - 17], *expected);
+        assert_eq!(Manifest::decode(text.as_bytes()), Ok(manifest));
     }
 
     #[test]
@@ -258,11 +289,13 @@ mod tests {
             ("index.mfi", "columns.arrow"),
             ("index.mfi", "a"),
             ("0f1e2d", "0F1E2D"),
+            (" 85ebca77c2b2ae63", ""),
+            ("manifest 2", "manifest 1"),
             ("520183808", "-1"),
         ] {
             assert!(matches!(forged(from, to), Err(ManifestFault::Damaged(_))), "{to:?}");
         }
-        assert_eq!(forged("manifest 1", "manifest 2"), Err(ManifestFault::Version("2".into())));
+        assert_eq!(forged("manifest 2", "manifest 3"), Err(ManifestFault::Version("3".into())));
     }
 
     proptest! {
@@ -278,7 +311,7 @@ mod tests {
                 0..9,
             ),
         ) {
-            let text = format!("memfold manifest 1\n{}\n", lines.join("\n"));
+            let text = format!("memfold manifest 2\n{}\n", lines.join("\n"));
             prop_assert!(Manifest::decode(text.as_bytes()).is_err());
         }
     }

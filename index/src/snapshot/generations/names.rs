@@ -48,6 +48,15 @@ pub(super) fn is_file(name: &str) -> bool {
         && !name.eq_ignore_ascii_case(LOCK)
 }
 
+/// Tells whether the folder of a generation may hold something of this name, finished or not.
+pub(super) fn is_in_generation(name: &str) -> bool {
+    let finished = name.strip_suffix(PENDING).unwrap_or(name);
+    let number = finished.strip_prefix("fresh-").and_then(|rest| rest.strip_suffix(".mfi"));
+    let is_fresh =
+        number.and_then(|number| number.parse().ok()).is_some_and(|n| fresh(n) == finished);
+    is_fresh || is_file(name) || name == LOCK
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +92,16 @@ mod tests {
             &long,
         ] {
             assert!(!is_file(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn folders_of_generations_hold_files_segments_and_a_lock() {
+        for name in [INDEX_FILE, "LOCK", "fresh-0001.mfi", "fresh-0001.mfi.pending"] {
+            assert!(is_in_generation(name), "{name}");
+        }
+        for name in [".git", "my notes.txt", "fresh-1.mfi", "fresh-.mfi", "x.pending"] {
+            assert!(!is_in_generation(name), "{name}");
         }
     }
 }

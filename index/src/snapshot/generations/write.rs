@@ -9,7 +9,11 @@ use super::disk::{Disk, Refused};
 use super::lock::LockFile;
 use super::manifest::{Manifest, ManifestFile, head_checksum, pending_path};
 use super::names::FILES_MAX;
-use super::{FileMode, Generations, OpenGenerationError, WriteGenerationError, names, read};
+use super::{
+    COLUMNS_FILE, FileMode, Generations, INDEX_FILE, OpenGenerationError, WriteGenerationError,
+    names, read,
+};
+use crate::snapshot::sections::checksum;
 use crate::snapshot::{FileKind, SectionFile};
 
 /// Writes the next generation; holds the lock of the folder until it is published or dropped.
@@ -171,10 +175,11 @@ impl GenerationWriter {
         self.disk.sync_file(&file, &path)?;
         let bytes = mapped.len() as u64;
         let head_checksum = head_checksum(&mapped);
+        let checksum = Some(checksum(&mapped));
         if name.ends_with(".mfi") {
             SectionFile::from_mapped(mapped, &path, FileKind::Index)?;
         }
-        Ok(ManifestFile { name, bytes, head_checksum })
+        Ok(ManifestFile { name, bytes, head_checksum, checksum })
     }
 }
 
@@ -188,16 +193,21 @@ impl Drop for GenerationWriter {
 }
 
 impl Generations {
-    /// Removes all generations and the folder, but nothing in it that is not ours.
+    /// Removes all generations and the folder, but nothing in it that is not ours; returns whether there was anything
+    /// of ours.
     ///
     /// Readers keep what they have mapped. Waits up to about `wait` for a writer.
     ///
     /// # Errors
-    /// When another process writes or the system refuses.
-    pub fn remove(&self, wait: Duration) -> Result<(), WriteGenerationError> {
+    /// When the folder is a link, another process writes, or the system refuses.
+    pub fn remove(&self, wait: Duration) -> Result<bool, WriteGenerationError> {
         let (disk, folder) = (Disk::default(), self.folder());
         if !folder_exists(folder)? {
-            return Ok(());
+            return Ok(false);
+        }
+        let is_known = |name: &String| [names::MANIFEST, names::LOCK].contains(&name.as_str());
+        if superfluous(folder, &[])?.is_empty() && !names_in(folder)?.iter().any(is_known) {
+            return Ok(false);
         }
         let lock = folder.join(names::LOCK);
         let _held = LockFile::take(&disk, &lock, FileMode::PRIVATE, wait)?;
@@ -210,16 +220,18 @@ impl Generations {
         disk.remove(&pending_path(folder))?;
         disk.remove(&lock)?;
         match fs::remove_dir(folder) {
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-            removed => Ok(removed.map_err(|e| Refused::new("remove", folder, e))?),
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(true),
+            removed => Ok(removed.map(|()| true).map_err(|e| Refused::new("remove", folder, e))?),
         }
     }
 }
 
-/// Tells whether there is a folder; a link to one will do.
+/// Tells whether there is a folder. A link to one is refused: what is superfluous there is removed, and the folder may
+/// be anybody's.
 fn folder_exists(path: &Path) -> Result<bool, WriteGenerationError> {
-    match fs::metadata(path) {
+    match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => Ok(true),
+        Ok(found) if found.is_symlink() => Err(WriteGenerationError::Link { path: path.into() }),
         Ok(_) => Err(WriteGenerationError::NotAFolder { path: path.into() }),
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound => Ok(false),
@@ -280,17 +292,30 @@ fn sweep(disk: &Disk, folder: &Path, kept: &[Option<u64>]) {
     }
 }
 
-/// Lists folders of generations that are not among these, and unfinished ones.
+/// Lists folders of generations that are not among these, and unfinished ones, as far as they are ours.
 fn superfluous(folder: &Path, kept: &[Option<u64>]) -> Result<Vec<String>, WriteGenerationError> {
     let is_kept = |name: &String| match names::parse_generation(name) {
         Some((number, pending)) => !pending && kept.contains(&Some(number)),
         None => true,
     };
     let mut names = names_in(folder)?;
-    names.retain(|name| !is_kept(name));
+    names.retain(|name| !is_kept(name) && is_ours(&folder.join(name)));
     // Unfinished ones first: they have the names that others take on their way out.
     names.sort_unstable_by(|left, right| right.cmp(left));
     Ok(names)
+}
+
+/// Tells whether a folder with the name of a generation holds what a generation holds and nothing else, so that it may be
+/// removed. What cannot be looked into is not ours.
+fn is_ours(path: &Path) -> bool {
+    let is_folder = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    let Some(names) = is_folder(path).then(|| names_in(path).ok()).flatten() else {
+        return false;
+    };
+    let is_pending = path.as_os_str().as_encoded_bytes().ends_with(names::PENDING.as_bytes());
+    let is_marked = names.iter().any(|name| [INDEX_FILE, COLUMNS_FILE].contains(&name.as_str()));
+    let is_plain = |name: &String| names::is_in_generation(name) && !is_folder(&path.join(name));
+    (is_pending || is_marked || names.is_empty()) && names.iter().all(is_plain)
 }
 
 /// Removes a folder under another name, so that no reader sees it with some of its files.

@@ -156,6 +156,12 @@ pub enum VerifyError {
         /// The byte.
         offset: u64,
     },
+    /// A file of a generation does not fit the checksum in its manifest.
+    #[error("{}: damaged: not the bytes that were written", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+    },
     /// The caller asked to stop.
     #[error("interrupted")]
     Cancelled,

@@ -1,5 +1,7 @@
 //! Numbers and names of the format.
 
+use std::hash::Hasher as _;
+
 use bytemuck::Pod;
 use twox_hash::XxHash3_64;
 
@@ -26,6 +28,20 @@ pub(crate) const DIM_MAX: u32 = 65_536;
 #[must_use]
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
+}
+
+/// The [`checksum`] of bytes that are taken piece by piece.
+#[derive(Default)]
+pub(crate) struct Checksum(XxHash3_64);
+
+impl Checksum {
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+
+    pub(crate) fn finish(&self) -> u64 {
+        self.0.finish()
+    }
 }
 
 /// Returns how many blocks a section of `length` bytes has.
@@ -326,5 +342,9 @@ mod tests {
     fn checksums_are_xxh3() {
         // From the definition of XXH3_64bits with seed 0: the empty input.
         assert_eq!(checksum(b""), 0x2d06_8005_38d3_94c2);
+        let bytes: Vec<u8> = (0..100_000_u32).map(|i| (i * 31 % 251) as u8).collect();
+        let mut pieces = Checksum::default();
+        bytes.chunks(7_777).for_each(|piece| pieces.update(piece));
+        assert_eq!(pieces.finish(), checksum(&bytes));
     }
 }

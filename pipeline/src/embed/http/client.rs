@@ -26,6 +26,7 @@ pub(super) struct Client {
     place: String,
     key: Option<String>,
     timeout: Duration,
+    time_limit: Option<Duration>,
     retries: u32,
 }
 
@@ -66,7 +67,8 @@ impl Client {
             .build()
             .new_agent();
         let key = key(settings, variables)?;
-        Ok(Self { agent, url, place, key, timeout: settings.timeout, retries: settings.retries })
+        let EmbedSettings { timeout, time_limit, retries, .. } = *settings;
+        Ok(Self { agent, url, place, key, timeout, time_limit, retries })
     }
 
     /// The address as messages name it.
@@ -91,8 +93,14 @@ impl Client {
         let body = body.to_string();
         let mut pause = PAUSE;
         let mut left = self.retries;
+        let started = now();
         loop {
-            let Failed { error, again } = match self.post_once(&body, bytes_max) {
+            let time_left = self.time_limit.map(|limit| limit.saturating_sub(started.elapsed()));
+            if time_left.is_some_and(|left| left.is_zero()) {
+                return Err(self.slow());
+            }
+            let timeout = time_left.map_or(self.timeout, |left| left.min(self.timeout));
+            let Failed { error, again } = match self.post_once(&body, (bytes_max, timeout)) {
                 Ok(reply) => return Ok(reply),
                 Err(failed) => failed,
             };
@@ -101,7 +109,8 @@ impl Client {
                 Again::Soon => pause,
                 Again::After(wait) => wait,
             };
-            if left == 0 {
+            let ends = self.time_limit.is_some_and(|limit| started.elapsed() + wait >= limit);
+            if left == 0 || ends {
                 return Err(error);
             }
             left -= 1;
@@ -110,10 +119,18 @@ impl Client {
         }
     }
 
-    fn post_once(&self, body: &str, bytes_max: u64) -> Result<Vec<u8>, Failed> {
+    fn post_once(
+        &self,
+        body: &str,
+        (bytes_max, timeout): (u64, Duration),
+    ) -> Result<Vec<u8>, Failed> {
         let mut request = self
             .agent
             .post(&self.url)
+            .config()
+            .timeout_global(Some(timeout))
+            .timeout_connect(Some(timeout))
+            .build()
             .header("content-type", "application/json")
             .header("accept", "application/json");
         if let Some(key) = &self.key {
@@ -185,7 +202,8 @@ impl Client {
     }
 
     fn slow(&self) -> EmbedError {
-        EmbedError::Slow { place: self.place.clone(), waited: self.timeout }
+        let waited = self.time_limit.map_or(self.timeout, |limit| limit.min(self.timeout));
+        EmbedError::Slow { place: self.place.clone(), waited }
     }
 }
 
@@ -193,6 +211,14 @@ impl Failed {
     const fn for_good(error: EmbedError) -> Self {
         Self { error, again: Again::No }
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long a provider may take is real time; no plan depends on it"
+)]
+fn now() -> std::time::Instant {
+    std::time::Instant::now()
 }
 
 /// Tells whether a connection may do better next time.

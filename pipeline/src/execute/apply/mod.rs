@@ -6,15 +6,15 @@ mod fresh;
 mod run;
 
 pub use fresh::preview;
-pub use outcome::{Execution, UnitOutcome, UnitResult};
+pub use outcome::{Execution, RunWatcher, UnitOutcome, UnitResult, Unwatched};
 pub use request::{ExecuteError, ExecuteRequest};
+
+use std::collections::BTreeMap;
 
 use self::fresh::{check_freshness, expected_digests};
 use self::run::Run;
-use super::ExecutionUnit;
 use super::units::units;
-use crate::plan::{ActionType, SavedPlan, plan_id};
-use crate::policy::Absorbed;
+use crate::plan::{SavedPlan, plan_id};
 use crate::report::Executed;
 use crate::runs::{RunKind, RunState};
 use crate::store::brain_db::own::{self, runs::RunStart};
@@ -29,6 +29,18 @@ use crate::store::brain_db::{Session, SessionError};
 /// When the plan belongs to another store or configuration, when all of it is stale, or when the store
 /// fails; what was applied until then stays applied, and a later run continues.
 pub fn execute(session: &Session, request: &ExecuteRequest<'_>) -> Result<Execution, ExecuteError> {
+    execute_watched(session, request, &mut Unwatched)
+}
+
+/// As [`execute`], telling a watcher of each step when it is done.
+///
+/// # Errors
+/// As [`execute`].
+pub fn execute_watched(
+    session: &Session,
+    request: &ExecuteRequest<'_>,
+    watcher: &mut dyn RunWatcher,
+) -> Result<Execution, ExecuteError> {
     check_configuration(request)?;
     check_store(session, request)?;
     check_anything_fresh(session, request)?;
@@ -38,9 +50,11 @@ pub fn execute(session: &Session, request: &ExecuteRequest<'_>) -> Result<Execut
     let (units, blocked) = units(&saved.actions, request.selection);
     let expected = session.read(|reads| expected_digests(reads, &saved))?;
     let run_id = begin(session, request, &saved, &at)?;
+    watcher.began(&run_id);
     let mut run = Run {
         session,
         request,
+        watcher,
         plan_id: &saved.plan_id,
         run_id: &run_id,
         at: &at,
@@ -48,6 +62,7 @@ pub fn execute(session: &Session, request: &ExecuteRequest<'_>) -> Result<Execut
         started: (request.clock)(),
         executed: Executed::default(),
         outcomes: Vec::new(),
+        kept: BTreeMap::new(),
     };
     let ended = run.apply_all(&units);
     let state = match &ended {
@@ -57,6 +72,7 @@ pub fn execute(session: &Session, request: &ExecuteRequest<'_>) -> Result<Execut
         Ok(true) => RunState::Done,
     };
     let (executed, outcomes) = (run.executed, run.outcomes);
+    let notes = run.kept.iter().map(|(reason, count)| kept_note(*count, reason)).collect();
     let finished = session.write(|writes| {
         writes.step("finish the run", |c| own::runs::finish(c, &run_id, state, &at, executed))?;
         own::close_flags(writes)
@@ -74,8 +90,15 @@ pub fn execute(session: &Session, request: &ExecuteRequest<'_>) -> Result<Execut
             blocked,
             state,
             backup,
+            notes,
         }),
     }
+}
+
+/// Says that archived memories stand where they stood, though they were to be moved away.
+pub(crate) fn kept_note(count: u64, reason: &str) -> String {
+    let memories = if count == 1 { "memory was" } else { "memories were" };
+    format!("{count} {memories} archived in place, not moved to memfold_archive: {reason}")
 }
 
 fn check_configuration(request: &ExecuteRequest<'_>) -> Result<(), ExecuteError> {
@@ -96,23 +119,6 @@ fn check_store(session: &Session, request: &ExecuteRequest<'_>) -> Result<(), Ex
     Err(ExecuteError::AnotherStore { expected: request.plan.store_id.clone(), found })
 }
 
-fn check_moves(
-    session: &Session,
-    request: &ExecuteRequest<'_>,
-    units: &[ExecutionUnit<'_>],
-) -> Result<(), ExecuteError> {
-    let moves = |action: ActionType| matches!(action, ActionType::Merge | ActionType::Archive);
-    let any = units.iter().flat_map(|unit| &unit.actions).any(|a| moves(a.effective().action));
-    if request.policy.merge.absorbed != Absorbed::Move || !any {
-        return Ok(());
-    }
-    let layout = session.read(|reads| reads.layout())?;
-    match layout.referring.into_iter().next() {
-        Some(table) => Err(ExecuteError::Referred { table }),
-        None => Ok(()),
-    }
-}
-
 /// Refuses a plan of which nothing can be applied, before anything is written.
 fn check_anything_fresh(
     session: &Session,
@@ -121,7 +127,6 @@ fn check_anything_fresh(
     let known = session.plan(&plan_id(request.plan));
     let saved = known.unwrap_or_else(|_| SavedPlan::proposed(request.plan.clone()));
     let (units, _) = units(&saved.actions, request.selection);
-    check_moves(session, request, &units)?;
     session.read(|reads| check_freshness(reads, &saved, &units))
 }
 

@@ -48,6 +48,27 @@ pub struct Execution {
     pub state: RunState,
     /// The copy of the store, made before the first execution.
     pub backup: Option<BackupOutcome>,
+    /// What a person should know of it.
+    pub notes: Vec<String>,
+}
+
+/// Is told of a run as it goes on.
+pub trait RunWatcher {
+    /// The run is written down, and its first unit comes next.
+    fn began(&mut self, run_id: &str);
+
+    /// A unit was tried.
+    fn tried(&mut self, outcome: &UnitOutcome);
+}
+
+/// Nobody watches.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unwatched;
+
+impl RunWatcher for Unwatched {
+    fn began(&mut self, _run_id: &str) {}
+
+    fn tried(&mut self, _outcome: &UnitOutcome) {}
 }
 
 impl UnitOutcome {

@@ -77,22 +77,24 @@ pub enum ExecuteError {
         found: String,
     },
     /// Every wanted unit has a row that was changed since.
-    #[error("all {units} units of the plan are stale: {example}")]
+    #[error("{} stale: {example}", all_units(*units))]
     AllStale {
         /// How many.
         units: u64,
         /// The first one's reason.
         example: String,
     },
-    /// Rows cannot be moved because others refer to them.
-    #[error("memories cannot be moved: table {table} refers to stm by a foreign key")]
-    Referred {
-        /// The table.
-        table: String,
-    },
     /// What the store holds of the plan cannot be read.
     #[error(transparent)]
     Plan(#[from] FindPlanError),
+}
+
+/// `all 3 units of the plan are`
+fn all_units(units: u64) -> String {
+    match units {
+        1 => "the one unit of the plan is".to_owned(),
+        _ => format!("all {units} units of the plan are"),
+    }
 }
 
 impl ExecuteError {
@@ -112,7 +114,6 @@ impl ExecuteError {
             Self::AllStale { .. } => {
                 Some("make the plan again: memfold consolidate DB --save-plan".to_owned())
             }
-            Self::Referred { .. } => Some("use merge.absorbed: archive".to_owned()),
             Self::Plan(error) => error.hint(),
         }
     }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::fresh::read_fresh;
-use super::{ExecuteRequest, UnitOutcome, UnitResult};
+use super::{ExecuteRequest, RunWatcher, UnitOutcome, UnitResult};
 use crate::execute::ExecutionUnit;
-use crate::execute::edits::{EditContext, edits};
+use crate::execute::edits::{EditContext, Edited, edits};
 use crate::execute::pace::{give_way, heartbeat};
+use crate::execute::select::{APPROVED_NOTE, is_approved};
 use crate::memory::MemoryId;
 use crate::plan::{ActionState, SavedAction, action_label};
 use crate::report::Executed;
@@ -20,12 +21,14 @@ use crate::store::reading::Cell;
 struct Applied {
     digests: BTreeMap<MemoryId, String>,
     importance_before: Option<f64>,
+    kept: Vec<(MemoryId, String)>,
 }
 
 /// A run under way.
 pub(super) struct Run<'a> {
     pub(super) session: &'a Session,
     pub(super) request: &'a ExecuteRequest<'a>,
+    pub(super) watcher: &'a mut dyn RunWatcher,
     pub(super) plan_id: &'a str,
     pub(super) run_id: &'a str,
     pub(super) at: &'a str,
@@ -33,6 +36,8 @@ pub(super) struct Run<'a> {
     pub(super) started: f64,
     pub(super) executed: Executed,
     pub(super) outcomes: Vec<UnitOutcome>,
+    /// Why memories were not moved away, and how many.
+    pub(super) kept: BTreeMap<String, u64>,
 }
 
 impl Run<'_> {
@@ -63,6 +68,9 @@ impl Run<'_> {
             Ok(Ok(applied)) => {
                 self.expected.extend(applied.digests);
                 importance_before = applied.importance_before;
+                for (_, reason) in applied.kept {
+                    *self.kept.entry(reason).or_default() += 1;
+                }
                 UnitResult::Applied
             }
             Ok(Err(reason)) => UnitResult::Stale(reason),
@@ -74,7 +82,9 @@ impl Run<'_> {
             }
         };
         self.executed = counted(before, &result);
-        self.outcomes.push(UnitOutcome { importance_before, ..UnitOutcome::of(unit, result) });
+        let outcome = UnitOutcome { importance_before, ..UnitOutcome::of(unit, result) };
+        self.watcher.tried(&outcome);
+        self.outcomes.push(outcome);
         give_way((self.request.clock)() - started);
         Ok(())
     }
@@ -90,7 +100,15 @@ impl Run<'_> {
             Ok(rows) => rows,
             Err(reason) => {
                 let executed = counted(self.executed, &UnitResult::Stale(String::new()));
-                self.mark_actions(writes, unit, (ActionState::Stale, None, Some(&reason)))?;
+                for action in &unit.actions {
+                    let note = approval(action).map(|word| format!("{word}; {reason}"));
+                    let note = note.as_deref().unwrap_or(&reason);
+                    self.mark_action(
+                        writes,
+                        action.position,
+                        (ActionState::Stale, None, Some(note)),
+                    )?;
+                }
                 self.beat(writes, executed)?;
                 return Ok(Err(reason));
             }
@@ -104,10 +122,7 @@ impl Run<'_> {
             now: self.request.now,
             at: self.at,
         };
-        let changes = edits(&unit.actions, &rows, context).map_err(|id| SessionError::Refused {
-            what: "read a memory",
-            reason: format!("{id} is no longer readable"),
-        })?;
+        let Edited { changes, kept } = edits(&unit.actions, &rows, (writes, &layout), context)?;
         apply(writes, &layout, &mark, &changes)?;
         let digests = digests_after(writes, &layout, &rows)?;
         let record = UnitRecord {
@@ -121,11 +136,14 @@ impl Run<'_> {
             digests: digests.clone(),
         };
         writes.step("write down the unit", |c| own::insert_unit(c, &record, self.at))?;
-        self.mark_actions(writes, unit, (ActionState::Applied, Some(number), None))?;
+        for action in &unit.actions {
+            let change = (ActionState::Applied, Some(number), approval(action));
+            self.mark_action(writes, action.position, change)?;
+        }
         self.beat(writes, counted(self.executed, &UnitResult::Applied))?;
         let importance = rows.first().and_then(|row| row.image.get("importance"));
         let importance_before = importance.and_then(|value| Cell::from(value).number());
-        Ok(Ok(Applied { digests, importance_before }))
+        Ok(Ok(Applied { digests, importance_before, kept }))
     }
 
     fn note_failure(&self, unit: &ExecutionUnit<'_>, reason: &str) -> Result<(), SessionError> {
@@ -136,16 +154,6 @@ impl Run<'_> {
             }
             self.beat(writes, counted(self.executed, &UnitResult::Failed(String::new())))
         })
-    }
-
-    fn mark_actions(
-        &self,
-        writes: &Writes<'_>,
-        unit: &ExecutionUnit<'_>,
-        change: (ActionState, Option<i64>, Option<&str>),
-    ) -> Result<(), SessionError> {
-        let mut actions = unit.actions.iter();
-        actions.try_for_each(|action| self.mark_action(writes, action.position, change))
     }
 
     fn mark_action(
@@ -165,6 +173,12 @@ impl Run<'_> {
             .to_naive_local(self.request.time_zone);
         writes.step("write down the run", |c| own::runs::beat(c, self.run_id, &at, executed))
     }
+}
+
+/// What an action notes that a person approved.
+fn approval(action: &SavedAction) -> Option<&'static str> {
+    (action.state == ActionState::Approved || is_approved(action.note.as_deref()))
+        .then_some(APPROVED_NOTE)
 }
 
 fn deed(action: &SavedAction) -> Deed {

@@ -1,6 +1,6 @@
 //! What keeps the next run from doing again what was taken back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::decisions::content_hash;
 use crate::journal::{Change, Record, StoredValue, Table};
@@ -31,6 +31,11 @@ pub(super) fn decisions(
     group: &str,
 ) -> Result<Vec<Change>, SessionError> {
     let mut changes = Vec::new();
+    let rules = [ActionType::Merge, ActionType::Promote, ActionType::Archive];
+    let touched = unit.deeds.iter().filter(|deed| rules.contains(&deed.action));
+    for id in touched.flat_map(|deed| &deed.ids).collect::<BTreeSet<_>>() {
+        changes.extend(decision(writes, layout, ("taken_back", id), ("group_id", group.into()))?);
+    }
     for deed in &unit.deeds {
         match deed.action {
             ActionType::Merge => {

@@ -8,6 +8,7 @@ use super::find::{examine, key};
 use super::keep::{decisions, digests};
 use super::outcome::{TakenBack, outcome};
 use crate::execute::pace::{give_way, heartbeat};
+use crate::execute::select::{APPROVED_NOTE, is_approved};
 use crate::journal::{JournalEntry, Op};
 use crate::plan::ActionState;
 use crate::report::Executed;
@@ -126,16 +127,22 @@ impl Run<'_> {
             by = if by.is_some() { None } else { Some(at.run_id.clone()) };
             at = reverted;
         }
-        let state = match by {
-            None => ActionState::Applied,
-            // The next run may make the same plan, under the same name.
-            Some(_) if self.request.remerge_ok => ActionState::Proposed,
-            Some(_) => ActionState::Undone,
-        };
         if let Some(plan_id) = &at.plan_id {
             for deed in &at.deeds {
+                let noted = writes
+                    .query("read an action", |c| own::plans::note(c, plan_id, deed.position))?;
+                let approved = is_approved(noted.as_deref()).then_some(APPROVED_NOTE);
+                let state = match by {
+                    None => ActionState::Applied,
+                    // The next run may make the same plan, under the same name.
+                    Some(_) if self.request.remerge_ok && approved.is_some() => {
+                        ActionState::Approved
+                    }
+                    Some(_) if self.request.remerge_ok => ActionState::Proposed,
+                    Some(_) => ActionState::Undone,
+                };
                 let (run_id, unit) = (Some(at.run_id.as_str()), Some(at.unit));
-                let update = ActionUpdate { state, run_id, unit, note: None };
+                let update = ActionUpdate { state, run_id, unit, note: approved };
                 writes.step("write down what became of an action", |connection| {
                     own::plans::set_state(connection, plan_id, deed.position, &update)
                 })?;

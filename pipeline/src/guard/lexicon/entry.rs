@@ -2,7 +2,7 @@
 
 /// What a word does in a sentence, besides meaning something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::guard) struct Roles(pub(super) u16);
+pub(in crate::guard) struct Roles(pub(super) u32);
 
 impl Roles {
     pub(in crate::guard) const FUNCTION: Self = Self(1);
@@ -21,6 +21,7 @@ impl Roles {
     pub(in crate::guard) const AUXILIARY: Self = Self(1 << 13);
     pub(in crate::guard) const INDEFINITE: Self = Self(1 << 14);
     pub(in crate::guard) const EXHAUSTIVE: Self = Self(1 << 15);
+    pub(in crate::guard) const VERSIONED: Self = Self(1 << 16);
 
     /// Tells whether it has any of these roles.
     pub(in crate::guard) const fn has(self, roles: Self) -> bool {

@@ -17,15 +17,13 @@
 use super::LexiconError;
 use super::draft::Draft;
 use super::entry::{Membership, Relation};
+use super::error::nearest_section;
 use super::section::{SECTIONS, Section};
 use super::tables::{Form, PHRASE_WORDS_MAX, Unit};
 use crate::guard::key::word_key;
-use crate::text;
 
 /// Bytes of text that one entry takes, roughly.
 const BYTES_PER_ENTRY: usize = 14;
-/// Characters of a faulty line that an error shows.
-const FOUND_CHARS_MAX: usize = 60;
 
 /// Adds a lexicon's text.
 pub(super) fn parse(source: &str, lexicon: &mut Draft) -> Result<(), LexiconError> {
@@ -37,9 +35,10 @@ pub(super) fn parse(source: &str, lexicon: &mut Draft) -> Result<(), LexiconErro
         let end = line.bytes().position(|byte| byte == b'#').unwrap_or(line.len());
         let line = line[..end].trim();
         let fail = |expected| LexiconError {
+            file: None,
             line: index + 1,
             expected,
-            found: text::excerpt(line, FOUND_CHARS_MAX),
+            suggestion: nearest_section(line),
         };
         if line.is_empty() {
             continue;

@@ -28,7 +28,7 @@ pub(super) enum Section {
 }
 
 /// Names of all sections.
-pub(super) const SECTIONS: [(&str, Section); 28] = [
+pub(super) const SECTIONS: [(&str, Section); 29] = [
     ("synonyms", Section::Synonyms),
     ("opposites", Section::Opposites),
     ("kinds", Section::Kinds),
@@ -55,6 +55,7 @@ pub(super) const SECTIONS: [(&str, Section); 28] = [
     ("negative-verbs", Section::Role(Roles::NEGATIVE_VERB)),
     ("denials", Section::Role(Roles::DENIAL)),
     ("enumerators", Section::Role(Roles::ENUMERATOR)),
+    ("versioned", Section::Role(Roles::VERSIONED)),
     ("intentions", Section::Role(Roles::FUTURE)),
     ("completions", Section::Role(Roles::PAST)),
 ];

@@ -229,6 +229,14 @@ fn errors_name_the_line() {
         assert_eq!((error.line, error.expected), (line, expected), "{text}");
         assert!(error.hint().is_some());
     }
+    // A path may lead to a private key: what stands there is never shown.
+    let error =
+        Lexicon::load(Some("[synonyms]\ncar, auto\nhunter2 is the password\n")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "line 3 of the lexicon: expected two or more words apart by commas"
+    );
+    assert!(!error.hint().unwrap().contains("hunter2"));
     let error = Lexicon::load(Some("[synonims]")).unwrap_err();
     assert!(error.hint().unwrap().contains("did you mean `[synonyms]`"), "{:?}", error.hint());
 }

@@ -148,6 +148,14 @@ fn a_megabyte_of_anything_is_read() {
         "two hundred ",
         "é",
         "('",
+        "3 times ",
+        "2026-07-24—",
+        "漢2026-07-24",
+        "（）",
+        "may 5 may ",
+        "trillion ",
+        "5 million ",
+        "Ẻ",
         "\u{0}",
     ] {
         let text = unit.repeat((1 << 20) / unit.len());

@@ -343,7 +343,7 @@ fn damage_is_found_and_the_index_of_a_store_refused() {
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, &bytes).unwrap();
     let damaged = CorpusIndex::open(&desk.folder()).unwrap().unwrap();
-    assert!(matches!(verified(&damaged, None), Err(VerifyIndexError::Content { .. })));
+    assert!(matches!(verified(&damaged, None), Err(VerifyIndexError::File(_))));
     let store = crate::lookup::StoreIndex::open(&desk.folder()).unwrap_err();
     assert!(matches!(&store, OpenIndexError::Origin { reason, .. }
         if reason == "this is the index of a file of vectors, not of a store"));

@@ -21,9 +21,9 @@ pub fn verify_corpus_index(
     tools: (&Pool, &'static Kernels, &dyn Progress),
 ) -> Result<VerifiedIndex, VerifyIndexError> {
     let lookups = if corpus.is_some() { usize::MAX } else { gate::SAMPLED_LOOKUPS };
-    let (bytes, graph) = verify_files(index.files(), HasTexts(false), lookups, tools)?;
+    let verified = verify_files(index.files(), HasTexts(false), lookups, tools)?;
     let difference = corpus.map(|corpus| difference(index, corpus)).transpose()?;
-    Ok(VerifiedIndex { bytes, graph, difference })
+    Ok(VerifiedIndex { difference, ..verified })
 }
 
 /// Compares every row with the one at its place in the file.

@@ -122,7 +122,7 @@ fn add_entries(node: &mut Node, added: Vec<(String, Node)>, path: &str) -> Resul
 }
 
 /// Takes the value under a path out of a mapping; mappings that are left empty go too.
-fn take(node: &mut Node, path: &str) -> Option<Node> {
+pub(super) fn take(node: &mut Node, path: &str) -> Option<Node> {
     let NodeValue::Map(entries) = &mut node.value else { return None };
     let (key, rest) = path.split_once('.').map_or((path, None), |(key, rest)| (key, Some(rest)));
     let at = entries.iter().position(|(name, _)| name == key)?;

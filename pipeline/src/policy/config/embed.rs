@@ -7,7 +7,7 @@ use super::error::ConfigError;
 use super::keys::EmbedConfig;
 use super::source::Source;
 use super::validate::{path, place};
-use crate::embed::EmbedSettings;
+use crate::embed::{EmbedSettings, KeyFromElsewhere};
 
 /// Makes the settings of the section.
 pub(super) fn embed(merged: &Node, config: &EmbedConfig) -> Result<EmbedSettings, ConfigError> {
@@ -33,7 +33,36 @@ pub(super) fn embed(merged: &Node, config: &EmbedConfig) -> Result<EmbedSettings
         retries: config.retries,
         batch_size: config.batch_size as usize,
         dir: config.dir.as_deref().map(|dir| path(merged, "embed.dir", dir)),
+        inline_timeout: Duration::from_millis(config.inline_timeout_ms.into()),
+        time_limit: None,
+        key_from_elsewhere: key_from_elsewhere(merged, config),
     })
+}
+
+/// Says where key and address come from, where these are two places: whoever sets an address without a key did not mean that
+/// of another place to go there, nor whoever sets a key that it goes to the address of another place.
+fn key_from_elsewhere(merged: &Node, config: &EmbedConfig) -> Option<Box<KeyFromElsewhere>> {
+    config.provider.filter(|_| config.api_key_env.is_some())?;
+    let key = place(merged, "embed.api_key_env");
+    let address = match place(merged, "embed.url") {
+        // The address is then that of the provider.
+        Source::BuiltIn => place(merged, "embed.provider"),
+        url => url,
+    };
+    if is_one_layer(&key, &address) {
+        return None;
+    }
+    Some(Box::new(KeyFromElsewhere { key: key.layer(), address: address.layer() }))
+}
+
+fn is_one_layer(a: &Source, b: &Source) -> bool {
+    use Source::{Environment, File, Flag, Set};
+    match (a, b) {
+        (File { path: a, .. }, File { path: b, .. }) => a == b,
+        (Environment { .. }, Environment { .. })
+        | (Set { .. } | Flag { .. }, Set { .. } | Flag { .. }) => true,
+        _ => false,
+    }
 }
 
 const KEY_ADVICE: &str = "put a key into an environment variable, and that variable's name into `embed.api_key_env`: \
@@ -52,7 +81,32 @@ fn check_url(url: &str) -> Result<(), &'static str> {
     {
         return Err("one without a host, or with spaces");
     }
-    Ok(())
+    let (host, port) = host_and_port(authority).ok_or("one whose host cannot be read")?;
+    if !is_host(host) {
+        return Err("one whose host is no name and no IP address");
+    }
+    match port.map(str::parse::<u16>) {
+        None | Some(Ok(1..)) => Ok(()),
+        Some(_) => Err("one whose port is no number from 1 to 65535"),
+    }
+}
+
+/// Splits `host:port`; an IPv6 address stands in brackets.
+fn host_and_port(authority: &str) -> Option<(&str, Option<&str>)> {
+    let end = if authority.starts_with('[') { authority.find(']')? + 1 } else { 0 };
+    let (host, port) = match authority[end..].find(':') {
+        Some(at) => (&authority[..end + at], Some(&authority[end + at + 1..])),
+        None => (authority, None),
+    };
+    Some((host, port))
+}
+
+fn is_host(host: &str) -> bool {
+    if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        return address.parse::<std::net::Ipv6Addr>().is_ok();
+    }
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "-._".contains(char);
+    !host.is_empty() && host.chars().all(is_plain)
 }
 
 fn is_variable_name(name: &str) -> bool {

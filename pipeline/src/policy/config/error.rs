@@ -18,6 +18,14 @@ pub enum ConfigError {
         /// Why.
         cause: io::Error,
     },
+    /// A path leads to something else than a file.
+    #[error("configuration file {} is {found}", shown(&path.to_string_lossy()))]
+    NotAFile {
+        /// Which path.
+        path: PathBuf,
+        /// What is there.
+        found: &'static str,
+    },
     /// A file is too large to be a configuration.
     #[error("configuration file {} is larger than {bytes_max} bytes", shown(&path.to_string_lossy()))]
     TooLarge {
@@ -184,6 +192,20 @@ pub enum ConfigError {
         /// Where.
         place: Source,
     },
+    /// The machine does not say in which zone its clock is.
+    #[error("the time zone of this machine is not known: {}", shown(problem))]
+    MachineZone {
+        /// Why.
+        problem: Box<str>,
+    },
+    /// A file beside a store that others may have written.
+    #[error("configuration file {} {reason}", shown(&path.to_string_lossy()))]
+    NotOwn {
+        /// Which file.
+        path: PathBuf,
+        /// What it is.
+        reason: Box<str>,
+    },
     /// `--set` without a value.
     #[error("--set {}: expected KEY=VALUE", shown(text))]
     SetWithoutValue {
@@ -201,6 +223,10 @@ impl ConfigError {
                 "check the path; relative paths in a file count from that file's folder"
             }
             Self::Unreadable { .. } => "check the path and its permissions",
+            Self::NotAFile { found: "a pipe", .. } => {
+                "write its contents to a file and name that; `<(...)` makes a pipe as well"
+            }
+            Self::NotAFile { .. } => "name a regular file, or a link to one",
             Self::TooLarge { .. } => "check that the path is that of a configuration",
             Self::NotText { .. } => "save the file as UTF-8",
             Self::TwoFiles { .. } => "remove one of them",
@@ -231,6 +257,12 @@ impl ConfigError {
             Self::ThresholdTwice { .. } => "keep one of them",
             Self::UnknownZone { .. } => {
                 "write an IANA name such as Europe/Berlin, or an offset such as +02:00"
+            }
+            Self::MachineZone { .. } => {
+                "name the zone of the times in the store: --set time_zone=Europe/Berlin, or in a configuration; or mend the variable TZ"
+            }
+            Self::NotOwn { .. } => {
+                "whoever can write it decides what runs here do: make it yours alone (chown, chmod go-w), or move it away and name it with --config"
             }
             Self::SetWithoutValue { .. } => "for example: --set guard.lacking_words_max=0.1",
         };

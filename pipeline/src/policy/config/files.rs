@@ -1,6 +1,6 @@
 //! Finds and reads the files of a configuration.
 
-use std::fs::File;
+use std::fs::{self, File, FileType};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -48,14 +48,115 @@ pub(super) fn find(folder: &Path, name: &str) -> Result<Option<PathBuf>, ConfigE
     Ok(found)
 }
 
-/// Reads a text file of limited size.
+/// Reads a text file of limited size. Anything but a regular file, or a link to one, is refused before it is opened: opening a
+/// named pipe waits for a writer that may never come, and a device may have no end.
 pub(super) fn read_text(path: &Path) -> Result<String, ConfigError> {
+    read_text_if(path, |_| Ok(()))
+}
+
+/// As [`read_text`], only where nobody but the user of this process, or the system's administrator, can have written it.
+pub(super) fn read_own_text(path: &Path) -> Result<String, ConfigError> {
+    let not_own = |reason: String| ConfigError::NotOwn { path: path.into(), reason: reason.into() };
     let unreadable = |cause| ConfigError::Unreadable { path: path.into(), cause };
+    // A link of somebody else's leads to whatever they like.
+    let link = fs::symlink_metadata(path).map_err(unreadable)?;
+    if link.is_symlink() {
+        owner::check_owner(&link).map_err(|reason| not_own(format!("is a link that {reason}")))?;
+    }
+    read_text_if(path, |file| {
+        owner::check_owner(file).and_then(|()| owner::check_writers(file)).map_err(not_own)
+    })
+}
+
+/// As [`read_text`], where the opened file may be read.
+fn read_text_if(
+    path: &Path,
+    check: impl FnOnce(&fs::Metadata) -> Result<(), ConfigError>,
+) -> Result<String, ConfigError> {
+    let unreadable = |cause| ConfigError::Unreadable { path: path.into(), cause };
+    let kind = fs::metadata(path).map_err(unreadable)?.file_type();
+    if !kind.is_file() {
+        return Err(ConfigError::NotAFile { path: path.into(), found: kind_name(kind) });
+    }
     let file = File::open(path).map_err(unreadable)?;
+    check(&file.metadata().map_err(unreadable)?)?;
     let mut bytes = Vec::new();
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(ConfigError::TooLarge { path: path.into(), bytes_max: FILE_BYTES_MAX });
     }
     String::from_utf8(bytes).map_err(|_| ConfigError::NotText { path: path.into() })
+}
+
+/// Names what is no regular file.
+fn kind_name(kind: FileType) -> &'static str {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        if kind.is_fifo() {
+            return "a pipe";
+        }
+        if kind.is_socket() {
+            return "a socket";
+        }
+        if kind.is_char_device() || kind.is_block_device() {
+            return "a device";
+        }
+    }
+    if kind.is_dir() { "a folder" } else { "no regular file" }
+}
+
+/// Who owns a file, and who may write it.
+#[cfg(unix)]
+mod owner {
+    use std::fs::Metadata;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+    const ROOT: u32 = 0;
+    const GROUP_WRITES: u32 = 0o020;
+    const OTHERS_WRITE: u32 = 0o002;
+
+    /// Says whose a file is, unless it is the user's or root's.
+    pub(super) fn check_owner(file: &Metadata) -> Result<(), String> {
+        let owner = file.uid();
+        if owner == ROOT || Some(owner) == own_user() {
+            return Ok(());
+        }
+        Err(format!("belongs to another user (number {owner})"))
+    }
+
+    /// Says that others may write a file. A group of the owner's number is taken for the owner's own: with such groups the
+    /// mask 002 is common.
+    pub(super) fn check_writers(file: &Metadata) -> Result<(), String> {
+        let mode = file.permissions().mode();
+        if mode & OTHERS_WRITE != 0 {
+            return Err("can be written by everybody".to_owned());
+        }
+        if mode & GROUP_WRITES != 0 && file.gid() != file.uid() {
+            return Err(format!("can be written by the group {}", file.gid()));
+        }
+        Ok(())
+    }
+
+    /// Returns the user of this process: the owner of what it makes.
+    fn own_user() -> Option<u32> {
+        let process = std::fs::metadata("/proc/self").ok();
+        process
+            .or_else(|| tempfile::tempfile().and_then(|file| file.metadata()).ok())
+            .map(|found| found.uid())
+    }
+}
+
+/// Files have no such owners here.
+#[cfg(not(unix))]
+mod owner {
+    use std::fs::Metadata;
+
+    pub(super) fn check_owner(_file: &Metadata) -> Result<(), String> {
+        Ok(())
+    }
+
+    pub(super) fn check_writers(_file: &Metadata) -> Result<(), String> {
+        Ok(())
+    }
 }

@@ -180,9 +180,9 @@ pub struct MergeConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FlagConfig {
-    /// Flags per run, highest score first.
+    /// Flags that wait for a person at once, those of earlier runs included; highest score first.
     pub max_per_run: usize,
-    /// Flags per memory.
+    /// Flags that wait per memory.
     pub max_per_memory: usize,
     /// Where flags are written: `table` is `memfold_flags`, `stm` also adds a row to the owner's table.
     pub write_to: FlagTarget,
@@ -200,7 +200,7 @@ pub struct ScopeConfig {
     pub until: Option<String>,
     /// Root sources that start with any of these; empty: all.
     pub sources: Vec<String>,
-    /// Only the newest so many; null: all.
+    /// Only the newest so many, archived ones counted; null: all.
     pub newest: Option<NonZeroUsize>,
 }
 
@@ -221,7 +221,8 @@ pub struct QuickCheckConfig {
     pub time_limit_ms: u32,
 }
 
-/// Who makes vectors of texts, for `memfold embed` and for memories that are saved without one.
+/// Who makes vectors of texts, for `memfold embed` and for memories that are saved without one. Not read from the file beside
+/// a store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EmbedConfig {
@@ -245,6 +246,10 @@ pub struct EmbedConfig {
     /// Texts in one request, at most 1000.
     #[schemars(range(min = 1, max = 1_000))]
     pub batch_size: u32,
+    /// How long `save`, `check` and `search` wait for the vector of a text, all tries together, in milliseconds, at most a
+    /// minute; then they do without one.
+    #[schemars(range(min = 1, max = 60_000))]
+    pub inline_timeout_ms: u32,
     /// The folder of a local model, relative to this file.
     pub dir: Option<String>,
 }
@@ -410,6 +415,7 @@ impl Default for EmbedConfig {
             timeout_ms: defaults::EMBED_TIMEOUT_MS,
             retries: defaults::EMBED_RETRIES,
             batch_size: defaults::EMBED_BATCH_SIZE,
+            inline_timeout_ms: defaults::EMBED_INLINE_TIMEOUT_MS,
             dir: defaults::EMBED_DIR.map(String::from),
         }
     }

@@ -2,6 +2,7 @@
 
 use serde_json::Number;
 
+use super::admit::Admitted;
 use super::document::{Node, NodeValue};
 use super::error::ConfigError;
 use super::keys::ProtectionConfig;
@@ -13,7 +14,8 @@ use crate::policy::{EXACT_DUPLICATE, NEAR_DUPLICATE, Profile};
 /// # Errors
 ///
 /// `threshold` beside what it is short for.
-pub(super) fn lay_over(base: &mut Node, mut layer: Node) -> Result<(), ConfigError> {
+pub(super) fn lay_over(base: &mut Node, layer: Admitted) -> Result<(), ConfigError> {
+    let mut layer = layer.into_node();
     expand_profile(&mut layer);
     expand_threshold(&mut layer, base)?;
     merge(base, layer);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::admit::{Admitted, Origin};
 use super::aliases::unify;
 use super::conform::conform;
 use super::document::{Node, NodeValue, read_document};
@@ -105,7 +106,9 @@ pub struct ConfigLoader {
     store: Option<PathBuf>,
     file: Option<PathBuf>,
     environment: Vec<(String, String)>,
-    time_zone: Option<String>,
+    time_zone: Option<Result<String, String>>,
+    planned_sets: Vec<String>,
+    planned_flags: Vec<(String, String, Value)>,
     sets: Vec<String>,
     flags: Vec<(String, String, Value)>,
 }
@@ -150,7 +153,12 @@ impl ConfigLoader {
 
     /// Says in which zone the machine's clock is; without it, UTC.
     pub fn time_zone(self, name: impl Into<String>) -> Self {
-        Self { time_zone: Some(name.into()), ..self }
+        Self { time_zone: Some(Ok(name.into())), ..self }
+    }
+
+    /// Says that the machine's zone cannot be told, and why: an error where no layer names a zone.
+    pub fn unknown_time_zone(self, problem: impl Into<String>) -> Self {
+        Self { time_zone: Some(Err(problem.into())), ..self }
     }
 
     /// Adds one `KEY=VALUE`; later ones win.
@@ -167,6 +175,18 @@ impl ConfigLoader {
         value: impl Into<Value>,
     ) -> Self {
         self.flags.push((name.into(), key.into(), value.into()));
+        self
+    }
+
+    /// Adds one `KEY=VALUE` that a plan in the store keeps; those of [`Self::set`] win.
+    pub fn planned_set(mut self, text: impl Into<String>) -> Self {
+        self.planned_sets.push(text.into());
+        self
+    }
+
+    /// Adds the value of a flag that a plan in the store keeps.
+    pub fn planned_flag(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.planned_flags.push(("the plan".to_owned(), key.into(), value.into()));
         self
     }
 
@@ -199,11 +219,11 @@ impl ConfigLoader {
     pub fn load(&self) -> Result<Configuration, ConfigError> {
         let mut notices = Vec::new();
         let mut merged = builtin();
-        for layer in self.layers(&mut notices)? {
-            let layer = conform(unify(layer, &mut notices)?)?;
-            lay_over(&mut merged, layer)?;
+        for (layer, origin) in self.layers(&mut notices)? {
+            let layer = Admitted::of(unify(layer, &mut notices)?, origin, &mut notices);
+            lay_over(&mut merged, layer.try_map(conform)?)?;
         }
-        self.fill_time_zone(&mut merged);
+        self.fill_time_zone(&mut merged)?;
         fill_embed_url(&mut merged, &self.environment);
         complete_rules(&merged)?;
         let json = merged.to_json();
@@ -215,33 +235,53 @@ impl ConfigLoader {
     }
 
     /// Returns all layers above the built-in one, weakest first.
-    fn layers(&self, notices: &mut Vec<Notice>) -> Result<Vec<Node>, ConfigError> {
+    fn layers(&self, notices: &mut Vec<Notice>) -> Result<Vec<(Node, Origin)>, ConfigError> {
         let mut layers = Vec::new();
         for (file, path) in self.files()? {
-            layers.push(read_document(&files::read_text(&path)?, file, Path::new(&path))?);
+            let text = match file {
+                FileLayer::Store => files::read_own_text(&path)?,
+                FileLayer::System | FileLayer::User | FileLayer::Given => files::read_text(&path)?,
+            };
+            let layer = read_document(&text, file, Path::new(&path))?;
+            layers.push((layer, Origin::of_file(file)));
         }
-        layers.extend(environment_layers(&self.environment, notices));
+        let own = |layer| (layer, Origin::Own);
+        layers.extend(environment_layers(&self.environment, notices).into_iter().map(own));
+        for text in &self.planned_sets {
+            layers.push((set_layer(text)?, Origin::Store));
+        }
         for text in &self.sets {
-            layers.push(set_layer(text)?);
+            layers.push(own(set_layer(text)?));
         }
-        for (name, key, value) in &self.flags {
-            let source = Source::Flag { name: name.as_str().into() };
-            let path: Vec<&str> = key.split('.').collect();
-            let leaf = Node::from_json(value.clone(), &source).value;
-            layers.push(Node::nested(&path, leaf, &source));
-        }
+        layers.extend(self.planned_flags.iter().map(|flag| (flag_layer(flag), Origin::Store)));
+        layers.extend(self.flags.iter().map(|flag| own(flag_layer(flag))));
         Ok(layers)
     }
 
     /// Puts the machine's zone where no layer names one.
-    fn fill_time_zone(&self, merged: &mut Node) {
-        let NodeValue::Map(entries) = &mut merged.value else { return };
-        let zone = entries.iter_mut().find(|(key, _)| key == "time_zone");
-        if let Some((_, zone)) = zone.filter(|(_, zone)| zone.value == NodeValue::Null) {
-            let name = self.time_zone.as_deref().unwrap_or(defaults::MACHINE_TIME_ZONE);
-            *zone = Node { value: NodeValue::Text(name.to_owned()), source: Source::Machine };
-        }
+    fn fill_time_zone(&self, merged: &mut Node) -> Result<(), ConfigError> {
+        let Some(zone) = merged.get_mut(&["time_zone"]).filter(|z| z.value == NodeValue::Null)
+        else {
+            return Ok(());
+        };
+        let name = match &self.time_zone {
+            Some(Ok(name)) => name.as_str(),
+            Some(Err(problem)) => {
+                return Err(ConfigError::MachineZone { problem: problem.as_str().into() });
+            }
+            None => defaults::MACHINE_TIME_ZONE,
+        };
+        *zone = Node { value: NodeValue::Text(name.to_owned()), source: Source::Machine };
+        Ok(())
     }
+}
+
+/// Returns the layer of a flag.
+fn flag_layer((name, key, value): &(String, String, Value)) -> Node {
+    let source = Source::Flag { name: name.as_str().into() };
+    let path: Vec<&str> = key.split('.').collect();
+    let leaf = Node::from_json(value.clone(), &source).value;
+    Node::nested(&path, leaf, &source)
 }
 
 /// Returns the built-in layer, complete.

@@ -25,7 +25,7 @@ threshold: 0.96
 protection: { profile: strict }
 rules:
   - id: R4-archive-low-utility
-    enabled: false
+    enabled: true
 ```
 
 ## Layers
@@ -43,12 +43,17 @@ Later layers win:
 
 `.yml` and `.json` do as well as `.yaml`, one file per folder. Mappings merge key by key and rules by `id`; lists and
 plain values are replaced whole. Relative paths in a file count from that file's folder, elsewhere from the working
-directory.
+directory. A configuration or lexicon is a regular file or a link to one; pipes, also those of `<(...)`, and devices
+are refused.
+
+A store can come from somebody else, and the file beside it with it. So that file is read only where it is yours or root's and nobody
+else can write it (a group of the owner's own number may); any other one is an error. And it does not say where texts and keys go: its section
+`embed`, and a `reports_dir` outside of the store's folder, are left out with a note. Put these into your own file, or name a file with `--config`.
 
 An environment variable is the key in capitals after `MEMFOLD_`, with `_` for `.`: `guard.enabled` is
 `MEMFOLD_GUARD_ENABLED`. An empty one counts as unset. Yes is `1`, `true`, `yes`, `on` or `enabled`; no is `0`,
-`false`, `no`, `off` or `disabled`; lists are separated by commas. `--set` takes the same words, YAML lists
-(`--set cluster.separate_by=[private]`) and keys of rules (`--set rules.R4-archive-low-utility.enabled=no`).
+`false`, `no`, `off` or `disabled`; lists are separated by commas. An unknown `MEMFOLD_` variable is reported. `--set` takes the same words, YAML lists
+(`--set cluster.separate_by=[private]`) and keys of rules (`--set rules.R4-archive-low-utility.enabled=yes`).
 
 camelCase is the same as snake_case, and the wrappers `brain:` and `consolidation:` may stand around everything.
 
@@ -134,6 +139,9 @@ fn write_rules(text: &mut String, properties: &'static Map<String, Value>, built
 /// Writes a rule as YAML in flow style.
 fn write_rule(text: &mut String, rule: &Value) {
     let _ = writeln!(text, "  - id: {}", flow(&rule["id"]));
+    if rule["enabled"] == Value::Bool(false) {
+        text.push_str("    enabled: false\n");
+    }
     for key in ["trigger", "when", "then"] {
         if rule[key] != Value::Object(Map::new()) {
             let _ = writeln!(text, "    {key}: {}", flow(&rule[key]));

@@ -7,6 +7,7 @@
 //!
 //! [`Policy`]: crate::policy::Policy
 
+mod admit;
 mod aliases;
 mod conform;
 mod document;
@@ -32,6 +33,7 @@ pub use keys::{
 };
 pub use loader::{ConfigLoader, Configuration, Entry, Settings};
 pub use markdown::configuration_markdown;
+pub(crate) use nearest::nearest;
 pub use rules::{Action, ParamsConfig, RuleConfig, ThenConfig, WhenConfig};
 pub use schema::config_schema;
 pub use source::{FileLayer, Notice, Source};

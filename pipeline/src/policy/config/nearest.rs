@@ -1,7 +1,7 @@
 //! The name that was probably meant.
 
 /// Returns the candidate nearest to `name`, if it is near enough to be a slip; ties go to the first.
-pub(super) fn nearest<'a>(
+pub(crate) fn nearest<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
@@ -16,7 +16,7 @@ pub(super) fn nearest<'a>(
 
 /// Counts the insertions, deletions, substitutions and swaps of neighbours between two names,
 /// whatever their case.
-fn edit_distance(left: &str, right: &str) -> usize {
+pub(super) fn edit_distance(left: &str, right: &str) -> usize {
     let letters = |name: &str| name.to_lowercase().chars().collect::<Vec<_>>();
     let (left, right) = (letters(left), letters(right));
     let mut before = Vec::new();

@@ -190,13 +190,15 @@ pub(super) fn builtin_rules() -> Vec<RuleConfig> {
         max_importance: Some(defaults::ARCHIVE_IMPORTANCE_MAX),
         ..WhenConfig::default()
     };
+    let mut archive = rule(ARCHIVE, Trigger::Weekly, archiving, Action::Archive);
+    archive.enabled = defaults::ARCHIVE_ENABLED;
     let mut promote = rule(PROMOTE, Trigger::Weekly, promoting, Action::Promote);
     promote.then.params.increase = Some(defaults::PROMOTE_INCREASE);
     vec![
         rule(EXACT_DUPLICATE, Trigger::OnSimilarity, exact, Action::Merge),
         rule(NEAR_DUPLICATE, Trigger::OnSimilarity, near, Action::Merge),
         promote,
-        rule(ARCHIVE, Trigger::Weekly, archiving, Action::Archive),
+        archive,
         rule(
             CONTRADICTION,
             Trigger::OnContradiction,

@@ -56,6 +56,16 @@ pub enum FileLayer {
 }
 
 impl Source {
+    /// Returns the layer without its place in it, for messages: what was typed may hold a secret.
+    pub(super) fn layer(&self) -> String {
+        match self {
+            Self::File { path, .. } => shown(&path.to_string_lossy()),
+            Self::Environment { name } => format!("the variable {name}"),
+            Self::Set { .. } | Self::Flag { .. } => "the command line".to_owned(),
+            Self::BuiltIn | Self::Machine => self.to_string(),
+        }
+    }
+
     /// Returns the folder that relative paths count from, where it is not the working directory.
     #[must_use]
     pub fn folder(&self) -> Option<&Path> {

@@ -5,7 +5,7 @@ use jiff::fmt::temporal::DateTimeParser;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-use crate::time::Instant;
+use crate::time::{Instant, in_zone};
 
 /// Reads an IANA name, in any case, or an offset from UTC (`+02:00`).
 #[must_use]
@@ -32,14 +32,15 @@ pub(super) fn zone_name(zone: &TimeZone) -> Option<String> {
 /// Reads a date, or a date and time with or without offset; without one it is in `zone`.
 pub(super) fn instant(text: &str, zone: &TimeZone) -> Option<Instant> {
     let text = text.trim();
-    let timestamp = text
-        .parse::<Timestamp>()
-        .or_else(|_| text.parse::<Zoned>().map(|zoned| zoned.timestamp()))
-        .or_else(|_| {
-            let naive: DateTime = text.parse()?;
-            zone.to_ambiguous_timestamp(naive).compatible()
-        });
-    timestamp.ok().map(|timestamp| Instant(timestamp.as_microsecond()))
+    let timestamp =
+        text.parse::<Timestamp>().or_else(|_| text.parse::<Zoned>().map(|zoned| zoned.timestamp()));
+    match timestamp {
+        Ok(timestamp) => Some(Instant::from(timestamp)),
+        // With an offset, at the ends of time.
+        Err(_) => Instant::parse(text, zone)
+            .filter(|_| text.get(4..5) == Some("-"))
+            .or_else(|| text.parse::<DateTime>().ok().map(|naive| in_zone(naive, zone))),
+    }
 }
 
 #[cfg(test)]
@@ -73,5 +74,8 @@ mod tests {
         assert_eq!(instant("2026-03-29T02:30", &berlin), utc("2026-03-29T01:30Z"));
         assert_eq!(instant("2026-10-25T02:30", &berlin), utc("2026-10-25T00:30Z"));
         assert_eq!(utc("two weeks ago"), None);
+        // The last day means "without end".
+        let last = [utc("9999-12-30"), utc("9999-12-31"), utc("9999-12-31T23:59:59Z")];
+        assert!(last[0].is_some() && last.is_sorted() && instant("9999-12-31", &berlin).is_some());
     }
 }

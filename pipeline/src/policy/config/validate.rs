@@ -134,7 +134,8 @@ fn guard(merged: &Node, config: &Config) -> Result<GuardPolicy, ConfigError> {
             modality: guard.modality_weight,
             time: guard.time_weight,
         },
-        lexicon: lexicon.map(|file| files::read_text(&file)).transpose()?,
+        lexicon: lexicon.as_deref().map(files::read_text).transpose()?,
+        lexicon_file: lexicon,
     })
 }
 

@@ -6,7 +6,7 @@ use super::aliases::nested_words;
 use super::document::{Node, NodeValue, read_words};
 use super::error::ConfigError;
 use super::loader::builtin_json;
-use super::nearest::nearest;
+use super::nearest::{edit_distance, nearest};
 use super::schema::{Kind, Shape, joined};
 use super::source::{Notice, Source};
 use crate::embed::Provider;
@@ -60,14 +60,20 @@ fn plain_keys() -> Vec<String> {
     keys
 }
 
+/// Variables of ours that are no keys: the kernels, and what tests and measurements are told.
+const OTHER_VARIABLES: &[&str] =
+    &["MEMFOLD_ISA", "MEMFOLD_DATA", "MEMFOLD_MINILM_DIR", "MEMFOLD_SHOW"];
+const TEST_VARIABLES: &str = "MEMFOLD_TEST_";
+
+/// Letters by which a name of others may differ from one that is read, to be taken for a slip: theirs are alike.
+const FOREIGN_SLIPS_MAX: usize = 2;
+
 /// Returns one layer per variable that is read, weakest first. Empty variables count as unset.
 pub(super) fn environment_layers(
     variables: &[(String, String)],
     notices: &mut Vec<Notice>,
 ) -> Vec<Node> {
-    let of_others = FOREIGN_VARIABLES.iter().chain(UNUSED_VARIABLES);
-    let of_others: Vec<&str> = of_others.map(|(name, _)| *name).collect();
-    let concerns = |name: &str| name.starts_with("MEMFOLD_") || of_others.contains(&name);
+    let concerns = |name: &str| name.starts_with("MEMFOLD_") || name.starts_with("MEMORY_");
     if !variables.iter().any(|(name, _)| concerns(name)) {
         return Vec::new();
     }
@@ -77,19 +83,40 @@ pub(super) fn environment_layers(
     for (name, reason) in UNUSED_VARIABLES.iter().filter(|(name, _)| is_set(name)) {
         notices.push(Notice { source: place(name), text: format!("not used: {reason}") });
     }
-    let known = || names.iter().map(|(name, _)| name.as_str());
-    for (name, _) in variables.iter().filter(|(name, _)| name.starts_with("MEMFOLD_")) {
-        let meant = nearest(name, known()).filter(|meant| meant != name);
-        if let Some(meant) = meant.filter(|_| known().all(|known| known != name)) {
-            let text = format!("not used; did you mean {meant}?");
-            notices.push(Notice { source: place(name), text });
-        }
+    for (name, _) in variables {
+        notices.extend(slip(name, &names).map(|text| Notice { source: place(name), text }));
     }
     let layer = |(name, key): &(String, String)| {
         let (_, text) = variables.iter().rfind(|(set, text)| set == name && !text.is_empty())?;
         Some(nested_words(key, text.trim(), &place(name)))
     };
     names.iter().filter_map(layer).collect()
+}
+
+/// Says that a variable that looks like one of ours is not read.
+fn slip(name: &str, names: &[(String, String)]) -> Option<String> {
+    let known = || names.iter().map(|(name, _)| name.as_str());
+    if known().any(|known| known == name) {
+        return None;
+    }
+    if name.starts_with("MEMFOLD_") {
+        if OTHER_VARIABLES.contains(&name) || name.starts_with(TEST_VARIABLES) {
+            return None;
+        }
+        return Some(match nearest(name, known().chain(OTHER_VARIABLES.iter().copied())) {
+            Some(meant) => format!("not used; did you mean {meant}?"),
+            None => "not used: there is no such key; `memfold config schema` lists them".to_owned(),
+        });
+    }
+    let of_others = FOREIGN_VARIABLES.iter().map(|(name, _)| *name);
+    let of_others: Vec<&str> =
+        of_others.chain(UNUSED_VARIABLES.iter().map(|(name, _)| *name)).collect();
+    if !name.starts_with("MEMORY_") || of_others.contains(&name) {
+        return None;
+    }
+    let near = |known: &&str| edit_distance(name, known) <= FOREIGN_SLIPS_MAX;
+    let meant = of_others.into_iter().find(near)?;
+    Some(format!("not used; did you mean {meant}?"))
 }
 
 /// Returns the variables that tell where a provider listens, with the provider.

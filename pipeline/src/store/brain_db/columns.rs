@@ -95,6 +95,27 @@ pub(super) fn has_rowid(connection: &Connection, table: &str) -> rusqlite::Resul
     Ok(false)
 }
 
+/// Tells whether a name is that of a view.
+pub(super) fn is_view(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
+    let sql = "SELECT 1 FROM sqlite_master WHERE type = 'view' AND lower(name) = ?1";
+    connection.prepare_cached(sql)?.exists([name])
+}
+
+/// Tells whether a table has a column `rowid` that is not the number of its rows itself.
+pub(super) fn hides_rowids(connection: &Connection, table: &str) -> rusqlite::Result<bool> {
+    let mut statement =
+        connection.prepare_cached(&format!("PRAGMA table_info({})", quoted(table)))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (name, kind, key): (String, String, i64) =
+            (row.get("name")?, row.get("type")?, row.get("pk")?);
+        if name.eq_ignore_ascii_case("rowid") {
+            return Ok(key == 0 || !kind.eq_ignore_ascii_case("INTEGER"));
+        }
+    }
+    Ok(false)
+}
+
 /// Tells whether an index (or key) makes each (source_type, source_id) of `embeddings` unique.
 pub(super) fn embeddings_are_unique(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row(
@@ -181,6 +202,8 @@ mod tests {
         assert_eq!(found, [true, true, false, false, false]);
         assert_eq!(Columns::of(&connection, "stm").unwrap().names(), ["id", "a\"b"]);
         assert_eq!(Columns::of(&connection, "seen").unwrap().names(), ["id"]);
+        let views = ["seen", "stm", "missing"].map(|name| is_view(&connection, name).unwrap());
+        assert_eq!(views, [true, false, false]);
         assert!(Columns::of(&connection, "missing").unwrap().is_empty());
     }
 }

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use memfold_datasets::publish::place_of;
+use memfold_index::snapshot::FileMode;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
+use tempfile::TempPath;
 
 use super::access::beside;
 use super::{schema, wild};
@@ -141,6 +144,70 @@ pub struct BrainDbWriter {
     shape: wild::VectorShape,
 }
 
+/// A store that is being made, under a name of its own beside its place; dropped before it is published, it leaves nothing
+/// behind.
+#[derive(Debug)]
+pub(crate) struct NewStore {
+    file: TempPath,
+    place: PathBuf,
+}
+
+impl NewStore {
+    /// Makes the owner's tables in a new file with `mode`, as far as the process's mask allows.
+    pub(crate) fn create(place: &Path, mode: FileMode) -> Result<Self, CreateStoreError> {
+        let failed = |source| CreateStoreError::File { path: place.to_owned(), source };
+        let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".memfold-").suffix(".db");
+        // Opened here, because the crate's own errors name the temporary file.
+        let open = |path: &Path| {
+            let mut options = fs::OpenOptions::new();
+            options.read(true).write(true).create_new(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode.file_bits());
+            #[cfg(not(unix))]
+            let _ = mode;
+            options.open(path)
+        };
+        let file = builder.make_in(folder.unwrap_or(Path::new(".")), open).map_err(failed)?;
+        let store = Self { file: file.into_temp_path(), place: place.to_owned() };
+        let made = Connection::open(store.path()).and_then(|connection| {
+            connection.execute_batch(schema::FRESH)?;
+            connection.close().map_err(|(_, error)| error)
+        });
+        made.map_err(|error| store.refused(&error))?;
+        Ok(store)
+    }
+
+    /// Returns the file as it is called meanwhile.
+    pub(crate) fn path(&self) -> &Path {
+        &self.file
+    }
+
+    /// Puts the store into WAL mode, as the owner does, and gives it its name.
+    ///
+    /// # Errors
+    /// When SQLite or the system refuses, or something has the name by now.
+    pub(crate) fn publish(self) -> Result<(), CreateStoreError> {
+        let set = Connection::open(self.path()).and_then(|connection| {
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            connection.close().map_err(|(_, error)| error)
+        });
+        set.map_err(|error| self.refused(&error))?;
+        let Self { file, place } = self;
+        let synced = fs::File::open(&file).and_then(|file| file.sync_all());
+        synced.map_err(|source| CreateStoreError::File { path: place.clone(), source })?;
+        file.persist_noclobber(&place).map_err(|refused| match refused.error.kind() {
+            std::io::ErrorKind::AlreadyExists => CreateStoreError::Exists { path: place.clone() },
+            _ => CreateStoreError::File { path: place.clone(), source: refused.error },
+        })
+    }
+
+    fn refused(&self, error: &rusqlite::Error) -> CreateStoreError {
+        CreateStoreError::Sqlite { path: self.place.clone(), row: 0, reason: error.to_string() }
+    }
+}
+
 /// The cells of one memory in the spelling that is written.
 pub(super) struct Spelled {
     pub(super) categories: Value,
@@ -168,6 +235,10 @@ impl BrainDbWriter {
         if path.symlink_metadata().is_ok() && !options.overwrite {
             return Err(CreateStoreError::Exists { path });
         }
+        let path = match place_of(&path) {
+            Ok(place) => place,
+            Err(source) => return Err(CreateStoreError::File { path, source }),
+        };
         let partial = beside(&path, ".partial");
         let mut writer = Self {
             path,
@@ -177,8 +248,10 @@ impl BrainDbWriter {
             written: WrittenStore::default(),
             shape: wild::VectorShape::default(),
         };
-        // Made by the system first, whose message says more than SQLite's.
-        fs::File::create(&writer.partial).map_err(|source| writer.file_error(source))?;
+        // Made by the system first, whose message says more than SQLite's; what was left behind, or a link that was put
+        // there, gives way.
+        remove(&writer.partial);
+        fs::File::create_new(&writer.partial).map_err(|source| writer.file_error(source))?;
         let connection = writer.begin().map_err(|error| writer.sqlite_error(&error))?;
         writer.connection = Some(connection);
         Ok(writer)

@@ -67,6 +67,22 @@ pub enum OpenStoreError {
         /// The columns it lacks.
         missing: Vec<&'static str>,
     },
+    /// A view in place of a table.
+    #[error("{table} of {} is a view, expected a table", path.display())]
+    IsView {
+        /// The file.
+        path: PathBuf,
+        /// Which table it should be.
+        table: &'static str,
+    },
+    /// A column that hides the numbers of rows.
+    #[error("table {table} of {} has a column named rowid, which hides the numbers of its rows", path.display())]
+    RowidColumn {
+        /// The file.
+        path: PathBuf,
+        /// The table.
+        table: &'static str,
+    },
     /// Its write-ahead log holds changes that cannot be read from here.
     #[error("the write-ahead log of {} cannot be read: {reason}", path.display())]
     HotWal {
@@ -126,6 +142,10 @@ impl OpenStoreError {
                 "a brain.db has a table stm with id, content, categories, importance, created_at, \
                  access_count and source"
                     .into()
+            }
+            Self::IsView { .. } => "name the file that holds the table itself; a view neither keeps rows nor takes them".into(),
+            Self::RowidColumn { table, .. } => {
+                format!("rename it: ALTER TABLE {table} RENAME COLUMN rowid TO row_number")
             }
             Self::HotWal { path, .. } => format!(
                 "copy {} together with its -wal file into a folder that you can write, and read it there",

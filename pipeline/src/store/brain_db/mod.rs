@@ -43,11 +43,13 @@ pub use open::{BrainDb, OpenOptions};
 pub use own::{ActionUpdate, Deed, FindPlanError, FlagKind, OpenPair, UnitRecord};
 pub use rivals::Rival;
 pub use session::{
-    BackupOutcome, Probe, Session, SessionError, SessionOptions, Writes, made_up_error,
+    BackupOutcome, Probe, Session, SessionError, SessionOptions, Shortage, Writes, made_up_error,
 };
 
+pub(crate) use create::NewStore;
 pub(crate) use lineage::StoreLineage;
-pub(crate) use lookups::{Fate, Ghost};
+pub(crate) use lookups::{Fate, Ghost, OpenFlag};
 pub(crate) use session::{
-    Layout, Mark, NewEmbedding, NewRow, NowRows, UnitRow, apply, archived_image,
+    ImportedMemory, Layout, Mark, NewEmbedding, NewRow, NowRows, Reference, UnitRow, Words, apply,
+    archived_image,
 };

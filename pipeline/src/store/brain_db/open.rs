@@ -10,8 +10,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::access::{Access, Stamp};
-use super::columns::{Columns, REQUIRED};
+use super::columns::{self, Columns, REQUIRED};
 use super::error::OpenStoreError;
+use super::session::Shortage;
 
 /// How often a store is read without locks before a writer's haste calls for them.
 pub(super) const UNLOCKED_TRIES: u32 = 2;
@@ -169,7 +170,12 @@ impl BrainDb {
     /// Turns what SQLite says into what it means here.
     pub(super) fn explain(&self, error: &rusqlite::Error, stamp: &Stamp) -> OpenStoreError {
         let path = self.path.clone();
-        let reason = error.to_string();
+        let mut reason = error.to_string();
+        if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure)
+            && let Some(shortage) = Shortage::find(&path)
+        {
+            reason = format!("{reason}: {shortage}");
+        }
         match (error.sqlite_error_code(), error.sqlite_error().map(|e| e.extended_code)) {
             (Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked), _) => {
                 OpenStoreError::Locked { path, waited: self.options.busy_timeout }
@@ -245,6 +251,15 @@ impl BrainDb {
         let missing: Vec<_> = REQUIRED.into_iter().filter(|name| !columns.has(name)).collect();
         if !missing.is_empty() {
             return Err(OpenStoreError::MissingColumns { path: self.path.clone(), missing });
+        }
+        for table in ["stm", "embeddings"] {
+            let path = || self.path.clone();
+            if columns::is_view(connection, table).map_err(explain)? {
+                return Err(OpenStoreError::IsView { path: path(), table });
+            }
+            if columns::hides_rowids(connection, table).map_err(explain)? {
+                return Err(OpenStoreError::RowidColumn { path: path(), table });
+            }
         }
         Ok(columns)
     }

@@ -26,7 +26,7 @@ impl Pass<'_> {
     /// Returns decisions and flags in the order in which they were recorded.
     pub(super) fn recorded(&self) -> Result<Recorded, LoadStoreError> {
         let mut recorded = Recorded::default();
-        let optional = ["group_id", "content_hash", "action", "access_count"];
+        let optional = ["group_id", "content_hash", "action", "access_count", "at"];
         self.own_rows("memfold_decisions", &["kind", "memory_id"], &optional, |row| {
             if let (Some(kind), Some(memory_id)) = (text(row, 0)?, text(row, 1)?) {
                 recorded.decisions.push(RecordedDecision {
@@ -36,11 +36,12 @@ impl Pass<'_> {
                     content_hash: text(row, 3)?,
                     action: text(row, 4)?,
                     access_count: cell(row, 5)?.count().unwrap_or(0),
+                    at: cell(row, 6)?.instant(self.request.time_zone),
                 });
             }
             Ok(())
         })?;
-        let optional = ["left_hash", "right_hash", "kind"];
+        let optional = ["left_hash", "right_hash", "kind", "state"];
         self.own_rows("memfold_flags", &["left_id", "right_id"], &optional, |row| {
             // Of two that are only alike nobody has said that they contradict each other.
             if text(row, 4)?.as_deref() == Some(FlagKind::Near.name()) {
@@ -48,7 +49,7 @@ impl Pass<'_> {
             }
             if let (Some(left), Some(right)) = (text(row, 0)?, text(row, 1)?) {
                 let sides = [(left, text(row, 2)?), (right, text(row, 3)?)];
-                recorded.flags.push(RecordedFlag { sides });
+                recorded.flags.push(RecordedFlag { sides, state: text(row, 5)? });
             }
             Ok(())
         })?;

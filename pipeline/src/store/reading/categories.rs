@@ -5,15 +5,17 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::categories::CategoryList;
+
 /// Reads categories in their order, without repeats and empty ones.
 ///
 /// Text that is no JSON array or string is one category, as the owner's readers take it.
 pub(super) fn parse(text: &str) -> Vec<Box<str>> {
     let trimmed = text.trim();
-    let mut categories = Vec::new();
+    let mut categories = CategoryList::default();
     if let Some(simple) = parse_simple_list(trimmed) {
         simple.into_iter().for_each(|category| add(&mut categories, category));
-        return categories;
+        return categories.into_list();
     }
     match serde_json::from_str::<Value>(trimmed) {
         Ok(Value::Array(items)) => items.iter().for_each(|item| add_value(&mut categories, item)),
@@ -21,7 +23,7 @@ pub(super) fn parse(text: &str) -> Vec<Box<str>> {
         Ok(Value::Null) => {}
         _ => add(&mut categories, trimmed),
     }
-    categories
+    categories.into_list()
 }
 
 /// Reads the common form, a flat list of strings without escapes; `None` for anything else.
@@ -47,7 +49,7 @@ fn parse_simple_list(text: &str) -> Option<Vec<&str>> {
     Some(items)
 }
 
-fn add_value(categories: &mut Vec<Box<str>>, value: &Value) {
+fn add_value(categories: &mut CategoryList, value: &Value) {
     match value {
         Value::String(text) => add(categories, text),
         Value::Array(items) => items.iter().for_each(|item| add_value(categories, item)),
@@ -56,9 +58,9 @@ fn add_value(categories: &mut Vec<Box<str>>, value: &Value) {
     }
 }
 
-fn add(categories: &mut Vec<Box<str>>, category: &str) {
-    if !category.trim().is_empty() && !categories.iter().any(|known| &**known == category) {
-        categories.push(category.into());
+fn add(categories: &mut CategoryList, category: &str) {
+    if !category.trim().is_empty() {
+        categories.add(category);
     }
 }
 

@@ -48,6 +48,16 @@ pub(crate) fn parse(source: &str) -> Provenance {
     provenance
 }
 
+/// Returns how a source begins that says what became of its row: whoever writes one hides the row, or what it claims to have
+/// absorbed.
+pub(crate) fn reserved_prefix(source: &str) -> Option<&'static str> {
+    // Readers in SQL compare with LIKE, to which capitals are the same.
+    let begins = |prefix: &str| {
+        source.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    };
+    ["archived:", "consolidation:"].into_iter().find(|prefix| begins(prefix))
+}
+
 /// Tells whether a source says that a rule archived its row, into nothing: a run of ours, not the owner.
 pub(crate) fn is_archived_by_run(source: &str) -> bool {
     let fields = source.strip_prefix("archived:").and_then(object);

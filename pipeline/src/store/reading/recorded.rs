@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::decisions::{Decisions, SingleAction, content_hash};
-use crate::memory::{Memory, MemoryId};
+use crate::decisions::{Decisions, FlaggedPairs, SingleAction, content_hash};
+use crate::memory::{Memory, MemoryId, Standing};
+use crate::time::Instant;
 
 /// Records in the order in which they were made.
 #[derive(Debug, Default)]
@@ -22,12 +23,15 @@ pub(crate) struct RecordedDecision {
     pub(crate) content_hash: Option<Box<str>>,
     pub(crate) action: Option<Box<str>>,
     pub(crate) access_count: i64,
+    pub(crate) at: Option<Instant>,
 }
 
 /// A row of `memfold_flags`: two ids, each with the hash of its text.
 #[derive(Debug)]
 pub(crate) struct RecordedFlag {
     pub(crate) sides: [(Box<str>, Option<Box<str>>); 2],
+    /// `open`, `closed`, or how a person settled it.
+    pub(crate) state: Option<Box<str>>,
 }
 
 impl Recorded {
@@ -60,16 +64,53 @@ impl Recorded {
                 "promoted" => {
                     decisions.promoted_at_access.insert(memory(), decision.access_count);
                 }
+                "taken_back" => {
+                    if let (Some(at), true) = (decision.at, holds()) {
+                        decisions.reworded.remove(&memory());
+                        decisions.taken_back.insert(memory(), at);
+                    } else {
+                        decisions.reworded.insert(memory());
+                    }
+                }
                 _ => {}
             }
         }
-        groups.into_values().for_each(|members| decisions.keep_both.insert_group(members));
-        for RecordedFlag { sides: [left, right] } in &self.flags {
-            if [left, right].iter().all(|(id, hash)| holds(id, hash.as_deref())) {
-                let id = |side: &(Box<str>, _)| MemoryId::new(side.0.clone());
-                decisions.flagged.insert(id(left), id(right));
+        for members in groups.into_values() {
+            if members.iter().all(|member| decisions.taken_back.contains_key(member)) {
+                decisions.keep_both.insert_undone_group(members);
+            } else {
+                decisions.keep_both.insert_group(members);
             }
         }
+        let live = self.live_sides(memories);
+        for RecordedFlag { sides: [left, right], state } in &self.flags {
+            if ![left, right].iter().all(|(id, hash)| holds(id, hash.as_deref())) {
+                continue;
+            }
+            let pair = || (MemoryId::new(left.0.clone()), MemoryId::new(right.0.clone()));
+            let insert = |into: &mut FlaggedPairs| into.insert(pair().0, pair().1);
+            insert(&mut decisions.flagged);
+            if !live.contains(&*left.0) || !live.contains(&*right.0) {
+                continue;
+            }
+            match state.as_deref().unwrap_or("open") {
+                "open" => {
+                    insert(&mut decisions.open_flags);
+                    insert(&mut decisions.counted_flags);
+                }
+                // Of a flag that closed by itself a side is another by now; this one was taken back.
+                "closed" => insert(&mut decisions.counted_flags),
+                _ => {}
+            }
+        }
+    }
+
+    /// The live memories that flags name.
+    fn live_sides<'m>(&self, memories: &'m [Memory]) -> HashSet<&'m str> {
+        let named: HashSet<&str> =
+            self.flags.iter().flat_map(|flag| flag.sides.iter().map(|side| &*side.0)).collect();
+        let live = memories.iter().filter(|memory| memory.standing == Standing::Live);
+        live.map(|memory| memory.id.as_str()).filter(|id| named.contains(id)).collect()
     }
 
     /// The texts of the memories that records name.

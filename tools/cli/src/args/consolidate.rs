@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use memfold_pipeline::policy::GraphIndex;
 
+use super::numbers::{share, whole};
+
 /// `memfold consolidate`
 #[derive(Debug, Args)]
 pub(crate) struct ConsolidateArgs {
     /// The store: a brain.db
     pub(crate) db: PathBuf,
     /// Merge at or above this cosine similarity [default: 0.95]
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = threshold)]
     pub(crate) threshold: Option<f64>,
     /// How to search for near pairs [default: auto]
     #[arg(long, value_enum, value_name = "M")]
@@ -34,16 +36,16 @@ pub(crate) struct ConsolidateArgs {
     /// Run only the rules of this trigger, and those of on_* [default: all rules]
     #[arg(long, value_name = "T")]
     pub(crate) trigger: Option<String>,
-    /// Write the plan here (JSON)
+    /// Write the plan here (JSON; replaces that of an earlier run)
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<PathBuf>,
-    /// Write the report here (JSON), and its Markdown beside it
+    /// Write the report here (JSON), and its Markdown beside it; the folder is made
     #[arg(long, value_name = "FILE", conflicts_with = "report_dir")]
     pub(crate) report: Option<PathBuf>,
     /// Write <run_id>.json and <run_id>.md into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) report_dir: Option<PathBuf>,
-    /// Write metrics of the run here, for Prometheus (replaces the file)
+    /// Write metrics of the run here, for Prometheus (replaces those of an earlier run)
     #[arg(long, value_name = "FILE")]
     pub(crate) metrics: Option<PathBuf>,
     /// Save the plan in the store, for review and apply
@@ -56,10 +58,10 @@ pub(crate) struct ConsolidateArgs {
     #[arg(long, value_name = "DIGEST", requires = "execute")]
     pub(crate) expect: Option<String>,
     /// Without --expect, refuse to change a larger share of the live memories, 0 to 1 [default: 0.1]
-    #[arg(long, value_name = "X", requires = "execute")]
+    #[arg(long, value_name = "X", requires = "execute", allow_negative_numbers = true, value_parser = share)]
     pub(crate) max_change_share: Option<f64>,
     /// Apply N units at most; running again continues
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>(1, u64::MAX))]
     pub(crate) limit: Option<u64>,
     /// Execute although the fact guard or protection is off
     #[arg(long)]
@@ -140,4 +142,10 @@ impl From<IndexArg> for GraphIndex {
             IndexArg::HnswRs => Self::HnswRs,
         }
     }
+}
+
+/// Reads a similarity at which memories merge.
+fn threshold(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| "expected a number from 0 to 1, such as 0.95".to_owned())
 }

@@ -9,6 +9,7 @@ use memfold_pipeline::policy::GraphIndex;
 use memfold_simd::Similarity;
 
 use super::IndexArg;
+use super::numbers::whole;
 
 /// `memfold dedup`
 #[derive(Debug, Args)]
@@ -59,10 +60,10 @@ pub(crate) struct DedupArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) id_column: Option<String>,
     /// Refuse to find, or to write, more pairs [default: 64 for each distinct row, at least 1000000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>(0, u64::MAX))]
     pub(crate) pair_budget: Option<u64>,
     /// Show so many clusters and pairs
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<usize>(0, u64::MAX))]
     pub(crate) examples: usize,
     /// Replace output files that exist
     #[arg(long)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::WritingArgs;
+use super::numbers::whole;
 
 /// `memfold embed`
 #[derive(Debug, Args)]
@@ -13,7 +14,7 @@ pub(crate) struct EmbedArgs {
     /// The store: a brain.db
     pub(crate) db: PathBuf,
     /// Give N memories an embedding at most, newest first; running again continues
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<usize>(1, u64::MAX))]
     pub(crate) limit: Option<usize>,
     #[command(flatten)]
     pub(crate) writing: WritingArgs,

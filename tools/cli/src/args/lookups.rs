@@ -7,6 +7,8 @@ use memfold_pipeline::lookup::TierChoice;
 use memfold_pipeline::lookup::corpus::CorpusColumns;
 use memfold_simd::Similarity;
 
+use super::numbers::whole;
+
 /// `memfold index`
 #[derive(Debug, Args)]
 pub(crate) struct IndexArgs {
@@ -77,7 +79,7 @@ pub(crate) struct IndexBuildArgs {
     #[arg(long, conflicts_with_all = ["model", "tier"])]
     pub(crate) append: bool,
     /// Wait so many seconds for another process that builds
-    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = whole::<u32>(0, u32::MAX.into()))]
     pub(crate) wait: u32,
 }
 
@@ -124,20 +126,20 @@ pub(crate) struct SearchArgs {
     /// Near this vector: a file of f32 or JSON, a JSON array, or base64 of f32 (little-endian)
     #[arg(long, value_name = "VECTOR", group = "query", allow_hyphen_values = true)]
     pub(crate) vector: Option<String>,
-    /// Near the memory of DB with this text
+    /// Near this text: by the vector of the memory of DB that has it, else by one of the configured provider (embed.provider)
     #[arg(long, value_name = "TEXT", group = "query")]
     pub(crate) text: Option<String>,
     /// Near this memory, or the first row with this id
     #[arg(long, value_name = "ID", group = "query")]
     pub(crate) id: Option<String>,
     /// Near this row of INPUT, counted from 0
-    #[arg(long, value_name = "N", group = "query")]
+    #[arg(long, value_name = "N", group = "query", allow_negative_numbers = true, value_parser = whole::<u64>(0, u64::MAX))]
     pub(crate) row: Option<u64>,
     /// Near each vector of this file (Parquet, Arrow, npy, …); writes to --output
     #[arg(long, value_name = "FILE", group = "query", requires = "output")]
     pub(crate) queries: Option<PathBuf>,
     /// At most so many [default: 10, or all with --threshold]
-    #[arg(short = 'k', long = "neighbors", value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'k', long = "neighbors", value_name = "K", allow_negative_numbers = true, value_parser = whole::<u32>(1, u32::MAX.into()))]
     pub(crate) neighbors: Option<u32>,
     /// Only those at or above this cosine similarity, -1 to 1
     #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = super::dedup::threshold)]

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::numbers::finite;
+
 /// A store and its index.
 #[derive(Debug, Clone, Args)]
 pub struct StorePlaceArgs {
@@ -69,7 +71,7 @@ pub(crate) struct SaveArgs {
     #[command(flatten)]
     pub(crate) memory: MemoryArgs,
     /// How important it is [default: 1.0]
-    #[arg(long, value_name = "N", value_parser = importance)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = finite)]
     pub(crate) importance: Option<f64>,
     /// Its id: saving it again under the same id changes nothing [default: a new one]
     #[arg(long, value_name = "ID")]
@@ -85,11 +87,3 @@ A line of --jsonl has `text`, and may have `vector`, `model`, `categories`,
 `importance`, `source` and `id`; it is answered by a line of JSON on stdout.
 A line that cannot be saved is answered with `stored: false`, and the next one
 follows; the exit code is then 4.";
-
-fn importance(typed: &str) -> Result<f64, String> {
-    typed
-        .parse()
-        .ok()
-        .filter(|importance: &f64| importance.is_finite())
-        .ok_or_else(|| "expected a number".to_owned())
-}

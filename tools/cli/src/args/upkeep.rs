@@ -27,6 +27,9 @@ pub(crate) struct ForgetArgs {
     /// Forget the memories that were folded into it as well
     #[arg(long)]
     pub(crate) with_absorbed: bool,
+    /// An index of the store in another folder than DB.memfold, to be removed too where it holds the memory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) index_dir: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) writing: WritingArgs,
 }

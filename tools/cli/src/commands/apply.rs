@@ -4,18 +4,22 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use memfold_pipeline::execute::{
-    ExecuteRequest, Execution, Pick, Selection, UnitOutcome, UnitResult, execute, preview,
+    ExecuteRequest, Execution, Pick, Selection, UnitOutcome, UnitResult, execute_watched, preview,
 };
 use memfold_pipeline::memory::MemoryId;
 use memfold_pipeline::plan::{SavedAction, SavedPlan, plan_id};
-use memfold_pipeline::report::{Executed, Mode, read_plan, run_id};
+use memfold_pipeline::report::{AppliedReport, Executed, Mode, applied_metrics, read_plan, run_id};
 use memfold_pipeline::store::BrainDb;
 use memfold_pipeline::text::excerpt;
+use memfold_simd::Kernels;
 use serde::Serialize;
 
 use crate::args::{ApplyArgs, GlobalArgs};
 use crate::commands::consolidate::{exit_of, open_store};
-use crate::commands::{log, writing};
+use crate::commands::log::{self, LogWatcher};
+use crate::commands::outputs::Outputs;
+use crate::commands::run_files::{RunFiles, Written};
+use crate::commands::writing::{self, counted};
 use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -68,6 +72,10 @@ pub(crate) fn run(
     args: &ApplyArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
+    log::failed(apply_plan(global, args, printer), printer)
+}
+
+fn apply_plan(global: &GlobalArgs, args: &ApplyArgs, printer: Printer) -> Result<Exit, Failure> {
     // Where the store is looked for does not depend on the plan.
     let first = Settings::load(global, Some(&args.db), &[])?;
     let store = open_store(&args.db, &first)?;
@@ -75,29 +83,99 @@ pub(crate) fn run(
     let settings = Settings::load_for_plan(global, Some(&args.db), &saved.plan.overrides)?;
     settings.show_notices(printer);
     let selection = selection(args, saved.actions.len())?;
+    note_not_approved(&selection, &saved, printer);
+    let files = files(args);
+    let plan_file = [Path::new(&args.plan)].into_iter().filter(|plan| plan.is_file());
+    let inputs = plan_file.chain(global.config.as_deref());
+    files.check(Outputs::beside(inputs).and_store(&args.db))?;
     if writing::may_write(&settings, (args.execute, args.dry_run), printer) {
         writing::check_guarded(&settings, args.allow_unguarded)?;
-        let execution = apply(args, &settings, (&saved, &selection), printer)?;
-        let action = |position: usize| saved.actions.get(position).map(SavedAction::effective);
-        log::executed(&execution, action, printer);
-        if global.json {
-            printer.document(&ApplyDocument::of_run(&execution, &saved))?;
-        } else {
-            writing::note_backup(&execution, printer);
-            printer.data(&format!("{}\n", done(&args.db, &execution)))?;
-            writing::note_execution(&args.db, &execution, printer);
-        }
-        return Ok(exit_of(execution.state));
+        let stopwatch = Stopwatch::start();
+        let execution = apply(args, &settings, (&saved, &selection), (stopwatch, printer))?;
+        let report = AppliedReport::of(&saved, &execution, stopwatch.seconds());
+        let mut written = Written::default();
+        files.write_report(&report, (&args.db, &settings), (true, printer), &mut written);
+        let figures = || open_store(&args.db, &settings).ok()?.figures().ok();
+        let isa = Kernels::active().level().name();
+        files.write_metrics(|| applied_metrics(&report, figures().as_ref(), isa), &mut written);
+        written.failures.extend(show(global, args, (&execution, &saved), printer).err());
+        let is_whole = written.tell((&args.db, &execution.run_id), printer);
+        log::ended((execution.state, execution.executed, execution.remaining), is_whole, printer);
+        return Ok(match exit_of(execution.state) {
+            Exit::Done if !is_whole => Exit::Partial,
+            exit => exit,
+        });
     }
     let (outcomes, _) = preview(&store, &saved, &selection)
         .map_err(|error| writing::session_failure("look at the plan", &error))?;
     if global.json {
         printer.document(&ApplyDocument::of_preview(&outcomes, &saved))?;
     } else {
-        printer.data(&preview_text(args, &outcomes, &saved))?;
+        printer.data(&preview_text((global, args), &outcomes, &saved))?;
         printer.note("dry run: nothing was written to the store");
     }
     Ok(Exit::Done)
+}
+
+/// Where a run was told to write.
+fn files(args: &ApplyArgs) -> RunFiles<'_> {
+    RunFiles {
+        plan: None,
+        report: args.report.as_deref(),
+        report_dir: args.report_dir.as_deref(),
+        metrics: args.metrics.as_deref(),
+    }
+}
+
+/// Shows what a run did.
+fn show(
+    global: &GlobalArgs,
+    args: &ApplyArgs,
+    (execution, saved): (&Execution, &SavedPlan),
+    printer: Printer,
+) -> Result<(), Failure> {
+    if global.json {
+        return printer.document(&ApplyDocument::of_run(execution, saved));
+    }
+    writing::note_backup(execution, printer);
+    let shown = printer.data(&format!("{}\n", done(&args.db, execution)));
+    writing::note_execution((&args.db, &repeated(global, args)), execution, printer);
+    shown
+}
+
+/// What was typed that tells how a plan is applied, to be typed again.
+fn repeated(global: &GlobalArgs, args: &ApplyArgs) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut repeat = |flag: &str, value: Option<String>| {
+        words.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
+    };
+    let joined = |picks: &[String]| (!picks.is_empty()).then(|| picks.join(","));
+    repeat("--only", joined(&args.only));
+    repeat("--except", joined(&args.except));
+    repeat("--limit", args.limit.map(|limit| limit.to_string()));
+    repeat("--now", args.now.clone());
+    repeat("--report-dir", args.report_dir.as_deref().map(writing::path_word));
+    repeat("--metrics", args.metrics.as_deref().map(writing::path_word));
+    words.extend(args.allow_unguarded.then(|| "--allow-unguarded".to_owned()));
+    words.extend(writing::global_words(global));
+    words
+}
+
+/// Tells which of the actions that were picked stay out, because a review did not approve them.
+fn note_not_approved(selection: &Selection, saved: &SavedPlan, printer: Printer) {
+    let labels = selection.not_approved(&saved.actions);
+    if labels.is_empty() {
+        return;
+    }
+    let shown = labels.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = match labels.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    printer.note(&format!(
+        "note: not approved when the plan was reviewed, so left out: {shown}{more}; \
+         `memfold review DB PLAN` asks again"
+    ));
 }
 
 /// A saved plan by name, or a plan file.
@@ -139,22 +217,27 @@ fn apply(
     args: &ApplyArgs,
     settings: &Settings,
     (saved, selection): (&SavedPlan, &Selection),
-    printer: Printer,
+    (stopwatch, printer): (Stopwatch, Printer),
 ) -> Result<Execution, Failure> {
     let time_zone = settings.time_zone()?;
     let now = settings::now(args.now.as_deref(), &time_zone)?;
     let guard = settings.guard()?;
     let config_hash = settings.config_hash(&guard);
+    let run_id = run_id(&saved.plan.store_id, now, &config_hash);
+    log::started(&run_id, Mode::Execute, &config_hash, printer);
+    if args.report.is_none() && args.report_dir.is_none() {
+        writing::report_dir(&args.db, settings)?;
+    }
     let session = writing::open_session(&args.db, settings)?;
-    let stopwatch = Stopwatch::start();
-    execute(
+    let action = |position: usize| saved.actions.get(position).map(SavedAction::effective);
+    execute_watched(
         &session,
         &ExecuteRequest {
             plan: &saved.plan,
             access_counts: &access_counts(saved),
             selection,
             limit: args.limit,
-            run_id: &run_id(&saved.plan.store_id, now, &config_hash),
+            run_id: &run_id,
             now,
             time_zone: &time_zone,
             policy: &settings.configuration.policy,
@@ -163,6 +246,7 @@ fn apply(
             progress: &Bars::new(printer),
             clock: &|| stopwatch.seconds(),
         },
+        &mut LogWatcher { action, printer },
     )
     .map_err(|error| writing::execute_failure(&error))
 }
@@ -175,13 +259,12 @@ fn access_counts(saved: &SavedPlan) -> BTreeMap<MemoryId, i64> {
 }
 
 fn done(store: &Path, execution: &Execution) -> String {
-    let store = store.to_string_lossy();
-    let words = ["memfold", "undo", &store, &execution.run_id, "--execute"];
+    let after = [&*execution.run_id, "--execute"];
     format!(
-        "{} units applied by run {}\nundo: {}",
-        execution.executed.applied,
+        "{} applied by run {}\nundo: {}",
+        counted(execution.executed.applied, "unit", "units"),
         execution.run_id,
-        writing::command_line(&words)
+        writing::store_words(&["memfold", "undo"], store, &after)
     )
 }
 
@@ -223,7 +306,11 @@ impl<'a> UnitDocument<'a> {
     }
 }
 
-fn preview_text(args: &ApplyArgs, outcomes: &[UnitOutcome], saved: &SavedPlan) -> String {
+fn preview_text(
+    (global, args): (&GlobalArgs, &ApplyArgs),
+    outcomes: &[UnitOutcome],
+    saved: &SavedPlan,
+) -> String {
     let stale: Vec<_> = outcomes
         .iter()
         .filter_map(|outcome| match &outcome.result {
@@ -233,10 +320,12 @@ fn preview_text(args: &ApplyArgs, outcomes: &[UnitOutcome], saved: &SavedPlan) -
         .collect();
     let fresh = outcomes.len() - stale.len();
     let mut text = format!(
-        "plan {} of {}: {fresh} units would be applied, {} are stale\n",
+        "plan {} of {}: {} would be applied, {} {} stale\n",
         saved.plan_id,
         saved.plan.now,
-        stale.len()
+        counted(fresh as u64, "unit", "units"),
+        stale.len(),
+        if stale.len() == 1 { "is" } else { "are" }
     );
     for (label, reason) in stale.iter().take(SHOWN) {
         text.push_str(&format!("  {label}: {}\n", excerpt(reason, REASON_CHARS)));
@@ -245,17 +334,13 @@ fn preview_text(args: &ApplyArgs, outcomes: &[UnitOutcome], saved: &SavedPlan) -
         text.push_str(&format!("  and {} more\n", stale.len() - SHOWN));
     }
     if fresh > 0 {
-        let store = args.db.to_string_lossy();
-        let (only, except) = (args.only.join(","), args.except.join(","));
-        let mut words = vec!["memfold", "apply", &store, &saved.plan_id];
-        if !only.is_empty() {
-            words.extend(["--only", &only]);
-        }
-        if !except.is_empty() {
-            words.extend(["--except", &except]);
-        }
-        words.push("--execute");
-        text.push_str(&format!("next: {}\n", writing::command_line(&words)));
+        let file = Path::new(&args.plan);
+        // A plan of a file may be in no store yet.
+        let plan = if file.is_file() { writing::path_word(file) } else { saved.plan_id.clone() };
+        let repeated = repeated(global, args);
+        let after = [&[&*plan][..], &writing::strs(&repeated), &["--execute"]].concat();
+        let next = writing::store_words(&["memfold", "apply"], &args.db, &after);
+        text.push_str(&format!("next: {next}\n"));
     }
     text
 }

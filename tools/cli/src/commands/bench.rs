@@ -18,7 +18,7 @@ use crate::commands::outputs;
 use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::printer::{Printer, table};
+use crate::printer::{self, Printer, table};
 use crate::progress::Bars;
 use crate::resources::{MemoryWatch, Stopwatch};
 use crate::settings::Settings;
@@ -203,6 +203,6 @@ fn next(args: &BenchGuardArgs) -> Vec<String> {
     let pairs = args.pairs.display().to_string();
     let words = ["memfold", "bench", "guard", "--pairs", &pairs, "--verdicts", "verdicts.jsonl"];
     let next = words.map(str::to_owned).to_vec();
-    let lines = Commands { next, undo: Vec::new() }.lines();
+    let lines = Commands { next, is_folded: printer::is_terminal(), ..Commands::default() }.lines();
     std::iter::once(String::new()).chain(lines).collect()
 }

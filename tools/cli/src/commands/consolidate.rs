@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use memfold_pipeline::consolidate::{Outcome, RunContext, consolidate};
 use memfold_pipeline::execute::{
-    CHANGE_SHARE_MAX, ExecuteRequest, Execution, Selection, change_share, execute, rejudge_flags,
+    CHANGE_SHARE_MAX, ExecuteRequest, Execution, Selection, change_share, execute_watched,
+    rejudge_flags,
 };
-use memfold_pipeline::policy::{GraphIndex, JoinMethod};
+use memfold_pipeline::policy::{Absorbed, GraphIndex, JoinMethod};
 use memfold_pipeline::report::{
-    Commands, Mode, Report, screen, write_plan, write_report, write_report_in,
+    Commands, Mode, Report, UnknownCategory, metrics, run_id, screen, write_plan,
 };
 use memfold_pipeline::runs::RunState;
 use memfold_pipeline::store::BrainDb;
-use memfold_pipeline::store::brain_db::OpenOptions;
+use memfold_pipeline::store::brain_db::{OpenOptions, StoreFigures};
+use memfold_pipeline::text::excerpt;
 use memfold_pipeline::time::Instant;
 use memfold_simd::Kernels;
 use serde_json::{Map, Value};
@@ -24,15 +26,29 @@ use self::document::ConsolidateDocument;
 use crate::args::{ConsolidateArgs, GlobalArgs, IndexPlaceArgs};
 use crate::commands::index::build::{Rebuild, rebuild};
 use crate::commands::index::place;
-use crate::commands::{log, metrics, writing};
+use crate::commands::log::{self, LogWatcher};
+use crate::commands::outputs::Outputs;
+use crate::commands::run_files::{RunFiles, Written};
+use crate::commands::writing;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::printer::Printer;
+use crate::printer::{self, Printer};
 use crate::progress::Bars;
 use crate::resources::{MemoryWatch, Stopwatch};
 use crate::settings::{self, FlagValue, Settings};
 
+/// Characters of a name that are shown.
+const NAME_CHARS: usize = 80;
+
 pub(crate) fn run(
+    global: &GlobalArgs,
+    args: &ConsolidateArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    log::failed(consolidate_store(global, args, printer), printer)
+}
+
+fn consolidate_store(
     global: &GlobalArgs,
     args: &ConsolidateArgs,
     printer: Printer,
@@ -41,30 +57,46 @@ pub(crate) fn run(
     let overrides = overrides(&flags, &global.set);
     let settings = Settings::load(global, Some(&args.db), &flags)?;
     settings.show_notices(printer);
+    let files = files(args);
+    files.check(Outputs::beside(global.config.as_deref()).and_store(&args.db))?;
+    let wanted = (args.execute || args.save_plan, args.dry_run);
+    let may_write = writing::may_write(&settings, wanted, printer);
     let watch = MemoryWatch::start();
     let bars = Bars::new(printer);
-    let mut work = Work { global, args, settings: &settings, printer, bars: &bars, saved_as: None };
+    let settings = &settings;
+    let mut work =
+        Work { global, args, settings, files, printer, bars: &bars, may_write, saved_as: None };
     let mut outcome = work.plan()?;
     outcome.plan.overrides = overrides;
     log::planned(&outcome.report, printer);
+    work.warn_of_unknown_categories(&outcome);
     let execution = work.write_to_the_store(&mut outcome)?;
+    if execution.is_none() {
+        work.tell_of_moves(&mut outcome)?;
+    }
     let (peak_rss, peak_anon) = watch.finish();
     // 0 where the system does not tell.
     outcome.report.peak_rss_bytes = peak_rss.unwrap_or(0);
     outcome.report.peak_anon_bytes = peak_anon.unwrap_or(0);
-    let written = work.write_files(&outcome, execution.is_some())?;
-    if let Some(path) = &args.metrics {
-        metrics::write(path, &outcome.report, &open_store(&args.db, &settings)?)?;
+    let mut written = work.write_files(&outcome, execution.is_some());
+    match execution {
+        Some(execution) => {
+            // The run stands, whatever can no longer be written about it.
+            written.failures.extend(work.show(&outcome, Some(&execution)).err());
+            Ok(work.end_run(&execution, &written))
+        }
+        None => work.end_plan(&outcome, written),
     }
-    work.show(&outcome, execution.as_ref())?;
-    for path in written {
-        printer.note(&format!("wrote {path}"));
+}
+
+/// Where a run was told to write.
+fn files(args: &ConsolidateArgs) -> RunFiles<'_> {
+    RunFiles {
+        plan: args.plan.as_deref(),
+        report: args.report.as_deref(),
+        report_dir: args.report_dir.as_deref(),
+        metrics: args.metrics.as_deref(),
     }
-    Ok(match &execution {
-        Some(execution) => exit_of(execution.state),
-        None if args.exit_code && outcome.plan.changes() > 0 => Exit::ChangesPending,
-        None => Exit::Done,
-    })
 }
 
 /// How a command ends that ran something.
@@ -131,8 +163,11 @@ struct Work<'a> {
     global: &'a GlobalArgs,
     args: &'a ConsolidateArgs,
     settings: &'a Settings,
+    files: RunFiles<'a>,
     printer: Printer,
     bars: &'a Bars,
+    /// Whether the command was told to write to the store, and nothing forbids it.
+    may_write: bool,
     /// The plan's id in the store, where it was saved for review.
     saved_as: Option<String>,
 }
@@ -146,11 +181,14 @@ impl Work<'_> {
         let guard = self.settings.guard()?;
         let store = open_store(&self.args.db, self.settings)?;
         let time_zone = self.settings.time_zone()?;
+        let now = settings::now(self.args.now.as_deref(), &time_zone)?;
+        let config_hash = self.settings.config_hash(&guard);
+        self.log_start(&store, now, &config_hash)?;
         let stopwatch = Stopwatch::start();
         let context = RunContext {
-            now: settings::now(self.args.now.as_deref(), &time_zone)?,
+            now,
             time_zone: &time_zone,
-            config_hash: &self.settings.config_hash(&guard),
+            config_hash: &config_hash,
             pool: &settings::pool(self.global)?,
             kernels: Kernels::active(),
             progress: self.bars,
@@ -166,11 +204,34 @@ impl Work<'_> {
         })
     }
 
+    fn log_start(&self, store: &BrainDb, now: Instant, config_hash: &str) -> Result<(), Failure> {
+        if !self.printer.is_verbose() {
+            return Ok(());
+        }
+        let store_id = store
+            .store_id()
+            .map_err(|error| writing::session_failure("read the store's name", &error))?;
+        let mode = Mode::of(self.may_write && self.args.execute);
+        log::started(&run_id(&store_id, now, config_hash), mode, config_hash, self.printer);
+        Ok(())
+    }
+
+    /// Tells which categories of the scope no live memory has, and what was probably meant.
+    fn warn_of_unknown_categories(&self, outcome: &Outcome) {
+        for UnknownCategory { category, nearest } in &outcome.report.scope.unknown_categories {
+            let category = excerpt(category, NAME_CHARS);
+            let meant = nearest.as_deref().map_or_else(String::new, |nearest| {
+                format!("; did you mean {:?}?", excerpt(nearest, NAME_CHARS))
+            });
+            self.printer
+                .note(&format!("warning: no live memory has the category {category:?}{meant}"));
+        }
+    }
+
     /// Saves and applies the plan as far as that was asked for; a plan without changes needs neither.
     fn write_to_the_store(&mut self, outcome: &mut Outcome) -> Result<Option<Execution>, Failure> {
         let args = self.args;
-        let wanted = (args.execute || args.save_plan, args.dry_run);
-        if !writing::may_write(self.settings, wanted, self.printer) || outcome.plan.changes() == 0 {
+        if !self.may_write || outcome.plan.changes() == 0 {
             return Ok(None);
         }
         if !args.execute {
@@ -180,6 +241,25 @@ impl Work<'_> {
         writing::check_guarded(self.settings, args.allow_unguarded)?;
         self.check_reviewed(outcome)?;
         self.execute(outcome).map(Some)
+    }
+
+    /// Says in a dry run that memories will be archived in place, though they are to be moved away.
+    fn tell_of_moves(&self, outcome: &mut Outcome) -> Result<(), Failure> {
+        let planned = outcome.report.planned;
+        let policy = &self.settings.configuration.policy;
+        if policy.merge.absorbed == Absorbed::Archive || planned.merge + planned.archive == 0 {
+            return Ok(());
+        }
+        let refusal = open_store(&self.args.db, self.settings)?.move_refusal();
+        if let Some(reason) =
+            refusal.map_err(|error| writing::session_failure("look at the tables", &error))?
+        {
+            let note =
+                format!("memories are archived in place, not moved to memfold_archive: {reason}");
+            self.printer.note(&format!("note: {note}"));
+            outcome.report.notes.push(note);
+        }
+        Ok(())
     }
 
     fn save(&self, outcome: &Outcome) -> Result<String, Failure> {
@@ -234,9 +314,12 @@ impl Work<'_> {
         if self.args.report.is_none() && self.args.report_dir.is_none() {
             writing::report_dir(&self.args.db, self.settings)?;
         }
-        let stopwatch = Stopwatch::start();
+        let (stopwatch, guard) = (Stopwatch::start(), self.settings.guard()?);
         let session = writing::open_session(&self.args.db, self.settings)?;
-        let execution = execute(
+        let actions = &outcome.plan.actions;
+        let mut watcher =
+            LogWatcher { action: |position| actions.get(position), printer: self.printer };
+        let execution = execute_watched(
             &session,
             &ExecuteRequest {
                 plan: &outcome.plan,
@@ -252,20 +335,23 @@ impl Work<'_> {
                 progress: self.bars,
                 clock: &|| stopwatch.seconds(),
             },
+            &mut watcher,
         )
         .map_err(|error| writing::execute_failure(&error))?;
-        let rejudged = rejudge_flags(&session, &self.settings.guard()?);
-        rejudged.map_err(|error| writing::session_failure("judge the flags again", &error))?;
+        // The run stands: what follows is made up for by a later run.
+        if let Err(error) = rejudge_flags(&session, &guard) {
+            self.printer.note(&format!("note: the flags were not judged again: {error}"));
+        }
         drop(session);
         self.renew_index(outcome);
         let report = &mut outcome.report;
         report.mode = Mode::Execute;
         report.run_id.clone_from(&execution.run_id);
         report.executed = execution.executed;
+        report.notes.extend(execution.notes.iter().cloned());
         report.seconds.execute = stopwatch.seconds();
         report.seconds.total += report.seconds.execute;
         writing::note_backup(&execution, self.printer);
-        log::executed(&execution, |position| outcome.plan.actions.get(position), self.printer);
         Ok(execution)
     }
 
@@ -281,71 +367,101 @@ impl Work<'_> {
         }
     }
 
-    /// Writes what was asked for, and always the report of a run that wrote; returns where.
-    fn write_files(&self, outcome: &Outcome, executed: bool) -> Result<Vec<String>, Failure> {
-        let mut written = Vec::new();
-        if let Some(path) = &self.args.plan {
-            write_plan(path, &outcome.plan).map_err(|error| {
+    /// Writes what was asked for, and always the report of a run that wrote.
+    fn write_files(&self, outcome: &Outcome, has_run: bool) -> Written {
+        let mut written = Written::default();
+        if let Some(path) = self.files.plan {
+            let file = write_plan(path, &outcome.plan).map(|()| path.to_owned());
+            written.add(file.map_err(|error| {
                 let hint = error.hint();
                 Failure::new("write the plan", &error, hint)
-            })?;
-            written.push(path.display().to_string());
+            }));
         }
-        let report = match (&self.args.report, &self.args.report_dir) {
-            (Some(path), _) => Some(write_report(path, &outcome.report)),
-            (None, Some(folder)) => Some(write_report_in(folder, &outcome.report)),
-            (None, None) if executed => {
-                let folder = writing::report_dir(&self.args.db, self.settings)?;
-                Some(write_report_in(&folder, &outcome.report))
-            }
-            (None, None) => None,
-        };
-        if let Some(paths) = report {
-            let paths = paths.map_err(|error| {
-                let hint = error.hint();
-                Failure::new("write the report", &error, hint)
-            })?;
-            log::reported(&paths.json, self.printer);
-            written.extend([paths.json, paths.markdown].map(|path| path.display().to_string()));
-        }
-        Ok(written)
+        let (store, printer) = ((&*self.args.db, self.settings), self.printer);
+        self.files.write_report(&outcome.report, store, (has_run, printer), &mut written);
+        let page = || metrics(&outcome.report, self.figures().as_ref());
+        self.files.write_metrics(page, &mut written);
+        written
+    }
+
+    /// Counts of the store, where it can be read.
+    fn figures(&self) -> Option<StoreFigures> {
+        open_store(&self.args.db, self.settings).ok()?.figures().ok()
     }
 
     fn commands(&self, outcome: &Outcome) -> Commands {
-        match &self.saved_as {
-            Some(plan_id) => Commands::review(&self.args.db.to_string_lossy(), plan_id),
+        let commands = match &self.saved_as {
+            Some(plan_id) => {
+                let mut commands = Commands::review(&writing::path_word(&self.args.db), plan_id);
+                // The plan holds what was set on the command line.
+                let global = GlobalArgs { set: Vec::new(), ..self.global.clone() };
+                commands.next.extend(writing::global_words(&global));
+                commands
+            }
             None => commands(self.global, self.args, &outcome.report),
-        }
+        };
+        Commands { is_folded: printer::is_terminal(), ..commands }
     }
 
     fn show(&self, outcome: &Outcome, execution: Option<&Execution>) -> Result<(), Failure> {
+        let shown = if self.global.json {
+            self.printer.document(&ConsolidateDocument::of(&outcome.report))
+        } else {
+            self.printer.data(&screen(&outcome.report, &self.commands(outcome)))
+        };
         if self.global.json {
-            return self.printer.document(&ConsolidateDocument::of(&outcome.report));
+            return shown;
         }
-        self.printer.data(&screen(&outcome.report, &self.commands(outcome)))?;
         match execution {
-            Some(execution) => writing::note_execution(&self.args.db, execution, self.printer),
+            Some(execution) => {
+                let further = to_go_on(self.global, self.args);
+                writing::note_execution((&self.args.db, &further), execution, self.printer);
+            }
             None if self.saved_as.is_some() => {
                 self.printer.note("no memory was changed: the plan waits for review");
             }
             None => self.printer.note("dry run: nothing was written to the store"),
         }
-        Ok(())
+        shown
+    }
+
+    /// Ends a run that wrote to the store.
+    fn end_run(&self, execution: &Execution, written: &Written) -> Exit {
+        let is_whole = written.tell((&self.args.db, &execution.run_id), self.printer);
+        let ended = (execution.state, execution.executed, execution.remaining);
+        log::ended(ended, is_whole, self.printer);
+        match exit_of(execution.state) {
+            Exit::Done if !is_whole => Exit::Partial,
+            exit => exit,
+        }
+    }
+
+    /// Ends a run that only planned.
+    fn end_plan(&self, outcome: &Outcome, mut written: Written) -> Result<Exit, Failure> {
+        if !written.failures.is_empty() {
+            return Err(written.failures.swap_remove(0));
+        }
+        self.show(outcome, None)?;
+        written.tell((&self.args.db, &outcome.report.run_id), self.printer);
+        let ended = (RunState::Done, outcome.report.executed, 0);
+        log::ended(ended, true, self.printer);
+        let pending = self.args.exit_code && outcome.plan.changes() > 0;
+        Ok(if pending { Exit::ChangesPending } else { Exit::Done })
     }
 }
 
 /// The next thing to do: after a dry run, to execute exactly this plan.
 fn commands(global: &GlobalArgs, args: &ConsolidateArgs, report: &Report) -> Commands {
-    let store = args.db.to_string_lossy();
-    let mut commands = Commands::of(&store, report);
+    let mut commands = Commands::of(&writing::path_word(&args.db), report);
     if report.mode == Mode::DryRun {
-        commands.next.extend(repeated(global, args));
+        commands.next.extend(repeated(args));
+        commands.next.extend(writing::global_words(global));
     }
     commands
 }
 
-/// What was typed that changes a plan, to be typed again.
-fn repeated(global: &GlobalArgs, args: &ConsolidateArgs) -> Vec<String> {
+/// What was typed that changes a plan or how it is carried out, to be typed again.
+fn repeated(args: &ConsolidateArgs) -> Vec<String> {
     let mut words = Vec::new();
     let mut repeat = |flag: &str, value: Option<String>| {
         words.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
@@ -360,9 +476,18 @@ fn repeated(global: &GlobalArgs, args: &ConsolidateArgs) -> Vec<String> {
     repeat("--until", args.until.clone());
     repeat("--now", args.now.clone());
     repeat("--trigger", args.trigger.clone());
-    repeat("--config", global.config.as_ref().map(|file| file.to_string_lossy().into_owned()));
-    for setting in &global.set {
-        repeat("--set", Some(setting.clone()));
-    }
+    repeat("--limit", args.limit.map(|limit| limit.to_string()));
+    repeat("--report-dir", args.report_dir.as_deref().map(writing::path_word));
+    repeat("--metrics", args.metrics.as_deref().map(writing::path_word));
+    words.extend(args.allow_unguarded.then(|| "--allow-unguarded".to_owned()));
+    words
+}
+
+/// What is typed again to apply the rest of a plan that was executed in part; the plan holds what was set.
+fn to_go_on(global: &GlobalArgs, args: &ConsolidateArgs) -> Vec<String> {
+    let mut words: Vec<String> =
+        args.limit.iter().flat_map(|limit| ["--limit".to_owned(), limit.to_string()]).collect();
+    words.extend(args.allow_unguarded.then(|| "--allow-unguarded".to_owned()));
+    words.extend(writing::global_words(&GlobalArgs { set: Vec::new(), ..global.clone() }));
     words
 }

@@ -5,6 +5,7 @@ use memfold_pipeline::text::excerpt;
 
 use crate::args::{ConvertArgs, GlobalArgs};
 use crate::commands::outputs;
+use crate::commands::writing::noun;
 use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -114,7 +115,8 @@ fn show(args: &ConvertArgs, converted: &Converted, seconds: f64, printer: Printe
         converted;
     let rate = *bytes_written as f64 / 1e9 / seconds.max(f64::MIN_POSITIVE);
     printer.note(&format!(
-        "wrote {rows} rows of {dim} × {component} to {} ({from} to {}) in {seconds:.2} s, {rate:.2} GB/s",
+        "wrote {rows} {} of {dim} × {component} to {} ({from} to {}) in {seconds:.2} s, {rate:.2} GB/s",
+        noun(*rows, "row", "rows"),
         args.output.display(),
         to.name(),
     ));

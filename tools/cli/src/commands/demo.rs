@@ -1,9 +1,12 @@
 //! `memfold demo`: a sample store, built where nothing else is, and consolidated.
 
+use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
+use memfold_pipeline::plan::{ActionState, PlanSummary};
+use memfold_pipeline::store::BrainDb;
 use memfold_pipeline::store::brain_db::{
-    BrainDbWriter, CreateOptions, CreateStoreError, NewMemory,
+    BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, OpenOptions,
 };
 
 use crate::args::{ConsolidateArgs, DemoArgs, GlobalArgs};
@@ -18,6 +21,9 @@ const MARKER: &str = ".memfold-demo";
 pub(crate) fn run(global: &GlobalArgs, args: &DemoArgs, printer: Printer) -> Result<Exit, Failure> {
     claim(&args.dir)?;
     let store = args.dir.join("brain.db");
+    if !args.force {
+        ask_before_wiping(&store, printer)?;
+    }
     let count = build(&store).map_err(|error| {
         let hint = error.hint();
         Failure::new("build the sample store", &error, hint)
@@ -56,6 +62,46 @@ fn claim(dir: &Path) -> Result<(), Failure> {
         ),
         "name a new folder: memfold demo --dir DIR",
     ))
+}
+
+/// Asks before a sample goes that somebody worked with; refuses where nobody can be asked.
+fn ask_before_wiping(store: &Path, printer: Printer) -> Result<(), Failure> {
+    let Some(work) = work_on(store) else { return Ok(()) };
+    let what = format!("{} {work}; rebuilding it loses that", store.display());
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        return Err(Failure::refused(
+            what,
+            "rebuild it with --force, or build another: memfold demo --dir DIR",
+        ));
+    }
+    printer.failure_note(&format!("{what}. Rebuild it? [y/N]"));
+    let mut line = String::new();
+    let read = io::stdin().read_line(&mut line);
+    read.map_err(|error| Failure::new("read an answer", &error, None))?;
+    match line.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(Failure::refused(
+            format!("{} stays as it is", store.display()),
+            "build another sample: memfold demo --dir DIR",
+        )),
+    }
+}
+
+/// What somebody did with a store; `None` where it is as it was built, or is not there.
+fn work_on(store: &Path) -> Option<&'static str> {
+    store.symlink_metadata().ok()?;
+    let unreadable = Some("cannot be read");
+    let Ok(opened) = BrainDb::open(store, OpenOptions::default()) else { return unreadable };
+    match (opened.runs(), opened.plans()) {
+        (Ok(history), _) if !history.runs.is_empty() => Some("was executed or reviewed"),
+        (Ok(_), Ok(plans)) => {
+            let is_reviewed = |plan: &PlanSummary| {
+                plan.states.keys().any(|state| *state != ActionState::Proposed)
+            };
+            plans.iter().any(is_reviewed).then_some("has a reviewed plan")
+        }
+        _ => unreadable,
+    }
 }
 
 fn mark(dir: &Path, marker: &Path) -> Result<(), Failure> {

@@ -11,9 +11,10 @@ use memfold_pipeline::text::excerpt;
 use self::document::DoctorDocument;
 use crate::args::{DoctorArgs, GlobalArgs};
 use crate::commands::consolidate::open_store;
+use crate::commands::writing;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::printer::{Printer, table};
+use crate::printer::{self, Printer, table};
 use crate::progress::Bars;
 use crate::settings::{self, Settings};
 
@@ -31,12 +32,12 @@ pub(crate) fn run(
     let settings = Settings::load(global, Some(&args.db), &[])?;
     settings.show_notices(printer);
     let checkup = examine(args, &settings, printer)?;
-    let findings = findings(&checkup.facts, &args.db.to_string_lossy());
+    let findings = findings(&checkup.facts, &writing::path_word(&args.db));
     if global.json {
         printer.document(&DoctorDocument::new(&checkup, &findings))?;
     } else {
         let view = View { checkup: &checkup, findings: &findings };
-        printer.data(&view.to_text(&args.db.to_string_lossy()))?;
+        printer.data(&view.to_text(&writing::path_word(&args.db)))?;
     }
     match &checkup.loaded {
         Ok(_) => Ok(Exit::Done),
@@ -71,14 +72,14 @@ impl View<'_> {
             Ok(snapshot) => self.contents(snapshot) + "\n",
             Err(_) => String::new(),
         };
-        text.push_str(&listing::listing(self.findings, store));
+        text.push_str(&listing::listing(self.findings, store, printer::is_terminal()));
         text
     }
 
     fn contents(&self, snapshot: &Snapshot) -> String {
         let mut text = format!(
-            "{} memories, {} live, {} of them with a usable vector\n",
-            snapshot.rows_total,
+            "{}, {} live, {} of them with a usable vector\n",
+            writing::counted(snapshot.rows_total, "memory", "memories"),
             snapshot.live_count(),
             snapshot.with_vector_count()
         );

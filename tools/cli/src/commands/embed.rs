@@ -40,7 +40,10 @@ pub(crate) fn run(
     let filled = match provider {
         _ if !executes => None,
         _ if lacking.pending.is_empty() => Some(Filled::default()),
-        Some(provider) => Some(give(args, &settings, (&lacking, provider), &bars)?),
+        Some(provider) => {
+            printer.note(&format!("note: texts are sent to {}", provider.place()));
+            Some(give(args, &settings, (&lacking, provider), &bars)?)
+        }
         None => return Err(nobody()),
     };
     drop(bars);

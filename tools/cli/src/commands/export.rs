@@ -1,15 +1,17 @@
 //! `memfold export`: the live memories of a store with their vectors, as one column file.
 
-use std::path::Path;
-
 use memfold_datasets::columns::WriteColumnsError;
+use memfold_datasets::publish::NewFile;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetWriter};
+use memfold_index::snapshot::FileMode;
 use memfold_pipeline::export::{self, ExportError, ExportOptions, Exported, RecordWriter};
 use memfold_pipeline::store::LoadRequest;
 use memfold_pipeline::text::excerpt;
 
 use crate::args::{ExportArgs, ExportFormat, ExtraColumn, GlobalArgs};
 use crate::commands::consolidate::open_store;
+use crate::commands::outputs;
+use crate::commands::writing::noun;
 use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -49,7 +51,7 @@ pub(crate) fn run(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let format = format(args)?;
-    refuse_existing(&args.output, args.force)?;
+    outputs::check_export("--output", &args.output, &args.db, args.force)?;
     let settings = Settings::load(global, Some(&args.db), &[])?;
     settings.show_notices(printer);
     let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
@@ -72,14 +74,15 @@ pub(crate) fn run(
         let Exported { rows, space, without_vector } = &exported;
         let rate = *rows as f64 / seconds.max(f64::MIN_POSITIVE);
         printer.note(&format!(
-            "wrote {} rows of {} ({} dimensions) to {} in {seconds:.2} s, {rate:.0} rows/s",
-            rows,
+            "wrote {rows} {} of {} ({} dimensions) to {} in {seconds:.2} s, {rate:.0} rows/s",
+            noun(*rows, "row", "rows"),
             excerpt(&space.model, 60),
             space.dim,
             args.output.display()
         ));
         if *without_vector > 0 {
-            printer.note(&format!("{without_vector} live memories have no vector of this model"));
+            let memories = noun(*without_vector, "live memory has", "live memories have");
+            printer.note(&format!("{without_vector} {memories} no vector of this model"));
         }
     }
     Ok(Exit::Done)
@@ -99,17 +102,6 @@ fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
     }
 }
 
-/// Refuses to replace a file unless asked to.
-pub(crate) fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
-    if path.symlink_metadata().is_ok() && !force {
-        return Err(Failure::usage(
-            format!("{} exists", path.display()),
-            "name another file, or replace it with --force",
-        ));
-    }
-    Ok(())
-}
-
 /// Writes the file that was asked for.
 pub fn export(
     args: &ExportArgs,
@@ -126,10 +118,16 @@ pub fn export(
         lineage: args.with.contains(&ExtraColumn::Lineage),
         scratch_dir: &settings::scratch_dir(),
     };
+    // Texts and vectors of a store are for those who may read the store.
+    let mode =
+        std::fs::metadata(&args.db).map_or(FileMode::PRIVATE, |found| FileMode::like(&found));
     let create = |meta: &ColumnsMeta| -> Result<Box<dyn RecordWriter>, WriteColumnsError> {
+        let path = args.output.as_path();
+        let file = NewFile::create_with(path, mode)
+            .map_err(|source| WriteColumnsError::Write { path: path.into(), source })?;
         Ok(match format {
-            ExportFormat::Arrow => Box::new(ColumnsWriter::create(&args.output, meta)?),
-            ExportFormat::Parquet => Box::new(ParquetWriter::create(&args.output, meta)?),
+            ExportFormat::Arrow => Box::new(ColumnsWriter::create_in(file, meta)?),
+            ExportFormat::Parquet => Box::new(ParquetWriter::create_in(file, meta)?),
         })
     };
     let exported = export::export(&store, &request, &options, &create);

@@ -1,10 +1,12 @@
 //! `memfold flags`: the pairs that wait for a person, and what a person says of them.
 
+use jiff::tz::TimeZone;
 use memfold_index::NoProgress;
 use memfold_pipeline::report::{Mode, run_id};
 use memfold_pipeline::store::LoadRequest;
 use memfold_pipeline::store::brain_db::{FlagKind, OpenPair};
 use memfold_pipeline::text::excerpt;
+use memfold_pipeline::time::Instant;
 use memfold_pipeline::upkeep::{
     SettleError, SettleRules, Settled, Settlement, UpkeepRun, preview_settlement, settle,
 };
@@ -16,12 +18,17 @@ use crate::commands::writing;
 use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::printer::Printer;
+use crate::printer::{self, Printer};
+use crate::review::wrap::wrap;
 use crate::settings::{self, Settings};
 
 /// Characters of an id and of a text that are shown.
 const ID_CHARS: usize = 40;
-const TEXT_CHARS: usize = 110;
+const TEXT_CHARS: usize = 200;
+const DATE_CHARS: usize = 32;
+
+/// Columns of a text on a terminal.
+const TEXT_COLUMNS: usize = 76;
 
 documents! { "flags" => FlagsDocument<'_>, "flags-settled" => SettledDocument }
 
@@ -45,11 +52,21 @@ struct FlagDocument<'a> {
     ids: &'a [String; 2],
     /// Their texts as they are; `null` where a memory is gone or its text is no text.
     texts: &'a [Option<String>; 2],
+    /// When they were created, as the store spells it; `null` where a memory is gone.
+    created_at: &'a [Option<String>; 2],
+    /// The newer of the two; `null` where a memory is gone.
+    newer: Option<&'a str>,
     similarity: Option<f64>,
     /// How contradictory, from 0 to 1.
     score: Option<f64>,
     /// When they were flagged, as the owner writes times.
     at: &'a str,
+    /// The memory that was saved again after the other one was: it is the newer statement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asserted_id: Option<&'a str>,
+    /// When that was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asserted_at: Option<&'a str>,
 }
 
 /// `memfold flags --json` with a pair to settle
@@ -64,10 +81,24 @@ struct SettledDocument {
 }
 
 impl<'a> FlagDocument<'a> {
-    fn of(pair: &'a OpenPair) -> Self {
-        let OpenPair { key, kind, ids, texts, similarity, score, at } = pair;
+    fn of(pair: &'a OpenPair, time_zone: &TimeZone) -> Self {
+        let OpenPair { key, kind, ids, texts, created_at, similarity, score, at, asserted } = pair;
+        let newer = newer(pair, time_zone).map(|side| &*ids[side]);
         let (kind, similarity, score) = (kind.name(), *similarity, *score);
-        Self { key, kind, ids, texts, similarity, score, at }
+        let asserted = asserted.as_ref();
+        Self {
+            key,
+            kind,
+            ids,
+            texts,
+            created_at,
+            newer,
+            similarity,
+            score,
+            at,
+            asserted_id: asserted.map(|(id, _)| id.as_str()),
+            asserted_at: asserted.map(|(_, at)| at.as_str()),
+        }
     }
 }
 
@@ -84,18 +115,19 @@ pub(crate) fn run(
     if args.writing.execute {
         return Err(Failure::usage(
             "--execute without a pair to settle",
-            "name one with --keep-both, --merge or --supersede; `memfold flags DB` lists them",
+            "name one with --keep-both, --merge, --supersede or --older-holds; `memfold flags DB` lists them",
         ));
     }
     let pairs = open_store(&args.db, &settings)?.open_flags().map_err(|error| {
         let hint = error.hint();
         Failure::new("read the flags", &error, hint)
     })?;
+    let time_zone = settings.time_zone()?;
     if global.json {
-        let flags = pairs.iter().map(FlagDocument::of).collect();
+        let flags = pairs.iter().map(|pair| FlagDocument::of(pair, &time_zone)).collect();
         printer.document(&FlagsDocument { schema_version: 1, flags })?;
     } else {
-        printer.data(&text(&pairs))?;
+        printer.data(&text((global, args), &pairs, &time_zone))?;
     }
     Ok(Exit::Done)
 }
@@ -106,6 +138,7 @@ fn asked(args: &FlagsArgs) -> Option<(&str, Settlement)> {
         (&args.keep_both, Settlement::KeepBoth),
         (&args.merge, Settlement::Merge),
         (&args.supersede, Settlement::Supersede),
+        (&args.older_holds, Settlement::OlderHolds),
     ]
     .into_iter()
     .find_map(|(key, settlement)| Some((key.as_deref()?, settlement)))
@@ -144,11 +177,16 @@ fn decide(
     }
     let mut text = told(&settled, run.is_some());
     if let Some(run) = &run {
-        let store = args.db.to_string_lossy();
-        let undo = writing::command_line(&["memfold", "undo", &store, run, "--execute"]);
+        let undo = writing::store_words(&["memfold", "undo"], &args.db, &[run, "--execute"]);
         text.push_str(&format!("to take it back: {undo}\n"));
     }
+    if run.is_none() {
+        text.push_str(&format!("next: {}\n", command(global, args, asked)));
+    }
     printer.data(&text)?;
+    if let Some(note) = &settled.note {
+        printer.note(&format!("note: {note}"));
+    }
     if run.is_none() {
         printer.note("dry run: nothing was written to the store");
     }
@@ -159,11 +197,32 @@ fn told(settled: &Settled, is_done: bool) -> String {
     let id = |id: &memfold_pipeline::memory::MemoryId| excerpt(id.as_str(), ID_CHARS);
     let (newer, older) = (id(&settled.newer), id(&settled.older));
     let would = if is_done { "" } else { "would be " };
-    match settled.settlement {
+    let mut text = match settled.settlement {
         Settlement::KeepBoth => format!("{newer} and {older} {would}kept both\n"),
         Settlement::Merge => format!("{older} {would}folded into {newer}\n"),
         Settlement::Supersede => format!("{older} {would}superseded by {newer}\n"),
+        Settlement::OlderHolds => format!("{newer} {would}superseded by {older}\n"),
+    };
+    if let Some(verdict) = settled.guard_says {
+        let verdict = verdict.name();
+        text.push_str(&format!("by your word; the fact guard finds the two {verdict}\n"));
     }
+    text
+}
+
+/// The same command, writing.
+fn command(global: &GlobalArgs, args: &FlagsArgs, (key, settlement): (&str, Settlement)) -> String {
+    let flag = match settlement {
+        Settlement::KeepBoth => "--keep-both",
+        Settlement::Merge => "--merge",
+        Settlement::Supersede => "--supersede",
+        Settlement::OlderHolds => "--older-holds",
+    };
+    let further = writing::global_words(global);
+    let now = args.writing.now.iter().flat_map(|now| ["--now", now]);
+    let mut after = vec![flag, key];
+    after.extend(now.chain(["--execute"]).chain(writing::strs(&further)));
+    writing::store_words(&["memfold", "flags"], &args.db, &after)
 }
 
 fn failed(error: &SettleError) -> Failure {
@@ -173,10 +232,12 @@ fn failed(error: &SettleError) -> Failure {
     }
 }
 
-fn text(pairs: &[OpenPair]) -> String {
-    if pairs.is_empty() {
-        return "no pair waits for a look\n".to_owned();
-    }
+fn text(
+    (global, args): (&GlobalArgs, &FlagsArgs),
+    pairs: &[OpenPair],
+    time_zone: &TimeZone,
+) -> String {
+    let Some(first) = pairs.first() else { return "no pair waits for a look\n".to_owned() };
     let mut text = String::new();
     for pair in pairs {
         let score = pair.score.map_or_else(String::new, |score| format!("  score {score:.2}"));
@@ -187,17 +248,50 @@ fn text(pairs: &[OpenPair]) -> String {
             FlagKind::Near => "alike",
         };
         text.push_str(&format!("{}  {kind}{score}{near}\n", pair.key));
-        for (id, said) in pair.ids.iter().zip(&pair.texts) {
-            let said =
-                said.as_deref().map_or_else(|| "(gone)".to_owned(), |t| excerpt(t, TEXT_CHARS));
-            text.push_str(&format!("  {}\n    {said}\n", excerpt(id, ID_CHARS)));
+        let newer = newer(pair, time_zone);
+        for side in 0..2 {
+            text.push_str(&side_text(pair, side, newer));
         }
     }
-    let plural = if pairs.len() == 1 { "" } else { "s" };
+    let key = first.key.as_str();
+    let example = command(global, args, (key, Settlement::KeepBoth));
     text.push_str(&format!(
-        "\n{} pair{plural}; a flag closes when you edit or archive a side, or settle it:\n\
-         memfold flags DB --keep-both KEY | --merge KEY | --supersede KEY\n",
-        pairs.len()
+        "\n{}; a flag closes when you edit or archive a side, or settle it:\n\
+         --keep-both KEY, --merge KEY, --supersede KEY (the newer one holds) or --older-holds KEY\n\
+         for example: {example}\n",
+        writing::counted(pairs.len() as u64, "pair", "pairs"),
     ));
     text
+}
+
+/// A memory of a pair: id, date, and what it says.
+fn side_text(pair: &OpenPair, side: usize, newer: Option<usize>) -> String {
+    let mut about = excerpt(&pair.ids[side], ID_CHARS);
+    if let Some(date) = &pair.created_at[side] {
+        about.push_str(&format!(" · {}", excerpt(date, DATE_CHARS)));
+    }
+    if let Some(newer) = newer {
+        about.push_str(if newer == side { " · newer" } else { " · older" });
+    }
+    if let Some((_, at)) = pair.asserted.as_ref().filter(|(id, _)| *id == pair.ids[side]) {
+        about.push_str(&format!(" · said again {}", excerpt(at, DATE_CHARS)));
+    }
+    let said = pair.texts[side].as_deref();
+    let said = said.map_or_else(|| "(gone)".to_owned(), |text| excerpt(text, TEXT_CHARS));
+    let lines = if printer::is_terminal() { wrap(&said, TEXT_COLUMNS) } else { vec![said] };
+    let lines = lines.iter().map(|line| format!("    {line}\n"));
+    format!("  {about}\n{}", lines.collect::<String>())
+}
+
+/// The side that settling takes for the newer one: what was said again, else by the times of the rows.
+fn newer(pair: &OpenPair, time_zone: &TimeZone) -> Option<usize> {
+    if let Some((asserted, _)) = &pair.asserted {
+        return pair.ids.iter().position(|id| id == asserted);
+    }
+    let at = |side: usize| {
+        let date = pair.created_at[side].as_deref()?;
+        Some((Instant::parse(date, time_zone), pair.ids[side].as_bytes()))
+    };
+    let (left, right) = (at(0)?, at(1)?);
+    Some(usize::from(right > left))
 }

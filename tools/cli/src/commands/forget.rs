@@ -1,7 +1,10 @@
 //! `memfold forget`: a memory is erased everywhere.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use memfold_index::snapshot::Generations;
+use memfold_pipeline::lookup::StoreIndex;
 use memfold_pipeline::memory::MemoryId;
 use memfold_pipeline::report::{Mode, run_id, state_report_dir};
 use memfold_pipeline::text::excerpt;
@@ -10,8 +13,9 @@ use memfold_pipeline::upkeep::{
 };
 use serde::Serialize;
 
-use crate::args::{ForgetArgs, GlobalArgs};
+use crate::args::{ForgetArgs, GlobalArgs, IndexPlaceArgs};
 use crate::commands::consolidate::open_store;
+use crate::commands::index::place;
 use crate::commands::writing;
 use crate::document::documents;
 use crate::exit::Exit;
@@ -19,6 +23,8 @@ use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::settings::{self, Settings};
 
+/// How long to wait for another process that builds an index.
+const INDEX_WAIT: Duration = Duration::from_secs(60);
 /// Ids, units and files that are listed.
 const SHOWN: usize = 10;
 const ID_CHARS: usize = 80;
@@ -41,6 +47,8 @@ struct ForgetDocument {
     is_log_empty: Option<bool>,
     /// Files that name what goes, left for their owner to delete.
     files: Mentions,
+    /// Folders of indexes that hold what goes: removed, or to be removed. They can be built anew.
+    indexes: Vec<PathBuf>,
 }
 
 pub(crate) fn run(
@@ -71,6 +79,7 @@ fn preview(
     let erasure = preview_forget(&store, (&id, args.with_absorbed), (&time_zone, now))
         .map_err(|error| failed(&error))?;
     let files = files(args, settings, &erasure)?;
+    let indexes = indexes(args, &erasure)?;
     if global.json {
         return printer.document(&ForgetDocument {
             schema_version: 1,
@@ -79,9 +88,11 @@ fn preview(
             erasure,
             is_log_empty: None,
             files,
+            indexes,
         });
     }
     let mut text = told("would be erased", &erasure);
+    text.push_str(&told_indexes("would be removed", &indexes));
     text.push_str(&told_files(&files));
     text.push_str(LEFT);
     text.push_str(&format!("this cannot be undone\nnext: {}\n", command(args)));
@@ -91,11 +102,47 @@ fn preview(
 }
 
 fn command(args: &ForgetArgs) -> String {
-    let store = args.db.to_string_lossy();
-    let mut words = vec!["memfold", "forget", &store, &args.id];
+    let mut words = vec![args.id.as_str()];
     words.extend(args.with_absorbed.then_some("--with-absorbed"));
+    let index_dir = args.index_dir.as_ref().map(|folder| folder.to_string_lossy());
+    words.extend(index_dir.iter().flat_map(|folder| ["--index-dir", &**folder]));
     words.push("--execute");
-    writing::command_line(&words)
+    writing::store_words(&["memfold", "forget"], &args.db, &words)
+}
+
+/// The indexes that hold what goes: id, text hash and vector.
+fn indexes(args: &ForgetArgs, erasure: &Erasure) -> Result<Vec<PathBuf>, Failure> {
+    let place = IndexPlaceArgs { db: args.db.clone(), index_dir: args.index_dir.clone() };
+    let mut folders = place::all(&place)?;
+    folders.retain(|folder| StoreIndex::names_any(folder, &erasure.ids) == Some(true));
+    Ok(folders)
+}
+
+/// Removes indexes; readers that have one open keep it until they close it.
+fn remove_indexes(folders: &[PathBuf]) -> Result<(), Failure> {
+    for folder in folders {
+        Generations::at(folder).remove(INDEX_WAIT).map_err(|error| {
+            let what = format!(
+                "remove the index {}; the memory is erased from the store",
+                folder.display()
+            );
+            let hint =
+                "delete the folder yourself, or `memfold index remove`: an index can be built anew";
+            Failure::new(&what, &error, Some(hint.to_owned()))
+        })?;
+    }
+    Ok(())
+}
+
+fn told_indexes(what: &str, folders: &[PathBuf]) -> String {
+    if folders.is_empty() {
+        return String::new();
+    }
+    let folders: Vec<String> = folders.iter().map(|path| path.display().to_string()).collect();
+    format!(
+        "index {what}, since it holds id and vector (memfold index build makes it anew): {}\n",
+        few(&folders)
+    )
 }
 
 fn erase(
@@ -117,6 +164,8 @@ fn erase(
     let id = MemoryId::new(args.id.as_str());
     let forgotten =
         forget(&session, (&id, args.with_absorbed), &run).map_err(|error| failed(&error))?;
+    let indexes = indexes(args, &forgotten.erasure)?;
+    remove_indexes(&indexes)?;
     let files = files(args, settings, &forgotten.erasure)?;
     if !forgotten.is_log_empty {
         printer.note(
@@ -132,9 +181,11 @@ fn erase(
             erasure: forgotten.erasure,
             is_log_empty: Some(forgotten.is_log_empty),
             files,
+            indexes,
         });
     }
     let mut text = told("erased", &forgotten.erasure);
+    text.push_str(&told_indexes("removed", &indexes));
     text.push_str(&told_files(&files));
     text.push_str(LEFT);
     printer.data(&text)
@@ -171,6 +222,9 @@ fn told(what: &str, erasure: &Erasure) -> String {
     ];
     for (count, name) in counts.into_iter().filter(|(count, _)| *count > 0) {
         text.push_str(&format!("  {name}: {count}\n"));
+    }
+    for reaction in &erasure.reactions {
+        text.push_str(&format!("your tables follow: {reaction}\n"));
     }
     if !erasure.units.is_empty() {
         let units = few(&erasure.units);

@@ -16,7 +16,8 @@ use memfold_pipeline::time::Instant;
 use serde::Serialize;
 
 use crate::args::{GenerateArgs, GlobalArgs};
-use crate::commands::export::refuse_existing;
+use crate::commands::outputs;
+use crate::commands::writing::noun;
 use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -50,7 +51,9 @@ pub(crate) fn run(
     args: &GenerateArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    refuse_existing(&args.output, args.force)?;
+    let inputs = [&args.like, &args.from, &args.texts].into_iter().flatten().cloned();
+    let output = Some(args.output.clone());
+    outputs::check(&[("--output", &output)], &inputs.collect::<Vec<_>>(), args.force)?;
     let bars = Bars::new(printer);
     let rows = match (args.brain, &args.from) {
         (true, Some(vectors)) => given_store(args, vectors, &bars)?,
@@ -63,7 +66,8 @@ pub(crate) fn run(
         let seed = args.seed;
         printer.document(&GenerateDocument { schema_version: 1, rows, output, seed, synthetic })?;
     } else {
-        printer.note(&format!("wrote {rows} rows to {}", args.output.display()));
+        let noun = noun(rows, "row", "rows");
+        printer.note(&format!("wrote {rows} {noun} to {}", args.output.display()));
     }
     Ok(Exit::Done)
 }

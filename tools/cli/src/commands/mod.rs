@@ -15,10 +15,10 @@ pub(crate) mod explain_memory;
 pub(crate) mod export;
 pub(crate) mod forget;
 pub(crate) mod generate;
+pub(crate) mod import;
 pub(crate) mod index;
 pub(crate) mod log;
 pub(crate) mod man;
-pub(crate) mod metrics;
 pub(crate) mod outputs;
 pub(crate) mod plans;
 pub(crate) mod prune;
@@ -27,6 +27,7 @@ pub(crate) mod flags;
 pub(crate) mod resolve;
 pub(crate) mod restore;
 pub(crate) mod review;
+pub(crate) mod run_files;
 pub(crate) mod runs;
 pub(crate) mod search;
 pub(crate) mod undo;
@@ -34,12 +35,13 @@ pub(crate) mod vector;
 pub(crate) mod writing;
 
 use std::ffi::OsString;
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
 use crate::args::{Cli, Command, GlobalArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::printer::Printer;
+use crate::printer::{self, Printer};
 use crate::settings;
 
 /// Runs `memfold` with the arguments of this process.
@@ -48,7 +50,7 @@ pub fn run() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
     match Cli::parse_typed(&typed) {
         Ok(cli) => finish(&cli.global, |printer| run_command(&cli.global, cli.command, printer)),
-        Err(error) => Exit::of_usage(&error),
+        Err(error) => Exit::of_usage(&error, &typed),
     }
 }
 
@@ -57,13 +59,31 @@ pub fn finish(
     global: &GlobalArgs,
     command: impl FnOnce(Printer) -> Result<Exit, Failure>,
 ) -> ExitCode {
+    std::panic::set_hook(Box::new(printer::panicked));
+    refuse_large_writes();
     let printer = Printer::new(global.quiet, global.verbose, global.no_progress);
-    match settings::check_isa().and_then(|()| command(printer)) {
-        Ok(exit) => exit.into(),
-        Err(failure) => {
+    let run = || settings::check_isa().and_then(|()| command(printer));
+    match std::panic::catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(exit)) => exit.into(),
+        Ok(Err(failure)) => {
             printer.failure(&failure);
             failure.exit.into()
         }
+        // What went wrong is told already.
+        Err(_) => Exit::Failure.into(),
+    }
+}
+
+/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with an error that can be told; the signal
+/// that comes with it would end the process in the middle of its work. Threads made from now on inherit this.
+fn refuse_large_writes() {
+    #[cfg(unix)]
+    {
+        use nix::sys::signal::{SigSet, Signal};
+        let mut blocked = SigSet::empty();
+        blocked.add(Signal::SIGXFSZ);
+        // Where it cannot be blocked, it ends the process as before.
+        let _ = blocked.thread_block();
     }
 }
 
@@ -82,6 +102,7 @@ fn run_command(global: &GlobalArgs, command: Command, printer: Printer) -> Resul
         Command::Dedup(args) => dedup::run(global, &args, printer),
         Command::Embed(args) => embed::run(global, &args, printer),
         Command::Export(args) => export::run(global, &args, printer),
+        Command::Import(args) => import::run(global, &args, printer),
         Command::Convert(args) => convert::run(global, &args, printer),
         Command::Generate(args) => generate::run(global, &args, printer),
         Command::Explain(args) => explain::run(global, &args, printer),

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::args::{GlobalArgs, PlansArgs};
 use crate::commands::consolidate::open_store;
+use crate::commands::writing::noun;
 use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -182,7 +183,8 @@ fn plan_text(plan: &SavedPlan) -> String {
     }
     let left_alone = plan.actions.len() - plan.changes().count();
     if left_alone > 0 {
-        text.push_str(&format!("and {left_alone} memories left alone\n"));
+        let memories = noun(left_alone as u64, "memory", "memories");
+        text.push_str(&format!("and {left_alone} {memories} left alone\n"));
     }
     text
 }

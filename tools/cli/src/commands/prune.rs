@@ -97,7 +97,8 @@ fn told(pruned: &Pruned, is_done: bool) -> String {
     }
     if !pruned.plans.is_empty() {
         let count = pruned.plans.len();
-        text.push_str(&format!("{count} plans that were never applied\n"));
+        let plans = writing::noun(count as u64, "plan that was", "plans that were");
+        text.push_str(&format!("{count} {plans} never applied\n"));
     }
     let end = if is_done { "removed" } else { "would be removed; this cannot be undone" };
     text.push_str(&format!("{end}; lineage, archive and decisions stay\n"));

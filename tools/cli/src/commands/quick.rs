@@ -18,6 +18,7 @@ use crate::commands::index::place;
 use crate::commands::vector;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::printer::Printer;
 use crate::resources;
 use crate::settings::{self, Settings};
 
@@ -73,35 +74,70 @@ fn incoming(text: Option<&String>, args: &MemoryArgs) -> Result<Incoming, Failur
     })
 }
 
-/// The provider of vectors, where one is configured.
-struct Provider(Option<Box<dyn Embedder>>);
+/// Provider failures in a row after which it is left alone: each may take the whole time limit.
+const FAILURES_MAX: u32 = 3;
+
+/// The provider of vectors for somebody who waits, where one is configured.
+pub(crate) struct Provider {
+    embedder: Option<Box<dyn Embedder>>,
+    /// Whether it was told where texts go, or they go nowhere.
+    is_told: bool,
+    failures: u32,
+    printer: Printer,
+}
 
 impl Provider {
-    fn open(settings: &Settings) -> Result<Self, Failure> {
+    pub(crate) fn open(settings: &Settings, printer: Printer) -> Result<Self, Failure> {
         let variables = |name: &str| std::env::var(name).ok();
-        let embedder = embedder(&settings.configuration.settings.embed, None, &variables);
-        Ok(Self(embedder.map_err(|error| {
+        let configured = &settings.configuration.settings.embed;
+        let embedder = embedder(&configured.inline(), None, &variables).map_err(|error| {
             let hint = error.hint();
             Failure {
                 exit: Exit::Usage,
                 ..Failure::new("use the embedding provider", &error, hint)
             }
-        })?))
+        })?;
+        let is_told = configured.provider == Some(memfold_pipeline::embed::Provider::Local);
+        Ok(Self { embedder, is_told, failures: 0, printer })
+    }
+
+    /// Returns the vector of a text and the model that made it, or why there is none.
+    pub(crate) fn vector(&mut self, text: &str) -> Result<(Vec<f32>, Option<String>), String> {
+        let Some(embedder) = &mut self.embedder else { return Err(NO_PROVIDER.to_owned()) };
+        if self.failures >= FAILURES_MAX {
+            return Err(format!("the provider failed {FAILURES_MAX} times and is not asked again"));
+        }
+        if !self.is_told {
+            self.printer.note(&format!("note: texts are sent to {}", embedder.place()));
+            self.is_told = true;
+        }
+        match embedder.embed(&[text]) {
+            Ok(mut vectors) => {
+                self.failures = 0;
+                let vector = vectors.pop().unwrap_or_default();
+                Ok((vector, embedder.model().map(str::to_owned)))
+            }
+            Err(error) => {
+                self.failures += 1;
+                Err(format!("no vector was made of the text: {error}"))
+            }
+        }
     }
 
     /// Adds a vector to a memory that has none; returns what should be said where that cannot be done.
     fn fill(&mut self, incoming: &mut Incoming) -> Option<String> {
-        let (Some(embedder), None, Some(text)) = (&mut self.0, &incoming.vector, &incoming.text)
-        else {
-            return None;
-        };
-        match embedder.embed(&[text]) {
-            Ok(mut vectors) => {
-                incoming.vector = vectors.pop();
-                incoming.model = embedder.model().map(str::to_owned);
+        let (None, Some(text)) = (&incoming.vector, &incoming.text) else { return None };
+        match self.vector(text) {
+            Ok((vector, model)) => {
+                incoming.vector = Some(vector);
+                incoming.model = model;
                 None
             }
-            Err(error) => Some(format!("no vector was made of the text: {error}")),
+            Err(note) => Some(note),
         }
     }
 }
+
+/// Said of a text without a vector, where nobody makes one.
+pub(crate) const NO_PROVIDER: &str = "no vector: only equal texts are found; give --vector, or configure who makes vectors \
+                                      (embed.provider; docs/embedding.md)";

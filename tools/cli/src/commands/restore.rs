@@ -114,7 +114,7 @@ fn described(store: &Path, candidate: &RestoreCandidate) -> String {
 }
 
 fn command(store: &Path, id: &str) -> String {
-    writing::command_line(&["memfold", "restore", &store.to_string_lossy(), id, "--execute"])
+    writing::store_words(&["memfold", "restore"], store, &[id, "--execute"])
 }
 
 fn preview(
@@ -167,8 +167,7 @@ fn bring_back(
             restoration: restored,
         });
     }
-    let store = args.db.to_string_lossy();
-    let undo = writing::command_line(&["memfold", "undo", &store, &run_id, "--execute"]);
+    let undo = writing::store_words(&["memfold", "undo"], &args.db, &[&run_id, "--execute"]);
     let mut text = told("lives again", &restored);
     text.push_str(&format!("to take it back: {undo}\n"));
     printer.data(&text)

@@ -24,7 +24,7 @@ use crate::commands::writing;
 use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::printer::Printer;
+use crate::printer::{self, Printer};
 use crate::review::dialogue::{Dialogue, Keyboard, Lines};
 use crate::review::material::{Material, named_memories};
 use crate::review::store::ReviewStore;
@@ -133,7 +133,10 @@ fn report(
         "{approved} approved · {rejected} rejected · {kept_both} kept apart · {undecided} undecided"
     )];
     if approved > 0 {
-        lines.extend(Commands::apply(&args.db.to_string_lossy(), plan_id).lines());
+        let mut commands = Commands::apply(&writing::path_word(&args.db), plan_id);
+        commands.next.extend(writing::global_words(global));
+        commands.is_folded = printer::is_terminal();
+        lines.extend(commands.lines());
     }
     printer.data(&format!("\n{}\n", lines.join("\n")))
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::args::{GlobalArgs, RunsArgs};
 use crate::commands::consolidate::open_store;
+use crate::commands::writing::counted;
 use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -206,8 +207,12 @@ fn heading(run: &RunSummary) -> String {
     line("asked for", run.target.as_deref());
     let counts = run.executed;
     text.push_str(&format!(
-        "{} applied, {} stale, {} failed; {} of {} units undone\n\n",
-        counts.applied, counts.stale, counts.failed, run.undone, run.units
+        "{} applied, {} stale, {} failed; {} of {} undone\n\n",
+        counts.applied,
+        counts.stale,
+        counts.failed,
+        run.undone,
+        counted(run.units, "unit", "units")
     ));
     text
 }

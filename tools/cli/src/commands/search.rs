@@ -15,8 +15,9 @@ use memfold_simd::Kernels;
 use self::documents::SearchDocument;
 use crate::args::{GlobalArgs, SearchArgs};
 use crate::commands::consolidate::open_options;
-use crate::commands::export::refuse_existing;
 use crate::commands::index::{is_corpus, place, refuse_columns};
+use crate::commands::outputs::{Existing, Outputs};
+use crate::commands::quick::Provider;
 use crate::commands::vector;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -34,7 +35,9 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let stopwatch = Stopwatch::start();
     if let Some(path) = &args.output {
-        refuse_existing(path, args.force)?;
+        let inputs = args.queries.as_deref().into_iter().chain([&*args.place.db]);
+        let mut outputs = Outputs::beside(inputs).and_store(&args.place.db);
+        outputs.take("--output", path, Existing::forced(args.force))?;
     }
     if is_corpus(&args.place.db) {
         return corpus::run(global, args, (printer, stopwatch));
@@ -47,15 +50,21 @@ pub(crate) fn run(
     let open = stopwatch.seconds();
     let time_zone = settings.time_zone()?;
     let load = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &NoProgress };
-    let work = Work { args, store: &store, index: index.as_ref(), load };
+    let work =
+        Work { args, store: &store, index: index.as_ref(), load, settings: &settings, printer };
     if let (Some(queries), Some(output)) = (&args.queries, &args.output) {
         return batch::run(&work, (queries, output), (global, printer));
     }
     let found = work.search()?;
     let total = stopwatch.seconds();
     tell(found.searched, printer);
+    let note = found.without_vector.filter(|count| *count > 0).map(unfindable);
+    if let Some(note) = &note {
+        printer.note(&format!("note: {note}"));
+    }
     if global.json {
-        printer.document(&SearchDocument::new(&found, index.as_ref(), (open, total)))?;
+        let document = SearchDocument::new(&found, index.as_ref(), (open, total));
+        printer.document(&SearchDocument { notes: note.into_iter().collect(), ..document })?;
     } else {
         printer.data(&screen::screen(&found.matches))?;
     }
@@ -104,6 +113,8 @@ struct Work<'a> {
     store: &'a BrainDb,
     index: Option<&'a StoreIndex>,
     load: LoadRequest<'a>,
+    settings: &'a Settings,
+    printer: Printer,
 }
 
 impl Work<'_> {
@@ -121,9 +132,28 @@ impl Work<'_> {
                 Query::Vector(&typed)
             }
         };
-        let asked = (query, self.wanted());
-        let found = search(self.store, self.index, asked, &self.load, Kernels::active());
+        let by = |query| {
+            let asked = (query, self.wanted());
+            search(self.store, self.index, asked, &self.load, Kernels::active())
+        };
+        let found = match (by(query), query) {
+            (Err(SearchError::NoText), Query::Text(text)) => {
+                by(Query::Vector(&self.embedded(text)?))
+            }
+            (found, _) => found,
+        };
         found.map_err(|error| self.failed(&error))
+    }
+
+    /// Has the configured provider make the vector of a text that no memory has.
+    fn embedded(&self, text: &str) -> Result<Vec<f32>, Failure> {
+        if self.settings.configuration.settings.embed.provider.is_none() {
+            return Err(self.failed(&SearchError::NoText));
+        }
+        let made = Provider::open(self.settings, self.printer)?.vector(text);
+        made.map(|(vector, _)| vector).map_err(|problem| {
+            Failure::plain(problem, "give --vector, or look at what `embed.provider` names")
+        })
     }
 
     fn failed(&self, error: &SearchError) -> Failure {
@@ -133,6 +163,12 @@ impl Work<'_> {
         let hint = error.hint();
         Failure::new(&format!("search {}", self.args.place.db.display()), error, hint)
     }
+}
+
+/// Says that memories cannot be found.
+fn unfindable(count: u64) -> String {
+    let memories = if count == 1 { "memory has" } else { "memories have" };
+    format!("{count} {memories} no vector and cannot be found; `memfold embed` makes them")
 }
 
 /// Says where a search was slower than it could be.

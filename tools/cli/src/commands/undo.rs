@@ -6,12 +6,13 @@ use memfold_pipeline::execute::{Undo, UndoOutcome, UndoRequest, UndoTarget, prev
 use memfold_pipeline::journal::RevertOptions;
 use memfold_pipeline::memory::MemoryId;
 use memfold_pipeline::report::{Executed, Mode, run_id};
+use memfold_pipeline::runs::RunKind;
 use memfold_pipeline::text::excerpt;
 use serde::Serialize;
 
 use crate::args::{GlobalArgs, UndoArgs};
 use crate::commands::consolidate::{exit_of, open_store};
-use crate::commands::writing;
+use crate::commands::writing::{self, counted};
 use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -25,6 +26,8 @@ const SHOWN: usize = 20;
 /// Memories of a unit that are listed.
 const IDS_SHOWN: usize = 3;
 const TEXT_CHARS: usize = 160;
+/// The name of the last run.
+const LATEST: &str = "latest";
 
 documents! { "undo" => UndoDocument<'_> }
 
@@ -69,6 +72,8 @@ struct UndoneDocument<'a> {
 pub(crate) fn run(global: &GlobalArgs, args: &UndoArgs, printer: Printer) -> Result<Exit, Failure> {
     let settings = Settings::load(global, Some(&args.db), &[])?;
     settings.show_notices(printer);
+    let named = UndoArgs { run: find_run(args, &settings)?, ..args.clone() };
+    let args = &named;
     let target = target(args);
     let options = RevertOptions { force: args.force, recreate: args.recreate };
     if writing::may_write(&settings, (args.execute, args.dry_run), printer) {
@@ -86,10 +91,30 @@ pub(crate) fn run(global: &GlobalArgs, args: &UndoArgs, printer: Printer) -> Res
     if global.json {
         printer.document(&UndoDocument::of_preview(&target, &outcomes))?;
     } else {
-        printer.data(&preview_text(args, &outcomes))?;
+        printer.data(&preview_text((global, args), &outcomes))?;
         printer.note("dry run: nothing was written to the store");
     }
     Ok(Exit::Done)
+}
+
+/// The run that was named; `latest` is the last one that is no save and no undo, and that has something to take back.
+fn find_run(args: &UndoArgs, settings: &Settings) -> Result<Option<String>, Failure> {
+    if args.run.as_deref() != Some(LATEST) {
+        return Ok(args.run.clone());
+    }
+    let history = open_store(&args.db, settings)?.runs().map_err(|error| {
+        let hint = error.hint();
+        Failure::new("read the runs", &error, hint)
+    })?;
+    let others = [RunKind::Save, RunKind::Undo].map(RunKind::name);
+    let mut runs = history.runs.into_iter().rev();
+    let latest = runs.find(|run| run.units > run.undone && !others.contains(&&*run.kind));
+    latest.map(|run| Some(run.run_id)).ok_or_else(|| {
+        Failure::plain(
+            "no run has anything to take back",
+            "`memfold runs DB` lists them; saves and undos are taken back by their own ids",
+        )
+    })
 }
 
 fn target(args: &UndoArgs) -> UndoTarget {
@@ -165,29 +190,37 @@ impl<'a> UndoneDocument<'a> {
 }
 
 fn undone_text(store: &Path, undone: &Undo) -> String {
-    let store = store.to_string_lossy();
-    let words = ["memfold", "undo", &store, &undone.run_id, "--execute"];
+    let left = undone.executed.stale + undone.executed.failed;
     let mut text = format!(
-        "{} units taken back by run {}, {} left as they are\n",
-        undone.executed.applied,
+        "{} taken back by run {}, {left} left as {}\n",
+        counted(undone.executed.applied, "unit", "units"),
         undone.run_id,
-        undone.executed.stale + undone.executed.failed
+        if left == 1 { "it is" } else { "they are" }
     );
     text.push_str(&conflicts(&undone.outcomes));
     if undone.remaining > 0 {
-        text.push_str(&format!("{} units were not tried; run undo again\n", undone.remaining));
+        let (count, were) = match undone.remaining {
+            1 => ("1 unit".to_owned(), "was"),
+            many => (format!("{many} units"), "were"),
+        };
+        text.push_str(&format!("{count} {were} not tried; run undo again\n"));
     }
     if undone.executed.applied > 0 {
-        text.push_str(&format!("to take the undo back: {}\n", writing::command_line(&words)));
+        let after = [&*undone.run_id, "--execute"];
+        let undo = writing::store_words(&["memfold", "undo"], store, &after);
+        text.push_str(&format!("to take the undo back: {undo}\n"));
     }
     text
 }
 
-fn preview_text(args: &UndoArgs, outcomes: &[UndoOutcome]) -> String {
+fn preview_text((global, args): (&GlobalArgs, &UndoArgs), outcomes: &[UndoOutcome]) -> String {
     let free = outcomes.iter().filter(|outcome| outcome.conflicts.is_empty());
     let count = free.clone().count();
-    let mut text =
-        format!("{count} units would be taken back, {} cannot\n", outcomes.len() - count);
+    let mut text = format!(
+        "{} would be taken back, {} cannot\n",
+        counted(count as u64, "unit", "units"),
+        outcomes.len() - count
+    );
     for outcome in free.take(SHOWN) {
         text.push_str(&format!("  {}\n", described(outcome)));
     }
@@ -196,15 +229,14 @@ fn preview_text(args: &UndoArgs, outcomes: &[UndoOutcome]) -> String {
     }
     text.push_str(&conflicts(outcomes));
     if count > 0 {
-        text.push_str(&format!("next: {}\n", command(args)));
+        text.push_str(&format!("next: {}\n", command(global, args)));
     }
     text
 }
 
 /// The same command, writing.
-fn command(args: &UndoArgs) -> String {
-    let store = args.db.to_string_lossy();
-    let mut words = vec!["memfold", "undo", &store];
+fn command(global: &GlobalArgs, args: &UndoArgs) -> String {
+    let mut words: Vec<&str> = Vec::new();
     words.extend(args.run.as_deref());
     for (flag, value) in [("--action", &args.action), ("--memory", &args.memory)] {
         words.extend(value.iter().flat_map(|value| [flag, value.as_str()]));
@@ -214,8 +246,11 @@ fn command(args: &UndoArgs) -> String {
     {
         words.extend(given.then_some(flag));
     }
+    words.extend(args.now.iter().flat_map(|now| ["--now", now]));
     words.push("--execute");
-    writing::command_line(&words)
+    let further = writing::global_words(global);
+    words.extend(writing::strs(&further));
+    writing::store_words(&["memfold", "undo"], &args.db, &words)
 }
 
 fn described(outcome: &UndoOutcome) -> String {

@@ -9,6 +9,7 @@ use memfold_pipeline::report::{WriteReportError, ensure_report_dir, state_report
 use memfold_pipeline::store::brain_db::{BackupOutcome, Session, SessionError, SessionOptions};
 use memfold_pipeline::text::excerpt;
 
+use crate::args::GlobalArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -58,17 +59,18 @@ pub(crate) fn check_guarded(settings: &Settings, allow_unguarded: bool) -> Resul
 
 /// Opens a store for a run.
 pub(crate) fn open_session(path: &Path, settings: &Settings) -> Result<Session, Failure> {
-    Session::open(path, &options(settings))
+    Session::open(path, &session_options(settings))
         .map_err(|error| session_failure("write to the store", &error))
 }
 
 /// Opens a store for writes to memfold's own tables.
 pub(crate) fn open_own_tables(path: &Path, settings: &Settings) -> Result<Session, Failure> {
-    Session::open_beside_runs(path, &options(settings))
+    Session::open_beside_runs(path, &session_options(settings))
         .map_err(|error| session_failure("write to the store", &error))
 }
 
-fn options(settings: &Settings) -> SessionOptions {
+/// Who writes, and how patiently.
+pub(crate) fn session_options(settings: &Settings) -> SessionOptions {
     let timeout = settings.configuration.settings.busy_timeout_ms;
     SessionOptions {
         busy_timeout: Duration::from_millis(timeout.into()),
@@ -135,16 +137,57 @@ pub(crate) fn command_line(words: &[&str]) -> String {
     memfold_pipeline::report::shell_words(words)
 }
 
-/// Tells what a run did, and how to go on.
-pub(crate) fn note_execution(store: &Path, execution: &Execution, printer: Printer) {
+/// A command about a store as a command line: the words before the store, the store, those after it.
+pub(crate) fn store_words(before: &[&str], store: &Path, after: &[&str]) -> String {
+    let store = path_word(store);
+    command_line(&[before, &[&store], after].concat())
+}
+
+/// A path as a word of a command line, where it must not be taken for a flag.
+pub(crate) fn path_word(path: &Path) -> String {
+    let word = path.to_string_lossy();
+    if word.starts_with('-') { format!("./{word}") } else { word.into_owned() }
+}
+
+/// The options of every command that must be typed again for a command to do the same.
+pub(crate) fn global_words(global: &GlobalArgs) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some(file) = &global.config {
+        words.extend(["--config".to_owned(), path_word(file)]);
+    }
+    for setting in &global.set {
+        words.extend(["--set".to_owned(), setting.clone()]);
+    }
+    words
+}
+
+/// A count with its noun: `1 unit`, `1,204 units`.
+pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", memfold_pipeline::report::grouped(count), noun(count, one, many))
+}
+
+/// The noun of a count.
+pub(crate) const fn noun<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
+    if count == 1 { one } else { many }
+}
+
+/// Tells what a run did, and how to go on, with further words of the command line.
+pub(crate) fn note_execution(
+    (store, further): (&Path, &[String]),
+    execution: &Execution,
+    printer: Printer,
+) {
     let Execution { run_id, plan_id, executed, remaining, .. } = execution;
     printer.note(&format!(
-        "run {run_id}: {} units applied, {} stale, {} failed{}",
-        executed.applied,
+        "run {run_id}: {} applied, {} stale, {} failed{}",
+        counted(executed.applied, "unit", "units"),
         executed.stale,
         executed.failed,
         if *remaining > 0 { format!(", {remaining} not tried") } else { String::new() }
     ));
+    for note in &execution.notes {
+        printer.note(&format!("note: {note}"));
+    }
     for outcome in execution.outcomes.iter().filter(|o| o.result != UnitResult::Applied).take(SHOWN)
     {
         if let UnitResult::Stale(reason) | UnitResult::Failed(reason) = &outcome.result {
@@ -156,10 +199,14 @@ pub(crate) fn note_execution(store: &Path, execution: &Execution, printer: Print
         printer.note(&format!("  {action}: not applied, it rests on {needs}"));
     }
     if *remaining > 0 {
-        let store = store.to_string_lossy();
-        let words = ["memfold", "apply", &store, plan_id, "--execute"];
-        printer.note(&format!("to go on: {}", command_line(&words)));
+        let after = [&[plan_id.as_str(), "--execute"][..], &strs(further)].concat();
+        printer.note(&format!("to go on: {}", store_words(&["memfold", "apply"], store, &after)));
     }
+}
+
+/// Words as slices.
+pub(crate) fn strs(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
 }
 
 /// Outcomes that are told one by one.

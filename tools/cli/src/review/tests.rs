@@ -323,7 +323,7 @@ fn answers_are_taken_back_one_by_one() {
     let table =
         Table { actions: vec![merge(&["m3", "m2"]), merge(&["m3", "m1"])], ..Table::of_equals() };
     let told = table.answer("uykuun");
-    assert!(told.screens[1].contains("this is the first question"), "{}", told.screens[1]);
+    assert!(told.screens[1].contains("there is nothing to take back"), "{}", told.screens[1]);
     // The last question was answered, so the walk ended before it could be taken back.
     assert_eq!(told.written, ["yes a1", "keep a2"]);
     let told = table.answer("yunkq");
@@ -364,6 +364,29 @@ fn survivors_are_swapped_in_turn() {
     );
     insta::assert_snapshot!(told.screens[1]);
     assert!(!told.screens[3].contains("amended"), "{}", told.screens[3]);
+}
+
+/// `u` after `s` took the answer before back and left the swap.
+#[test]
+fn swaps_and_answers_are_taken_back_in_turn() {
+    let told = Table::of_equals().answer("ssuuu");
+    let amendments = ["m2", "m1", "m2", "as planned"].map(|to| format!("amend to {to}: a1"));
+    assert_eq!(told.written, amendments);
+    assert!(!told.screens[4].contains("amended"), "{}", told.screens[4]);
+    assert!(told.screens[5].contains("there is nothing to take back"), "{}", told.screens[5]);
+    let table =
+        Table { actions: vec![merge(&["m3", "m2"]), merge(&["m3", "m1"])], ..Table::of_equals() };
+    let told = table.answer("sysuuuq");
+    let expected = [
+        "amend to m2: a1",
+        "yes a1",
+        "amend to m1: a2",
+        "amend to as planned: a2",
+        "back a1",
+        "amend to as planned: a1",
+    ];
+    assert_eq!(told.written, expected);
+    assert_eq!((told.tally.approved, told.tally.undecided), (0, 2));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use memfold_pipeline::plan::{
-    ActionState, ActionType, SavedAction, SavedPlan, SwapInput, swap_survivor,
+    Action, ActionState, ActionType, SavedAction, SavedPlan, SwapInput, swap_survivor,
 };
 use memfold_pipeline::text::excerpt;
 use serde::Serialize;
@@ -21,7 +21,7 @@ n  no: it will not be done; a later plan may propose it again
 k  keep both: no, and never again while the texts stay as they are
 s  swap: the next memory of the merge survives instead
 v  show the whole texts: [-only here-], {+only in the survivor or newer one+}
-u  back: take the last answer back
+u  back: take the last answer or swap back
 q  quit: what was answered is kept";
 
 /// Characters and lines of a message.
@@ -53,6 +53,8 @@ pub(crate) struct Walk<'a> {
     questions: Vec<usize>,
     at: usize,
     answers: Vec<Given>,
+    /// What was done, the last step last.
+    steps: Vec<Step>,
     message: Option<String>,
 }
 
@@ -62,6 +64,15 @@ enum Given {
     Yes,
     No,
     KeepBoth,
+}
+
+/// What `u` takes back.
+#[derive(Debug, Clone, PartialEq)]
+enum Step {
+    /// The last answer.
+    Answered,
+    /// A swap, after which the action was no longer this amendment.
+    Swapped(Option<Action>),
 }
 
 /// Whether a walk goes on.
@@ -80,7 +91,15 @@ impl<'a> Walk<'a> {
         };
         let mut questions: Vec<usize> = (0..plan.actions.len()).filter(is_open).collect();
         questions.sort_by_key(|&at| Reverse(plan.actions[at].effective().risk));
-        Self { material, plan, questions, at: 0, answers: Vec::new(), message: None }
+        Self {
+            material,
+            plan,
+            questions,
+            at: 0,
+            answers: Vec::new(),
+            steps: Vec::new(),
+            message: None,
+        }
     }
 
     /// Tells whether there is anything to ask.
@@ -160,6 +179,7 @@ impl<'a> Walk<'a> {
     fn give(&mut self, given: Given, written: Result<(), Failure>) -> Result<(), String> {
         written.map_err(|failure| failure.message)?;
         self.answers.push(given);
+        self.steps.push(Step::Answered);
         self.at += 1;
         Ok(())
     }
@@ -190,7 +210,9 @@ impl<'a> Walk<'a> {
         let is_as_planned = swapped.target_ids == saved.action.target_ids;
         let amended = (!is_as_planned).then_some(swapped);
         store.amend(saved, amended.as_ref()).map_err(|failure| failure.message)?;
-        self.plan.actions[self.questions[self.at]].amended = amended;
+        let before =
+            std::mem::replace(&mut self.plan.actions[self.questions[self.at]].amended, amended);
+        self.steps.push(Step::Swapped(before));
         Ok(())
     }
 
@@ -215,13 +237,21 @@ impl<'a> Walk<'a> {
     }
 
     fn back(&mut self, store: &mut dyn ReviewStore) -> Result<(), String> {
-        if self.at == 0 {
-            return Err("this is the first question".to_owned());
+        match self.steps.last() {
+            None => return Err("there is nothing to take back".to_owned()),
+            Some(Step::Swapped(before)) => {
+                let before = before.clone();
+                store.amend(self.action(), before.as_ref()).map_err(|failure| failure.message)?;
+                self.plan.actions[self.questions[self.at]].amended = before;
+            }
+            Some(Step::Answered) => {
+                let last = &self.plan.actions[self.questions[self.at - 1]];
+                store.take_back(last).map_err(|failure| failure.message)?;
+                self.answers.pop();
+                self.at -= 1;
+            }
         }
-        let last = &self.plan.actions[self.questions[self.at - 1]];
-        store.take_back(last).map_err(|failure| failure.message)?;
-        self.answers.pop();
-        self.at -= 1;
+        self.steps.pop();
         Ok(())
     }
 

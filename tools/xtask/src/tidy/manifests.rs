@@ -43,6 +43,7 @@ const HOMES: &[(&str, &str)] = &[
     ("tokenizers", "pipeline"),
     ("clap", "tools/cli"),
     ("glob", "tools/cli"),
+    ("nix", "tools/cli"),
     ("indicatif", "tools/cli"),
     ("comfy-table", "tools/cli"),
     ("console", "tools/cli"),

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::manifest::Manifest;
 use super::*;
 
 fn read_error(folder: &Path) -> OpenGenerationError {
@@ -60,20 +61,56 @@ fn a_missing_parent() {
     assert!(error.hint().is_some());
 }
 
+/// The folder beside a store was a link to somebody's folder, and `index build` and `index remove` deleted its `gen-*`.
+/// Nothing is written or removed through a link; what is there is read.
 #[cfg(unix)]
 #[test]
-fn links_are_followed_to_the_folder_and_not_inside() {
+fn nothing_is_removed_through_a_link() {
     use std::os::unix::fs::symlink;
     let place = place();
     let (folder, link) = (place.path().join("elsewhere"), place.path().join("index"));
-    fs::create_dir(&folder).unwrap();
+    assert_eq!((publish(&folder), publish(&folder)), (1, 2));
     symlink(&folder, &link).unwrap();
-    publish(&link);
-    assert_eq!(live(&link), 1);
-    let held = begin(&folder);
-    assert!(matches!(begin_error(&link), WriteGenerationError::Locked { .. }), "one lock for both");
-    drop(held);
+    let before = list(&folder);
+    let error = begin_error(&link);
+    assert!(matches!(error, WriteGenerationError::Link { .. }), "{error}");
+    assert!(error.hint().unwrap().contains("--index-dir"));
+    let error = Generations::at(&link).remove(Duration::ZERO).unwrap_err();
+    assert!(matches!(error, WriteGenerationError::Link { .. }), "{error}");
+    assert_eq!((list(&folder), live(&link)), (before, 2));
+}
 
+/// A folder `gen-000001` that somebody else made was deleted, with all that was in it.
+#[test]
+fn folders_that_only_look_like_generations_stay() {
+    let place = place();
+    let theirs = ["gen-000001/work/notes.txt", "gen-000002/photo one.jpg", "gen-000003/data.csv"];
+    for file in theirs {
+        let path = place.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "theirs").unwrap();
+    }
+    fs::write(place.path().join("gen-000004"), "theirs").unwrap();
+    let generations = Generations::at(place.path());
+    assert!(!generations.remove(Duration::ZERO).unwrap(), "nothing is ours");
+    let before = list(place.path());
+    for _ in 0..4 {
+        publish(place.path());
+    }
+    assert!(generations.remove(Duration::ZERO).unwrap());
+    assert_eq!(list(place.path()), before);
+    for file in theirs {
+        assert_eq!(fs::read(place.path().join(file)).unwrap(), b"theirs");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_not_followed_inside() {
+    use std::os::unix::fs::symlink;
+    let place = place();
+    let folder = place.path().join("elsewhere");
+    publish(&folder);
     let secret = place.path().join("secret");
     fs::write(&secret, "not ours").unwrap();
     let index = folder.join("gen-000001").join(INDEX_FILE);
@@ -88,14 +125,14 @@ fn links_are_followed_to_the_folder_and_not_inside() {
         assert!(error.ends_with(&format!("{name}: not a regular file")), "{error}");
         fs::remove_file(folder.join(name)).unwrap();
     }
-    // What is superfluous is removed, not what it points to.
+    // Links of others stay, and what they point to.
     let others = place.path().join("others");
     fs::create_dir(&others).unwrap();
     fs::write(others.join("file"), "not ours").unwrap();
     symlink(&others, folder.join("gen-000009")).unwrap();
     symlink(&secret, folder.join("MANIFEST.pending")).unwrap();
     assert_eq!(publish(&folder), 10);
-    assert_eq!(list(&folder), ["LOCK", "MANIFEST", "gen-000010"]);
+    assert_eq!(list(&folder), ["LOCK", "MANIFEST", "gen-000009", "gen-000010"]);
     assert_eq!(fs::read(&secret).unwrap(), b"not ours");
     assert_eq!(list(&others), ["file"]);
 }
@@ -171,7 +208,7 @@ fn a_damaged_manifest_is_an_error_until_the_next_generation() {
         &|path| fs::write(path, "").unwrap(),
         &|path| fs::write(path, [0xFF; 40]).unwrap(),
         &|path| fs::write(path, vec![b'x'; 1 << 20]).unwrap(),
-        &|path| fs::write(path, "memfold manifest 2\nother\n").unwrap(),
+        &|path| fs::write(path, "memfold manifest 3\nother\n").unwrap(),
     ];
     for damage in damage {
         let place = place();
@@ -236,6 +273,48 @@ fn refusals_of_the_system_are_named_with_advice() {
     assert_eq!(advice(ErrorKind::Other), "");
 }
 
+/// `columns.arrow` had no checksum but that of its first 4 KiB, so that verifying missed 7 of 25 flipped bits: every byte
+/// of every file is compared.
+#[test]
+fn every_flipped_bit_of_a_generation_is_found() {
+    let place = place();
+    publish(place.path());
+    seal(&mut open(place.path()));
+    let is_whole = || -> bool {
+        let Ok(Some(generation)) = Generations::at(place.path()).current() else { return false };
+        let Ok(index) = generation.index() else { return false };
+        generation.fresh().iter().chain([&index]).all(|file| file.verify(&NoProgress).is_ok())
+            && generation.verify(&NoProgress).unwrap_or(false)
+    };
+    assert!(is_whole());
+    for name in [INDEX_FILE, COLUMNS_FILE, "fresh-0001.mfi", "../MANIFEST"] {
+        let path = open(place.path()).folder().join(name);
+        let intact = fs::read(&path).unwrap();
+        for at in (0..intact.len()).step_by(intact.len().div_ceil(500)).chain([intact.len() - 1]) {
+            let mut flipped = intact.clone();
+            flipped[at] ^= 1 << (at % 8);
+            fs::write(&path, &flipped).unwrap();
+            assert!(!is_whole(), "{name}: byte {at}");
+        }
+        fs::write(&path, &intact).unwrap();
+        assert!(is_whole());
+    }
+}
+
+#[test]
+fn a_generation_of_an_earlier_version_is_read_and_says_that_it_is_unchecked() {
+    let place = place();
+    publish(place.path());
+    let path = place.path().join("MANIFEST");
+    let mut manifest = Manifest::decode(&fs::read(&path).unwrap()).unwrap();
+    manifest.files.iter_mut().for_each(|file| file.checksum = None);
+    fs::write(&path, manifest.encode()).unwrap();
+    assert_eq!(live(place.path()), 1);
+    assert!(!open(place.path()).verify(&NoProgress).unwrap());
+    assert_eq!(publish(place.path()), 2);
+    assert!(open(place.path()).verify(&NoProgress).unwrap());
+}
+
 /// What may happen to one name in a folder.
 fn spoil(path: &Path, how: u64) {
     let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
@@ -267,13 +346,14 @@ fn whatever_happens_to_the_folder_is_an_error_and_mended_by_the_next_generation(
         let place = place();
         assert_eq!((publish(place.path()), publish(place.path())), (1, 2));
         seal(&mut open(place.path()));
-        let mut draws = seed;
+        let (mut draws, mut spoilt) = (seed, Vec::new());
         for _ in 0..=seed % 3 {
             draws = draws
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
             let name = NAMES[(draws >> 33) as usize % NAMES.len()];
             spoil(&place.path().join(name), draws >> 50);
+            spoilt.push(name);
         }
         let outcome = match Generations::at(place.path()).current() {
             Ok(None) => "nothing".to_owned(),
@@ -288,8 +368,15 @@ fn whatever_happens_to_the_folder_is_an_error_and_mended_by_the_next_generation(
         let number = publish(place.path());
         assert_eq!(live(place.path()), number);
         publish(place.path());
-        let names = [names::generation(number), names::generation(number + 1)];
-        assert_eq!(list(place.path())[2..], names, "seed {seed}");
+        let expected = [names::generation(number), names::generation(number + 1)];
+        // What does not look like ours any more may be somebody's, and stays.
+        let mut left = list(place.path());
+        left.retain(|name| {
+            expected.contains(name)
+                || name == names::MANIFEST
+                || !spoilt.iter().any(|spoilt| spoilt.starts_with(name.as_str()))
+        });
+        assert_eq!(left[2..], expected, "seed {seed}");
     }
     for outcome in [
         "nothing",

@@ -239,7 +239,7 @@ fn rules_that_are_none() {
 fn bounds_that_cross() {
     let hint = "nothing can lie between them; raise one or lower the other";
     assert_error(
-        "rules:\n- id: R4-archive-low-utility\n  when: { max_age_days: 3 }\n",
+        "rules:\n- id: R4-archive-low-utility\n  enabled: true\n  when: { max_age_days: 3 }\n",
         "built-in: `rules.R4-archive-low-utility.when.min_age_days` is 30, above `rules.R4-archive-low-utility.when.max_age_days`, which is 3",
         hint,
     );
@@ -286,7 +286,8 @@ fn files_that_cannot_be_read() {
     let hint = "check the path; relative paths in a file count from that file's folder";
     assert_eq!(error.hint().as_deref(), Some(hint));
     let error = ConfigLoader::new().file(folder.path()).load().unwrap_err();
-    assert_eq!(error.hint().as_deref(), Some("check the path and its permissions"));
+    assert!(error.to_string().ends_with(" is a folder"), "{error}");
+    assert_eq!(error.hint().as_deref(), Some("name a regular file, or a link to one"));
 
     fs::write(folder.path().join("memfold.yaml"), "").unwrap();
     fs::write(folder.path().join("memfold.json"), "{}").unwrap();
@@ -325,4 +326,28 @@ fn words_that_have_no_meaning() {
         message,
         "--threshold: `threshold` expects a number from -1 to 1, or null, found 3.0"
     );
+}
+
+/// A pipe as configuration or lexicon made the program wait for ever, a device without an end as well.
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_are_refused_and_links_to_files_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("memfold.yaml");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let beside = ConfigLoader::new().store(folder.path().join("brain.db"));
+    let lexicon = ConfigLoader::new().set(format!("guard.lexicon={}", pipe.display()));
+    for loader in [ConfigLoader::new().file(&pipe), beside, lexicon] {
+        let error = loader.load().unwrap_err();
+        assert!(error.to_string().ends_with("memfold.yaml is a pipe"), "{error}");
+        assert!(error.hint().unwrap().starts_with("write its contents to a file"));
+    }
+    let error = ConfigLoader::new().file("/dev/zero").load().unwrap_err();
+    assert!(error.to_string().ends_with("/dev/zero is a device"), "{error}");
+
+    let (file, link) = (folder.path().join("real"), folder.path().join("link.yaml"));
+    fs::write(&file, "threshold: 0.97").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    assert!(ConfigLoader::new().file(&link).load().is_ok());
 }

@@ -23,7 +23,11 @@ fn without_layers_the_built_in_configuration_holds() {
     let configuration = ConfigLoader::new().load().unwrap();
     assert_eq!(configuration.policy, Policy::builtin());
     assert_eq!(configuration.notices, []);
-    let ids: Vec<&str> = configuration.policy.rules.iter().map(|rule| rule.id.as_str()).collect();
+    let rules = |loader: ConfigLoader| loader.load().unwrap().policy.rules;
+    let is_archiving = |rule: &crate::policy::Rule| rule.then == RuleAction::Archive;
+    assert!(!rules(ConfigLoader::new()).iter().any(is_archiving), "it is off until asked for");
+    let rules = rules(ConfigLoader::new().set("rules.R4-archive-low-utility.enabled=yes"));
+    let ids: Vec<&str> = rules.iter().map(|rule| rule.id.as_str()).collect();
     assert_eq!(
         ids,
         [
@@ -34,7 +38,7 @@ fn without_layers_the_built_in_configuration_holds() {
             "R5-flag-contradiction",
         ]
     );
-    let [exact, near, promote, archive, flag] = &configuration.policy.rules[..] else { panic!() };
+    let [exact, near, promote, archive, flag] = &rules[..] else { panic!() };
     assert_eq!(exact.when.min_similarity.map(|s| s.get()), Some(0.98));
     assert!(exact.when.or_equal_text && !near.when.or_equal_text);
     assert_eq!(near.when.min_similarity.map(|s| s.get()), Some(0.95));
@@ -148,6 +152,9 @@ fn rules_merge_by_id_and_new_ones_come_first() {
         }
     );
     assert_eq!(above.when.source_prefix_any, ["x"]);
+    let policy = &configuration.policy;
+    assert_eq!(policy.absorbed_by("above"), Absorbed::Move);
+    assert_eq!(policy.absorbed_by("R1-exact-duplicate-merge"), policy.merge.absorbed);
     assert_eq!(exact.when.max_cluster_size, Some(5));
     assert_eq!(exact.when.min_similarity.map(|s| s.get()), Some(0.98));
     assert_eq!((promote.when.min_importance, promote.when.min_access_count), (None, Some(5)));
@@ -315,7 +322,11 @@ fn variables_that_are_not_read_are_noticed() {
     let slip = variable("MEMFOLD_THRESOLD", "0.9").unwrap();
     let text = "variable MEMFOLD_THRESOLD: not used; did you mean MEMFOLD_THRESHOLD?";
     assert_eq!(slip.notices[0].to_string(), text);
-    assert_eq!(variable("MEMFOLD_SOMETHING_ELSE_ALTOGETHER", "1").unwrap().notices, []);
+    let unknown = variable("MEMFOLD_SOMETHING_ELSE_ALTOGETHER", "1").unwrap();
+    assert!(unknown.notices[0].text.starts_with("not used: there is no such key"), "{unknown:?}");
+    for name in ["MEMFOLD_ISA", "MEMFOLD_TEST_RACES", "MEMORY_LINKING_ENABLED"] {
+        assert_eq!(variable(name, "1").unwrap().notices, [], "{name}");
+    }
     assert_eq!(variable("PATH", "/bin").unwrap().notices, []);
 }
 

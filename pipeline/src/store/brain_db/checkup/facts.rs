@@ -54,6 +54,8 @@ pub struct Facts {
     pub files: Files,
     /// Other consolidators.
     pub rivals: Vec<Rival>,
+    /// What else happens in the store when a row of `stm` or `embeddings` goes or comes back.
+    pub reactions: Vec<String>,
     /// What the memories are like; `None` where they could not be read.
     pub memories: Option<MemoryFacts>,
 }
@@ -61,6 +63,8 @@ pub struct Facts {
 /// What the memories and their vectors are like.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryFacts {
+    /// The live memories whose embedding is no usable vector, all of them, by id.
+    pub invalid_embeddings: Vec<String>,
     /// Candidates.
     pub live: u64,
     /// Rows and embeddings left out, by reason.
@@ -130,6 +134,8 @@ pub struct OwnTables {
     pub unfinished: Vec<UnfinishedRun>,
     /// Contradictory pairs that wait for a person.
     pub open_flags: u64,
+    /// Memories that are in the archive table alone; counted with the memories.
+    pub moved: u64,
     /// Whether the record of runs is as it was written.
     pub audit: AuditChain,
 }

@@ -11,6 +11,7 @@ use super::{files, folded, full_text, own_tables};
 use crate::memory::{CreatedAt, Embedding, InvalidEmbedding, Memory, Standing};
 use crate::store::brain_db::open::{BrainDb, Reader};
 use crate::store::brain_db::rivals;
+use crate::store::brain_db::session::reactions;
 use crate::store::{LoadRequest, LoadStoreError, MemoryStore as _, SkipReason, Snapshot};
 
 /// A store, loaded and examined.
@@ -75,8 +76,12 @@ impl Gatherer<'_> {
         let columns = &self.reader.memory_columns;
         let rivals = rivals::examine(connection, columns, self.store.path());
         facts.rivals = unless_damaged(damage, rivals)?;
+        facts.reactions = unless_damaged(damage, reactions(connection))?;
         if let Some(snapshot) = snapshot {
             let moved = unless_damaged(damage, folded::moved(connection))?;
+            if let Some(own) = &mut facts.own {
+                own.moved = moved.len() as u64;
+            }
             let edited = folded::archived_edited(connection, snapshot, &moved);
             let archived_edited = unless_damaged(damage, edited)?;
             facts.memories = Some(MemoryFacts {
@@ -133,6 +138,9 @@ impl MemoryFacts {
         }
         let live = snapshot.memories.iter().filter(|memory| memory.standing == Standing::Live);
         for memory in live {
+            if matches!(memory.embedding, Embedding::Invalid(_)) {
+                facts.invalid_embeddings.push(memory.id.to_string());
+            }
             for reason in complaints(memory) {
                 if let Some(found) = facts.skipped.get_mut(&reason) {
                     found.illustrate(memory.id.as_str());

@@ -34,6 +34,7 @@ pub(super) fn examine(
         missing: own::table_names().filter(is_missing).map(str::to_owned).collect(),
         unfinished: unfinished(connection, request)?,
         open_flags: open_flags(connection)?,
+        moved: 0,
         audit: audit(connection)?,
     }))
 }

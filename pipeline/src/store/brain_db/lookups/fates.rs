@@ -190,7 +190,8 @@ impl StoreReader<'_> {
         Ok(ids)
     }
 
-    fn vector_of_ghost(
+    /// Returns the vector that a folded memory had, where it is a valid one of the space.
+    pub(crate) fn vector_of_ghost(
         &self,
         id: &str,
         (space, shapes): Space<'_>,

@@ -25,6 +25,9 @@ pub struct Marks {
     pub memories: Vec<Watermark>,
     /// In `memfold_archive`.
     pub archive: Vec<Watermark>,
+    /// In `memfold_revived`.
+    #[serde(default)]
+    pub revived: Vec<Watermark>,
 }
 
 /// How far into a table marks reach, in view of the table as it is now.
@@ -32,7 +35,8 @@ pub struct Marks {
 pub enum Reach {
     /// Rows up to this number are those that were seen, so far as watermarks tell.
     After(i64),
-    /// No watermark is where it was: the table was renumbered, or it is another store.
+    /// No watermark is where it was: the table was renumbered, or it is another store. Or a row has the last number there
+    /// is, and new rows may stand anywhere.
     Lost,
 }
 
@@ -59,12 +63,18 @@ pub struct Reaches {
     pub memories: Reach,
     /// Into `memfold_archive`; a table that is gone is read from its start.
     pub archive: Reach,
+    /// Into `memfold_revived`, likewise.
+    pub revived: Reach,
 }
 
 impl Reaches {
-    /// Everything is new.
-    pub const START: Self =
-        Self { embeddings: Reach::START, memories: Reach::START, archive: Reach::START };
+    /// Everything is new, and whatever lives again is among it.
+    pub const START: Self = Self {
+        embeddings: Reach::START,
+        memories: Reach::START,
+        archive: Reach::START,
+        revived: Reach::After(i64::MAX),
+    };
 
     /// Tells whether rows were renumbered, or it is another store.
     #[must_use]
@@ -79,6 +89,7 @@ pub(super) enum Marked {
     Embeddings,
     Memories,
     Archive,
+    Revived,
 }
 
 /// So many watermarks stand one by one at the end, others ever farther apart.
@@ -100,6 +111,10 @@ impl Marked {
             Self::Archive => {
                 "SELECT rowid, CAST(memory_id AS BLOB), CAST(row AS BLOB)
                  FROM memfold_archive NOT INDEXED WHERE table_name = 'stm' AND "
+            }
+            Self::Revived => {
+                "SELECT rowid, CAST(memory_id AS BLOB), CAST(at AS BLOB)
+                 FROM memfold_revived NOT INDEXED WHERE "
             }
         }
     }
@@ -127,6 +142,7 @@ impl StoreReader<'_> {
             embeddings: self.watermarks(Marked::Embeddings, most)?,
             memories: self.watermarks(Marked::Memories, most)?,
             archive: self.watermarks(Marked::Archive, most)?,
+            revived: self.watermarks(Marked::Revived, most)?,
         })
     }
 
@@ -135,14 +151,14 @@ impl StoreReader<'_> {
     /// # Errors
     /// When the store cannot be read.
     pub fn reaches(&self, marks: &Marks) -> Result<Reaches, LoadStoreError> {
-        let archive = match self.reach(Marked::Archive, &marks.archive)? {
-            Reach::Lost => Reach::START,
-            reach => reach,
-        };
+        let from_start = |reach| if reach == Reach::Lost { Reach::START } else { reach };
+        let archive = from_start(self.reach(Marked::Archive, &marks.archive)?);
+        let revived = from_start(self.reach(Marked::Revived, &marks.revived)?);
         Ok(Reaches {
             embeddings: self.reach(Marked::Embeddings, &marks.embeddings)?,
             memories: self.reach(Marked::Memories, &marks.memories)?,
             archive,
+            revived,
         })
     }
 
@@ -171,7 +187,7 @@ impl StoreReader<'_> {
         if watermarks.is_empty() {
             return Ok(Reach::START);
         }
-        if !self.can_mark(table)? {
+        if !self.can_mark(table)? || self.has_last_rowid(table)? {
             return Ok(Reach::Lost);
         }
         for watermark in watermarks {
@@ -187,7 +203,13 @@ impl StoreReader<'_> {
             Marked::Embeddings => self.has_rowid && self.has_embeddings(),
             Marked::Memories => self.has_rowid_of_memories,
             Marked::Archive => self.own()?.has_archive,
+            Marked::Revived => self.own()?.has_revived,
         })
+    }
+
+    /// Tells whether a row has the last number there is: SQLite then gives new rows any number that is free.
+    fn has_last_rowid(&self, table: Marked) -> Result<bool, LoadStoreError> {
+        Ok(self.watermark(table, "rowid = ?1", i64::MAX)?.is_some())
     }
 
     fn watermark(

@@ -1,6 +1,7 @@
 //! [`StoreReader`]: what lookups ask a store, memory by memory.
 
 mod fates;
+mod pairs;
 mod marks;
 mod since;
 
@@ -17,6 +18,7 @@ use crate::store::{LoadRequest, LoadStoreError, OpenStoreError};
 pub use self::fates::LiveMemory;
 pub(crate) use self::fates::{Fate, Ghost};
 pub use self::marks::{Marks, Reach, Reaches, Watermark};
+pub(crate) use self::pairs::OpenFlag;
 
 /// A store inside one transaction.
 pub struct StoreReader<'a> {
@@ -32,6 +34,7 @@ pub struct StoreReader<'a> {
 struct OwnTables {
     has_lineage: bool,
     has_archive: bool,
+    has_revived: bool,
 }
 
 impl BrainDb {
@@ -130,6 +133,26 @@ impl<'a> StoreReader<'a> {
         found.map_err(|error| self.failed(error))
     }
 
+    /// Counts the memories in use that have no row of `embeddings`. Reads both tables.
+    pub(crate) fn count_without_vector(&self) -> Result<u64, LoadStoreError> {
+        let has_none = match self.has_embeddings() {
+            true => {
+                "AND id NOT IN (SELECT source_id FROM embeddings
+                                WHERE source_type = 'stm' AND source_id IS NOT NULL)"
+            }
+            false => "",
+        };
+        let sql = format!(
+            "SELECT count(*) FROM stm WHERE id IS NOT NULL {has_none}
+             AND coalesce(source, '') NOT LIKE 'archived:%'
+             AND coalesce(source, '') NOT LIKE 'consolidation:contradiction:%'"
+        );
+        let failed = |error| self.pass.failed("stm", error);
+        let mut statement = self.pass.connection.prepare_cached(&sql).map_err(failed)?;
+        let count: i64 = statement.query_row([], |row| row.get(0)).map_err(failed)?;
+        Ok(u64::try_from(count).unwrap_or_default())
+    }
+
     fn has_embeddings(&self) -> bool {
         self.embeddings.has_all(&["source_type", "source_id", "embedding"])
     }
@@ -148,6 +171,7 @@ impl<'a> StoreReader<'a> {
                 "memfold_archive",
                 &["memory_id", "table_name", "row", "survivor_id"],
             )?,
+            has_revived: has("memfold_revived", &["seq", "memory_id", "at"])?,
         };
         Ok(*self.own.get_or_init(|| own))
     }

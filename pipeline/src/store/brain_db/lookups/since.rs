@@ -2,7 +2,7 @@
 
 use rusqlite::{Row as SqlRow, params};
 
-use super::{Reach, StoreReader};
+use super::{Fate, Reach, Reaches, StoreReader};
 use crate::journal::{RowImage, StoredValue};
 use crate::memory::VectorSpace;
 use crate::store::LoadStoreError;
@@ -10,16 +10,72 @@ use crate::store::brain_db::load::{cell, raw_embedding};
 use crate::store::reading::{ModelShapes, decode_vector};
 
 impl StoreReader<'_> {
-    /// Passes on the vectors of a space that came after a place, in the order in which they came: memory's id and
-    /// vector. Whether their memories are live is another question.
+    /// Passes on the vectors of a space that came after a place, in the order in which they came, and those of memories
+    /// that live again: memory's id and vector. Whether the others are live is another question.
     ///
     /// # Errors
     /// When the store cannot be read, or what `take` returns.
     pub(crate) fn since<E: From<LoadStoreError>>(
         &self,
+        reaches: Reaches,
+        space: (&VectorSpace, &ModelShapes),
+        mut take: impl FnMut(&str, &[f32]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.vectors_since(reaches.embeddings, space, &mut take)?;
+        let mut revived = Vec::new();
+        self.revived_since(reaches.revived, usize::MAX, |id| revived.push(id.to_owned()))?;
+        for id in revived {
+            if let Some(vector) = self.vector(&id, space)? {
+                take(&id, &vector)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes on the ids of memories that live again since a place; `false` where there are more than `limit`.
+    fn revived_since(
+        &self,
+        reach: Reach,
+        limit: usize,
+        mut take: impl FnMut(&str),
+    ) -> Result<bool, LoadStoreError> {
+        if reach == Reaches::START.revived || !self.own()?.has_revived {
+            return Ok(true);
+        }
+        let sql = "SELECT seq, memory_id FROM memfold_revived WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+        self.limited(sql, reach, limit, |row| {
+            if let Ok(id) = row.get_ref(1)?.as_str() {
+                take(id);
+            }
+            Ok(())
+        })
+    }
+
+    /// Passes on id and text of memories that live again since a place, as [`texts_since`](Self::texts_since).
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub(crate) fn revived_texts_since(
+        &self,
+        reach: Reach,
+        limit: usize,
+        mut take: impl FnMut(&str, &str),
+    ) -> Result<bool, LoadStoreError> {
+        let mut revived = Vec::new();
+        let is_complete = self.revived_since(reach, limit, |id| revived.push(id.to_owned()))?;
+        for id in revived {
+            if let Fate::Live(memory) = self.fate(&id)? {
+                take(&id, &memory.content);
+            }
+        }
+        Ok(is_complete)
+    }
+
+    fn vectors_since<E: From<LoadStoreError>>(
+        &self,
         reach: Reach,
         (space, shapes): (&VectorSpace, &ModelShapes),
-        mut take: impl FnMut(&str, &[f32]) -> Result<(), E>,
+        take: &mut impl FnMut(&str, &[f32]) -> Result<(), E>,
     ) -> Result<(), E> {
         let failed = |error| self.failed(error);
         if !self.has_embeddings() {

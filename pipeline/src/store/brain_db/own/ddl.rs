@@ -7,7 +7,7 @@
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// What leads from each version to the next. Never change one that was published.
-pub(super) const MIGRATIONS: &[&str] = &[FIRST, SECOND];
+pub(super) const MIGRATIONS: &[&str] = &[FIRST, SECOND, ASSERTED, REVIVED];
 
 /// * `schema`: one row.
 /// * `plans`, `actions`: plans written back, and what became of each action (`proposed`, `approved`,
@@ -17,7 +17,8 @@ pub(super) const MIGRATIONS: &[&str] = &[FIRST, SECOND];
 /// * `journal`: changed columns before and after.
 /// * `lineage`: who was folded into whom.
 /// * `decisions`: `keep_both` (rows of one group stay apart while their texts stay), `declined` (an action
-///   that a person took back), `promoted` (and at which access count).
+///   that a person took back), `taken_back` (whatever a run did to this memory was undone), `promoted` (and at
+///   which access count).
 /// * `flags`: contradictory pairs for people to look at; `state` is `open` or `closed`.
 /// * `archive`: rows that were moved out of the owner's tables, as JSON of their cells.
 ///
@@ -162,6 +163,22 @@ UPDATE memfold_runs SET chained = seq WHERE state <> 'running';
 ALTER TABLE memfold_flags ADD COLUMN kind TEXT;
 CREATE INDEX memfold_flags_left ON memfold_flags(left_id);
 CREATE INDEX memfold_flags_right ON memfold_flags(right_id);
+";
+
+/// * `flags.asserted_id`: the side that was said again after the other one was, and `asserted_at` when; the pair's order is
+///   then not that of its rows. NULL where their times tell which one is newer.
+const ASSERTED: &str = "
+ALTER TABLE memfold_flags ADD COLUMN asserted_id TEXT;
+ALTER TABLE memfold_flags ADD COLUMN asserted_at TEXT;
+";
+
+/// * `revived`: memories that live again, in the order in which that was written. A lookup reads those behind the mark of its
+///   index: such rows stand among others that the index has seen.
+const REVIVED: &str = "
+CREATE TABLE memfold_revived (
+    seq INTEGER PRIMARY KEY,
+    memory_id TEXT NOT NULL,
+    at TEXT NOT NULL);
 ";
 
 /// Returns the names of the tables.

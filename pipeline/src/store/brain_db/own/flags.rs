@@ -3,6 +3,7 @@
 use rusqlite::{Connection, params};
 
 use crate::decisions::content_hash;
+use crate::memory::MemoryId;
 use crate::store::LoadStoreError;
 use crate::store::brain_db::columns::Columns;
 use crate::store::brain_db::{BrainDb, SessionError, Writes};
@@ -48,12 +49,17 @@ pub struct OpenPair {
     pub ids: [String; 2],
     /// Their texts as they are; `None` where a memory is gone or its text is no text.
     pub texts: [Option<String>; 2],
+    /// When they were created, as the store spells it; `None` where a memory is gone or its time is no text.
+    pub created_at: [Option<String>; 2],
     /// Their similarity.
     pub similarity: Option<f64>,
     /// How contradictory.
     pub score: Option<f64>,
     /// When they were flagged, as the owner writes times.
     pub at: String,
+    /// The memory that was saved again after the other one was, and when: it is the newer statement, though its row may
+    /// be older. `None` where the rows' own times tell which one is newer.
+    pub asserted: Option<(String, String)>,
 }
 
 impl BrainDb {
@@ -67,11 +73,15 @@ impl BrainDb {
             if !super::exist(connection)? {
                 return Ok(Vec::new());
             }
-            let has_kind = Columns::of(connection, "memfold_flags")?.has("kind");
-            let kind = if has_kind { "f.kind" } else { "NULL" };
+            let columns = Columns::of(connection, "memfold_flags")?;
+            let kind = if columns.has("kind") { "f.kind" } else { "NULL" };
+            let asserted = match columns.has("asserted_id") {
+                true => "f.asserted_id, f.asserted_at",
+                false => "NULL, NULL",
+            };
             let mut statement = connection.prepare(&format!(
                 "SELECT f.key, f.left_id, f.right_id, a.content, b.content, f.similarity, f.score, f.at,
-                        {kind}
+                        {kind}, CAST(a.created_at AS TEXT), CAST(b.created_at AS TEXT), {asserted}
                  FROM memfold_flags AS f
                  LEFT JOIN stm AS a ON a.id = f.left_id LEFT JOIN stm AS b ON b.id = f.right_id
                  WHERE f.state = 'open' AND f.active = 1 ORDER BY f.score DESC, f.similarity DESC, f.id"
@@ -86,9 +96,11 @@ impl BrainDb {
                     kind: FlagKind::of_name(row.get::<_, Option<String>>(8)?.as_deref()),
                     ids: [row.get(1)?, row.get(2)?],
                     texts: [text(3)?, text(4)?],
+                    created_at: [text(9)?, text(10)?],
                     similarity: row.get(5)?,
                     score: row.get(6)?,
                     at: row.get(7)?,
+                    asserted: row.get::<_, Option<_>>(11)?.zip(row.get::<_, Option<_>>(12)?),
                 })
             })?;
             pairs.collect()
@@ -103,11 +115,19 @@ pub(crate) struct WaitingFlag {
     pub(crate) key: String,
     pub(crate) sides: [(String, String); 2],
     pub(crate) similarity: Option<f64>,
+    /// The memory that was saved again after the other one was.
+    pub(crate) asserted: Option<MemoryId>,
 }
 
-const WAITING: &str =
-    "SELECT id, key, left_id, left_hash, right_id, right_hash, similarity FROM memfold_flags
-     WHERE state = 'open' AND active = 1";
+/// Selects open flags; those of earlier versions of the tables name no side that was said again.
+fn select_waiting(connection: &Connection) -> rusqlite::Result<String> {
+    let columns = Columns::of(connection, "memfold_flags")?;
+    let asserted = if columns.has("asserted_id") { "asserted_id" } else { "NULL" };
+    Ok(format!(
+        "SELECT id, key, left_id, left_hash, right_id, right_hash, similarity, {asserted}
+         FROM memfold_flags WHERE state = 'open' AND active = 1"
+    ))
+}
 
 fn waiting(row: &rusqlite::Row<'_>) -> rusqlite::Result<WaitingFlag> {
     Ok(WaitingFlag {
@@ -115,12 +135,13 @@ fn waiting(row: &rusqlite::Row<'_>) -> rusqlite::Result<WaitingFlag> {
         key: row.get(1)?,
         sides: [(row.get(2)?, row.get(3)?), (row.get(4)?, row.get(5)?)],
         similarity: row.get(6)?,
+        asserted: row.get::<_, Option<String>>(7)?.map(MemoryId::new),
     })
 }
 
 /// Returns the open flags of pairs that saves found alike. The tables are of this version.
 pub(crate) fn near_flags(connection: &Connection) -> rusqlite::Result<Vec<WaitingFlag>> {
-    let sql = format!("{WAITING} AND kind = 'near' ORDER BY id");
+    let sql = format!("{} AND kind = 'near' ORDER BY id", select_waiting(connection)?);
     connection.prepare(&sql)?.query_map([], waiting)?.collect()
 }
 
@@ -129,8 +150,9 @@ pub(crate) fn waiting_flag(
     connection: &Connection,
     key: &str,
 ) -> rusqlite::Result<Option<WaitingFlag>> {
+    let waiting_flags = select_waiting(connection)?;
     let sql = format!(
-        "{WAITING} AND substr(key, 1, length(?1)) = ?1 AND length(?1) > 0 ORDER BY id DESC"
+        "{waiting_flags} AND substr(key, 1, length(?1)) = ?1 AND length(?1) > 0 ORDER BY id DESC"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let flags = statement.query_map([key], waiting)?;

@@ -22,6 +22,9 @@ pub(crate) const TELLING: [Telling; 4] = [
     Telling { table: "memfold_flags", condition: "left_id = ?1 OR right_id = ?1" },
     Telling { table: "memfold_archive", condition: "memory_id = ?1" },
 ];
+/// That a memory once lived again.
+pub(crate) const REVIVED: Telling =
+    Telling { table: "memfold_revived", condition: "memory_id = ?1" };
 
 impl Telling {
     /// Counts the rows about a memory.

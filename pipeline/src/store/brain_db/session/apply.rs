@@ -3,12 +3,14 @@
 use rusqlite::params;
 use rusqlite::types::ToSql;
 
-use super::fts::{self, quoted};
+use super::fts::{self, Words, quoted};
 use super::layout::Layout;
 use super::rows::row;
 use super::writes::Writes;
 use super::{SessionError, archive};
-use crate::journal::{Change, ColumnChange, JournalEntry, Record, RowImage, RowKey, Table};
+use crate::journal::{
+    Change, ColumnChange, JournalEntry, Record, RowImage, RowKey, StoredValue, Table,
+};
 
 /// Which unit of which run changes something, and when.
 #[derive(Debug, Clone, Copy)]
@@ -43,30 +45,80 @@ fn carry_out(
     change: &Change,
 ) -> Result<Option<i64>, SessionError> {
     match change {
-        Change::Set { row, columns, .. } => set(writes, row, columns)?,
-        Change::PutIn { id, image: None } => archive::put_back(writes, layout, id)?,
+        Change::Set { row, columns, .. } => {
+            set(writes, row, columns)?;
+            if row.table == Table::Memories && revives(columns) {
+                revived(writes, mark, &row.key)?;
+            }
+        }
+        Change::PutIn { id, image: None } => {
+            archive::put_back(writes, layout, id)?;
+            revived(writes, mark, id)?;
+        }
         Change::PutIn { id, image: Some(image) } => {
             if archive::stands(writes, id)? {
                 return Err(refused(format!("a memory with id {id} is there already")));
             }
-            archive::put_in(writes, layout, image, true)?;
+            archive::put_in(writes, layout, image, (true, None))?;
+            revived(writes, mark, id)?;
         }
-        Change::TakeOut { id, survivor } => {
-            archive::take_out(writes, layout, mark, (id, survivor.as_deref()))?;
+        Change::TakeOut { id, survivor, said } => {
+            let (survivor, said) = (survivor.as_deref(), said.as_deref());
+            archive::take_out(writes, layout, mark, (id, survivor, said))?;
         }
-        Change::Index { id } => {
+        Change::Index { id, words } => {
             if let Some((rowid, image)) = placed(writes, layout, id)? {
-                fts::add(writes, layout, (rowid, &image))?;
+                fts::add(writes, layout, (rowid, words.as_ref().unwrap_or(&image)))?;
             }
         }
-        Change::Unindex { id } => {
+        Change::Unindex { id, words } => {
             if let Some((rowid, image)) = placed(writes, layout, id)? {
-                fts::remove(writes, layout, (rowid, &image))?;
+                unindex(writes, layout, (id, rowid, &image), words.as_ref())?;
             }
         }
         Change::Record(record) => return insert(writes, mark, record).map(Some),
     }
     Ok(None)
+}
+
+/// Words that are not known stay: their row stays, too.
+fn unindex(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    (id, rowid, image): (&str, i64, &RowImage),
+    known: Option<&RowImage>,
+) -> Result<(), SessionError> {
+    if let Some(words) = known {
+        return fts::remove(writes, layout, (rowid, words));
+    }
+    match fts::words(writes, layout, (id, image), None)? {
+        Words::Now => fts::remove(writes, layout, (rowid, image)),
+        Words::Earlier(words) => fts::remove(writes, layout, (rowid, &words)),
+        Words::None | Words::Unknown => Ok(()),
+    }
+}
+
+/// Tells whether a row loses the marks of the archive.
+fn revives(columns: &[ColumnChange]) -> bool {
+    let is_mark = |column: &str, value: &StoredValue| {
+        let text = value.as_text().unwrap_or_default();
+        match column.to_ascii_lowercase().as_str() {
+            "source" => text.starts_with("archived:"),
+            "categories" => text.contains("archived") || text.contains("archive/"),
+            "archived_by" => *value != StoredValue::Null,
+            _ => false,
+        }
+    };
+    columns.iter().any(|change| {
+        is_mark(&change.column, &change.before) && !is_mark(&change.column, &change.after)
+    })
+}
+
+/// Writes down that a row is live again, because an index knows it as one that is not, or not at all, and it stands
+/// among rows that the index has seen.
+fn revived(writes: &Writes<'_>, mark: &Mark<'_>, id: &str) -> Result<(), SessionError> {
+    let sql = "INSERT INTO memfold_revived(memory_id, at) VALUES (?1, ?2)";
+    writes.execute("write down a row that lives again", sql, params![id, mark.at]).map(drop)
 }
 
 fn placed(
@@ -91,7 +143,7 @@ fn set(writes: &Writes<'_>, row: &RowKey, columns: &[ColumnChange]) -> Result<()
         .collect();
     let sql = format!("UPDATE {} SET {} WHERE id = ?1", row.table.name(), assignments.join(", "));
     let number = row.key.parse::<i64>().unwrap_or(-1);
-    let key: &dyn ToSql = if row.table == Table::Memories { &row.key } else { &number };
+    let key: &dyn ToSql = if row.table.is_own() { &number } else { &row.key };
     let mut params: Vec<&dyn ToSql> = vec![key];
     params.extend(columns.iter().map(|change| &change.after as &dyn ToSql));
     match writes.execute("change a row", &sql, &*params)? {

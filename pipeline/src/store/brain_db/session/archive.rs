@@ -6,31 +6,35 @@ use serde_json::Value;
 
 use super::SessionError;
 use super::apply::Mark;
-use super::fts::{self, quoted};
+use super::fts::{self, Words, quoted};
 use super::layout::{Layout, Search};
 use super::rows::{image, row, select};
 use super::writes::Writes;
-use crate::journal::RowImage;
+use crate::journal::{RowImage, StoredValue};
 use crate::store::brain_db::columns::Columns;
+
+/// The name under which the archive keeps searchable words that were not those of the row.
+const WORDS: &str = "stm_fts";
 
 /// Moves a memory, its embeddings and its search entry into the archive table.
 pub(super) fn take_out(
     writes: &Writes<'_>,
     layout: &Layout,
     mark: &Mark<'_>,
-    (id, survivor): (&str, Option<&str>),
+    (id, survivor, said): (&str, Option<&str>, Option<&str>),
 ) -> Result<(), SessionError> {
+    if let Some(reason) = layout.move_refusal() {
+        return Err(refused(reason.to_owned()));
+    }
     let memory = writes
         .query("read a memory", |c| row(c, (&layout.memories, layout.has_rowid), ("id", id)))?
         .ok_or_else(|| refused(format!("memory {id} is gone")))?;
-    let indexed = match memory.rowid {
-        Some(rowid) => fts::remove(writes, layout, (rowid, &memory))?,
-        None => false,
-    };
+    let (indexed, words) = remove_entry(writes, layout, (id, &memory), said)?;
     let mut moved = vec![("stm", memory, indexed)];
     moved.extend(
         embeddings(writes, layout, id)?.into_iter().map(|image| ("embeddings", image, false)),
     );
+    moved.extend(words.map(|words| (WORDS, words, false)));
     for (table, image, indexed) in &moved {
         writes.execute(
             "archive a row",
@@ -59,6 +63,29 @@ pub(super) fn take_out(
     }
 }
 
+/// Removes a row's search entry; returns whether it had one, and its words where they were not those of the row.
+fn remove_entry(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    (id, memory): (&str, &RowImage),
+    said: Option<&str>,
+) -> Result<(bool, Option<RowImage>), SessionError> {
+    let Some(rowid) = memory.rowid else { return Ok((false, None)) };
+    match fts::words(writes, layout, (id, memory), said)? {
+        Words::None => Ok((false, None)),
+        Words::Now => {
+            fts::remove(writes, layout, (rowid, memory))?;
+            Ok((true, None))
+        }
+        Words::Earlier(words) => {
+            fts::remove(writes, layout, (rowid, &words))?;
+            Ok((true, Some(words)))
+        }
+        // The next row of this rowid would be found by them.
+        Words::Unknown => Err(refused(format!("{id} is searchable by words that are not known"))),
+    }
+}
+
 fn embeddings(
     writes: &Writes<'_>,
     layout: &Layout,
@@ -79,13 +106,19 @@ fn embeddings(
 
 /// Brings a memory back from the archive table, with what was moved with it.
 pub(super) fn put_back(writes: &Writes<'_>, layout: &Layout, id: &str) -> Result<(), SessionError> {
-    let rows = archived(writes, id)?;
+    let mut rows = archived(writes, id)?;
+    if let Some(column) = without_column(layout, &rows).first() {
+        return Err(refused(format!(
+            "{id} has a value for {column}, a column that is there no more"
+        )));
+    }
+    let words = rows.iter().position(|(table, _, _)| table == WORDS).map(|at| rows.remove(at).1);
     if rows.is_empty() {
         return Err(refused(format!("memory {id} is not in memfold_archive")));
     }
     for (table, image, indexed) in rows {
         match table.as_str() {
-            "stm" => put_in(writes, layout, &image, indexed)?,
+            "stm" => put_in(writes, layout, &image, (indexed, words.as_ref()))?,
             _ if layout.embeddings.is_empty() => {}
             _ => {
                 insert(writes, &layout.embeddings, layout.embeddings_have_rowid, &image)?;
@@ -96,38 +129,71 @@ pub(super) fn put_back(writes: &Writes<'_>, layout: &Layout, id: &str) -> Result
     writes.execute("clear the archive", sql, [id]).map(drop)
 }
 
-/// Inserts a memory and, where wanted, makes it searchable.
+/// The columns of archived rows that hold a value and are in the owner's tables no more.
+fn without_column(layout: &Layout, rows: &[(String, RowImage, bool)]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (table, image, _) in rows {
+        let (columns, prefix) = match table.as_str() {
+            "stm" => (&layout.memories, ""),
+            "embeddings" => (&layout.embeddings, "embeddings."),
+            _ => continue,
+        };
+        let lost = image
+            .cells
+            .iter()
+            .filter(|(name, value)| *value != StoredValue::Null && !columns.has(name));
+        found.extend(lost.map(|(name, _)| format!("{prefix}{name}")));
+    }
+    found
+}
+
+/// As [`without_column`], of a memory in the archive table or of an image.
+pub(super) fn lost_columns(
+    reads: &Writes<'_>,
+    layout: &Layout,
+    (id, image): (&str, Option<&RowImage>),
+) -> Result<Vec<String>, SessionError> {
+    let rows = match image {
+        Some(image) => vec![("stm".to_owned(), image.clone(), false)],
+        None => archived(reads, id)?,
+    };
+    Ok(without_column(layout, &rows))
+}
+
+/// Inserts a memory and, where wanted, makes it searchable: by its own words, or by those that are given.
 pub(super) fn put_in(
     writes: &Writes<'_>,
     layout: &Layout,
     image: &RowImage,
-    indexed: bool,
+    (indexed, words): (bool, Option<&RowImage>),
 ) -> Result<(), SessionError> {
     let rowid = match layout.search {
-        Search::ByHand { .. } => Some(free_rowid(writes, image.rowid)?),
+        Search::ByHand { .. } => free_rowid(writes, image.rowid)?,
         _ => image.rowid,
     };
     let placed = RowImage { rowid, cells: image.cells.clone() };
     let rowid = insert(writes, &layout.memories, layout.has_rowid, &placed)?;
     if indexed && layout.has_rowid {
-        fts::add(writes, layout, (rowid, image))?;
+        fts::add(writes, layout, (rowid, words.unwrap_or(image)))?;
     }
     Ok(())
 }
 
-/// The rowid wanted, unless it is taken or words of a deleted row still hang on it; else the next one.
-fn free_rowid(writes: &Writes<'_>, wanted: Option<i64>) -> Result<i64, SessionError> {
+/// The rowid wanted, unless it is taken or words of a deleted row still hang on it; else the next one. `None`: there is
+/// no next one, and SQLite finds one.
+fn free_rowid(writes: &Writes<'_>, wanted: Option<i64>) -> Result<Option<i64>, SessionError> {
     writes.query("find a free rowid", |connection| {
         if let Some(rowid) = wanted {
             let sql = "SELECT EXISTS (SELECT 1 FROM stm WHERE rowid = ?1)
                            OR EXISTS (SELECT 1 FROM stm_fts_docsize WHERE id = ?1)";
             if !connection.prepare_cached(sql)?.query_row([rowid], |row| row.get::<_, bool>(0))? {
-                return Ok(rowid);
+                return Ok(Some(rowid));
             }
         }
         let sql = "SELECT max(coalesce((SELECT max(rowid) FROM stm), 0),
-                              coalesce((SELECT max(id) FROM stm_fts_docsize), 0)) + 1";
-        connection.prepare_cached(sql)?.query_row([], |row| row.get(0))
+                              coalesce((SELECT max(id) FROM stm_fts_docsize), 0))";
+        let last: i64 = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+        Ok(last.checked_add(1))
     })
 }
 

@@ -1,7 +1,9 @@
 //! A copy of the store before memfold first changes it.
 
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
+use memfold_index::snapshot::FileMode;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, ffi};
 
@@ -37,7 +39,7 @@ impl Session {
             return BackupOutcome::Skipped { reason };
         }
         let made = self.copy_to(&partial).and_then(|()| {
-            std::fs::rename(&partial, &path).map_err(|error| SessionError::ReadOnly {
+            fs::rename(&partial, &path).map_err(|error| SessionError::ReadOnly {
                 path: path.clone(),
                 reason: error.to_string(),
             })
@@ -46,8 +48,8 @@ impl Session {
             Ok(()) => BackupOutcome::Made { path },
             Err(error) => {
                 // What is left of a copy is of no use; failing to remove it is no second failure.
-                let _ = std::fs::remove_file(&partial);
-                let _ = std::fs::remove_file(beside(&partial, "-journal"));
+                let _ = fs::remove_file(&partial);
+                let _ = fs::remove_file(beside(&partial, "-journal"));
                 BackupOutcome::Skipped { reason: error.to_string() }
             }
         }
@@ -57,7 +59,7 @@ impl Session {
     fn lacks_room(&self) -> Option<String> {
         let bytes = [self.path.clone(), beside(&self.path, "-wal")];
         let bytes: u64 =
-            bytes.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|m| m.len()).sum();
+            bytes.iter().filter_map(|path| fs::metadata(path).ok()).map(|m| m.len()).sum();
         let free = free_bytes(&self.path)?;
         (free < bytes.saturating_mul(2))
             .then(|| format!("it takes {bytes} bytes and the disk has only {free} left"))
@@ -67,12 +69,10 @@ impl Session {
         let explain = |error: rusqlite::Error| {
             SessionError::of_sqlite(path, "copy the store", &error, Some(self.busy_timeout))
         };
-        if path.exists() {
-            std::fs::remove_file(path).map_err(|error| SessionError::ReadOnly {
-                path: path.to_owned(),
-                reason: error.to_string(),
-            })?;
-        }
+        make(&self.path, path).map_err(|error| SessionError::ReadOnly {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })?;
         let is_done = copy(&self.connection, path).map_err(explain)?;
         match is_done {
             true => Ok(()),
@@ -99,6 +99,24 @@ impl BrainDb {
             }
         })
     }
+}
+
+/// Makes an empty file for a copy: for those alone who may read the store, from the start.
+///
+/// What has the name, left behind or put there, gives way; a link is removed and not followed.
+fn make(store: &Path, path: &Path) -> io::Result<()> {
+    let mode = FileMode::like(&fs::metadata(store)?);
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode.file_bits());
+    #[cfg(not(unix))]
+    let _ = mode;
+    options.open(path).map(drop)
 }
 
 /// Copies in one step under one read lock, because a copy in pieces would start over whenever somebody writes; `false`

@@ -19,6 +19,8 @@ pub(super) fn for_writing(path: &Path, busy_timeout: Duration) -> Result<Connect
     connection.pragma_update(None, "synchronous", "FULL").map_err(explain)?;
     // What is overwritten leaves no old bytes in its page, so that forgetting can keep its word.
     connection.pragma_update(None, "secure_delete", "FAST").map_err(explain)?;
+    // What we keep beside the store while we write needs no file.
+    connection.pragma_update(None, "temp_store", "MEMORY").map_err(explain)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
     if connection.is_readonly("main").map_err(explain)? {
         let reason = "the file is read-only".to_owned();

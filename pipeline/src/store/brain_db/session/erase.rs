@@ -1,9 +1,10 @@
 //! Erasing: a memory leaves the owner's tables for good.
 
+use super::fts::{self, Words};
 use super::layout::{Layout, Search};
 use super::rows::row;
 use super::writes::Writes;
-use super::{Session, SessionError, fts};
+use super::{Session, SessionError};
 
 /// What there was of a memory in the owner's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -14,6 +15,8 @@ pub(crate) struct Traces {
     pub(crate) embeddings: u64,
     /// Its search entry.
     pub(crate) search_entries: u64,
+    /// Rows of `atoms` that name it.
+    pub(crate) references: u64,
 }
 
 impl Writes<'_> {
@@ -42,6 +45,7 @@ impl Writes<'_> {
             rows: found.is_some().into(),
             embeddings: embeddings.unsigned_abs(),
             search_entries: has_entry.into(),
+            references: self.references(layout, &[id])?.len() as u64,
         })
     }
 
@@ -51,7 +55,16 @@ impl Writes<'_> {
             row(connection, (&layout.memories, layout.has_rowid), ("id", id))
         })?;
         if let Some((rowid, image)) = found.and_then(|image| Some((image.rowid?, image))) {
-            fts::remove(self, layout, (rowid, &image))?;
+            match fts::words(self, layout, (id, &image), None)? {
+                Words::Earlier(words) => fts::remove(self, layout, (rowid, &words))?,
+                Words::None | Words::Now | Words::Unknown => {
+                    fts::remove(self, layout, (rowid, &image))?;
+                }
+            }
+        }
+        if !layout.atoms.is_empty() {
+            let sql = "UPDATE atoms SET source_memory_id = NULL WHERE source_memory_id = ?1";
+            self.execute("take a name out of atoms", sql, [id])?;
         }
         if !layout.embeddings.is_empty() {
             let sql = "DELETE FROM embeddings WHERE source_type = 'stm' AND source_id = ?1";

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rusqlite::{ErrorCode, ffi};
 
+use super::Shortage;
 use crate::store::OpenStoreError;
 
 /// Why a store cannot be written.
@@ -38,11 +39,13 @@ pub enum SessionError {
         /// How long was waited.
         waited: Duration,
     },
-    /// The disk is full.
-    #[error("the disk of {} is full; nothing is half done", path.display())]
+    /// There is no room for what is to be written.
+    #[error("{} cannot grow: {shortage}; nothing is half done", path.display())]
     Full {
         /// The store.
         path: PathBuf,
+        /// What there is too little of.
+        shortage: Shortage,
     },
     /// The disk fails, or the file is damaged.
     #[error("failed to {what} in {}: {reason}", path.display())]
@@ -94,7 +97,10 @@ impl SessionError {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 Self::Busy { path, waited: waited.unwrap_or_default() }
             }
-            Some(ErrorCode::DiskFull) => Self::Full { path },
+            Some(ErrorCode::DiskFull) => {
+                let shortage = Shortage::find(&path).unwrap_or_else(|| Shortage::of_disk(&path));
+                Self::Full { path, shortage }
+            }
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
                 Self::ReadOnly { path, reason }
             }
@@ -104,7 +110,10 @@ impl SessionError {
                 | ErrorCode::NotADatabase
                 | ErrorCode::OutOfMemory
                 | ErrorCode::FileLockingProtocolFailed,
-            ) => Self::Broken { path, what, reason },
+            ) => match Shortage::find(&path) {
+                Some(shortage) => Self::Full { path, shortage },
+                None => Self::Broken { path, what, reason },
+            },
             _ => Self::Refused { what, reason },
         }
     }
@@ -137,6 +146,10 @@ impl SessionError {
             Self::Busy { .. } => Some(
                 "end what holds the store, or wait longer: --set busy_timeout_ms=60000; \
                  what was applied stays applied, running again continues"
+                    .to_owned(),
+            ),
+            Self::Full { shortage: Shortage::FileSize, .. } => Some(
+                "raise the limit (`ulimit -f unlimited`); what was applied stays applied, running again continues"
                     .to_owned(),
             ),
             Self::Full { .. } => Some(

@@ -4,6 +4,9 @@ use super::archive::put_in;
 use super::{Layout, SessionError, Writes};
 use crate::journal::{RowImage, StoredValue};
 
+/// How sure a memory is that was just said.
+const CONFIDENCE: f64 = 1.0;
+
 /// What becomes a row of `stm`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NewRow<'a> {
@@ -26,7 +29,7 @@ impl Writes<'_> {
         row: &NewRow<'_>,
         indexed: bool,
     ) -> Result<(), SessionError> {
-        let cells: [(&str, StoredValue); 8] = [
+        let cells: [(&str, StoredValue); 12] = [
             ("id", row.id.into()),
             ("content", row.content.into()),
             ("categories", row.categories.into()),
@@ -35,9 +38,14 @@ impl Writes<'_> {
             ("created_at", row.at.into()),
             ("updated_at", row.at.into()),
             ("source", row.source.into()),
+            // As the owner's own writer has it, whatever the defaults of the columns are.
+            ("confidence", StoredValue::Real(CONFIDENCE)),
+            ("last_accessed", row.at.into()),
+            ("validation_count", StoredValue::Integer(0)),
+            ("contradiction_count", StoredValue::Integer(0)),
         ];
         let cells = cells.into_iter().map(|(name, value)| (name.to_owned(), value));
-        put_in(self, layout, &RowImage { rowid: None, cells: cells.collect() }, indexed)
+        put_in(self, layout, &RowImage { rowid: None, cells: cells.collect() }, (indexed, None))
     }
 
     /// Returns model and bytes of the vector that came last, if any did.
@@ -57,6 +65,32 @@ impl Writes<'_> {
             use rusqlite::OptionalExtension as _;
             let mut statement = connection.prepare_cached(&sql)?;
             statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+        })
+    }
+
+    /// Returns the bytes of the vector of a model that came last, if one of the latest rows is of that model and a blob.
+    pub(crate) fn last_vector_bytes_of(
+        &self,
+        layout: &Layout,
+        model: &str,
+    ) -> Result<Option<i64>, SessionError> {
+        const ROWS_MAX: u32 = 4_096;
+        if layout.embeddings.is_empty()
+            || !layout.embeddings_have_rowid
+            || !layout.embeddings.has("model")
+        {
+            return Ok(None);
+        }
+        let sql = format!(
+            "SELECT length(embedding) FROM
+                 (SELECT model, embedding FROM embeddings NOT INDEXED WHERE source_type = 'stm'
+                  ORDER BY rowid DESC LIMIT {ROWS_MAX})
+             WHERE model = ?1 AND typeof(embedding) = 'blob' LIMIT 1"
+        );
+        self.query("look for an embedding", |connection| {
+            use rusqlite::OptionalExtension as _;
+            let mut statement = connection.prepare_cached(&sql)?;
+            statement.query_row([model], |row| row.get(0)).optional()
         })
     }
 

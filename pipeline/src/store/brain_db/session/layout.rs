@@ -2,6 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
+use super::reactions;
+use crate::journal::REFERENCE;
 use crate::store::brain_db::columns::{self, Columns};
 
 /// The owner's tables.
@@ -20,8 +22,10 @@ pub(crate) struct Layout {
     pub(super) embedding_ids_are_texts: bool,
     /// How texts become searchable.
     pub(super) search: Search,
-    /// Tables whose rows refer to rows of `stm` by a foreign key.
-    pub(crate) referring: Vec<String>,
+    /// Columns of `atoms`; empty where they name no memories.
+    pub(super) atoms: Columns,
+    /// What else happens in the store when a row of `stm` or `embeddings` goes or comes back.
+    pub(crate) reactions: Vec<String>,
 }
 
 /// How texts become searchable.
@@ -35,9 +39,20 @@ pub(super) enum Search {
     ByHand {
         /// Its columns.
         columns: Vec<String>,
-        /// Whether plain DELETE removes an entry: with `contentless_delete=1`, or where it keeps the texts.
-        plain_delete: bool,
+        /// How an entry is removed.
+        removal: Removal,
     },
+}
+
+/// How an entry of a search index is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Removal {
+    /// By naming the exact text that was indexed.
+    ByText,
+    /// By plain DELETE, with `contentless_delete=1`.
+    Plain,
+    /// By plain DELETE, and the index keeps the texts.
+    PlainWithTexts,
 }
 
 impl Layout {
@@ -47,14 +62,25 @@ impl Layout {
         if !embeddings.has_all(&["source_type", "source_id", "embedding"]) {
             embeddings = Columns::of(connection, "memfold_no_such_table")?;
         }
+        let has_rowid = columns::has_rowid(connection, "stm")?;
+        let search = match has_rowid {
+            true => Search::of(connection, &memories)?,
+            // Search entries belong to rowids.
+            false => Search::None,
+        };
+        let mut atoms = Columns::of(connection, "atoms")?;
+        if !atoms.has_all(&["id", REFERENCE]) || !columns::has_rowid(connection, "atoms")? {
+            atoms = Columns::of(connection, "memfold_no_such_table")?;
+        }
         Ok(Self {
-            has_rowid: columns::has_rowid(connection, "stm")?,
+            has_rowid,
+            atoms,
             embeddings_have_rowid: columns::has_rowid(connection, "embeddings")?,
             wanted_of_embeddings: wanted(connection, "embeddings")?,
             embedding_ids_are_texts: embeddings.has("id")
                 && !declares_integers(connection, "embeddings", "id")?,
-            search: Search::of(connection, &memories)?,
-            referring: referring(connection)?,
+            search,
+            reactions: reactions::of(connection)?,
             memories,
             embeddings,
         })
@@ -63,6 +89,12 @@ impl Layout {
     /// Tells whether search entries are ours to keep.
     pub(crate) fn keeps_search_by_hand(&self) -> bool {
         matches!(self.search, Search::ByHand { .. })
+    }
+
+    /// Returns why rows must not be moved out of the owner's tables, if anything forbids it: a row that is deleted and
+    /// later inserted again could take rows of other tables with it.
+    pub(crate) fn move_refusal(&self) -> Option<&str> {
+        self.reactions.first().map(String::as_str)
     }
 }
 
@@ -102,8 +134,14 @@ impl Search {
         {
             return Ok(Self::None);
         }
-        let plain_delete = words.contains("contentless_delete=1") || is_table("stm_fts_content")?;
-        Ok(Self::ByHand { columns, plain_delete })
+        let removal = if is_table("stm_fts_content")? {
+            Removal::PlainWithTexts
+        } else if words.contains("contentless_delete=1") {
+            Removal::Plain
+        } else {
+            Removal::ByText
+        };
+        Ok(Self::ByHand { columns, removal })
     }
 }
 
@@ -120,12 +158,4 @@ fn declares_integers(connection: &Connection, table: &str, column: &str) -> rusq
         "SELECT 1 FROM pragma_table_info(?1) WHERE lower(name) = ?2 AND upper(type) LIKE '%INT%'",
     )?;
     statement.exists([table, column])
-}
-
-fn referring(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT DISTINCT m.name FROM sqlite_master AS m, pragma_foreign_key_list(m.name) AS f
-         WHERE m.type = 'table' AND lower(f.\"table\") = 'stm' ORDER BY 1",
-    )?;
-    statement.query_map([], |row| row.get(0))?.collect()
 }

@@ -5,8 +5,12 @@
 //! would let two runs lock two files of one name.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+#[cfg(unix)]
+use memfold_index::snapshot::FileMode;
 
 use super::SessionError;
 use crate::runs::RunningRun;
@@ -33,13 +37,7 @@ impl StoreLock {
             path: path.clone(),
             reason: error.to_string(),
         };
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(&path)
-            .map_err(refused)?;
+        let file = open(store, &path).map_err(refused)?;
         let known = running();
         let locked = |known: Option<RunningRun>| SessionError::LockedByRun {
             path: store.to_owned(),
@@ -66,6 +64,23 @@ impl StoreLock {
         }
         Ok(Self { _file: file })
     }
+}
+
+/// Opens the lock file, or makes one for those who may write to the store; follows no link.
+fn open(store: &Path, path: &Path) -> io::Result<File> {
+    if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).read(true).write(true);
+    #[cfg(unix)]
+    {
+        let mode = FileMode::like(&store.metadata()?).file_bits();
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    }
+    #[cfg(not(unix))]
+    let _ = store;
+    options.open(path)
 }
 
 /// The lock file of a store.

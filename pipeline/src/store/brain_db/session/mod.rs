@@ -4,12 +4,15 @@
 //! keys are enforced, commits reach the disk. One run at a time: a lock file beside the store says who.
 
 mod error;
+mod room;
 mod connect;
 mod lock;
 mod writes;
 mod layout;
+mod reactions;
 mod rows;
 mod insert;
+mod import;
 mod fts;
 mod embeddings;
 mod apply;
@@ -25,15 +28,19 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 pub use backup::BackupOutcome;
 pub use error::{SessionError, made_up_error};
+pub use room::Shortage;
 pub use writes::{Probe, Writes};
 
 pub(crate) use apply::{Mark, apply};
 pub(crate) use archive::archived_image;
 pub(crate) use embeddings::NewEmbedding;
+pub(crate) use fts::Words;
+pub(crate) use import::ImportedMemory;
 pub(crate) use insert::NewRow;
 pub(crate) use layout::Layout;
 pub(in crate::store::brain_db) use lock::lock_path;
-pub(crate) use rows::{NowRows, UnitRow};
+pub(in crate::store::brain_db) use reactions::of as reactions;
+pub(crate) use rows::{NowRows, Reference, UnitRow};
 
 use self::lock::StoreLock;
 use super::own;
@@ -213,5 +220,14 @@ impl BrainDb {
             Ok::<_, SessionError>(look(&Writes::new(connection, self.path(), None)))
         });
         found?
+    }
+
+    /// Returns why memories are not moved out of the owner's tables, if anything forbids it: a foreign key or a trigger
+    /// of the owner would change other tables along with them.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn move_refusal(&self) -> Result<Option<String>, SessionError> {
+        self.look_on(|reads| Ok(reads.layout()?.move_refusal().map(str::to_owned)))
     }
 }

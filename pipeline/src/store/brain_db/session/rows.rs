@@ -3,9 +3,10 @@
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::SessionError;
+use super::fts::{self, Words};
 use super::layout::{Layout, Search};
 use super::writes::Writes;
+use super::{SessionError, archive};
 use crate::journal::{CurrentRows, RowImage, RowKey, StoredValue, Table};
 use crate::memory::{BaseDigest, MemoryId};
 use crate::store::brain_db::columns::Columns;
@@ -59,6 +60,40 @@ impl Writes<'_> {
     ) -> Result<Option<UnitRow>, SessionError> {
         self.query("read a memory", |connection| read_memory(connection, layout, id))
     }
+
+    /// Finds out which words of a row are searchable.
+    pub(crate) fn words(&self, layout: &Layout, row: &UnitRow) -> Result<Words, SessionError> {
+        fts::words(self, layout, (row.id.as_str(), &row.image), None)
+    }
+
+    /// Finds the owner's atoms that name one of the memories as what they were learned from.
+    pub(crate) fn references(
+        &self,
+        layout: &Layout,
+        ids: &[&str],
+    ) -> Result<Vec<Reference>, SessionError> {
+        if layout.atoms.is_empty() || ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.query("look for references", |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT CAST(id AS TEXT), source_memory_id FROM atoms
+                 WHERE source_memory_id IN (SELECT value FROM json_each(?1))
+                   AND typeof(id) IN ('text', 'integer') ORDER BY 1",
+            )?;
+            let ids = serde_json::Value::from(ids).to_string();
+            let found = statement
+                .query_map([ids], |row| Ok(Reference { atom: row.get(0)?, memory: row.get(1)? }))?;
+            found.collect()
+        })
+    }
+}
+
+/// An atom of the owner's and the memory that it names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reference {
+    pub(crate) atom: String,
+    pub(crate) memory: String,
 }
 
 fn read_memory(
@@ -151,6 +186,8 @@ impl CurrentRows for NowRows<'_> {
             Table::Memories => {
                 row(connection, (&self.layout.memories, self.layout.has_rowid), ("id", &key.key))
             }
+            Table::Atoms if self.layout.atoms.is_empty() => Ok(None),
+            Table::Atoms => row(connection, (&self.layout.atoms, true), ("id", &key.key)),
             own => {
                 let columns = Columns::of(connection, own.name())?;
                 let number = key.key.parse::<i64>().unwrap_or(-1);
@@ -167,5 +204,16 @@ impl CurrentRows for NowRows<'_> {
             let sql = "SELECT 1 FROM memfold_archive WHERE memory_id = ?1 AND table_name = 'stm'";
             connection.prepare_cached(sql)?.exists([id])
         })
+    }
+    fn lost_columns(
+        &self,
+        id: &str,
+        image: Option<&RowImage>,
+    ) -> Result<Vec<String>, SessionError> {
+        archive::lost_columns(self.writes, self.layout, (id, image))
+    }
+
+    fn move_refusal(&self) -> Option<&str> {
+        self.layout.move_refusal()
     }
 }

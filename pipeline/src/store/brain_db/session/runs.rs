@@ -7,13 +7,31 @@ use super::{Session, SessionError, Writes};
 use crate::memory::MemoryId;
 use crate::plan::{Plan, SavedPlan, plan_id};
 use crate::store::brain_db::load::derived_store_id;
-use crate::store::brain_db::own;
 use crate::store::brain_db::own::plans::FindPlanError;
 use crate::store::brain_db::own::runs::RunStart;
+use crate::store::brain_db::{BrainDb, own};
 
 /// A plan may hold a hundred thousand actions; others must not wait for all of them.
 const ACTIONS_AT_ONCE: usize = 500;
 const PAUSE: Duration = Duration::from_millis(5);
+
+fn store_id(reads: &Writes<'_>) -> Result<String, SessionError> {
+    reads.query("read the store's name", |connection| match own::recorded(connection)? {
+        Some((_, store_id)) => Ok(store_id),
+        None => derived_store_id(connection).map(Into::into),
+    })
+}
+
+impl BrainDb {
+    /// Returns the store's name: the recorded one, or the one a reader derives, which reads the creation time and
+    /// the id of each row.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn store_id(&self) -> Result<String, SessionError> {
+        self.look_on(store_id)
+    }
+}
 
 impl Session {
     /// Returns the store's name: the recorded one, or the one a reader derives.
@@ -21,12 +39,7 @@ impl Session {
     /// # Errors
     /// When the store cannot be read.
     pub fn store_id(&self) -> Result<String, SessionError> {
-        self.read(|reads| {
-            reads.query("read the store's name", |connection| match own::recorded(connection)? {
-                Some((_, store_id)) => Ok(store_id),
-                None => derived_store_id(connection).map(Into::into),
-            })
-        })
+        self.read(store_id)
     }
 
     /// Saves a plan for review; one that is there already is left as it is. Returns its id.

@@ -10,7 +10,7 @@ use memfold_pipeline::text::excerpt;
 
 use super::{Work, unreadable};
 use crate::failure::Failure;
-use crate::printer::table;
+use crate::printer::{self, table};
 
 /// Lines are at most so wide, unless one word of a command is wider.
 const COLUMNS: usize = 80;
@@ -205,6 +205,7 @@ fn next(work: &Work<'_>, clusterings: &[Clustering]) -> Vec<String> {
         words.extend(args.index.iter().flat_map(|_| ["--index", index.name()]).map(str::to_owned));
     }
     words.extend(["--annotate", "annotated.parquet"].map(str::to_owned));
-    let lines = Commands { next: words, undo: Vec::new() }.lines();
+    let lines =
+        Commands { next: words, is_folded: printer::is_terminal(), ..Commands::default() }.lines();
     std::iter::once(String::new()).chain(lines).collect()
 }

@@ -143,7 +143,7 @@ fn spaces<'a>(checkup: &Checkup, snapshot: &'a Snapshot) -> Vec<SpaceDocument<'a
 }
 
 impl<'a> RivalDocument<'a> {
-    fn of(Rival { place, what, rows }: &'a Rival) -> Self {
+    fn of(Rival { place, what, rows, .. }: &'a Rival) -> Self {
         Self { place, what, rows: *rows }
     }
 }

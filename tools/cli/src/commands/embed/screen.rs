@@ -4,7 +4,7 @@ use memfold_pipeline::text::excerpt;
 
 use super::document::EmbedDocument;
 use crate::args::{EmbedArgs, GlobalArgs};
-use crate::commands::writing::command_line;
+use crate::commands::writing;
 
 /// Refused memories that are told one by one.
 const SHOWN: usize = 10;
@@ -15,7 +15,8 @@ const REASON_CHARS: usize = 200;
 pub(super) fn told(found: &EmbedDocument, typed: (&GlobalArgs, &EmbedArgs)) -> String {
     let EmbedDocument { live, with_embedding, missing, stale, invalid, .. } = found;
     let mut text = format!(
-        "{live} memories in use: {with_embedding} with an embedding, {missing} without one\n"
+        "{live} {} in use: {with_embedding} with an embedding, {missing} without one\n",
+        writing::noun(*live as u64, "memory", "memories")
     );
     if *stale > 0 {
         text.push_str(&format!("  {stale} have that of an earlier text, which stays\n"));
@@ -41,7 +42,8 @@ fn planned(found: &EmbedDocument, (global, args): (&GlobalArgs, &EmbedArgs)) -> 
     }
     match &found.place {
         Some(place) => {
-            text.push_str(&format!("{} texts would go to {place}\n", found.wanted));
+            let texts = writing::noun(found.wanted as u64, "text", "texts");
+            text.push_str(&format!("{} {texts} would go to {place}\n", found.wanted));
             text.push_str(&format!("next: {}\n", next(global, args)));
         }
         None => text.push_str(
@@ -54,15 +56,13 @@ fn planned(found: &EmbedDocument, (global, args): (&GlobalArgs, &EmbedArgs)) -> 
 
 /// The command that does it, with what was typed.
 fn next(global: &GlobalArgs, args: &EmbedArgs) -> String {
-    let file = global.config.as_ref().map(|file| file.to_string_lossy().into_owned());
     let limit = args.limit.map(|limit| limit.to_string());
-    let store = args.db.to_string_lossy();
-    let mut words = vec!["memfold", "embed", &store];
+    let further = writing::global_words(global);
+    let mut words: Vec<&str> = Vec::new();
     words.extend(limit.iter().flat_map(|limit| ["--limit", limit]));
-    words.extend(file.iter().flat_map(|file| ["--config", file]));
-    words.extend(global.set.iter().flat_map(|set| ["--set", set]));
+    words.extend(writing::strs(&further));
     words.push("--execute");
-    command_line(&words)
+    writing::store_words(&["memfold", "embed"], &args.db, &words)
 }
 
 fn done(found: &EmbedDocument) -> String {

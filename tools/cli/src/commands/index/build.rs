@@ -14,6 +14,7 @@ use super::documents::BuildDocument;
 use super::{headline, mebibytes, place, refuse_columns};
 use crate::args::{GlobalArgs, IndexBuildArgs};
 use crate::commands::consolidate::open_store;
+use crate::commands::writing;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -146,7 +147,8 @@ fn append(
 ) -> Result<Option<String>, Failure> {
     match seal_fresh(store, seal) {
         Ok(Sealed::Segment { number, rows }) => {
-            Ok(Some(format!("added {rows} memories as segment {number}\n")))
+            let memories = writing::noun(rows as u64, "memory", "memories");
+            Ok(Some(format!("added {rows} {memories} as segment {number}\n")))
         }
         Ok(Sealed::TooFew { .. }) => Ok(Some("no memories have come since\n".to_owned())),
         Ok(Sealed::NoIndex) => Ok(None),

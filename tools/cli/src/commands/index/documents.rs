@@ -109,6 +109,9 @@ pub(super) struct VerifyDocument {
     pub(super) generation: u64,
     /// Bytes that are as they were written.
     pub(super) bytes: u64,
+    /// Whether every file was compared as a whole; `false` for an index that an earlier version built, of whose
+    /// `columns.arrow` only ids and vectors were compared: rebuild it.
+    pub(super) compared: bool,
     /// Rows of the generation.
     pub(super) rows: u64,
     /// Rows that were looked up in the graph; `null` where there is none.

@@ -8,6 +8,7 @@ use super::documents::InfoDocument;
 use super::{files_screen, open, place};
 use crate::args::{GlobalArgs, IndexPlaceArgs};
 use crate::commands::consolidate::open_store;
+use crate::commands::writing::noun;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -58,12 +59,17 @@ fn screen(index: &StoreIndex, found: Freshness, folder: &str) -> String {
     let mut text = files_screen(index.files(), ("memories", &index.origin().model), folder);
     if !index.fresh().is_empty() {
         let (rows, segments) = (sealed_rows(index), index.fresh().len());
-        text.push_str(&format!("{rows} memories were added since, in {segments} segments\n"));
+        let (memories, parts) = (
+            noun(rows as u64, "memory was", "memories were"),
+            noun(segments as u64, "segment", "segments"),
+        );
+        text.push_str(&format!("{rows} {memories} added since, in {segments} {parts}\n"));
     }
     text.push_str(&match found {
         Freshness::Since { fresh_rows: 0 } => "no vectors have come since\n".to_owned(),
         Freshness::Since { fresh_rows } => {
-            format!("{fresh_rows} vectors have come since; lookups compare them one by one\n")
+            let vectors = noun(fresh_rows as u64, "vector has", "vectors have");
+            format!("{fresh_rows} {vectors} come since; lookups compare them one by one\n")
         }
         Freshness::Foreign => {
             "it no longer fits the store, whose rows were renumbered or replaced: \

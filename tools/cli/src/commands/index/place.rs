@@ -22,6 +22,13 @@ pub(crate) fn to_read(args: &IndexPlaceArgs) -> Result<PathBuf, Failure> {
     Ok(cached.unwrap_or(beside))
 }
 
+/// Returns the folders in which an index of a store may be: the one named, the one beside the store, the one in the cache.
+pub(crate) fn all(args: &IndexPlaceArgs) -> Result<Vec<PathBuf>, Failure> {
+    let store = store(args)?;
+    let folders = [args.index_dir.clone(), Some(beside(&store)), cached(&store)];
+    Ok(folders.into_iter().flatten().collect())
+}
+
 /// Returns the folder to build in: as for reading, and in the cache where the store's folder cannot be written.
 pub(super) fn to_build(args: &IndexPlaceArgs) -> Result<PathBuf, Failure> {
     let folder = to_read(args)?;

@@ -34,8 +34,7 @@ pub(super) fn run(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let folder = place::to_read(args)?;
-    let was_there = folder.is_dir();
-    Generations::at(&folder).remove(WAIT).map_err(|error| {
+    let was_there = Generations::at(&folder).remove(WAIT).map_err(|error| {
         let hint = error.hint();
         Failure::new(&format!("remove {}", folder.display()), &error, hint)
     })?;

@@ -62,7 +62,7 @@ pub(super) fn tell(
     words: &Words,
     (global, printer): (&GlobalArgs, Printer),
 ) -> Result<Exit, Failure> {
-    let VerifiedIndex { bytes, graph, difference } = verified.map_err(|error| {
+    let VerifiedIndex { bytes, is_compared, graph, difference } = verified.map_err(|error| {
         if error.is_cancelled() {
             return Failure::interrupted();
         }
@@ -74,6 +74,7 @@ pub(super) fn tell(
             schema_version: 1,
             generation,
             bytes,
+            compared: is_compared,
             rows: rows as u64,
             looked_up: graph.map(|graph| graph.looked_up as u64),
             found: graph.map(|graph| graph.found as u64),
@@ -93,6 +94,12 @@ pub(super) fn tell(
         ));
     }
     text.push_str(&difference.map(words.compared).unwrap_or_default());
+    if !is_compared {
+        text.push_str(
+            "columns.arrow is unchecked but for its ids and vectors: an earlier version built this index without its \
+             checksum;\nrebuild it with `memfold index build`\n",
+        );
+    }
     printer.data(&text)?;
     Ok(Exit::Done)
 }

@@ -24,7 +24,7 @@ pub(crate) fn run(
     settings.show_notices(printer);
     let quick_check = open(&args.place, &settings)?;
     let mut incoming = incoming(args.text.as_ref(), &args.memory)?;
-    let note = Provider::open(&settings)?.fill(&mut incoming);
+    let note = Provider::open(&settings, printer)?.fill(&mut incoming);
     let mut check = quick_check.check(&incoming, settings::clock());
     check.notes.extend(note);
     if global.json {

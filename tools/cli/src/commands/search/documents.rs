@@ -16,6 +16,8 @@ pub(super) struct SearchDocument {
     /// What is near, the most similar first.
     pub(super) matches: Vec<MatchDocument>,
     pub(super) index: SearchedDocument,
+    /// What a user should know and can do: memories that have no vector.
+    pub(super) notes: Vec<String>,
     pub(super) elapsed_us: ElapsedDocument,
 }
 
@@ -107,6 +109,7 @@ impl SearchDocument {
             schema_version: 1,
             matches: found.matches.iter().map(MatchDocument::of_memory).collect(),
             index: SearchedDocument::new(found.searched, index),
+            notes: Vec::new(),
             elapsed_us: ElapsedDocument::new(seconds),
         }
     }
@@ -116,6 +119,7 @@ impl SearchDocument {
             schema_version: 1,
             matches: found.iter().map(MatchDocument::of_row).collect(),
             index: SearchedDocument::of_source(source),
+            notes: Vec::new(),
             elapsed_us: ElapsedDocument::new(seconds),
         }
     }

@@ -27,8 +27,19 @@ pub fn findings(facts: &Facts, store: &str) -> Vec<Finding> {
     }
     found.extend(files::judge(&facts.files, store));
     found.extend(facts.rivals.iter().map(rival));
+    found.extend(reactions(&facts.reactions));
     found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     found
+}
+
+/// What keeps memories from being moved away.
+fn reactions(reactions: &[String]) -> Option<Finding> {
+    let first = reactions.first()?;
+    let what = format!("memories are archived in place, not moved to memfold_archive: {first}");
+    let mut finding = Finding::new(Severity::Info, "moves_refused", what);
+    finding.examples = reactions.to_vec();
+    let advice = "deleting a row could change other tables of yours; drop what depends on it, or leave it so";
+    Some(finding.count(reactions.len() as u64).advice(advice))
 }
 
 /// Rows tell that another consolidator was here, its own tables that it may be at work.
@@ -37,9 +48,9 @@ fn rival(rival: &Rival) -> Finding {
     match rival.rows {
         Some(rows) => Finding::new(Severity::Info, "rival_traces", what)
             .count(rows)
-            .advice("make sure that it works on this store no longer"),
+            .advice(format!("make sure that it works on this store no longer: {}", rival.stop)),
         None => Finding::new(Severity::Warning, "rival", what)
-            .advice("let only one consolidator work on a store: stop the schedule of the other"),
+            .advice(format!("let only one consolidator work on a store: {}", rival.stop)),
     }
 }
 

@@ -21,7 +21,23 @@ pub(super) fn judge(own: &OwnTables, store: &str) -> Vec<Finding> {
         let finding = Finding::new(Severity::Info, "flags_open", format!("{pairs} for a person"));
         found.push(finding.count(own.open_flags).command(&["memfold", "flags", store]));
     }
+    found.extend(moved(own.moved));
     found
+}
+
+/// What an export of the owner's tables alone does not hold.
+fn moved(count: u64) -> Option<Finding> {
+    if count == 0 {
+        return None;
+    }
+    let what = format!(
+        "{} in memfold_archive alone: a backup of the owner's tables, such as the JSON of \
+         brain_backup.py, does not hold them",
+        counted(count, "memory is", "memories are")
+    );
+    let advice =
+        "back up the file itself (`sqlite3 brain.db '.backup COPY'`); docs/recovery.md says more";
+    Some(Finding::new(Severity::Info, "archive_backup", what).count(count).advice(advice))
 }
 
 fn version(own: &OwnTables) -> Option<Finding> {

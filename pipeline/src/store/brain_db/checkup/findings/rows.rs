@@ -83,8 +83,7 @@ fn visible_archived(memories: &MemoryFacts) -> Option<Finding> {
         "{} still in the memory table: readers that filter nothing see them",
         counted(count, "archived memory is", "archived memories are")
     );
-    let advice = "with `merge: { absorbed: move }` in memfold.yaml, later merges move what they \
-                  fold out of the table";
+    let advice = "merges move what they fold out of the table, unless merge.absorbed is archive";
     Some(Finding::new(Severity::Info, "archived_visible", what).count(count).advice(advice))
 }
 

@@ -13,6 +13,9 @@ const SPACES_SHOWN: usize = 4;
 
 const REFILL: &str = "then let the store's embedder fill what is missing";
 
+const FILL: &str = "start the embeddings daemon of the store's owner (port 8030) and run `memfold embed DB --set \
+                    embed.provider=daemon --execute`; the owner's own embed_pending does the same";
+
 const DELETE_STALE: &str = "DELETE FROM embeddings WHERE source_type = 'stm' AND EXISTS (SELECT 1 FROM stm \
      WHERE stm.id = embeddings.source_id AND embeddings.content <> stm.content AND \
      (length(embeddings.content) < 500 OR \
@@ -63,15 +66,23 @@ fn invalid(memories: &MemoryFacts) -> Option<Finding> {
     let embeddings = counted(count, "embedding is", "embeddings are");
     let what = format!("{embeddings} no usable vector: {parts}");
     let finding = Finding::new(Severity::Warning, "embeddings_invalid", what).cases(&found);
-    Some(
+    let ids = &memories.invalid_embeddings;
+    let named = &ids[..ids.len().min(IDS_IN_SQL_MAX)];
+    let finding = finding.sql(format!(
+        "DELETE FROM embeddings WHERE source_type = 'stm' AND source_id IN ({});",
+        sql_list(named)
+    ));
+    let finding = if named.len() < ids.len() {
+        let (named, all) = (named.len(), ids.len());
+        finding.advice(format!("this names {named} of {all}: run doctor again for the others"))
+    } else {
         finding
-            .sql(format!(
-                "DELETE FROM embeddings WHERE source_type = 'stm' AND source_id IN ({});",
-                sql_list(&found.examples)
-            ))
-            .advice(REFILL),
-    )
+    };
+    Some(finding.advice(REFILL))
 }
+
+/// A statement names at most so many ids: terminals and SQLite take such a line.
+const IDS_IN_SQL_MAX: usize = 1_000;
 
 fn stale(memories: &MemoryFacts) -> Option<Finding> {
     let found = memories.skipped.get(&SkipReason::EmbeddingStale)?;
@@ -86,7 +97,7 @@ fn missing(memories: &MemoryFacts) -> Option<Finding> {
     let count = counted(found.count, "live memory has", "live memories have");
     let what = format!("{count} no embedding: only equal texts are found for them");
     let finding = Finding::new(Severity::Warning, "embeddings_missing", what).cases(found);
-    Some(finding.advice("let the store's embedder fill them"))
+    Some(finding.advice(FILL))
 }
 
 fn shared(memories: &MemoryFacts) -> Option<Finding> {

@@ -128,6 +128,17 @@ pub(crate) fn state(
     connection.query_row(sql, params![plan_id, position as i64], |row| row.get(0)).optional()
 }
 
+/// Returns what was noted of an action; `None` where nothing was, or there is no such action.
+pub(crate) fn note(
+    connection: &Connection,
+    plan_id: &str,
+    position: usize,
+) -> rusqlite::Result<Option<String>> {
+    let sql = "SELECT note FROM memfold_actions WHERE plan_id = ?1 AND position = ?2";
+    let found = connection.query_row(sql, params![plan_id, position as i64], |row| row.get(0));
+    Ok(found.optional()?.flatten())
+}
+
 /// Writes down how a person changed an action; `None` is as planned.
 ///
 /// # Errors

@@ -1,0 +1,211 @@
+//! Import: memories on lines of JSON become rows of a `brain.db`, a new one or one that is there.
+//!
+//! A file is read twice: first every line is checked, so that a bad one stops the import before anything is written;
+//! then all rows are inserted in one transaction, each with its search entry and its embedding.
+
+mod error;
+mod line;
+mod lines;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::Path;
+
+use jiff::tz::TimeZone;
+use memfold_index::Progress;
+use memfold_index::snapshot::FileMode;
+
+pub use self::error::{BadLine, ImportError};
+use self::line::{Context, Line};
+use self::lines::Lines;
+use crate::memory::VectorSpace;
+use crate::store::brain_db::{
+    ImportedMemory, NewEmbedding, NewStore, Session, SessionError, SessionOptions, Writes,
+};
+use crate::time::Instant;
+
+/// Bad lines that are named.
+const BAD_LINES_MAX: usize = 20;
+/// Rows between two looks at the progress.
+const BATCH: u64 = 1_000;
+
+/// What to import, and where to.
+pub struct ImportOptions<'a> {
+    /// The store; it is created where it is missing.
+    pub into: &'a Path,
+    /// Permissions of a store that is created: at most those of the file that is imported.
+    pub mode: FileMode,
+    /// The model of vectors that name none.
+    pub model: Option<&'a str>,
+    /// The zone of naive times, read and written.
+    pub time_zone: &'a TimeZone,
+    /// When memories are made that do not say so.
+    pub now: Instant,
+    /// How to open a store that is there.
+    pub session: SessionOptions,
+    /// Hears of the progress.
+    pub progress: &'a dyn Progress,
+}
+
+/// What was imported.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Whether the store was created.
+    pub is_new: bool,
+    /// Lines with a memory.
+    pub lines: u64,
+    /// Memories that were inserted.
+    pub imported: u64,
+    /// Memories whose id is in the store already, with the same text; they are left as they are.
+    pub known: u64,
+    /// Memories whose id is in the store already with another text; they are left as they are too.
+    pub known_otherwise: u64,
+    /// Vectors inserted, by model and dimension.
+    pub vectors: BTreeMap<VectorSpace, u64>,
+    /// Fields that are no field of a memory and were passed over.
+    pub unknown_fields: BTreeSet<String>,
+}
+
+impl Imported {
+    /// Returns how many memories were inserted without a vector.
+    #[must_use]
+    pub fn without_vector(&self) -> u64 {
+        self.imported - self.vectors.values().sum::<u64>()
+    }
+}
+
+/// Imports the memories of a file, which is read from its start: all of them or none.
+///
+/// Importing a file again inserts nothing: what has an id is known by it, and the id of what has none follows from its
+/// text, time and source.
+///
+/// # Errors
+/// When a line is no memory, the store cannot be created or written, or when cancelled. Nothing is written then.
+pub fn import(file: &mut File, options: &ImportOptions<'_>) -> Result<Imported, ImportError> {
+    let checked = check(file, options)?;
+    let is_new = options.into.symlink_metadata().is_err();
+    let imported = if is_new {
+        let store = NewStore::create(options.into, options.mode)?;
+        let session = Session::open_beside_runs(store.path(), &options.session)?;
+        let imported = insert_all(&session, file, options)?;
+        drop(session);
+        store.publish()?;
+        imported
+    } else {
+        insert_all(&Session::open(options.into, &options.session)?, file, options)?
+    };
+    Ok(Imported { is_new, unknown_fields: checked, ..imported })
+}
+
+/// Reads every line; returns the fields that are passed over.
+fn check(file: &mut File, options: &ImportOptions<'_>) -> Result<BTreeSet<String>, ImportError> {
+    options.progress.begin("check lines", None);
+    let mut lines = Lines::open(file)?;
+    let mut context = Context::new(options);
+    let (mut bad, mut bad_count) = (Vec::new(), 0_u64);
+    while let Some((number, bytes)) = lines.next()? {
+        if number.is_multiple_of(BATCH) {
+            if options.progress.cancelled() {
+                return Err(ImportError::Cancelled);
+            }
+            options.progress.advance(BATCH);
+        }
+        let checked = bytes.and_then(|bytes| Line::read(bytes, &mut context));
+        if let Err(reason) = checked {
+            bad_count += 1;
+            if bad.len() < BAD_LINES_MAX {
+                bad.push(BadLine { number, reason });
+            }
+        }
+    }
+    options.progress.end();
+    match bad_count {
+        0 => Ok(context.into_unknown_fields()),
+        count => Err(ImportError::Lines { count, bad }),
+    }
+}
+
+fn insert_all(
+    session: &Session,
+    file: &mut File,
+    options: &ImportOptions<'_>,
+) -> Result<Imported, ImportError> {
+    session.write(|writes| {
+        let mut inserting = Inserting::begin(writes)?;
+        options.progress.begin("import", None);
+        let mut lines = Lines::open(file)?;
+        let mut context = Context::new(options);
+        while let Some((number, bytes)) = lines.next()? {
+            if number.is_multiple_of(BATCH) {
+                if options.progress.cancelled() {
+                    return Err(ImportError::Cancelled);
+                }
+                options.progress.advance(BATCH);
+            }
+            let line = bytes.and_then(|bytes| Line::read(bytes, &mut context));
+            // The file was whole a moment ago: somebody changes it.
+            let line = line.map_err(|reason| {
+                let bad = vec![BadLine { number, reason }];
+                ImportError::Lines { count: 1, bad }
+            })?;
+            inserting.insert(&line)?;
+        }
+        options.progress.end();
+        Ok(inserting.imported)
+    })
+}
+
+/// Rows on their way into a store.
+struct Inserting<'a> {
+    writes: &'a Writes<'a>,
+    layout: crate::store::brain_db::Layout,
+    has_archive: bool,
+    imported: Imported,
+}
+
+impl<'a> Inserting<'a> {
+    fn begin(writes: &'a Writes<'a>) -> Result<Self, SessionError> {
+        let (layout, has_archive) = (writes.layout()?, writes.has_archive()?);
+        Ok(Self { writes, layout, has_archive, imported: Imported::default() })
+    }
+
+    /// Inserts a memory, its search entry and its embedding, unless its id is there.
+    fn insert(&mut self, line: &Line) -> Result<(), SessionError> {
+        let Line { memory, vector } = line;
+        self.imported.lines += 1;
+        match self.writes.text_of(&memory.id, self.has_archive)? {
+            Some(text) if text == memory.content.as_bytes() => self.imported.known += 1,
+            Some(_) => self.imported.known_otherwise += 1,
+            None => {
+                self.writes.insert_imported(&self.layout, memory)?;
+                self.imported.imported += 1;
+                if let Some((model, vector)) = vector {
+                    self.insert_vector(memory, model.as_deref(), vector)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn insert_vector(
+        &mut self,
+        memory: &ImportedMemory,
+        model: Option<&str>,
+        vector: &[f32],
+    ) -> Result<(), SessionError> {
+        self.writes.insert_embedding(
+            &self.layout,
+            &NewEmbedding {
+                memory_id: &memory.id,
+                content: &memory.content,
+                vector,
+                model,
+                at: &memory.created_at,
+            },
+        )?;
+        let model = model.unwrap_or(line::MODEL_DEFAULT).into();
+        let space = VectorSpace { model, dim: vector.len() as u32 };
+        *self.imported.vectors.entry(space).or_default() += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,220 @@
+//! `memfold import`: a brain.db of memories on lines of JSON.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+
+use memfold_tests::NOW;
+use rusqlite::Connection;
+
+use crate::schemas::assert_fits;
+use crate::support::Place;
+
+const LINES: &str = r#"{"id":"a","text":"The kiln is fired on Mondays.","categories":["decision","r\u00e9gie"],"importance":2,"access_count":3,"created_at":"2026-05-01T10:00:00Z","source":"manual","vector":[1,0,0],"model":"tiny"}
+
+{"content":"Tea is ordered from the harbour shop.","embedding":[0,1,0],"embedding_model":"tiny","mood":"calm"}
+{"id":7,"text":"Lamps are lit at dusk."}
+"#;
+
+fn import(place: &Place) -> serde_json::Value {
+    place.json(&["import", "memories.jsonl", "--into", "brain.db", "--json"])
+}
+
+fn connect(path: &Path) -> Connection {
+    Connection::open(path).unwrap()
+}
+
+fn one<T: rusqlite::types::FromSql>(place: &Place, sql: &str) -> T {
+    connect(&place.path("brain.db")).query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+/// Nobody without the owner's programs could make a store to try memfold on their own texts.
+#[test]
+fn lines_become_a_store_as_its_owner_writes_it() {
+    let place = Place::new();
+    place.write("memories.jsonl", LINES);
+    let document = import(&place);
+    assert_fits("import", &document);
+    assert_eq!((&document["created"], &document["imported"]), (&true.into(), &3.into()));
+    assert_eq!(document["vectors"][0]["rows"], 2);
+    assert_eq!(document["unknown_fields"][0], "mood");
+    let row = |column: &str, id: &str| -> String {
+        one(&place, &format!("SELECT CAST({column} AS TEXT) FROM stm WHERE id = '{id}'"))
+    };
+    assert_eq!(row("content", "a"), "The kiln is fired on Mondays.");
+    assert_eq!(row("categories", "a"), r#"["decision", "r\u00e9gie"]"#);
+    assert_eq!(row("importance || ' ' || access_count || ' ' || source", "a"), "2.0 3 manual");
+    assert_eq!(row("created_at", "a"), "2026-05-01T10:00:00.000000");
+    assert_eq!(
+        row("categories || importance || access_count || source", "7"),
+        "[\"general\"]1.00agent"
+    );
+    let embedded = "SELECT e.content || hex(e.embedding) || e.model FROM embeddings e
+                    WHERE e.source_type = 'stm' AND e.source_id = 'a'";
+    let expected = "The kiln is fired on Mondays.0000803F0000000000000000tiny";
+    assert_eq!(one::<String>(&place, embedded), expected);
+    let store = connect(&place.path("brain.db"));
+    let found = "SELECT content FROM stm_fts WHERE stm_fts MATCH 'lamps'";
+    assert!(store.prepare(found).unwrap().exists([]).unwrap());
+    drop(store);
+    let indexed = "SELECT count(*) FROM stm WHERE rowid IN (SELECT id FROM stm_fts_docsize)";
+    assert_eq!(one::<i64>(&place, indexed), 3);
+    assert_eq!(one::<String>(&place, "PRAGMA journal_mode"), "wal");
+    assert_eq!(one::<String>(&place, "PRAGMA integrity_check"), "ok");
+    assert_eq!(place.json(&["doctor", "brain.db", "--json"])["live"], 3);
+    place.succeed(&["consolidate", "brain.db", "--now", NOW]);
+    assert_eq!(place.temporary_files(), 0);
+}
+
+#[test]
+fn importing_again_adds_what_is_new_and_changes_nothing() {
+    let place = Place::new();
+    place.write("memories.jsonl", LINES);
+    import(&place);
+    let before = one::<i64>(&place, "SELECT count(*) FROM stm");
+    let document = import(&place);
+    assert_eq!((&document["created"], &document["imported"]), (&false.into(), &0.into()));
+    assert_eq!((before, &document["known"]), (3, &3.into()));
+    let more = r#"{"id":"a","text":"The kiln is cold."}
+{"id":"b","text":"The gate opens at six."}
+{"text":"Equal lines without an id"}
+{"text":"Equal lines without an id"}
+"#;
+    place.write("memories.jsonl", more);
+    let document = import(&place);
+    assert_eq!((&document["imported"], &document["known_otherwise"]), (&3.into(), &1.into()));
+    assert_eq!(import(&place)["imported"], 0);
+    let kept: String = one(&place, "SELECT content FROM stm WHERE id = 'a'");
+    assert_eq!(kept, "The kiln is fired on Mondays.");
+    assert_eq!(one::<i64>(&place, "SELECT count(*) FROM stm"), 6);
+}
+
+/// What a run moved out of the owner's tables does not come back by importing it again.
+#[test]
+fn a_memory_that_was_moved_is_known() {
+    let place = Place::new();
+    let lines = r#"{"id":"a","text":"The kiln is fired on Mondays.","created_at":"2026-01-01T10:00:00"}
+{"id":"b","text":"The kiln is fired on Mondays.","created_at":"2026-01-02T10:00:00"}
+"#;
+    place.write("memories.jsonl", lines);
+    import(&place);
+    let run =
+        ["consolidate", "brain.db", "--execute", "--now", NOW, "--set", "merge.absorbed=move"];
+    place.succeed(&run);
+    assert_eq!(one::<i64>(&place, "SELECT count(*) FROM stm"), 1);
+    let document = import(&place);
+    assert_eq!((&document["imported"], &document["known"]), (&0.into(), &2.into()));
+}
+
+/// All bad lines are named at once, and nothing is written.
+#[test]
+fn bad_lines_are_named_and_nothing_is_imported() {
+    let place = Place::new();
+    let lines = [
+        r#"{"text":"good"}"#,
+        r#"{"text":"  "}"#,
+        r#"["text"]"#,
+        r#"{"text":"x","importance":"high"}"#,
+        r#"{"text":"x","created_at":"tomorrow"}"#,
+        r#"{"text":"x","source":"archived:{\"merged_into\":\"y\"}"}"#,
+        r#"{"text":"x","vector":[0,0],"model":"m"}"#,
+        r#"{"text":"x","vector":[1,2,3]}"#,
+        r#"{"text":"x","content":"y"}"#,
+        r#"{"id":"i","text":"x"}"#,
+        r#"{"id":"i","text":"y"}"#,
+        r#"{"text":"x""#,
+    ];
+    place.write("memories.jsonl", lines.join("\n"));
+    let answer = place.run(&["import", "memories.jsonl", "--into", "brain.db"]);
+    answer.fails_with(
+        1,
+        &[
+            "failed to import memories.jsonl: 10 bad lines: line 2: there is no text",
+            "line 3: invalid type: sequence, expected an object",
+            "line 4: field \"importance\": invalid type: string \"high\"",
+            "line 5: field \"created_at\": \"tomorrow\" is no time",
+            "line 6: field \"source\": \"archived:\" marks what is no live memory",
+            "line 7: a vector of zeros",
+            "line 8: a vector of 3 components without a model; name it on the line or with --model",
+            "line 9: field \"content\": it, or another name of it, occurs twice",
+            "line 11: field \"id\": \"i\" stands on an earlier line with another text",
+            "line 12: EOF while parsing an object, column 11",
+            "hint: nothing was imported",
+        ],
+    );
+    assert_eq!(place.files().len(), 1, "no store, and nothing beside it");
+    place.write("memories.jsonl", "{\"text\":\"x\",\"vector\":[1,2,3]}\n");
+    place.succeed(&["import", "memories.jsonl", "--into", "brain.db", "--model", "tiny"]);
+}
+
+#[test]
+fn lines_are_read_from_stdin() {
+    let place = Place::new();
+    let mut child = place
+        .command(&["import", "-", "--into", "brain.db"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(LINES.as_bytes()).unwrap();
+    let answer = place.answer(child.wait_with_output().unwrap());
+    let expected = "3 memories added to a new store brain.db
+  2 with a vector of tiny (3 dimensions)
+  1 without a vector
+fields passed over: mood
+next: memfold embed brain.db --execute
+next: memfold consolidate brain.db
+";
+    assert_eq!((answer.code, &*answer.out), (Some(0), expected), "{answer:?}");
+}
+
+/// An exported store comes back with the same names of fields.
+#[test]
+fn an_exported_store_can_be_imported() {
+    let place = Place::with_sample();
+    place.succeed(&["export", "brain.db", "--output", "rows.parquet", "--with", "text"]);
+    place.succeed(&["convert", "rows.parquet", "rows.jsonl"]);
+    let document = place.json(&["import", "rows.jsonl", "--into", "copy.db", "--json"]);
+    assert_eq!(document["unknown_fields"].as_array().unwrap().len(), 0);
+    assert_eq!(document["without_vector"], 0);
+    place.succeed(&["export", "copy.db", "--output", "copy.parquet", "--with", "text"]);
+    place.succeed(&["convert", "copy.parquet", "copy.jsonl"]);
+    let rows = |name: &str| -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(place.path(name)).unwrap();
+        let mut rows: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        for row in &mut rows {
+            row.as_object_mut().unwrap().retain(|field, _| field != "row" && field != "rowid");
+        }
+        rows.sort_by_key(|row| row["id"].as_str().unwrap().to_owned());
+        rows
+    };
+    let (before, after) = (rows("rows.jsonl"), rows("copy.jsonl"));
+    assert_eq!(before.len() as u64, document["imported"].as_u64().unwrap());
+    assert_eq!(before, after);
+}
+
+#[test]
+fn what_is_no_store_is_left_alone() {
+    let place = Place::new();
+    place.write("memories.jsonl", LINES);
+    place.write("notes.txt", "mine");
+    connect(&place.path("songs.db")).execute_batch("CREATE TABLE songs (x)").unwrap();
+    std::fs::create_dir(place.path("folder")).unwrap();
+    let before = place.files();
+    for (into, said) in [
+        ("notes.txt", "is no SQLite file"),
+        ("songs.db", "has no table stm"),
+        ("folder", "is a folder, expected a SQLite file"),
+        ("missing/brain.db", "No such file or directory"),
+    ] {
+        let answer = place.run(&["import", "memories.jsonl", "--into", into]);
+        answer.fails_with(1, &["failed to import into", said, "hint: "]);
+    }
+    let answer = place.run(&["import", "folder", "--into", "brain.db"]);
+    answer.fails_with(1, &["failed to read folder", "hint: name a file"]);
+    let answer = place.run(&["import", "nothing", "--into", "brain.db"]);
+    answer.fails_with(1, &["failed to read nothing", "hint: check the path"]);
+    assert_eq!(place.files(), before);
+}

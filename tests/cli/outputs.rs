@@ -1,0 +1,211 @@
+//! Every file that a command is to write is looked at before it works, and a run that stands is said to stand.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+use memfold_pipeline::report::Report;
+use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold_tests::{brain_db, memory, unit_vector};
+use rusqlite::Connection;
+use serde_json::Value;
+
+use crate::support::{Place, consolidate};
+
+/// After everything was applied, `--execute --report X` ended with 1, no run id and no report where X's folder was
+/// missing. The folder is made before the first write.
+#[test]
+fn the_folder_of_a_report_is_made() {
+    let place = Place::with_pair();
+    place.succeed(&consolidate(&["--execute", "--report", "new/folder/r.json"]));
+    let text = std::fs::read_to_string(place.path("new/folder/r.json")).unwrap();
+    let report: Report = serde_json::from_str(&text).unwrap();
+    assert_eq!(report.executed.applied, 1);
+    assert!(place.path("new/folder/r.md").is_file());
+}
+
+/// The same where X was there already, was the store, or could not be written for another reason: nothing is
+/// applied, and nothing is touched.
+#[test]
+fn outputs_are_refused_before_the_first_write() {
+    let place = Place::with_pair();
+    place.write("mine.json", "{\"my\": \"notes\"}");
+    place.write("mine.md", "mine");
+    place.write("config.yaml", "");
+    std::fs::create_dir(place.path("folder")).unwrap();
+    let before = place.files();
+    let refused: [(&[&str], &str, i32); 12] = [
+        (&["--report", "mine.json"], "mine.json exists", 2),
+        (&["--report", "mine.html"], "mine.md exists", 2),
+        (&["--report", "folder"], "it is a folder, not a file", 2),
+        (&["--plan", "mine.json"], "was not written by an earlier run", 2),
+        (&["--metrics", "mine.md"], "was not written by an earlier run", 2),
+        (&["--plan", "brain.db"], "--plan brain.db is an input", 2),
+        (&["--metrics", "./folder/../brain.db-wal"], "is an input", 2),
+        (&["--config", "config.yaml", "--plan", "config.yaml"], "is an input", 2),
+        (&["--plan", "x.json", "--metrics", "./x.json"], "name the same file", 2),
+        (&["--plan", "r.md", "--report", "r.json"], "name the same file", 2),
+        (&["--plan", "nowhere/p.json"], "failed to find the folder of nowhere/p.json", 1),
+        (&["--report-dir", "mine.md"], "failed to write the report", 1),
+    ];
+    for (flags, message, code) in refused {
+        let answer = place.run(&[&consolidate(&["--execute"])[..], flags].concat());
+        answer.fails_with(code, &[message, "hint: "]);
+        assert!(before == place.files(), "{flags:?}");
+    }
+    place.succeed(&consolidate(&["--plan", "plan.json", "--metrics", "m.prom"]));
+    place.succeed(&consolidate(&["--plan", "plan.json", "--metrics", "m.prom"]));
+}
+
+/// `--force` replaced device nodes and named pipes by a rename, and a link by a file; `-o` took the store itself.
+#[cfg(unix)]
+#[test]
+fn only_files_are_replaced_and_links_are_followed() {
+    use std::os::unix::fs::{FileTypeExt as _, symlink};
+    let place = Place::with_pair();
+    let made = std::process::Command::new("mkfifo").arg(place.path("pipe.arrow")).status();
+    assert!(made.unwrap().success());
+    place.write("target.arrow", "old");
+    symlink("target.arrow", place.path("link.arrow")).unwrap();
+    symlink("nowhere.arrow", place.path("dangling.arrow")).unwrap();
+    symlink("/dev/null", place.path("null.arrow")).unwrap();
+    let export = |output: &str, format: &str| {
+        place.run(&["export", "brain.db", "-o", output, "--format", format, "--force"])
+    };
+    for (output, message) in [
+        ("pipe.arrow", "it is a named pipe, not a file"),
+        ("dangling.arrow", "it is a link that leads nowhere"),
+        ("null.arrow", "it is a device, not a file"),
+        ("/dev/null", "it is a device, not a file"),
+        ("brain.db", "--output brain.db is an input"),
+    ] {
+        export(output, "arrow").fails_with(2, &[message, "hint: name a"]);
+    }
+    assert!(place.path("pipe.arrow").metadata().unwrap().file_type().is_fifo());
+    assert!(std::fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+    let written = export("link.arrow", "arrow");
+    assert_eq!(written.code, Some(0), "{written:?}");
+    assert!(place.path("link.arrow").is_symlink());
+    assert!(std::fs::read(place.path("target.arrow")).unwrap().starts_with(b"ARROW1"));
+    let plan = place.run(&consolidate(&["--plan", "/dev/stdout"]));
+    assert_eq!(plan.code, Some(2), "{plan:?}");
+    let generated = ["generate", "--brain", "--rows", "5", "-o", "/dev/null", "--force"];
+    place.run(&generated).fails_with(2, &["it is a device, not a file"]);
+}
+
+/// The report's place was taken while the run was under way: the run stands, and its id, where the report is and
+/// how to take the run back are said. Log lines came only after the run; now each is there when its unit is done.
+#[test]
+fn a_run_whose_report_cannot_be_written_stands() {
+    const PAIRS: usize = 150;
+    let place = Place::new();
+    let rows = (0..2 * PAIRS).map(|at| {
+        let text = format!("Shelf {} holds the tools of one workshop.", at / 2);
+        let mut row = memory(at, text, &unit_vector(PAIRS, at / 2));
+        // More than a pipe holds stands in the log, so that the run waits for its reader.
+        row.id.push_str(&"x".repeat(500));
+        row
+    });
+    brain_db(&place.path("brain.db"), &rows.collect::<Vec<_>>(), StoreStyle::Plain);
+    let flags = ["--execute", "-v", "--max-change-share", "1", "--report", "out/r.json"];
+    let mut child = place
+        .command(&consolidate(&flags))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut err = String::new();
+    while !err.contains("CONSOLIDATE/MERGE") {
+        assert_ne!(log.read_line(&mut err).unwrap(), 0, "{err}");
+    }
+    let store = Connection::open(place.path("brain.db")).unwrap();
+    let state: String =
+        store.query_row("SELECT state FROM memfold_runs", [], |row| row.get(0)).unwrap();
+    assert_eq!(state, "running", "the unit is told before the run ends");
+    place.write("out/r.json", "somebody else's");
+    log.read_to_string(&mut err).unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(4), "{err}");
+    let run_id: String =
+        store.query_row("SELECT run_id FROM memfold_runs", [], |row| row.get(0)).unwrap();
+    assert!(err.contains("error: failed to write the report: "), "{err}");
+    let instead = err.split("hint: the report is ").nth(1).unwrap().split(" instead").next();
+    let report = std::fs::read_to_string(instead.unwrap()).unwrap();
+    let report: Report = serde_json::from_str(&report).unwrap();
+    assert_eq!((report.run_id.as_str(), report.executed.applied), (&*run_id, PAIRS as u64));
+    let undo =
+        format!("note: run {run_id} stands; to take it back: memfold undo brain.db {run_id}");
+    assert!(err.contains(&undo), "{err}");
+    assert!(String::from_utf8(out.stdout).unwrap().contains(&run_id));
+    assert!(err.contains(&format!("CONSOLIDATE/DONE partial applied={PAIRS} ")), "{err}");
+    assert_eq!(std::fs::read(place.path("out/r.json")).unwrap(), b"somebody else's");
+}
+
+/// `DONE ok` came after runs that were not done, `START` said dry_run of runs that wrote, failures had no line.
+#[test]
+fn a_log_tells_a_run_from_start_to_end() {
+    let log = |err: &str| -> Vec<String> {
+        let lines = err.lines().filter_map(|line| line.strip_prefix("CONSOLIDATE/"));
+        lines.map(|line| line.split(' ').next().unwrap().to_owned()).collect()
+    };
+    let place = Place::with_pair();
+    let dry = place.run(&consolidate(&["-v", "--report", "dry.json"]));
+    assert_eq!(log(&dry.err), ["START", "DETECT", "PLAN", "REPORT", "DONE"], "{}", dry.err);
+    assert!(dry.err.contains(" mode=dry_run "), "{}", dry.err);
+    let run = place.run(&consolidate(&["-v", "--execute"]));
+    let events = ["START", "DETECT", "PLAN", "EXECUTE", "MERGE", "REPORT", "DONE"];
+    assert_eq!(log(&run.err), events, "{}", run.err);
+    assert!(run.err.contains(" mode=execute "), "{}", run.err);
+    let id = |event: &str| {
+        let line = run.err.lines().find(|line| line.contains(event)).unwrap();
+        line.split("run_id=").nth(1).unwrap().split(' ').next().unwrap().to_owned()
+    };
+    assert_eq!(id("/START"), id("/EXECUTE"));
+    let failed = place.run(&["consolidate", "nowhere.db", "-v"]);
+    assert_eq!(log(&failed.err), ["ERROR"], "{}", failed.err);
+
+    let place = Place::with_pair();
+    place.succeed(&consolidate(&["--save-plan"]));
+    let store = Connection::open(place.path("brain.db")).unwrap();
+    let forbid = "CREATE TRIGGER no BEFORE UPDATE ON stm BEGIN SELECT RAISE(ABORT, 'no'); END";
+    store.execute_batch(forbid).unwrap();
+    let partial = place.run(&["apply", "brain.db", "latest", "--execute", "-v"]);
+    assert_eq!(partial.code, Some(4), "{partial:?}");
+    assert_eq!(log(&partial.err), ["START", "EXECUTE", "ERROR", "REPORT", "DONE"], "{partial:?}");
+    assert!(partial.err.contains("DONE partial applied=0 stale=0 failed=1"), "{partial:?}");
+}
+
+/// Only `consolidate --execute` wrote a report and metrics, so whoever reviews first had neither.
+#[test]
+fn apply_writes_report_and_metrics() {
+    let place = Place::with_pair();
+    place.succeed(&consolidate(&["--save-plan"]));
+    let apply = ["apply", "brain.db", "latest", "--execute", "--report", "new/r.json"];
+    let applied = place.run(&[&apply[..], &["--metrics", "m.prom"]].concat());
+    assert_eq!(applied.code, Some(0), "{applied:?}");
+    let report: Value =
+        serde_json::from_slice(&std::fs::read(place.path("new/r.json")).unwrap()).unwrap();
+    assert_eq!((&report["mode"], &report["state"]), (&"execute".into(), &"done".into()));
+    assert_eq!(report["executed"]["applied"], 1);
+    assert_eq!(report["absorbed"]["identical"], 1);
+    assert_eq!(report["actions"][0]["label"], "a1");
+    let run_id = report["run_id"].as_str().unwrap();
+    assert!(applied.out.contains(run_id), "{applied:?}");
+    let page = std::fs::read_to_string(place.path("new/r.md")).unwrap();
+    assert!(page.contains("| a1 merge identical | m000001 ← m000000 |"), "{page}");
+    let metrics = std::fs::read_to_string(place.path("m.prom")).unwrap();
+    for line in ["helios_stm_total 3", "memfold_executed{outcome=\"applied\"} 1"] {
+        assert!(metrics.lines().any(|found| found == line), "{metrics}");
+    }
+    assert!(!metrics.contains("memfold_pairs"), "nothing was detected: {metrics}");
+    let place = Place::with_pair();
+    place.succeed(&consolidate(&["--save-plan"]));
+    place.write("r.json", "mine");
+    let before = place.files();
+    let apply = ["apply", "brain.db", "latest", "--execute", "--report"];
+    place.run(&[&apply[..], &["r.json"]].concat()).fails_with(2, &["r.json exists"]);
+    assert!(before == place.files());
+    place.succeed(&["apply", "brain.db", "latest", "--execute"]);
+    let reports = std::fs::read_dir(place.path("reports/consolidation")).unwrap().count();
+    assert_eq!(reports, 2, "where consolidate writes them");
+}

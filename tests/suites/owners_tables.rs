@@ -1,0 +1,442 @@
+//! What memfold does to its own end changes nothing else of the owner's: no row of another table, no search entry, no
+//! column, and nothing that the owner wrote since.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use memfold_pipeline::execute::UndoOutcome;
+use memfold_pipeline::guard::Guard;
+use memfold_pipeline::journal::RevertOptions;
+use memfold_pipeline::memory::MemoryId;
+use memfold_pipeline::quick_check::{Incoming, Written};
+use memfold_pipeline::store::PlainMemory;
+use memfold_pipeline::store::brain_db::{Session, SessionOptions, StoreStyle};
+use memfold_pipeline::upkeep::{SettleRules, Settled, Settlement, UpkeepRun, restore, settle};
+use memfold_tests::{Desk, Run, StoreImage, diff, integrity, memory, unit_vector};
+use rusqlite::types::Value;
+
+const KILN: &str = "The kiln is fired on Mondays.";
+
+fn said(number: usize, text: &str, axis: usize) -> PlainMemory {
+    PlainMemory { source: "daemon".to_owned(), ..memory(number, text, &unit_vector(8, axis)) }
+}
+
+/// Three copies, of which `m000002` survives; then one memory of its own, old and never read; then another.
+fn rows() -> Vec<PlainMemory> {
+    vec![
+        said(0, KILN, 0),
+        said(1, KILN, 0),
+        said(2, KILN, 0),
+        said(3, "Tea comes on Friday.", 1),
+        said(4, "The harbour has two cranes.", 2),
+    ]
+}
+
+fn desk() -> Desk {
+    Desk::of(&rows(), StoreStyle::Plain).set("merge.absorbed=move")
+}
+
+fn session(desk: &Desk) -> Session {
+    let options = SessionOptions { busy_timeout: Duration::from_secs(5), holder: "desk 1".into() };
+    Session::open(desk.path(), &options).unwrap()
+}
+
+fn upkeep<'a>(desk: &Desk, run_id: &'a str) -> UpkeepRun<'a> {
+    const UTC: &TimeZone = &TimeZone::UTC;
+    UpkeepRun { run_id, now: desk.now(), time_zone: UTC, holder: "desk 1" }
+}
+
+/// Settles the one pair that waits.
+fn supersede(desk: &Desk) -> (String, Settled) {
+    let key = desk.ask::<String>("SELECT key FROM memfold_flags WHERE state = 'open'").remove(0);
+    let policy = Run::builtin().set("merge.absorbed=move").policy();
+    let guard = Guard::new(&policy.guard).unwrap();
+    let rules = SettleRules { policy: &policy, guard: &guard };
+    let run = upkeep(desk, "settle");
+    settle(&session(desk), (&key, Settlement::Supersede), rules, &run).unwrap()
+}
+
+#[track_caller]
+fn assert_same(left: &StoreImage, right: &StoreImage) {
+    assert_eq!(diff(left, right), Vec::<String>::new());
+}
+
+/// What an owner may have beside memories, and the words by which a move is refused. `notes` holds a row for each memory.
+const SCHEMAS: [(&str, &str); 8] = [
+    (
+        "CREATE TABLE notes (m TEXT REFERENCES stm(id) ON DELETE CASCADE)",
+        "table notes refers to stm by a foreign key",
+    ),
+    (
+        "CREATE TABLE notes (m TEXT REFERENCES stm(id) ON DELETE SET NULL)",
+        "table notes refers to stm by a foreign key",
+    ),
+    (
+        "CREATE TABLE notes (m TEXT REFERENCES STM(id))",
+        "table notes refers to stm by a foreign key",
+    ),
+    (
+        "CREATE TABLE notes (m TEXT, e TEXT REFERENCES embeddings(id) ON DELETE CASCADE)",
+        "table notes refers to embeddings by a foreign key",
+    ),
+    (
+        "CREATE TABLE notes (m TEXT);
+         CREATE TRIGGER follow AFTER DELETE ON stm BEGIN DELETE FROM notes WHERE m = old.id; END",
+        "trigger follow runs when a row of stm is deleted",
+    ),
+    (
+        "CREATE TABLE notes (m TEXT);
+         CREATE TRIGGER \"before update\" BEFORE DELETE ON embeddings
+         BEGIN DELETE FROM notes WHERE m = old.source_id; END",
+        "trigger before update runs when a row of embeddings is deleted",
+    ),
+    (
+        "CREATE TABLE notes (m TEXT);
+         CREATE TRIGGER heir AFTER DELETE ON stm BEGIN
+             DELETE FROM stm_fts_docsize WHERE 0; UPDATE notes SET m = NULL WHERE m = old.id; END",
+        "trigger heir runs when a row of stm is deleted",
+    ),
+    (
+        "CREATE TABLE notes (m TEXT);
+         CREATE TRIGGER again AFTER INSERT ON stm WHEN new.id = 'm000000'
+         BEGIN INSERT INTO notes VALUES ('again'); END",
+        "trigger again runs when a row of stm is inserted",
+    ),
+];
+
+/// The ways in which memories leave, each with the run to take back.
+const WRITERS: [fn(&Desk) -> (String, Vec<String>); 3] = [
+    |desk| {
+        let execution = desk.good_night().execution.unwrap();
+        (execution.run_id, execution.notes)
+    },
+    |desk| {
+        let newer = Incoming::text("The harbour has two cranes. They are blue.");
+        let newer = newer.with_vector(unit_vector(8, 2));
+        let saved = desk.quick_check().save(&newer, desk.now()).unwrap();
+        assert_eq!(saved.written, Written::Replaced, "{saved:?}");
+        (saved.run_id.unwrap(), saved.check.notes)
+    },
+    |desk| {
+        let other = Incoming::text("The harbour has three cranes.");
+        let other = other.with_vector(unit_vector(8, 2));
+        let saved = desk.quick_check().save(&other, desk.now()).unwrap();
+        assert_eq!(saved.written, Written::Inserted, "{saved:?}");
+        let (run, settled) = supersede(desk);
+        (run, settled.note.into_iter().collect())
+    },
+];
+
+/// With `absorbed: move`, 12 rows of a table that refers to `embeddings` with ON DELETE CASCADE went with the moved
+/// rows, and so did what a trigger AFTER DELETE removed; undo brought none of it back. A save and the settling of a flag had
+/// not even the check of foreign keys that `apply` had. Now every writer archives such rows in place and says why.
+#[test]
+fn nothing_of_another_table_goes_with_a_memory() {
+    for (schema, reason) in SCHEMAS {
+        for (number, write) in WRITERS.iter().enumerate() {
+            let tell = format!("{schema}, writer {number}");
+            let desk = desk().set("protection.min_age_hours=0");
+            desk.sql(schema);
+            let has_embedding = schema.contains("e TEXT");
+            let (columns, values) = match has_embedding {
+                true => ("m, e", "source_id, id"),
+                false => ("m", "source_id"),
+            };
+            desk.sql(&format!("INSERT INTO notes ({columns}) SELECT {values} FROM embeddings"));
+            let notes = || desk.ask::<Option<String>>("SELECT m FROM notes ORDER BY rowid");
+            let before = (notes(), desk.image());
+            let (run, said) = write(&desk);
+            assert_eq!(notes(), before.0, "{tell}");
+            assert_eq!(desk.ask::<i64>("SELECT count(*) FROM memfold_archive"), [0], "{tell}");
+            let archived = "SELECT count(*) FROM stm WHERE source LIKE 'archived:%'";
+            assert!(desk.ask::<i64>(archived)[0] > 0, "{tell}");
+            assert_eq!(said.len(), 1, "once: {tell}: {said:?}");
+            assert!(said[0].contains("archived in place") && said[0].contains(reason), "{said:?}");
+            let undone = desk.undo_run(&run);
+            assert_eq!(undone.executed.stale + undone.executed.failed, 0, "{undone:?}");
+            assert_eq!(notes(), before.0, "{tell}");
+            if number == 0 {
+                assert_same(&before.1, &desk.image());
+            }
+            assert_eq!(integrity(desk.path()), Vec::<String>::new(), "{tell}");
+        }
+    }
+}
+
+/// A save keeps another spelling of a memory's text: where rows must not be moved, in its place.
+#[test]
+fn another_spelling_is_kept_where_rows_must_not_be_moved() {
+    for (schema, in_place) in [(SCHEMAS[0].0, true), ("SELECT 1", false)] {
+        let desk = desk();
+        desk.owner().execute_batch(schema).unwrap();
+        let spelled = Incoming::text("The harbour has  two cranes.");
+        for _ in 0..2 {
+            let saved = desk.quick_check().save(&spelled, desk.now()).unwrap();
+            assert_eq!((saved.written, saved.id.as_str()), (Written::Touched, "m000004"));
+        }
+        let rows = "SELECT count(*) FROM stm WHERE content LIKE 'The harbour%'";
+        let archived = "SELECT count(*) FROM stm WHERE source LIKE 'archived:%\"m000004\"%'";
+        let moved = "SELECT count(*) FROM memfold_archive";
+        let found = [rows, archived, moved].map(|sql| desk.ask::<i64>(sql)[0]);
+        assert_eq!(found, if in_place { [2, 1, 0] } else { [1, 0, 1] }, "{schema}");
+        let run = desk.ask::<String>("SELECT run_id FROM memfold_lineage").remove(0);
+        let _ = desk.undo_all(&run);
+        assert_eq!([rows, archived, moved].map(|sql| desk.ask::<i64>(sql)[0]), [2, 0, 0]);
+    }
+}
+
+/// What harms nobody keeps nobody from moving: triggers on updates, and those that keep the search index.
+#[test]
+fn a_trigger_that_only_keeps_the_index_does_not_keep_rows_from_moving() {
+    let desk = desk();
+    desk.sql(
+        "DROP TABLE stm_fts;
+         CREATE VIRTUAL TABLE stm_fts USING fts5(content, content='stm', content_rowid='rowid');
+         INSERT INTO stm_fts(stm_fts) VALUES ('rebuild');
+         CREATE TRIGGER t_in AFTER INSERT ON stm BEGIN
+             INSERT INTO stm_fts(rowid, content) VALUES (new.rowid, new.content); END;
+         CREATE TRIGGER t_out AFTER DELETE ON stm BEGIN
+             INSERT INTO stm_fts(stm_fts, rowid, content) VALUES ('delete', old.rowid, old.content); END;
+         CREATE TRIGGER t_seen AFTER UPDATE ON stm BEGIN SELECT 1; END;",
+    );
+    let before = desk.image();
+    let night = desk.good_night();
+    assert_eq!(night.execution.as_ref().unwrap().notes, Vec::<String>::new());
+    assert_eq!(desk.ask::<i64>("SELECT count(*) FROM stm"), [3]);
+    let _ = desk.undo_all(night.run_id());
+    assert_same(&before, &desk.image());
+}
+
+fn found(desk: &Desk, word: &str) -> Vec<i64> {
+    desk.ask(&format!("SELECT rowid FROM stm_fts WHERE stm_fts MATCH '{word}' ORDER BY rowid"))
+}
+
+/// Copies whose last one to be folded has the highest row number, so that the next memory gets that number.
+fn last_copy_folds() -> Desk {
+    let rows = [said(9, "Tea comes on Friday.", 1), said(2, KILN, 0), said(1, KILN, 0)];
+    let desk = Desk::of(&rows, StoreStyle::Plain).set("merge.absorbed=move");
+    desk.sql("UPDATE embeddings SET content = (SELECT content FROM stm WHERE id = source_id)");
+    desk
+}
+
+const UNRELATED: &str =
+    "INSERT INTO stm (id, content, created_at) VALUES ('new', 'Rain.', '2026-06-01');
+    INSERT INTO stm_fts (rowid, content) SELECT rowid, content FROM stm WHERE id = 'new'";
+
+/// A row that the owner had edited without indexing it anew left its old words behind when it moved, and a search for an
+/// old word found the unrelated memory that got its row number next. The text beside the embedding is what was indexed.
+#[test]
+fn the_words_of_a_row_that_moved_find_no_other_row() {
+    let desk = last_copy_folds();
+    let number = desk.ask::<i64>("SELECT max(rowid) FROM stm")[0];
+    desk.sql(
+        "INSERT INTO stm_fts(stm_fts, rowid, content) SELECT 'delete', rowid, content FROM stm WHERE id = 'm000001';
+         INSERT INTO stm_fts(rowid, content) SELECT rowid, 'An old zebra, quoted \"so\".' FROM stm WHERE id = 'm000001';
+         UPDATE embeddings SET content = 'An old zebra, quoted \"so\".' WHERE source_id = 'm000001'",
+    );
+    // Stale as it is, its vector counts for nothing; the texts are equal.
+    assert_eq!(found(&desk, "zebra"), [number]);
+    let before = desk.image();
+    let run = desk.good_night().run_id().to_owned();
+    assert_eq!(desk.ask::<i64>("SELECT count(*) FROM stm WHERE id = 'm000001'"), [0]);
+    assert_eq!(found(&desk, "zebra"), [0; 0]);
+    let undo = desk.undo_all(&run);
+    assert_same(&before, &desk.image());
+    let _ = desk.undo_all(&undo);
+    desk.sql(UNRELATED);
+    assert_eq!(desk.ask::<i64>("SELECT rowid FROM stm WHERE id = 'new'"), [number]);
+    assert_eq!((found(&desk, "zebra"), found(&desk, "rain")), (vec![], vec![number]));
+    assert_eq!(integrity(desk.path()), Vec::<String>::new());
+}
+
+/// Where nobody can tell which words are indexed, the row keeps its number: so no other memory is found by them.
+#[test]
+fn a_row_whose_indexed_words_are_unknown_stays_in_its_place() {
+    let long = "word ".repeat(400);
+    for indexed in [
+        // Neither the row nor its embedding says so.
+        "INSERT INTO stm_fts(stm_fts, rowid, content) SELECT 'delete', rowid, content FROM stm WHERE id = 'm000001';
+         INSERT INTO stm_fts(rowid, content) SELECT rowid, 'An old zebra.' FROM stm WHERE id = 'm000001';
+         UPDATE embeddings SET content = NULL WHERE source_id = 'm000001'"
+            .to_owned(),
+        // The embedding has only the beginning of it.
+        format!(
+            "INSERT INTO stm_fts(stm_fts, rowid, content) SELECT 'delete', rowid, content FROM stm WHERE id = 'm000001';
+             INSERT INTO stm_fts(rowid, content) SELECT rowid, '{long} zebra' FROM stm WHERE id = 'm000001';
+             UPDATE embeddings SET content = substr('{long} zebra', 1, 1000) WHERE source_id = 'm000001'"
+        ),
+        // It was indexed twice, and both texts are found.
+        "INSERT INTO stm_fts(rowid, content) SELECT rowid, 'An old zebra.' FROM stm WHERE id = 'm000001';
+         UPDATE embeddings SET content = 'An old zebra.' WHERE source_id = 'm000001'"
+            .to_owned(),
+    ] {
+        let desk = last_copy_folds();
+        desk.sql(&indexed);
+        let before = desk.image();
+        let execution = desk.good_night().execution.unwrap();
+        let said = &execution.notes[..];
+        assert!(said.len() == 1 && said[0].contains("words that are not known"), "{said:?}");
+        assert!(said[0].starts_with("1 memory was archived in place"), "{said:?}");
+        let source = desk.ask::<String>("SELECT source FROM stm WHERE id = 'm000001'");
+        assert!(source[0].starts_with("archived:"), "{source:?}");
+        let number = desk.ask::<i64>("SELECT rowid FROM stm WHERE id = 'm000001'")[0];
+        desk.sql(UNRELATED);
+        assert_ne!(desk.ask::<i64>("SELECT rowid FROM stm WHERE id = 'new'"), [number]);
+        assert_eq!(found(&desk, "zebra"), [number]);
+        desk.sql(
+            "INSERT INTO stm_fts (stm_fts, rowid, content) SELECT 'delete', rowid, content FROM stm WHERE id = 'new';
+             DELETE FROM stm WHERE id = 'new'",
+        );
+        let _ = desk.undo_all(&execution.run_id);
+        assert_same(&before, &desk.image());
+    }
+}
+
+/// A memory archived in its table went on being found beside its survivor, and each text was indexed twice.
+#[test]
+fn an_archived_row_is_found_no_longer_and_undo_makes_it_findable_again() {
+    for edited in [false, true] {
+        let desk = last_copy_folds().set("merge.absorbed=archive");
+        if edited {
+            desk.sql(
+                "UPDATE stm SET content = 'The kiln is fired on  Mondays.' WHERE id = 'm000001'",
+            );
+        }
+        let before = desk.image();
+        assert_eq!(found(&desk, "kiln").len(), 2);
+        let run = desk.good_night().run_id().to_owned();
+        let survivor = desk.ask::<i64>("SELECT rowid FROM stm WHERE id = 'm000002'");
+        assert_eq!(
+            (found(&desk, "kiln"), desk.ask("SELECT count(*) FROM stm")),
+            (survivor, vec![3])
+        );
+        let executed = desk.image();
+        let undo = desk.undo_all(&run);
+        assert_same(&before, &desk.image());
+        let _ = desk.undo_all(&undo);
+        assert_same(&executed, &desk.image());
+    }
+}
+
+/// Atoms name the memory that they were learned from. When that moved, the name led nowhere.
+#[test]
+fn what_names_a_moved_memory_names_its_survivor_until_it_is_back() {
+    let desk = desk();
+    desk.sql(
+        "ALTER TABLE atoms ADD COLUMN source_memory_id TEXT;
+         INSERT INTO atoms (id, subject, action, outcome, created_at, source_memory_id) VALUES
+             ('atm_1', 's', 'a', 'o', '2026-01-01', 'm000000'), ('atm_2', 's', 'a', 'o', '2026-01-01', 'm000001'),
+             ('atm_3', 's', 'a', 'o', '2026-01-01', 'm000003'), ('atm_4', 's', 'a', 'o', '2026-01-01', NULL),
+             ('atm_5', 's', 'a', 'o', '2026-01-01', 'm000000')",
+    );
+    let named = || desk.ask::<Option<String>>("SELECT source_memory_id FROM atoms ORDER BY id");
+    let names = |ids: [&str; 5]| ids.map(|id| (!id.is_empty()).then(|| id.to_owned())).to_vec();
+    let before = desk.image();
+    let run = desk.good_night().run_id().to_owned();
+    assert_eq!(named(), names(["m000002", "m000002", "m000003", "", "m000002"]));
+    let _ = desk.undo_all(&run);
+    assert_same(&before, &desk.image());
+    // What the owner turned elsewhere meanwhile, or deleted, stays so.
+    let run = desk.undo_all(
+        &desk.ask::<String>("SELECT run_id FROM memfold_runs ORDER BY seq DESC LIMIT 1")[0],
+    );
+    desk.sql("UPDATE atoms SET source_memory_id = 'm000004' WHERE id = 'atm_1'; DELETE FROM atoms WHERE id = 'atm_5'");
+    let _ = desk.undo_all(&run);
+    let left = desk.ask::<Option<String>>("SELECT source_memory_id FROM atoms ORDER BY id");
+    assert_eq!(left, names(["m000004", "m000001", "m000003", "", ""])[..4]);
+}
+
+/// Undo filled NULL where the owner had renamed or dropped a column, deleted the only copy of the value and ended with
+/// exit code 0.
+#[test]
+fn a_value_without_a_column_is_kept_and_told_of() {
+    for absorbed in ["archive", "move"] {
+        for (change, column) in [
+            ("ALTER TABLE stm RENAME COLUMN mood TO temper", "mood"),
+            ("ALTER TABLE stm DROP COLUMN mood", "mood"),
+            ("ALTER TABLE embeddings RENAME COLUMN model TO made_by", "embeddings.model"),
+            ("DROP TABLE embeddings", "embeddings."),
+        ] {
+            let mut desk =
+                Desk::of(&rows(), StoreStyle::Plain).set(format!("merge.absorbed={absorbed}"));
+            desk.sql("ALTER TABLE stm ADD COLUMN mood TEXT; UPDATE stm SET mood = 'calm ' || id");
+            let run = desk.good_night().run_id().to_owned();
+            desk.sql(change);
+            let archive = "SELECT row FROM memfold_archive ORDER BY id";
+            let kept = (desk.ask::<String>(archive), desk.image());
+            desk.revert_with(RevertOptions { force: true, recreate: true });
+            let undo = desk.undo_run(&run);
+            if absorbed == "archive" {
+                // It stood in its table all the time, and what was written to it was in other columns.
+                assert_eq!(undo.executed.stale, 0, "{change}: {undo:?}");
+                continue;
+            }
+            assert_eq!((undo.executed.applied, undo.executed.stale), (0, 1), "{change}: {undo:?}");
+            let UndoOutcome { conflicts, remedies, .. } = &undo.outcomes[0];
+            let said = format!("has a value for {column}");
+            assert!(conflicts.iter().any(|conflict| conflict.contains(&said)), "{conflicts:?}");
+            assert_eq!(*remedies, Vec::<&str>::new(), "nothing gets past it");
+            let refused = restore(&session(&desk), &MemoryId::new("m000000"), &upkeep(&desk, "r"));
+            assert!(refused.unwrap_err().to_string().contains(&said), "{change}");
+            assert_eq!(desk.ask::<String>(archive), kept.0, "{change}");
+            assert_same(&kept.1, &desk.image());
+            if change.contains("RENAME COLUMN mood") {
+                desk.sql("ALTER TABLE stm RENAME COLUMN temper TO mood");
+                let _ = desk.undo_all(&run);
+                assert_eq!(desk.cell("m000000", "mood"), Value::Text("calm m000000".to_owned()));
+            }
+        }
+    }
+}
+
+/// The same where the run itself wrote to the column: what was there before would have had no place.
+#[test]
+fn a_renamed_column_that_was_written_to_is_a_conflict() {
+    let mut desk = Desk::of(&rows(), StoreStyle::Plain).set("merge.absorbed=archive");
+    desk.sql("ALTER TABLE stm ADD COLUMN confidence REAL; UPDATE stm SET confidence = 0.9 - rowid / 10.0");
+    let before = desk.image();
+    let run = desk.good_night().run_id().to_owned();
+    desk.sql("ALTER TABLE stm RENAME COLUMN confidence TO trust");
+    desk.revert_with(RevertOptions { force: true, recreate: true });
+    let undo = desk.undo_run(&run);
+    assert_eq!((undo.executed.applied, undo.executed.stale), (0, 1), "{undo:?}");
+    let said = &undo.outcomes[0].conflicts;
+    assert!(said[0].starts_with("m000002 has a value for confidence"), "{said:?}");
+    desk.sql("ALTER TABLE stm RENAME COLUMN trust TO confidence");
+    let _ = desk.undo_all(&run);
+    assert_same(&before, &desk.image());
+}
+
+/// An undo removed rows that it had written as flags into the owner's table, also where the owner had edited them since.
+#[test]
+fn a_flag_row_that_the_owner_edited_stays() {
+    let rows = [said(0, "The port is 8080.", 0), said(1, "The port is 9090.", 0)];
+    let desk = || {
+        Desk::of(&rows, StoreStyle::Plain)
+            .set("flags.write_to=stm")
+            .set("detect.contradiction_threshold=0.5")
+    };
+    let flags = "SELECT id FROM stm WHERE source LIKE 'consolidation:contradiction:%'";
+    let mut edited = desk();
+    let run = edited.good_night().run_id().to_owned();
+    let flag = edited.ask::<String>(flags).remove(0);
+    edited.sql("UPDATE stm SET content = content || ' Ana asks.', access_count = 7 WHERE source LIKE 'consolidation:contradiction:%'");
+    let undo = edited.undo_run(&run);
+    assert_eq!((undo.executed.applied, undo.executed.stale), (0, 1), "{undo:?}");
+    assert_eq!(undo.outcomes[0].conflicts, [format!("content of {flag} was changed since")]);
+    assert_eq!(
+        (undo.outcomes[0].remedies.as_slice(), edited.ask::<String>(flags)),
+        (&["--force"][..], vec![flag])
+    );
+    edited.revert_with(RevertOptions { force: true, recreate: false });
+    let _ = edited.undo_all(&run);
+    assert_eq!(edited.ask::<String>(flags), [""; 0]);
+    let kept = edited.ask::<String>("SELECT row FROM memfold_archive");
+    assert!(kept.iter().any(|row| row.contains("Ana asks.")), "{kept:?}");
+    // Readers who count what they read are no editors.
+    let read = desk();
+    let run = read.good_night().run_id().to_owned();
+    read.sql("UPDATE stm SET access_count = access_count + 3");
+    let _ = read.undo_all(&run);
+    assert_eq!(read.ask::<String>(flags), [""; 0]);
+}

@@ -1,0 +1,407 @@
+//! Whatever the store and the configuration: a second run on unchanged memories plans nothing.
+//!
+//! Of 60 random small stores 45 needed more runs than one: caps on flags forgot earlier flags, series dissolved when members
+//! folded, clusters were cut anew, archived memories set others free, and what a person undid was planned again.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use memfold_pipeline::execute::{Pick, Selection, UndoTarget};
+use memfold_pipeline::plan::{ActionType, Plan};
+use memfold_pipeline::runs::RunState;
+use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold_pipeline::store::{PlainEmbedding, PlainMemory};
+use memfold_pipeline::time::Instant;
+use memfold_tests::{Desk, Draws, memory, store_now};
+use proptest::prelude::*;
+
+const DIM: usize = 16;
+const HOUR: i64 = 3_600_000_000;
+
+/// Wordings of one topic: copies, rewordings, extensions, contradictions and series.
+const TOPICS: [&[&str]; 9] = [
+    &[
+        "The staging server listens on port 8080.",
+        "The staging server listens on port 9090.",
+        "The staging server listens on port 8080",
+        "The staging server listens on port 7070.",
+        "the staging server listens on port 8080.",
+    ],
+    &[
+        "Use tabs for indentation",
+        "For indentation, use tabs",
+        "Use tabs for the indentation",
+        "Never use tabs for indentation",
+        "Use spaces for indentation",
+    ],
+    &[
+        "Backups run every night.",
+        "Every night, backups run.",
+        "The backups run every night",
+        "Backups never run every night.",
+        "Backups run every week.",
+    ],
+    &[
+        "Deploys happen on Friday.",
+        "Deploys happen on Friday, because the whole team is there.",
+        "Deploys happen on Monday.",
+        "Deploys do not happen on Friday.",
+        "Deploys happen on Friday",
+    ],
+    &[
+        "Dana's favourite colour is purple.",
+        "Dana's favourite colour is cyan.",
+        "Dana's favorite colour is purple.",
+        "Dana's favourite colour is green.",
+        "Dana's favourite colour is red.",
+    ],
+    &[
+        "The service uses Python 3.11.",
+        "The service uses Python 3.12.",
+        "The service uses Python 3.11",
+        "The service does not use Python 3.11.",
+        "Our service uses Python 3.11.",
+    ],
+    &[
+        "Restart the relay before the new firmware is loaded.",
+        "Restart the relay before the firmware is loaded.",
+        "Restart the relay after the new firmware is loaded.",
+        "Always restart the relay before the new firmware is loaded.",
+        "restart the relay before the new firmware is loaded",
+    ],
+    &[
+        "Tom approved the budget for the harbour crane.",
+        "Tom rejected the budget for the harbour crane.",
+        "Tom approved the budget for the crane.",
+        "The budget for the harbour crane was approved by Tom.",
+        "Tom  approved the budget for the harbour crane.",
+    ],
+    &[],
+];
+
+/// A vector near the axis of its topic; equal wordings mostly share theirs.
+fn vector(draws: &mut Draws, dim: usize, topic: usize, wording: usize) -> Vec<f32> {
+    let mut vector = vec![0.0; dim];
+    vector[topic % dim] = 1.0;
+    let tilt = [0.0, 0.1, 0.2, 0.3, 0.5][wording % 5];
+    vector[(topic + 1 + wording % 5) % dim] += tilt;
+    if draws.below(3) == 0 {
+        vector[draws.below(dim as u64) as usize] += 0.4 * draws.uniform() as f32;
+    }
+    vector
+}
+
+fn text(topic: usize, wording: usize) -> String {
+    match TOPICS[topic] {
+        [] => format!("Build #{} passed.", 410 + wording),
+        wordings => wordings[wording % wordings.len()].to_owned(),
+    }
+}
+
+fn rows(draws: &mut Draws, count: usize) -> Vec<PlainMemory> {
+    let topics = 1 + draws.below(4) as usize;
+    let first = draws.below(TOPICS.len() as u64) as usize;
+    (0..count).map(|number| row(draws, number, (first, topics))).collect()
+}
+
+fn row(draws: &mut Draws, number: usize, (first, topics): (usize, usize)) -> PlainMemory {
+    let topic = (first + draws.below(topics as u64) as usize) % TOPICS.len();
+    let wording = draws.below(if TOPICS[topic].is_empty() { 12 } else { 5 }) as usize;
+    let dim = if draws.below(8) == 0 { 2 * DIM } else { DIM };
+    let mut row = memory(0, text(topic, wording), &vector(draws, dim, topic, wording));
+    row.id = format!("m{number:03}");
+    let age = match draws.below(6) {
+        0 => draws.below(30) as i64 * HOUR,
+        1 => (28 + draws.below(4) as i64) * 24 * HOUR,
+        _ => draws.below(150) as i64 * 24 * HOUR,
+    };
+    row.created_at = Instant(store_now().0 - age).to_naive_local(&jiff::tz::TimeZone::UTC);
+    match draws.below(12) {
+        0 => row.embedding = None,
+        1 | 2 => {
+            let model = Some("another-model".into());
+            row.embedding = row.embedding.map(|embedding| PlainEmbedding { model, ..embedding });
+        }
+        _ => {}
+    }
+    row.categories = draws
+        .pick(&[
+            &["general"][..],
+            &["general"],
+            &["general", "ops"],
+            &["sop"],
+            &["sop", "coding"],
+            &["private"],
+            &["permanent"],
+            &["user:ann"],
+        ])
+        .iter()
+        .map(|&category| category.to_owned())
+        .collect();
+    row.importance = draws.pick(&[1.0, 1.0, 1.5, 2.0, 2.2, 2.5, 3.0]);
+    row.access_count = draws.pick(&[0, 0, 0, 1, 3, 6, 12]);
+    row.source = draws.pick(&["agent", "agent", "agent", "daemon", "manual"]).to_owned();
+    row
+}
+
+/// Settings, each left as it is more often than not.
+fn settings(draws: &mut Draws) -> Vec<String> {
+    const CHOICES: [&[&str]; 17] = [
+        &["threshold=0.8", "threshold=0.85", "threshold=0.9", "threshold=0.97", "threshold=0.999"],
+        &["cluster.linkage=complete", "cluster.linkage=average", "cluster.linkage=single"],
+        &["cluster.max_cluster_size=2", "cluster.max_cluster_size=3", "cluster.max_cluster_size=5"],
+        &["cluster.separate_by=[]", "cluster.separate_by=[general]"],
+        &["guard.enabled=false"],
+        &["protection.enabled=false", "protection.profile=strict"],
+        &["detect.exact_text=false"],
+        &["detect.shared_vector_texts_max=2", "detect.shared_vector_texts_max=3"],
+        &["merge.absorbed=move", "merge.absorbed=archive"],
+        &["merge.canonical=most_informative"],
+        &["merge.categories=survivor"],
+        &["flags.write_to=stm"],
+        &["flags.max_per_run=0", "flags.max_per_run=1", "flags.max_per_run=3"],
+        &["flags.max_per_memory=1", "flags.max_per_memory=2"],
+        &[
+            "scope.newest=5",
+            "scope.newest=12",
+            "scope.categories=[general]",
+            "scope.sources=[agent]",
+        ],
+        &[
+            "rules.R2-near-duplicate-merge.when.min_cluster_size=3",
+            "rules.R2-near-duplicate-merge.when.max_cluster_size=3",
+            "rules.R2-near-duplicate-merge.when.max_access_count=3",
+            "rules.R3-promote-high-value-procedural.then.params.validated=true",
+        ],
+        &[
+            "rules.R3-promote-high-value-procedural.when.min_importance=1",
+            "rules.R3-promote-high-value-procedural.enabled=false",
+        ],
+    ];
+    let mut settings = Vec::new();
+    for choice in CHOICES {
+        if draws.below(4) == 0 {
+            settings.push(draws.pick(choice).to_owned());
+        }
+    }
+    if draws.below(2) == 0 {
+        settings.push("rules.R4-archive-low-utility.enabled=true".to_owned());
+        if draws.below(2) == 0 {
+            settings.push("rules.R4-archive-low-utility.when.max_access_count=1".to_owned());
+        }
+    }
+    settings
+}
+
+/// The changes of a plan, a line each.
+fn changes(plan: &Plan) -> String {
+    let mut lines = String::new();
+    for action in plan.actions.iter().filter(|action| action.action != ActionType::Noop) {
+        let ids: Vec<&str> = action.target_ids.iter().map(|id| id.as_str()).collect();
+        let (kind, rule) = (action.action.name(), &action.rationale.rule_id);
+        writeln!(lines, "{kind} {} {rule} {:?}", ids.join(" "), action.rationale.reasons).unwrap();
+    }
+    lines
+}
+
+/// What happens between the first run and the last.
+#[derive(Debug, Clone, Copy)]
+enum Course {
+    /// The plan is applied whole.
+    Whole,
+    /// At first only some units or one type of action; the next run does the rest.
+    Part,
+    /// The whole run is undone.
+    Undo,
+    /// One action is undone.
+    UndoOne,
+    /// More memories come, and another run.
+    More,
+    /// A backup without memfold's tables is put back, and another run.
+    TablesGone,
+}
+
+/// A store, a configuration and a course.
+struct Case {
+    desk: Desk,
+    story: String,
+    draws: Draws,
+    count: usize,
+    done: BTreeMap<&'static str, usize>,
+}
+
+impl Case {
+    fn new(seed: u64, count: usize) -> Self {
+        let mut draws = Draws::new(seed);
+        let rows = rows(&mut draws, count);
+        let style = draws.pick(&[StoreStyle::Plain, StoreStyle::Wild]);
+        let mut story = String::new();
+        let mut desk = Desk::of(&rows, style);
+        for setting in settings(&mut draws) {
+            writeln!(story, "--set {setting}").unwrap();
+            desk = desk.set(setting);
+        }
+        for row in &rows {
+            let PlainMemory { id, content, created_at, categories, access_count, .. } = row;
+            let (importance, source) = (row.importance, &row.source);
+            writeln!(
+                story,
+                "{id} {created_at} {categories:?} {importance} {access_count} {source} {content}"
+            )
+            .unwrap();
+        }
+        Self { desk, story, draws, count, done: BTreeMap::new() }
+    }
+
+    /// Plans and applies; returns the run, if anything was planned.
+    fn night(&mut self, name: &str) -> Option<String> {
+        let outcome = self.desk.plan();
+        writeln!(self.story, "-- {name}:\n{}", changes(&outcome.plan)).unwrap();
+        for action in &outcome.plan.actions {
+            *self.done.entry(action.action.name()).or_default() += 1;
+        }
+        if outcome.plan.changes() == 0 {
+            return None;
+        }
+        let execution = self.desk.try_apply(&outcome).expect("the run succeeds");
+        assert_eq!(execution.state, RunState::Done, "{}\n{:#?}", self.story, execution.outcomes);
+        Some(execution.run_id)
+    }
+
+    fn part(&mut self) {
+        let outcome = self.desk.plan();
+        if outcome.plan.changes() == 0 {
+            return;
+        }
+        let only = match self.draws.below(3) {
+            0 => vec![Pick::Type(ActionType::FlagContradiction)],
+            1 => vec![Pick::Type(ActionType::Merge)],
+            _ => Vec::new(),
+        };
+        let limit = only.is_empty().then(|| 1 + self.draws.below(3));
+        writeln!(self.story, "-- in part {only:?} {limit:?}:\n{}", changes(&outcome.plan)).unwrap();
+        let selection = Selection { only, except: Vec::new() };
+        let _ = self.desk.try_apply_some(&outcome, &selection, limit);
+    }
+
+    fn undo(&mut self, run: String, whole: bool) {
+        let target = if whole {
+            UndoTarget::Run(run)
+        } else {
+            let units = self.desk.store().units(&run).expect("the store can be read");
+            let unit = &units[self.draws.below(units.len() as u64) as usize];
+            let label = unit.actions[0].split(' ').next().unwrap_or_default().to_owned();
+            UndoTarget::Action { run_id: Some(run), label }
+        };
+        writeln!(self.story, "-- undo {target}").unwrap();
+        let undone = self.desk.try_undo(&target).expect("there is something to undo");
+        assert_eq!(undone.state, RunState::Done, "{}\n{:#?}", self.story, undone.outcomes);
+    }
+
+    fn run(&mut self, course: Course) {
+        if let Course::Part = course {
+            self.part();
+        }
+        let run = self.night("first run");
+        match (course, run) {
+            (Course::Undo, Some(run)) => self.undo(run, true),
+            (Course::UndoOne, Some(run)) => self.undo(run, false),
+            (Course::More, _) => self.more(),
+            (Course::TablesGone, _) => self.tables_gone(),
+            _ => {}
+        }
+        let last = self.desk.plan().plan;
+        assert_eq!(changes(&last), "", "{course:?}\n{}", self.story);
+    }
+
+    fn tables_gone(&mut self) {
+        let tables: Vec<String> = self
+            .desk
+            .ask("SELECT name FROM sqlite_master WHERE name GLOB 'memfold_*' AND type = 'table'");
+        for table in tables {
+            self.desk.sql(&format!("DROP TABLE {table}"));
+        }
+        self.desk.sql("DELETE FROM stm WHERE source GLOB 'consolidation:contradiction:*'");
+        let _ = self.night("second run");
+    }
+
+    /// A few copies and rewordings come in as the owner writes them.
+    fn more(&mut self) {
+        let more = rows(&mut self.draws, 4);
+        for (number, row) in (self.count..).zip(&more) {
+            let categories = serde_json::to_string(&row.categories).unwrap();
+            let content = row.content.replace('\'', "''");
+            let (at, importance, reads) = (&row.created_at, row.importance, row.access_count);
+            self.desk.sql(&format!(
+                "INSERT INTO stm (id, content, categories, importance, created_at, access_count, source)
+                 VALUES ('m{number:03}', '{content}', '{categories}', {importance}, '{at}', {reads}, 'agent');
+                 INSERT INTO embeddings (id, source_type, source_id, embedding, model, created_at)
+                 SELECT 'e{number:03}', 'stm', 'm{number:03}', embedding, model, created_at
+                 FROM embeddings WHERE source_id IN (SELECT id FROM stm WHERE content = '{content}') LIMIT 1;"
+            ));
+            writeln!(self.story, "more: m{number:03} {at} {categories} {content}").unwrap();
+        }
+        let _ = self.night("second run");
+    }
+}
+
+/// Cases of each course; PROPTEST_CASES asks for more.
+const CASES: u32 = 24;
+
+/// Takes random stores through a course; returns how many actions of each type were planned.
+fn take_through(course: Course) -> BTreeMap<&'static str, usize> {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|count| count.parse().ok());
+    let config = ProptestConfig {
+        cases: cases.unwrap_or(CASES),
+        failure_persistence: None,
+        max_shrink_iters: 200,
+        ..ProptestConfig::default()
+    };
+    let done = std::cell::RefCell::new(BTreeMap::new());
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let result = runner.run(&(any::<u64>(), 4..40_usize), |(seed, count)| {
+        let mut case = Case::new(seed, count);
+        case.run(course);
+        for (kind, count) in case.done {
+            *done.borrow_mut().entry(kind).or_default() += count;
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{course:?}: {error}");
+    }
+    done.into_inner()
+}
+
+#[test]
+fn a_second_run_plans_nothing() {
+    let done = take_through(Course::Whole);
+    for kind in ["merge", "promote", "archive", "flag_contradiction"] {
+        assert!(done.get(kind).is_some_and(|&count| count > 5), "{kind}: {done:?}");
+    }
+}
+
+#[test]
+fn a_run_after_one_in_parts_plans_nothing() {
+    let _ = take_through(Course::Part);
+}
+
+#[test]
+fn a_run_after_an_undone_run_plans_nothing() {
+    let _ = take_through(Course::Undo);
+}
+
+#[test]
+fn a_run_after_an_undone_action_plans_nothing() {
+    let _ = take_through(Course::UndoOne);
+}
+
+#[test]
+fn a_run_after_more_memories_came_plans_nothing() {
+    let _ = take_through(Course::More);
+}
+
+#[test]
+fn a_run_without_the_tables_of_the_first_needs_no_third() {
+    let _ = take_through(Course::TablesGone);
+}

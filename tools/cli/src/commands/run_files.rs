@@ -1,0 +1,173 @@
+//! The files that a run writes when asked: plan, report and metrics.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use memfold_pipeline::report::{
+    ReportPaths, Reported, WriteReportError, ensure_report_dir, state_report_dir, write_metrics,
+    write_report, write_report_in,
+};
+
+use crate::commands::outputs::{Existing, Outputs};
+use crate::commands::{log, writing};
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::settings::Settings;
+
+/// A plan or a page of metrics is known by so many bytes of its beginning.
+const HEAD_BYTES: u64 = 512;
+
+/// Where a run was told to write.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RunFiles<'a> {
+    pub(crate) plan: Option<&'a Path>,
+    pub(crate) report: Option<&'a Path>,
+    pub(crate) report_dir: Option<&'a Path>,
+    pub(crate) metrics: Option<&'a Path>,
+}
+
+/// What became of the files of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    files: Vec<PathBuf>,
+    pub(crate) failures: Vec<Failure>,
+}
+
+impl RunFiles<'_> {
+    /// Refuses files that cannot be written or must not, before the run begins. The report's folder is made.
+    pub(crate) fn check(&self, mut outputs: Outputs) -> Result<(), Failure> {
+        if let Some(path) = self.plan {
+            outputs.take("--plan", path, Existing::ReplaceIf(is_plan))?;
+        }
+        if let Some(path) = self.metrics {
+            outputs.take("--metrics", path, Existing::ReplaceIf(is_metrics))?;
+        }
+        if let Some(path) = self.report {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            ensure_report_dir(folder.unwrap_or(Path::new("."))).map_err(|e| unreported(&e))?;
+            let ReportPaths { json, markdown } = ReportPaths::of(path);
+            outputs.take("--report", &json, Existing::Never)?;
+            outputs.take("the Markdown of --report", &markdown, Existing::Never)?;
+        }
+        if let Some(folder) = self.report_dir {
+            ensure_report_dir(folder).map_err(|error| unreported(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the report where it was asked for or, of a run that wrote to the store, where reports stand. Where that
+    /// fails after such a run, it is written elsewhere, which is told with the failure.
+    pub(crate) fn write_report(
+        &self,
+        report: &dyn Reported,
+        (store, settings): (&Path, &Settings),
+        (has_run, printer): (bool, Printer),
+        written: &mut Written,
+    ) {
+        let paths = match (self.report, self.report_dir) {
+            (Some(path), _) => write_report(path, report).map_err(|error| unreported(&error)),
+            (None, Some(folder)) => {
+                write_report_in(folder, report).map_err(|error| unreported(&error))
+            }
+            (None, None) if has_run => writing::report_dir(store, settings).and_then(|folder| {
+                write_report_in(&folder, report).map_err(|error| unreported(&error))
+            }),
+            (None, None) => return,
+        };
+        let paths = paths.map_err(|failure| {
+            let elsewhere = has_run.then(|| elsewhere(report, store, settings)).flatten();
+            let hint = match &elsewhere {
+                Some(paths) => format!("the report is {} instead", paths.json.display()),
+                None if has_run => {
+                    let run = writing::store_words(&["memfold", "runs"], store, &[report.run_id()]);
+                    format!("`{run}` lists what the run did")
+                }
+                None => failure.hint.unwrap_or_default(),
+            };
+            (Failure { hint: Some(hint), ..failure }, elsewhere)
+        });
+        let paths = match paths {
+            Ok(paths) => Some(paths),
+            Err((failure, elsewhere)) => {
+                written.failures.push(failure);
+                elsewhere
+            }
+        };
+        if let Some(ReportPaths { json, markdown }) = paths {
+            log::reported(&json, printer);
+            written.files.extend([json, markdown]);
+        }
+    }
+
+    /// Writes the metrics where that was asked for.
+    pub(crate) fn write_metrics(&self, page: impl FnOnce() -> String, written: &mut Written) {
+        let Some(path) = self.metrics else { return };
+        let failed = |error: memfold_pipeline::report::WriteMetricsError| {
+            let hint = error.hint();
+            Failure::new("write the metrics", &error, hint)
+        };
+        written.add(write_metrics(path, &page()).map(|()| path.to_owned()).map_err(failed));
+    }
+}
+
+impl Written {
+    /// Keeps what became of a file.
+    pub(crate) fn add(&mut self, file: Result<PathBuf, Failure>) {
+        match file {
+            Ok(path) => self.files.push(path),
+            Err(failure) => self.failures.push(failure),
+        }
+    }
+
+    /// Tells what was written and, of a run that stands, what could not be. Returns whether all was.
+    pub(crate) fn tell(&self, (store, run_id): (&Path, &str), printer: Printer) -> bool {
+        for path in &self.files {
+            printer.note(&format!("wrote {}", path.display()));
+        }
+        for failure in &self.failures {
+            printer.failure(failure);
+        }
+        if !self.failures.is_empty() {
+            let undo = writing::store_words(&["memfold", "undo"], store, &[run_id, "--execute"]);
+            printer.failure_note(&format!("note: run {run_id} stands; to take it back: {undo}"));
+        }
+        self.failures.is_empty()
+    }
+}
+
+fn unreported(error: &WriteReportError) -> Failure {
+    let hint = error.hint();
+    Failure::new("write the report", error, hint)
+}
+
+/// Writes the report of a run that stands wherever that is possible.
+fn elsewhere(report: &dyn Reported, store: &Path, settings: &Settings) -> Option<ReportPaths> {
+    let folders = [
+        writing::report_dir(store, settings).ok(),
+        state_report_dir(store),
+        Some(std::env::temp_dir()),
+    ];
+    folders.into_iter().flatten().find_map(|folder| write_report_in(&folder, report).ok())
+}
+
+/// Tells whether a file is a plan of an earlier run, or empty.
+fn is_plan(path: &Path) -> bool {
+    head(path).is_some_and(|head| {
+        head.is_empty()
+            || head.starts_with('{')
+                && head.contains("\"schema_version\"")
+                && head.contains("\"store_id\"")
+    })
+}
+
+/// Tells whether a file holds metrics of an earlier run, or nothing.
+fn is_metrics(path: &Path) -> bool {
+    let ours = ["# HELP helios_", "# HELP memfold_"];
+    head(path).is_some_and(|head| head.is_empty() || ours.iter().any(|o| head.starts_with(o)))
+}
+
+fn head(path: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).ok()?.take(HEAD_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
