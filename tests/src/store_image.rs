@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use memfold_pipeline::journal::{RowImage, StoredValue};
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde_json::Value;
@@ -20,6 +21,8 @@ pub struct StoreImage {
     schema: BTreeMap<String, String>,
     tables: BTreeMap<String, Table>,
     answers: BTreeMap<String, Vec<Hit>>,
+    /// Rows that moved to `memfold_archive`: their columns, by table and row id.
+    moved: BTreeMap<(String, i64), BTreeMap<String, Cell>>,
 }
 
 /// A row id and the bits of its rank.
@@ -65,7 +68,8 @@ impl StoreImage {
             tables.insert("stm_fts_docsize".into(), indexed);
             answers = full_text_answers(&transaction, &tables["stm"])?;
         }
-        Ok(Self { schema, tables, answers })
+        let moved = moved(&transaction)?;
+        Ok(Self { schema, tables, answers, moved })
     }
 
     /// Returns the image without what two runs write differently: run ids and times of provenance,
@@ -104,7 +108,8 @@ impl StoreImage {
     }
 
     /// Lists what another image lost of this one: a memory, its text, its id or its time, or a row of another
-    /// table. What may change is everything else of a memory, and what may come is anything.
+    /// table. What may change is everything else of a memory and which memory an atom names; rows may move to
+    /// `memfold_archive`, and anything may come.
     #[must_use]
     pub fn lost_in(&self, later: &Self) -> Vec<String> {
         let mut lost = Vec::new();
@@ -114,13 +119,24 @@ impl StoreImage {
                 continue;
             };
             let kept: Vec<usize> = (0..table.columns.len())
-                .filter(|&at| {
-                    name != "stm" || ["id", "content", "created_at"].contains(&&*table.columns[at])
+                .filter(|&at| match name.as_str() {
+                    "stm" => ["id", "content", "created_at"].contains(&&*table.columns[at]),
+                    "atoms" => table.columns[at] != "source_memory_id",
+                    _ => true,
                 })
                 .collect();
             for (rowid, row) in &table.rows {
                 let same = |now: &Vec<Cell>| kept.iter().all(|&at| now.get(at) == row.get(at));
-                if !now.rows.get(rowid).is_some_and(same) {
+                let same_moved = |moved: &BTreeMap<String, Cell>| {
+                    kept.iter().all(|&at| moved.get(&table.columns[at]) == row.get(at))
+                };
+                let moved = |name: &str| later.moved.get(&(name.to_owned(), *rowid));
+                // The search entry goes with its memory.
+                let went_along = name == "stm_fts_docsize" && moved("stm").is_some();
+                let is_kept = now.rows.get(rowid).is_some_and(same)
+                    || moved(name).is_some_and(same_moved)
+                    || went_along;
+                if !is_kept {
                     lost.push(format!("{name} row {rowid}: {}", shown(row)));
                 }
             }
@@ -204,6 +220,18 @@ impl Table {
     }
 }
 
+impl From<&StoredValue> for Cell {
+    fn from(value: &StoredValue) -> Self {
+        match value {
+            StoredValue::Null => Self::Null,
+            StoredValue::Integer(value) => Self::Integer(*value),
+            StoredValue::Real(value) => Self::Real(value.to_bits()),
+            StoredValue::Text(bytes) => Self::Text(bytes.clone()),
+            StoredValue::Blob(bytes) => Self::Blob(bytes.clone()),
+        }
+    }
+}
+
 impl From<ValueRef<'_>> for Cell {
     fn from(value: ValueRef<'_>) -> Self {
         match value {
@@ -268,6 +296,28 @@ fn schema(connection: &Connection) -> rusqlite::Result<BTreeMap<String, String>>
          WHERE tbl_name NOT LIKE 'memfold\\_%' ESCAPE '\\' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
     )?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
+/// Reads the rows that moved away.
+fn moved(
+    connection: &Connection,
+) -> rusqlite::Result<BTreeMap<(String, i64), BTreeMap<String, Cell>>> {
+    let exists = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'memfold_archive')";
+    if !connection.query_row(exists, [], |row| row.get::<_, bool>(0))? {
+        return Ok(BTreeMap::new());
+    }
+    let mut statement = connection.prepare(
+        "SELECT table_name, row_rowid, row FROM memfold_archive WHERE row_rowid IS NOT NULL",
+    )?;
+    let rows = statement.query_map([], |row| {
+        let text: String = row.get(2)?;
+        let value = serde_json::from_str(&text).unwrap_or_default();
+        let image = RowImage::from_json(None, &value);
+        let cells = image.map_or_else(Vec::new, |image| image.cells).into_iter();
+        let cells = cells.map(|(name, value)| (name, Cell::from(&value)));
+        Ok(((row.get(0)?, row.get(1)?), cells.collect()))
+    })?;
     rows.collect()
 }
 

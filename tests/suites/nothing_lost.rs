@@ -133,7 +133,9 @@ fn most_planted_duplicates_are_merged() {
 
 #[test]
 fn promotions_and_archivals_are_the_planted_ones() {
-    let planned = Planned::new();
+    let run = Run::builtin().set("rules.R4-archive-low-utility.enabled=yes");
+    let plan = run.plan(&InMemoryStore::new(sample_rows())).plan;
+    let planned = Planned { plan, ..Planned::new() };
     assert_eq!(planned.ids(ActionType::Promote), planned.expected(SampleKind::Promote));
     assert_eq!(planned.ids(ActionType::Archive), planned.expected(SampleKind::Stale));
 }

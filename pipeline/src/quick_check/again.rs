@@ -12,7 +12,7 @@ use crate::guard::{Difference, DifferenceKind, Verdict};
 use crate::memory::Memory;
 use crate::store::brain_db::FlagKind;
 
-/// Texts that differ in one place only, so many or more, are a series of events: none of them updates another.
+/// So many texts, or more, that differ in values alone are a series of events: none of them updates another.
 const SERIES_MIN: usize = 4;
 
 /// Decides on a text that is in the store already.
@@ -90,6 +90,12 @@ fn is_newer(weighed: &Weighed, other: &Memory, memory: &Memory) -> bool {
 
 fn contradicts(found: &Match) -> bool {
     found.judgement.as_ref().is_some_and(|j| j.verdict == Verdict::Contradictory)
+}
+
+/// Tells whether a match says something else in values alone, as the members of a series do.
+fn differs_in_values(found: &Match) -> bool {
+    let differences = found.judgement.as_ref().map_or(&[][..], |judgement| &judgement.differences);
+    !differences.is_empty() && differences.iter().all(|difference| is_value(difference.kind))
 }
 
 /// Tells whether a match is the new text with another value in one place: a number, version, date, time or amount.

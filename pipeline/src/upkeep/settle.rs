@@ -198,8 +198,7 @@ fn examine(
     // A person's word counts; what the guard says is told.
     let guard_says = guard_says.filter(|verdict| !verdict.links());
     let (key, ids) = (flag.key.clone(), (newer.id.clone(), older.id.clone()));
-    let settled =
-        Settled { key, settlement, newer: ids.0, older: ids.1, guard_says, note: None };
+    let settled = Settled { key, settlement, newer: ids.0, older: ids.1, guard_says, note: None };
     Ok(Examined { settled, flag, newer, older })
 }
 

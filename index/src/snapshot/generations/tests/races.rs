@@ -148,6 +148,8 @@ fn removing_and_publishing_take_turns() {
                 }
             });
         }
-        scope.spawn(|| (0..100).for_each(|_| assert!(Generations::at(&folder).remove(LONG).is_ok())));
+        scope.spawn(|| {
+            (0..100).for_each(|_| assert!(Generations::at(&folder).remove(LONG).is_ok()))
+        });
     });
 }

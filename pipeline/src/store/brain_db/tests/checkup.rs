@@ -276,7 +276,11 @@ fn tables_of_other_versions_and_half_gone_ones_are_told() {
     assert!(codes(&path).contains(&"own_tables_older"));
     change(
         &path,
-        "UPDATE memfold_schema SET version = 2; DROP TABLE memfold_journal; DROP TABLE memfold_runs",
+        &format!(
+            "UPDATE memfold_schema SET version = {}; DROP TABLE memfold_journal;
+             DROP TABLE memfold_runs",
+            crate::store::brain_db::own::VERSION
+        ),
     );
     let found = finding(&path, "own_tables_incomplete");
     assert_eq!(found.what, "memfold's tables are incomplete: no memfold_runs, memfold_journal");
