@@ -141,7 +141,6 @@ pub struct Detected {
     /// Contradictory pairs.
     pub contradiction_pairs: u64,
     /// Flags of earlier runs that wait for a person.
-    #[serde(default)]
     pub flags_open: u64,
     /// Contradictory pairs that the caps on flags left out.
     pub flags_deferred: u64,

@@ -222,11 +222,16 @@ impl Writer<'_> {
 
     fn bump(&mut self, connection: &Connection) -> rusqlite::Result<Note> {
         let id = self.draws.pick(self.ids).to_owned();
-        connection.execute(
+        let found = connection.execute(
             "UPDATE stm SET access_count = coalesce(access_count, 0) + 1 WHERE id = ?1",
             [&id],
         )?;
-        Ok(Box::new(move |done| *done.bumps.entry(id).or_insert(0) += 1))
+        Ok(Box::new(move |done| {
+            // Of a memory that moved away, SQLite tells the writer that no row was there to count in.
+            if found > 0 {
+                *done.bumps.entry(id).or_insert(0) += 1;
+            }
+        }))
     }
 
     /// A text that nobody else writes.

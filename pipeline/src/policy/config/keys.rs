@@ -50,7 +50,8 @@ pub struct Config {
     pub scope: ScopeConfig,
     /// How a memory is judged when it is saved.
     pub quick_check: QuickCheckConfig,
-    /// Who makes vectors of texts, for `memfold embed` and for memories that are saved without one.
+    /// Who makes vectors of texts, for `memfold embed` and for memories that are saved without one. Not
+    /// read from the file beside a store.
     pub embed: EmbedConfig,
     /// How long to wait for a store that others hold, in milliseconds, at most an hour.
     #[schemars(range(min = 0, max = 3_600_000))]

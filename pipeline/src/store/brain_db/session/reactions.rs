@@ -9,11 +9,18 @@ use crate::text::excerpt;
 /// Characters of a name.
 const NAME_CHARS: usize = 60;
 
-/// Lists what happens in other tables when a row of `stm` or `embeddings` is deleted or inserted.
+/// Lists what happens in other tables when a row of `stm` or `embeddings` is deleted or inserted. A store in UTF-16 is
+/// listed as well: SQLite hands out its texts in UTF-8, which has no halves of characters.
 ///
 /// Triggers that only keep the search index in step are no reaction.
 pub(in crate::store::brain_db) fn of(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut found = Vec::new();
+    let encoding: String = connection.query_row("PRAGMA encoding", [], |row| row.get(0))?;
+    if encoding != "UTF-8" {
+        found.push(format!(
+            "texts are stored in {encoding}, where halves of characters would be lost"
+        ));
+    }
     let mut statement = connection.prepare_cached(
         "SELECT DISTINCT m.name, lower(f.\"table\")
          FROM sqlite_master AS m, pragma_foreign_key_list(m.name) AS f
