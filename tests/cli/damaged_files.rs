@@ -178,7 +178,7 @@ fn folders_and_unreadable_files_are_named_as_such() {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        let closed = std::fs::Permissions::from_mode(0);
+        let closed = std::fs::Permissions::from_mode(0o000);
         std::fs::set_permissions(place.path("brain.db"), closed).unwrap();
         // The superuser reads everything.
         if std::fs::read(place.path("brain.db")).is_err() {

@@ -125,7 +125,7 @@ fn error_messages_are_shown_as_they_are_spelled() {
     sql(&place, &trigger);
     let missing = format!("no{EVIL}such.db");
     let setting = format!("guard.e{EVIL}=1");
-    place.write(&format!("odd{EVIL}.yaml"), format!("guard: {{\"e\u{202e}\": 1}}\n"));
+    place.write(&format!("odd{EVIL}.yaml"), "guard: {\"e\u{202e}\": 1}\n");
     place.write(&format!("odd{EVIL}.jsonl"), format!("{{\"text\": {EVIL}"));
     let (yaml, lines) = (format!("odd{EVIL}.yaml"), format!("odd{EVIL}.jsonl"));
     let execute = ["--execute", "-v", "--max-change-share", "1"];

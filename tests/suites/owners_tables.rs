@@ -104,8 +104,11 @@ const SCHEMAS: [(&str, &str); 8] = [
     ),
 ];
 
-/// The ways in which memories leave, each with the run to take back.
-const WRITERS: [fn(&Desk) -> (String, Vec<String>); 3] = [
+/// Lets a memory leave; returns the run to take back and what was said of it.
+type Writer = fn(&Desk) -> (String, Vec<String>);
+
+/// The ways in which memories leave.
+const WRITERS: [Writer; 3] = [
     |desk| {
         let execution = desk.good_night().execution.unwrap();
         (execution.run_id, execution.notes)

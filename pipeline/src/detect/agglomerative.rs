@@ -46,7 +46,7 @@ pub(super) fn groups(distances: &Distances<'_>) -> Result<Vec<Vec<u32>>, DetectE
         Linkage::GreedyComplete => "greedy complete",
     };
     let mut groups = Vec::new();
-    for nodes in components(distances.nodes.nodes.len(), distances.edges().into_iter()) {
+    for nodes in components(distances.nodes.nodes.len(), distances.edges()) {
         let component = distances.rows(&nodes);
         if component.len() > policy.max_component_rows {
             let (rows, rows_max) = (component.len(), policy.max_component_rows);

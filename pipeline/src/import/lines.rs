@@ -7,6 +7,9 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _};
 const LINE_BYTES_MAX: u64 = 64 << 20;
 const BUFFER_BYTES: usize = 1 << 20;
 
+/// A line with its number, or what is wrong with it.
+type NumberedLine<'a> = (u64, Result<&'a [u8], String>);
+
 /// Lines of a file with their numbers; blank ones are passed over.
 pub(super) struct Lines<'a> {
     input: BufReader<&'a mut File>,
@@ -23,7 +26,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Returns the next line and its number, or what is wrong with it; `None` at the end.
-    pub(super) fn next(&mut self) -> io::Result<Option<(u64, Result<&[u8], String>)>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<NumberedLine<'_>>> {
         loop {
             self.buffer.clear();
             let mut limited = self.input.by_ref().take(LINE_BYTES_MAX);

@@ -59,9 +59,13 @@ fn is_retry(equal: &Equal, incoming: &Incoming) -> bool {
 /// Returns the newest match that speaks against a memory that is said again, and is newer than it.
 fn newest_opponent(weighed: &Weighed, equal: &Equal, text: &str) -> Option<usize> {
     let memory = equal.memory();
-    let in_one_place = |found: &&Match| differs_in_one_place(found, text);
+    let in_values = |found: &&Match| differs_in_values(found);
     // The new text is one of the series.
-    let is_series = weighed.matches.iter().filter(in_one_place).count() + 1 >= SERIES_MIN;
+    let is_series = weighed.matches.iter().filter(in_values).count() + 1 >= SERIES_MIN;
+    let says_otherwise = |found: &Match| {
+        let is_event = is_series && differs_in_values(found);
+        !is_event && (contradicts(found) || differs_in_one_place(found, text))
+    };
     let speaks_against = |found: &Match| {
         let is_flagged = weighed.flags.iter().any(|flag| flag.other == found.memory.id);
         let apart = weighed.kept_apart.get(&found.memory.id);
@@ -69,9 +73,8 @@ fn newest_opponent(weighed: &Weighed, equal: &Equal, text: &str) -> Option<usize
             Some(hash) => *hash == content_hash(&found.memory.content),
             None => true,
         });
-        let updates = !is_series && differs_in_one_place(found, text);
         found.memory.id != memory.id
-            && (is_flagged || !is_apart && (contradicts(found) || updates))
+            && (is_flagged || !is_apart && says_otherwise(found))
             && is_newer(weighed, &found.memory, memory)
     };
     let opponents = weighed.matches.iter().enumerate().filter(|(_, found)| speaks_against(found));

@@ -72,7 +72,7 @@ fn a_text_that_something_newer_contradicts_is_touched_and_flagged() {
     // Said a third time it is a repetition: the flag is open, and tells already which side is newer.
     let third = say(&desk, OLD);
     assert_eq!((third.check.decision, third.run_id), (Decision::Touch, None));
-    assert_eq!(flags(&desk), [flag.clone()]);
+    assert_eq!(flags(&desk), std::slice::from_ref(flag));
     // The other side, said again, is the newer one once more; the pair stays one flag.
     let other = say(&desk, NEWER);
     assert_eq!(other.check.decision, Decision::TouchAndFlag, "{:?}", other.check);

@@ -72,7 +72,7 @@ enum Step {
     /// The last answer.
     Answered,
     /// A swap, after which the action was no longer this amendment.
-    Swapped(Option<Action>),
+    Swapped(Option<Box<Action>>),
 }
 
 /// Whether a walk goes on.
@@ -212,7 +212,7 @@ impl<'a> Walk<'a> {
         store.amend(saved, amended.as_ref()).map_err(|failure| failure.message)?;
         let before =
             std::mem::replace(&mut self.plan.actions[self.questions[self.at]].amended, amended);
-        self.steps.push(Step::Swapped(before));
+        self.steps.push(Step::Swapped(before.map(Box::new)));
         Ok(())
     }
 
@@ -240,7 +240,7 @@ impl<'a> Walk<'a> {
         match self.steps.last() {
             None => return Err("there is nothing to take back".to_owned()),
             Some(Step::Swapped(before)) => {
-                let before = before.clone();
+                let before = before.as_deref().cloned();
                 store.amend(self.action(), before.as_ref()).map_err(|failure| failure.message)?;
                 self.plan.actions[self.questions[self.at]].amended = before;
             }

@@ -84,7 +84,7 @@ fn nothing_is_removed_through_a_link() {
 #[test]
 fn folders_that_only_look_like_generations_stay() {
     let place = place();
-    let theirs = ["gen-000001/work/notes.txt", "gen-000002/photo one.jpg", "gen-000003/data.csv"];
+    let theirs = ["gen-000001/drafts/notes.txt", "gen-000002/photo one.jpg", "gen-000003/data.csv"];
     for file in theirs {
         let path = place.path().join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

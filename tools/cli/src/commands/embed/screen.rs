@@ -16,7 +16,7 @@ pub(super) fn told(found: &EmbedDocument, typed: (&GlobalArgs, &EmbedArgs)) -> S
     let EmbedDocument { live, with_embedding, missing, stale, invalid, .. } = found;
     let mut text = format!(
         "{live} {} in use: {with_embedding} with an embedding, {missing} without one\n",
-        writing::noun(*live as u64, "memory", "memories")
+        writing::noun(*live, "memory", "memories")
     );
     if *stale > 0 {
         text.push_str(&format!("  {stale} have that of an earlier text, which stays\n"));
@@ -42,7 +42,7 @@ fn planned(found: &EmbedDocument, (global, args): (&GlobalArgs, &EmbedArgs)) -> 
     }
     match &found.place {
         Some(place) => {
-            let texts = writing::noun(found.wanted as u64, "text", "texts");
+            let texts = writing::noun(found.wanted, "text", "texts");
             text.push_str(&format!("{} {texts} would go to {place}\n", found.wanted));
             text.push_str(&format!("next: {}\n", next(global, args)));
         }

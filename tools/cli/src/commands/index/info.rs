@@ -68,7 +68,7 @@ fn screen(index: &StoreIndex, found: Freshness, folder: &str) -> String {
     text.push_str(&match found {
         Freshness::Since { fresh_rows: 0 } => "no vectors have come since\n".to_owned(),
         Freshness::Since { fresh_rows } => {
-            let vectors = noun(fresh_rows as u64, "vector has", "vectors have");
+            let vectors = noun(fresh_rows, "vector has", "vectors have");
             format!("{fresh_rows} {vectors} come since; lookups compare them one by one\n")
         }
         Freshness::Foreign => {
