@@ -153,6 +153,19 @@ fn a_file_beside_a_store_writes_reports_nowhere_else() {
     assert!(!run(&place, &home, &["config", "show", "brain.db"]).err.contains("not used"));
 }
 
+/// With the category `archived` a memory was hidden at once, or the row that says the same with it.
+#[test]
+fn a_category_of_archived_memories_is_refused() {
+    let (home, place) = (Place::new(), place());
+    for category in ["archived", "archive/ops"] {
+        let words = ["save", "brain.db", "--text", "Hidden.", "--category", category];
+        let said = format!("the category \"{category}\" marks archived memories");
+        run(&place, &home, &words).fails_with(1, &[&said, "hint: name another category"]);
+    }
+    let words = ["save", "brain.db", "--text", "Seen.", "--category", "archives"];
+    assert_eq!(run(&place, &home, &words).code, Some(0));
+}
+
 #[test]
 fn a_source_of_memfolds_own_is_refused() {
     // Saved with `archived:{"merged_into": …}`, a memory was hidden at once, `stored: true`.

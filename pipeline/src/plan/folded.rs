@@ -74,27 +74,34 @@ impl Folded {
 /// Adds merges of a further round to those before: what folds into a survivor of theirs joins it, and a survivor
 /// of theirs that is absorbed brings along what it absorbed.
 pub(super) fn combine<'a>(merges: &mut Vec<Merge<'a>>, round: Vec<Merge<'a>>) {
+    let mut places: BTreeMap<MemoryIndex, usize> =
+        merges.iter().enumerate().map(|(at, merge)| (merge.survivor, at)).collect();
+    let mut taken: BTreeSet<usize> = BTreeSet::new();
     for mut next in round {
         let mut absorbed = Vec::new();
         for &row in &next.absorbed {
             absorbed.push(row);
-            if let Some(at) = merges.iter().position(|merge| merge.survivor == row) {
-                let before = merges.remove(at);
-                absorbed.extend(before.absorbed);
+            if let Some(at) = places.remove(&row) {
+                let before = &mut merges[at];
+                absorbed.append(&mut before.absorbed);
                 next.similarity = smaller(next.similarity, before.similarity);
                 next.equal_text &= before.equal_text;
+                taken.insert(at);
             }
         }
         next.absorbed = absorbed;
-        match merges.iter_mut().find(|merge| merge.survivor == next.survivor) {
-            Some(merge) => {
-                merge.absorbed.extend(next.absorbed);
-                merge.similarity = smaller(merge.similarity, next.similarity);
-                merge.equal_text &= next.equal_text;
-            }
-            None => merges.push(next),
+        if let Some(&at) = places.get(&next.survivor) {
+            let merge = &mut merges[at];
+            merge.absorbed.extend(next.absorbed);
+            merge.similarity = smaller(merge.similarity, next.similarity);
+            merge.equal_text &= next.equal_text;
+        } else {
+            places.insert(next.survivor, merges.len());
+            merges.push(next);
         }
     }
+    let mut at = 0..;
+    merges.retain(|_| !at.next().is_some_and(|at| taken.contains(&at)));
 }
 
 fn smaller<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {

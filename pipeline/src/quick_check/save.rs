@@ -12,10 +12,13 @@ use super::write::{Writing, Wrote};
 use super::{Incoming, QuickCheck};
 use crate::lookup::{SearchError, StoreIndex};
 use crate::store::brain_db::{Session, SessionError, SessionOptions, StoreReader, Writes};
-use crate::store::reading::reserved_prefix;
+use crate::store::reading::{archives, reserved_prefix};
 use crate::store::{LoadRequest, LoadStoreError};
-use crate::text::strict_key;
+use crate::text::{excerpt, strict_key};
 use crate::time::Instant;
+
+/// Characters of a category in an error.
+const CATEGORY_CHARS: usize = 60;
 
 /// The run of this process and day.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +54,15 @@ pub enum SaveError {
         /// How it begins.
         prefix: &'static str,
     },
+    /// The category marks archived memories.
+    #[error(
+        "the category \"{}\" marks archived memories, and the memory would be hidden",
+        excerpt(category, CATEGORY_CHARS)
+    )]
+    ReservedCategory {
+        /// The category.
+        category: String,
+    },
     /// Another memory has the id.
     #[error("the id {id} is that of another memory, which says something else")]
     IdTaken {
@@ -71,6 +83,7 @@ impl SaveError {
             Self::ReservedSource { .. } => {
                 Some("name where the memory comes from, such as --source chat".to_owned())
             }
+            Self::ReservedCategory { .. } => Some("name another category".to_owned()),
             Self::IdTaken { .. } => {
                 Some("save under another id, or leave it out and one is made".to_owned())
             }
@@ -94,6 +107,9 @@ impl QuickCheck {
         }
         if let Some(prefix) = incoming.source.as_deref().and_then(reserved_prefix) {
             return Err(SaveError::ReservedSource { prefix });
+        }
+        if let Some(category) = incoming.categories.iter().find(|category| archives(category)) {
+            return Err(SaveError::ReservedCategory { category: category.clone() });
         }
         let options = SessionOptions {
             busy_timeout: self.shared.options.busy_timeout,

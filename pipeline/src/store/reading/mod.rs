@@ -24,6 +24,6 @@ pub(crate) use identity::OldestRow;
 pub(crate) use live::LiveReader;
 pub(crate) use memories::{MEMORY_CELLS, MemoryReader, RawMemory, ReadMemories};
 pub(crate) use packed::{PackedRows, RawRow};
-pub(crate) use provenance::reserved_prefix;
+pub(crate) use provenance::{archives, reserved_prefix};
 pub(crate) use recorded::{Recorded, RecordedDecision, RecordedFlag};
 pub(crate) use shapes::{MODEL_UNNAMED, ModelShapes, ShapeSurvey};

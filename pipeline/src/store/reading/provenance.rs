@@ -66,7 +66,7 @@ pub(crate) fn is_archived_by_run(source: &str) -> bool {
 }
 
 /// Tells whether a category marks its row as archived.
-pub(super) fn archives(category: &str) -> bool {
+pub(crate) fn archives(category: &str) -> bool {
     category == "archived" || category.starts_with("archive/")
 }
 
