@@ -52,6 +52,27 @@ fn a_repaired_store_has_nothing_to_mend() {
     assert!(!text.contains("sql"), "{text}");
 }
 
+/// The statement named 20 of 220 embeddings, and whoever ran it took the store for mended.
+#[test]
+fn a_statement_names_every_row_that_it_mends() {
+    let place = Place::with_sample();
+    let store = Connection::open(place.path("brain.db")).unwrap();
+    let broken = "UPDATE embeddings SET embedding = zeroblob(length(embedding)) WHERE rowid <= 220";
+    assert_eq!(store.execute(broken, []).unwrap(), 220);
+    let finding = || {
+        let document = place.json(&["doctor", "brain.db", "--json"]);
+        let findings = document["findings"].as_array().unwrap().clone();
+        findings.into_iter().find(|finding| finding["code"] == "embeddings_invalid")
+    };
+    let found = finding().unwrap();
+    let sql = found["mend"][0]["text"].as_str().unwrap();
+    let count = found["count"].as_u64().unwrap();
+    assert!(count > 100, "{found:#}");
+    assert_eq!(sql.matches("stm_").count() as u64, count, "{sql}");
+    store.execute_batch(sql).unwrap();
+    assert_eq!(finding(), None);
+}
+
 #[test]
 fn programs_get_the_findings_with_all_that_was_there_before() {
     let place = wild();
