@@ -38,6 +38,21 @@ pub fn place_of(path: &Path) -> io::Result<PathBuf> {
     if is_link { path.canonicalize() } else { Ok(path.to_owned()) }
 }
 
+/// Makes a file that is not there yet, with the permissions that both `mode` and the process's mask allow, open for
+/// reading and writing. Unlike the crate `tempfile`, its errors do not name the file.
+///
+/// # Errors
+/// When the file is there already, or the system refuses.
+pub fn open_new(path: &Path, mode: FileMode) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode.file_bits());
+    #[cfg(not(unix))]
+    let _ = mode;
+    options.open(path)
+}
+
 /// Leaves the path out of what the system says of a temporary file: nobody asked for that file.
 pub fn without_path(error: io::Error) -> io::Error {
     match error.to_string().split_once(" at path ") {
@@ -99,18 +114,7 @@ impl NewFile {
         let path = &*place_of(path)?;
         let mut builder = tempfile::Builder::new();
         builder.prefix(".memfold-").suffix(".tmp");
-        // Opened here, because the crate's own errors name the temporary file.
-        let open = |path: &Path| {
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create_new(true);
-            // The umask applies on top, as it would to a file opened the ordinary way.
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode.file_bits());
-            #[cfg(not(unix))]
-            let _ = mode;
-            options.open(path)
-        };
-        let file = builder.make_in(folder_of(path), open)?;
+        let file = builder.make_in(folder_of(path), |path| open_new(path, mode))?;
         Ok(Self { kind: Kind::Named { file: BlockWriter::new(file), path: path.into() } })
     }
 

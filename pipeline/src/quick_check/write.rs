@@ -276,13 +276,9 @@ impl<'a> Writing<'a> {
                 self.record(run, deed, &changes, &rows)?
             }
             FlagKind::Contradiction => {
-                let score = found.judgement.as_ref().map(|j| j.contradiction_score);
-                let why = (RULE, Vec::new(), score, evidence);
-                let action = action_of(ActionType::FlagContradiction, ids.clone(), why);
                 let SaveRun { run_id, units, .. } = self.next_unit(run)?;
                 let rows = [row, other_row];
-                let store = (self.writes, &self.layout);
-                let mut changes = changes_of(action, &rows, store, self.context(run_id))?.changes;
+                let mut changes = self.contradiction(found, &ids, &rows, run_id)?;
                 if is_said_again {
                     changes.iter_mut().for_each(|change| assert_in(change, &wrote.id, &self.at));
                 }
@@ -293,6 +289,21 @@ impl<'a> Writing<'a> {
             }
         };
         Ok(Wrote { run_id: Some(run_id), ..wrote })
+    }
+
+    /// Returns the changes that flag two memories as contradictory.
+    fn contradiction(
+        &self,
+        found: &Match,
+        ids: &[MemoryId],
+        rows: &[UnitRow],
+        run_id: &str,
+    ) -> Result<Vec<Change>, SaveError> {
+        let score = found.judgement.as_ref().map(|j| j.contradiction_score);
+        let why = (RULE, Vec::new(), score, evidence(found, FlagKind::Contradiction));
+        let action = action_of(ActionType::FlagContradiction, ids.to_vec(), why);
+        let store = (self.writes, &self.layout);
+        Ok(changes_of(action, rows, store, self.context(run_id))?.changes)
     }
 
     /// Counts the access to a memory that is said again, and writes down that it is the newer side of a pair now.
@@ -326,11 +337,7 @@ impl<'a> Writing<'a> {
         let SaveRun { run_id, units, .. } = self.next_unit(run)?;
         let mut changes = Vec::new();
         if !is_open {
-            let score = found.judgement.as_ref().map(|j| j.contradiction_score);
-            let why = (RULE, Vec::new(), score, evidence(found, FlagKind::Contradiction));
-            let action = action_of(ActionType::FlagContradiction, ids.clone(), why);
-            let store = (self.writes, &self.layout);
-            changes = changes_of(action, &rows, store, self.context(run_id))?.changes;
+            changes = self.contradiction(found, &ids, &rows, run_id)?;
             changes.iter_mut().for_each(|change| assert_in(change, own, &self.at));
         }
         // Whatever else it is flagged with was said before it, too.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use memfold_datasets::publish::place_of;
+use memfold_datasets::publish::{open_new, place_of};
 use memfold_index::snapshot::FileMode;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
@@ -159,17 +159,8 @@ impl NewStore {
         let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut builder = tempfile::Builder::new();
         builder.prefix(".memfold-").suffix(".db");
-        // Opened here, because the crate's own errors name the temporary file.
-        let open = |path: &Path| {
-            let mut options = fs::OpenOptions::new();
-            options.read(true).write(true).create_new(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode.file_bits());
-            #[cfg(not(unix))]
-            let _ = mode;
-            options.open(path)
-        };
-        let file = builder.make_in(folder.unwrap_or(Path::new(".")), open).map_err(failed)?;
+        let folder = folder.unwrap_or(Path::new("."));
+        let file = builder.make_in(folder, |path| open_new(path, mode)).map_err(failed)?;
         let store = Self { file: file.into_temp_path(), place: place.to_owned() };
         let made = Connection::open(store.path()).and_then(|connection| {
             connection.execute_batch(schema::FRESH)?;
