@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main};
+use memfold::quick_check::{Incoming, QuickCheck};
 use memfold_bench::is_test_run;
 use memfold_bench::workload::{DIM, SyntheticStore, Workbench};
-use memfold_pipeline::quick_check::{Incoming, QuickCheck};
-use memfold_pipeline::time::Instant;
+use memfold_model::time::Instant;
 
 /// Memories of each store; a test run takes the first ones.
 const ROW_COUNTS: [u32; 3] = [1_000, 10_000, 100_000];

@@ -9,8 +9,8 @@ use memfold_index::hnsw_rs::{HnswRsIndex, HnswRsOptions};
 use memfold_index::{
     BeamSearcher, Nearest, Neighbor, Pool, PrefixSlab, Progress, Row, Scan, SlabScan, VectorMatrix,
 };
-use memfold_pipeline::report::grouped;
-use memfold_pipeline::text::excerpt;
+use memfold_model::text::excerpt;
+use memfold_plan::report::grouped;
 use memfold_simd::Kernels;
 
 use crate::args::{AnnArgs, AnnMethodArg};

@@ -5,11 +5,11 @@ mod processes;
 
 use std::path::Path;
 
+use memfold::quick_check::{Incoming, QuickCheck};
 use memfold_bench::plot::{Caption, Distribution, histogram};
 use memfold_bench::{percentile, put_out};
 use memfold_cli::{Exit, Failure, GlobalArgs, MemoryWatch, Printer, Settings, Stopwatch};
 use memfold_cli::{check_outputs, clock, open_quick_check, table, write_output};
-use memfold_pipeline::quick_check::{Incoming, QuickCheck};
 use serde::Serialize;
 
 use self::processes::{Executable, Place, Writers};

@@ -10,7 +10,7 @@ use memfold_cli::{
 };
 use memfold_cli::{Settings, Stopwatch, export, open_store, scratch_dir, table};
 use memfold_datasets::publish::NewFile;
-use memfold_pipeline::store::BrainDb;
+use memfold_store::BrainDb;
 use serde::Serialize;
 
 memfold_cli::documents! { "bench-export" => BenchExportDocument }

@@ -8,7 +8,7 @@ use memfold_cli::{check_outputs, pool, table, write_output};
 use memfold_datasets::VectorFile;
 use memfold_datasets::generate::{Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES, SimilarityQuantiles};
 use memfold_index::{JoinOptions, Progress as _, VectorMatrix};
-use memfold_pipeline::report::grouped;
+use memfold_plan::report::grouped;
 use serde::Serialize;
 
 use crate::args::LikenessArgs;

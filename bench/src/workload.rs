@@ -4,24 +4,24 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use memfold::consolidate::{ConsolidateError, Outcome, RunContext, consolidate};
+use memfold::lookup::{BuildIndex, BuildIndexError, BuiltIndex, TierChoice, build_index};
+use memfold::quick_check::{QuickCheck, QuickCheckOptions};
 use memfold_datasets::generate::RecipeError;
 use memfold_datasets::{VectorGenerator, VectorRecipe};
+use memfold_guard::{Guard, LexiconError};
 use memfold_index::pool::StartPoolError;
 use memfold_index::snapshot::FileMode;
 use memfold_index::{NoProgress, Pool, VectorMatrix};
-use memfold_pipeline::consolidate::{ConsolidateError, Outcome, RunContext, consolidate};
-use memfold_pipeline::guard::{Guard, LexiconError};
-use memfold_pipeline::lookup::{BuildIndex, BuildIndexError, BuiltIndex, TierChoice, build_index};
-use memfold_pipeline::policy::config::ConfigLoader;
-use memfold_pipeline::policy::{Policy, QuickCheckPolicy, config_hash};
-use memfold_pipeline::quick_check::{QuickCheck, QuickCheckOptions};
-use memfold_pipeline::store::brain_db::texts::templated;
-use memfold_pipeline::store::brain_db::{
+use memfold_model::time::Instant;
+use memfold_plan::policy::config::ConfigLoader;
+use memfold_plan::policy::{Policy, QuickCheckPolicy, config_hash};
+use memfold_simd::Kernels;
+use memfold_store::brain_db::texts::templated;
+use memfold_store::brain_db::{
     BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, OpenOptions, OpenStoreError,
 };
-use memfold_pipeline::store::{BrainDb, LoadRequest};
-use memfold_pipeline::time::Instant;
-use memfold_simd::Kernels;
+use memfold_store::{BrainDb, LoadRequest};
 
 /// Components of a generated vector, as of small embedding models.
 pub const DIM: usize = 384;

@@ -7,8 +7,8 @@ use memfold_datasets::columns::WriteColumnsError;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, MappedColumns};
 use memfold_index::{Row, VectorMatrix};
 
-use crate::memory::{SpaceIndex, VectorSpace};
-use crate::store::VectorSink;
+use memfold_model::memory::{SpaceIndex, VectorSpace};
+use memfold_store::VectorSink;
 
 /// Writes each space to a file without a name, which is gone when the columns are dropped.
 pub struct ColumnSink {

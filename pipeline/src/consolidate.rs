@@ -8,14 +8,14 @@ use memfold_index::{JoinOptions, Pool, Progress, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
 use crate::columns::{ColumnSink, ColumnsError};
-use crate::detect::{DetectError, DetectInput, detect, join_spaces, join_threshold};
-use crate::guard::Guard;
-use crate::memory::{MemoryId, MemoryIndex};
-use crate::plan::{GuardedTexts, Plan, PlanInput, decide};
-use crate::policy::Policy;
-use crate::report::{Executed, Mode, Report, Run, Seconds};
-use crate::store::{LoadRequest, LoadStoreError, MemoryStore, Snapshot};
-use crate::time::Instant;
+use memfold_guard::Guard;
+use memfold_model::memory::{MemoryId, MemoryIndex};
+use memfold_model::time::Instant;
+use memfold_plan::detect::{DetectError, DetectInput, detect, join_spaces, join_threshold};
+use memfold_plan::plan::{GuardedTexts, Plan, PlanInput, decide};
+use memfold_plan::policy::Policy;
+use memfold_plan::report::{Executed, Mode, Report, Run, Seconds};
+use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, Snapshot};
 
 /// What a run works with; only `now` and `time_zone` reach the plan.
 #[derive(Clone, Copy)]

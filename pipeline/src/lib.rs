@@ -6,33 +6,33 @@
 //!
 //! | stage | from | to |
 //! |---|---|---|
-//! | [`store`] | a [`MemoryStore`](store::MemoryStore), such as `brain.db` | a [`Snapshot`](store::Snapshot): memories, and what was left out |
+//! | [`memfold_store`] | a [`MemoryStore`](memfold_store::MemoryStore), such as `brain.db` | a [`Snapshot`](memfold_model::Snapshot): memories, and what was left out |
 //! | [`columns`] | vectors, as the store is read | mapped matrices, one for each model and dimension |
-//! | [`detect`] | pairs of near vectors | units, clusters, contradictions |
-//! | [`guard`], [`cluster`] | two texts; a graph of links | a verdict; groups that are linked throughout |
-//! | [`plan`] | a detection and a [`Policy`](policy::Policy) | actions, and noops with a reason |
-//! | [`report`] | all of it | JSON, Markdown, the screen |
+//! | [`memfold_plan::detect`] | pairs of near vectors | units, clusters, contradictions |
+//! | [`memfold_guard`], [`memfold_plan::cluster`] | two texts; a graph of links | a verdict; groups that are linked throughout |
+//! | [`memfold_plan::plan`] | a detection and a [`Policy`](memfold_plan::policy::Policy) | actions, and noops with a reason |
+//! | [`memfold_plan::report`] | all of it | JSON, Markdown, the screen |
 //!
 //! [`quick_check`] asks on every save whether a memory is known already, and folds it at once where that is safe.
 //!
 //! Three stand apart: [`embed`] gives memories the vectors that they lack; with [`dedup`] the pairs of any corpus become clusters, without a store or texts; [`guard_bench`] counts what the
 //! guard says of labelled pairs.
 //!
-//! A stage is a function from plain data to plain data. [`guard`], [`cluster`] and [`plan`] do no I/O, read no clock
+//! A stage is a function from plain data to plain data. [`memfold_guard`] and [`memfold_plan`] do no I/O, read no clock
 //! and know no store. No answer depends on threads, ISA level, the order of a store's rows or a hash map's;
 //! the time is an argument. Nothing here writes to a store that somebody else owns;
-//! [`import`] makes new ones of other files, [`store::brain_db::BrainDbWriter`] for demos, tests and benchmarks.
+//! [`import`] makes new ones of other files, [`memfold_store::brain_db::BrainDbWriter`] for demos, tests and benchmarks.
 //!
 //! ```no_run
 //! use std::path::Path;
 //! use jiff::tz::TimeZone;
 //! use memfold_index::{NoProgress, Pool};
-//! use memfold_pipeline::consolidate::{RunContext, consolidate};
-//! use memfold_pipeline::guard::Guard;
-//! use memfold_pipeline::policy::{Policy, config_hash};
-//! use memfold_pipeline::store::BrainDb;
-//! use memfold_pipeline::store::brain_db::OpenOptions;
-//! use memfold_pipeline::time::Instant;
+//! use memfold::consolidate::{RunContext, consolidate};
+//! use memfold_guard::Guard;
+//! use memfold_plan::policy::{Policy, config_hash};
+//! use memfold_store::BrainDb;
+//! use memfold_store::brain_db::OpenOptions;
+//! use memfold_model::time::Instant;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let policy = Policy::builtin();
@@ -53,25 +53,10 @@
 //! # }
 //! ```
 
-pub mod memory;
-mod categories;
-pub mod time;
-pub mod text;
-pub mod journal;
-pub mod store;
-pub mod decisions;
-pub mod policy;
 pub mod columns;
-pub mod guard;
-pub mod detect;
-pub mod cluster;
-pub mod plan;
-pub mod report;
-pub mod runs;
-pub mod lineage;
-pub mod upkeep;
 pub mod consolidate;
 pub mod execute;
+pub mod settle;
 pub mod export;
 pub mod import;
 pub mod embed;

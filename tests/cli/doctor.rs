@@ -1,6 +1,6 @@
 //! `doctor`: findings for people and for programs, the line for monitors, the page for Prometheus.
 
-use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{NOW, brain_db, sample_rows};
 use rusqlite::Connection;
 use serde_json::Value;

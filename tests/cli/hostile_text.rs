@@ -1,6 +1,6 @@
 //! Text of stores, files and command lines can neither steer a terminal nor hide in what is shown.
 
-use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{brain_db, memory, unit_vector};
 use rusqlite::Connection;
 

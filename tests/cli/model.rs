@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use jiff::tz::TimeZone;
-use memfold_pipeline::plan::Plan;
-use memfold_pipeline::store::brain_db::StoreStyle;
-use memfold_pipeline::store::brain_db::texts::templated;
-use memfold_pipeline::store::{PlainEmbedding, PlainMemory};
-use memfold_pipeline::time::Instant;
+use memfold_model::time::Instant;
+use memfold_plan::plan::Plan;
+use memfold_store::brain_db::StoreStyle;
+use memfold_store::brain_db::texts::templated;
+use memfold_store::{PlainEmbedding, PlainMemory};
 use memfold_tests::{Draws, NOW, apply, brain_db, comparable_source, created_at};
 use rusqlite::Connection;
 

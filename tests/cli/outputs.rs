@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
-use memfold_pipeline::report::Report;
-use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold_plan::report::Report;
+use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{brain_db, memory, unit_vector};
 use rusqlite::Connection;
 use serde_json::Value;

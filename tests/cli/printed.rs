@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{NOW, brain_db, memory, unit_vector};
 use serde_json::Value;
 

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
 
-use memfold_pipeline::store::brain_db::{Session, SessionOptions, StoreStyle};
+use memfold_store::brain_db::{Session, SessionOptions, StoreStyle};
 use memfold_tests::{NOW, brain_db, memory, unit_vector};
 use rusqlite::Connection;
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use memfold_pipeline::store::brain_db::{BrainDb, OpenOptions, StoreStyle};
+use memfold_store::brain_db::{BrainDb, OpenOptions, StoreStyle};
 use memfold_tests::{brain_db, integrity, memory};
 use rusqlite::Connection;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{brain_db, generated_rows, store_of_vectors};
 
 use crate::support::{Place, consolidate};

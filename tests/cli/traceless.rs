@@ -1,6 +1,6 @@
 //! A dry run leaves the store's files and folder as they were.
 
-use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{brain_db, generated_rows, store_of_vectors};
 use rusqlite::Connection;
 
@@ -74,7 +74,7 @@ fn a_store_beside_another_is_left_alone() {
 fn an_interrupted_run_leaves_nothing_behind() {
     use std::process::Stdio;
 
-    use memfold_pipeline::store::PlainMemory;
+    use memfold_store::PlainMemory;
     use memfold_tests::memory;
 
     use crate::support::interrupt;

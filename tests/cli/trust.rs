@@ -3,7 +3,7 @@
 //! A `memfold.yaml` that came with somebody else's store sent texts, and any variable as a bearer token, to an address of its
 //! own: `memfold check`, which only reads, was enough.
 
-use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold_store::brain_db::StoreStyle;
 use memfold_tests::stub_provider::StubProvider;
 use memfold_tests::{brain_db, memory, unit_vector};
 

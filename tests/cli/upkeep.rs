@@ -204,7 +204,7 @@ fn an_index_that_holds_a_forgotten_memory_goes_with_it() {
         |further: &[&str]| place.succeed(&[&["index", "build", "brain.db"], further].concat());
     build(&[]);
     build(&["--index-dir", "elsewhere"]);
-    let open = memfold_pipeline::lookup::StoreIndex::open(&place.path("brain.db.memfold"));
+    let open = memfold::lookup::StoreIndex::open(&place.path("brain.db.memfold"));
     let holds = |folder: &str| {
         let files = place.files();
         let mut inside = files.iter().filter(|(path, _)| path.to_string_lossy().contains(folder));

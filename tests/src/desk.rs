@@ -4,23 +4,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use memfold_index::NoProgress;
-use memfold_pipeline::consolidate::Outcome;
-use memfold_pipeline::execute::{
+use memfold::consolidate::Outcome;
+use memfold::execute::{
     ExecuteError, ExecuteRequest, Execution, Selection, Undo, UndoError, UndoOutcome, UndoRequest,
     UndoTarget, execute, preview_undo, undo,
 };
-use memfold_pipeline::journal::RevertOptions;
-use memfold_pipeline::policy::{ConfigLoader, QuickCheckPolicy};
-use memfold_pipeline::quick_check::{QuickCheck, QuickCheckOptions};
-use memfold_pipeline::report::run_id;
-use memfold_pipeline::runs::RunState;
-use memfold_pipeline::store::PlainMemory;
-use memfold_pipeline::store::brain_db::{
-    BrainDb, OpenOptions, Session, SessionOptions, StoreStyle,
-};
-use memfold_pipeline::time::Instant;
+use memfold::quick_check::{QuickCheck, QuickCheckOptions};
+use memfold_index::NoProgress;
+use memfold_model::runs::RunState;
+use memfold_model::time::Instant;
+use memfold_plan::policy::{ConfigLoader, QuickCheckPolicy};
+use memfold_plan::report::run_id;
 use memfold_simd::Kernels;
+use memfold_store::PlainMemory;
+use memfold_store::brain_db::{BrainDb, OpenOptions, Session, SessionOptions, StoreStyle};
+use memfold_store::journal::RevertOptions;
 use rusqlite::Connection;
 use rusqlite::types::{FromSql, Value};
 use tempfile::TempDir;

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use memfold_index::snapshot::FileMode;
-use memfold_index::{NoProgress, Pool};
-use memfold_pipeline::lookup::{
+use memfold::lookup::{
     BuildIndex, BuildIndexError, BuiltIndex, Freshness, Matches, Query, SealFresh, Sealed,
     SearchError, StoreIndex, Thoroughness, TierChoice, VerifiedIndex, VerifyIndexError, Wanted,
     build_index, freshness, seal_fresh, search, verify,
 };
-use memfold_pipeline::memory::Standing;
-use memfold_pipeline::store::brain_db::{BrainDb, OpenOptions};
-use memfold_pipeline::store::{LoadRequest, MemoryStore as _, VecSink};
-use memfold_pipeline::time::Instant;
+use memfold_index::snapshot::FileMode;
+use memfold_index::{NoProgress, Pool};
+use memfold_model::memory::Standing;
+use memfold_model::time::Instant;
 use memfold_simd::Kernels;
+use memfold_store::brain_db::{BrainDb, OpenOptions};
+use memfold_store::{LoadRequest, MemoryStore as _, VecSink};
 
 use crate::NOW;
 
@@ -159,7 +159,7 @@ impl IndexDesk {
         wanted: Wanted,
     ) -> Vec<(String, u64)> {
         let found = self.try_search(index, query, wanted).expect("the search succeeds");
-        let pair = |found: &memfold_pipeline::lookup::Match| {
+        let pair = |found: &memfold::lookup::Match| {
             (found.memory.id.to_string(), found.similarity.get().to_bits())
         };
         found.matches.iter().map(pair).collect()

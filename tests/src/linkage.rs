@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use memfold_datasets::NpyReader;
-use memfold_pipeline::policy::Linkage;
+use memfold_plan::policy::Linkage;
 
 /// One matrix, cut at one threshold by one linkage.
 #[derive(Debug)]

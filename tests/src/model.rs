@@ -1,9 +1,9 @@
 //! What applying a plan does, on plain rows.
 
 use jiff::tz::TimeZone;
-use memfold_pipeline::plan::{Action, ActionType, Plan};
-use memfold_pipeline::store::PlainMemory;
-use memfold_pipeline::time::Instant;
+use memfold_model::time::Instant;
+use memfold_plan::plan::{Action, ActionType, Plan};
+use memfold_store::PlainMemory;
 use serde_json::{Value, json};
 
 /// The name and the time that the model's own runs write into provenance.

@@ -4,11 +4,9 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 use memfold_datasets::{VectorGenerator, VectorRecipe, sample};
-use memfold_pipeline::store::brain_db::{
-    BrainDbWriter, CreateOptions, NewMemory, StoreStyle, WrittenStore,
-};
-use memfold_pipeline::store::{InMemoryStore, PlainEmbedding, PlainMemory};
-use memfold_pipeline::time::Instant;
+use memfold_model::time::Instant;
+use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle, WrittenStore};
+use memfold_store::{InMemoryStore, PlainEmbedding, PlainMemory};
 
 /// The time of every run here: that of the sample.
 pub const NOW: &str = sample::NOW;

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
 use jiff::tz::TimeZone;
+use memfold::consolidate::{ConsolidateError, Outcome, RunContext, consolidate};
+use memfold_guard::Guard;
 use memfold_index::{NoProgress, Pool};
-use memfold_pipeline::consolidate::{ConsolidateError, Outcome, RunContext, consolidate};
-use memfold_pipeline::guard::Guard;
-use memfold_pipeline::memory::MemoryId;
-use memfold_pipeline::plan::{Action, ActionType, Plan};
-use memfold_pipeline::policy::{ConfigLoader, Policy};
-use memfold_pipeline::store::MemoryStore;
-use memfold_pipeline::time::Instant;
+use memfold_model::memory::MemoryId;
+use memfold_model::time::Instant;
+use memfold_plan::plan::{Action, ActionType, Plan};
+use memfold_plan::policy::{ConfigLoader, Policy};
 use memfold_simd::{Kernels, Level};
+use memfold_store::MemoryStore;
 
 use crate::NOW;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use memfold_pipeline::journal::{RowImage, StoredValue};
+use memfold_store::journal::{RowImage, StoredValue};
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde_json::Value;

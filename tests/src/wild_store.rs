@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use memfold_datasets::{VectorGenerator, VectorRecipe};
-use memfold_pipeline::store::brain_db::texts::templated;
-use memfold_pipeline::store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle};
-use memfold_pipeline::time::Instant;
+use memfold_model::time::Instant;
+use memfold_store::brain_db::texts::templated;
+use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle};
 
 use crate::draws::Draws;
 use crate::store_image::tokens;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use memfold_index::{JoinOptions, Pool, VectorMatrix, join_pairs};
-use memfold_pipeline::cluster::agglomerate;
-use memfold_pipeline::policy::Linkage;
-use memfold_pipeline::store::InMemoryStore;
+use memfold_plan::cluster::agglomerate;
+use memfold_plan::policy::Linkage;
 use memfold_simd::{Similarity, canonical};
+use memfold_store::InMemoryStore;
 use memfold_tests::{
     NeighborLists, Run, clusters, generated_rows, greedy_definition, linkage_cases, memory,
     neighbor_lists, real_vectors, report_skipped, store_of_vectors,

@@ -1,7 +1,7 @@
 //! Running again on what a plan made plans nothing.
 
-use memfold_pipeline::plan::{ActionType, Risk};
-use memfold_pipeline::store::{InMemoryStore, PlainMemory};
+use memfold_plan::plan::{ActionType, Risk};
+use memfold_store::{InMemoryStore, PlainMemory};
 use memfold_tests::{
     Draws, Run, apply, generated_rows, memory, merges, sample_rows, store_of_vectors, unit_vector,
 };

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use memfold::dedup::{ClusterLinkage, Clustering, DedupRequest, Keep, KeepOrder, Member, dedup};
 use memfold_index::{JoinOptions, Pool, Row, VectorMatrix, join_pairs};
-use memfold_pipeline::dedup::{
-    ClusterLinkage, Clustering, DedupRequest, Keep, KeepOrder, Member, dedup,
-};
 use memfold_simd::Similarity;
 use memfold_tests::{
     generated_rows, greedy_definition, linkage_cases, neighbor_lists, real_vectors, report_skipped,

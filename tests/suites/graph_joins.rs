@@ -1,8 +1,8 @@
 //! A run by a graph is the same run: it may miss pairs, says how many, and its plan depends on nothing else.
 
-use memfold_pipeline::report::RecallKind;
-use memfold_pipeline::store::{InMemoryStore, PlainMemory};
+use memfold_plan::report::RecallKind;
 use memfold_simd::Level;
+use memfold_store::{InMemoryStore, PlainMemory};
 use memfold_tests::{Run, clusters, generated_rows, merges, sample_rows, store_of_vectors};
 
 const DIM: usize = 32;
@@ -53,9 +53,8 @@ fn the_sample_is_planned_alike_by_every_index() {
 fn neither_threads_nor_level_nor_order_is_seen() {
     let rows = two_models();
     let expected = by_graph(0.9).threads(1).plan(&InMemoryStore::new(rows.clone()));
-    let recall = |outcome: &memfold_pipeline::consolidate::Outcome| {
-        outcome.report.detected.pair_recall.clone()
-    };
+    let recall =
+        |outcome: &memfold::consolidate::Outcome| outcome.report.detected.pair_recall.clone();
     let store = InMemoryStore::new(rows.clone());
     for (threads, level) in [(2, Level::best()), (8, Level::best()), (2, Level::Scalar)] {
         let found = by_graph(0.9).threads(threads).level(level).plan(&store);

@@ -1,8 +1,8 @@
 //! What is loaded adds up, and what is left out has a reason.
 
-use memfold_pipeline::report::Loaded;
-use memfold_pipeline::store::brain_db::StoreStyle;
-use memfold_pipeline::store::{BrainDb, InMemoryStore, OpenOptions};
+use memfold_plan::report::Loaded;
+use memfold_store::brain_db::StoreStyle;
+use memfold_store::{BrainDb, InMemoryStore, OpenOptions};
 use memfold_tests::{Run, brain_db, generated_rows, memory, noops, store_of_vectors, unit_vector};
 
 const LEAVES_OUT: [&str; 9] = [

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use memfold_pipeline::report::markdown;
-use memfold_pipeline::store::brain_db::StoreStyle;
-use memfold_pipeline::store::{InMemoryStore, PlainMemory};
-use memfold_pipeline::time::Instant;
+use memfold_model::time::Instant;
+use memfold_plan::report::markdown;
+use memfold_store::brain_db::StoreStyle;
+use memfold_store::{InMemoryStore, PlainMemory};
 use memfold_tests::{Desk, Run, generated_rows, memory, merges, noops, unit_vector};
 
 fn texts_on_one_vector(count: usize) -> InMemoryStore {

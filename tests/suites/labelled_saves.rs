@@ -1,7 +1,7 @@
 //! What people call contradictory is never merged by a save, however near the vectors are.
 
-use memfold_pipeline::quick_check::{Decision, Incoming, Written};
-use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold::quick_check::{Decision, Incoming, Written};
+use memfold_store::brain_db::StoreStyle;
 use memfold_tests::Desk;
 
 /// Pairs that people call contradictory, saved one after the other under one and the same vector.

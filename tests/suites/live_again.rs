@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use memfold_pipeline::journal::RevertOptions;
-use memfold_pipeline::lookup::{Freshness, TierChoice, Wanted};
-use memfold_pipeline::memory::MemoryId;
-use memfold_pipeline::quick_check::{Decision, Incoming, Written};
-use memfold_pipeline::store::PlainMemory;
-use memfold_pipeline::store::brain_db::{Session, SessionOptions, StoreStyle};
-use memfold_pipeline::upkeep::{UpkeepRun, restore};
+use memfold::lookup::{Freshness, TierChoice, Wanted};
+use memfold::quick_check::{Decision, Incoming, Written};
+use memfold_model::memory::MemoryId;
 use memfold_simd::Similarity;
+use memfold_store::PlainMemory;
+use memfold_store::brain_db::{Session, SessionOptions, StoreStyle};
+use memfold_store::journal::RevertOptions;
+use memfold_store::upkeep::{UpkeepRun, restore};
 use memfold_tests::{Desk, IndexDesk, generated_rows, memory};
 
 const DIM: usize = 16;

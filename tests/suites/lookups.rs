@@ -1,9 +1,9 @@
 //! An index never decides what is found: whatever became of the store since, a search finds what is there now.
 
-use memfold_pipeline::lookup::{Freshness, SearchError, Searched, StoreIndex, TierChoice, Wanted};
-use memfold_pipeline::store::PlainMemory;
-use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold::lookup::{Freshness, SearchError, Searched, StoreIndex, TierChoice, Wanted};
 use memfold_simd::{Kernels, Level, Similarity};
+use memfold_store::PlainMemory;
+use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{Draws, IndexDesk, brain_db, generated_rows, memory};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;

@@ -14,6 +14,7 @@ mod nothing_lost;
 mod hostile_input;
 mod converges;
 mod run_twice;
+mod recorded;
 mod honest_load;
 mod images_and_facts;
 mod nights;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
-use memfold_pipeline::memory::MemoryId;
-use memfold_pipeline::plan::{Action, ActionType};
-use memfold_pipeline::store::PlainMemory;
-use memfold_pipeline::store::brain_db::StoreStyle;
-use memfold_pipeline::time::Instant;
+use memfold_model::memory::MemoryId;
+use memfold_model::time::Instant;
+use memfold_plan::plan::{Action, ActionType};
+use memfold_store::PlainMemory;
+use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{Desk, created_at, integrity, memory, sample_rows, unit_vector};
 use serde_json::Value;
 
@@ -203,7 +203,7 @@ fn a_hundred_generations_leave_one_memory_that_knows_them_all() {
 }
 
 /// How many memories a tree shows or counts.
-fn known(branches: &memfold_pipeline::lineage::Few<memfold_pipeline::lineage::Branch>) -> u64 {
+fn known(branches: &memfold_model::lineage::Few<memfold_model::lineage::Branch>) -> u64 {
     let shown = branches.shown.iter().map(|branch| 1 + known(&branch.branches));
     branches.more + shown.sum::<u64>()
 }

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_datasets::sample::{self, SampleKind, SampleMemory};
-use memfold_pipeline::guard::{Guard, Verdict};
-use memfold_pipeline::plan::{ActionType, Plan};
-use memfold_pipeline::policy::Policy;
-use memfold_pipeline::store::InMemoryStore;
-use memfold_pipeline::text::strict_key;
+use memfold_guard::{Guard, Verdict};
+use memfold_model::text::strict_key;
+use memfold_plan::plan::{ActionType, Plan};
+use memfold_plan::policy::Policy;
 use memfold_simd::canonical;
+use memfold_store::InMemoryStore;
 use memfold_tests::{Run, merges, sample_rows};
 
 fn sample_plan() -> Plan {

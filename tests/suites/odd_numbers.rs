@@ -1,9 +1,9 @@
 //! Row numbers: hidden by a column, missing, or at their end.
 
-use memfold_pipeline::lookup::{Searched, TierChoice, Wanted};
-use memfold_pipeline::quick_check::{Incoming, Written};
-use memfold_pipeline::store::brain_db::{BrainDb, OpenOptions, StoreStyle};
+use memfold::lookup::{Searched, TierChoice, Wanted};
+use memfold::quick_check::{Incoming, Written};
 use memfold_simd::Similarity;
+use memfold_store::brain_db::{BrainDb, OpenOptions, StoreStyle};
 use memfold_tests::{Desk, IndexDesk, diff, integrity, memory, unit_vector};
 
 const DIM: usize = 8;

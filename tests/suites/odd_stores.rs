@@ -1,9 +1,9 @@
 //! Stores at the edges of what there is: executed and undone as any other.
 
-use memfold_pipeline::execute::{ExecuteError, UndoError, UndoTarget};
-use memfold_pipeline::runs::RunState;
-use memfold_pipeline::store::PlainMemory;
-use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold::execute::{ExecuteError, UndoError, UndoTarget};
+use memfold_model::runs::RunState;
+use memfold_store::PlainMemory;
+use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{Desk, diff, integrity, memory, merges, sample_rows, unit_vector};
 
 const KILN: &str = "The kiln is fired on Mondays.";

@@ -4,14 +4,15 @@
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use memfold_pipeline::execute::UndoOutcome;
-use memfold_pipeline::guard::Guard;
-use memfold_pipeline::journal::RevertOptions;
-use memfold_pipeline::memory::MemoryId;
-use memfold_pipeline::quick_check::{Incoming, Written};
-use memfold_pipeline::store::PlainMemory;
-use memfold_pipeline::store::brain_db::{Session, SessionOptions, StoreStyle};
-use memfold_pipeline::upkeep::{SettleRules, Settled, Settlement, UpkeepRun, restore, settle};
+use memfold::execute::UndoOutcome;
+use memfold::quick_check::{Incoming, Written};
+use memfold::settle::{SettleRules, Settled, Settlement, settle};
+use memfold_guard::Guard;
+use memfold_model::memory::MemoryId;
+use memfold_store::PlainMemory;
+use memfold_store::brain_db::{Session, SessionOptions, StoreStyle};
+use memfold_store::journal::RevertOptions;
+use memfold_store::upkeep::{UpkeepRun, restore};
 use memfold_tests::{Desk, Run, StoreImage, diff, integrity, memory, unit_vector};
 use rusqlite::types::Value;
 

@@ -3,8 +3,8 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use memfold_pipeline::embed::{EmbedError, Embedder, embedder};
-use memfold_pipeline::policy::ConfigLoader;
+use memfold::embed::{EmbedError, Embedder, embedder};
+use memfold_plan::policy::ConfigLoader;
 use memfold_tests::stub_provider::{StubProvider, answer, json_answer};
 use serde_json::{Value, json};
 

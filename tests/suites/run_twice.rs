@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use memfold_pipeline::execute::{Pick, Selection, UndoTarget};
-use memfold_pipeline::plan::{ActionType, Plan};
-use memfold_pipeline::runs::RunState;
-use memfold_pipeline::store::brain_db::StoreStyle;
-use memfold_pipeline::store::{PlainEmbedding, PlainMemory};
-use memfold_pipeline::time::Instant;
+use memfold::execute::{Pick, Selection, UndoTarget};
+use memfold_model::runs::RunState;
+use memfold_model::time::Instant;
+use memfold_plan::plan::{ActionType, Plan};
+use memfold_store::brain_db::StoreStyle;
+use memfold_store::{PlainEmbedding, PlainMemory};
 use memfold_tests::{Desk, Draws, memory, store_now};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};

@@ -1,11 +1,11 @@
 //! One store gives one plan: whatever the threads, the ISA level, the order of rows and the adapter.
 
+use memfold::consolidate::Outcome;
 use memfold_datasets::sample;
-use memfold_pipeline::consolidate::Outcome;
-use memfold_pipeline::plan::plan_digest;
-use memfold_pipeline::store::brain_db::StoreStyle;
-use memfold_pipeline::store::{BrainDb, InMemoryStore, OpenOptions, PlainMemory};
+use memfold_plan::plan::plan_digest;
 use memfold_simd::Level;
+use memfold_store::brain_db::StoreStyle;
+use memfold_store::{BrainDb, InMemoryStore, OpenOptions, PlainMemory};
 use memfold_tests::{Run, brain_db, generated_rows, merges, sample_rows, store_of_vectors};
 
 /// The plan's file and its digest.

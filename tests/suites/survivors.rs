@@ -1,10 +1,10 @@
 //! A survivor is reachable in every way that an absorbed row was, takes over what the spec says, and nothing else
 //! of the owner's is touched.
 
-use memfold_pipeline::execute::UnitResult;
-use memfold_pipeline::runs::RunState;
-use memfold_pipeline::store::PlainMemory;
-use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold::execute::UnitResult;
+use memfold_model::runs::RunState;
+use memfold_store::PlainMemory;
+use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{
     Desk, diff, facts_findable, integrity, memory, merges, sample_rows, unit_vector,
 };

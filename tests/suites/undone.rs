@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memfold_pipeline::execute::{Undo, UndoError, UndoTarget};
-use memfold_pipeline::journal::RevertOptions;
-use memfold_pipeline::memory::MemoryId;
-use memfold_pipeline::plan::{Action, ActionType, action_label};
-use memfold_pipeline::runs::RunState;
-use memfold_pipeline::store::PlainMemory;
-use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold::execute::{Undo, UndoError, UndoTarget};
+use memfold_model::memory::MemoryId;
+use memfold_model::runs::RunState;
+use memfold_plan::plan::{Action, ActionType, action_label};
+use memfold_store::PlainMemory;
+use memfold_store::brain_db::StoreStyle;
+use memfold_store::journal::RevertOptions;
 use memfold_tests::{
     Desk, Draws, StoreImage, created_at, diff, integrity, memory, merges, sample_rows, unit_vector,
     wild_store_with_journal,

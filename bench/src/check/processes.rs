@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use memfold::quick_check::Incoming;
 use memfold_cli::{
     Failure, GlobalArgs, Settings, Stopwatch, StorePlaceArgs, index_folder, open_options,
 };
-use memfold_pipeline::quick_check::Incoming;
-use memfold_pipeline::store::BrainDb;
+use memfold_store::BrainDb;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use memfold_index::{JoinOptions, Pool, VectorMatrix, join_pairs};
-//! use memfold_pipeline::dedup::{ClusterLinkage, DedupRequest, Keep, KeepOrder, dedup};
+//! use crate::dedup::{ClusterLinkage, DedupRequest, Keep, KeepOrder, dedup};
 //! use memfold_simd::Similarity;
 //!
 //! let values = [1.0, 0.0, 0.0, 1.0, 0.99, 0.1, 1.0, 0.0];

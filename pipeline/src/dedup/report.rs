@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Clustering;
-use crate::report::Recall;
+use memfold_plan::report::Recall;
 
 /// What `memfold dedup --json` prints.
 ///

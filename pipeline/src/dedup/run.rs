@@ -9,7 +9,7 @@ use super::survivors::members;
 use super::tally::Tally;
 use super::vertices::Vertices;
 use super::{ClusterLinkage, DedupError, DedupRequest, Keep, KeepOrder};
-use crate::cluster::{Link, greedy_complete_streamed};
+use memfold_plan::cluster::{Link, greedy_complete_streamed};
 
 /// Links that are sorted in memory before they go to the scratch folder: 64 MiB.
 pub(super) const RUN_RECORDS: usize = 1 << 22;

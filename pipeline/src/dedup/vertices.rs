@@ -3,7 +3,7 @@
 use memfold_index::{Pair, Row};
 
 use super::KeepOrder;
-use crate::cluster::Link;
+use memfold_plan::cluster::Link;
 
 /// The vertex of each row: the place in the order of keeping of the first row that is bit-equal to it.
 pub(super) struct Vertices {

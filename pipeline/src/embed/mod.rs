@@ -5,8 +5,8 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use memfold_pipeline::embed::embedder;
-//! use memfold_pipeline::policy::ConfigLoader;
+//! use crate::embed::embedder;
+//! use memfold_plan::policy::ConfigLoader;
 //!
 //! let settings = ConfigLoader::new().set("embed.provider=daemon").load()?.settings.embed;
 //! let variables = |name: &str| std::env::var(name).ok();
@@ -17,7 +17,6 @@
 //! # }
 //! ```
 
-mod settings;
 mod embedder;
 mod error;
 mod open;
@@ -28,5 +27,5 @@ pub mod fill;
 
 pub use embedder::Embedder;
 pub use error::EmbedError;
+pub use memfold_plan::policy::{EmbedSettings, KeyFromElsewhere, Provider};
 pub use open::embedder;
-pub use settings::{EmbedSettings, KeyFromElsewhere, Provider};

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use super::apply::kept_note;
 use super::edits::{EditContext, Edited, edits};
-use crate::journal::Change;
-use crate::memory::{Memory, MemoryId};
-use crate::plan::{
+use memfold_model::memory::{Memory, MemoryId};
+use memfold_plan::plan::{
     Action, ActionState, ActionType, Evidence, Rationale, Risk, SavedAction, Values,
 };
-use crate::policy::MergePolicy;
-use crate::store::brain_db::{
+use memfold_plan::policy::MergePolicy;
+use memfold_store::brain_db::{
     Deed, Layout, Mark, SessionError, UnitRecord, UnitRow, Writes, apply, own,
 };
+use memfold_store::journal::Change;
 
 /// What a unit did, for lists of runs.
 pub(crate) type DeedOf = (&'static str, ActionType, Vec<MemoryId>);
@@ -50,7 +50,7 @@ pub(crate) fn merge_of_two(
         canonical_id: Some(survivor.id.clone()),
         new_categories: values.new_categories(survivor),
         new_importance: values.new_importance(survivor),
-        risk: crate::plan::risk(&survivor.content, &absorbed.content, true),
+        risk: memfold_plan::plan::risk(&survivor.content, &absorbed.content, true),
         ..action_of(ActionType::Merge, ids, why)
     }
 }

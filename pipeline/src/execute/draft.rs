@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::journal::{Change, ColumnChange, RowImage, RowKey, StoredValue};
-use crate::memory::MemoryId;
-use crate::store::brain_db::UnitRow;
-use crate::store::reading::Cell;
+use memfold_model::memory::MemoryId;
+use memfold_store::brain_db::UnitRow;
+use memfold_store::journal::{Change, ColumnChange, RowImage, RowKey, StoredValue};
+pub(super) use memfold_store::reading::Cell;
 
 /// Columns that count, whose changes are differences.
 const COUNTER: &str = "access_count";

@@ -6,16 +6,16 @@ use jiff::tz::TimeZone;
 
 use super::draft::Draft;
 use super::provenance::{self, Merged};
-use crate::decisions::content_hash;
-use crate::journal::{
+use memfold_model::decisions::content_hash;
+use memfold_model::memory::MemoryId;
+use memfold_model::time::Instant;
+use memfold_plan::plan::{Action, ActionType, Evidence, Rationale, SavedAction};
+use memfold_plan::policy::{Absorbed, FlagTarget, Policy};
+use memfold_store::brain_db::{FlagKind, Layout, Reference, SessionError, UnitRow, Words, Writes};
+use memfold_store::journal::{
     Change, ColumnChange, REFERENCE, Record, RowImage, RowKey, StoredValue, Table,
 };
-use crate::memory::MemoryId;
-use crate::plan::{Action, ActionType, Evidence, Rationale, SavedAction};
-use crate::policy::{Absorbed, FlagTarget, Policy};
-use crate::store::brain_db::{FlagKind, Layout, Reference, SessionError, UnitRow, Words, Writes};
-use crate::store::reading::{Cell, RawMemory, RowFacts, categories_to_json, row_facts};
-use crate::time::Instant;
+pub(super) use memfold_store::reading::{Cell, RawMemory, RowFacts, categories_to_json, row_facts};
 
 /// What edits depend on besides the rows.
 #[derive(Clone, Copy)]

@@ -1,8 +1,8 @@
 //! Flags of pairs that saves found alike, judged again.
 
-use crate::decisions::content_hash;
-use crate::guard::{Guard, Verdict};
-use crate::store::brain_db::{Session, SessionError, Writes, own};
+use memfold_guard::{Guard, Verdict};
+use memfold_model::decisions::content_hash;
+use memfold_store::brain_db::{Session, SessionError, Writes, own};
 
 /// What became of flags that were judged again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,7 +60,7 @@ fn texts(
     let layout = writes.layout()?;
     let mut texts = Vec::with_capacity(2);
     for (id, hash) in &flag.sides {
-        let row = writes.memory(&layout, &crate::memory::MemoryId::new(id.as_str()))?;
+        let row = writes.memory(&layout, &memfold_model::memory::MemoryId::new(id.as_str()))?;
         let text = row.and_then(|row| Some(row.image.get("content")?.as_text()?.to_owned()));
         texts.extend(text.filter(|text| content_hash(text) == *hash));
     }

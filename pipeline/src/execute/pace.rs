@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::time::Instant;
+use memfold_model::time::Instant;
 
 /// The run's time moved on by what has passed since it began: it shows that the run is alive.
 pub(super) fn heartbeat(now: Instant, clock: &dyn Fn() -> f64, started: f64) -> Instant {

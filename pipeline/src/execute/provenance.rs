@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::memory::MemoryId;
+use memfold_model::memory::MemoryId;
 
 /// Folded ids that a survivor lists, at most.
 const LISTED_MAX: usize = 100;

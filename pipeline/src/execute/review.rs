@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::undo::decision;
-use crate::journal::Change;
-use crate::memory::MemoryId;
-use crate::plan::{Action, ActionState, ActionType, SavedAction};
-use crate::report::Executed;
-use crate::runs::{RunKind, RunState};
-use crate::store::brain_db::own::runs::RunStart;
-use crate::store::brain_db::{
+use memfold_model::memory::MemoryId;
+use memfold_model::runs::{RunKind, RunState};
+use memfold_plan::plan::{ActionState, ActionType, SavedAction};
+use memfold_plan::report::Executed;
+pub(super) use memfold_store::brain_db::own::runs::RunStart;
+use memfold_store::brain_db::{
     ActionUpdate, Deed, Mark, Session, SessionError, UnitRecord, Writes, apply, own,
 };
+use memfold_store::journal::Change;
 
 /// What a decision that keeps memories apart is called in a run's list.
 const KEPT_APART: &str = "keep-both";
@@ -29,45 +29,6 @@ pub struct KeepBothRequest<'a> {
     pub at: &'a str,
     /// Who decides: `<machine> <process>`.
     pub holder: &'a str,
-}
-
-impl Session {
-    /// Writes down that a person approves or rejects an action, or wants to think again (proposed).
-    ///
-    /// # Errors
-    /// When the action was carried out meanwhile, or the store cannot be written.
-    pub fn decide(
-        &self,
-        plan_id: &str,
-        position: usize,
-        state: ActionState,
-    ) -> Result<(), SessionError> {
-        self.write(|writes| {
-            check_undecided(writes, plan_id, position)?;
-            let update = ActionUpdate::of(state);
-            writes.step("write down a decision", |connection| {
-                own::plans::set_state(connection, plan_id, position, &update)
-            })
-        })
-    }
-
-    /// Writes down how a person changed an action; `None` is as planned.
-    ///
-    /// # Errors
-    /// When the action was carried out meanwhile, or the store cannot be written.
-    pub fn amend(
-        &self,
-        plan_id: &str,
-        position: usize,
-        amended: Option<&Action>,
-    ) -> Result<(), SessionError> {
-        self.write(|writes| {
-            check_undecided(writes, plan_id, position)?;
-            writes.step("write down an amendment", |connection| {
-                own::plans::amend(connection, plan_id, position, amended)
-            })
-        })
-    }
 }
 
 /// Rejects an action and keeps its memories apart from each other while their texts stay as they are.
@@ -102,7 +63,7 @@ fn keep(
     run_id: &str,
 ) -> Result<(), SessionError> {
     let KeepBothRequest { plan_id, action, at, .. } = *request;
-    check_undecided(writes, plan_id, action.position)?;
+    writes.check_undecided(plan_id, action.position)?;
     let unit = 1;
     let ids = &action.effective().target_ids;
     let changes = apart(writes, ids, &format!("{run_id}/{unit}"))?;
@@ -150,22 +111,6 @@ fn apart(writes: &Writes<'_>, ids: &[MemoryId], group: &str) -> Result<Vec<Chang
     Ok(changes)
 }
 
-fn check_undecided(
-    writes: &Writes<'_>,
-    plan_id: &str,
-    position: usize,
-) -> Result<(), SessionError> {
-    let found = writes.query("read an action", |c| own::plans::state(c, plan_id, position))?;
-    let reason = match found.as_deref().map(ActionState::of_name) {
-        None => "it is gone".to_owned(),
-        Some(Some(state @ (ActionState::Applied | ActionState::Undone))) => {
-            format!("it is {} meanwhile", state.name())
-        }
-        Some(_) => return Ok(()),
-    };
-    Err(SessionError::Refused { what: "write down a decision", reason })
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -175,14 +120,15 @@ mod tests {
     use serde_json::Map;
 
     use super::*;
-    use crate::decisions::content_hash;
+    use memfold_plan::plan::Action;
     use crate::execute::{UndoRequest, UndoTarget, undo};
-    use crate::journal::RevertOptions;
-    use crate::plan::{Evidence, Plan, Rationale, Risk};
-    use crate::store::brain_db::{
+    use memfold_model::decisions::content_hash;
+    use memfold_model::time::Instant;
+    use memfold_plan::plan::{Evidence, Plan, Rationale, Risk};
+    use memfold_store::brain_db::{
         BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions, SessionOptions,
     };
-    use crate::time::Instant;
+    use memfold_store::journal::RevertOptions;
 
     const AT: &str = "2026-06-30T12:00:00.000000";
 

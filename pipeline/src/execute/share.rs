@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::plan::{ActionType, Plan, Risk};
+use memfold_plan::plan::{ActionType, Plan, Risk};
 
 /// Without a review, a run changes at most this share of the live memories: consolidators that were let
 /// loose have archived most of a store in one night.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Selection;
-use crate::memory::MemoryId;
-use crate::plan::{Action, ActionState, ActionType, SavedAction, action_label};
+use memfold_model::memory::MemoryId;
+use memfold_plan::plan::{Action, ActionState, ActionType, SavedAction, action_label};
 
 /// Actions that are applied together or not at all: a merge and what follows for its survivor, or one
 /// action alone.

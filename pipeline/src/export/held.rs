@@ -5,8 +5,8 @@ use memfold_index::{Progress, Row};
 
 use super::{ExportError, ExportOptions, Exported, RecordWriter, largest, meta, write_record};
 use crate::columns::{ColumnSink, VectorColumns};
-use crate::memory::{Memory, MemoryIndex, SpaceIndex, Standing, VectorSpace};
-use crate::store::{LoadRequest, MemoryStore, Snapshot};
+use memfold_model::memory::{Memory, MemoryIndex, SpaceIndex, Standing, VectorSpace};
+use memfold_store::{LoadRequest, MemoryStore, Snapshot};
 
 /// A store that was read for an export: its rows and the space that will be written.
 pub struct Export {

@@ -12,8 +12,8 @@ use memfold_datasets::{ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, Parq
 use serde_json::json;
 
 use crate::columns::ColumnsError;
-use crate::memory::VectorSpace;
-use crate::store::{LiveRow, LoadStoreError};
+use memfold_model::memory::VectorSpace;
+use memfold_store::{LiveRow, LoadStoreError};
 
 pub use self::held::Export;
 pub use self::streamed::export;

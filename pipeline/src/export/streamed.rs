@@ -7,8 +7,8 @@ use memfold_datasets::columns::WriteColumnsError;
 
 use super::held::Export;
 use super::{ExportError, ExportOptions, Exported, RecordWriter, largest, meta, write_record};
-use crate::memory::VectorSpace;
-use crate::store::{LiveRow, LiveVisitor, LoadRequest, LoadStoreError, MemoryStore};
+use memfold_model::memory::VectorSpace;
+use memfold_store::{LiveRow, LiveVisitor, LoadRequest, LoadStoreError, MemoryStore};
 
 /// Begins the file of a space.
 pub(super) type Create<'a> =

@@ -7,11 +7,11 @@ use memfold_index::{NoProgress, Row};
 use tempfile::TempDir;
 
 use super::*;
-use crate::store::brain_db::tests::support::write_rows;
-use crate::store::{
+use memfold_model::time::Instant;
+use memfold_store::brain_db::{BrainDbWriter, CreateOptions};
+use memfold_store::{
     BrainDb, InMemoryStore, LoadRequest, MemoryStore, OpenOptions, PlainEmbedding, PlainMemory,
 };
-use crate::time::Instant;
 
 fn memory(id: &str, model: &str, vector: &[f32]) -> PlainMemory {
     let (model, vector) = (Some(model.to_owned()), vector.to_vec());
@@ -48,7 +48,9 @@ fn export_to(folder: &Path, model: Option<&str>, streamed: bool) -> Result<Expor
     };
     let path = folder.join("brain.db");
     let store: Box<dyn MemoryStore> = if streamed {
-        write_rows(&rows(), &path);
+        let mut writer = BrainDbWriter::create(&path, CreateOptions::default()).unwrap();
+        rows().iter().for_each(|row| writer.push_plain(row).unwrap());
+        writer.finish().unwrap();
         Box::new(BrainDb::open(path, OpenOptions::default()).unwrap())
     } else {
         Box::new(InMemoryStore::new(rows()))

@@ -6,9 +6,9 @@
 //! memory at a time; of each pair at most two numbers stay.
 //!
 //! ```
-//! use memfold_pipeline::guard::Guard;
-//! use memfold_pipeline::guard_bench::{GuardBench, LabelledPairs};
-//! use memfold_pipeline::policy::Policy;
+//! use memfold_guard::Guard;
+//! use crate::guard_bench::{GuardBench, LabelledPairs};
+//! use memfold_plan::policy::Policy;
 //!
 //! let lines = r#"{"a": "The door is purple", "b": "The door is cyan", "label": "contradiction"}"#;
 //! let guard = Guard::new(&Policy::builtin().guard)?;

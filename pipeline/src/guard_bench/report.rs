@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::CurvePoint;
-use crate::guard::Verdict;
+use memfold_guard::Verdict;
 
 /// What `memfold bench guard --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

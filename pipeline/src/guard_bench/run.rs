@@ -10,7 +10,7 @@ use super::report::{
     ContradictionFigures, GuardBenchReport, LabelFigures, MicrosecondsPerPair, VerdictCounts,
 };
 use super::{GuardBenchError, Label, LabelledPair};
-use crate::guard::{Difference, Guard, Signal, Verdict};
+use memfold_guard::{Difference, Guard, Signal, Verdict};
 
 /// Labels name kinds of pairs: more are a mistake, and each takes a line.
 const LABELS_MAX: usize = 64;

@@ -1,8 +1,8 @@
 use std::io::{self, BufReader, Read};
 
 use super::*;
-use crate::guard::{Guard, Verdict};
-use crate::policy::Policy;
+use memfold_guard::{Guard, Verdict};
+use memfold_plan::policy::Policy;
 
 fn parse(text: &str) -> Vec<Result<LabelledPair, String>> {
     let pairs = LabelledPairs::new(text.as_bytes());

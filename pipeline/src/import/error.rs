@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use crate::store::brain_db::{CreateStoreError, SessionError};
+use memfold_store::brain_db::{CreateStoreError, SessionError};
 
 /// A line that is no memory.
 #[derive(Debug, Clone, PartialEq, Eq)]

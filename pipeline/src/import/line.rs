@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 
 use super::ImportOptions;
-use crate::store::brain_db::ImportedMemory;
-use crate::store::reading::categories_to_json;
-use crate::text::{excerpt, strict_key};
-use crate::time::Instant;
+use memfold_model::text::{excerpt, strict_key};
+use memfold_model::time::Instant;
+use memfold_store::brain_db::ImportedMemory;
+use memfold_store::reading::categories_to_json;
 
 /// What `embeddings.model` of the owner holds where nothing else is said, and the dimension of its vectors.
 pub(super) const MODEL_DEFAULT: &str = "all-MiniLM-L6-v2";

@@ -18,11 +18,11 @@ use memfold_index::snapshot::FileMode;
 pub use self::error::{BadLine, ImportError};
 use self::line::{Context, Line};
 use self::lines::Lines;
-use crate::memory::VectorSpace;
-use crate::store::brain_db::{
+use memfold_model::memory::VectorSpace;
+use memfold_model::time::Instant;
+use memfold_store::brain_db::{
     ImportedMemory, NewEmbedding, NewStore, Session, SessionError, SessionOptions, Writes,
 };
-use crate::time::Instant;
 
 /// Bad lines that are named.
 const BAD_LINES_MAX: usize = 20;
@@ -158,7 +158,7 @@ fn insert_all(
 /// Rows on their way into a store.
 struct Inserting<'a> {
     writes: &'a Writes<'a>,
-    layout: crate::store::brain_db::Layout,
+    layout: memfold_store::brain_db::Layout,
     has_archive: bool,
     imported: Imported,
 }

@@ -16,8 +16,8 @@ use memfold_simd::Kernels;
 use super::texts::{NewTextRows, TEXTS_FILE, text_hash};
 use super::{BuildIndexError, ORIGIN_FILE, Origin};
 use crate::export::{Export, ExportOptions};
-use crate::memory::VectorSpace;
-use crate::store::{BrainDb, LoadRequest};
+use memfold_model::memory::VectorSpace;
+use memfold_store::{BrainDb, LoadRequest};
 
 /// Up to so many rows a scan answers in a fraction of a millisecond, and exactly: no graph is worth its build.
 const SCANNED_ROWS_MAX: usize = 250_000;

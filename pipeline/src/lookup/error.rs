@@ -10,7 +10,7 @@ use memfold_index::snapshot::{OpenGenerationError, WriteGenerationError, WriteSe
 use memfold_index::tiers::{BuildTiersError, OpenTiersError};
 
 use crate::export::ExportError;
-use crate::store::{LoadStoreError, OpenStoreError};
+use memfold_store::{LoadStoreError, OpenStoreError};
 
 pub(super) const REBUILD: &str =
     "run `memfold index build` again; the index is derived and can be deleted";

@@ -16,7 +16,7 @@ use memfold_simd::Kernels;
 
 use super::SealError;
 use super::texts::{NewTextRows, TextRows};
-use crate::store::brain_db::Marks;
+use memfold_store::brain_db::Marks;
 
 /// Sealed rows where they lie in a mapped file.
 #[derive(Debug, Clone)]

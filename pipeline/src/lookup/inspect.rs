@@ -14,8 +14,8 @@ use super::build::identity_of;
 use super::files::IndexFiles;
 use super::{SearchError, StoreIndex};
 use crate::columns::{ColumnSink, ColumnsError};
-use crate::memory::Standing;
-use crate::store::{BrainDb, LoadRequest, LoadStoreError, MemoryStore as _};
+use memfold_model::memory::Standing;
+use memfold_store::{BrainDb, LoadRequest, LoadStoreError, MemoryStore as _};
 
 /// How a store stands to its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use memfold_index::tiers::TierViews;
 use super::files::IndexFiles;
 use super::texts::{TEXTS_FILE, TextRows, text_hash};
 use super::{FreshSegment, OpenIndexError, Origin, SearchError};
-use crate::memory::MemoryId;
-use crate::store::brain_db::Marks;
+use memfold_model::memory::MemoryId;
+use memfold_store::brain_db::Marks;
 
 /// An index of a store: mapped files of one generation, and what they were built from.
 #[derive(Debug, Clone)]

@@ -4,9 +4,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::export::Exported;
-use crate::memory::VectorSpace;
-use crate::store::brain_db::Marks;
-use crate::store::reading::ModelShapes;
+use memfold_model::memory::VectorSpace;
+use memfold_store::brain_db::Marks;
+use memfold_store::reading::ModelShapes;
 
 /// The file of a generation that holds it, JSON.
 pub const ORIGIN_FILE: &str = "origin.json";

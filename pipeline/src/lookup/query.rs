@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::SearchError;
 use super::search::Compared;
-use crate::store::brain_db::LiveMemory;
-use crate::text::strict_key;
+use memfold_model::text::strict_key;
+use memfold_store::brain_db::LiveMemory;
 
 /// What a search looks for.
 #[derive(Debug, Clone, Copy, PartialEq)]

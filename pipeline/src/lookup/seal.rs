@@ -8,8 +8,8 @@ use memfold_simd::Kernels;
 
 use super::fresh::FreshRows;
 use super::{OpenIndexError, StoreIndex};
-use crate::store::brain_db::StoreReader;
-use crate::store::{BrainDb, LoadRequest, LoadStoreError, OpenStoreError};
+use memfold_store::brain_db::StoreReader;
+use memfold_store::{BrainDb, LoadRequest, LoadStoreError, OpenStoreError};
 
 /// Most rows of a segment; a store that has got more wants a new generation.
 const ROWS_MAX: usize = 65_536;

@@ -13,10 +13,10 @@ use super::matches::Best;
 use super::query::{Asked, Query};
 use super::tier::Tier;
 use super::{SearchError, StoreIndex};
-use crate::memory::{Memory, VectorSpace};
-use crate::store::brain_db::{LiveMemory, Reaches, StoreReader};
-use crate::store::reading::ModelShapes;
-use crate::store::{BrainDb, LoadRequest};
+use memfold_model::memory::{Memory, VectorSpace};
+use memfold_store::brain_db::{LiveMemory, Reaches, StoreReader};
+use memfold_store::reading::ModelShapes;
+use memfold_store::{BrainDb, LoadRequest};
 
 /// Which matches are wanted; without either, all memories are.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

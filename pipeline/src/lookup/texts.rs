@@ -14,7 +14,7 @@ use memfold_index::snapshot::{
 };
 use memfold_index::tiers::TextKeys;
 
-use crate::text::{loose_key, strict_key};
+use memfold_model::text::{loose_key, strict_key};
 
 /// The file of a generation that holds them.
 pub const TEXTS_FILE: &str = "texts.mft";

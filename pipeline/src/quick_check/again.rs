@@ -6,11 +6,11 @@
 use super::Incoming;
 use super::decide::{Choice, Decided, differing, same};
 use super::weigh::{Equal, Match, Weighed};
-use crate::decisions::content_hash;
-use crate::detect::newest_first;
-use crate::guard::{Difference, DifferenceKind, Verdict};
-use crate::memory::Memory;
-use crate::store::brain_db::FlagKind;
+use memfold_guard::{Difference, DifferenceKind, Verdict};
+use memfold_model::decisions::content_hash;
+use memfold_model::memory::Memory;
+use memfold_plan::detect::newest_first;
+use memfold_store::brain_db::FlagKind;
 
 /// So many texts, or more, that differ in values alone are a series of events: none of them updates another.
 const SERIES_MIN: usize = 4;

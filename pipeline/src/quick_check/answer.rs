@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::guard::Verdict;
-use crate::memory::MemoryId;
+use memfold_guard::Verdict;
+use memfold_model::memory::MemoryId;
 
 /// What is to be done with a memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]

@@ -9,8 +9,8 @@ use super::gather::Gathered;
 use super::weigh::{MATCHES_MAX, Weighed, weigh};
 use super::{Incoming, QuickCheck};
 use crate::lookup::SearchError;
-use crate::store::brain_db::StoreReader;
-use crate::time::Instant;
+use memfold_model::time::Instant;
+use memfold_store::brain_db::StoreReader;
 
 impl QuickCheck {
     /// Decides what is to be done with a memory, and writes nothing. `now` is the time by which memories expire.

@@ -5,12 +5,12 @@ use super::again::said_again;
 use super::answer::Decision;
 use super::gather::Gathered;
 use super::weigh::{Equal, Match, Rules, Weighed};
-use crate::guard::{Guard, Reading, Verdict};
 use crate::lookup::SearchError;
-use crate::plan::{protected_by, words};
-use crate::store::brain_db::{FlagKind, Ghost, StoreReader};
-use crate::text::strict_key;
-use crate::time::Instant;
+use memfold_guard::{Guard, Reading, Verdict};
+use memfold_model::text::strict_key;
+use memfold_model::time::Instant;
+use memfold_plan::plan::{protected_by, words};
+use memfold_store::brain_db::{FlagKind, Ghost, StoreReader};
 
 /// Matches that are tried as what the new memory takes the place of.
 const TRIED_MAX: usize = 8;

@@ -17,14 +17,14 @@ use super::gather::{Gathered, Wanted, gather};
 use super::lazy_guard::LazyGuard;
 use super::save::SaveRun;
 use super::weigh::{Rules, Weighed};
-use crate::guard::LexiconError;
 use crate::lookup::{
     OpenIndexError, SealError, SealFresh, Sealed, SearchError, StoreIndex, seal_fresh,
 };
-use crate::policy::{Policy, QuickCheckPolicy};
-use crate::store::brain_db::{KeptReader, OpenOptions};
-use crate::store::{BrainDb, LoadRequest};
-use crate::time::Instant;
+use memfold_guard::LexiconError;
+use memfold_model::time::Instant;
+use memfold_plan::policy::{Policy, QuickCheckPolicy};
+use memfold_store::brain_db::{KeptReader, OpenOptions};
+use memfold_store::{BrainDb, LoadRequest};
 
 /// How to check and save.
 #[derive(Clone)]

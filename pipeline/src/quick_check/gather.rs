@@ -8,10 +8,10 @@ use memfold_simd::{Kernels, Similarity};
 use super::Incoming;
 use super::answer::IndexUsed;
 use crate::lookup::{NearRows, SearchError, StoreIndex, near_rows};
-use crate::memory::VectorSpace;
-use crate::store::brain_db::{Fate, Marks, Reaches, StoreReader};
-use crate::store::reading::ModelShapes;
-use crate::text::{TextKey, strict_key};
+use memfold_model::memory::VectorSpace;
+use memfold_model::text::{TextKey, strict_key};
+use memfold_store::brain_db::{Fate, Marks, Reaches, StoreReader};
+use memfold_store::reading::ModelShapes;
 
 /// Without an index, a store of so many rows is read.
 pub(super) const SCANNED_ROWS_MAX: usize = 2_000;

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use crate::guard::{Guard, LexiconError};
-use crate::policy::GuardPolicy;
+use memfold_guard::{Guard, LexiconError};
+use memfold_plan::policy::GuardPolicy;
 
 /// A fact guard that is made when it is first needed: most memories are like none before.
 pub(super) struct LazyGuard {

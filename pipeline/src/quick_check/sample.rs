@@ -4,10 +4,10 @@ use memfold_index::{NoProgress, Row};
 
 use super::{Incoming, QuickCheck};
 use crate::lookup::SearchError;
-use crate::memory::VectorSpace;
-use crate::store::LoadRequest;
-use crate::store::brain_db::{Reach, StoreReader};
-use crate::time::Instant;
+use memfold_model::memory::VectorSpace;
+use memfold_model::time::Instant;
+use memfold_store::LoadRequest;
+use memfold_store::brain_db::{Reach, StoreReader};
 
 /// Of so many memories one says nearly what one of the store says; the others say something new.
 const KNOWN_EACH: usize = 4;
@@ -57,7 +57,7 @@ impl QuickCheck {
 fn rows(
     reader: &StoreReader<'_>,
     ids: &[String],
-    space: (Option<&VectorSpace>, &crate::store::reading::ModelShapes),
+    space: (Option<&VectorSpace>, &memfold_store::reading::ModelShapes),
 ) -> Result<Vec<(String, Vec<f32>)>, SearchError> {
     let mut rows: Vec<(String, Vec<f32>)> = Vec::with_capacity(ids.len());
     for id in ids {

@@ -11,11 +11,11 @@ use super::weigh::Weighed;
 use super::write::{Writing, Wrote};
 use super::{Incoming, QuickCheck};
 use crate::lookup::{SearchError, StoreIndex};
-use crate::store::brain_db::{Session, SessionError, SessionOptions, StoreReader, Writes};
-use crate::store::reading::{archives, reserved_prefix};
-use crate::store::{LoadRequest, LoadStoreError};
-use crate::text::{excerpt, strict_key};
-use crate::time::Instant;
+use memfold_model::text::{excerpt, strict_key};
+use memfold_model::time::Instant;
+use memfold_store::brain_db::{Session, SessionError, SessionOptions, StoreReader, Writes};
+use memfold_store::reading::{archives, reserved_prefix};
+use memfold_store::{LoadRequest, LoadStoreError};
 
 /// Characters of a category in an error.
 const CATEGORY_CHARS: usize = 60;

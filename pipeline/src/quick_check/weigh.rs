@@ -7,15 +7,15 @@ use memfold_simd::{Kernels, Similarity};
 use super::Incoming;
 use super::gather::Gathered;
 use super::lazy_guard::LazyGuard;
-use crate::categories::CategoryList;
-use crate::detect::{newest_first, separating};
-use crate::guard::{Judgement, Reading};
 use crate::lookup::SearchError;
-use crate::memory::{Memory, MemoryId};
-use crate::plan::words;
-use crate::policy::{CheckScope, Policy, QuickCheckPolicy};
-use crate::store::brain_db::{Fate, OpenFlag, StoreReader};
-use crate::text::{TextKey, strict_key};
+use memfold_guard::{Judgement, Reading};
+use memfold_model::categories::CategoryList;
+use memfold_model::memory::{Memory, MemoryId};
+use memfold_model::text::{TextKey, strict_key};
+use memfold_plan::detect::{newest_first, separating};
+use memfold_plan::plan::words;
+use memfold_plan::policy::{CheckScope, Policy, QuickCheckPolicy};
+use memfold_store::brain_db::{Fate, OpenFlag, StoreReader};
 
 /// Matches that are judged.
 pub(super) const MATCHES_MAX: usize = 100;

@@ -7,24 +7,24 @@ use super::engine::Shared;
 use super::incoming::IMPORTANCE_DEFAULT;
 use super::save::{SaveError, SaveRun};
 use super::weigh::{Equal, Match, Weighed};
-use crate::categories::CategoryList;
 use crate::execute::{
     Draft, EditContext, action_of, carry_out_alone, changes_of, fold_away, merge_of_two, near_flag,
     write_unit,
 };
-use crate::journal::{Change, ColumnChange, Record, RowKey, StoredValue, Table};
-use crate::memory::{Memory, MemoryId};
-use crate::plan::{Action, ActionType, Evidence, protected_by, words};
-use crate::runs::RunKind;
-use crate::store::LoadRequest;
-use crate::store::brain_db::own::{self, runs::RunStart};
-use crate::store::brain_db::{
+use memfold_model::categories::CategoryList;
+use memfold_model::memory::{Memory, MemoryId};
+use memfold_model::runs::RunKind;
+use memfold_model::text::strict_key;
+use memfold_model::time::Instant;
+use memfold_plan::plan::{Action, ActionType, Evidence, protected_by, words};
+use memfold_store::LoadRequest;
+pub(super) use memfold_store::brain_db::own::{self, runs::RunStart};
+use memfold_store::brain_db::{
     Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, OpenFlag, SessionError, UnitRow, Writes,
 };
-use crate::store::reading::categories_to_json;
-use crate::text::strict_key;
-use crate::time::Instant;
-use crate::upkeep::{RestoreError, revive};
+use memfold_store::journal::{Change, ColumnChange, Record, RowKey, StoredValue, Table};
+use memfold_store::reading::categories_to_json;
+use memfold_store::upkeep::{RestoreError, revive};
 
 /// The rule that stands in lineage.
 const RULE: &str = "quick-check";
@@ -105,7 +105,7 @@ impl<'a> Writing<'a> {
     /// What was saved under this id before, if anything was.
     fn saved_before(&self, id: &str) -> Result<Option<Wrote>, SaveError> {
         let key = strict_key(self.text);
-        let taken = || SaveError::IdTaken { id: crate::text::excerpt(id, 80) };
+        let taken = || SaveError::IdTaken { id: memfold_model::text::excerpt(id, 80) };
         let mut at = MemoryId::new(id);
         let mut is_first = true;
         loop {
@@ -405,7 +405,7 @@ impl<'a> Writing<'a> {
     fn begin_run(&self) -> Result<String, SaveError> {
         self.writes.prepare(&self.at)?;
         let holder = self.shared.options.holder.as_str();
-        let wanted = crate::report::run_id(holder, self.now, self.text);
+        let wanted = memfold_plan::report::run_id(holder, self.now, self.text);
         let begun = self.writes.step("begin the run", |connection| {
             let run_id = own::runs::free_run_id(connection, &wanted)?;
             own::runs::begin_ended(
@@ -515,7 +515,7 @@ impl<'a> Writing<'a> {
         }
     }
 
-    fn protection(&self, memory: &Memory) -> Option<crate::plan::ProtectedBy> {
+    fn protection(&self, memory: &Memory) -> Option<memfold_plan::plan::ProtectedBy> {
         protected_by(memory, false, &self.shared.options.policy, self.now)
     }
 
@@ -525,7 +525,7 @@ impl<'a> Writing<'a> {
 
     fn look_up<T>(
         &self,
-        read: impl FnOnce(&crate::store::brain_db::StoreReader<'_>) -> Result<T, SaveError>,
+        read: impl FnOnce(&memfold_store::brain_db::StoreReader<'_>) -> Result<T, SaveError>,
     ) -> Result<T, SaveError> {
         let (time_zone, now) = self.times();
         let load = LoadRequest { time_zone, now, progress: &memfold_index::NoProgress };
@@ -540,7 +540,7 @@ impl<'a> Writing<'a> {
 fn revived(error: RestoreError) -> SaveError {
     match error {
         RestoreError::Session(error) => error.into(),
-        error @ RestoreError::NotArchived { .. } => {
+        error => {
             SessionError::Refused { what: "bring a memory back", reason: error.to_string() }.into()
         }
     }

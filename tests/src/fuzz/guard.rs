@@ -2,10 +2,10 @@
 
 use std::sync::OnceLock;
 
-use memfold_pipeline::guard::{Guard, Judgement};
-use memfold_pipeline::policy::Policy;
-use memfold_pipeline::report::word_diff;
-use memfold_pipeline::text::{excerpt, loose_key, strict_key};
+use memfold_guard::{Guard, Judgement};
+use memfold_model::text::{excerpt, loose_key, strict_key};
+use memfold_plan::policy::Policy;
+use memfold_plan::report::word_diff;
 
 use super::Changes;
 

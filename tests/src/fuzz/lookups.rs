@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use memfold::lookup::{ORIGIN_FILE, StoreIndex, TierChoice, Wanted};
 use memfold_index::Pool;
 use memfold_index::snapshot::FileKind;
-use memfold_pipeline::lookup::{ORIGIN_FILE, StoreIndex, TierChoice, Wanted};
-use memfold_pipeline::store::brain_db::StoreStyle;
 use memfold_simd::Similarity;
+use memfold_store::brain_db::StoreStyle;
 use rusqlite::Connection;
 use tempfile::TempDir;
 use twox_hash::XxHash3_64;
@@ -165,7 +165,7 @@ impl Shop {
             let Ok(found) = self.desk.try_search(Some(&index), &self.query, wanted) else {
                 continue;
             };
-            let is_known = |found: &memfold_pipeline::lookup::Match| {
+            let is_known = |found: &memfold::lookup::Match| {
                 let similarity = found.similarity.get().to_bits();
                 self.all.contains(&(found.memory.id.to_string(), similarity))
             };

@@ -3,11 +3,11 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use memfold_pipeline::execute::{Selection, preview};
-use memfold_pipeline::plan::{Plan, SavedPlan, plan_digest, plan_id};
-use memfold_pipeline::report::read_plan;
-use memfold_pipeline::store::BrainDb;
-use memfold_pipeline::store::brain_db::{OpenOptions, Session, SessionOptions, StoreStyle};
+use memfold::execute::{Selection, preview};
+use memfold_plan::plan::{Plan, SavedPlan, plan_digest, plan_id};
+use memfold_plan::report::read_plan;
+use memfold_store::BrainDb;
+use memfold_store::brain_db::{OpenOptions, Session, SessionOptions, StoreStyle};
 use rusqlite::Connection;
 use tempfile::TempDir;
 

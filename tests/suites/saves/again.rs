@@ -4,12 +4,13 @@
 //! statement holds again was lost.
 
 use jiff::tz::TimeZone;
-use memfold_pipeline::memory::MemoryId;
-use memfold_pipeline::policy::Policy;
-use memfold_pipeline::quick_check::{Decision, Incoming, Saved, Written};
-use memfold_pipeline::store::PlainMemory;
-use memfold_pipeline::store::brain_db::{OpenPair, Session, SessionOptions, StoreStyle};
-use memfold_pipeline::upkeep::{SettleRules, Settled, Settlement, UpkeepRun, settle};
+use memfold::quick_check::{Decision, Incoming, Saved, Written};
+use memfold::settle::{SettleRules, Settled, Settlement, settle};
+use memfold_model::memory::MemoryId;
+use memfold_plan::policy::Policy;
+use memfold_store::PlainMemory;
+use memfold_store::brain_db::{OpenPair, Session, SessionOptions, StoreStyle};
+use memfold_store::upkeep::UpkeepRun;
 use memfold_tests::{Desk, integrity, memory};
 
 use super::{DIM, live, near, save};
@@ -46,7 +47,7 @@ fn settle_as(desk: &Desk, key: &str, settlement: Settlement) -> (String, Settled
     };
     let session = Session::open(desk.path(), &options).unwrap();
     let policy = Policy::builtin();
-    let guard = memfold_pipeline::guard::Guard::new(&policy.guard).unwrap();
+    let guard = memfold_guard::Guard::new(&policy.guard).unwrap();
     let rules = SettleRules { policy: &policy, guard: &guard };
     let (time_zone, now) = (&TimeZone::UTC, desk.now());
     let run = UpkeepRun { run_id: "settled", now, time_zone, holder: "desk 1" };

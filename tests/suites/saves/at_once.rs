@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use memfold_pipeline::lookup::TierChoice;
-use memfold_pipeline::quick_check::{Decision, Incoming, Saved, Written};
-use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold::lookup::TierChoice;
+use memfold::quick_check::{Decision, Incoming, Saved, Written};
+use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{Desk, IndexDesk, integrity, memory};
 
 use super::{DIM, OLD, desk, live, near, save};

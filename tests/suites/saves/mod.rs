@@ -5,14 +5,14 @@ mod at_once;
 
 use std::collections::BTreeMap;
 
-use memfold_pipeline::execute::UndoTarget;
-use memfold_pipeline::lookup::TierChoice;
-use memfold_pipeline::policy::{CheckScope, QuickCheckPolicy};
-use memfold_pipeline::quick_check::{
+use memfold::execute::UndoTarget;
+use memfold::lookup::TierChoice;
+use memfold::quick_check::{
     Coverage, Decision, Incoming, QuickCheck, QuickCheckOptions, SaveError, Saved, Written,
 };
-use memfold_pipeline::store::PlainMemory;
-use memfold_pipeline::store::brain_db::StoreStyle;
+use memfold_plan::policy::{CheckScope, QuickCheckPolicy};
+use memfold_store::PlainMemory;
+use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{Desk, IndexDesk, integrity, memory};
 
 const DIM: usize = 8;
@@ -149,7 +149,7 @@ fn a_newer_wording_takes_the_place_of_the_old_one_and_can_be_undone() {
     );
     assert_eq!(live(&desk), 2);
     let resolved = desk.store().resolve(
-        &memfold_pipeline::memory::MemoryId::new("m000000"),
+        &memfold_model::memory::MemoryId::new("m000000"),
         &jiff::tz::TimeZone::UTC,
         desk.now(),
     );
@@ -166,7 +166,7 @@ fn a_newer_wording_takes_the_place_of_the_old_one_and_can_be_undone() {
         .plan
         .actions
         .iter()
-        .filter(|action| action.action == memfold_pipeline::plan::ActionType::Merge)
+        .filter(|action| action.action == memfold_plan::plan::ActionType::Merge)
         .collect();
     assert!(merged.is_empty(), "{merged:?}");
     assert!(integrity(desk.path()).is_empty());
@@ -298,7 +298,7 @@ fn a_chain_of_wordings_ends_in_one_memory_and_every_step_can_be_undone() {
     let mut before = live(&desk);
     for unit in units.iter().rev().take(5) {
         let label = &unit.memories[0];
-        let target = UndoTarget::Memory(memfold_pipeline::memory::MemoryId::new(label.as_str()));
+        let target = UndoTarget::Memory(memfold_model::memory::MemoryId::new(label.as_str()));
         let undone = desk.try_undo(&target).unwrap();
         assert_eq!(undone.executed.applied, 1, "{:?}", undone.outcomes);
         let after = live(&desk);

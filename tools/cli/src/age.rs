@@ -1,6 +1,6 @@
 //! [`Age`]: how long ago, as people type it.
 
-use memfold_pipeline::time::Instant;
+use memfold_model::time::Instant;
 
 const MICROS_PER_HOUR: i64 = 3_600_000_000;
 

@@ -14,7 +14,7 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table, TableStyle, Width
 use console::{Term, measure_text_width};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use memfold_pipeline::text::{printable, printable_json};
+use memfold_model::text::{printable, printable_json};
 
 use crate::document::Document;
 use crate::failure::Failure;

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
+use memfold_guard::Guard;
 use memfold_index::Pool;
-use memfold_pipeline::guard::Guard;
-use memfold_pipeline::policy::{ConfigLoader, Configuration, config_hash};
-use memfold_pipeline::text::excerpt;
-use memfold_pipeline::time::Instant;
+use memfold_model::text::excerpt;
+use memfold_model::time::Instant;
+use memfold_plan::policy::{ConfigLoader, Configuration, config_hash};
 use memfold_simd::Level;
 use serde_json::{Map, Value};
 
@@ -129,7 +129,7 @@ fn machine_zone(variable: Option<OsString>) -> Option<Result<String, String>> {
     let shown = excerpt(&variable.to_string_lossy(), ZONE_CHARS);
     let name = variable.to_str().map(|name| name.strip_prefix(':').unwrap_or(name));
     let Some(name) = name else { return Some(Err(format!("TZ is no text: {shown}"))) };
-    if let Some(zone) = memfold_pipeline::policy::config::time_zone(name) {
+    if let Some(zone) = memfold_plan::policy::config::time_zone(name) {
         return Some(Ok(zone.iana_name().map_or_else(|| name.to_owned(), str::to_owned)));
     }
     if name.starts_with('/') && !TimeZone::system().is_unknown() {

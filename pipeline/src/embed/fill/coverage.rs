@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::FillError;
 use super::place::named;
-use crate::detect::newest_first;
-use crate::memory::{Embedding, Memory, MemoryId, SpaceIndex, Standing, VectorSpace};
-use crate::store::{BrainDb, LoadRequest, MemoryStore, VectorSink};
+use memfold_model::memory::{Embedding, Memory, MemoryId, SpaceIndex, Standing, VectorSpace};
+use memfold_plan::detect::newest_first;
+use memfold_store::{BrainDb, LoadRequest, MemoryStore, VectorSink};
 
 /// How far embeddings reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

@@ -1,8 +1,8 @@
 //! [`FillError`].
 
 use crate::embed::EmbedError;
-use crate::store::LoadStoreError;
-use crate::store::brain_db::SessionError;
+use memfold_store::LoadStoreError;
+use memfold_store::brain_db::SessionError;
 
 /// Why embeddings are missing still. What was written before stays.
 #[derive(Debug, thiserror::Error)]

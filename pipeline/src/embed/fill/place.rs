@@ -1,8 +1,8 @@
 //! Do new vectors belong to those of the store?
 
 use super::FillError;
-use crate::memory::VectorSpace;
-use crate::store::reading::MODEL_UNNAMED;
+use memfold_model::memory::VectorSpace;
+use memfold_store::reading::MODEL_UNNAMED;
 
 /// Refuses a model that is not the store's; a store whose vectors name none takes any.
 ///

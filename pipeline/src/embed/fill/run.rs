@@ -12,10 +12,10 @@ use super::coverage::Pending;
 use super::place::{Common, check_space};
 use super::worker::Worker;
 use crate::embed::Embedder;
-use crate::memory::{MemoryId, VectorSpace};
-use crate::store::brain_db::{NewEmbedding, Session, SessionError, Writes};
-use crate::store::reading::Cell;
-use crate::time::Instant;
+use memfold_model::memory::{MemoryId, VectorSpace};
+use memfold_model::time::Instant;
+use memfold_store::brain_db::{NewEmbedding, Session, SessionError, Writes};
+pub(super) use memfold_store::reading::Cell;
 
 /// So many texts refused one after the other, and none taken, are not the texts' fault.
 const REFUSALS_IN_A_ROW: u32 = 10;
@@ -215,7 +215,7 @@ fn still_reads(writes: &Writes<'_>, id: &MemoryId, content: &str) -> Result<bool
     writes.query("read a memory's text", |connection| {
         let mut statement = connection.prepare_cached("SELECT content FROM stm WHERE id = ?1")?;
         let now = statement.query_row([id.as_str()], |row| {
-            let cell: crate::journal::StoredValue = row.get_ref(0)?.into();
+            let cell: memfold_store::journal::StoredValue = row.get_ref(0)?.into();
             Ok(Cell::from(&cell).text().is_ok_and(|text| text.as_deref() == Some(content)))
         });
         Ok(now.optional()?.unwrap_or(false))

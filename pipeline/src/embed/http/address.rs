@@ -30,7 +30,7 @@ pub(super) fn shown(url: &str) -> String {
     let without_user = authority.rsplit('@').next().unwrap_or_default();
     let rest = format!("{without_user}{}", &rest[authority.len()..]);
     let shown = if scheme.is_empty() { rest } else { format!("{scheme}://{rest}") };
-    crate::text::excerpt(&shown, SHOWN_CHARS)
+    memfold_model::text::excerpt(&shown, SHOWN_CHARS)
 }
 
 const SHOWN_CHARS: usize = 200;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::text::excerpt;
+use memfold_model::text::excerpt;
 
 /// How much of an answer is shown.
 const SHOWN_CHARS: usize = 120;

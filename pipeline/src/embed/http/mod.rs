@@ -9,7 +9,7 @@ use self::api::beginning;
 use self::client::Client;
 use super::check::checked;
 use super::{EmbedError, EmbedSettings, Embedder};
-use crate::text::excerpt;
+use memfold_model::text::excerpt;
 
 /// Longest answer that holds no vector.
 const REPLY_BYTES: u64 = 1 << 20;

@@ -40,7 +40,7 @@ pub(super) fn open(
 
 #[cfg(all(test, not(feature = "embed-candle")))]
 mod without {
-    use crate::policy::ConfigLoader;
+    use memfold_plan::policy::ConfigLoader;
 
     #[test]
     fn without_the_feature_the_error_says_how_to_build() {

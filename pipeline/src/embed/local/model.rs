@@ -10,7 +10,7 @@ use tokenizers::{PaddingParams, PaddingStrategy, Tokenizer, TruncationParams};
 use super::folder::{Pooling, Usage, json};
 use crate::embed::check::checked;
 use crate::embed::{EmbedError, Embedder};
-use crate::text::excerpt;
+use memfold_model::text::excerpt;
 
 /// How much of a library's complaint is shown.
 const REASON_CHARS: usize = 200;

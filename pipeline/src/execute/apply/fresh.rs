@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::{ExecuteError, UnitOutcome, UnitResult};
 use crate::execute::units::units;
 use crate::execute::{Blocked, ExecutionUnit, Selection};
-use crate::memory::MemoryId;
-use crate::plan::SavedPlan;
-use crate::store::brain_db::{BrainDb, Layout, SessionError, UnitRow, Writes, own};
+use memfold_model::memory::MemoryId;
+use memfold_plan::plan::SavedPlan;
+use memfold_store::brain_db::{BrainDb, Layout, SessionError, UnitRow, Writes, own};
 
 /// Tells which units would be applied and which are stale, without writing.
 ///

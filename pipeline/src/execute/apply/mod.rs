@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 use self::fresh::{check_freshness, expected_digests};
 use self::run::Run;
 use super::units::units;
-use crate::plan::{SavedPlan, plan_id};
-use crate::report::Executed;
-use crate::runs::{RunKind, RunState};
-use crate::store::brain_db::own::{self, runs::RunStart};
-use crate::store::brain_db::{Session, SessionError};
+use memfold_model::runs::{RunKind, RunState};
+use memfold_plan::plan::{SavedPlan, plan_id};
+use memfold_plan::report::Executed;
+pub(super) use memfold_store::brain_db::own::{self, runs::RunStart};
+use memfold_store::brain_db::{Session, SessionError};
 
 /// Applies the wanted actions of a plan, unit by unit, and saves the plan first.
 ///

@@ -1,9 +1,12 @@
 //! What a run did.
 
+use std::collections::BTreeMap;
+
 use crate::execute::{Blocked, ExecutionUnit};
-use crate::report::Executed;
-use crate::runs::RunState;
-use crate::store::brain_db::BackupOutcome;
+use memfold_model::runs::RunState;
+use memfold_plan::plan::SavedPlan;
+use memfold_plan::report::{AppliedReport, AppliedRun, Executed};
+use memfold_store::brain_db::BackupOutcome;
 
 /// What became of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +72,32 @@ impl RunWatcher for Unwatched {
     fn began(&mut self, _run_id: &str) {}
 
     fn tried(&mut self, _outcome: &UnitOutcome) {}
+}
+
+impl Execution {
+    /// Returns the report on applying a saved plan, which took some seconds.
+    #[must_use]
+    pub fn report(&self, saved: &SavedPlan, seconds_execute: f64) -> AppliedReport {
+        let mut tried: BTreeMap<usize, Option<&str>> = BTreeMap::new();
+        for outcome in &self.outcomes {
+            let reason = match &outcome.result {
+                UnitResult::Applied => None,
+                UnitResult::Stale(reason) | UnitResult::Failed(reason) => Some(reason.as_str()),
+            };
+            tried.extend(outcome.positions.iter().map(|&position| (position, reason)));
+        }
+        AppliedReport::of(
+            saved,
+            AppliedRun {
+                run_id: &self.run_id,
+                tried,
+                executed: self.executed,
+                remaining: self.remaining,
+                state: self.state,
+                seconds_execute,
+            },
+        )
+    }
 }
 
 impl UnitOutcome {

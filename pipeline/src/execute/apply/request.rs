@@ -6,12 +6,12 @@ use jiff::tz::TimeZone;
 use memfold_index::Progress;
 
 use crate::execute::Selection;
-use crate::memory::MemoryId;
-use crate::plan::Plan;
-use crate::policy::Policy;
-use crate::report::Executed;
-use crate::store::brain_db::{FindPlanError, SessionError};
-use crate::time::Instant;
+use memfold_model::memory::MemoryId;
+use memfold_model::time::Instant;
+use memfold_plan::plan::Plan;
+use memfold_plan::policy::Policy;
+use memfold_plan::report::Executed;
+use memfold_store::brain_db::{FindPlanError, SessionError};
 
 /// What a run applies, and how.
 #[derive(Clone, Copy)]

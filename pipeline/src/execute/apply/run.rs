@@ -8,14 +8,14 @@ use crate::execute::ExecutionUnit;
 use crate::execute::edits::{EditContext, Edited, edits};
 use crate::execute::pace::{give_way, heartbeat};
 use crate::execute::select::{APPROVED_NOTE, is_approved};
-use crate::memory::MemoryId;
-use crate::plan::{ActionState, SavedAction, action_label};
-use crate::report::Executed;
-use crate::store::brain_db::{
+use memfold_model::memory::MemoryId;
+use memfold_plan::plan::{ActionState, SavedAction, action_label};
+use memfold_plan::report::Executed;
+use memfold_store::brain_db::{
     ActionUpdate, Deed, Layout, Mark, Session, SessionError, UnitRecord, UnitRow, Writes, apply,
     own,
 };
-use crate::store::reading::Cell;
+pub(super) use memfold_store::reading::Cell;
 
 /// What is known of a unit once it was applied.
 struct Applied {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::outcome::Reason;
 use super::{UndoError, UndoTarget};
-use crate::journal::{Change, Conflict, RevertOptions, revert};
-use crate::store::brain_db::{Layout, NowRows, SessionError, UnitRecord, Writes, own};
+use memfold_store::brain_db::{Layout, NowRows, SessionError, UnitRecord, Writes, own};
+use memfold_store::journal::{Change, Conflict, RevertOptions, revert};
 
 /// A unit's run and number.
 pub(super) fn key(unit: &UnitRecord) -> (&str, i64) {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::decisions::content_hash;
-use crate::journal::{Change, Record, StoredValue, Table};
-use crate::memory::MemoryId;
-use crate::plan::ActionType;
-use crate::store::brain_db::{Deed, Layout, SessionError, UnitRecord, Writes};
+use memfold_model::decisions::content_hash;
+use memfold_model::memory::MemoryId;
+use memfold_plan::plan::ActionType;
+use memfold_store::brain_db::{Deed, Layout, SessionError, UnitRecord, Writes};
+use memfold_store::journal::{Change, Record, StoredValue, Table};
 
 /// The base digests of what a unit touched, as it is now.
 pub(super) fn digests(

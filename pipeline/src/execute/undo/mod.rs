@@ -16,11 +16,11 @@ pub(crate) use keep::decision;
 use self::find::{examine, find, key};
 use self::outcome::outcome;
 use self::run::Run;
-use crate::journal::RevertOptions;
-use crate::report::Executed;
-use crate::runs::{RunKind, RunState};
-use crate::store::brain_db::own::{self, runs::RunStart};
-use crate::store::brain_db::{BrainDb, Session, SessionError};
+use memfold_model::runs::{RunKind, RunState};
+use memfold_plan::report::Executed;
+pub(super) use memfold_store::brain_db::own::{self, runs::RunStart};
+use memfold_store::brain_db::{BrainDb, Session, SessionError};
+use memfold_store::journal::RevertOptions;
 
 /// Tells what an undo would take back, without writing.
 ///

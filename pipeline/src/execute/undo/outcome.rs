@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::memory::MemoryId;
-use crate::report::Executed;
-use crate::runs::RunState;
-use crate::store::brain_db::UnitRecord;
+use memfold_model::memory::MemoryId;
+use memfold_model::runs::RunState;
+use memfold_plan::report::Executed;
+use memfold_store::brain_db::UnitRecord;
 
 /// A reason not to take a unit back, and the flag that gets past it.
 pub(super) type Reason = (String, Option<&'static str>);

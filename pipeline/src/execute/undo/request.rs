@@ -3,11 +3,11 @@
 use jiff::tz::TimeZone;
 use memfold_index::Progress;
 
-use crate::journal::RevertOptions;
-use crate::memory::MemoryId;
-use crate::report::Executed;
-use crate::store::brain_db::SessionError;
-use crate::time::Instant;
+use memfold_model::memory::MemoryId;
+use memfold_model::time::Instant;
+use memfold_plan::report::Executed;
+use memfold_store::brain_db::SessionError;
+use memfold_store::journal::RevertOptions;
 
 /// What to take back.
 #[derive(Debug, Clone, PartialEq, Eq)]

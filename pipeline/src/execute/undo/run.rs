@@ -9,12 +9,12 @@ use super::keep::{decisions, digests};
 use super::outcome::{TakenBack, outcome};
 use crate::execute::pace::{give_way, heartbeat};
 use crate::execute::select::{APPROVED_NOTE, is_approved};
-use crate::journal::{JournalEntry, Op};
-use crate::plan::ActionState;
-use crate::report::Executed;
-use crate::store::brain_db::{
+use memfold_plan::plan::ActionState;
+use memfold_plan::report::Executed;
+use memfold_store::brain_db::{
     ActionUpdate, Mark, Session, SessionError, UnitRecord, Writes, apply, own,
 };
+use memfold_store::journal::{JournalEntry, Op};
 
 /// An undo under way.
 pub(super) struct Run<'a> {

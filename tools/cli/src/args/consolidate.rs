@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use memfold_pipeline::policy::GraphIndex;
+use memfold_plan::policy::GraphIndex;
 
 use super::numbers::{share, whole};
 

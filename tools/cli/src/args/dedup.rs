@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use memfold_pipeline::dedup::ClusterLinkage;
-use memfold_pipeline::policy::GraphIndex;
+use memfold::dedup::ClusterLinkage;
+use memfold_plan::policy::GraphIndex;
 use memfold_simd::Similarity;
 
 use super::IndexArg;

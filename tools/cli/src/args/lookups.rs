@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use memfold_pipeline::lookup::TierChoice;
-use memfold_pipeline::lookup::corpus::CorpusColumns;
+use memfold::lookup::TierChoice;
+use memfold::lookup::corpus::CorpusColumns;
 use memfold_simd::Similarity;
 
 use super::numbers::whole;

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use memfold_pipeline::execute::{
+use memfold::execute::{
     ExecuteRequest, Execution, Pick, Selection, UnitOutcome, UnitResult, execute_watched, preview,
 };
-use memfold_pipeline::memory::MemoryId;
-use memfold_pipeline::plan::{SavedAction, SavedPlan, plan_id};
-use memfold_pipeline::report::{AppliedReport, Executed, Mode, applied_metrics, read_plan, run_id};
-use memfold_pipeline::store::BrainDb;
-use memfold_pipeline::text::excerpt;
+use memfold_model::memory::MemoryId;
+use memfold_model::text::excerpt;
+use memfold_plan::plan::{SavedAction, SavedPlan, plan_id};
+use memfold_plan::report::{Executed, Mode, applied_metrics, read_plan, run_id};
 use memfold_simd::Kernels;
+use memfold_store::BrainDb;
 use serde::Serialize;
 
 use crate::args::{ApplyArgs, GlobalArgs};
@@ -92,7 +92,7 @@ fn apply_plan(global: &GlobalArgs, args: &ApplyArgs, printer: Printer) -> Result
         writing::check_guarded(&settings, args.allow_unguarded)?;
         let stopwatch = Stopwatch::start();
         let execution = apply(args, &settings, (&saved, &selection), (stopwatch, printer))?;
-        let report = AppliedReport::of(&saved, &execution, stopwatch.seconds());
+        let report = execution.report(&saved, stopwatch.seconds());
         let mut written = Written::default();
         files.write_report(&report, (&args.db, &settings), (true, printer), &mut written);
         let figures = || open_store(&args.db, &settings).ok()?.figures().ok();

@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use memfold_datasets::publish::NewFile;
-use memfold_index::Progress;
-use memfold_pipeline::guard_bench::{
+use memfold::guard_bench::{
     ContradictionFigures, CurvePoint, GuardBench, GuardBenchError, GuardBenchReport, LabelFigures,
     LabelledPairs, PairOutcome,
 };
-use memfold_pipeline::report::{Commands, grouped};
-use memfold_pipeline::text::excerpt;
+use memfold_datasets::publish::NewFile;
+use memfold_index::Progress;
+use memfold_model::text::excerpt;
+use memfold_plan::report::{Commands, grouped};
 
 use crate::args::{BenchArgs, BenchCommand, BenchGuardArgs, GlobalArgs};
 use crate::commands::outputs;

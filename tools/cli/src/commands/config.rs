@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use memfold_pipeline::policy::config::{Entry, FileLayer};
-use memfold_pipeline::policy::{Configuration, config_schema};
+use memfold_plan::policy::config::{Entry, FileLayer};
+use memfold_plan::policy::{Configuration, config_schema};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -5,21 +5,21 @@ mod document;
 use std::path::Path;
 use std::time::Duration;
 
-use memfold_pipeline::consolidate::{Outcome, RunContext, consolidate};
-use memfold_pipeline::execute::{
+use memfold::consolidate::{Outcome, RunContext, consolidate};
+use memfold::execute::{
     CHANGE_SHARE_MAX, ExecuteRequest, Execution, Selection, change_share, execute_watched,
     rejudge_flags,
 };
-use memfold_pipeline::policy::{Absorbed, GraphIndex, JoinMethod};
-use memfold_pipeline::report::{
-    Commands, Mode, Report, UnknownCategory, metrics, run_id, screen, write_plan,
+use memfold_model::runs::RunState;
+use memfold_model::text::excerpt;
+use memfold_model::time::Instant;
+use memfold_plan::policy::{Absorbed, GraphIndex, JoinMethod};
+use memfold_plan::report::{
+    Commands, Mode, Report, StoreFigures, UnknownCategory, metrics, run_id, screen, write_plan,
 };
-use memfold_pipeline::runs::RunState;
-use memfold_pipeline::store::BrainDb;
-use memfold_pipeline::store::brain_db::{OpenOptions, StoreFigures};
-use memfold_pipeline::text::excerpt;
-use memfold_pipeline::time::Instant;
 use memfold_simd::Kernels;
+use memfold_store::BrainDb;
+use memfold_store::brain_db::OpenOptions;
 use serde_json::{Map, Value};
 
 use self::document::ConsolidateDocument;

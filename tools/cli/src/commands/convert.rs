@@ -1,7 +1,7 @@
 //! `memfold convert`: a file of vectors in another format.
 
 use memfold_datasets::convert::{ConvertError, ConvertOptions, Converted, OutputFormat, convert};
-use memfold_pipeline::text::excerpt;
+use memfold_model::text::excerpt;
 
 use crate::args::{ConvertArgs, GlobalArgs};
 use crate::commands::outputs;

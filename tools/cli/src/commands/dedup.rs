@@ -9,20 +9,20 @@ mod written;
 
 use std::path::{Path, PathBuf};
 
+use memfold::dedup::{
+    Clustering, DedupError, DedupFigures, DedupReport, DedupRequest, DedupSeconds, Keep, KeepOrder,
+    dedup,
+};
+use memfold::lookup::corpus::CorpusColumns;
 use memfold_datasets::annotate;
 use memfold_datasets::corpus::{Corpus, CorpusError, CorpusOptions};
 use memfold_index::{
     JoinError, JoinOptions, PairStream, Pool, Progress, Row, VectorMatrix, default_pair_budget,
     join_pairs, join_pairs_by_graph,
 };
-use memfold_pipeline::dedup::{
-    Clustering, DedupError, DedupFigures, DedupReport, DedupRequest, DedupSeconds, Keep, KeepOrder,
-    dedup,
-};
-use memfold_pipeline::lookup::corpus::CorpusColumns;
-use memfold_pipeline::policy::GraphIndex;
-use memfold_pipeline::policy::defaults::RECALL_TARGET;
-use memfold_pipeline::report::Recall;
+use memfold_plan::policy::GraphIndex;
+use memfold_plan::policy::defaults::RECALL_TARGET;
+use memfold_plan::report::Recall;
 use memfold_simd::{Kernels, Similarity};
 
 use self::stages::Stages;

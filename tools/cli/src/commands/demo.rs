@@ -3,9 +3,9 @@
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
-use memfold_pipeline::plan::{ActionState, PlanSummary};
-use memfold_pipeline::store::BrainDb;
-use memfold_pipeline::store::brain_db::{
+use memfold_plan::plan::{ActionState, PlanSummary};
+use memfold_store::BrainDb;
+use memfold_store::brain_db::{
     BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, OpenOptions,
 };
 

@@ -4,9 +4,9 @@ mod document;
 mod health;
 mod listing;
 
-use memfold_pipeline::store::brain_db::{Checkup, Finding, findings};
-use memfold_pipeline::store::{LoadRequest, LoadStoreError, Snapshot};
-use memfold_pipeline::text::excerpt;
+use memfold_model::text::excerpt;
+use memfold_store::brain_db::{Checkup, Finding, findings};
+use memfold_store::{LoadRequest, LoadStoreError, Snapshot};
 
 use self::document::DoctorDocument;
 use crate::args::{DoctorArgs, GlobalArgs};

@@ -3,12 +3,10 @@
 mod document;
 mod screen;
 
+use memfold::embed::fill::{Fill, FillError, Filled, Unembedded, check_space, fill, unembedded};
+use memfold::embed::{Embedder, Provider, embedder};
 use memfold_index::Progress;
-use memfold_pipeline::embed::fill::{
-    Fill, FillError, Filled, Unembedded, check_space, fill, unembedded,
-};
-use memfold_pipeline::embed::{Embedder, Provider, embedder};
-use memfold_pipeline::store::LoadRequest;
+use memfold_store::LoadRequest;
 
 use self::document::EmbedDocument;
 use crate::args::{EmbedArgs, GlobalArgs};

@@ -1,6 +1,6 @@
 //! `memfold explain`: a memory of a store, or what the fact guard says of two texts.
 
-use memfold_pipeline::guard::{Absorption, Difference, Judgement};
+use memfold_guard::{Absorption, Difference, Judgement};
 use serde::Serialize;
 
 use crate::args::{ExplainArgs, GlobalArgs};

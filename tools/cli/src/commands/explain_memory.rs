@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use memfold_pipeline::lineage::{
+use memfold_model::lineage::{
     Branch, Explanation, Few, Fold, KnownBy, MemoryView, Resolved, Whereabouts,
 };
-use memfold_pipeline::memory::MemoryId;
-use memfold_pipeline::text::excerpt;
+use memfold_model::memory::MemoryId;
+use memfold_model::text::excerpt;
 use serde::Serialize;
 
 use crate::args::GlobalArgs;

@@ -1,12 +1,12 @@
 //! `memfold export`: the live memories of a store with their vectors, as one column file.
 
+use memfold::export::{self, ExportError, ExportOptions, Exported, RecordWriter};
 use memfold_datasets::columns::WriteColumnsError;
 use memfold_datasets::publish::NewFile;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetWriter};
 use memfold_index::snapshot::FileMode;
-use memfold_pipeline::export::{self, ExportError, ExportOptions, Exported, RecordWriter};
-use memfold_pipeline::store::LoadRequest;
-use memfold_pipeline::text::excerpt;
+use memfold_model::text::excerpt;
+use memfold_store::LoadRequest;
 
 use crate::args::{ExportArgs, ExportFormat, ExtraColumn, GlobalArgs};
 use crate::commands::consolidate::open_store;

@@ -1,15 +1,14 @@
 //! `memfold flags`: the pairs that wait for a person, and what a person says of them.
 
 use jiff::tz::TimeZone;
+use memfold::settle::{SettleError, SettleRules, Settled, Settlement, preview_settlement, settle};
 use memfold_index::NoProgress;
-use memfold_pipeline::report::{Mode, run_id};
-use memfold_pipeline::store::LoadRequest;
-use memfold_pipeline::store::brain_db::{FlagKind, OpenPair};
-use memfold_pipeline::text::excerpt;
-use memfold_pipeline::time::Instant;
-use memfold_pipeline::upkeep::{
-    SettleError, SettleRules, Settled, Settlement, UpkeepRun, preview_settlement, settle,
-};
+use memfold_model::text::excerpt;
+use memfold_model::time::Instant;
+use memfold_plan::report::{Mode, run_id};
+use memfold_store::LoadRequest;
+use memfold_store::brain_db::{FlagKind, OpenPair};
+use memfold_store::upkeep::UpkeepRun;
 use serde::Serialize;
 
 use crate::args::{FlagsArgs, GlobalArgs};
@@ -194,7 +193,7 @@ fn decide(
 }
 
 fn told(settled: &Settled, is_done: bool) -> String {
-    let id = |id: &memfold_pipeline::memory::MemoryId| excerpt(id.as_str(), ID_CHARS);
+    let id = |id: &memfold_model::memory::MemoryId| excerpt(id.as_str(), ID_CHARS);
     let (newer, older) = (id(&settled.newer), id(&settled.older));
     let would = if is_done { "" } else { "would be " };
     let mut text = match settled.settlement {

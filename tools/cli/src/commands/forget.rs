@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use memfold::lookup::StoreIndex;
 use memfold_index::snapshot::Generations;
-use memfold_pipeline::lookup::StoreIndex;
-use memfold_pipeline::memory::MemoryId;
-use memfold_pipeline::report::{Mode, run_id, state_report_dir};
-use memfold_pipeline::text::excerpt;
-use memfold_pipeline::upkeep::{
+use memfold_model::memory::MemoryId;
+use memfold_model::text::excerpt;
+use memfold_plan::report::{Mode, run_id, state_report_dir};
+use memfold_store::upkeep::{
     Erasure, ForgetError, Mentions, UpkeepRun, forget, mentions, preview_forget,
 };
 use serde::Serialize;

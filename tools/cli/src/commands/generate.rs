@@ -2,17 +2,15 @@
 
 use std::path::Path;
 
+use memfold::export::SYNTHETIC_MODEL;
 use memfold_datasets::generate::{VectorGenerator, VectorRecipe, VectorRecipeBuilder};
 use memfold_datasets::npy::{Component, NpyWriter};
 use memfold_datasets::vector_file::VectorFileError;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetText, ParquetWriter, VectorFile};
 use memfold_index::{JoinOptions, Progress, VectorMatrix};
-use memfold_pipeline::export::SYNTHETIC_MODEL;
-use memfold_pipeline::store::brain_db::texts::templated;
-use memfold_pipeline::store::brain_db::{
-    BrainDbWriter, CreateOptions, NewMemory, StoreStyle, WrittenStore,
-};
-use memfold_pipeline::time::Instant;
+use memfold_model::time::Instant;
+use memfold_store::brain_db::texts::templated;
+use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle, WrittenStore};
 use serde::Serialize;
 
 use crate::args::{GenerateArgs, GlobalArgs};

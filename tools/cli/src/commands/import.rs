@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use memfold::import::{ImportError, ImportOptions, Imported, import};
 use memfold_index::snapshot::FileMode;
-use memfold_pipeline::import::{ImportError, ImportOptions, Imported, import};
-use memfold_pipeline::text::excerpt;
+use memfold_model::text::excerpt;
 
 use crate::args::{GlobalArgs, ImportArgs};
 use crate::commands::writing::{command_line, session_options};

@@ -11,9 +11,9 @@ mod warm;
 
 use std::path::Path;
 
+use memfold::lookup::{IndexFiles, OpenIndexError};
 use memfold_datasets::vector_file::VectorFormat;
-use memfold_pipeline::lookup::{IndexFiles, OpenIndexError};
-use memfold_pipeline::text::excerpt;
+use memfold_model::text::excerpt;
 
 use crate::args::{ColumnArgs, GlobalArgs, IndexArgs, IndexCommand};
 use crate::exit::Exit;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use memfold_pipeline::execute::{RunWatcher, UnitOutcome, UnitResult};
-use memfold_pipeline::plan::{Action, ActionType};
-use memfold_pipeline::report::{Executed, Mode, Report, log_lines};
-use memfold_pipeline::runs::RunState;
+use memfold::execute::{RunWatcher, UnitOutcome, UnitResult};
+use memfold_model::runs::RunState;
+use memfold_plan::plan::{Action, ActionType};
+use memfold_plan::report::{Executed, Mode, Report, log_lines};
 
 use crate::exit::Exit;
 use crate::failure::Failure;

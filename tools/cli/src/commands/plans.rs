@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use memfold_pipeline::plan::{
-    Action, ActionState, ActionType, PlanSummary, SavedAction, SavedPlan,
-};
-use memfold_pipeline::store::BrainDb;
-use memfold_pipeline::store::brain_db::FindPlanError;
-use memfold_pipeline::text::excerpt;
+use memfold_model::text::excerpt;
+use memfold_plan::plan::{Action, ActionState, ActionType, PlanSummary, SavedAction, SavedPlan};
+use memfold_store::BrainDb;
+use memfold_store::brain_db::FindPlanError;
 use serde::Serialize;
 use serde_json::{Map, Value};
 

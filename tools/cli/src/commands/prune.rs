@@ -1,8 +1,8 @@
 //! `memfold prune`: old entries of the journal go.
 
-use memfold_pipeline::report::{Mode, run_id};
-use memfold_pipeline::text::excerpt;
-use memfold_pipeline::upkeep::{PruneError, Pruned, UpkeepRun, preview_prune, prune};
+use memfold_model::text::excerpt;
+use memfold_plan::report::{Mode, run_id};
+use memfold_store::upkeep::{PruneError, Pruned, UpkeepRun, preview_prune, prune};
 use serde::Serialize;
 
 use crate::args::{GlobalArgs, PruneArgs};

@@ -6,9 +6,9 @@ pub(crate) mod save;
 mod documents;
 mod lines;
 
+use memfold::embed::{Embedder, embedder};
+use memfold::quick_check::{Incoming, QuickCheck, QuickCheckOptions};
 use memfold_index::snapshot::FileMode;
-use memfold_pipeline::embed::{Embedder, embedder};
-use memfold_pipeline::quick_check::{Incoming, QuickCheck, QuickCheckOptions};
 use memfold_simd::Kernels;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -97,7 +97,7 @@ impl Provider {
                 ..Failure::new("use the embedding provider", &error, hint)
             }
         })?;
-        let is_told = configured.provider == Some(memfold_pipeline::embed::Provider::Local);
+        let is_told = configured.provider == Some(memfold::embed::Provider::Local);
         Ok(Self { embedder, is_told, failures: 0, printer })
     }
 

@@ -1,8 +1,8 @@
 //! `memfold resolve`: the id under which a memory lives on.
 
-use memfold_pipeline::lineage::{Resolved, Whereabouts};
-use memfold_pipeline::memory::MemoryId;
-use memfold_pipeline::text::excerpt;
+use memfold_model::lineage::{Resolved, Whereabouts};
+use memfold_model::memory::MemoryId;
+use memfold_model::text::excerpt;
 use serde::Serialize;
 
 use crate::args::{GlobalArgs, ResolveArgs};

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use memfold_pipeline::memory::MemoryId;
-use memfold_pipeline::report::{Mode, run_id};
-use memfold_pipeline::store::brain_db::SessionError;
-use memfold_pipeline::text::excerpt;
-use memfold_pipeline::upkeep::{
+use memfold_model::memory::MemoryId;
+use memfold_model::text::excerpt;
+use memfold_plan::report::{Mode, run_id};
+use memfold_store::brain_db::SessionError;
+use memfold_store::upkeep::{
     Restoration, RestoreCandidate, RestoreError, RestoreReason, UpkeepRun, preview_restore,
     restorable, restore,
 };

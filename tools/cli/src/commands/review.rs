@@ -6,15 +6,15 @@ use std::path::Path;
 
 use console::Term;
 use jiff::tz::TimeZone;
+use memfold::execute::{KeepBothRequest, UndoRequest, UndoTarget, keep_both, undo};
 use memfold_index::NoProgress;
-use memfold_pipeline::execute::{KeepBothRequest, UndoRequest, UndoTarget, keep_both, undo};
-use memfold_pipeline::journal::RevertOptions;
-use memfold_pipeline::memory::{Memory, MemoryId};
-use memfold_pipeline::plan::{Action, ActionState, SavedAction, SavedPlan};
-use memfold_pipeline::report::{Commands, run_id};
-use memfold_pipeline::store::LoadRequest;
-use memfold_pipeline::store::brain_db::{BrainDb, Session, SessionError};
-use memfold_pipeline::time::Instant;
+use memfold_model::memory::{Memory, MemoryId};
+use memfold_model::time::Instant;
+use memfold_plan::plan::{Action, ActionState, SavedAction, SavedPlan};
+use memfold_plan::report::{Commands, run_id};
+use memfold_store::LoadRequest;
+use memfold_store::brain_db::{BrainDb, Session, SessionError};
+use memfold_store::journal::RevertOptions;
 use serde::Serialize;
 
 use crate::args::{GlobalArgs, ReviewArgs};

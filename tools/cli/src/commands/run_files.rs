@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use memfold_pipeline::report::{
+use memfold_plan::report::{
     ReportPaths, Reported, WriteReportError, ensure_report_dir, state_report_dir, write_metrics,
     write_report, write_report_in,
 };
@@ -102,7 +102,7 @@ impl RunFiles<'_> {
     /// Writes the metrics where that was asked for.
     pub(crate) fn write_metrics(&self, page: impl FnOnce() -> String, written: &mut Written) {
         let Some(path) = self.metrics else { return };
-        let failed = |error: memfold_pipeline::report::WriteMetricsError| {
+        let failed = |error: memfold_plan::report::WriteMetricsError| {
             let hint = error.hint();
             Failure::new("write the metrics", &error, hint)
         };

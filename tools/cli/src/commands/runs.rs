@@ -1,8 +1,8 @@
 //! `memfold runs`: what was done to a store, run by run and unit by unit.
 
-use memfold_pipeline::runs::{ChainBreak, RunHistory, RunSummary, UnitSummary};
-use memfold_pipeline::store::BrainDb;
-use memfold_pipeline::text::excerpt;
+use memfold_model::runs::{ChainBreak, RunHistory, RunSummary, UnitSummary};
+use memfold_model::text::excerpt;
+use memfold_store::BrainDb;
 use serde::Serialize;
 
 use crate::args::{GlobalArgs, RunsArgs};

@@ -5,12 +5,12 @@ mod corpus;
 mod documents;
 mod screen;
 
-use memfold_index::NoProgress;
-use memfold_pipeline::lookup::{
+use memfold::lookup::{
     Matches, OpenIndexError, Query, SearchError, Searched, StoreIndex, Wanted, search,
 };
-use memfold_pipeline::store::{BrainDb, LoadRequest};
+use memfold_index::NoProgress;
 use memfold_simd::Kernels;
+use memfold_store::{BrainDb, LoadRequest};
 
 use self::documents::SearchDocument;
 use crate::args::{GlobalArgs, SearchArgs};

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use memfold_pipeline::execute::{Undo, UndoOutcome, UndoRequest, UndoTarget, preview_undo, undo};
-use memfold_pipeline::journal::RevertOptions;
-use memfold_pipeline::memory::MemoryId;
-use memfold_pipeline::report::{Executed, Mode, run_id};
-use memfold_pipeline::runs::RunKind;
-use memfold_pipeline::text::excerpt;
+use memfold::execute::{Undo, UndoOutcome, UndoRequest, UndoTarget, preview_undo, undo};
+use memfold_model::memory::MemoryId;
+use memfold_model::runs::RunKind;
+use memfold_model::text::excerpt;
+use memfold_plan::report::{Executed, Mode, run_id};
+use memfold_store::journal::RevertOptions;
 use serde::Serialize;
 
 use crate::args::{GlobalArgs, UndoArgs};

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use memfold_pipeline::execute::{ExecuteError, Execution, UndoError, UnitResult};
-use memfold_pipeline::plan::action_label;
-use memfold_pipeline::report::{WriteReportError, ensure_report_dir, state_report_dir};
-use memfold_pipeline::store::brain_db::{BackupOutcome, Session, SessionError, SessionOptions};
-use memfold_pipeline::text::excerpt;
+use memfold::execute::{ExecuteError, Execution, UndoError, UnitResult};
+use memfold_model::text::excerpt;
+use memfold_plan::plan::action_label;
+use memfold_plan::report::{WriteReportError, ensure_report_dir, state_report_dir};
+use memfold_store::brain_db::{BackupOutcome, Session, SessionError, SessionOptions};
 
 use crate::args::GlobalArgs;
 use crate::exit::Exit;
@@ -134,7 +134,7 @@ pub(crate) fn note_backup(execution: &Execution, printer: Printer) {
 
 /// Words as a command line, for messages.
 pub(crate) fn command_line(words: &[&str]) -> String {
-    memfold_pipeline::report::shell_words(words)
+    memfold_plan::report::shell_words(words)
 }
 
 /// A command about a store as a command line: the words before the store, the store, those after it.
@@ -163,7 +163,7 @@ pub(crate) fn global_words(global: &GlobalArgs) -> Vec<String> {
 
 /// A count with its noun: `1 unit`, `1,204 units`.
 pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", memfold_pipeline::report::grouped(count), noun(count, one, many))
+    format!("{} {}", memfold_plan::report::grouped(count), noun(count, one, many))
 }
 
 /// The noun of a count.

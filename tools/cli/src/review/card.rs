@@ -1,9 +1,9 @@
 //! [`Card`]: an action as a person sees it.
 
-use memfold_pipeline::memory::{CreatedAt, Memory, MemoryId};
-use memfold_pipeline::plan::{Action, ActionType, SavedAction, SavedPlan};
-use memfold_pipeline::report::{Piece, PieceKind, word_diff};
-use memfold_pipeline::text::excerpt;
+use memfold_model::memory::{CreatedAt, Memory, MemoryId};
+use memfold_model::text::excerpt;
+use memfold_plan::plan::{Action, ActionType, SavedAction, SavedPlan};
+use memfold_plan::report::{Piece, PieceKind, word_diff};
 
 use super::material::Material;
 use super::wrap::{COLUMNS, cut, line, wrap};

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use memfold_guard::Guard;
 use memfold_index::Row;
-use memfold_pipeline::guard::Guard;
-use memfold_pipeline::memory::{Memory, MemoryId, SpaceIndex, Standing, VectorSpace};
-use memfold_pipeline::plan::{Action, SavedPlan};
-use memfold_pipeline::policy::Policy;
-use memfold_pipeline::store::{LoadRequest, LoadStoreError, MemoryStore, VectorSink};
-use memfold_pipeline::time::Instant;
+use memfold_model::memory::{Memory, MemoryId, SpaceIndex, Standing, VectorSpace};
+use memfold_model::time::Instant;
+use memfold_plan::plan::{Action, SavedPlan};
+use memfold_plan::policy::Policy;
+use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, VectorSink};
 
 /// The memories that a plan names as they are now, and what is known beside them.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! [`ReviewStore`]: where answers go.
 
-use memfold_pipeline::plan::{Action, SavedAction};
+use memfold_plan::plan::{Action, SavedAction};
 
 use crate::failure::Failure;
 

@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use console::measure_text_width;
+use memfold_guard::Guard;
 use memfold_index::Row;
-use memfold_pipeline::guard::Guard;
-use memfold_pipeline::memory::{
+use memfold_model::memory::{
     BaseDigest, CreatedAt, Embedding, Memory, MemoryId, SpaceIndex, Standing,
 };
-use memfold_pipeline::plan::{
+use memfold_model::time::Instant;
+use memfold_plan::plan::{
     Action, ActionState, ActionType, Evidence, Plan, Rationale, Risk, SavedAction, SavedPlan,
 };
-use memfold_pipeline::policy::Policy;
-use memfold_pipeline::time::Instant;
+use memfold_plan::policy::Policy;
 
 use super::dialogue::{Answer, Dialogue};
 use super::material::Material;

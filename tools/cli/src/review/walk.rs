@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 
-use memfold_pipeline::plan::{
+use memfold_model::text::excerpt;
+use memfold_plan::plan::{
     Action, ActionState, ActionType, SavedAction, SavedPlan, SwapInput, swap_survivor,
 };
-use memfold_pipeline::text::excerpt;
 use serde::Serialize;
 
 use super::card::Card;

@@ -1,6 +1,6 @@
 //! What `memfold consolidate` prints with `--json`.
 
-use memfold_pipeline::report::{
+use memfold_plan::report::{
     Detected, Executed, Loaded, Mode, Planned, Report, ScopeView, Seconds, Stats,
 };
 use serde::Serialize;

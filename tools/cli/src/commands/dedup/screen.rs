@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::path::PathBuf;
 
+use memfold::dedup::{Clustering, Member};
 use memfold_index::{PairStream, Row};
-use memfold_pipeline::dedup::{Clustering, Member};
-use memfold_pipeline::report::{Commands, Recall, grouped, shell_words};
-use memfold_pipeline::text::excerpt;
+use memfold_model::text::excerpt;
+use memfold_plan::report::{Commands, Recall, grouped, shell_words};
 
 use super::{Work, unreadable};
 use crate::failure::Failure;

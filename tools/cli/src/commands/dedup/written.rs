@@ -3,13 +3,13 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use memfold::dedup::{Clustering, DedupError, DedupSeconds, Member, each_logical_pair};
 use memfold_datasets::annotate::{AnnotateError, Membership, annotate};
 use memfold_datasets::parquet::WriteTableError;
 use memfold_datasets::results::{
     ClusterRow, ClustersWriter, PairRow, PairsForm, PairsWriter, ResultOptions,
 };
 use memfold_index::{Pair, PairStream, Progress, Row};
-use memfold_pipeline::dedup::{Clustering, DedupError, DedupSeconds, Member, each_logical_pair};
 
 use super::{Work, unclustered};
 use crate::args::PairsFormArg;

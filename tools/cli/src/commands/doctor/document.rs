@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use memfold_pipeline::store::brain_db::{Checkup, Finding, Health, Mend, Rival};
-use memfold_pipeline::store::{SkipReason, Snapshot};
+use memfold_store::brain_db::{Checkup, Finding, Health, Mend, Rival};
+use memfold_store::{SkipReason, Snapshot};
 use serde::Serialize;
 
 use crate::document::documents;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use memfold_index::NoProgress;
-use memfold_pipeline::store::LoadRequest;
-use memfold_pipeline::store::brain_db::{Health, HealthStatus, OpenOptions, health};
+use memfold_store::LoadRequest;
+use memfold_store::brain_db::{Health, HealthStatus, OpenOptions, health};
 
 use super::document::HealthDocument;
 use crate::args::{DoctorArgs, GlobalArgs};

@@ -1,7 +1,7 @@
 //! Findings for people: by severity, with what mends each under it.
 
-use memfold_pipeline::store::brain_db::{Finding, Mend, Severity};
-use memfold_pipeline::text::excerpt;
+use memfold_model::text::excerpt;
+use memfold_store::brain_db::{Finding, Mend, Severity};
 
 use crate::commands::writing;
 

@@ -1,7 +1,7 @@
 //! What `memfold embed` prints with `--json`.
 
-use memfold_pipeline::embed::fill::{Filled, Refusal, Unembedded};
-use memfold_pipeline::report::Mode;
+use memfold::embed::fill::{Filled, Refusal, Unembedded};
+use memfold_plan::report::Mode;
 
 use crate::document::documents;
 

@@ -1,6 +1,6 @@
 //! What `memfold embed` tells a person.
 
-use memfold_pipeline::text::excerpt;
+use memfold_model::text::excerpt;
 
 use super::document::EmbedDocument;
 use crate::args::{EmbedArgs, GlobalArgs};

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use memfold_index::snapshot::FileMode;
-use memfold_index::tiers::GraphOutcome;
-use memfold_pipeline::lookup::{
+use memfold::lookup::{
     BuildIndex, BuiltIndex, SealError, SealFresh, Sealed, build_index, seal_fresh,
 };
-use memfold_pipeline::store::{BrainDb, LoadRequest};
+use memfold_index::snapshot::FileMode;
+use memfold_index::tiers::GraphOutcome;
 use memfold_simd::Kernels;
+use memfold_store::{BrainDb, LoadRequest};
 
 use super::documents::BuildDocument;
 use super::{headline, mebibytes, place, refuse_columns};
@@ -126,7 +126,7 @@ pub(crate) fn rebuild(
             mode: FileMode::like(&metadata),
             load,
             model: None,
-            tier: memfold_pipeline::lookup::TierChoice::Auto,
+            tier: memfold::lookup::TierChoice::Auto,
             pool: &settings::pool(global)?,
             kernels: Kernels::active(),
             scratch_dir: &settings::scratch_dir(),

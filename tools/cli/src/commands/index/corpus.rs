@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use memfold_index::snapshot::FileMode;
-use memfold_pipeline::lookup::IndexDifference;
-use memfold_pipeline::lookup::corpus::{
+use memfold::lookup::IndexDifference;
+use memfold::lookup::corpus::{
     BuildCorpusIndex, BuiltCorpusIndex, CorpusIndex, build_corpus_index, verify_corpus_index,
 };
+use memfold_index::snapshot::FileMode;
 use memfold_simd::Kernels;
 
 use super::documents::{BuildDocument, InfoDocument};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use memfold_pipeline::lookup::{IndexDifference, IndexFiles};
+use memfold::lookup::{IndexDifference, IndexFiles};
 
 use crate::document::documents;
 

@@ -1,8 +1,8 @@
 //! `memfold index info`
 
+use memfold::lookup::{FreshSegment, Freshness, StoreIndex, freshness};
 use memfold_index::NoProgress;
-use memfold_pipeline::lookup::{FreshSegment, Freshness, StoreIndex, freshness};
-use memfold_pipeline::store::LoadRequest;
+use memfold_store::LoadRequest;
 
 use super::documents::InfoDocument;
 use super::{files_screen, open, place};

@@ -1,10 +1,10 @@
 //! `memfold index verify`
 
-use memfold_pipeline::lookup::{
+use memfold::lookup::{
     IndexDifference, StoreIndex, Thoroughness, VerifiedIndex, VerifyIndexError, verify,
 };
-use memfold_pipeline::store::LoadRequest;
 use memfold_simd::Kernels;
+use memfold_store::LoadRequest;
 
 use super::documents::{DifferenceDocument, VerifyDocument};
 use super::{mebibytes, open, place};

@@ -1,7 +1,7 @@
 //! `memfold check`: is this known already?
 
-use memfold_pipeline::quick_check::Check;
-use memfold_pipeline::text::excerpt;
+use memfold::quick_check::Check;
+use memfold_model::text::excerpt;
 
 use super::documents::CheckDocument;
 use super::{Provider, incoming, open};

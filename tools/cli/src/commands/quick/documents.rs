@@ -1,6 +1,6 @@
 //! What `memfold check` and `memfold save` print with `--json`.
 
-use memfold_pipeline::quick_check::{Check, Saved};
+use memfold::quick_check::{Check, Saved};
 
 use crate::document::documents;
 

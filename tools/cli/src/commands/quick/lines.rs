@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use memfold_pipeline::quick_check::Incoming;
+use memfold::quick_check::Incoming;
 use serde::Deserialize;
 
 use crate::failure::Failure;

@@ -1,8 +1,8 @@
 //! `memfold save`: remember this, unless it is known already.
 
+use memfold::quick_check::{Incoming, QuickCheck, SaveError, Saved, Written};
 use memfold_index::NoProgress;
-use memfold_pipeline::quick_check::{Incoming, QuickCheck, SaveError, Saved, Written};
-use memfold_pipeline::text::excerpt;
+use memfold_model::text::excerpt;
 
 use super::check::screen;
 use super::documents::{NotSavedDocument, SaveDocument};

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use memfold::lookup::search_all;
 use memfold_datasets::parquet::WriteTableError;
 use memfold_datasets::results::{NeighborRow, NeighborsWriter};
 use memfold_index::Row;
-use memfold_pipeline::lookup::search_all;
-use memfold_pipeline::store::LoadRequest;
 use memfold_simd::Kernels;
+use memfold_store::LoadRequest;
 
 use super::documents::QueriesDocument;
 use super::{Work, tell};

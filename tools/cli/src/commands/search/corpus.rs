@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use memfold_datasets::Corpus;
-use memfold_datasets::results::NeighborRow;
-use memfold_index::{Pool, Row};
-use memfold_pipeline::lookup::Wanted;
-use memfold_pipeline::lookup::corpus::{
+use memfold::lookup::Wanted;
+use memfold::lookup::corpus::{
     CorpusColumns, CorpusIndex, RowMatch, RowQuery, SearchRowsError, SearchedRows, search_rows,
     search_rows_all,
 };
+use memfold_datasets::Corpus;
+use memfold_datasets::results::NeighborRow;
+use memfold_index::{Pool, Row};
 use memfold_simd::Kernels;
 
 use super::documents::SearchDocument;

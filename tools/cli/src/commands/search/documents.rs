@@ -1,7 +1,7 @@
 //! What `memfold search` prints with `--json`.
 
-use memfold_pipeline::lookup::corpus::RowMatch;
-use memfold_pipeline::lookup::{Match, Matches, Searched, StoreIndex};
+use memfold::lookup::corpus::RowMatch;
+use memfold::lookup::{Match, Matches, Searched, StoreIndex};
 
 use super::corpus::Source;
 use crate::document::documents;

@@ -1,8 +1,8 @@
 //! The screen of `memfold search`.
 
-use memfold_pipeline::lookup::Match;
-use memfold_pipeline::lookup::corpus::RowMatch;
-use memfold_pipeline::text::excerpt;
+use memfold::lookup::Match;
+use memfold::lookup::corpus::RowMatch;
+use memfold_model::text::excerpt;
 
 use crate::review::wrap::wrap;
 

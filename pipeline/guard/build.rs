@@ -1,0 +1,78 @@
+//! Lays out the built-in lexicon as Rust, so that no process has to parse it.
+//!
+//! The modules below are those of the crate, by which a user's lexicon is read. Where they or the lexicon change, Cargo
+//! builds and runs this again.
+
+#![expect(dead_code, unreachable_pub, reason = "only what reads a lexicon is used")]
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::{env, fs, io};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    writeln!(io::stdout(), "cargo::rerun-if-changed=build.rs")?;
+    let folder = PathBuf::from(env::var_os("OUT_DIR").ok_or("Cargo sets OUT_DIR")?);
+    fs::write(folder.join("lexicon.rs"), lexicon::rust()?)?;
+    Ok(())
+}
+
+#[path = "src/key.rs"]
+mod key;
+#[path = "src/stem.rs"]
+mod stem;
+
+#[path = "src/lexicon"]
+pub(crate) mod lexicon {
+    mod built_in;
+    mod draft;
+    mod entry;
+    mod error;
+    mod few;
+    mod lists;
+    mod parse;
+    mod section;
+    mod tables;
+
+    use std::fmt::Debug;
+
+    use built_in::BUILT_IN;
+    use draft::Draft;
+    use entry::{Relation, Roles};
+    use error::LexiconError;
+    use lists::{Lists, Table};
+    use tables::PHRASE_WORDS_MAX;
+
+    /// Returns the built-in lexicon as an expression. What its elements show of themselves is Rust.
+    pub(crate) fn rust() -> Result<String, String> {
+        let mut draft = Draft::default();
+        parse::parse(BUILT_IN, &mut draft).map_err(|error| error.to_string())?;
+        let lexicon = draft.lay_out();
+        let parts = [
+            ("roles", array(&lexicon.roles)),
+            ("meanings", lists(&lexicon.meanings)),
+            ("memberships", lists(&lexicon.memberships)),
+            ("covers", lists(&lexicon.covers)),
+            ("kinds", lists(&lexicon.kinds)),
+            ("words", table(&lexicon.words)),
+            ("first_words", table(&lexicon.first_words)),
+            ("phrases", lists(&lexicon.phrases)),
+            ("forms", table(&lexicon.forms)),
+            ("units", table(&lexicon.units)),
+        ];
+        let parts = parts.map(|(name, part)| format!("{name}: {part}"));
+        Ok(format!("Lexicon {{ {} }}", parts.join(", ")))
+    }
+
+    fn array<T: Debug>(elements: &[T]) -> String {
+        format!("Cow::Borrowed(&{elements:?})")
+    }
+
+    fn lists<T: Debug + Clone>(lists: &Lists<T>) -> String {
+        let (starts, elements) = (array(&lists.starts), array(&lists.elements));
+        format!("Lists {{ starts: {starts}, elements: {elements} }}")
+    }
+
+    fn table<V: Debug + Clone>(table: &Table<V>) -> String {
+        format!("Table {{ keys: {}, values: {} }}", lists(&table.keys), array(&table.values))
+    }
+}

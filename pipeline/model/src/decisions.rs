@@ -1,0 +1,211 @@
+//! What earlier runs and people decided, as recorded in the store.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::memory::MemoryId;
+use crate::time::Instant;
+
+/// Decisions that a plan must honour.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Decisions {
+    /// Absorbed id → the id it was folded into, from lineage and provenance.
+    pub folded_into: BTreeMap<MemoryId, MemoryId>,
+    /// Memories that a person keeps apart.
+    pub keep_both: KeepApart,
+    /// Access count at the last promotion of a memory.
+    pub promoted_at_access: BTreeMap<MemoryId, i64>,
+    /// Actions on a memory that a person took back.
+    pub declined: BTreeSet<(MemoryId, SingleAction)>,
+    /// What a person took back of what a run did to a memory, and when last. Nothing is done to such a memory on
+    /// its own, and nothing to it together with memories that were there then.
+    pub taken_back: BTreeMap<MemoryId, Instant>,
+    /// Memories whose text changed after something was taken back of them: they count as new.
+    pub reworded: BTreeSet<MemoryId>,
+    /// Pairs that were flagged before.
+    pub flagged: FlaggedPairs,
+    /// Flagged pairs that wait for a person.
+    pub open_flags: FlaggedPairs,
+    /// Flagged pairs that take room under the caps: those that wait, and those whose flag was taken back.
+    pub counted_flags: FlaggedPairs,
+}
+
+/// An action on one memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SingleAction {
+    /// Raise importance.
+    Promote,
+    /// Archive.
+    Archive,
+}
+
+impl SingleAction {
+    /// Returns the name that the store uses.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Promote => "promote",
+            Self::Archive => "archive",
+        }
+    }
+
+    /// Returns the action of a name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        [Self::Promote, Self::Archive].into_iter().find(|action| action.name() == name)
+    }
+}
+
+/// Groups whose members stay apart from each other.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct KeepApart {
+    /// The numbers of each member's groups, ascending.
+    groups: BTreeMap<MemoryId, Vec<u32>>,
+    count: u32,
+    /// Groups that an undo made.
+    undone: BTreeSet<u32>,
+}
+
+impl KeepApart {
+    /// Keeps the members apart from each other; a group of fewer than two says nothing.
+    pub fn insert_group(&mut self, members: impl IntoIterator<Item = MemoryId>) {
+        let members: BTreeSet<MemoryId> = members.into_iter().collect();
+        if members.len() < 2 {
+            return;
+        }
+        for member in members {
+            self.groups.entry(member).or_default().push(self.count);
+        }
+        self.count += 1;
+    }
+
+    /// As [`Self::insert_group`], for the memories of a merge that was undone. They do not fold into each other, but
+    /// are clustered as before the merge: else an undo would set others free to fold.
+    pub fn insert_undone_group(&mut self, members: impl IntoIterator<Item = MemoryId>) {
+        let number = self.count;
+        self.insert_group(members);
+        if self.count > number {
+            self.undone.insert(number);
+        }
+    }
+
+    /// Returns the groups of a memory that keep clusters apart, ascending.
+    pub fn separating_groups_of(&self, memory: &MemoryId) -> impl Iterator<Item = u32> {
+        self.groups_of(memory).iter().copied().filter(|group| !self.undone.contains(group))
+    }
+
+    /// Tells whether two memories are kept apart.
+    #[must_use]
+    pub fn are_apart(&self, a: &MemoryId, b: &MemoryId) -> bool {
+        a != b && share(self.groups_of(a), self.groups_of(b))
+    }
+
+    /// Tells whether nothing is kept apart.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Returns the numbers of the groups that a memory is in, ascending.
+    #[must_use]
+    pub fn groups_of(&self, memory: &MemoryId) -> &[u32] {
+        self.groups.get(memory).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Tells whether two ascending lists have a number in common.
+pub fn share(a: &[u32], b: &[u32]) -> bool {
+    let (shorter, longer) = if a.len() < b.len() { (a, b) } else { (b, a) };
+    shorter.iter().any(|number| longer.binary_search(number).is_ok())
+}
+
+/// Pairs of memories, whichever of the two is named first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FlaggedPairs(BTreeSet<(MemoryId, MemoryId)>);
+
+impl FlaggedPairs {
+    /// Adds a pair.
+    pub fn insert(&mut self, a: MemoryId, b: MemoryId) {
+        self.0.insert(if a < b { (a, b) } else { (b, a) });
+    }
+
+    /// Tells whether a pair is there.
+    #[must_use]
+    pub fn contains(&self, a: &MemoryId, b: &MemoryId) -> bool {
+        let (smaller, larger) = if a < b { (a, b) } else { (b, a) };
+        !self.0.is_empty() && self.0.contains(&(smaller.clone(), larger.clone()))
+    }
+
+    /// Returns the pairs, the smaller id of each first.
+    pub fn iter(&self) -> impl Iterator<Item = (&MemoryId, &MemoryId)> {
+        self.0.iter().map(|(smaller, larger)| (smaller, larger))
+    }
+
+    /// Returns how many pairs there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Tells whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Returns the hash by which a decision about a text is void once the text changes: 32 hex digits.
+#[must_use]
+pub fn content_hash(content: &str) -> String {
+    blake3::hash(content.as_bytes()).to_hex()[..32].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: usize) -> MemoryId {
+        MemoryId::new(format!("m{number:05}"))
+    }
+
+    #[test]
+    fn members_of_a_common_group_are_apart() {
+        let mut apart = KeepApart::default();
+        apart.insert_group([id(1)]);
+        apart.insert_group([id(2), id(2)]);
+        assert!(apart.is_empty());
+        apart.insert_group([id(1), id(2), id(3)]);
+        apart.insert_group([id(4), id(3)]);
+        for (a, b, expected) in [(1, 2, true), (3, 1, true), (3, 4, true), (1, 4, false)] {
+            assert_eq!(apart.are_apart(&id(a), &id(b)), expected, "{a} {b}");
+            assert_eq!(apart.are_apart(&id(b), &id(a)), expected, "{b} {a}");
+        }
+        assert!(!apart.are_apart(&id(1), &id(1)) && !apart.are_apart(&id(1), &id(9)));
+    }
+
+    #[test]
+    fn a_group_holds_each_member_once() {
+        let mut apart = KeepApart::default();
+        apart.insert_group((0..10_000).map(id));
+        assert_eq!(apart.groups.len(), 10_000);
+        assert!(apart.groups.values().all(|groups| groups == &[0]));
+        assert!(apart.are_apart(&id(0), &id(9_999)));
+    }
+
+    #[test]
+    fn flagged_pairs_have_no_order() {
+        let mut flagged = FlaggedPairs::default();
+        flagged.insert(id(2), id(1));
+        flagged.insert(id(1), id(2));
+        assert_eq!(flagged.len(), 1);
+        assert!(flagged.contains(&id(1), &id(2)) && flagged.contains(&id(2), &id(1)));
+        assert!(!flagged.contains(&id(1), &id(3)));
+    }
+
+    #[test]
+    fn actions_are_found_by_name() {
+        for action in [SingleAction::Promote, SingleAction::Archive] {
+            assert_eq!(SingleAction::of_name(action.name()), Some(action));
+        }
+        assert_eq!(SingleAction::of_name("merge"), None);
+    }
+}

@@ -1,0 +1,214 @@
+//! Keys under which equal texts meet.
+
+use caseless::Caseless;
+use unicode_normalization::UnicodeNormalization;
+
+/// Returns the text in NFC, trimmed, with each run of white space as one space.
+///
+/// Equal strict keys mean the same text.
+///
+/// # Examples
+/// ```
+/// use crate::text::strict_key;
+/// assert_eq!(strict_key("  port \n 8080 "), "port 8080");
+/// assert_ne!(strict_key("C#"), strict_key("C"));
+/// ```
+#[must_use]
+pub fn strict_key(text: &str) -> String {
+    let mut key = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !key.is_empty() {
+            key.push(' ');
+        }
+        if word.is_ascii() {
+            key.push_str(word);
+        } else {
+            key.extend(word.nfc());
+        }
+    }
+    key
+}
+
+/// Returns the text in NFKC, case-folded, with punctuation as space and white space collapsed;
+/// `None` where nothing is left.
+///
+/// Equal loose keys propose a pair and never decide: `1.5 s` and `1 5 s` share one.
+///
+/// # Examples
+/// ```
+/// use crate::text::loose_key;
+/// assert_eq!(loose_key("Straße, 5!").as_deref(), Some("strasse 5"));
+/// assert_eq!(loose_key("?!"), None);
+/// ```
+#[must_use]
+pub fn loose_key(text: &str) -> Option<String> {
+    let mut key = String::with_capacity(text.len());
+    let mut gap = false;
+    for character in text.nfkc().default_case_fold().nfkc() {
+        if !is_word_character(character) {
+            gap = true;
+            continue;
+        }
+        if gap && !key.is_empty() {
+            key.push(' ');
+        }
+        gap = false;
+        key.push(character);
+    }
+    (!key.is_empty()).then_some(key)
+}
+
+/// The keys of a text with which others are compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextKey {
+    /// The text with white space and Unicode forms made equal.
+    pub strict: String,
+    /// Without one, the strict key stands for it.
+    loose: Option<String>,
+}
+
+impl TextKey {
+    /// Makes the keys of a text.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        Self { strict: strict_key(text), loose: loose_key(text) }
+    }
+
+    /// Tells whether a text shares the loose key; mostly decided by its first word.
+    pub fn proposes(&self, text: &str) -> bool {
+        let Some(key) = &self.loose else { return self.strict == strict_key(text) };
+        begins_like(key, text) && loose_key(text).as_ref() == Some(key)
+    }
+}
+
+/// Tells whether the ASCII at the beginning of a text can be that of a loose key.
+fn begins_like(key: &str, text: &str) -> bool {
+    let (mut key, mut text) = (key.bytes().filter(|byte| *byte != b' '), text.bytes().peekable());
+    while let Some(byte) = text.next() {
+        // A mark behind a letter makes another letter of both.
+        if !byte.is_ascii() || text.peek().is_some_and(|next| !next.is_ascii()) {
+            return true;
+        }
+        if byte.is_ascii_alphanumeric() && key.next() != Some(byte.to_ascii_lowercase()) {
+            return false;
+        }
+    }
+    key.next().is_none()
+}
+
+/// Letters, digits and the marks that belong to them; symbols and punctuation are not.
+fn is_word_character(character: char) -> bool {
+    character.is_alphanumeric()
+        || unicode_normalization::char::is_combining_mark(character)
+        || !(character.is_ascii()
+            || character.is_whitespace()
+            || character.is_control()
+            || is_punctuation(character))
+}
+
+/// The blocks of punctuation outside ASCII. Other symbols (emoji, arrows) keep their say.
+const fn is_punctuation(character: char) -> bool {
+    matches!(
+        character,
+        '\u{80}'..='\u{BF}'
+            | '×'
+            | '÷'
+            | '\u{2000}'..='\u{206F}'
+            | '\u{3000}'..='\u{3004}'
+            | '\u{3008}'..='\u{3020}'
+            | '\u{3030}'
+            | '\u{30FB}'
+            | '\u{FE10}'..='\u{FE6F}'
+            | '\u{FEFF}'
+            | '\u{FF00}'..='\u{FF0F}'
+            | '\u{060C}'
+            | '\u{061B}'
+            | '\u{061F}'
+            | '\u{0964}'
+            | '\u{0965}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn proposals_are_those_of_the_loose_key() {
+        let texts = [
+            "Port 8080.",
+            "port  8080",
+            "PORT, 8080!",
+            "port 80",
+            "port 80801",
+            "?!",
+            " ? !",
+            "?!?",
+            "Caf\u{e9} au lait",
+            "cafe\u{301} AU lait",
+            "cafe au lait",
+            "",
+            "e\u{301}",
+            "\u{e9}",
+            "e",
+            "stra\u{df}e 5",
+            "STRASSE 5",
+            "strasse 6",
+            "a\u{2028}b",
+            "a b",
+            "ab",
+            "\u{fb01}x",
+            "fix",
+        ];
+        for a in texts {
+            let key = TextKey::of(a);
+            for b in texts {
+                let expected = match loose_key(a) {
+                    Some(loose) => loose_key(b) == Some(loose),
+                    None => strict_key(a) == strict_key(b),
+                };
+                assert_eq!(key.proposes(b), expected, "{a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn strict_keys_keep_every_sign() {
+        assert_eq!(strict_key("e\u{301}t\u{e9} \u{3000} x"), "\u{e9}t\u{e9} x");
+        for (left, right) in [("1.5 s", "15 s"), ("C#", "C"), ("-5", "5"), ("a/b", "a/_b")] {
+            assert_ne!(strict_key(left), strict_key(right));
+        }
+        assert_eq!(strict_key(" \t\r\n"), "");
+    }
+
+    #[test]
+    fn loose_keys_propose() {
+        for (left, right) in [
+            ("C#", "C"),
+            ("numpy/core", "numpy/_core"),
+            ("-5", "5"),
+            ("ＡＢＣ", "abc"),
+            ("It’s done.", "it's   DONE"),
+            ("你好，世界。", "你好 世界"),
+        ] {
+            assert_eq!(loose_key(left), loose_key(right), "{left} {right}");
+        }
+        assert_eq!(loose_key("…"), None);
+        assert_eq!(loose_key("日本語").as_deref(), Some("日本語"));
+        assert_ne!(loose_key("🙂"), loose_key("🙁"));
+    }
+
+    proptest! {
+        #[test]
+        fn keys_are_their_own_keys(text in ".{0,60}") {
+            let strict = strict_key(&text);
+            prop_assert_eq!(strict_key(&strict), strict.clone());
+            if let Some(loose) = loose_key(&text) {
+                prop_assert_eq!(loose_key(&loose), Some(loose.clone()));
+            }
+            prop_assert_eq!(loose_key(&strict), loose_key(&text));
+        }
+    }
+}

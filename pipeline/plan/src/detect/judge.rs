@@ -1,0 +1,230 @@
+//! The guard's word on near pairs: which may be linked, and which contradict.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memfold_index::{Pool, Progress};
+use memfold_simd::Similarity;
+
+use super::near::NodePair;
+use super::nodes::{Item, NONE, Nodes};
+use super::{Contradiction, DetectError, NearMiss};
+use crate::policy::Policy;
+use memfold_guard::{Guard, Reading, Verdict};
+use memfold_model::memory::{Memory, MemoryIndex};
+
+const PAIRS_PER_TASK: usize = 4096;
+const TEXTS_PER_TASK: usize = 512;
+
+/// Contradictions that are kept whole; more are only counted.
+pub(super) const CONTRADICTIONS_MAX: usize = 10_000;
+
+/// Reads and compares the texts of nodes.
+pub(super) struct Judge<'a> {
+    pub(super) memories: &'a [Memory],
+    pub(super) nodes: &'a Nodes,
+    pub(super) guard: &'a Guard,
+    pub(super) policy: &'a Policy,
+    pub(super) pool: &'a Pool,
+    pub(super) progress: &'a dyn Progress,
+}
+
+/// A verdict, small enough to be kept for every pair.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Opinion {
+    pub(super) verdict: Verdict,
+    pub(super) contradiction_score: f64,
+}
+
+/// Contradictory pairs, highest score first, then newest first.
+#[derive(Default)]
+pub(super) struct Contradictions {
+    /// How many pairs of live memories there are.
+    pub(super) live_pairs: u64,
+    /// The worst of these.
+    pub(super) live: Vec<Contradiction>,
+    /// The worst pairs of which a side was folded into another memory.
+    pub(super) folded: Vec<Contradiction>,
+}
+
+/// The readings of the nodes that stand in a pair.
+pub(super) struct Readings {
+    position: Vec<u32>,
+    readings: Vec<Reading>,
+}
+
+impl Readings {
+    fn of(&self, node: u32) -> &Reading {
+        &self.readings[self.position[node as usize] as usize]
+    }
+}
+
+impl Judge<'_> {
+    /// Reads the text of every node in `pairs` once.
+    pub(super) fn read(&self, pairs: &[NodePair]) -> Result<Readings, DetectError> {
+        let mut position = vec![NONE; self.nodes.nodes.len()];
+        for pair in pairs {
+            position[pair.a as usize] = 0;
+            position[pair.b as usize] = 0;
+        }
+        let wanted: Vec<u32> =
+            (0..position.len() as u32).filter(|&node| position[node as usize] == 0).collect();
+        for (i, &node) in wanted.iter().enumerate() {
+            position[node as usize] = i as u32;
+        }
+        let batches: Vec<&[u32]> = wanted.chunks(TEXTS_PER_TASK).collect();
+        self.progress.begin("read texts", Some(wanted.len() as u64));
+        let readings = self.pool.map(batches.len(), |i| {
+            if self.progress.cancelled() {
+                return Vec::new();
+            }
+            self.progress.advance(batches[i].len() as u64);
+            batches[i].iter().map(|&node| self.guard.read(self.text(node))).collect()
+        });
+        self.progress.end();
+        self.check_cancelled()?;
+        Ok(Readings { position, readings: readings.into_iter().flatten().collect() })
+    }
+
+    /// Gives the opinion on every pair, in order. Texts with one strict key need no comparison.
+    pub(super) fn opinions(
+        &self,
+        pairs: &[NodePair],
+        readings: &Readings,
+    ) -> Result<Vec<Opinion>, DetectError> {
+        let batches: Vec<&[NodePair]> = pairs.chunks(PAIRS_PER_TASK).collect();
+        self.progress.begin("compare texts", Some(pairs.len() as u64));
+        let opinions = self.pool.map(batches.len(), |i| {
+            if self.progress.cancelled() {
+                return Vec::new();
+            }
+            self.progress.advance(batches[i].len() as u64);
+            let judge = |pair: &NodePair| {
+                let judgement = self.guard.judge(readings.of(pair.b), readings.of(pair.a));
+                Opinion {
+                    verdict: judgement.verdict,
+                    contradiction_score: judgement.contradiction_score,
+                }
+            };
+            batches[i].iter().map(judge).collect()
+        });
+        self.progress.end();
+        self.check_cancelled()?;
+        Ok(opinions.into_iter().flatten().collect())
+    }
+
+    /// Finds the contradictory pairs, the worst first, then by age.
+    pub(super) fn contradictions(
+        &self,
+        pairs: &[NodePair],
+        opinions: &[Opinion],
+        readings: &Readings,
+    ) -> Contradictions {
+        let detect = &self.policy.detect;
+        let mut found: Vec<(&NodePair, f64)> = pairs
+            .iter()
+            .zip(opinions)
+            .filter(|(pair, opinion)| {
+                opinion.verdict == Verdict::Contradictory
+                    && opinion.contradiction_score >= detect.contradiction_threshold
+                    && pair.similarity >= detect.contradiction_similarity
+            })
+            .map(|(pair, opinion)| (pair, opinion.contradiction_score))
+            .collect();
+        // Pairs stand in order of age, and the sort is stable.
+        found.sort_by(|x, y| y.1.total_cmp(&x.1));
+        let apart: BTreeSet<(u32, u32)> = found.iter().map(|(pair, _)| (pair.a, pair.b)).collect();
+        let (live, folded): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|(pair, _)| self.both_live(pair));
+        let worst = |pairs: &[(&NodePair, f64)]| {
+            let kept = pairs.iter().take(CONTRADICTIONS_MAX);
+            kept.map(|(pair, _)| self.contradiction(pair, readings, &apart)).collect()
+        };
+        Contradictions { live_pairs: live.len() as u64, live: worst(&live), folded: worst(&folded) }
+    }
+
+    fn contradiction(
+        &self,
+        pair: &NodePair,
+        readings: &Readings,
+        apart: &BTreeSet<(u32, u32)>,
+    ) -> Contradiction {
+        Contradiction {
+            older: self.speaker(pair.b, apart),
+            newer: self.speaker(pair.a, apart),
+            similarity: pair.similarity,
+            judgement: self.guard.judge(readings.of(pair.b), readings.of(pair.a)),
+        }
+    }
+
+    /// The row that speaks for a node in whatever run: the newest, live or folded into another, but for what was folded
+    /// into its own contradiction, because a person said that this one holds.
+    fn speaker(&self, node: u32, apart: &BTreeSet<(u32, u32)>) -> MemoryIndex {
+        let items = self.nodes.items(node);
+        let holds = |item: &&Item| {
+            let live = self.nodes.live_nodes[item.unit as usize];
+            item.live || !apart.contains(&(node.min(live), node.max(live)))
+        };
+        items.iter().find(holds).unwrap_or(&items[0]).memory
+    }
+
+    /// Returns the nearest pairs just below the threshold, and the nearest that the guard kept apart.
+    pub(super) fn near_misses(
+        &self,
+        pairs: &[NodePair],
+        opinions: &[Opinion],
+        readings: &Readings,
+        threshold: Similarity,
+    ) -> Vec<NearMiss> {
+        const EACH: usize = 10;
+        let pick = |wanted: &dyn Fn(&NodePair, &Opinion) -> bool| {
+            let mut found: Vec<&NodePair> = pairs
+                .iter()
+                .zip(opinions)
+                .filter(|(pair, opinion)| wanted(pair, opinion) && self.both_live(pair))
+                .map(|(pair, _)| pair)
+                .collect();
+            found.sort_by_key(|pair| std::cmp::Reverse(pair.similarity));
+            found.truncate(EACH);
+            found
+        };
+        let below = pick(&|pair, opinion| pair.similarity < threshold && opinion.verdict.links());
+        let apart = pick(&|pair, opinion| pair.similarity >= threshold && !opinion.verdict.links());
+        let miss = |pair: &NodePair, apart: bool| {
+            Some(NearMiss {
+                older: self.nodes.newest_live(pair.b)?.memory,
+                newer: self.nodes.newest_live(pair.a)?.memory,
+                similarity: pair.similarity,
+                kept_apart: apart
+                    .then(|| self.guard.judge(readings.of(pair.b), readings.of(pair.a))),
+            })
+        };
+        let below = below.into_iter().filter_map(|pair| miss(pair, false));
+        below.chain(apart.into_iter().filter_map(|pair| miss(pair, true))).collect()
+    }
+
+    fn both_live(&self, pair: &NodePair) -> bool {
+        let live = |node: u32| self.nodes.nodes[node as usize].live_count > 0;
+        live(pair.a) && live(pair.b)
+    }
+
+    fn text(&self, node: u32) -> &str {
+        &self.memories[self.nodes.items(node)[0].memory.index()].content
+    }
+
+    fn check_cancelled(&self) -> Result<(), DetectError> {
+        if self.progress.cancelled() { Err(DetectError::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// Counts pairs by verdict among those at or above `threshold`.
+pub(super) fn count_verdicts(
+    pairs: &[NodePair],
+    opinions: &[Opinion],
+    threshold: Similarity,
+) -> BTreeMap<&'static str, u64> {
+    let mut counts = BTreeMap::new();
+    for (_, opinion) in pairs.iter().zip(opinions).filter(|(p, _)| p.similarity >= threshold) {
+        *counts.entry(opinion.verdict.name()).or_insert(0) += 1;
+    }
+    counts
+}

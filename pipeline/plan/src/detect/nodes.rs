@@ -1,0 +1,330 @@
+//! Nodes: what must be compared once, however many rows repeat it.
+//!
+//! Rows that share vector, strict key and separation class are one node: whatever holds for one of
+//! them holds for all. Nodes are numbered by their newest row, so nothing depends on the store's order.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use memfold_index::{Pool, Row};
+
+use super::Unit;
+use super::units::{newest_first, own_categories};
+use crate::policy::Policy;
+use memfold_model::memory::{Memory, MemoryIndex, SpaceIndex};
+use memfold_model::text;
+
+/// The mark of a node without a vector or without a text key.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A row of a unit: its live row or a ghost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) memory: MemoryIndex,
+    pub(super) unit: u32,
+    pub(super) live: bool,
+}
+
+/// Rows that share vector, strict key and class.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    /// Dense number of the distinct vector, or [`NONE`].
+    pub(super) vector: u32,
+    /// Dense number of (strict key, class), or [`NONE`] where equal text does not link.
+    pub(super) key: u32,
+    /// Dense number of the class.
+    pub(super) class: u32,
+    items: Range<usize>,
+    /// How many of the items are live rows.
+    pub(super) live_count: u64,
+}
+
+/// Where each row's distinct vector is, for every space.
+pub(super) struct DistinctVectors {
+    /// `numbers[space][row]`: dense over all spaces; rows of one group share a number.
+    pub(super) numbers: Vec<Vec<u32>>,
+    /// Space and smallest row of each number.
+    pub(super) places: Vec<(SpaceIndex, Row)>,
+}
+
+/// Items and nodes of all units.
+pub(super) struct Nodes {
+    pub(super) nodes: Vec<Node>,
+    /// Items of all nodes, node by node, newest first.
+    items: Vec<Item>,
+    /// Nodes of each unit, ascending, without repeats.
+    pub(super) unit_nodes: Vec<Vec<u32>>,
+    /// Node of each unit's live row.
+    pub(super) live_nodes: Vec<u32>,
+    /// `(vector, node)`, sorted.
+    by_vector: Vec<(u32, u32)>,
+    /// `(key, node)`, sorted.
+    by_key: Vec<(u32, u32)>,
+    /// Live rows whose vector stands under too many texts.
+    pub(super) shared_vector_rows: Vec<MemoryIndex>,
+}
+
+impl Nodes {
+    pub(super) fn items(&self, node: u32) -> &[Item] {
+        &self.items[self.nodes[node as usize].items.clone()]
+    }
+
+    /// Returns the node's newest live item.
+    pub(super) fn newest_live(&self, node: u32) -> Option<Item> {
+        self.items(node).iter().copied().find(|item| item.live)
+    }
+
+    /// Returns the nodes of a distinct vector, ascending.
+    pub(super) fn of_vector(&self, vector: u32) -> impl Iterator<Item = u32> + Clone {
+        under(&self.by_vector, vector)
+    }
+
+    /// Counts the groups of two or more live rows that repeat one text (without text keys: one node).
+    pub(super) fn duplicate_groups(&self) -> u64 {
+        let live = |&(_, node): &(u32, u32)| self.nodes[node as usize].live_count;
+        let keyed = self.by_key.chunk_by(|a, b| a.0 == b.0);
+        let keyed = keyed.filter(|group| group.iter().map(live).sum::<u64>() > 1).count();
+        let unkeyed = self.nodes.iter().filter(|n| n.key == NONE && n.live_count > 1).count();
+        (keyed + unkeyed) as u64
+    }
+
+    /// Counts the pairs of live rows that share a node or a text key.
+    pub(super) fn equal_pairs(&self) -> u64 {
+        let live = |&(_, node): &(u32, u32)| self.nodes[node as usize].live_count;
+        let keyed = self.by_key.chunk_by(|a, b| a.0 == b.0);
+        let keyed = keyed.map(|group| pairs_of(group.iter().map(live).sum()));
+        let unkeyed = self.nodes.iter().filter(|n| n.key == NONE).map(|n| pairs_of(n.live_count));
+        keyed.chain(unkeyed).sum()
+    }
+
+    /// Counts the live rows under each of `count` distinct vectors.
+    pub(super) fn live_rows_by_vector(&self, count: usize) -> Vec<u64> {
+        let mut rows = vec![0; count];
+        for node in self.nodes.iter().filter(|node| node.vector != NONE) {
+            rows[node.vector as usize] += node.live_count;
+        }
+        rows
+    }
+
+    /// Returns the distinct vectors under which there are nodes, ascending.
+    pub(super) fn vectors(&self) -> impl Iterator<Item = u32> {
+        self.by_vector.chunk_by(|a, b| a.0 == b.0).map(|group| group[0].0)
+    }
+}
+
+/// Returns what is listed under `number` in a sorted list; nothing under [`NONE`].
+fn under(list: &[(u32, u32)], number: u32) -> impl Iterator<Item = u32> + Clone {
+    let start =
+        if number == NONE { list.len() } else { list.partition_point(|&(n, _)| n < number) };
+    list[start..].iter().take_while(move |&&(n, _)| n == number).map(|&(_, node)| node)
+}
+
+/// Returns how many pairs `count` rows make.
+pub(super) const fn pairs_of(count: u64) -> u64 {
+    count * count.saturating_sub(1) / 2
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Signature {
+    vector: u32,
+    /// Tells texts apart even where equal text does not link.
+    text: u32,
+    class: u32,
+    /// Tells rows without a vector apart where equal text does not link.
+    alone: u32,
+}
+
+/// Builds the nodes of `units`.
+pub(super) fn build(
+    memories: &[Memory],
+    units: &[Unit],
+    vectors: &DistinctVectors,
+    policy: &Policy,
+    pool: &Pool,
+) -> Nodes {
+    let items = items_of(memories, units);
+    let texts = intern_texts(memories, &items, pool);
+    let classes = intern_classes(memories, &items, &policy.cluster.separate_by);
+    let mut numbers: Vec<u32> =
+        items.iter().map(|item| vector_number(&memories[item.memory.index()], vectors)).collect();
+    let shared_vector_rows = drop_shared(&items, &mut numbers, &texts, policy);
+
+    let keyed = policy.detect.exact_text || policy.guard.enabled;
+    let signatures: Vec<Signature> = (0..items.len())
+        .map(|i| Signature {
+            vector: numbers[i],
+            text: if keyed { texts[i] } else { NONE },
+            class: classes[i],
+            alone: if numbers[i] == NONE && !policy.detect.exact_text { i as u32 } else { NONE },
+        })
+        .collect();
+    assemble(&items, &signatures, units.len(), policy.detect.exact_text, shared_vector_rows)
+}
+
+/// The rows of all units, newest first, whatever was folded into what: so nodes keep their order when rows fold.
+fn items_of(memories: &[Memory], units: &[Unit]) -> Vec<Item> {
+    let mut items = Vec::with_capacity(units.len());
+    for (i, unit) in units.iter().enumerate() {
+        let item = |memory, live| Item { memory, unit: i as u32, live };
+        items.push(item(unit.live, true));
+        items.extend(unit.ghosts.iter().map(|&ghost| item(ghost, false)));
+    }
+    if items.len() > units.len() {
+        let memory = |item: &Item| &memories[item.memory.index()];
+        items.sort_by(|a, b| newest_first(memory(a), memory(b)));
+    }
+    items
+}
+
+const BATCH: usize = 1024;
+
+fn intern_texts(memories: &[Memory], items: &[Item], pool: &Pool) -> Vec<u32> {
+    let hash = |item: &Item| {
+        let key = text::strict_key(&memories[item.memory.index()].content);
+        let digest = blake3::hash(key.as_bytes());
+        u128::from_le_bytes(digest.as_bytes()[..16].try_into().expect("a digest has 32 bytes"))
+    };
+    let batches = pool.map(items.len().div_ceil(BATCH), |batch| {
+        let end = items.len().min((batch + 1) * BATCH);
+        items[batch * BATCH..end].iter().map(hash).collect::<Vec<_>>()
+    });
+    let mut seen: HashMap<u128, u32> = HashMap::with_capacity(items.len());
+    let intern = |hash| {
+        let next = seen.len() as u32;
+        *seen.entry(hash).or_insert(next)
+    };
+    batches.into_iter().flatten().map(intern).collect()
+}
+
+fn intern_classes(memories: &[Memory], items: &[Item], patterns: &[String]) -> Vec<u32> {
+    let mut seen: HashMap<Vec<String>, u32> = HashMap::from([(Vec::new(), 0)]);
+    let class = |item: &Item| {
+        let own: Vec<Box<str>> =
+            own_categories(&memories[item.memory.index()]).map(Into::into).collect();
+        let separating = separating(&own, patterns);
+        let next = seen.len() as u32;
+        *seen.entry(separating).or_insert(next)
+    };
+    items.iter().map(class).collect()
+}
+
+/// Returns those of the categories that keep memories apart, in lower case, sorted.
+pub fn separating(categories: &[Box<str>], patterns: &[String]) -> Vec<String> {
+    let patterns: Vec<String> = patterns.iter().map(|pattern| pattern.to_lowercase()).collect();
+    let mut separating: Vec<String> = categories
+        .iter()
+        .map(|category| category.to_lowercase())
+        .filter(|category| patterns.iter().any(|pattern| matches_pattern(category, pattern)))
+        .collect();
+    separating.sort_unstable();
+    separating.dedup();
+    separating
+}
+
+/// Matches a category against `name` or `prefix*`, both in lower case.
+fn matches_pattern(category: &str, pattern: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => category.starts_with(prefix),
+        None => category == pattern,
+    }
+}
+
+fn vector_number(memory: &Memory, vectors: &DistinctVectors) -> u32 {
+    match memory.embedding.vector() {
+        Some((space, row)) => vectors.numbers[space.0 as usize][row.index()],
+        None => NONE,
+    }
+}
+
+/// Takes the vectors away from rows whose vector stands under too many texts: an embedder's fault.
+fn drop_shared(
+    items: &[Item],
+    numbers: &mut [u32],
+    texts: &[u32],
+    policy: &Policy,
+) -> Vec<MemoryIndex> {
+    if !policy.guard.enabled {
+        return Vec::new();
+    }
+    let mut by_vector: Vec<(u32, u32)> =
+        numbers.iter().zip(texts).filter(|&(&v, _)| v != NONE).map(|(&v, &t)| (v, t)).collect();
+    by_vector.sort_unstable();
+    by_vector.dedup();
+    let shared: Vec<u32> = by_vector
+        .chunk_by(|a, b| a.0 == b.0)
+        .filter(|texts| texts.len() >= policy.detect.shared_vector_texts_max)
+        .map(|texts| texts[0].0)
+        .collect();
+    let mut rows = Vec::new();
+    for (item, number) in items.iter().zip(numbers) {
+        if shared.binary_search(number).is_ok() {
+            *number = NONE;
+            rows.extend(item.live.then_some(item.memory));
+        }
+    }
+    rows
+}
+
+fn assemble(
+    items: &[Item],
+    signatures: &[Signature],
+    unit_count: usize,
+    exact_text: bool,
+    shared_vector_rows: Vec<MemoryIndex>,
+) -> Nodes {
+    let (mut nodes, node_of) = number_nodes(signatures, exact_text);
+    let mut order: Vec<u32> = (0..items.len() as u32).collect();
+    order.sort_by_key(|&i| (node_of[i as usize], i));
+    for (position, &i) in order.iter().enumerate() {
+        let node = &mut nodes[node_of[i as usize] as usize];
+        if node.items.is_empty() {
+            node.items = position..position;
+        }
+        node.items.end = position + 1;
+        node.live_count += u64::from(items[i as usize].live);
+    }
+    let mut unit_nodes = vec![Vec::new(); unit_count];
+    let mut live_nodes = vec![NONE; unit_count];
+    for (item, &node) in items.iter().zip(&node_of) {
+        unit_nodes[item.unit as usize].push(node);
+        if item.live {
+            live_nodes[item.unit as usize] = node;
+        }
+    }
+    for nodes in &mut unit_nodes {
+        nodes.sort_unstable();
+        nodes.dedup();
+    }
+    let by_vector = list_by(&nodes, |node| node.vector);
+    let by_key = list_by(&nodes, |node| node.key);
+    let items = order.into_iter().map(|i| items[i as usize]).collect();
+    Nodes { nodes, items, unit_nodes, live_nodes, by_vector, by_key, shared_vector_rows }
+}
+
+/// Numbers signatures by their first item, which is their newest.
+fn number_nodes(signatures: &[Signature], exact_text: bool) -> (Vec<Node>, Vec<u32>) {
+    let mut seen: HashMap<Signature, u32> = HashMap::with_capacity(signatures.len());
+    let mut keys: HashMap<(u32, u32), u32> = HashMap::new();
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut node_of = Vec::with_capacity(signatures.len());
+    for signature in signatures {
+        let next = nodes.len() as u32;
+        let node = *seen.entry(*signature).or_insert(next);
+        if node == next {
+            let Signature { vector, text, class, .. } = *signature;
+            let next_key = keys.len() as u32;
+            let key =
+                if exact_text { *keys.entry((text, class)).or_insert(next_key) } else { NONE };
+            nodes.push(Node { vector, key, class, items: 0..0, live_count: 0 });
+        }
+        node_of.push(node);
+    }
+    (nodes, node_of)
+}
+
+fn list_by(nodes: &[Node], number: impl Fn(&Node) -> u32) -> Vec<(u32, u32)> {
+    let numbered = nodes.iter().enumerate().map(|(i, node)| (number(node), i as u32));
+    let mut list: Vec<(u32, u32)> = numbered.filter(|&(number, _)| number != NONE).collect();
+    list.sort_unstable();
+    list
+}

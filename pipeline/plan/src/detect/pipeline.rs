@@ -1,0 +1,311 @@
+//! The stages of detection in order.
+
+use memfold_index::{Pool, Progress, VectorMatrix};
+use memfold_simd::{Kernels, Similarity};
+
+use super::apart::ApartUnits;
+use super::judge::{CONTRADICTIONS_MAX, Contradictions, Judge, Opinion, count_verdicts};
+use super::links::NodeLinks;
+use super::near::NodePair;
+use super::nodes::{self, Nodes};
+use super::vertices::Vertices;
+use super::{Cluster, DetectError, Detection, Joins, Unit, agglomerative, units};
+use crate::cluster::greedy_complete;
+use crate::policy::{Linkage, Policy};
+use crate::report::Recall;
+use memfold_guard::Guard;
+use memfold_model::Snapshot;
+use memfold_model::memory::MemoryIndex;
+use memfold_model::text;
+
+/// What detection works on.
+#[derive(Clone, Copy)]
+pub struct DetectInput<'a> {
+    /// The store.
+    pub snapshot: &'a Snapshot,
+    /// The vectors of each space of the snapshot.
+    pub matrices: &'a [VectorMatrix<'a>],
+    /// The policy.
+    pub policy: &'a Policy,
+    /// The fact guard.
+    pub guard: &'a Guard,
+    /// The workers.
+    pub pool: &'a Pool,
+    /// The kernels.
+    pub kernels: &'static Kernels,
+    /// Where progress goes.
+    pub progress: &'a dyn Progress,
+}
+
+/// Finds clusters and contradictions among the live memories in scope.
+///
+/// `joins` comes from [`join_spaces`](super::join_spaces) at or below the policy's join threshold. The answer
+/// depends on neither threads nor ISA level nor the order of the store's rows.
+///
+/// # Errors
+/// When too many texts or rows are connected, or when cancelled.
+pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, DetectError> {
+    let DetectInput { snapshot, policy, pool, .. } = *input;
+    let memories = &snapshot.memories;
+    let gathered = units::gather(snapshot, &policy.scope);
+    let nodes = nodes::build(memories, &gathered.units, &joins.distinct, policy, pool);
+    let merging = policy.merge_threshold();
+    let threshold = merging.unwrap_or(Similarity::ONE);
+
+    let budget = policy.detect.pair_budget.unwrap_or(PAIR_BUDGET_PER_ROW * memories.len() as u64);
+    let pairs = joins.node_pairs(&nodes, policy.guard.enabled, budget.max(PAIR_BUDGET_MIN))?;
+    let judged = judge(input, &nodes, &pairs, threshold)?;
+    let passes = |i: usize| judged.opinions.get(i).is_none_or(|o| o.verdict.links());
+    let links = NodeLinks::new(&nodes, &pairs, threshold, policy, passes);
+    let clusters = Clustering { input, units: &gathered.units, nodes: &nodes, joins };
+    let clusters = if merging.is_some() { clusters.run(&links, threshold)? } else { Vec::new() };
+
+    let live_rows = nodes.live_rows_by_vector(joins.distinct.places.len());
+    Ok(Detection {
+        clusters,
+        notes: notes(input, &gathered, &nodes, joins, judged.contradictions.live_pairs),
+        contradictions: judged.contradictions.live,
+        folded_contradictions: judged.contradictions.folded,
+        contradiction_pairs: judged.contradictions.live_pairs,
+        duplicate_groups: nodes.duplicate_groups(),
+        pairs: joins.live_pairs(&live_rows, threshold),
+        pair_recall: joins.measured_recall(threshold),
+        verdicts: count_verdicts(&pairs, &judged.opinions, threshold),
+        near_misses: judged.near_misses,
+        sensitivity: sensitivity(&nodes, &pairs, threshold, passes),
+        out_of_scope: gathered.out_of_scope,
+        shared_vector_rows: nodes.shared_vector_rows,
+        units: gathered.units,
+    })
+}
+
+const PAIR_BUDGET_PER_ROW: u64 = 64;
+const PAIR_BUDGET_MIN: u64 = 1_000_000;
+
+/// Returns the similarity from which pairs are needed: the lowest threshold in use, and a little below the
+/// merge threshold for the report. `None`: no rule asks for similar memories.
+#[must_use]
+pub fn join_threshold(policy: &Policy) -> Option<Similarity> {
+    let report = policy
+        .merge_threshold()
+        .map(|merge| Similarity::clamped(merge.get() - SENSITIVITY_DELTA).unwrap_or(merge));
+    report.into_iter().chain(policy.join_threshold()).min()
+}
+
+/// How far the report looks to both sides of the threshold.
+const SENSITIVITY_DELTA: f64 = 0.02;
+
+#[derive(Default)]
+struct Judged {
+    opinions: Vec<Opinion>,
+    contradictions: Contradictions,
+    near_misses: Vec<super::NearMiss>,
+}
+
+fn judge(
+    input: &DetectInput<'_>,
+    nodes: &Nodes,
+    pairs: &[NodePair],
+    threshold: Similarity,
+) -> Result<Judged, DetectError> {
+    if !input.policy.guard.enabled {
+        return Ok(Judged::default());
+    }
+    let judge = Judge {
+        memories: &input.snapshot.memories,
+        nodes,
+        guard: input.guard,
+        policy: input.policy,
+        pool: input.pool,
+        progress: input.progress,
+    };
+    let readings = judge.read(pairs)?;
+    let opinions = judge.opinions(pairs, &readings)?;
+    let contradictions = judge.contradictions(pairs, &opinions, &readings);
+    let near_misses = judge.near_misses(pairs, &opinions, &readings, threshold);
+    Ok(Judged { opinions, contradictions, near_misses })
+}
+
+struct Clustering<'a> {
+    input: &'a DetectInput<'a>,
+    units: &'a [Unit],
+    nodes: &'a Nodes,
+    joins: &'a Joins,
+}
+
+impl Clustering<'_> {
+    fn run(&self, links: &NodeLinks, threshold: Similarity) -> Result<Vec<Cluster>, DetectError> {
+        let DetectInput { snapshot, policy, pool, progress, .. } = *self.input;
+        progress.begin("cluster", None);
+        let groups = match policy.cluster.linkage {
+            Linkage::GreedyComplete => {
+                let apart = ApartUnits::new(&snapshot.memories, self.units, &snapshot.decisions);
+                let vertices = Vertices::new(self.nodes, &apart);
+                let graph = vertices.graph(self.nodes, links);
+                expand(greedy_complete(&graph), &vertices)
+            }
+            _ => {
+                let distances = agglomerative::Distances {
+                    input: self.input,
+                    nodes: self.nodes,
+                    joins: self.joins,
+                    links,
+                    threshold,
+                };
+                agglomerative::groups(&distances)?
+            }
+        };
+        let size_max = policy.cluster.max_cluster_size.map_or(usize::MAX, Into::into);
+        let groups = split(groups, size_max, |unit| 1 + self.units[unit as usize].ghosts.len());
+        let clusters = pool.map(groups.len(), |i| self.describe(&groups[i]));
+        progress.end();
+        if progress.cancelled() { Err(DetectError::Cancelled) } else { Ok(clusters) }
+    }
+
+    fn describe(&self, group: &[u32]) -> Cluster {
+        let memories = &self.input.snapshot.memories;
+        let members: Vec<MemoryIndex> =
+            group.iter().map(|&unit| self.units[unit as usize].live).collect();
+        let key = |member: &MemoryIndex| text::strict_key(&memories[member.index()].content);
+        let first = key(&members[0]);
+        let equal_text = members[1..].iter().all(|member| key(member) == first);
+        Cluster { min_similarity: self.min_similarity(&members), equal_text, members }
+    }
+
+    /// The smallest canonical similarity among the members' distinct vectors.
+    fn min_similarity(&self, members: &[MemoryIndex]) -> Option<Similarity> {
+        let DetectInput { snapshot, matrices, kernels, .. } = *self.input;
+        let vectors =
+            members.iter().filter_map(|m| snapshot.memories[m.index()].embedding.vector());
+        let numbers = &self.joins.distinct.numbers;
+        let mut distinct: Vec<u32> =
+            vectors.clone().map(|(space, row)| numbers[space.0 as usize][row.index()]).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let places = distinct.iter().map(|&number| self.joins.distinct.places[number as usize]);
+        let rows: Vec<_> = places
+            .map(|(space, row)| {
+                let vector = matrices[space.0 as usize].vector(row);
+                (space, vector, kernels.dot(vector, vector))
+            })
+            .collect();
+        // Members that share a vector are exactly alike.
+        let mut least = (vectors.count() > rows.len()).then_some(Similarity::ONE);
+        for (i, &(space, x, norm_x)) in rows.iter().enumerate() {
+            for &(other, y, norm_y) in &rows[i + 1..] {
+                if space == other {
+                    let similarity = kernels.similarity(x, y, (norm_x, norm_y));
+                    least = least.into_iter().chain(similarity).min();
+                }
+            }
+        }
+        least
+    }
+}
+
+/// Turns clusters of vertices into clusters of two or more units, newest first.
+fn expand(clusters: Vec<Vec<u32>>, vertices: &Vertices) -> Vec<Vec<u32>> {
+    let units = |cluster: Vec<u32>| {
+        let mut units: Vec<u32> =
+            cluster.iter().flat_map(|&v| vertices.units[v as usize].iter().copied()).collect();
+        units.sort_unstable();
+        units
+    };
+    let mut groups: Vec<Vec<u32>> =
+        clusters.into_iter().map(units).filter(|units| units.len() > 1).collect();
+    groups.sort_unstable_by_key(|units| units[0]);
+    groups
+}
+
+/// Cuts groups into runs of at most `size_max` rows, newest first; leftovers of one unit are no group. What was folded
+/// into a unit counts: else the next run would fold together what this one keeps in two.
+fn split(groups: Vec<Vec<u32>>, size_max: usize, rows: impl Fn(u32) -> usize) -> Vec<Vec<u32>> {
+    if size_max == usize::MAX {
+        return groups;
+    }
+    let mut runs: Vec<Vec<u32>> = Vec::new();
+    for group in groups {
+        let mut run: Vec<u32> = Vec::new();
+        let mut size = 0;
+        for unit in group {
+            if size + rows(unit) > size_max && !run.is_empty() {
+                runs.push(std::mem::take(&mut run));
+                size = 0;
+            }
+            size += rows(unit);
+            run.push(unit);
+        }
+        runs.push(run);
+    }
+    runs.retain(|run| run.len() > 1);
+    runs.sort_unstable_by_key(|run| run[0]);
+    runs
+}
+
+fn sensitivity(
+    nodes: &Nodes,
+    pairs: &[NodePair],
+    threshold: Similarity,
+    passes: impl Fn(usize) -> bool,
+) -> Vec<(f64, u64)> {
+    let live = |node: u32| nodes.nodes[node as usize].live_count;
+    let counted = |&(i, pair): &(usize, &NodePair)| {
+        let (a, b) = (&nodes.nodes[pair.a as usize], &nodes.nodes[pair.b as usize]);
+        passes(i) && a.class == b.class && (a.key != b.key || a.key == nodes::NONE)
+    };
+    let linked: Vec<&NodePair> =
+        pairs.iter().enumerate().filter(counted).map(|(_, pair)| pair).collect();
+    let count = |delta: f64| {
+        let least = threshold.get() + delta;
+        let near = linked.iter().filter(|pair| pair.similarity.get() >= least);
+        nodes.equal_pairs() + near.map(|pair| live(pair.a) * live(pair.b)).sum::<u64>()
+    };
+    [-SENSITIVITY_DELTA, 0.0, SENSITIVITY_DELTA].map(|delta| (delta, count(delta))).to_vec()
+}
+
+fn notes(
+    input: &DetectInput<'_>,
+    gathered: &units::Units,
+    nodes: &Nodes,
+    joins: &Joins,
+    contradiction_pairs: u64,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(missing_pairs(input.policy, joins));
+    if !input.policy.guard.enabled {
+        notes.push(
+            "the fact guard is off: texts were not compared, contradictions not looked for"
+                .to_owned(),
+        );
+    }
+    let shared = nodes.shared_vector_rows.len();
+    if shared > 0 {
+        let texts = input.policy.detect.shared_vector_texts_max;
+        notes.push(format!(
+            "{shared} memories stand under a vector that {texts} or more different texts share: \
+             an embedder's fault, their vectors took no part"
+        ));
+    }
+    if gathered.stray_ghosts > 0 {
+        let count = gathered.stray_ghosts;
+        notes.push(format!(
+            "{count} archived memories were folded into one that is gone or archived itself"
+        ));
+    }
+    if contradiction_pairs > CONTRADICTIONS_MAX as u64 {
+        notes.push(format!(
+            "{contradiction_pairs} contradictory pairs: the {CONTRADICTIONS_MAX} with the highest score were kept"
+        ));
+    }
+    notes
+}
+
+/// Says so where pairs for merges, or for contradictions, may be missing.
+fn missing_pairs(policy: &Policy, joins: &Joins) -> Option<String> {
+    let thresholds = policy.merge_threshold().into_iter().chain(policy.join_threshold());
+    let remark = |threshold| {
+        let recall = Recall::from(joins.measured_recall(threshold));
+        recall.remark(threshold, policy.detect.recall_target)
+    };
+    thresholds.map(remark).find_map(|remark| remark)
+}

@@ -1,0 +1,197 @@
+//! [`Plan`] and [`Action`]: what should be done, as plain data.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use memfold_model::memory::MemoryId;
+
+/// What an action does.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ActionType {
+    /// Fold memories into a survivor.
+    Merge,
+    /// Raise importance.
+    Promote,
+    /// Archive.
+    Archive,
+    /// Flag a contradictory pair.
+    FlagContradiction,
+    /// Leave alone, and say why.
+    Noop,
+}
+
+/// How much a person should look at an action.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    /// Equal strict keys, or metadata only.
+    Identical,
+    /// Equal loose keys, or only small words differ.
+    Trivial,
+    /// Other words.
+    Reworded,
+}
+
+/// One planned action. Absent options are left out of the JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Action {
+    /// What it does.
+    #[serde(rename = "type")]
+    pub action: ActionType,
+    /// The survivor first, then every absorbed memory; for others the memory or the pair.
+    #[schemars(with = "Vec<String>")]
+    pub target_ids: Vec<MemoryId>,
+    /// The survivor of a merge.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[schemars(with = "Option<String>")]
+    pub canonical_id: Option<MemoryId>,
+    /// Whether the survivor is protected: rows fold into it, its own row stays as it is.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub survivor_protected: bool,
+    /// A new text (never planned without an LLM stage).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub new_content: Option<String>,
+    /// The survivor's or memory's categories afterwards.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub new_categories: Option<Vec<String>>,
+    /// The importance afterwards.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub new_importance: Option<f64>,
+    /// How much a person should look at it.
+    pub risk: Risk,
+    /// Why.
+    pub rationale: Rationale,
+}
+
+/// Why an action is planned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Rationale {
+    /// The rule, or `protection`, `guard`, … for noops.
+    pub rule_id: String,
+    /// A contradiction's score.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub score: Option<f64>,
+    /// Reasons in words, each a fragment.
+    pub reasons: Vec<String>,
+    /// What it rests on.
+    pub evidence: Evidence,
+}
+
+/// What an action rests on.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Evidence {
+    /// The smallest similarity among the targets.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub similarity: Option<f64>,
+    /// The cluster, `cluster_0001` in plan order.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cluster_id: Option<String>,
+    /// Kinds of the contradiction's signs.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub contradiction_signals: Vec<String>,
+    /// What differs, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub differences: Vec<String>,
+}
+
+/// Version of the plan file's format.
+pub const PLAN_SCHEMA_VERSION: u32 = 1;
+
+/// The plan file: what to do, what it rests on, and nothing of when, where or how it was made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// The store it was made from.
+    pub store_id: String,
+    /// sha256 of the merged semantic configuration, `sha256:<hex>`.
+    pub config_hash: String,
+    /// The engine that made it.
+    pub engine_version: String,
+    /// The injected time, RFC 3339.
+    pub now: String,
+    /// Semantic keys set on the command line when it was made, so that applying it can use the same
+    /// configuration; no part of the digest.
+    #[serde(skip_serializing_if = "Map::is_empty", default)]
+    pub overrides: Map<String, Value>,
+    /// Actions in plan order, noops included.
+    pub actions: Vec<Action>,
+    /// Base digest (hex) of every memory that a non-noop action touches.
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub base_digests: BTreeMap<MemoryId, String>,
+}
+
+impl ActionType {
+    /// Returns the name that JSON and log lines use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Merge => "merge",
+            Self::Promote => "promote",
+            Self::Archive => "archive",
+            Self::FlagContradiction => "flag_contradiction",
+            Self::Noop => "noop",
+        }
+    }
+
+    /// Returns the type of a name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        let all = [Self::Merge, Self::Promote, Self::Archive, Self::FlagContradiction, Self::Noop];
+        all.into_iter().find(|action| action.name() == name)
+    }
+}
+
+impl Risk {
+    /// Returns the name that JSON uses.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Identical => "identical",
+            Self::Trivial => "trivial",
+            Self::Reworded => "reworded",
+        }
+    }
+}
+
+impl Action {
+    /// Returns the memories that a merge folds into its survivor; empty for other actions.
+    #[must_use]
+    pub fn absorbed_ids(&self) -> &[MemoryId] {
+        match self.action {
+            ActionType::Merge => self.target_ids.get(1..).unwrap_or_default(),
+            _ => &[],
+        }
+    }
+}
+
+impl Plan {
+    /// Returns how many actions of a type there are.
+    #[must_use]
+    pub fn count(&self, action: ActionType) -> u64 {
+        self.actions.iter().filter(|planned| planned.action == action).count() as u64
+    }
+
+    /// Returns how many actions change something: all but noops.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.actions.len() as u64 - self.count(ActionType::Noop)
+    }
+}
+
+/// Returns the name of the action at a position of the plan: `a1`, `a2`, …
+#[must_use]
+pub fn action_label(position: usize) -> String {
+    format!("a{}", position + 1)
+}

@@ -1,0 +1,269 @@
+//! Flags: which contradictory pairs a person should look at.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::conditions::{Subject, met, unmet_kind, unmet_measure, unmet_shape};
+use super::fold::Merge;
+use super::group::Context;
+use super::series::Series;
+use super::values::Values;
+use super::words::signal_kinds;
+use crate::detect::Contradiction;
+use crate::policy::{Rule, RuleAction};
+use memfold_model::memory::{MemoryId, MemoryIndex};
+use memfold_model::text;
+
+/// A flag that will be planned.
+pub(super) struct Flag<'a> {
+    /// The live memories of the two units after the merges of the plan, older side first.
+    pub(super) pair: (MemoryIndex, MemoryIndex),
+    pub(super) contradiction: &'a Contradiction,
+    pub(super) rule: &'a Rule,
+    pub(super) reasons: Vec<String>,
+}
+
+/// The flags of a plan, and what the caps left out.
+#[derive(Default)]
+pub(super) struct Flags<'a> {
+    pub(super) flags: Vec<Flag<'a>>,
+    pub(super) deferred: u64,
+    /// Deferred pairs by the kinds of their signs.
+    pub(super) deferred_patterns: BTreeMap<String, u64>,
+}
+
+/// Flags one contradiction per pair of units and one per series, highest score first, within the caps of the policy.
+/// What waits for a person from earlier runs takes room under the caps; a pair that was flagged before is passed over.
+pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a> {
+    let survivor_of: BTreeMap<MemoryIndex, &Merge<'_>> = merges
+        .iter()
+        .flat_map(|merge| merge.absorbed.iter().map(move |&row| (row, merge)))
+        .collect();
+    let live = |row: MemoryIndex| {
+        let live = context.live(row);
+        survivor_of.get(&live).map_or(live, |merge| merge.survivor)
+    };
+    let survivors = merges.iter().map(|merge| (merge.survivor, merge)).collect();
+    let detection = context.input.detection;
+    let known = Known::new(context);
+    let all: Vec<&Contradiction> = detection.all_contradictions().collect();
+    let series = Series::of(&all);
+    let pair_of =
+        |contradiction: &Contradiction| (live(contradiction.older), live(contradiction.newer));
+    let mut room = Room::new(context, live);
+    let mut spoken_for: BTreeSet<_> = all
+        .iter()
+        .filter(|contradiction| known.has(context, contradiction, pair_of(contradiction)))
+        .filter_map(|contradiction| series.around(contradiction))
+        .collect();
+    let mut seen = BTreeSet::new();
+    let mut flags = Flags::default();
+    for contradiction in ranked(all, live) {
+        let pair = pair_of(contradiction);
+        if pair.0 == pair.1 || !is_of_today(context, contradiction) {
+            continue;
+        }
+        let Some(rule) = matching_rule(context, contradiction, (pair, &survivors)) else {
+            continue;
+        };
+        if !seen.insert((pair.0.min(pair.1), pair.0.max(pair.1)))
+            || known.has(context, contradiction, pair)
+        {
+            continue;
+        }
+        let member_of = series.around(contradiction);
+        if !room.is_for(pair)
+            || context
+                .is_settled(context.live(contradiction.older), context.live(contradiction.newer))
+            || member_of.is_some_and(|series| spoken_for.contains(&series))
+        {
+            flags.defer(contradiction, member_of.is_some());
+            continue;
+        }
+        room.take(pair);
+        spoken_for.extend(member_of);
+        let mut reasons = reasons(context, rule, contradiction, pair);
+        if let Some((_, members)) = member_of {
+            reasons.push(format!("speaks for {members} memories that differ in the same way"));
+        }
+        flags.flags.push(Flag { pair, contradiction, rule, reasons });
+    }
+    flags
+}
+
+impl Flags<'_> {
+    fn defer(&mut self, contradiction: &Contradiction, is_serial: bool) {
+        self.deferred += 1;
+        let kinds = signal_kinds(&contradiction.judgement).join(" + ");
+        let pattern = if is_serial { format!("{kinds} (series)") } else { kinds };
+        *self.deferred_patterns.entry(pattern).or_default() += 1;
+    }
+}
+
+/// What was flagged before: pairs of memories, and pairs of texts.
+struct Known {
+    texts: BTreeSet<(String, String)>,
+}
+
+impl Known {
+    fn new(context: &Context<'_>) -> Self {
+        let flagged = &context.input.snapshot.decisions.flagged;
+        if flagged.is_empty() {
+            return Self { texts: BTreeSet::new() };
+        }
+        let sides: BTreeSet<&MemoryId> = flagged.iter().flat_map(|(a, b)| [a, b]).collect();
+        let memories = context.input.snapshot.memories.iter();
+        let keys: BTreeMap<&MemoryId, String> = memories
+            .filter(|memory| sides.contains(&memory.id))
+            .map(|memory| (&memory.id, text::strict_key(&memory.content)))
+            .collect();
+        let texts = |(a, b)| Some(ordered(keys.get(a)?.clone(), keys.get(b)?.clone()));
+        Self { texts: flagged.iter().filter_map(texts).collect() }
+    }
+
+    /// Tells whether a pair was flagged, as itself, as the pair of live memories that it stands for, or under a copy of
+    /// either text.
+    fn has(
+        &self,
+        context: &Context<'_>,
+        contradiction: &Contradiction,
+        (a, b): (MemoryIndex, MemoryIndex),
+    ) -> bool {
+        if self.texts.is_empty() {
+            return false;
+        }
+        let flagged = &context.input.snapshot.decisions.flagged;
+        let key = |row: MemoryIndex| text::strict_key(&context.memory(row).content);
+        flagged.contains(&context.memory(a).id, &context.memory(b).id)
+            || self.texts.contains(&ordered(key(contradiction.older), key(contradiction.newer)))
+    }
+}
+
+fn ordered(a: String, b: String) -> (String, String) {
+    if a < b { (a, b) } else { (b, a) }
+}
+
+/// How much room the caps leave.
+struct Room {
+    max: usize,
+    max_per_memory: usize,
+    taken: usize,
+    per_memory: BTreeMap<MemoryIndex, usize>,
+}
+
+impl Room {
+    fn new(context: &Context<'_>, live: impl Fn(MemoryIndex) -> MemoryIndex) -> Self {
+        let caps = &context.input.policy.flags;
+        let mut room = Self {
+            max: caps.max_per_run,
+            max_per_memory: caps.max_per_memory,
+            taken: 0,
+            per_memory: BTreeMap::new(),
+        };
+        let waiting = &context.input.snapshot.decisions.counted_flags;
+        let units = context.input.detection.units.iter().map(|unit| unit.live);
+        let rows: BTreeMap<&MemoryId, MemoryIndex> = if waiting.is_empty() {
+            BTreeMap::new()
+        } else {
+            units.map(|row| (&context.memory(row).id, live(row))).collect()
+        };
+        for (a, b) in waiting.iter() {
+            room.taken += 1;
+            for row in [a, b].into_iter().filter_map(|id| rows.get(id)) {
+                *room.per_memory.entry(*row).or_default() += 1;
+            }
+        }
+        room
+    }
+
+    fn is_for(&self, (a, b): (MemoryIndex, MemoryIndex)) -> bool {
+        let is_free = |row| self.per_memory.get(&row).copied().unwrap_or(0) < self.max_per_memory;
+        self.taken < self.max && is_free(a) && is_free(b)
+    }
+
+    fn take(&mut self, (a, b): (MemoryIndex, MemoryIndex)) {
+        self.taken += 1;
+        for row in [a, b] {
+            *self.per_memory.entry(row).or_default() += 1;
+        }
+    }
+}
+
+/// Tells whether both sides still stand for what their units say. What a person superseded contradicts its survivor,
+/// and nobody else needs to hear of it.
+fn is_of_today(context: &Context<'_>, contradiction: &Contradiction) -> bool {
+    [contradiction.older, contradiction.newer].into_iter().all(|row| {
+        let live = context.live(row);
+        live == row || context.input.guard.judge(row, live).verdict.links()
+    })
+}
+
+/// Highest score first; among equal ones, pairs that no merge moves come first, then the given order.
+fn ranked(
+    mut ranked: Vec<&Contradiction>,
+    live: impl Fn(MemoryIndex) -> MemoryIndex,
+) -> Vec<&Contradiction> {
+    let is_moved = |c: &Contradiction| live(c.older) != c.older || live(c.newer) != c.newer;
+    ranked.sort_by(|a, b| {
+        let scores = b.judgement.contradiction_score.total_cmp(&a.judgement.contradiction_score);
+        scores.then_with(|| is_moved(a).cmp(&is_moved(b)))
+    });
+    ranked
+}
+
+/// The first rule about contradictions that holds for both sides, as the merges leave them. A pair that a person
+/// wants to keep needs no flag.
+fn matching_rule<'a>(
+    context: &Context<'a>,
+    contradiction: &Contradiction,
+    (pair, survivors): ((MemoryIndex, MemoryIndex), &BTreeMap<MemoryIndex, &Merge<'_>>),
+) -> Option<&'a Rule> {
+    let Contradiction { older, newer, similarity, ref judgement } = *contradiction;
+    let policy = context.input.policy;
+    let apart = &context.input.snapshot.decisions.keep_both;
+    let are_apart = |a, b| apart.are_apart(&context.memory(a).id, &context.memory(b).id);
+    if judgement.contradiction_score < policy.detect.contradiction_threshold
+        || are_apart(older, newer)
+        || are_apart(pair.0, pair.1)
+    {
+        return None;
+    }
+    let holds = |rule: &Rule, row: MemoryIndex| {
+        let memory = context.memory(row);
+        let merge = survivors.get(&row);
+        let values =
+            merge.map_or_else(|| Values::of(memory), |merge| Values::after(context, merge));
+        let subject = Subject {
+            age_days: context.age_days(row),
+            access_count: values.access_count,
+            importance: values.importance,
+            categories: &values.categories,
+            root_source: &memory.root_source,
+        };
+        unmet_kind(&rule.when, &subject).is_none() && unmet_measure(&rule.when, &subject).is_none()
+    };
+    context.rules.iter().copied().find(|rule| {
+        rule.then == RuleAction::FlagContradiction
+            && unmet_shape(&rule.when, 2, Some(similarity)).is_none()
+            && holds(rule, pair.0)
+            && holds(rule, pair.1)
+    })
+}
+
+fn reasons(
+    context: &Context<'_>,
+    rule: &Rule,
+    contradiction: &Contradiction,
+    pair: (MemoryIndex, MemoryIndex),
+) -> Vec<String> {
+    let threshold = context.input.policy.detect.contradiction_threshold;
+    let mut reasons = vec![format!("contradiction_score >= {threshold}")];
+    reasons.extend(met(&rule.when));
+    for (seen, live) in [(contradiction.older, pair.0), (contradiction.newer, pair.1)] {
+        if seen != live {
+            let folds = if context.live(seen) == seen { "folds" } else { "was folded" };
+            let (seen, live) = (&context.memory(seen).id, &context.memory(live).id);
+            reasons.push(format!("seen in {seen}, which {folds} into {live}"));
+        }
+    }
+    reasons
+}

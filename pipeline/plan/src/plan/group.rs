@@ -1,0 +1,338 @@
+//! What the planner knows of each memory before it decides, and why one may not fold into another.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memfold_simd::Similarity;
+
+use super::folded::Folded;
+use super::protection::{age_days, protected_by};
+use super::words;
+use super::{PlanInput, ProtectedBy};
+use crate::detect::Contradiction;
+use crate::policy::{Rule, RuleAction};
+use memfold_model::decisions::{FlaggedPairs, share};
+use memfold_model::memory::{Embedding, Memory, MemoryIndex};
+use memfold_model::text;
+use memfold_model::time::Instant;
+
+/// A plan's inputs, looked up often.
+pub(super) struct Context<'a> {
+    pub(super) input: &'a PlanInput<'a>,
+    folded: &'a Folded,
+    /// The rules that run, in order.
+    pub(super) rules: Vec<&'a Rule>,
+    /// The lowest similarity that a merge rule asks for.
+    pub(super) threshold: Option<Similarity>,
+    pub(super) ghosts: BTreeMap<MemoryIndex, &'a [MemoryIndex]>,
+    pub(super) protected: BTreeMap<MemoryIndex, ProtectedBy>,
+    /// The live row of the unit of each ghost.
+    live_of: BTreeMap<MemoryIndex, MemoryIndex>,
+    /// Live rows of units that contradict each other, by what they say or by what was folded into them.
+    contradictory: BTreeMap<MemoryIndex, BTreeSet<MemoryIndex>>,
+    /// The sides of open flags.
+    flagged: BTreeSet<MemoryIndex>,
+    /// Also those of flags that a person took back.
+    ever_flagged: BTreeSet<MemoryIndex>,
+    /// Units of which a person took something back: since when.
+    taken_back: BTreeMap<MemoryIndex, Instant>,
+    /// Keep-both groups of the units that are in any, ascending.
+    apart_groups: BTreeMap<MemoryIndex, Vec<u32>>,
+    shared_vectors: BTreeSet<MemoryIndex>,
+}
+
+/// A member of a cluster.
+pub(super) struct Member<'a> {
+    pub(super) index: MemoryIndex,
+    pub(super) memory: &'a Memory,
+    /// The strict key.
+    pub(super) key: String,
+    pub(super) ghosts: &'a [MemoryIndex],
+}
+
+/// Why a row does not fold into a survivor.
+#[derive(Debug, Clone)]
+pub(super) struct Obstacle {
+    /// What forbids it: a rule's id, `protection`, `guard`, `embedding`, `similarity`, `decision`.
+    pub(super) cause: String,
+    pub(super) reason: String,
+}
+
+impl Obstacle {
+    pub(super) fn new(cause: &str, reason: impl Into<String>) -> Self {
+        Self { cause: cause.to_owned(), reason: reason.into() }
+    }
+}
+
+impl<'a> Context<'a> {
+    /// Looks at the memories as `folded` leaves them.
+    pub(super) fn new(input: &'a PlanInput<'a>, folded: &'a Folded) -> Self {
+        let units = || {
+            let units = input.detection.units.iter();
+            units.filter(|unit| !folded.is_absorbed(unit.live)).map(|unit| {
+                let ghosts = folded.ghosts(unit.live);
+                (unit.live, ghosts.unwrap_or(&unit.ghosts))
+            })
+        };
+        let decisions = &input.snapshot.decisions;
+        let id = |row: MemoryIndex| &input.snapshot.memories[row.index()].id;
+        let protection = |(live, ghosts): (MemoryIndex, &[MemoryIndex])| {
+            let mut rows = std::iter::once(live).chain(ghosts.iter().copied());
+            let promoted = rows.any(|row| decisions.promoted_at_access.contains_key(id(row)));
+            let memory = folded.memory(input, live);
+            protected_by(memory, promoted, input.policy, input.now).map(|by| (live, by))
+        };
+        let taken_back = |(live, ghosts): (MemoryIndex, &[MemoryIndex])| {
+            let rows = std::iter::once(live).chain(ghosts.iter().copied());
+            let last = rows.filter_map(|row| decisions.taken_back.get(id(row))).max()?;
+            Some((live, *last))
+        };
+        let live_of: BTreeMap<MemoryIndex, MemoryIndex> = units()
+            .flat_map(|(live, ghosts)| ghosts.iter().map(move |&ghost| (ghost, live)))
+            .collect();
+        Self {
+            input,
+            folded,
+            rules: input.policy.active_rules().collect(),
+            threshold: input.policy.merge_threshold(),
+            protected: units().filter_map(protection).collect(),
+            contradictory: partners(input, &live_of),
+            apart_groups: apart_groups(input, units()),
+            shared_vectors: input.detection.shared_vector_rows.iter().copied().collect(),
+            flagged: sides(input, &decisions.open_flags),
+            ever_flagged: sides(input, &decisions.counted_flags),
+            taken_back: if decisions.taken_back.is_empty() {
+                BTreeMap::new()
+            } else {
+                units().filter_map(taken_back).collect()
+            },
+            ghosts: units().collect(),
+            live_of,
+        }
+    }
+
+    pub(super) fn memory(&self, index: MemoryIndex) -> &'a Memory {
+        self.folded.memory(self.input, index)
+    }
+
+    /// Returns the live row of a row's unit.
+    pub(super) fn live(&self, row: MemoryIndex) -> MemoryIndex {
+        self.live_of.get(&row).copied().unwrap_or(row)
+    }
+
+    /// Tells whether a memory is a side of an open flag.
+    pub(super) fn is_flagged(&self, row: MemoryIndex) -> bool {
+        self.flagged.contains(&row)
+    }
+
+    /// Tells whether a memory is a side of an open flag, or of one that a person took back.
+    pub(super) fn was_flagged(&self, row: MemoryIndex) -> bool {
+        self.ever_flagged.contains(&row)
+    }
+
+    /// Tells whether a person took back what a run did to a unit.
+    pub(super) fn is_taken_back(&self, live: MemoryIndex) -> bool {
+        self.taken_back.contains_key(&live)
+    }
+
+    /// Tells whether a person took back what a run did to one of two units when the other was there already.
+    pub(super) fn is_settled(&self, left: MemoryIndex, right: MemoryIndex) -> bool {
+        let before = |unit: MemoryIndex, at: Instant| {
+            let ghosts = self.ghosts.get(&unit).copied().unwrap_or_default();
+            let rows = std::iter::once(unit).chain(ghosts.iter().copied());
+            let reworded = &self.input.snapshot.decisions.reworded;
+            rows.map(|row| self.memory(row)).any(|memory| {
+                let made = memory.created_at.instant();
+                !reworded.contains(&memory.id) && made.is_none_or(|made| made <= at)
+            })
+        };
+        let taken_back = |unit: MemoryIndex, other: MemoryIndex| {
+            self.taken_back.get(&unit).is_some_and(|&at| before(other, at))
+        };
+        !self.taken_back.is_empty() && (taken_back(left, right) || taken_back(right, left))
+    }
+
+    pub(super) fn age_days(&self, index: MemoryIndex) -> Option<f64> {
+        age_days(self.memory(index), self.input.now)
+    }
+
+    pub(super) fn member(&self, index: MemoryIndex) -> Member<'a> {
+        let memory = self.memory(index);
+        let ghosts = self.ghosts.get(&index).copied().unwrap_or_default();
+        Member { index, memory, key: text::strict_key(&memory.content), ghosts }
+    }
+
+    /// The canonical similarity, unless a vector is one that says nothing.
+    pub(super) fn similarity(&self, left: MemoryIndex, right: MemoryIndex) -> Option<Similarity> {
+        let speaks = |index| !self.shared_vectors.contains(&index);
+        (speaks(left) && speaks(right)).then(|| (self.input.similarity)(left, right)).flatten()
+    }
+
+    /// The similarity that rules see: equal strict keys count as 1 where the exact tier is on.
+    pub(super) fn effective(&self, left: &Member<'_>, right: &Member<'_>) -> Option<Similarity> {
+        if self.input.policy.detect.exact_text && left.key == right.key {
+            return Some(Similarity::ONE);
+        }
+        self.similarity(left.index, right.index)
+    }
+
+    /// Tells whether too many texts stand under a memory's vector.
+    pub(super) fn shares_vector(&self, row: MemoryIndex) -> bool {
+        self.shared_vectors.contains(&row)
+    }
+
+    pub(super) fn contradict(&self, left: MemoryIndex, right: MemoryIndex) -> bool {
+        self.contradictory.get(&left).is_some_and(|partners| partners.contains(&right))
+    }
+
+    /// Tells whether a memory contradicts any other.
+    pub(super) fn is_contradicted(&self, index: MemoryIndex) -> bool {
+        self.contradictory.contains_key(&index)
+    }
+
+    /// Tells whether a rule merges, and whose survivor it wants.
+    pub(super) fn merge_rules(&self) -> impl Iterator<Item = &'a Rule> + '_ {
+        self.rules.iter().copied().filter(|rule| matches!(rule.then, RuleAction::Merge { .. }))
+    }
+
+    /// Returns why a row may not fold into a survivor whatever the rules say, if so.
+    pub(super) fn obstacle(&self, survivor: &Member<'_>, row: &Member<'_>) -> Option<Obstacle> {
+        if !has_vector(survivor.memory) && has_vector(row.memory) {
+            let reason = format!("survivor {} has no embedding", survivor.memory.id);
+            return Some(Obstacle::new("embedding", reason));
+        }
+        if share(self.apart_groups(survivor.index), self.apart_groups(row.index)) {
+            let reason = format!("a person keeps it apart from {}", survivor.memory.id);
+            return Some(Obstacle::new("decision", reason));
+        }
+        if self.is_settled(survivor.index, row.index) {
+            let reason =
+                format!("a person took back what a run did to it or {}", survivor.memory.id);
+            return Some(Obstacle::new("decision", reason));
+        }
+        if self.is_flagged(row.index) {
+            let reason = "it is in an open conflict: settle that first (memfold flags)";
+            return Some(Obstacle::new("flag", reason));
+        }
+        if self.contradict(survivor.index, row.index) {
+            return Some(Obstacle::new("guard", format!("contradicts {}", survivor.memory.id)));
+        }
+        self.too_far(survivor, row).or_else(|| self.lacking(survivor, row))
+    }
+
+    /// Returns the keep-both groups that a unit's live row or a ghost is in, ascending. Units of one group
+    /// are kept apart.
+    pub(super) fn apart_groups(&self, live: MemoryIndex) -> &[u32] {
+        self.apart_groups.get(&live).map_or(&[], Vec::as_slice)
+    }
+
+    /// The row, or anything once folded into it, is below the threshold to the survivor.
+    fn too_far(&self, survivor: &Member<'_>, row: &Member<'_>) -> Option<Obstacle> {
+        let threshold = self.threshold?;
+        let found = self.effective(survivor, row);
+        let id = &survivor.memory.id;
+        let Some(found) = found.or_else(|| self.equal_text(survivor, row)) else {
+            let reason = format!("no similarity to {id} is known and the texts differ");
+            return Some(Obstacle::new("similarity", reason));
+        };
+        let of_ghosts =
+            row.ghosts.iter().filter_map(|&ghost| self.similarity(survivor.index, ghost));
+        let smallest = of_ghosts.min().map_or(found, |ghost| ghost.min(found));
+        let whose = if smallest < found { "a row folded into it is at " } else { "" };
+        let equal = self.equal_text(survivor, row).is_some();
+        let far = if equal { false } else { smallest < threshold };
+        far.then(|| {
+            let value = smallest.get();
+            let reason = format!("{whose}similarity {value:.4} to {id}, below {threshold}");
+            Obstacle::new("similarity", reason)
+        })
+    }
+
+    fn equal_text(&self, survivor: &Member<'_>, row: &Member<'_>) -> Option<Similarity> {
+        let rule_allows = || self.merge_rules().any(|rule| rule.when.or_equal_text);
+        (survivor.key == row.key && rule_allows()).then_some(Similarity::ONE)
+    }
+
+    /// The survivor's text does not say what the row, or anything folded into it, says. Of equal texts
+    /// each says as much as the other, also of what was folded in.
+    fn lacking(&self, survivor: &Member<'_>, row: &Member<'_>) -> Option<Obstacle> {
+        if !self.input.policy.guard.enabled || survivor.key == row.key {
+            return None;
+        }
+        let ghosts = row.ghosts.iter().copied().filter(|&ghost| {
+            let content = &self.memory(ghost).content;
+            text::strict_key(content) != survivor.key
+        });
+        std::iter::once(row.index).chain(ghosts).find_map(|index| self.unsaid(survivor, index))
+    }
+
+    fn unsaid(&self, survivor: &Member<'_>, row: MemoryIndex) -> Option<Obstacle> {
+        let judgement = self.input.guard.judge(row, survivor.index);
+        let id = &survivor.memory.id;
+        if !judgement.verdict.links() {
+            let shown =
+                words::differences(&judgement, &self.memory(row).content, &survivor.memory.content);
+            let shown =
+                if shown.is_empty() { String::new() } else { format!(": {}", shown.join(", ")) };
+            return Some(Obstacle::new("guard", format!("kept apart from {id}{shown}")));
+        }
+        let absorption = self.input.guard.absorbs(survivor.index, row);
+        if absorption.absorbable {
+            return None;
+        }
+        let lacks = words::lacks(&absorption, &self.memory(row).content);
+        let reason = match (lacks.is_empty(), absorption.containment) {
+            (false, _) => format!("survivor {id} lacks {}", lacks.join(", ")),
+            (true, Some(share)) => format!("survivor {id} contains {share:.2} of its long text"),
+            (true, None) => format!("survivor {id} does not say all it says"),
+        };
+        Some(Obstacle::new("guard", reason))
+    }
+}
+
+/// Tells whether a memory has a valid, fresh vector.
+pub(super) fn has_vector(memory: &Memory) -> bool {
+    matches!(memory.embedding, Embedding::Vector { .. })
+}
+
+fn apart_groups<'a>(
+    input: &PlanInput<'_>,
+    units: impl Iterator<Item = (MemoryIndex, &'a [MemoryIndex])>,
+) -> BTreeMap<MemoryIndex, Vec<u32>> {
+    let (memories, apart) = (&input.snapshot.memories, &input.snapshot.decisions.keep_both);
+    if apart.is_empty() {
+        return BTreeMap::new();
+    }
+    let groups = |(live, ghosts): (MemoryIndex, &[MemoryIndex])| {
+        let rows = std::iter::once(&live).chain(ghosts);
+        let groups = rows.flat_map(|row| apart.groups_of(&memories[row.index()].id));
+        let groups: BTreeSet<u32> = groups.copied().collect();
+        (!groups.is_empty()).then(|| (live, groups.into_iter().collect()))
+    };
+    units.filter_map(groups).collect()
+}
+
+fn partners(
+    input: &PlanInput<'_>,
+    live_of: &BTreeMap<MemoryIndex, MemoryIndex>,
+) -> BTreeMap<MemoryIndex, BTreeSet<MemoryIndex>> {
+    let live = |row: MemoryIndex| live_of.get(&row).copied().unwrap_or(row);
+    let mut partners: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for &Contradiction { older, newer, .. } in input.detection.all_contradictions() {
+        let (older, newer) = (live(older), live(newer));
+        if older != newer {
+            partners.entry(older).or_default().insert(newer);
+            partners.entry(newer).or_default().insert(older);
+        }
+    }
+    partners
+}
+
+/// The live memories that flags name.
+fn sides(input: &PlanInput<'_>, flags: &FlaggedPairs) -> BTreeSet<MemoryIndex> {
+    if flags.is_empty() {
+        return BTreeSet::new();
+    }
+    let sides: BTreeSet<_> = flags.iter().flat_map(|(left, right)| [left, right]).collect();
+    let units = input.detection.units.iter().map(|unit| unit.live);
+    units.filter(|row| sides.contains(&input.snapshot.memories[row.index()].id)).collect()
+}

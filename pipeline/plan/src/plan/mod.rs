@@ -1,0 +1,56 @@
+//! The plan: what should be done, as plain data.
+//!
+//! [`decide`] turns a detection into a [`Plan`]. A row meets its fate in this order: protection, the
+//! contradiction of a pair, merge, then promote and archive on what it is after the merge. A row is
+//! in at most one merge; what a merge absorbs gets nothing else; what is left alone in a cluster gets
+//! a noop with the reason.
+//!
+//! Actions stand in plan order: merges by cluster (newest member first), promotions and archivals by
+//! unit (newest first), flags (highest score first), noops by cluster. Cluster ids count clusters in
+//! that order.
+
+mod action;
+mod canonical;
+mod compare;
+mod conditions;
+mod decide;
+mod flags;
+mod fold;
+mod folded;
+mod group;
+mod protection;
+mod risk;
+mod rivals;
+mod saved;
+mod schema;
+mod series;
+mod single;
+mod swap;
+mod values;
+pub mod words;
+
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+mod tests;
+
+pub use action::{
+    Action, ActionType, Evidence, PLAN_SCHEMA_VERSION, Plan, Rationale, Risk, action_label,
+};
+pub use canonical::{canonical_json, plan_digest, plan_id};
+pub use compare::{FactGuard, GuardedTexts, SimilarityOf};
+pub use decide::{Decided, PlanInput, decide};
+
+pub use protection::ProtectedBy;
+pub use saved::{ActionState, PlanSummary, SavedAction, SavedPlan};
+pub use schema::plan_schema;
+pub use single::largest_access_count;
+pub use swap::{SwapInput, SwapRefusal, swap_survivor};
+
+pub(crate) use decide::rfc3339;
+pub use protection::protected_by;
+pub use risk::risk;
+pub use values::Values;
+
+/// Words of a text are shown up to so many characters.
+const SHOWN_WORD_CHARS: usize = 60;

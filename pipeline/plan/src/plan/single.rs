@@ -1,0 +1,361 @@
+//! Promotion and archival: rules about one memory, as the merges of the plan leave it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::conditions::{Subject, has_category, met, unmet_kind, unmet_measure, unmet_shape};
+use super::flags::Flag;
+use super::fold::Merge;
+use super::group::Context;
+use super::values::{Values, largest_own_count};
+use crate::policy::{Rule, RuleAction};
+use memfold_model::Snapshot;
+use memfold_model::decisions::SingleAction;
+use memfold_model::memory::{Memory, MemoryId, MemoryIndex, Standing};
+
+/// What becomes of one memory.
+pub(super) struct Fate<'a> {
+    pub(super) row: MemoryIndex,
+    pub(super) rule: &'a Rule,
+    pub(super) reasons: Vec<String>,
+    pub(super) change: Change,
+}
+
+/// The change itself.
+pub(super) enum Change {
+    Promote {
+        new_importance: Option<f64>,
+        new_categories: Option<Vec<String>>,
+        /// What the promotion is recorded at.
+        access_count: i64,
+    },
+    Archive {
+        new_categories: Vec<String>,
+    },
+    LeaveAlone,
+}
+
+/// Archival by access count says nothing where this share of live rows was never read.
+const UNREAD_SHARE_MAX: f64 = 0.9;
+
+/// Returns the access count that promotions read: the largest of a unit's members, without what one
+/// took over from another. This is what a promotion is recorded at.
+#[must_use]
+pub fn largest_access_count(snapshot: &Snapshot, live: MemoryIndex, ghosts: &[MemoryIndex]) -> i64 {
+    largest_own_count(&snapshot.memories, live, ghosts)
+}
+
+/// Decides on each unit that is neither protected nor absorbed, newest first; notes say which rules
+/// are off.
+pub(super) fn single_fates<'a>(
+    context: &Context<'a>,
+    merges: &[Merge<'a>],
+    flags: &[Flag<'_>],
+) -> (Vec<Fate<'a>>, Vec<String>) {
+    let absorbed: BTreeSet<_> = merges.iter().flat_map(|merge| &merge.absorbed).copied().collect();
+    let survivors: BTreeMap<_, _> = merges.iter().map(|merge| (merge.survivor, merge)).collect();
+    let (rules, notes) = usable_rules(context);
+    if rules.is_empty() {
+        return (Vec::new(), notes);
+    }
+    let holds = Holds::new(context, (merges, &absorbed), flags);
+    let units = &context.input.detection.units;
+    let fates = units
+        .iter()
+        .map(|unit| unit.live)
+        .filter(|row| !absorbed.contains(row) && !context.protected.contains_key(row))
+        .filter_map(|row| fate(context, (&rules, &holds), row, survivors.get(&row).copied()))
+        .collect();
+    (fates, notes)
+}
+
+/// What keeps rules about single memories off some of them.
+struct Holds {
+    /// Sides of flags that are planned.
+    flagged: BTreeSet<MemoryIndex>,
+    /// Memories beside which others of their cluster stay.
+    clustered: BTreeSet<MemoryIndex>,
+    /// Survivors of which a part contradicts another memory.
+    contradictory: BTreeSet<MemoryIndex>,
+}
+
+impl Holds {
+    fn new(
+        context: &Context<'_>,
+        (merges, absorbed): (&[Merge<'_>], &BTreeSet<MemoryIndex>),
+        flags: &[Flag<'_>],
+    ) -> Self {
+        let clusters = context.input.detection.clusters.iter();
+        let staying = clusters.map(|cluster| {
+            let members = cluster.members.iter().copied();
+            members.filter(|member| !absorbed.contains(member)).collect::<Vec<_>>()
+        });
+        let contradictory = merges
+            .iter()
+            .filter(|merge| merge.absorbed.iter().any(|&row| context.is_contradicted(row)));
+        Self {
+            flagged: flags.iter().flat_map(|flag| [flag.pair.0, flag.pair.1]).collect(),
+            clustered: staying.filter(|members| members.len() > 1).flatten().collect(),
+            contradictory: contradictory.map(|merge| merge.survivor).collect(),
+        }
+    }
+
+    /// Returns why a change is not for now, if so. What is archived takes no part in the next run: where others look
+    /// at it now, they would do without it then, and be clustered or flagged anew.
+    fn against(
+        &self,
+        context: &Context<'_>,
+        change: &Change,
+        row: MemoryIndex,
+    ) -> Option<&'static str> {
+        if matches!(change, Change::LeaveAlone) {
+            return None;
+        }
+        if self.flagged.contains(&row) || context.was_flagged(row) {
+            return Some("in a conflict that waits for a person");
+        }
+        if !matches!(change, Change::Archive { .. }) {
+            return None;
+        }
+        if context.is_contradicted(row) || self.contradictory.contains(&row) {
+            return Some("contradicts another memory");
+        }
+        if self.clustered.contains(&row) {
+            return Some("near duplicates of it stay");
+        }
+        context.shares_vector(row).then_some("its vector says nothing")
+    }
+}
+
+/// The rules about single memories that run, without archivals by a counter that says nothing.
+fn usable_rules<'a>(context: &Context<'a>) -> (Vec<&'a Rule>, Vec<String>) {
+    let (known, unread) = known_and_unread(&context.input.snapshot.memories);
+    let silent = known > 0 && unread as f64 >= UNREAD_SHARE_MAX * known as f64;
+    let mut notes = Vec::new();
+    let mut rules = Vec::new();
+    for &rule in &context.rules {
+        match rule.then {
+            RuleAction::Archive if silent && rule.when.max_access_count.is_some() => {
+                notes.push(format!(
+                    "rule {} is off: {unread} of {known} memories have access_count 0, so the \
+                     counter says nothing about their use",
+                    rule.id
+                ));
+            }
+            RuleAction::Promote { .. } | RuleAction::Archive | RuleAction::Noop => rules.push(rule),
+            RuleAction::Merge { .. } | RuleAction::FlagContradiction => {}
+        }
+    }
+    let only_noops = rules.iter().all(|rule| rule.then == RuleAction::Noop);
+    (if only_noops { Vec::new() } else { rules }, notes)
+}
+
+/// Counts memories, and those never read. What was folded counts as itself, and its survivor without what it took
+/// over: so neither merges nor undoing them turn a rule on or off.
+fn known_and_unread(memories: &[Memory]) -> (usize, usize) {
+    let mut taken_over: BTreeMap<&MemoryId, i64> = BTreeMap::new();
+    for memory in memories {
+        if let Standing::Ghost { survivor } = &memory.standing {
+            let sum = taken_over.entry(survivor).or_default();
+            *sum = sum.saturating_add(memory.access_count);
+        }
+    }
+    let known =
+        || memories.iter().filter(|memory| !matches!(memory.standing, Standing::Excluded(_)));
+    let is_unread = |memory: &&Memory| {
+        let taken_over = taken_over.get(&memory.id).copied().unwrap_or(0);
+        // A protected survivor takes over nothing.
+        memory.access_count == 0 || taken_over > 0 && memory.access_count == taken_over
+    };
+    (known().count(), known().filter(is_unread).count())
+}
+
+/// The first rule that matches and would change something; a noop rule before it stops it. What a person
+/// took back gives way to the rules behind it.
+fn fate<'a>(
+    context: &Context<'a>,
+    (rules, holds): (&[&'a Rule], &Holds),
+    row: MemoryIndex,
+    merge: Option<&Merge<'a>>,
+) -> Option<Fate<'a>> {
+    let memory = context.memory(row);
+    let values = merge.map_or_else(|| Values::of(memory), |merge| Values::after(context, merge));
+    let mut stopped_by: Option<&'a Rule> = None;
+    let mut declined: Option<Fate<'a>> = None;
+    for &rule in rules {
+        if !matches(context, rule, (row, memory), (&values, merge)) {
+            continue;
+        }
+        let change = match rule.then {
+            RuleAction::Promote { increase, cap, validated } => {
+                let raise = Raise { increase, cap, validated };
+                raise.of(context, rule, (row, memory), (&values, merge))
+            }
+            RuleAction::Archive => Some(archive(&values)),
+            _ => {
+                stopped_by.get_or_insert(rule);
+                None
+            }
+        };
+        let Some(change) = change else { continue };
+        if let Some(by) = stopped_by {
+            return Some(Fate {
+                row,
+                rule: by,
+                reasons: met(&by.when),
+                change: Change::LeaveAlone,
+            });
+        }
+        let against = if is_declined(context, &change, row, merge) {
+            Some("a person took this back")
+        } else {
+            holds.against(context, &change, row)
+        };
+        let Some(against) = against else {
+            return Some(Fate { row, rule, reasons: met(&rule.when), change });
+        };
+        declined.get_or_insert_with(|| left_alone(row, rule, against));
+    }
+    // A survivor has its fate already.
+    declined.filter(|_| merge.is_none())
+}
+
+/// Tells whether a person took this action on any member of the unit back.
+fn is_declined(
+    context: &Context<'_>,
+    change: &Change,
+    row: MemoryIndex,
+    merge: Option<&Merge<'_>>,
+) -> bool {
+    let declined = &context.input.snapshot.decisions.declined;
+    let action = match change {
+        Change::Promote { .. } => SingleAction::Promote,
+        Change::Archive { .. } => SingleAction::Archive,
+        Change::LeaveAlone => return false,
+    };
+    if rows(row, merge).any(|row| context.is_taken_back(row)) {
+        return true;
+    }
+    !declined.is_empty()
+        && members(context, row, merge)
+            .any(|member| declined.contains(&(context.memory(member).id.clone(), action)))
+}
+
+fn left_alone<'a>(row: MemoryIndex, rule: &'a Rule, why: &str) -> Fate<'a> {
+    let mut reasons = met(&rule.when);
+    reasons.push(why.to_owned());
+    Fate { row, rule, reasons, change: Change::LeaveAlone }
+}
+
+fn matches(
+    context: &Context<'_>,
+    rule: &Rule,
+    (row, memory): (MemoryIndex, &Memory),
+    (values, merge): (&Values, Option<&Merge<'_>>),
+) -> bool {
+    let access_count = match rule.then {
+        RuleAction::Promote { .. } => largest_count(context, row, merge),
+        _ => values.access_count,
+    };
+    let subject = Subject {
+        age_days: context.age_days(row),
+        access_count,
+        importance: values.importance,
+        categories: &values.categories,
+        root_source: &memory.root_source,
+    };
+    let (size, similarity) =
+        merge.map_or((1, None), |merge| (merge.absorbed.len() + 1, merge.similarity));
+    unmet_shape(&rule.when, size, similarity).is_none()
+        && unmet_kind(&rule.when, &subject).is_none()
+        && unmet_measure(&rule.when, &subject).is_none()
+}
+
+/// The rows whose units a merge joins, or the one row.
+fn rows<'m>(
+    row: MemoryIndex,
+    merge: Option<&'m Merge<'_>>,
+) -> impl Iterator<Item = MemoryIndex> + 'm {
+    std::iter::once(row).chain(merge.into_iter().flat_map(|merge| merge.absorbed.iter().copied()))
+}
+
+/// Live rows and ghosts of those units.
+fn members<'m>(
+    context: &'m Context<'_>,
+    row: MemoryIndex,
+    merge: Option<&'m Merge<'_>>,
+) -> impl Iterator<Item = MemoryIndex> + 'm {
+    rows(row, merge).flat_map(|row| {
+        let ghosts = context.ghosts.get(&row).copied().unwrap_or_default();
+        std::iter::once(row).chain(ghosts.iter().copied())
+    })
+}
+
+fn largest_count(context: &Context<'_>, row: MemoryIndex, merge: Option<&Merge<'_>>) -> i64 {
+    let count = |row| {
+        let ghosts = context.ghosts.get(&row).copied().unwrap_or_default();
+        largest_own_count(&context.input.snapshot.memories, row, ghosts)
+    };
+    rows(row, merge).map(count).max().unwrap_or(0)
+}
+
+/// The access count at which any member of the unit was promoted last.
+fn promoted_at(context: &Context<'_>, row: MemoryIndex, merge: Option<&Merge<'_>>) -> Option<i64> {
+    let promotions = &context.input.snapshot.decisions.promoted_at_access;
+    if promotions.is_empty() {
+        return None;
+    }
+    members(context, row, merge)
+        .filter_map(|row| promotions.get(&context.memory(row).id).copied())
+        .max()
+}
+
+/// The parameters of a promotion.
+struct Raise {
+    increase: f64,
+    cap: f64,
+    validated: bool,
+}
+
+impl Raise {
+    /// What a promotion changes; nothing where it would change nothing, or not enough was read since
+    /// the last one.
+    fn of(
+        &self,
+        context: &Context<'_>,
+        rule: &Rule,
+        (row, memory): (MemoryIndex, &Memory),
+        (values, merge): (&Values, Option<&Merge<'_>>),
+    ) -> Option<Change> {
+        if let Some(before) = promoted_at(context, row, merge) {
+            let since = largest_count(context, row, merge).saturating_sub(before);
+            if rule.when.min_access_count.is_none_or(|minimum| since < minimum.max(1)) {
+                return None;
+            }
+        }
+        let raised = (values.importance + self.increase).min(self.cap).max(values.importance);
+        let mut after = Values { importance: raised, ..values.clone() };
+        if let Some(category) = self.validated.then(|| self.validation(rule, values)).flatten() {
+            after.categories.push(category);
+        }
+        (after != *values).then(|| Change::Promote {
+            new_importance: after.new_importance(memory),
+            new_categories: after.new_categories(memory),
+            access_count: largest_count(context, row, merge),
+        })
+    }
+
+    /// `validated/<category>` of the first category that the rule asks for, unless it is there.
+    fn validation(&self, rule: &Rule, values: &Values) -> Option<Box<str>> {
+        let wanted =
+            rule.when.categories_any.iter().find(|wanted| has_category(&values.categories, wanted));
+        let category = wanted.map_or("memory", String::as_str);
+        let validated = format!("validated/{category}");
+        (!has_category(&values.categories, &validated)).then(|| validated.into())
+    }
+}
+
+/// `archived`, and each category as `archive/<category>`.
+fn archive(values: &Values) -> Change {
+    let old = values.categories.iter().map(|category| format!("archive/{category}"));
+    Change::Archive { new_categories: std::iter::once("archived".to_owned()).chain(old).collect() }
+}

@@ -1,0 +1,361 @@
+//! From a merged configuration to a [`Policy`]: everything that one value alone does not show.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use memfold_simd::Similarity;
+
+use super::document::Node;
+use super::embed::embed;
+use super::error::ConfigError;
+use super::files;
+use super::keys::{Config, ProtectionConfig};
+use super::loader::Settings;
+use super::nearest::nearest;
+use super::rules::{Action, RuleConfig, WhenConfig};
+use super::source::{Notice, Source};
+use super::time::{instant, time_zone, zone_name};
+use crate::policy::{
+    ClusterPolicy, Conditions, DetectPolicy, FlagPolicy, GuardPolicy, MergePolicy, Policy,
+    ProtectionPolicy, QuickCheckPolicy, Rule, RuleAction, Scope, SignalWeights, Trigger, defaults,
+};
+use memfold_model::time::Instant;
+
+/// Checks that every rule has what a rule needs.
+pub(super) fn complete_rules(merged: &Node) -> Result<(), ConfigError> {
+    let builtin: Vec<String> = Config::default().rules.into_iter().map(|rule| rule.id).collect();
+    let Some(rules) = merged.get(&["rules"]) else { return Ok(()) };
+    for rule in rules.items() {
+        let id = rule.id().unwrap_or_default();
+        for (missing, path) in [("trigger", &["trigger"][..]), ("then.action", &["then", "action"])]
+        {
+            if rule.get(path).is_none() {
+                return Err(ConfigError::IncompleteRule {
+                    id: id.into(),
+                    missing,
+                    place: rule.source.clone(),
+                    suggestion: nearest(id, builtin.iter().map(String::as_str)).map(Into::into),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes the policy and the settings of a complete configuration.
+pub(super) fn validate(merged: &Node, config: &Config) -> Result<(Policy, Settings), ConfigError> {
+    let (zone, zone_name) = resolve_zone(merged, config)?;
+    let rules = config.rules.iter().filter(|rule| rule.enabled);
+    let policy = Policy {
+        rules: rules.map(|rule| validate_rule(merged, config, rule)).collect::<Result<_, _>>()?,
+        detect: detect(config),
+        cluster: cluster(config),
+        guard: guard(merged, config)?,
+        protection: protection(config),
+        merge: MergePolicy {
+            canonical: config.merge.canonical,
+            absorbed: config.merge.absorbed,
+            categories: config.merge.categories,
+            importance_cap: config.merge.importance_cap,
+        },
+        flags: FlagPolicy {
+            max_per_run: config.flags.max_per_run,
+            max_per_memory: config.flags.max_per_memory,
+            write_to: config.flags.write_to,
+        },
+        scope: scope(merged, config, &zone)?,
+        time_zone: zone_name,
+        trigger: config.trigger,
+    };
+    Ok((policy, settings(merged, config)?))
+}
+
+fn settings(merged: &Node, config: &Config) -> Result<Settings, ConfigError> {
+    let check = &config.quick_check;
+    not_above(
+        merged,
+        ("quick_check.flag_threshold", Some(check.flag_threshold)),
+        ("quick_check.auto_dedup_threshold", Some(check.auto_dedup_threshold)),
+    )?;
+    Ok(Settings {
+        enabled: config.enabled,
+        read_only: config.read_only,
+        busy_timeout_ms: config.busy_timeout_ms,
+        reports_dir: config.reports_dir.as_deref().map(|dir| path(merged, "reports_dir", dir)),
+        quick_check: QuickCheckPolicy {
+            auto_dedup_threshold: similarity(check.auto_dedup_threshold),
+            flag_threshold: similarity(check.flag_threshold),
+            scope: check.scope,
+            time_limit: Duration::from_millis(check.time_limit_ms.into()),
+        },
+        embed: embed(merged, &config.embed)?,
+    })
+}
+
+fn detect(config: &Config) -> DetectPolicy {
+    let detect = &config.detect;
+    DetectPolicy {
+        method: detect.method,
+        index: detect.index,
+        recall_target: detect.recall_target,
+        exact_text: detect.exact_text,
+        contradiction_similarity: similarity(detect.contradiction_similarity),
+        contradiction_threshold: detect.contradiction_threshold,
+        pair_budget: detect.pair_budget,
+        shared_vector_texts_max: detect.shared_vector_texts_max.get(),
+    }
+}
+
+fn cluster(config: &Config) -> ClusterPolicy {
+    let cluster = &config.cluster;
+    ClusterPolicy {
+        linkage: cluster.linkage,
+        max_cluster_size: cluster.max_cluster_size,
+        separate_by: cluster.separate_by.clone(),
+        max_component_rows: cluster.max_component_rows.get(),
+    }
+}
+
+fn guard(merged: &Node, config: &Config) -> Result<GuardPolicy, ConfigError> {
+    let guard = &config.guard;
+    let lexicon = guard.lexicon.as_deref().map(|file| path(merged, "guard.lexicon", file));
+    Ok(GuardPolicy {
+        enabled: guard.enabled,
+        lacking_words_max: guard.lacking_words_max,
+        window_chars: guard.window_chars.get(),
+        containment_min: guard.containment_min,
+        contradiction_threshold: config.detect.contradiction_threshold,
+        weights: SignalWeights {
+            negation: guard.negation_weight,
+            antonym: guard.antonym_weight,
+            number: guard.number_weight,
+            exclusive: guard.exclusive_weight,
+            modality: guard.modality_weight,
+            time: guard.time_weight,
+        },
+        lexicon: lexicon.as_deref().map(files::read_text).transpose()?,
+        lexicon_file: lexicon,
+    })
+}
+
+fn protection(config: &Config) -> ProtectionPolicy {
+    let protection = &config.protection;
+    ProtectionPolicy {
+        enabled: protection.enabled,
+        categories: protection.categories.clone(),
+        ids: protection.ids.clone(),
+        sources: protection.sources.clone(),
+        importance_min: protection.importance_min,
+        min_age_hours: protection.min_age_hours,
+        access_count_min: protection.access_count_min,
+    }
+}
+
+fn scope(merged: &Node, config: &Config, zone: &TimeZone) -> Result<Scope, ConfigError> {
+    let scope = &config.scope;
+    let time = |key: &str, text: &Option<String>| -> Result<Option<Instant>, ConfigError> {
+        let Some(text) = text else { return Ok(None) };
+        let read = instant(text, zone);
+        read.map(Some).ok_or_else(|| ConfigError::WrongValue {
+            key: key.into(),
+            place: place(merged, key),
+            expected: "a date, or a date and time".into(),
+            found: format!("the text \"{}\"", super::source::shown(text)).into(),
+            advice: Some("write 2026-03-01, 2026-03-01T12:00 or 2026-03-01T12:00:00Z".into()),
+        })
+    };
+    let since = time("scope.since", &scope.since)?;
+    let until = time("scope.until", &scope.until)?;
+    if let (Some(low), Some(high)) = (since, until)
+        && low >= high
+    {
+        return Err(ConfigError::EmptyRange {
+            low_key: "scope.since".into(),
+            low: scope.since.as_deref().unwrap_or_default().into(),
+            high_key: "scope.until".into(),
+            high: scope.until.as_deref().unwrap_or_default().into(),
+            place: place(merged, "scope.since"),
+        });
+    }
+    Ok(Scope {
+        categories: scope.categories.clone(),
+        since,
+        until,
+        sources: scope.sources.clone(),
+        newest: scope.newest,
+    })
+}
+
+fn resolve_zone(merged: &Node, config: &Config) -> Result<(TimeZone, String), ConfigError> {
+    let name = config.time_zone.as_deref().unwrap_or(defaults::MACHINE_TIME_ZONE);
+    let zone = time_zone(name);
+    zone.and_then(|zone| zone_name(&zone).map(|name| (zone, name))).ok_or_else(|| {
+        ConfigError::UnknownZone { zone: name.into(), place: place(merged, "time_zone") }
+    })
+}
+
+fn validate_rule(merged: &Node, config: &Config, rule: &RuleConfig) -> Result<Rule, ConfigError> {
+    let here = |key: &str| format!("rules.{}.{key}", rule.id);
+    let flags = rule.then.action == Action::FlagContradiction;
+    let contradicts = rule.trigger == Trigger::OnContradiction;
+    if flags != contradicts && rule.then.action != Action::Noop {
+        return Err(ConfigError::ForeignTrigger {
+            id: rule.id.as_str().into(),
+            action: rule.then.action.name(),
+            trigger: rule.trigger.name(),
+            place: place(merged, &here("trigger")),
+        });
+    }
+    check_params(merged, rule)?;
+    check_ranges(merged, rule)?;
+    if rule.then.action == Action::Merge && rule.when.min_similarity.is_none() {
+        return Err(ConfigError::IncompleteRule {
+            id: rule.id.as_str().into(),
+            missing: "when.min_similarity",
+            place: place(merged, &here("then.action")),
+            suggestion: None,
+        });
+    }
+    Ok(Rule {
+        id: rule.id.clone(),
+        trigger: rule.trigger,
+        when: conditions(&rule.when),
+        then: action(config, rule),
+    })
+}
+
+fn check_params(merged: &Node, rule: &RuleConfig) -> Result<(), ConfigError> {
+    let params = &rule.then.params;
+    let given = [
+        ("canonical", params.canonical.is_some(), Action::Merge),
+        ("absorbed", params.absorbed.is_some(), Action::Merge),
+        ("increase", params.increase.is_some(), Action::Promote),
+        ("cap", params.cap.is_some(), Action::Promote),
+        ("validated", params.validated.is_some(), Action::Promote),
+    ];
+    let foreign = given.into_iter().find(|(_, set, owner)| *set && *owner != rule.then.action);
+    let Some((param, ..)) = foreign else { return Ok(()) };
+    Err(ConfigError::ForeignParam {
+        id: rule.id.as_str().into(),
+        param,
+        action: rule.then.action.name(),
+        place: place(merged, &format!("rules.{}.then.params.{param}", rule.id)),
+    })
+}
+
+fn check_ranges(merged: &Node, rule: &RuleConfig) -> Result<(), ConfigError> {
+    let when = &rule.when;
+    // Counts below 2^53 are exact as f64, and larger ones only compare as equal.
+    let count = |count: Option<usize>| count.map(|count| count as f64);
+    let reads = |count: Option<i64>| count.map(|count| count as f64);
+    let ranges = [
+        ("similarity", when.min_similarity, when.max_similarity),
+        ("cluster_size", count(when.min_cluster_size), count(when.max_cluster_size)),
+        ("age_days", when.min_age_days, when.max_age_days),
+        ("access_count", reads(when.min_access_count), reads(when.max_access_count)),
+        ("importance", when.min_importance, when.max_importance),
+    ];
+    for (name, low, high) in ranges {
+        let key = |bound: &str| format!("rules.{}.when.{bound}_{name}", rule.id);
+        not_above(merged, (&key("min"), low), (&key("max"), high))?;
+    }
+    Ok(())
+}
+
+/// Checks that a lower bound is not above an upper one, where both are given.
+fn not_above(
+    merged: &Node,
+    (low_key, low): (&str, Option<f64>),
+    (high_key, high): (&str, Option<f64>),
+) -> Result<(), ConfigError> {
+    match (low, high) {
+        (Some(low), Some(high)) if low > high => Err(ConfigError::EmptyRange {
+            low_key: low_key.into(),
+            low: low.to_string().into(),
+            high_key: high_key.into(),
+            high: high.to_string().into(),
+            place: place(merged, low_key),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn conditions(when: &WhenConfig) -> Conditions {
+    Conditions {
+        min_similarity: when.min_similarity.map(similarity),
+        or_equal_text: when.or_equal_text.unwrap_or_default(),
+        max_similarity: when.max_similarity.map(similarity),
+        min_cluster_size: when.min_cluster_size,
+        max_cluster_size: when.max_cluster_size,
+        min_age_days: when.min_age_days,
+        max_age_days: when.max_age_days,
+        min_access_count: when.min_access_count,
+        max_access_count: when.max_access_count,
+        min_importance: when.min_importance,
+        max_importance: when.max_importance,
+        categories_any: when.categories_any.clone(),
+        categories_none: when.categories_none.clone(),
+        categories_all: when.categories_all.clone(),
+        types_any: when.types_any.clone(),
+        tag_overlap_min: when.tag_overlap_min,
+        content_similarity_min: when.content_similarity_min,
+        source_prefix_any: when.source_prefix_any.clone(),
+    }
+}
+
+fn action(config: &Config, rule: &RuleConfig) -> RuleAction {
+    let params = &rule.then.params;
+    match rule.then.action {
+        Action::Merge => {
+            RuleAction::Merge { canonical: params.canonical, absorbed: params.absorbed }
+        }
+        Action::Promote => RuleAction::Promote {
+            increase: params.increase.unwrap_or(defaults::PROMOTE_INCREASE),
+            cap: params.cap.unwrap_or(config.merge.importance_cap),
+            validated: params.validated.unwrap_or_default(),
+        },
+        Action::Archive => RuleAction::Archive,
+        Action::FlagContradiction => RuleAction::FlagContradiction,
+        Action::Noop => RuleAction::Noop,
+    }
+}
+
+/// Tells which of the profile's lists a layer replaced by one that protects less.
+pub(super) fn lost_protection(merged: &Node, protection: &ProtectionConfig) -> Vec<Notice> {
+    let profile = ProtectionConfig::of(protection.profile);
+    let lists = [
+        ("categories", &profile.categories, &protection.categories),
+        ("sources", &profile.sources, &protection.sources),
+        ("ids", &profile.ids, &protection.ids),
+    ];
+    let notice = |(name, before, now): (&str, &Vec<String>, &Vec<String>)| {
+        let lost: Vec<&str> =
+            before.iter().filter(|text| !now.contains(text)).map(String::as_str).collect();
+        let key = format!("protection.{name}");
+        (!lost.is_empty()).then(|| Notice {
+            source: place(merged, &key),
+            text: format!(
+                "`{key}` replaces the profile's list; no longer protected: {}",
+                lost.join(", ")
+            ),
+        })
+    };
+    lists.into_iter().filter_map(notice).collect()
+}
+
+/// Returns where the value of a key came from.
+pub(super) fn place(merged: &Node, key: &str) -> Source {
+    let path: Vec<&str> = key.split('.').collect();
+    merged.get(&path).map_or(Source::BuiltIn, |node| node.source.clone())
+}
+
+/// Resolves a path from the folder of the file that names it.
+pub(super) fn path(merged: &Node, key: &str, path: &str) -> PathBuf {
+    let source = place(merged, key);
+    source.folder().map_or_else(|| PathBuf::from(path), |folder| folder.join(path))
+}
+
+fn similarity(value: f64) -> Similarity {
+    Similarity::new(value).expect("the schema allows no similarity outside of -1 to 1")
+}

@@ -1,0 +1,198 @@
+//! Values given as words: environment variables and `--set`.
+
+use serde_json::{Number, Value};
+
+use super::aliases::nested_words;
+use super::document::{Node, NodeValue, read_words};
+use super::error::ConfigError;
+use super::loader::builtin_json;
+use super::nearest::{edit_distance, nearest};
+use super::schema::{Kind, Shape, joined};
+use super::source::{Notice, Source};
+use crate::policy::Provider;
+
+/// Words for true.
+const TRUE: &[&str] = &["1", "true", "yes", "on", "enabled"];
+/// Words for false.
+const FALSE: &[&str] = &["0", "false", "no", "off", "disabled"];
+
+/// Variables of other programs that mean the same as a key of ours.
+const FOREIGN_VARIABLES: &[(&str, &str)] = &[("MEMORY_CONSOLIDATION_ENABLED", "enabled")];
+
+/// Variables of other programs that tell where a provider listens, which holds where no layer does.
+const PROVIDER_VARIABLES: &[(&str, Provider)] =
+    &[("EMBEDDINGS_URL", Provider::Daemon), ("OLLAMA_URL", Provider::Ollama)];
+
+/// Variables of other programs that look like a key of ours and mean something else.
+const UNUSED_VARIABLES: &[(&str, &str)] = &[(
+    "MEMORY_CONSOLIDATION_THRESHOLD",
+    "it is the threshold of topic summaries, not of merges; set MEMFOLD_THRESHOLD for these",
+)];
+
+/// Returns every environment variable that is read, and its key: the foreign ones first, because
+/// later ones win.
+#[must_use]
+pub fn environment_names() -> Vec<(String, String)> {
+    let foreign = FOREIGN_VARIABLES.iter().map(|(name, key)| ((*name).into(), (*key).into()));
+    let own = plain_keys().into_iter().map(|key| {
+        let name = format!("MEMFOLD_{}", key.replace('.', "_").to_uppercase());
+        (name, key)
+    });
+    foreign.chain(own).collect()
+}
+
+/// Returns the keys that [`leaves`](super::schema::leaves) returns, without making the schema: this runs at every start.
+fn plain_keys() -> Vec<String> {
+    fn collect(value: &Value, path: &str, keys: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                for (key, inner) in map {
+                    collect(inner, &joined(path, key), keys);
+                }
+            }
+            Value::Array(items) if items.first().is_some_and(Value::is_object) => {}
+            _ => keys.push(path.to_owned()),
+        }
+    }
+    // It stands for keys of rules, and has no value of its own.
+    let mut keys = vec!["threshold".to_owned()];
+    collect(&builtin_json(), "", &mut keys);
+    keys
+}
+
+/// Variables of ours that are no keys: the kernels, and what tests and measurements are told.
+const OTHER_VARIABLES: &[&str] =
+    &["MEMFOLD_ISA", "MEMFOLD_DATA", "MEMFOLD_MINILM_DIR", "MEMFOLD_SHOW"];
+const TEST_VARIABLES: &str = "MEMFOLD_TEST_";
+
+/// Letters by which a name of others may differ from one that is read, to be taken for a slip: theirs are alike.
+const FOREIGN_SLIPS_MAX: usize = 2;
+
+/// Returns one layer per variable that is read, weakest first. Empty variables count as unset.
+pub(super) fn environment_layers(
+    variables: &[(String, String)],
+    notices: &mut Vec<Notice>,
+) -> Vec<Node> {
+    let concerns = |name: &str| name.starts_with("MEMFOLD_") || name.starts_with("MEMORY_");
+    if !variables.iter().any(|(name, _)| concerns(name)) {
+        return Vec::new();
+    }
+    let names = environment_names();
+    let place = |name: &str| Source::Environment { name: name.into() };
+    let is_set = |name: &str| variables.iter().any(|(set, text)| set == name && !text.is_empty());
+    for (name, reason) in UNUSED_VARIABLES.iter().filter(|(name, _)| is_set(name)) {
+        notices.push(Notice { source: place(name), text: format!("not used: {reason}") });
+    }
+    for (name, _) in variables {
+        notices.extend(slip(name, &names).map(|text| Notice { source: place(name), text }));
+    }
+    let layer = |(name, key): &(String, String)| {
+        let (_, text) = variables.iter().rfind(|(set, text)| set == name && !text.is_empty())?;
+        Some(nested_words(key, text.trim(), &place(name)))
+    };
+    names.iter().filter_map(layer).collect()
+}
+
+/// Says that a variable that looks like one of ours is not read.
+fn slip(name: &str, names: &[(String, String)]) -> Option<String> {
+    let known = || names.iter().map(|(name, _)| name.as_str());
+    if known().any(|known| known == name) {
+        return None;
+    }
+    if name.starts_with("MEMFOLD_") {
+        if OTHER_VARIABLES.contains(&name) || name.starts_with(TEST_VARIABLES) {
+            return None;
+        }
+        return Some(match nearest(name, known().chain(OTHER_VARIABLES.iter().copied())) {
+            Some(meant) => format!("not used; did you mean {meant}?"),
+            None => "not used: there is no such key; `memfold config schema` lists them".to_owned(),
+        });
+    }
+    let of_others = FOREIGN_VARIABLES.iter().map(|(name, _)| *name);
+    let of_others: Vec<&str> =
+        of_others.chain(UNUSED_VARIABLES.iter().map(|(name, _)| *name)).collect();
+    if !name.starts_with("MEMORY_") || of_others.contains(&name) {
+        return None;
+    }
+    let near = |known: &&str| edit_distance(name, known) <= FOREIGN_SLIPS_MAX;
+    let meant = of_others.into_iter().find(near)?;
+    Some(format!("not used; did you mean {meant}?"))
+}
+
+/// Returns the variables that tell where a provider listens, with the provider.
+pub(super) fn provider_variables() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PROVIDER_VARIABLES.iter().map(|(name, provider)| (*name, provider.name()))
+}
+
+/// Puts the address that others use for the provider where no layer names one.
+pub(super) fn fill_embed_url(merged: &mut Node, variables: &[(String, String)]) {
+    let provider = match merged.get(&["embed", "provider"]).map(|node| &node.value) {
+        Some(NodeValue::Text(provider)) => provider.clone(),
+        _ => return,
+    };
+    let Some((variable, _)) = provider_variables().find(|(_, of)| *of == provider) else { return };
+    let set = variables.iter().rfind(|(name, text)| name == variable && !text.trim().is_empty());
+    let url = merged.get_mut(&["embed", "url"]).filter(|url| url.value == NodeValue::Null);
+    if let (Some((name, text)), Some(url)) = (set, url) {
+        let source = Source::Environment { name: name.as_str().into() };
+        *url = Node { value: NodeValue::Text(text.trim().to_owned()), source };
+    }
+}
+
+/// Returns the layer of one `KEY=VALUE`.
+pub(super) fn set_layer(text: &str) -> Result<Node, ConfigError> {
+    let source = Source::Set { text: text.into() };
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok(nested_words(key.trim(), value.trim(), &source))
+        }
+        _ => Err(ConfigError::SetWithoutValue { text: text.into() }),
+    }
+}
+
+/// Gives words the type that the schema wants; words that have none of it stay words.
+pub(super) fn typed(words: &str, shape: &Shape, source: &Source) -> Result<NodeValue, ConfigError> {
+    let lower = words.to_lowercase();
+    let stays = || NodeValue::Words(words.to_owned());
+    if shape.nullable && ["", "null", "none", "~"].contains(&lower.as_str()) {
+        return Ok(NodeValue::Null);
+    }
+    Ok(match &shape.kind {
+        Kind::Bool if TRUE.contains(&lower.as_str()) => NodeValue::Bool(true),
+        Kind::Bool if FALSE.contains(&lower.as_str()) => NodeValue::Bool(false),
+        Kind::Bool => stays(),
+        Kind::Text | Kind::Choice(_) => NodeValue::Text(words.to_owned()),
+        Kind::Number(_) => number(words).map_or_else(stays, NodeValue::Number),
+        Kind::List(items) if !words.starts_with('[') => match Shape::of(items).kind {
+            Kind::Map(_) => stays(),
+            _ => NodeValue::List(listed(words, source)),
+        },
+        Kind::List(_) | Kind::Map(_) => read_words(words, source)?.value,
+    })
+}
+
+fn number(words: &str) -> Option<Number> {
+    let whole = words.parse::<i64>().ok().map(Number::from);
+    whole.or_else(|| words.parse::<f64>().ok().and_then(Number::from_f64))
+}
+
+/// Splits at commas.
+fn listed(words: &str, source: &Source) -> Vec<Node> {
+    let texts = words.split(',').map(str::trim).filter(|text| !text.is_empty());
+    let node = |text: &str| Node { value: NodeValue::Text(text.into()), source: source.clone() };
+    texts.map(node).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::schema::leaves;
+    use super::*;
+
+    #[test]
+    fn keys_are_those_of_the_schema() {
+        let of_schema: BTreeSet<String> = leaves().into_iter().map(|(key, _)| key).collect();
+        assert_eq!(plain_keys().into_iter().collect::<BTreeSet<_>>(), of_schema);
+    }
+}

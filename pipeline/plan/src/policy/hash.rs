@@ -1,0 +1,103 @@
+//! The hash of a policy, which plans carry.
+
+use memfold_simd::Similarity;
+use serde::Serializer;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::Policy;
+use memfold_model::time::Instant;
+
+/// Returns `sha256:<hex>` of the policy and of the lexicon in use: of everything that can change a
+/// plan and of nothing else (no path, thread count, output or secret).
+///
+/// `lexicon` is the built-in lexicon's bytes; the user's own are in the policy. The hash is taken
+/// over JSON with sorted keys and without white space, numbers written as RFC 8785 wants them.
+#[must_use]
+pub fn config_hash(policy: &Policy, lexicon: &[u8]) -> String {
+    let mut value =
+        serde_json::to_value(policy).expect("a policy has text keys and finite numbers");
+    value["lexicon"] = hex(lexicon).into();
+    format!("sha256:{}", hex(canonical_json(&value).as_bytes()))
+}
+
+/// Returns SHA-256 as lower-case hex.
+fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Writes JSON with keys in byte order and without white space.
+fn canonical_json(value: &Value) -> String {
+    let list = |items: Vec<String>, open, close| format!("{open}{}{close}", items.join(","));
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort();
+            let pair = |key: &String| {
+                format!("{}:{}", Value::from(key.as_str()), canonical_json(&map[key]))
+            };
+            list(keys.into_iter().map(pair).collect(), '{', '}')
+        }
+        Value::Array(items) => list(items.iter().map(canonical_json).collect(), '[', ']'),
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if number.is_f64() => canonical_float(float),
+            _ => number.to_string(),
+        },
+        _ => value.to_string(),
+    }
+}
+
+/// Writes a number as ECMAScript does: the shortest digits, an exponent only where it is far from 1.
+fn canonical_float(float: f64) -> String {
+    // `+ 0.0` turns −0 into +0.
+    let magnitude = float.abs();
+    if magnitude >= 1e21 {
+        format!("{float:e}").replace('e', "e+")
+    } else if magnitude != 0.0 && magnitude < 1e-6 {
+        format!("{float:e}")
+    } else {
+        (float + 0.0).to_string()
+    }
+}
+
+/// Serializes a similarity as its number.
+pub(super) fn similarity<S: Serializer>(value: &Similarity, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(value.get())
+}
+
+/// Serializes a similarity as its number, or null.
+pub(super) fn optional_similarity<S: Serializer>(
+    value: &Option<Similarity>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => to.serialize_some(&value.get()),
+        None => to.serialize_none(),
+    }
+}
+
+/// Serializes an instant as its microseconds, or null.
+pub(super) fn instant<S: Serializer>(value: &Option<Instant>, to: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(Instant(microseconds)) => to.serialize_some(microseconds),
+        None => to.serialize_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn canonical_json_is_that_of_rfc_8785() {
+        let value = json!({
+            "b": [1.0, 0.1, -0.0, 1e21, 1e-7, 0.000_001, 1e20, 7, null, true],
+            "a": { "é": "\n\"", "": {} },
+        });
+        let expected = "{\"a\":{\"\":{},\"é\":\"\\n\\\"\"},\"b\":[1,0.1,0,1e+21,1e-7,0.000001,\
+                        100000000000000000000,7,null,true]}";
+        assert_eq!(canonical_json(&value), expected);
+    }
+}

@@ -1,0 +1,243 @@
+//! From a run to its report.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::samples::Sampler;
+use super::{
+    Detected, Executed, Loaded, Mode, Planned, ProtectedRow, ProtectedRows, REPORT_SCHEMA_VERSION,
+    Recall, Report, ScopeView, Seconds, Sensitivity, Stats, UnknownCategory,
+};
+use crate::detect::Detection;
+use crate::plan::{ActionType, Decided, SimilarityOf, plan_digest, rfc3339};
+use crate::policy::Policy;
+use crate::policy::config::nearest;
+use memfold_model::memory::{Memory, Standing};
+use memfold_model::text;
+use memfold_model::time::Instant;
+use memfold_model::{SkipReason, Snapshot};
+
+/// A run, as far as a report tells of it.
+pub struct Run<'a> {
+    /// The store as read.
+    pub snapshot: &'a Snapshot,
+    /// What was detected.
+    pub detection: &'a Detection,
+    /// What was decided.
+    pub decided: &'a Decided,
+    /// The policy.
+    pub policy: &'a Policy,
+    /// Canonical similarity.
+    pub similarity: &'a SimilarityOf<'a>,
+    /// The run's time.
+    pub now: Instant,
+    /// Whether the store was written to.
+    pub mode: Mode,
+    /// What was done to it.
+    pub executed: Executed,
+    /// Wall time by stage.
+    pub seconds: Seconds,
+    /// The largest resident size.
+    pub peak_rss_bytes: u64,
+    /// The largest anonymous size.
+    pub peak_anon_bytes: u64,
+    /// Worker threads.
+    pub threads: usize,
+    /// The instruction set of the kernels.
+    pub isa: &'a str,
+}
+
+/// Returns the name of a run: its time to the second in UTC, and 8 hex digits of what it was made from.
+#[must_use]
+pub fn run_id(store_id: &str, now: Instant, config_hash: &str) -> String {
+    let seconds = Timestamp::from_microsecond(now.0)
+        .map_or_else(|_| format!("{}us", now.0), |at| at.strftime("%Y%m%dT%H%M%SZ").to_string());
+    let mut hasher = blake3::Hasher::new();
+    for part in [store_id.as_bytes(), &now.0.to_le_bytes(), config_hash.as_bytes()] {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    format!("{seconds}-{}", &hasher.finalize().to_hex()[..8])
+}
+
+/// Protected rows that are listed.
+const PROTECTED_SHOWN_MAX: usize = 100;
+
+/// Characters for one token: English has about four, so savings are rather understated.
+const CHARS_PER_TOKEN: u64 = 5;
+
+impl From<&Run<'_>> for Report {
+    fn from(run: &Run<'_>) -> Self {
+        let Decided { plan, .. } = run.decided;
+        let sampler = Sampler::new(run);
+        let loaded = loaded(run);
+        let near_misses = run.detection.near_misses.iter().map(|miss| {
+            let memory =
+                |index: memfold_model::memory::MemoryIndex| &run.snapshot.memories[index.index()];
+            let mut pair =
+                sampler.pair(memory(miss.older), memory(miss.newer), miss.similarity.get());
+            if let Some(judgement) = &miss.kept_apart {
+                pair.score = Some(judgement.contradiction_score);
+                pair.verdict = Some(name_of(&judgement.verdict));
+            }
+            pair
+        });
+        let sensitivity =
+            run.detection.sensitivity.iter().map(|&(delta, pairs)| Sensitivity { delta, pairs });
+        let notes = [&run.snapshot.notes, &run.detection.notes, &run.decided.notes];
+        Self {
+            schema_version: REPORT_SCHEMA_VERSION,
+            run_id: run_id(&plan.store_id, run.now, &plan.config_hash),
+            mode: run.mode,
+            plan_digest: plan_digest(plan),
+            config_hash: plan.config_hash.clone(),
+            scope: scope(run),
+            detected: detected(run),
+            planned: Planned {
+                merge: plan.count(ActionType::Merge),
+                promote: plan.count(ActionType::Promote),
+                archive: plan.count(ActionType::Archive),
+                flag_contradiction: plan.count(ActionType::FlagContradiction),
+                noop: plan.count(ActionType::Noop),
+            },
+            executed: run.executed,
+            seconds: run.seconds,
+            peak_rss_bytes: run.peak_rss_bytes,
+            peak_anon_bytes: run.peak_anon_bytes,
+            threads: run.threads,
+            isa: run.isa.to_owned(),
+            stats: stats(run, &sampler, loaded.live),
+            notes: notes.into_iter().flatten().cloned().collect(),
+            samples: sampler.samples(),
+            near_misses: near_misses.collect(),
+            sensitivity: sensitivity.collect(),
+            protected: protected(run),
+            skipped_examples: run
+                .snapshot
+                .skip_examples
+                .iter()
+                .map(|(reason, example)| (name_of(reason), text::excerpt(example, 200)))
+                .collect(),
+            actions: plan.actions.clone(),
+            loaded,
+        }
+    }
+}
+
+fn loaded(run: &Run<'_>) -> Loaded {
+    let live = || run.snapshot.memories.iter().filter(|memory| memory.standing == Standing::Live);
+    let mut skipped: BTreeMap<String, u64> =
+        run.snapshot.skipped.iter().map(|(reason, &count)| (name_of(reason), count)).collect();
+    if run.detection.out_of_scope > 0 {
+        skipped.insert(name_of(&SkipReason::OutOfScope), run.detection.out_of_scope);
+    }
+    Loaded {
+        memories: run.snapshot.rows_total,
+        live: live().count() as u64,
+        with_embedding: live().filter(|memory| memory.embedding.vector().is_some()).count() as u64,
+        skipped,
+    }
+}
+
+fn detected(run: &Run<'_>) -> Detected {
+    let Detection { clusters, duplicate_groups, pairs, .. } = run.detection;
+    let listed = run.detection.contradictions.len() as u64;
+    let contradiction_pairs = run.detection.contradiction_pairs.max(listed);
+    Detected {
+        clusters: clusters.len() as u64,
+        duplicate_groups: *duplicate_groups,
+        pairs: *pairs,
+        contradiction_pairs,
+        flags_open: run.snapshot.decisions.open_flags.len() as u64,
+        flags_deferred: run.decided.flags_deferred + (contradiction_pairs - listed),
+        pair_recall: Recall::from(run.detection.pair_recall),
+    }
+}
+
+fn scope(run: &Run<'_>) -> ScopeView {
+    let scope = &run.policy.scope;
+    ScopeView {
+        categories: scope.categories.clone(),
+        since: scope.since.map(rfc3339),
+        until: scope.until.map(rfc3339),
+        sources: scope.sources.clone(),
+        limit: scope.newest.map(std::num::NonZeroUsize::get),
+        unknown_categories: unknown_categories(&scope.categories, run.snapshot),
+    }
+}
+
+/// The wanted categories that no live memory has.
+fn unknown_categories(wanted: &[String], snapshot: &Snapshot) -> Vec<UnknownCategory> {
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let live = snapshot.memories.iter().filter(|memory| memory.standing == Standing::Live);
+    let known: BTreeSet<&str> = live.flat_map(|m| m.categories.iter().map(AsRef::as_ref)).collect();
+    let unknown = wanted.iter().filter(|category| !known.contains(category.as_str()));
+    unknown
+        .map(|category| UnknownCategory {
+            category: category.clone(),
+            nearest: nearest(category, known.iter().copied()).map(str::to_owned),
+        })
+        .collect()
+}
+
+fn stats(run: &Run<'_>, sampler: &Sampler<'_>, live: u64) -> Stats {
+    let chars_of = |id| {
+        let chars = |memory: &Memory| memory.content.chars().count() as u64;
+        sampler.memory(id).map_or(0, |(_, memory)| chars(memory))
+    };
+    let mut stats = Stats { live_after: live, ..Stats::default() };
+    let mut chars_saved = 0_u64;
+    for action in &run.decided.plan.actions {
+        let rule_id = || action.rationale.rule_id.clone();
+        let gone = match action.action {
+            ActionType::Merge => {
+                *stats.merges_by_rule.entry(rule_id()).or_default() += 1;
+                stats.absorbed.add(action.risk, action.absorbed_ids().len() as u64);
+                action.absorbed_ids()
+            }
+            ActionType::Archive => action.target_ids.as_slice(),
+            ActionType::Noop => {
+                *stats.noops_by_cause.entry(rule_id()).or_default() += 1;
+                continue;
+            }
+            ActionType::Promote | ActionType::FlagContradiction => continue,
+        };
+        stats.live_after -= gone.len() as u64;
+        chars_saved += gone.iter().map(chars_of).sum::<u64>();
+    }
+    let verdicts = run.detection.verdicts.iter();
+    stats.verdicts = verdicts.map(|(verdict, &count)| ((*verdict).to_owned(), count)).collect();
+    stats.deferred_patterns.clone_from(&run.decided.deferred_patterns);
+    stats.tokens_saved = chars_saved / CHARS_PER_TOKEN;
+    stats
+}
+
+fn protected(run: &Run<'_>) -> ProtectedRows {
+    let mut by_kind = BTreeMap::new();
+    for (_, by) in &run.decided.protected {
+        *by_kind.entry(by.kind().to_owned()).or_default() += 1;
+    }
+    let shown = run.decided.protected.iter().take(PROTECTED_SHOWN_MAX);
+    let row = |(index, by): &(memfold_model::memory::MemoryIndex, crate::plan::ProtectedBy)| {
+        ProtectedRow {
+            id: text::excerpt(run.snapshot.memories[index.index()].id.as_str(), 120),
+            reason: by.to_string(),
+        }
+    };
+    ProtectedRows {
+        total: run.decided.protected.len() as u64,
+        by_kind,
+        rows: shown.map(row).collect(),
+    }
+}
+
+/// The name that JSON uses for a variant.
+fn name_of(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => "other".to_owned(),
+    }
+}

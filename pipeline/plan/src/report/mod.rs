@@ -1,0 +1,42 @@
+//! Reports: what a run found, planned and did, for programs (JSON), for people (Markdown), and the
+//! few lines a run ends with.
+//!
+//! A [`Run`] goes in, a [`Report`] comes out; everything else is a view of the report. Texts stand in
+//! it as excerpts only: cut, escaped, secrets masked.
+
+mod applied;
+mod build;
+mod diff;
+pub mod log_lines;
+mod markdown;
+mod metrics;
+mod model;
+mod plan_file;
+mod recall;
+mod samples;
+mod schema;
+mod screen;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use applied::{AppliedAction, AppliedReport, AppliedRun};
+pub use build::{Run, run_id};
+pub use diff::{Piece, PieceKind, word_diff};
+pub use markdown::markdown;
+pub use memfold_model::runs::Executed;
+pub use metrics::{StoreFigures, WriteMetricsError, applied_metrics, metrics, write_metrics};
+pub use model::{
+    AbsorbedByRisk, AbsorbedSample, Detected, Loaded, MergeSample, Mode, PairSample, Planned,
+    ProtectedRow, ProtectedRows, REPORT_SCHEMA_VERSION, Report, RowView, Samples, ScopeView,
+    Seconds, Sensitivity, Stats, UnknownCategory,
+};
+pub use plan_file::{ReadPlanError, WritePlanError, read_plan, write_plan};
+pub use recall::{Recall, RecallKind};
+pub use schema::{applied_report_schema, report_schema};
+pub use screen::{Commands, grouped, quoted as shell_word, screen, shell_words};
+pub use write::{
+    ReportPaths, Reported, WriteReportError, ensure_report_dir, state_report_dir, write_report,
+    write_report_in,
+};

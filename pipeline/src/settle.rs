@@ -1,0 +1,258 @@
+//! [`settle`]: a person decides about a pair that waits for a look.
+
+use serde::Serialize;
+
+use crate::execute::{EditContext, carry_out_alone, decision, merge_of_two, write_unit};
+use memfold_guard::{Guard, Verdict};
+use memfold_model::decisions::content_hash;
+use memfold_model::memory::{Memory, MemoryId};
+use memfold_model::runs::RunKind;
+use memfold_model::text::excerpt;
+use memfold_plan::detect::newest_first;
+use memfold_plan::plan::{ActionType, Evidence};
+use memfold_plan::policy::Policy;
+use memfold_store::brain_db::{Fate, Mark, Session, SessionError, Writes, own};
+use memfold_store::journal::{Change, ColumnChange, RowKey, Table};
+use memfold_store::upkeep::UpkeepRun;
+use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
+
+/// The rule that stands in lineage.
+const RULE: &str = "flag";
+const ID_CHARS: usize = 80;
+
+/// What becomes of a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Settlement {
+    /// Both stay, and no run folds them while their texts stay.
+    KeepBoth,
+    /// The older one folds into the newer one: they say the same.
+    Merge,
+    /// The older one folds into the newer one, which holds in its place.
+    Supersede,
+    /// The newer one folds into the older one, which goes on to hold.
+    OlderHolds,
+}
+
+impl Settlement {
+    /// Returns the state of a flag that was settled so.
+    #[must_use]
+    pub const fn state(self) -> &'static str {
+        match self {
+            Self::KeepBoth => "kept",
+            Self::Merge => "merged",
+            Self::Supersede | Self::OlderHolds => "superseded",
+        }
+    }
+}
+
+/// A pair that was, or would be, settled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Settled {
+    /// The name of the pair.
+    pub key: String,
+    /// How.
+    pub settlement: Settlement,
+    /// The newer memory.
+    pub newer: MemoryId,
+    /// The older one.
+    pub older: MemoryId,
+    /// What the fact guard says of the two, where they are to be merged against its opinion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guard_says: Option<Verdict>,
+    /// What a person should know of it.
+    pub note: Option<String>,
+}
+
+/// Why a pair cannot be settled.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettleError {
+    /// The store cannot be written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadStoreError),
+    /// No pair of this name waits.
+    #[error("no pair {key} waits for a look")]
+    Unknown {
+        /// The name, escaped.
+        key: String,
+    },
+    /// A memory is not what it was when the pair was flagged.
+    #[error("{id} was edited, archived or deleted since the pair was flagged")]
+    Changed {
+        /// The memory, escaped.
+        id: String,
+    },
+}
+
+impl SettleError {
+    /// Returns what the user can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Session(error) => error.hint(),
+            Self::Load(error) => error.hint(),
+            Self::Unknown { .. } => Some("`memfold flags DB` lists them".to_owned()),
+            Self::Changed { .. } => {
+                Some("look at both again; the flag closes with the next run".to_owned())
+            }
+        }
+    }
+}
+
+/// What settling depends on.
+#[derive(Clone, Copy)]
+pub struct SettleRules<'a> {
+    /// How merges are made.
+    pub policy: &'a Policy,
+    /// Whether two texts say the same.
+    pub guard: &'a Guard,
+}
+
+/// Tells what settling a pair would do, without writing.
+///
+/// # Errors
+/// When it does not wait, or cannot be settled so.
+pub fn preview_settlement(
+    store: &BrainDb,
+    (key, settlement): (&str, Settlement),
+    rules: SettleRules<'_>,
+    load: &LoadRequest<'_>,
+) -> Result<Settled, SettleError> {
+    store.look_on(|reads| Ok(examine(reads, (key, settlement), rules, load)?.settled))
+}
+
+/// Settles a pair; returns the run as well, which can be undone.
+///
+/// # Errors
+/// When it does not wait, cannot be settled so, or the store cannot be written.
+pub fn settle(
+    session: &Session,
+    (key, settlement): (&str, Settlement),
+    rules: SettleRules<'_>,
+    run: &UpkeepRun<'_>,
+) -> Result<(String, Settled), SettleError> {
+    let load = LoadRequest {
+        time_zone: run.time_zone,
+        now: run.now,
+        progress: &memfold_index::NoProgress,
+    };
+    session.read(|reads| examine(reads, (key, settlement), rules, &load).map(drop))?;
+    let at = run.at();
+    run.carry_out(session, (RunKind::Review, Some(key)), |run_id| {
+        session.write(|writes| {
+            let examined = examine(writes, (key, settlement), rules, &load)?;
+            let context = EditContext {
+                policy: rules.policy,
+                time_zone: run.time_zone,
+                run_id,
+                now: run.now,
+                at: &at,
+            };
+            let note = carry_out(writes, &examined, context)?;
+            Ok((Settled { note, ..examined.settled }, 1))
+        })
+    })
+}
+
+struct Examined {
+    settled: Settled,
+    flag: own::WaitingFlag,
+    newer: Memory,
+    older: Memory,
+}
+
+fn examine(
+    reads: &Writes<'_>,
+    (key, settlement): (&str, Settlement),
+    rules: SettleRules<'_>,
+    load: &LoadRequest<'_>,
+) -> Result<Examined, SettleError> {
+    let flag = match reads.query("look for memfold's tables", own::exist)? {
+        true => reads.query("read memfold_flags", |c| own::waiting_flag(c, key))?,
+        false => None,
+    };
+    let flag = flag.ok_or_else(|| SettleError::Unknown { key: excerpt(key, ID_CHARS) })?;
+    let side = |at: usize| {
+        let (id, hash) = &flag.sides[at];
+        let fate = reads.look_up(load, |reader| Ok::<_, SettleError>(reader.fate(id)?))?;
+        match fate {
+            Fate::Live(memory) if content_hash(&memory.content) == *hash => Ok(*memory),
+            _ => Err(SettleError::Changed { id: excerpt(id, ID_CHARS) }),
+        }
+    };
+    let mut both = [side(0)?, side(1)?];
+    both.sort_by(newest_first);
+    // What was said again last is the newer statement, however old its row is.
+    if flag.asserted.as_ref() == Some(&both[1].id) {
+        both.swap(0, 1);
+    }
+    let [newer, older] = both;
+    let guard_says = (settlement == Settlement::Merge).then(|| {
+        let read = |memory: &Memory| rules.guard.read(&memory.content);
+        rules.guard.judge(&read(&older), &read(&newer)).verdict
+    });
+    // A person's word counts; what the guard says is told.
+    let guard_says = guard_says.filter(|verdict| !verdict.links());
+    let (key, ids) = (flag.key.clone(), (newer.id.clone(), older.id.clone()));
+    let settled = Settled { key, settlement, newer: ids.0, older: ids.1, guard_says, note: None };
+    Ok(Examined { settled, flag, newer, older })
+}
+
+fn carry_out(
+    writes: &Writes<'_>,
+    examined: &Examined,
+    context: EditContext<'_>,
+) -> Result<Option<String>, SettleError> {
+    const UNIT: i64 = 1;
+    let Examined { settled, flag, newer, older } = examined;
+    let layout = writes.layout()?;
+    let settlement = settled.settlement;
+    let closed = Change::Set {
+        row: RowKey { table: Table::Flags, key: flag.id.to_string() },
+        columns: vec![ColumnChange {
+            column: "state".to_owned(),
+            before: "open".into(),
+            after: settlement.state().into(),
+            delta: None,
+        }],
+        image: None,
+    };
+    if settlement == Settlement::KeepBoth {
+        let group = format!("{}/{UNIT}", context.run_id);
+        let mut changes = vec![closed];
+        for id in [&newer.id, &older.id] {
+            let with = ("group_id", group.as_str().into());
+            changes.extend(decision(writes, &layout, ("keep_both", id), with)?);
+        }
+        let mark = Mark { run_id: context.run_id, unit: UNIT, at: context.at };
+        let deed = ("keep-both", ActionType::Noop, vec![newer.id.clone(), older.id.clone()]);
+        write_unit((writes, &layout), &mark, deed, &changes, &[])?;
+        return Ok(None);
+    }
+    let (stays, goes) = match settlement {
+        Settlement::OlderHolds => (older, newer),
+        _ => (newer, older),
+    };
+    let mut rows = Vec::new();
+    for memory in [stays, goes] {
+        let row = writes.memory(&layout, &memory.id)?;
+        rows.push(
+            row.ok_or_else(|| SettleError::Changed { id: excerpt(memory.id.as_str(), ID_CHARS) })?,
+        );
+    }
+    let evidence = Evidence { similarity: flag.similarity, ..Evidence::default() };
+    let why = match settlement {
+        Settlement::Supersede | Settlement::OlderHolds => {
+            (RULE, "superseded, by a person's word", evidence)
+        }
+        _ => (RULE, "merged, by a person's word", evidence),
+    };
+    let action = merge_of_two(stays, goes, &context.policy.merge, why);
+    let label = if settlement == Settlement::Merge { "merge" } else { "supersede" };
+    let place = (writes, &layout);
+    Ok(carry_out_alone(place, (context, UNIT), (label, action), &rows, vec![closed])?)
+}

@@ -1,0 +1,211 @@
+//! `memfold_flags`: contradictory pairs for people to look at.
+
+use rusqlite::{Connection, params};
+
+use crate::LoadStoreError;
+use crate::brain_db::columns::Columns;
+use crate::brain_db::{BrainDb, SessionError, Writes};
+use memfold_model::decisions::content_hash;
+use memfold_model::memory::MemoryId;
+
+/// An open flag: its row, its two memories and the hashes of the texts it is about.
+pub(super) type OpenFlag = (i64, [(String, String); 2]);
+
+/// Why a pair waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlagKind {
+    /// The two contradict each other.
+    Contradiction,
+    /// The two are alike, and a save did not fold them.
+    Near,
+}
+
+impl FlagKind {
+    /// Returns the name in the store.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Contradiction => "contradiction",
+            Self::Near => "near",
+        }
+    }
+
+    /// Returns the kind of a name; what has none is of the first version.
+    #[must_use]
+    pub fn of_name(name: Option<&str>) -> Self {
+        if name == Some(Self::Near.name()) { Self::Near } else { Self::Contradiction }
+    }
+}
+
+/// A pair that waits for a person.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct OpenPair {
+    /// The name of the pair: 16 hex digits.
+    pub key: String,
+    /// Why it waits.
+    pub kind: FlagKind,
+    /// The memories, smaller id first.
+    pub ids: [String; 2],
+    /// Their texts as they are; `None` where a memory is gone or its text is no text.
+    pub texts: [Option<String>; 2],
+    /// When they were created, as the store spells it; `None` where a memory is gone or its time is no text.
+    pub created_at: [Option<String>; 2],
+    /// Their similarity.
+    pub similarity: Option<f64>,
+    /// How contradictory.
+    pub score: Option<f64>,
+    /// When they were flagged, as the owner writes times.
+    pub at: String,
+    /// The memory that was saved again after the other one was, and when: it is the newer statement, though its row may
+    /// be older. `None` where the rows' own times tell which one is newer.
+    pub asserted: Option<(String, String)>,
+}
+
+impl BrainDb {
+    /// Lists the contradictory pairs that wait for a person, highest score first. A store that memfold never wrote
+    /// to has none.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn open_flags(&self) -> Result<Vec<OpenPair>, LoadStoreError> {
+        self.consult("memfold_flags", |connection| {
+            if !super::exist(connection)? {
+                return Ok(Vec::new());
+            }
+            let columns = Columns::of(connection, "memfold_flags")?;
+            let kind = if columns.has("kind") { "f.kind" } else { "NULL" };
+            let asserted = match columns.has("asserted_id") {
+                true => "f.asserted_id, f.asserted_at",
+                false => "NULL, NULL",
+            };
+            let mut statement = connection.prepare(&format!(
+                "SELECT f.key, f.left_id, f.right_id, a.content, b.content, f.similarity, f.score, f.at,
+                        {kind}, CAST(a.created_at AS TEXT), CAST(b.created_at AS TEXT), {asserted}
+                 FROM memfold_flags AS f
+                 LEFT JOIN stm AS a ON a.id = f.left_id LEFT JOIN stm AS b ON b.id = f.right_id
+                 WHERE f.state = 'open' AND f.active = 1 ORDER BY f.score DESC, f.similarity DESC, f.id"
+            ))?;
+            let pairs = statement.query_map([], |row| {
+                let text = |at: usize| -> rusqlite::Result<Option<String>> {
+                    let bytes = row.get_ref(at)?.as_bytes_or_null().ok().flatten();
+                    Ok(bytes.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok()))
+                };
+                Ok(OpenPair {
+                    key: row.get(0)?,
+                    kind: FlagKind::of_name(row.get::<_, Option<String>>(8)?.as_deref()),
+                    ids: [row.get(1)?, row.get(2)?],
+                    texts: [text(3)?, text(4)?],
+                    created_at: [text(9)?, text(10)?],
+                    similarity: row.get(5)?,
+                    score: row.get(6)?,
+                    at: row.get(7)?,
+                    asserted: row.get::<_, Option<_>>(11)?.zip(row.get::<_, Option<_>>(12)?),
+                })
+            })?;
+            pairs.collect()
+        })
+    }
+}
+
+/// An open flag: its row, and its memories with the hashes of the texts it is about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaitingFlag {
+    /// The row in `flags`.
+    pub id: i64,
+    /// The flag's key.
+    pub key: String,
+    /// Each memory's id and the hash of its text.
+    pub sides: [(String, String); 2],
+    /// The cosine similarity, where both memories had a vector.
+    pub similarity: Option<f64>,
+    /// The memory that was saved again after the other one was.
+    pub asserted: Option<MemoryId>,
+}
+
+/// Selects open flags; those of earlier versions of the tables name no side that was said again.
+fn select_waiting(connection: &Connection) -> rusqlite::Result<String> {
+    let columns = Columns::of(connection, "memfold_flags")?;
+    let asserted = if columns.has("asserted_id") { "asserted_id" } else { "NULL" };
+    Ok(format!(
+        "SELECT id, key, left_id, left_hash, right_id, right_hash, similarity, {asserted}
+         FROM memfold_flags WHERE state = 'open' AND active = 1"
+    ))
+}
+
+fn waiting(row: &rusqlite::Row<'_>) -> rusqlite::Result<WaitingFlag> {
+    Ok(WaitingFlag {
+        id: row.get(0)?,
+        key: row.get(1)?,
+        sides: [(row.get(2)?, row.get(3)?), (row.get(4)?, row.get(5)?)],
+        similarity: row.get(6)?,
+        asserted: row.get::<_, Option<String>>(7)?.map(MemoryId::new),
+    })
+}
+
+/// Returns the open flags of pairs that saves found alike. The tables are of this version.
+pub fn near_flags(connection: &Connection) -> rusqlite::Result<Vec<WaitingFlag>> {
+    let sql = format!("{} AND kind = 'near' ORDER BY id", select_waiting(connection)?);
+    connection.prepare(&sql)?.query_map([], waiting)?.collect()
+}
+
+/// Finds an open flag by its key, or by how that begins where only one does; the latest of several.
+pub fn waiting_flag(connection: &Connection, key: &str) -> rusqlite::Result<Option<WaitingFlag>> {
+    let waiting_flags = select_waiting(connection)?;
+    let sql = format!(
+        "{waiting_flags} AND substr(key, 1, length(?1)) = ?1 AND length(?1) > 0 ORDER BY id DESC"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let flags = statement.query_map([key], waiting)?;
+    let flags = flags.collect::<rusqlite::Result<Vec<_>>>()?;
+    let is_one = flags.windows(2).all(|pair| pair[0].key == pair[1].key);
+    Ok(flags.into_iter().next().filter(|_| is_one))
+}
+
+/// Counts the open flags of a memory.
+pub fn open_flags_of(connection: &Connection, id: &str) -> rusqlite::Result<usize> {
+    let sql = "SELECT count(*) FROM
+                   (SELECT id FROM memfold_flags WHERE left_id = ?1 AND state = 'open' AND active = 1
+                    UNION SELECT id FROM memfold_flags
+                    WHERE right_id = ?1 AND state = 'open' AND active = 1)";
+    let count: i64 = connection.prepare_cached(sql)?.query_row([id], |row| row.get(0))?;
+    Ok(usize::try_from(count).unwrap_or_default())
+}
+
+/// Closes the flags of which a side was edited, archived or is gone.
+pub fn close_flags(writes: &Writes<'_>) -> Result<(), SessionError> {
+    for (id, sides) in writes.query("read memfold_flags", open_flags)? {
+        let mut holds = true;
+        for (memory, hash) in &sides {
+            holds &= writes.query("read a memory", |c| still_says(c, memory, hash))?;
+        }
+        if !holds {
+            let sql = "UPDATE memfold_flags SET state = 'closed' WHERE id = ?1";
+            writes.execute("close a flag", sql, [id])?;
+        }
+    }
+    Ok(())
+}
+
+fn open_flags(connection: &Connection) -> rusqlite::Result<Vec<OpenFlag>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, left_id, left_hash, right_id, right_hash FROM memfold_flags
+         WHERE state = 'open' AND active = 1 ORDER BY id",
+    )?;
+    let flags = statement.query_map([], |row| {
+        Ok((row.get(0)?, [(row.get(1)?, row.get(2)?), (row.get(3)?, row.get(4)?)]))
+    })?;
+    flags.collect()
+}
+
+/// Tells whether a memory is there, not archived, with the text that was flagged.
+fn still_says(connection: &Connection, id: &str, hash: &str) -> rusqlite::Result<bool> {
+    let mut statement = connection.prepare_cached(
+        "SELECT content FROM stm WHERE id = ?1 AND coalesce(source, '') NOT LIKE 'archived:%'
+         AND typeof(content) = 'text'",
+    )?;
+    let mut rows = statement.query(params![id])?;
+    let Some(row) = rows.next()? else { return Ok(false) };
+    let content = row.get_ref(0)?.as_bytes().unwrap_or_default();
+    Ok(std::str::from_utf8(content).is_ok_and(|content| content_hash(content) == hash))
+}

@@ -1,0 +1,129 @@
+//! A copy of the store before memfold first changes it.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use memfold_index::snapshot::FileMode;
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags, ffi};
+
+use super::{Session, SessionError};
+use crate::LoadStoreError;
+use crate::brain_db::BrainDb;
+use crate::brain_db::access::beside;
+use crate::brain_db::checkup::free_bytes;
+
+/// What became of the copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BackupOutcome {
+    /// It was made.
+    Made {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// It could not be made; the journal is what undo works with anyway.
+    Skipped {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Session {
+    /// Copies the store to `<store>.memfold-backup-<run_id>` as it is at one instant, rowids included, while
+    /// others go on. A copy that cannot be made leaves nothing behind.
+    #[must_use]
+    pub fn back_up(&self, run_id: &str) -> BackupOutcome {
+        let path = beside(&self.path, &format!(".memfold-backup-{run_id}"));
+        let partial = beside(&self.path, ".memfold-backup-partial");
+        if let Some(reason) = self.lacks_room() {
+            return BackupOutcome::Skipped { reason };
+        }
+        let made = self.copy_to(&partial).and_then(|()| {
+            fs::rename(&partial, &path).map_err(|error| SessionError::ReadOnly {
+                path: path.clone(),
+                reason: error.to_string(),
+            })
+        });
+        match made {
+            Ok(()) => BackupOutcome::Made { path },
+            Err(error) => {
+                // What is left of a copy is of no use; failing to remove it is no second failure.
+                let _ = fs::remove_file(&partial);
+                let _ = fs::remove_file(beside(&partial, "-journal"));
+                BackupOutcome::Skipped { reason: error.to_string() }
+            }
+        }
+    }
+
+    /// A copy must leave the disk at least as much room as it takes.
+    fn lacks_room(&self) -> Option<String> {
+        let bytes = [self.path.clone(), beside(&self.path, "-wal")];
+        let bytes: u64 =
+            bytes.iter().filter_map(|path| fs::metadata(path).ok()).map(|m| m.len()).sum();
+        let free = free_bytes(&self.path)?;
+        (free < bytes.saturating_mul(2))
+            .then(|| format!("it takes {bytes} bytes and the disk has only {free} left"))
+    }
+
+    fn copy_to(&self, path: &Path) -> Result<(), SessionError> {
+        let explain = |error: rusqlite::Error| {
+            SessionError::of_sqlite(path, "copy the store", &error, Some(self.busy_timeout))
+        };
+        make(&self.path, path).map_err(|error| SessionError::ReadOnly {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let is_done = copy(&self.connection, path).map_err(explain)?;
+        match is_done {
+            true => Ok(()),
+            false => Err(SessionError::Busy { path: self.path.clone(), waited: self.busy_timeout }),
+        }
+    }
+}
+
+impl BrainDb {
+    /// Copies the store into a new file as it is at one instant, rowids included, while others go on.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the file cannot be written.
+    pub fn copy_to(&self, path: &Path) -> Result<(), LoadStoreError> {
+        self.consult("stm", |connection| {
+            // A read transaction is under way; the copy goes through a connection of its own.
+            let place = connection.path().unwrap_or_default().to_owned();
+            let own = Connection::open_with_flags(place, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+            match copy(&own, path)? {
+                true => Ok(()),
+                false => {
+                    Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), None))
+                }
+            }
+        })
+    }
+}
+
+/// Makes an empty file for a copy: for those alone who may read the store, from the start.
+///
+/// What has the name, left behind or put there, gives way; a link is removed and not followed.
+fn make(store: &Path, path: &Path) -> io::Result<()> {
+    let mode = FileMode::like(&fs::metadata(store)?);
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode.file_bits());
+    #[cfg(not(unix))]
+    let _ = mode;
+    options.open(path).map(drop)
+}
+
+/// Copies in one step under one read lock, because a copy in pieces would start over whenever somebody writes; `false`
+/// where somebody holds the store.
+fn copy(from: &Connection, path: &Path) -> rusqlite::Result<bool> {
+    let mut copy = Connection::open(path)?;
+    let step = Backup::new(from, &mut copy)?.step(-1)?;
+    copy.close().map_err(|(_, error)| error)?;
+    Ok(matches!(step, StepResult::Done))
+}

@@ -1,0 +1,296 @@
+//! Search entries, where nobody but us keeps them.
+//!
+//! A contentless table forgets a text only when it is told the exact text; without that the old words would
+//! match whatever row gets the rowid next. SQLite's FTS5 documentation, "The 'delete' command". The text of a row is
+//! not always the one that was indexed: an owner may edit a row and leave the index as it is. So what is indexed is
+//! found out first: [`words`].
+
+use rusqlite::types::ToSql;
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params_from_iter};
+
+use super::SessionError;
+use super::layout::{Layout, Removal, Search};
+use super::rows::is_indexed;
+use super::writes::Writes;
+use crate::journal::{RowImage, StoredValue};
+
+/// An index of our own in memory, which tells how a text is cut into words.
+const PROBE: &str = "memfold_words";
+/// A phrase goes on to the next white space behind so many bytes: a query holds every word of it in memory.
+const PHRASE_BYTES: usize = 4_096;
+
+/// What the search index holds of a row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Words {
+    /// Nothing, or it is not ours to keep.
+    None,
+    /// What the row says now.
+    Now,
+    /// What the row said earlier: the indexed columns.
+    Earlier(RowImage),
+    /// Something that cannot be named, so it cannot be removed either.
+    Unknown,
+}
+
+/// Makes a row searchable, unless it is.
+pub(super) fn add(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    (rowid, image): (i64, &RowImage),
+) -> Result<(), SessionError> {
+    let Search::ByHand { columns, .. } = &layout.search else { return Ok(()) };
+    if indexed(writes, rowid)? {
+        return Ok(());
+    }
+    let names = columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
+    let marks = (2..columns.len() + 2).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ");
+    let sql = format!("INSERT INTO stm_fts(rowid, {names}) VALUES (?1, {marks})");
+    let values = values(columns, image);
+    let mut params: Vec<&dyn ToSql> = vec![&rowid];
+    params.extend(values.iter().map(|value| value as &dyn ToSql));
+    writes.execute("make a memory searchable", &sql, &*params).map(drop)
+}
+
+/// Removes a row's search entry, if it has one. `image` holds what was indexed.
+pub(super) fn remove(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    (rowid, image): (i64, &RowImage),
+) -> Result<(), SessionError> {
+    let Search::ByHand { columns, removal } = &layout.search else { return Ok(()) };
+    if !indexed(writes, rowid)? {
+        return Ok(());
+    }
+    const WHAT: &str = "remove a search entry";
+    if *removal != Removal::ByText {
+        return writes.execute(WHAT, "DELETE FROM stm_fts WHERE rowid = ?1", [rowid]).map(drop);
+    }
+    let names = columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
+    let marks = (2..columns.len() + 2).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ");
+    let sql =
+        format!("INSERT INTO stm_fts(stm_fts, rowid, {names}) VALUES ('delete', ?1, {marks})");
+    let values = values(columns, image);
+    let mut params: Vec<&dyn ToSql> = vec![&rowid];
+    params.extend(values.iter().map(|value| value as &dyn ToSql));
+    writes.execute(WHAT, &sql, &*params).map(drop)
+}
+
+/// Finds out which words of a row are searchable: those that it has now, those that it is known to have `said`, or those
+/// that stand beside its embedding, which was made when the row was written.
+///
+/// A text counts only if the entry holds just its words: all of them in a row, and as many as the entry has.
+pub(super) fn words(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    (id, image): (&str, &RowImage),
+    said: Option<&str>,
+) -> Result<Words, SessionError> {
+    let (Search::ByHand { columns, removal }, Some(rowid)) = (&layout.search, image.rowid) else {
+        return Ok(Words::None);
+    };
+    if !indexed(writes, rowid)? {
+        return Ok(Words::None);
+    }
+    if *removal == Removal::PlainWithTexts {
+        return kept_words(writes, (columns, rowid), image);
+    }
+    let now = of_columns(columns, image);
+    let mut candidates = vec![now.clone()];
+    let embedded = embedded_texts(writes, layout, id)?;
+    for text in said.map(str::to_owned).into_iter().chain(embedded) {
+        let mut earlier = now.clone();
+        earlier.set("content", text.into());
+        if !candidates.contains(&earlier) {
+            candidates.push(earlier);
+        }
+    }
+    let found = writes.query("compare a search entry", |connection| {
+        let Some(entry) = Entry::of(connection, rowid)? else { return Ok(None) };
+        entry.held(&candidates)
+    })?;
+    Ok(match found {
+        Some(held) if held == now => Words::Now,
+        Some(held) => Words::Earlier(held),
+        None if *removal == Removal::Plain => Words::Now,
+        None => Words::Unknown,
+    })
+}
+
+/// What an index that keeps the texts holds of a row.
+fn kept_words(
+    writes: &Writes<'_>,
+    (columns, rowid): (&[String], i64),
+    image: &RowImage,
+) -> Result<Words, SessionError> {
+    let names = columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
+    let sql = format!("SELECT {names} FROM stm_fts WHERE rowid = ?1");
+    let held = writes.query("read a search entry", |connection| {
+        let mut statement = connection.prepare_cached(&sql)?;
+        let cells = statement.query_row([rowid], |row| {
+            let cell = |(at, name): (usize, &String)| Ok((name.clone(), row.get_ref(at)?.into()));
+            columns.iter().enumerate().map(cell).collect::<rusqlite::Result<Vec<_>>>()
+        });
+        cells.optional()
+    })?;
+    Ok(match held {
+        Some(cells) if cells != of_columns(columns, image).cells => {
+            Words::Earlier(RowImage { rowid: None, cells })
+        }
+        _ => Words::Now,
+    })
+}
+
+/// The texts that stand beside the embeddings of a memory: each the beginning of what was indexed with it.
+fn embedded_texts(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    id: &str,
+) -> Result<Vec<String>, SessionError> {
+    if !layout.embeddings.has("content") {
+        return Ok(Vec::new());
+    }
+    writes.query("read the texts of embeddings", |connection| {
+        let mut statement = connection.prepare_cached(
+            "SELECT content FROM embeddings
+             WHERE source_type = 'stm' AND source_id = ?1 AND typeof(content) = 'text'",
+        )?;
+        let texts = statement
+            .query_map([id], |row| Ok(row.get_ref(0)?.as_str().ok().map(str::to_owned)))?;
+        Ok(texts.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
+    })
+}
+
+fn of_columns(columns: &[String], image: &RowImage) -> RowImage {
+    let cells = columns.iter().cloned().zip(values(columns, image)).collect();
+    RowImage { rowid: None, cells }
+}
+
+/// A row's search entry, of which only the number of words in each column can be read.
+struct Entry<'a> {
+    connection: &'a Connection,
+    rowid: i64,
+    sizes: Vec<u8>,
+}
+
+impl<'a> Entry<'a> {
+    /// `None` where entries cannot be compared with texts.
+    fn of(connection: &'a Connection, rowid: i64) -> rusqlite::Result<Option<Self>> {
+        let ddl: String = connection
+            .prepare_cached(
+                "SELECT sql FROM sqlite_master WHERE name = 'stm_fts' AND type = 'table'",
+            )?
+            .query_row([], |row| row.get(0))?;
+        // The same columns and the same tokenizer, and nothing of the store.
+        let Some((_, using)) = split_at_using(&ddl) else { return Ok(None) };
+        let sql = format!("CREATE VIRTUAL TABLE IF NOT EXISTS temp.{PROBE} USING {using}");
+        if connection.execute_batch(&sql).is_err() {
+            return Ok(None);
+        }
+        let sizes = connection
+            .prepare_cached("SELECT sz FROM main.stm_fts_docsize WHERE id = ?1")?
+            .query_row([rowid], |row| row.get(0))?;
+        Ok(Some(Self { connection, rowid, sizes }))
+    }
+
+    /// Returns the candidate that the entry holds; `None` where it is none of them, or holds two at once, because
+    /// somebody indexed the row a second time.
+    fn held(&self, candidates: &[RowImage]) -> rusqlite::Result<Option<RowImage>> {
+        for (at, candidate) in candidates.iter().enumerate() {
+            if !self.is(candidate)? {
+                continue;
+            }
+            let others = candidates.iter().enumerate().filter(|(other, _)| *other != at);
+            for (_, other) in others {
+                let phrases = phrases(other);
+                if self.holds("stm_fts", self.rowid, &phrases)?
+                    && !self.holds(PROBE, 1, &phrases)?
+                {
+                    return Ok(None);
+                }
+            }
+            return Ok(Some(candidate.clone()));
+        }
+        Ok(None)
+    }
+
+    /// Tells whether the entry holds just these words, which the probe holds afterwards.
+    fn is(&self, texts: &RowImage) -> rusqlite::Result<bool> {
+        let is_plain = |value: &StoredValue| match value {
+            StoredValue::Null => true,
+            // A query ends at the first NUL.
+            StoredValue::Text(bytes) => std::str::from_utf8(bytes).is_ok_and(|t| !t.contains('\0')),
+            StoredValue::Integer(_) | StoredValue::Real(_) | StoredValue::Blob(_) => false,
+        };
+        if !texts.cells.iter().all(|(_, value)| is_plain(value)) {
+            return Ok(false);
+        }
+        let names = texts.cells.iter().map(|(name, _)| quoted(name)).collect::<Vec<_>>().join(", ");
+        let marks = (1..=texts.cells.len()).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ");
+        let clear = format!("INSERT INTO temp.{PROBE}({PROBE}) VALUES ('delete-all')");
+        self.connection.prepare_cached(&clear)?.execute([])?;
+        let insert = format!("INSERT INTO temp.{PROBE}(rowid, {names}) VALUES (1, {marks})");
+        let values = params_from_iter(texts.cells.iter().map(|(_, value)| value));
+        self.connection.prepare_cached(&insert)?.execute(values)?;
+        let sql = format!("SELECT sz FROM temp.{PROBE}_docsize WHERE id = 1");
+        let sizes: Vec<u8> =
+            self.connection.prepare_cached(&sql)?.query_row([], |row| row.get(0))?;
+        Ok(sizes == self.sizes && self.holds("stm_fts", self.rowid, &phrases(texts))?)
+    }
+
+    /// Tells whether an entry holds all the phrases that have any word.
+    fn holds(&self, table: &str, rowid: i64, phrases: &[String]) -> rusqlite::Result<bool> {
+        let schema = if table == PROBE { "temp" } else { "main" };
+        let sql = format!("SELECT 1 FROM {schema}.{table} WHERE {table} MATCH ?1 AND rowid = ?2");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        for phrase in phrases {
+            match statement.exists(rusqlite::params![phrase, rowid]) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                // An index that keeps no positions knows no phrases.
+                Err(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => {
+                    return Ok(false);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// What finds a row by all its words in their order, column by column; long texts in pieces.
+fn phrases(texts: &RowImage) -> Vec<String> {
+    let mut phrases = Vec::new();
+    for (name, value) in &texts.cells {
+        let mut rest = value.as_text().unwrap_or_default();
+        while !rest.is_empty() {
+            let least = rest.floor_char_boundary(PHRASE_BYTES);
+            let end = rest[least..].find(char::is_whitespace).map_or(rest.len(), |at| least + at);
+            let piece;
+            (piece, rest) = rest.split_at(end);
+            // Without a letter or digit there is no word, and nothing to be found.
+            if piece.chars().any(char::is_alphanumeric) {
+                phrases.push(format!("{} : {}", quoted(name), quoted(piece)));
+            }
+        }
+    }
+    phrases
+}
+
+/// Splits a table's SQL at the word `USING`.
+fn split_at_using(sql: &str) -> Option<(&str, &str)> {
+    const WORD: &str = "using";
+    let at = sql.to_ascii_lowercase().find(WORD)?;
+    Some((&sql[..at], &sql[at + WORD.len()..]))
+}
+
+fn indexed(writes: &Writes<'_>, rowid: i64) -> Result<bool, SessionError> {
+    writes.query("look for a search entry", |connection| is_indexed(connection, rowid))
+}
+
+fn values(columns: &[String], image: &RowImage) -> Vec<StoredValue> {
+    columns.iter().map(|name| image.get(name).cloned().unwrap_or(StoredValue::Null)).collect()
+}
+
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

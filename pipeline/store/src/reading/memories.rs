@@ -1,0 +1,255 @@
+//! Rows become memories.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use super::cell::Cell;
+use super::digest;
+use super::facts::{self, Texts};
+use super::identity::OldestRow;
+use super::tally::Tally;
+use crate::{LoadRequest, SkipReason};
+use memfold_model::memory::{CreatedAt, Embedding, Exclusion, Memory, MemoryId, Standing};
+
+/// Cells of a [`RawMemory`].
+pub const MEMORY_CELLS: usize = 9;
+
+/// A row of a memory table as stored; columns that do not exist are NULL.
+#[derive(Debug, Clone, Copy)]
+pub struct RawMemory<'a> {
+    pub(crate) id: Cell<'a>,
+    pub(crate) content: Cell<'a>,
+    pub(crate) categories: Cell<'a>,
+    pub(crate) importance: Cell<'a>,
+    pub(crate) access_count: Cell<'a>,
+    pub(crate) created_at: Cell<'a>,
+    pub(crate) expires_at: Cell<'a>,
+    pub(crate) source: Cell<'a>,
+    pub(crate) archived_by: Cell<'a>,
+}
+
+impl<'a> RawMemory<'a> {
+    /// Takes the cells in the order of the fields.
+    pub(crate) const fn of_cells(cells: [Cell<'a>; MEMORY_CELLS]) -> Self {
+        let [
+            id,
+            content,
+            categories,
+            importance,
+            access_count,
+            created_at,
+            expires_at,
+            source,
+            archived_by,
+        ] = cells;
+        Self {
+            id,
+            content,
+            categories,
+            importance,
+            access_count,
+            created_at,
+            expires_at,
+            source,
+            archived_by,
+        }
+    }
+}
+
+impl Default for RawMemory<'_> {
+    fn default() -> Self {
+        Self::of_cells([Cell::Null; MEMORY_CELLS])
+    }
+}
+
+/// Takes the rows of a memory table, one by one.
+pub struct MemoryReader<'a> {
+    request: LoadRequest<'a>,
+    read: ReadMemories,
+    archived: Vec<Memory>,
+    oldest: OldestRow,
+    merged_from: Vec<(MemoryId, Vec<MemoryId>)>,
+}
+
+/// Memories whose embeddings are still to be read.
+#[derive(Debug, Default)]
+pub struct ReadMemories {
+    /// The readable rows; each one's embedding is `Missing`, its digest covers the columns only.
+    pub(crate) memories: Vec<Memory>,
+    /// How many of them stand in the memory table; those behind them were moved out of it.
+    pub(crate) in_table: usize,
+    /// Ids of rows that were left out: their embeddings are no orphans.
+    pub(crate) left_out: HashSet<Box<str>>,
+    /// Reasons for rows that are not among the memories.
+    pub(crate) tally: Tally,
+    /// All rows seen.
+    pub(crate) rows_total: u64,
+    /// Absorbed id → survivor.
+    pub(crate) folded_into: BTreeMap<MemoryId, MemoryId>,
+    /// The store's name, derived from its oldest row.
+    pub(crate) store_id: Box<str>,
+}
+
+impl<'a> MemoryReader<'a> {
+    /// Begins with no rows.
+    pub(crate) fn new(request: LoadRequest<'a>) -> Self {
+        Self {
+            request,
+            read: ReadMemories::default(),
+            archived: Vec::new(),
+            oldest: OldestRow::default(),
+            merged_from: Vec::new(),
+        }
+    }
+
+    /// Takes one row; `position` names it where it has no id (the rowid).
+    pub(crate) fn take(&mut self, raw: &RawMemory<'_>, position: i64) {
+        self.read.rows_total += 1;
+        self.oldest.consider(raw.created_at, raw.id);
+        match facts::texts(raw) {
+            Ok(texts) => {
+                let memory = self.understand(raw, &texts, position);
+                self.read.memories.push(memory);
+            }
+            Err(reason) => self.leave_out(raw, position, reason),
+        }
+    }
+
+    /// Takes a row that was moved out of the table and into `survivor`, if anything; the latest record of
+    /// an id comes first. Returns whether it can be read.
+    pub(crate) fn take_archived(
+        &mut self,
+        raw: &RawMemory<'_>,
+        survivor: Option<MemoryId>,
+    ) -> bool {
+        let Ok(texts) = facts::texts(raw) else { return false };
+        let standing = survivor.map_or(Standing::Excluded(Exclusion::Archived), |survivor| {
+            Standing::Ghost { survivor }
+        });
+        let memory = Memory { standing, ..self.understand(raw, &texts, 0) };
+        self.archived.push(memory);
+        true
+    }
+
+    /// Ends the table. `lineage` holds (absorbed, survivor) pairs recorded outside of the rows.
+    pub(crate) fn finish(mut self, lineage: Vec<(MemoryId, MemoryId)>) -> ReadMemories {
+        self.drop_repeated_ids();
+        self.read.in_table = self.read.memories.len();
+        self.add_archived();
+        self.read.store_id = self.oldest.store_id();
+        self.fold(lineage);
+        self.read
+    }
+
+    fn leave_out(&mut self, raw: &RawMemory<'_>, position: i64, reason: SkipReason) {
+        if let Ok(Some(id)) = raw.id.text() {
+            self.read.left_out.insert(id.into());
+        }
+        self.read.tally.add(reason, || {
+            let (id, content) = (raw.id.shown(), raw.content.shown());
+            format!("rowid {position}: id {id}, content {content}")
+        });
+    }
+
+    fn understand(&mut self, raw: &RawMemory<'_>, texts: &Texts<'_>, rowid: i64) -> Memory {
+        let facts = facts::facts(raw, texts, self.request.time_zone, self.request.now);
+        let id = MemoryId::new(&*texts.id);
+        if !facts.merged_from.is_empty() {
+            self.merged_from.push((id.clone(), facts.merged_from));
+        }
+        Memory {
+            rowid,
+            id,
+            content: texts.content.as_ref().into(),
+            categories: facts.categories,
+            importance: facts.importance,
+            access_count: facts.access_count,
+            created_at: created_at(raw.created_at, self.request),
+            expires_at: facts.expires_at,
+            source: texts.source.as_ref().into(),
+            standing: facts.standing,
+            root_source: facts.root_source,
+            embedding: Embedding::Missing,
+            base_digest: digest::of_columns(raw),
+        }
+    }
+
+    /// Keeps the first row of each id; only a table without a primary key has more.
+    fn drop_repeated_ids(&mut self) {
+        let mut known = HashSet::with_capacity(self.read.memories.len());
+        let repeated: BTreeSet<usize> = self
+            .read
+            .memories
+            .iter()
+            .enumerate()
+            .filter_map(|(at, memory)| (!known.insert(memory.id.as_str())).then_some(at))
+            .collect();
+        if repeated.is_empty() {
+            return;
+        }
+        let all = std::mem::take(&mut self.read.memories);
+        for (at, memory) in all.into_iter().enumerate() {
+            if repeated.contains(&at) {
+                self.read.tally.add(SkipReason::IdRepeated, || memory.id.to_string());
+            } else {
+                self.read.memories.push(memory);
+            }
+        }
+    }
+
+    /// Adds the rows that were moved out, unless the table holds a row of that id again.
+    fn add_archived(&mut self) {
+        if self.archived.is_empty() {
+            return;
+        }
+        let read = &mut self.read;
+        let ids = read.memories.iter().map(|memory| memory.id.as_str());
+        let mut known: HashSet<&str> = ids.chain(read.left_out.iter().map(|id| &**id)).collect();
+        let is_new: Vec<bool> =
+            self.archived.iter().map(|memory| known.insert(memory.id.as_str())).collect();
+        let archived = self.archived.drain(..).zip(is_new);
+        read.memories.extend(archived.filter_map(|(memory, is_new)| is_new.then_some(memory)));
+    }
+
+    /// Learns who was folded into whom: a row's own word first, then lineage, then survivors' lists.
+    fn fold(&mut self, lineage: Vec<(MemoryId, MemoryId)>) {
+        let read = &mut self.read;
+        for memory in &read.memories {
+            if let Standing::Ghost { survivor } = &memory.standing {
+                read.folded_into.insert(memory.id.clone(), survivor.clone());
+            }
+        }
+        self.merged_from.sort();
+        let listed = self.merged_from.drain(..).flat_map(|(survivor, absorbed)| {
+            absorbed.into_iter().map(move |absorbed| (absorbed, survivor.clone()))
+        });
+        let claims: Vec<_> = lineage.into_iter().chain(listed).collect();
+        if claims.is_empty() {
+            return;
+        }
+        let at: HashMap<&str, usize> =
+            read.memories.iter().enumerate().map(|(at, m)| (m.id.as_str(), at)).collect();
+        let claims: Vec<_> = claims
+            .into_iter()
+            .map(|(absorbed, survivor)| (at.get(absorbed.as_str()).copied(), absorbed, survivor))
+            .collect();
+        for (at, absorbed, survivor) in claims {
+            let standing = at.map(|at| &mut read.memories[at].standing);
+            // A row that bears no archive mark any more was brought back by somebody.
+            if absorbed == survivor || standing.as_deref() == Some(&Standing::Live) {
+                continue;
+            }
+            let known = read.folded_into.entry(absorbed).or_insert(survivor);
+            if let Some(standing @ Standing::Excluded(Exclusion::Archived)) = standing {
+                *standing = Standing::Ghost { survivor: known.clone() };
+            }
+        }
+    }
+}
+
+fn created_at(cell: Cell<'_>, request: LoadRequest<'_>) -> CreatedAt {
+    match (cell.instant(request.time_zone), cell) {
+        (Some(instant), _) => CreatedAt::At(instant),
+        (None, Cell::Text(bytes)) => CreatedAt::Unreadable(String::from_utf8_lossy(bytes).into()),
+        (None, other) => CreatedAt::Unreadable(other.shown().into()),
+    }
+}

@@ -1,0 +1,422 @@
+//! What memfold's own tables hold is honoured by a load and by the plan that follows.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use jiff::tz::TimeZone;
+use memfold_index::{NoProgress, Pool};
+use memfold_simd::Kernels;
+use rusqlite::{Connection, params};
+use tempfile::TempDir;
+
+use memfold::consolidate::{RunContext, consolidate};
+use memfold_guard::Guard;
+use memfold_model::SkipReason;
+use memfold_model::decisions::{SingleAction, content_hash};
+use memfold_model::memory::{Embedding, Exclusion, Memory, MemoryId, Standing};
+use memfold_model::time::Instant;
+use memfold_plan::policy::Policy;
+use memfold_store::brain_db::own::migrate;
+use memfold_store::brain_db::{BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions};
+use memfold_store::journal::{RowImage, StoredValue};
+use memfold_store::{LoadRequest, MemoryStore as _, Snapshot, VecSink};
+
+/// 2026-06-01T00:00:00Z.
+const NOW: Instant = Instant(1_780_272_000_000_000);
+
+fn load(path: &Path) -> (Snapshot, VecSink) {
+    let zone = TimeZone::get("Europe/Berlin").unwrap();
+    let request = LoadRequest { time_zone: &zone, now: NOW, progress: &NoProgress };
+    let mut sink = VecSink::default();
+    let store = BrainDb::open(path, OpenOptions::default()).unwrap();
+    let snapshot = store.load(&request, &mut sink).unwrap();
+    assert_eq!(snapshot.rows_total, snapshot.live_count() + snapshot.left_out_count());
+    (snapshot, sink)
+}
+
+/// A store with memfold's tables.
+struct Store {
+    _folder: TempDir,
+    path: PathBuf,
+    connection: Connection,
+}
+
+/// A row to write: id, text and the direction of its vector in degrees.
+type Row<'a> = (&'a str, &'a str, Option<f32>);
+
+impl Store {
+    fn new(rows: &[Row<'_>]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("brain.db");
+        let options = CreateOptions { wal: false, ..CreateOptions::default() };
+        let mut writer = BrainDbWriter::create(&path, options).unwrap();
+        for (at, &(id, content, degrees)) in rows.iter().enumerate() {
+            let vector = degrees.map(direction);
+            let memory = NewMemory {
+                id,
+                content,
+                categories: &["sop"],
+                importance: 1.0,
+                access_count: 1,
+                created_at: &format!("2026-03-{:02}T10:00:00", at % 28 + 1),
+                updated_at: None,
+                expires_at: None,
+                source: "agent",
+                vector: vector.as_deref(),
+                embedded_text: None,
+                model: Some("m"),
+            };
+            writer.push(&memory).unwrap();
+        }
+        writer.finish().unwrap();
+        let connection = Connection::open(&path).unwrap();
+        migrate(&connection, || Ok("store_1".to_owned()), "t").unwrap();
+        Self { _folder: folder, path, connection }
+    }
+
+    fn sql(&self, sql: &str) {
+        self.connection.execute_batch(sql).unwrap();
+    }
+
+    /// Records a decision about texts as they are.
+    fn decide(&self, kind: &str, (group, action): (Option<&str>, Option<&str>), ids: &[&str]) {
+        for id in ids {
+            let content: String = self
+                .connection
+                .query_row("SELECT content FROM stm WHERE id = ?1", [id], |row| row.get(0))
+                .unwrap();
+            self.connection
+                .execute(
+                    "INSERT INTO memfold_decisions
+                         (kind, group_id, memory_id, content_hash, action, run_id, unit, at, active)
+                     VALUES (?1, ?2, ?3, ?4, ?5, 'r', 1, 't', 1)",
+                    params![kind, group, id, content_hash(&content), action],
+                )
+                .unwrap();
+        }
+    }
+
+    fn promoted(&self, id: &str, access_count: i64, active: bool) {
+        self.connection
+            .execute(
+                "INSERT INTO memfold_decisions
+                     (kind, memory_id, access_count, run_id, unit, at, active)
+                 VALUES ('promoted', ?1, ?2, 'r', 1, 't', ?3)",
+                params![id, access_count, active],
+            )
+            .unwrap();
+    }
+
+    /// Moves a memory and its embedding to the archive.
+    fn archive(&self, id: &str, survivor: Option<&str>) {
+        for (table, key) in [("stm", "id"), ("embeddings", "source_id")] {
+            let images = self.images(table, key, id);
+            for image in images {
+                self.connection
+                    .execute(
+                        "INSERT INTO memfold_archive
+                             (memory_id, table_name, row_rowid, row, indexed, survivor_id, run_id, at)
+                         VALUES (?1, ?2, ?3, ?4, 1, ?5, 'r', 't')",
+                        params![id, table, image.rowid, image.to_json().to_string(), survivor],
+                    )
+                    .unwrap();
+            }
+            self.connection
+                .execute(&format!("DELETE FROM {table} WHERE {key} = ?1"), [id])
+                .unwrap();
+        }
+    }
+
+    fn images(&self, table: &str, key: &str, id: &str) -> Vec<RowImage> {
+        let sql = format!("SELECT rowid AS place, * FROM {table} WHERE {key} = ?1");
+        let mut statement = self.connection.prepare(&sql).unwrap();
+        let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
+        let rows = statement.query_map([id], |row| {
+            let cell = |at| match row.get(at).unwrap() {
+                rusqlite::types::Value::Null => StoredValue::Null,
+                rusqlite::types::Value::Integer(value) => StoredValue::Integer(value),
+                rusqlite::types::Value::Real(value) => StoredValue::Real(value),
+                rusqlite::types::Value::Text(text) => StoredValue::from(text),
+                rusqlite::types::Value::Blob(bytes) => StoredValue::Blob(bytes),
+            };
+            let cells = (1..names.len()).map(|at| (names[at].clone(), cell(at))).collect();
+            Ok(RowImage { rowid: row.get(0)?, cells })
+        });
+        rows.unwrap().collect::<Result<_, _>>().unwrap()
+    }
+
+    fn load(&self) -> (Snapshot, VecSink) {
+        load(&self.path)
+    }
+
+    /// The actions of a dry run in short.
+    fn plan(&self) -> Vec<String> {
+        plan(&self.path)
+    }
+}
+
+fn direction(degrees: f32) -> Vec<f32> {
+    let (sine, cosine) = degrees.to_radians().sin_cos();
+    vec![cosine, sine, 0.0, 0.0]
+}
+
+fn plan(path: &Path) -> Vec<String> {
+    let policy = Policy::builtin();
+    let folder = tempfile::tempdir().unwrap();
+    let context = RunContext {
+        now: NOW,
+        time_zone: &TimeZone::UTC,
+        config_hash: "sha256:00",
+        pool: &Pool::new(None).unwrap(),
+        kernels: Kernels::active(),
+        progress: &NoProgress,
+        clock: &|| 0.0,
+        scratch_dir: folder.path(),
+    };
+    let store = BrainDb::open(path, OpenOptions::default()).unwrap();
+    let guard = Guard::new(&policy.guard).unwrap();
+    let plan = consolidate(&store, &policy, &guard, &context).unwrap().plan;
+    let short = |action: &memfold_plan::plan::Action| {
+        let ids: Vec<&str> = action.target_ids.iter().map(MemoryId::as_str).collect();
+        format!("{} {}", action.action.name(), ids.join(" "))
+    };
+    plan.actions.iter().map(short).collect()
+}
+
+fn by_id(snapshot: &Snapshot) -> BTreeMap<&str, &Memory> {
+    snapshot.memories.iter().map(|memory| (memory.id.as_str(), memory)).collect()
+}
+
+const TEXT: &str = "The backup of the store runs at night";
+
+#[test]
+fn a_kept_group_stays_apart_until_a_text_changes() {
+    let store =
+        Store::new(&[("a", TEXT, Some(0.0)), ("b", TEXT, Some(0.0)), ("c", TEXT, Some(0.0))]);
+    assert_eq!(store.plan(), ["merge c b a"]);
+    store.decide("keep_both", (Some("g"), None), &["a", "b", "c"]);
+    store.decide("keep_both", (None, None), &["a", "b"]);
+    let kept = store.load().0.decisions.keep_both;
+    assert!(kept.are_apart(&MemoryId::new("a"), &MemoryId::new("c")));
+    assert!(store.plan().is_empty());
+    // Another wording of the same: b leaves the group.
+    store.sql("UPDATE stm SET content = content || '.' WHERE id = 'b'; DELETE FROM embeddings WHERE source_id = 'b'");
+    let kept = store.load().0.decisions.keep_both;
+    assert!(!kept.are_apart(&MemoryId::new("a"), &MemoryId::new("b")));
+    assert!(kept.are_apart(&MemoryId::new("a"), &MemoryId::new("c")));
+    store.sql("UPDATE memfold_decisions SET active = 0");
+    assert!(store.load().0.decisions.keep_both.is_empty());
+}
+
+#[test]
+fn ten_thousand_kept_copies_plan_nothing() {
+    let ids: Vec<String> = (0..10_000).map(|at| format!("m{at}")).collect();
+    let rows: Vec<Row<'_>> = ids.iter().map(|id| (id.as_str(), TEXT, None)).collect();
+    let store = Store::new(&rows);
+    store.sql("BEGIN");
+    store.decide(
+        "keep_both",
+        (Some("g"), None),
+        &ids.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
+    store.sql("COMMIT");
+    assert!(store.plan().is_empty());
+    store.sql("UPDATE memfold_decisions SET active = 0 WHERE memory_id = 'm7'");
+    assert_eq!(store.plan().len(), 1);
+}
+
+#[test]
+fn declined_actions_hold_while_the_text_does() {
+    let store = Store::new(&[("a", TEXT, None), ("b", "Other words altogether", None)]);
+    store.sql("UPDATE stm SET importance = 2.0, access_count = 9");
+    assert_eq!(store.plan(), ["promote b", "promote a"]);
+    store.decide("declined", (None, Some("promote")), &["a"]);
+    store.decide("declined", (None, Some("archive")), &["b"]);
+    store.decide("declined", (None, Some("merge")), &["b"]);
+    let declined = store.load().0.decisions.declined;
+    let expected = [("a", SingleAction::Promote), ("b", SingleAction::Archive)];
+    assert_eq!(declined, expected.map(|(id, action)| (MemoryId::new(id), action)).into());
+    assert_eq!(store.plan(), ["promote b", "noop a"]);
+    store.sql("UPDATE stm SET content = content || ' and day' WHERE id = 'a'");
+    assert_eq!(store.plan(), ["promote b", "promote a"]);
+}
+
+#[test]
+fn the_latest_promotion_counts() {
+    let store = Store::new(&[("a", TEXT, None)]);
+    store.sql("UPDATE stm SET importance = 2.0, access_count = 9");
+    store.promoted("a", 9, true);
+    assert!(store.plan().is_empty());
+    store.promoted("a", 2, true);
+    assert_eq!(store.load().0.decisions.promoted_at_access[&MemoryId::new("a")], 2);
+    assert_eq!(store.plan(), ["promote a"]);
+    store.promoted("a", 8, false);
+    assert_eq!(store.plan(), ["promote a"]);
+}
+
+#[test]
+fn a_pair_is_flagged_again_once_a_text_changes() {
+    let (left, right) =
+        ("The gateway listens on port 8080", "The gateway does not listen on port 8080");
+    let store = Store::new(&[("a", left, Some(0.0)), ("b", right, Some(1.0))]);
+    assert_eq!(store.plan()[0], "flag_contradiction a b");
+    store
+        .connection
+        .execute(
+            "INSERT INTO memfold_flags
+                 (key, left_id, right_id, left_hash, right_hash, state, run_id, unit, at, active)
+             VALUES ('k', 'a', 'b', ?1, ?2, 'closed', 'r', 1, 't', 1)",
+            [content_hash(left), content_hash(right)],
+        )
+        .unwrap();
+    assert!(store.plan().iter().all(|action| !action.starts_with("flag")));
+    assert_eq!(store.load().0.decisions.flagged.len(), 1);
+    store.sql("UPDATE memfold_flags SET active = 0");
+    assert_eq!(store.plan()[0], "flag_contradiction a b");
+    store.sql("UPDATE memfold_flags SET active = 1; UPDATE memfold_flags SET left_hash = '00'");
+    assert_eq!(store.plan()[0], "flag_contradiction a b");
+}
+
+#[test]
+fn withdrawn_lineage_does_not_count() {
+    let store = Store::new(&[("a", TEXT, None), ("b", TEXT, None)]);
+    store.sql(
+        "UPDATE stm SET categories = '[\"archived\"]' WHERE id = 'a';
+         INSERT INTO memfold_lineage (absorbed_id, survivor_id, run_id, unit, at, active) VALUES
+             ('a', 'b', 'r1', 1, 't', 1), ('a', 'c', 'r2', 1, 't', 0);",
+    );
+    let folded = store.load().0.decisions.folded_into;
+    assert_eq!(folded[&MemoryId::new("a")].as_str(), "b");
+    store.sql("UPDATE memfold_lineage SET active = 0");
+    assert!(store.load().0.decisions.folded_into.is_empty());
+}
+
+#[test]
+fn rows_moved_to_the_archive_are_read_as_they_were() {
+    let rows: [Row<'_>; 3] = [("a", TEXT, Some(3.0)), ("b", TEXT, Some(4.0)), ("c", "old", None)];
+    let store = Store::new(&rows);
+    let (before, before_sink) = store.load();
+    store.archive("a", Some("b"));
+    store.archive("c", None);
+    let (after, after_sink) = store.load();
+    assert_eq!((after.rows_total, after.live_count(), after.left_out_count()), (1, 1, 0));
+    assert_eq!(after.skipped_count(SkipReason::EmbeddingOrphan), 0);
+    let (before, memories) = (by_id(&before), by_id(&after));
+    let survivor = MemoryId::new("b");
+    assert_eq!(memories["a"].standing, Standing::Ghost { survivor: survivor.clone() });
+    assert_eq!(memories["c"].standing, Standing::Excluded(Exclusion::Archived));
+    assert_eq!(after.decisions.folded_into[&MemoryId::new("a")], survivor);
+    for id in ["a", "b", "c"] {
+        let Memory { rowid, standing, embedding, .. } = before[id].clone();
+        let found = Memory { rowid, standing, embedding, ..memories[id].clone() };
+        assert_eq!(found, *before[id]);
+        let vector = |memory: &Memory, sink: &VecSink| {
+            memory.embedding.vector().map(|(space, row)| sink.vector(space, row).to_vec())
+        };
+        assert_eq!(vector(memories[id], &after_sink), vector(before[id], &before_sink));
+    }
+}
+
+#[test]
+fn a_ghost_in_the_archive_keeps_its_say() {
+    let store = |ghost: Row<'_>| {
+        let rows = [ghost, ("b", TEXT, Some(0.0)), ("c", TEXT, Some(1.0))];
+        let store = Store::new(&rows);
+        store.archive("a", Some("b"));
+        store.plan()
+    };
+    assert_eq!(store(("a", "The backup of the store runs at night.", Some(0.5))), ["merge c b"]);
+    // The same in other spelling, near b, but too far from c.
+    let other_spelling = |degrees| ("a", "The backup of the store runs at night!", Some(degrees));
+    let rows = |ghost| {
+        let of_b = ("b", "The backup of the store runs at night.", Some(0.0));
+        let rows: [Row<'_>; 3] = [ghost, of_b, ("c", TEXT, Some(10.0))];
+        let store = Store::new(&rows);
+        store.archive("a", Some("b"));
+        store.plan()
+    };
+    assert_eq!(rows(other_spelling(-2.0)), ["merge c b"]);
+    assert!(rows(other_spelling(-15.0)).is_empty());
+    // A text that the guard keeps apart.
+    let port = |number| format!("The gateway listens on port {number}");
+    let (old, new) = (port(8080), port(9090));
+    let other =
+        Store::new(&[("a", &old, Some(0.0)), ("b", &new, Some(0.0)), ("c", &new, Some(0.5))]);
+    other.archive("a", Some("b"));
+    let (snapshot, _) = other.load();
+    assert!(by_id(&snapshot)["a"].embedding.vector().is_some());
+    assert!(other.plan().is_empty(), "{:?}", other.plan());
+    other.sql("DELETE FROM memfold_archive");
+    assert_eq!(other.plan(), ["merge c b"]);
+}
+
+#[test]
+fn what_the_tables_hold_again_goes_before_the_archive() {
+    let store = Store::new(&[("a", TEXT, Some(0.0)), ("b", TEXT, Some(0.0))]);
+    store.archive("a", Some("b"));
+    store.sql("INSERT INTO stm (id, content, created_at) VALUES ('a', 'new text', '2026-01-01')");
+    let (snapshot, sink) = store.load();
+    let memories = by_id(&snapshot);
+    assert_eq!((&*memories["a"].content, &memories["a"].standing), ("new text", &Standing::Live));
+    assert_eq!(memories["a"].embedding, Embedding::Missing);
+    assert_eq!((snapshot.memories.len(), sink.spaces()[0].1.len()), (2, 4));
+    // An unreadable row is there, too.
+    store.sql("UPDATE stm SET content = '' WHERE id = 'a'");
+    assert_eq!(store.load().0.memories.len(), 1);
+}
+
+#[test]
+fn the_latest_record_of_a_memory_counts() {
+    let store = Store::new(&[("a", TEXT, Some(0.0)), ("b", TEXT, Some(0.0))]);
+    store.archive("a", Some("b"));
+    store.sql(
+        "INSERT INTO memfold_archive (memory_id, table_name, row, indexed, survivor_id, run_id, at)
+             SELECT memory_id, table_name, replace(row, 'night', 'noon'), indexed, 'z', 'r2', 't'
+             FROM memfold_archive",
+    );
+    let (snapshot, sink) = store.load();
+    let ghost = by_id(&snapshot)["a"].clone();
+    assert!(ghost.content.ends_with("noon"));
+    assert_eq!(ghost.standing, Standing::Ghost { survivor: MemoryId::new("z") });
+    assert_eq!((snapshot.memories.len(), sink.spaces()[0].1.len()), (2, 8));
+}
+
+#[test]
+fn a_broken_archive_is_a_remark() {
+    let store = Store::new(&[("a", TEXT, Some(0.0)), ("b", TEXT, Some(0.0))]);
+    store.sql(
+        "INSERT INTO memfold_archive (memory_id, table_name, row, indexed, run_id, at) VALUES
+             ('x', 'stm', '{', 0, 'r', 't'), ('y', 'stm', '{\"id\": \"y\"}', 0, 'r', 't'),
+             ('x', 'embeddings', x'00', 0, 'r', 't')",
+    );
+    assert_eq!(
+        store.load().0.notes,
+        [
+            "2 memories in memfold_archive cannot be read: they were compared with nothing",
+            "1 embeddings in memfold_archive cannot be read: only their texts were compared",
+        ]
+    );
+}
+
+#[test]
+fn archived_vectors_are_read_like_those_in_the_table() {
+    let store = Store::new(&[("a", TEXT, None), ("b", "other", None)]);
+    let doubles: Vec<u8> = (1..=64).flat_map(|at| (f64::from(at) / 700.0).to_le_bytes()).collect();
+    for id in ["a", "b"] {
+        store
+            .connection
+            .execute(
+                "INSERT INTO embeddings (id, source_type, source_id, content, embedding, model, created_at)
+                 VALUES (?1, 'stm', ?1, NULL, ?2, 'm', 't')",
+                params![id, doubles],
+            )
+            .unwrap();
+    }
+    store.archive("a", Some("b"));
+    store.archive("b", None);
+    let (snapshot, sink) = store.load();
+    assert_eq!(snapshot.spaces[0].dim, 64);
+    assert_eq!(sink.spaces()[0].1[..2], [1.0 / 700.0, 2.0 / 700.0]);
+    store.sql("DROP TABLE embeddings");
+    assert_eq!(store.load().0.spaces[0].dim, 64);
+}
