@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use memfold_index::{JoinOptions, Pool, VectorMatrix, join_pairs};
-//! use crate::dedup::{ClusterLinkage, DedupRequest, Keep, KeepOrder, dedup};
+//! use memfold::dedup::{ClusterLinkage, DedupRequest, Keep, KeepOrder, dedup};
 //! use memfold_simd::Similarity;
 //!
 //! let values = [1.0, 0.0, 0.0, 1.0, 0.99, 0.1, 1.0, 0.0];
@@ -32,26 +32,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod error;
-mod order;
-mod request;
-mod vertices;
-mod digest;
-mod tally;
 mod run;
-mod survivors;
-mod clustering;
-mod expand;
-mod report;
+mod clusters;
 
 #[cfg(test)]
 mod tests;
 
-pub use clustering::{Clustering, Member};
-pub use digest::PairsDigest;
-pub use error::DedupError;
-pub use expand::each_logical_pair;
-pub use order::KeepOrder;
-pub use report::{DedupCounters, DedupFigures, DedupReport, DedupSeconds};
-pub use request::{ClusterLinkage, DedupRequest, Keep};
-pub use run::dedup;
+pub use clusters::{Clustering, KeepOrder, Member, each_logical_pair};
+pub use run::{
+    ClusterLinkage, DedupCounters, DedupError, DedupFigures, DedupReport, DedupRequest,
+    DedupSeconds, Keep, PairsDigest, dedup,
+};

@@ -5,7 +5,7 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use crate::embed::embedder;
+//! use memfold::embed::embedder;
 //! use memfold_plan::policy::ConfigLoader;
 //!
 //! let settings = ConfigLoader::new().set("embed.provider=daemon").load()?.settings.embed;
@@ -17,15 +17,10 @@
 //! # }
 //! ```
 
-mod embedder;
-mod error;
-mod open;
-mod check;
+mod provider;
 mod http;
 mod local;
 pub mod fill;
 
-pub use embedder::Embedder;
-pub use error::EmbedError;
 pub use memfold_plan::policy::{EmbedSettings, KeyFromElsewhere, Provider};
-pub use open::embedder;
+pub use provider::{EmbedError, Embedder, embedder};

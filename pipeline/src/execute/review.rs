@@ -120,11 +120,10 @@ mod tests {
     use serde_json::Map;
 
     use super::*;
-    use memfold_plan::plan::Action;
     use crate::execute::{UndoRequest, UndoTarget, undo};
     use memfold_model::decisions::content_hash;
     use memfold_model::time::Instant;
-    use memfold_plan::plan::{Evidence, Plan, Rationale, Risk};
+    use memfold_plan::plan::{Action, Evidence, Plan, Rationale, Risk};
     use memfold_store::brain_db::{
         BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions, SessionOptions,
     };

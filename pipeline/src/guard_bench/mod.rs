@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use memfold_guard::Guard;
-//! use crate::guard_bench::{GuardBench, LabelledPairs};
+//! use memfold::guard_bench::{GuardBench, LabelledPairs};
 //! use memfold_plan::policy::Policy;
 //!
 //! let lines = r#"{"a": "The door is purple", "b": "The door is cyan", "label": "contradiction"}"#;
@@ -22,21 +22,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod label;
-mod pair;
-mod error;
-mod curve;
-mod report;
+mod pairs;
 mod run;
 
 #[cfg(test)]
 mod tests;
 
-pub use curve::{ContradictionCurve, CurvePoint, SortedCurve};
-pub use error::GuardBenchError;
-pub use label::{Band, Label};
-pub use pair::{LabelledPair, LabelledPairs};
-pub use report::{
-    ContradictionFigures, GuardBenchReport, LabelFigures, MicrosecondsPerPair, VerdictCounts,
+pub use pairs::{Band, GuardBenchError, Label, LabelledPair, LabelledPairs};
+pub use run::{
+    ContradictionCurve, ContradictionFigures, CurvePoint, GuardBench, GuardBenchReport,
+    LabelFigures, MicrosecondsPerPair, PairOutcome, SortedCurve, VerdictCounts,
 };
-pub use run::{GuardBench, PairOutcome};

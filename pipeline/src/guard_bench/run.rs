@@ -3,14 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use memfold_guard::{Difference, Guard, Signal, Verdict};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::curve::ContradictionCurve;
-use super::report::{
-    ContradictionFigures, GuardBenchReport, LabelFigures, MicrosecondsPerPair, VerdictCounts,
-};
 use super::{GuardBenchError, Label, LabelledPair};
-use memfold_guard::{Difference, Guard, Signal, Verdict};
 
 /// Labels name kinds of pairs: more are a mistake, and each takes a line.
 const LABELS_MAX: usize = 64;
@@ -148,4 +145,190 @@ fn per_pair(mut microseconds: Vec<f32>) -> Option<MicrosecondsPerPair> {
         let (_, median, _) = microseconds.select_nth_unstable_by(count / 2, f32::total_cmp);
         MicrosecondsPerPair { median: f64::from(*median), mean: total / count as f64 }
     })
+}
+
+/// What `memfold bench guard --json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct GuardBenchReport {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// Pairs judged.
+    pub pairs: u64,
+    /// From this score on a pair is contradictory: `detect.contradiction_threshold`.
+    pub contradiction_threshold: f64,
+    /// By label: bands of similarity in ascending order, then words in the order of their bytes.
+    pub labels: Vec<LabelFigures>,
+    /// How well contradictions are found; null where no pair is labelled `contradiction`.
+    pub contradiction: Option<ContradictionFigures>,
+    /// What reading both texts and judging them took; null without pairs.
+    pub microseconds_per_pair: Option<MicrosecondsPerPair>,
+    /// The largest resident size, with mapped files; null where the system does not tell.
+    pub peak_rss_bytes: Option<u64>,
+    /// The largest anonymous size; null where the system does not tell.
+    pub peak_anon_bytes: Option<u64>,
+}
+
+/// Pairs of one label.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LabelFigures {
+    /// The label; numbers as a band such as `4.5-5`, which holds its lower bound.
+    pub label: String,
+    /// Pairs with this label.
+    pub pairs: u64,
+    /// What the guard calls them.
+    pub verdicts: VerdictCounts,
+    /// Pairs whose `b` could absorb `a`, whatever their cosine.
+    pub mergeable: u64,
+    /// `mergeable` as a share of `pairs`, in [0, 1].
+    pub mergeable_share: f64,
+}
+
+/// Pairs by verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct VerdictCounts {
+    /// They say the same.
+    pub compatible: u64,
+    /// One says what the other lacks, without conflict.
+    pub complementary: u64,
+    /// They speak of different things or events.
+    pub different: u64,
+    /// They say opposite things of the same.
+    pub contradictory: u64,
+}
+
+/// How well contradictions are found.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ContradictionFigures {
+    /// Pairs labelled `contradiction`.
+    pub labelled: u64,
+    /// At the threshold in use.
+    pub in_use: CurvePoint,
+    /// At the threshold of the highest F1; null where no such pair has any sign.
+    pub best: Option<CurvePoint>,
+    /// At the thresholds 0.01, 0.02 … 1.
+    pub curve: Vec<CurvePoint>,
+}
+
+/// Wall time of reading both texts and judging them, on one thread.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct MicrosecondsPerPair {
+    /// Half of the pairs take less.
+    pub median: f64,
+    /// All time over all pairs.
+    pub mean: f64,
+}
+
+impl VerdictCounts {
+    pub(super) const fn count(&mut self, verdict: Verdict) {
+        let count = match verdict {
+            Verdict::Compatible => &mut self.compatible,
+            Verdict::Complementary => &mut self.complementary,
+            Verdict::Different => &mut self.different,
+            Verdict::Contradictory => &mut self.contradictory,
+        };
+        *count += 1;
+    }
+}
+
+/// Thresholds of a drawn curve: 0.01, 0.02 … 1.
+const STEPS: u32 = 100;
+
+/// Scores of pairs with and without the label `contradiction`, from which any threshold can be tried.
+///
+/// Pairs without any sign score 0 and are never found; of the others the score is kept, 8 bytes each.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ContradictionCurve {
+    /// Scores of pairs labelled `contradiction`.
+    wanted: Vec<f64>,
+    /// Scores of the others.
+    others: Vec<f64>,
+    wanted_count: u64,
+}
+
+/// What a threshold finds. Shares are in \[0, 1\].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct CurvePoint {
+    /// Pairs with at least this score are called contradictory.
+    pub threshold: f64,
+    /// Pairs called contradictory.
+    pub found: u64,
+    /// Those of them that are labelled so.
+    pub right: u64,
+    /// `right` as a share of `found`; null where nothing is found.
+    pub precision: Option<f64>,
+    /// `right` as a share of all pairs labelled `contradiction`.
+    pub recall: f64,
+    /// The harmonic mean of precision and recall; null where nothing is found.
+    pub f1: Option<f64>,
+}
+
+impl ContradictionCurve {
+    /// Adds a pair's score, in \[0, 1\].
+    pub fn push(&mut self, score: f64, is_contradiction: bool) {
+        self.wanted_count += u64::from(is_contradiction);
+        if score > 0.0 {
+            let scores = if is_contradiction { &mut self.wanted } else { &mut self.others };
+            scores.push(score);
+        }
+    }
+
+    /// Returns how many pairs are labelled `contradiction`.
+    #[must_use]
+    pub const fn wanted_count(&self) -> u64 {
+        self.wanted_count
+    }
+
+    /// Sorts the scores, so that thresholds can be tried. Takes n log n.
+    #[must_use]
+    pub fn sorted(mut self) -> SortedCurve {
+        self.wanted.sort_unstable_by(f64::total_cmp);
+        self.others.sort_unstable_by(f64::total_cmp);
+        SortedCurve(self)
+    }
+}
+
+/// A curve to read from: a threshold takes log n.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SortedCurve(ContradictionCurve);
+
+impl SortedCurve {
+    /// Returns what a threshold above 0 finds.
+    #[must_use]
+    pub fn at(&self, threshold: f64) -> CurvePoint {
+        let from = |scores: &[f64]| {
+            (scores.len() - scores.partition_point(|score| *score < threshold)) as u64
+        };
+        let right = from(&self.0.wanted);
+        let found = right + from(&self.0.others);
+        let wanted = self.0.wanted_count;
+        let share = |of: u64| (of > 0).then(|| right as f64 / of as f64);
+        CurvePoint {
+            threshold,
+            found,
+            right,
+            precision: share(found),
+            recall: share(wanted).unwrap_or(0.0),
+            f1: (found > 0).then(|| 2.0 * right as f64 / (found + wanted) as f64),
+        }
+    }
+
+    /// Returns the threshold of the highest F1 among all scores, the highest of equally good ones; `None` where no
+    /// pair scores.
+    #[must_use]
+    pub fn best(&self) -> Option<CurvePoint> {
+        // F1 only rises at a score that a wanted pair has.
+        let mut thresholds = self.0.wanted.clone();
+        thresholds.dedup();
+        let points = thresholds.into_iter().map(|threshold| self.at(threshold));
+        points.max_by(|one, other| {
+            let f1 = |point: &CurvePoint| point.f1.unwrap_or(0.0);
+            f1(one).total_cmp(&f1(other)).then(one.threshold.total_cmp(&other.threshold))
+        })
+    }
+
+    /// Returns the thresholds 0.01, 0.02 … 1.
+    #[must_use]
+    pub fn points(&self) -> Vec<CurvePoint> {
+        (1..=STEPS).map(|step| self.at(f64::from(step) / f64::from(STEPS))).collect()
+    }
 }

@@ -68,7 +68,7 @@ const LOOKAHEAD_BYTES: usize = 4096;
 ///
 /// # Examples
 /// ```
-/// use crate::text::excerpt;
+/// use memfold_model::text::excerpt;
 /// assert_eq!(excerpt("a\u{1b}[31mred", 40), "a\\u{1b}[31mred");
 /// assert_eq!(excerpt("password: hunter2", 40), "password: [masked]");
 /// assert_eq!(excerpt("one two three", 7), "one two…");

@@ -9,7 +9,7 @@ use unicode_normalization::UnicodeNormalization;
 ///
 /// # Examples
 /// ```
-/// use crate::text::strict_key;
+/// use memfold_model::text::strict_key;
 /// assert_eq!(strict_key("  port \n 8080 "), "port 8080");
 /// assert_ne!(strict_key("C#"), strict_key("C"));
 /// ```
@@ -36,7 +36,7 @@ pub fn strict_key(text: &str) -> String {
 ///
 /// # Examples
 /// ```
-/// use crate::text::loose_key;
+/// use memfold_model::text::loose_key;
 /// assert_eq!(loose_key("Straße, 5!").as_deref(), Some("strasse 5"));
 /// assert_eq!(loose_key("?!"), None);
 /// ```

@@ -27,7 +27,7 @@ impl Token<'_> {
 ///
 /// # Examples
 /// ```
-/// use crate::text::tokens;
+/// use memfold_model::text::tokens;
 /// let words: Vec<_> = tokens("Port 8080, please.").map(|token| token.text).collect();
 /// assert_eq!(words, ["Port", "8080", "please"]);
 /// ```

@@ -37,7 +37,7 @@ pub fn characters(text: &str) -> impl Iterator<Item = (char, bool)> + '_ {
 ///
 /// # Examples
 /// ```
-/// use crate::text::printable;
+/// use memfold_model::text::printable;
 /// assert_eq!(printable("a\u{1b}[2J\n"), "a\\u{1b}[2J\n");
 /// assert_eq!(printable("plain\n"), "plain\n");
 /// ```
@@ -53,7 +53,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 ///
 /// # Examples
 /// ```
-/// use crate::text::printable_json;
+/// use memfold_model::text::printable_json;
 /// assert_eq!(printable_json("[\"a\u{202e}b\"]\n"), "[\"a\\u202eb\"]\n");
 /// ```
 #[must_use]

@@ -5,7 +5,6 @@
 //! `1_Pooling/config.json` (how vectors of tokens become one).
 
 #[cfg(feature = "embed-candle")]
-mod folder;
 #[cfg(feature = "embed-candle")]
 mod model;
 #[cfg(all(test, feature = "embed-candle"))]

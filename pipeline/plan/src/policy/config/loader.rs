@@ -92,7 +92,7 @@ impl Configuration {
 /// # Examples
 ///
 /// ```
-/// use crate::policy::ConfigLoader;
+/// use memfold_plan::policy::ConfigLoader;
 ///
 /// let configuration = ConfigLoader::new().set("threshold=0.97").load()?;
 /// assert_eq!(configuration.policy.merge_threshold().map(|t| t.get()), Some(0.97));

@@ -1,6 +1,85 @@
-//! [`EmbedError`].
+//! [`embedder`]: from settings to a provider.
 
 use std::time::Duration;
+
+use super::http::{Api, HttpEmbedder};
+use super::{EmbedSettings, KeyFromElsewhere, Provider, local};
+
+/// Makes the configured provider ready; `None` where none is configured. Nothing is sent anywhere yet.
+///
+/// `store_model` is what the store's embeddings say, and what a provider is asked for where no model is configured.
+/// `variables` finds environment variables: the key is in one.
+///
+/// # Errors
+/// When the configuration lacks something, or a local model cannot be read.
+pub fn embedder(
+    settings: &EmbedSettings,
+    store_model: Option<&str>,
+    variables: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<Box<dyn Embedder>>, EmbedError> {
+    let Some(provider) = settings.provider else { return Ok(None) };
+    if let Some(elsewhere) = &settings.key_from_elsewhere {
+        let KeyFromElsewhere { key, address } = &**elsewhere;
+        return Err(EmbedError::Setting {
+            key: "embed.api_key_env",
+            problem: format!("comes from {key}, and the address from {address}"),
+            advice: "a key goes only where the place that names it says: name both in one place"
+                .to_owned(),
+        });
+    }
+    let api = match provider {
+        Provider::Daemon => Api::Daemon,
+        Provider::Openai => Api::Openai,
+        Provider::Ollama => Api::Ollama,
+        Provider::Local => return local::open(settings, store_model).map(Some),
+    };
+    Ok(Some(Box::new(HttpEmbedder::new(api, settings, store_model, variables)?)))
+}
+
+/// Makes vectors of texts.
+pub trait Embedder: Send {
+    /// Returns the model's name as a store should spell it, where it is configured or the provider said it.
+    fn model(&self) -> Option<&str>;
+
+    /// Returns where texts go, for messages: an address without credentials, or a folder.
+    fn place(&self) -> &str;
+
+    /// Returns one vector for each text, in the order of the texts: all of one dimension, finite and not zero.
+    ///
+    /// # Errors
+    /// When there is no answer, or not the one expected.
+    fn embed(&mut self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
+}
+
+/// Checks the vectors for `count` texts: as many, of one dimension, finite and not zero.
+pub(super) fn checked(
+    place: &str,
+    count: usize,
+    vectors: Vec<Vec<f32>>,
+) -> Result<Vec<Vec<f32>>, EmbedError> {
+    let place = || place.to_owned();
+    if vectors.len() != count {
+        return Err(EmbedError::Count { place: place(), expected: count, found: vectors.len() });
+    }
+    let first = vectors.first().map_or(0, Vec::len);
+    if let Some(other) = vectors.iter().map(Vec::len).find(|dim| *dim != first) {
+        return Err(EmbedError::Dimensions { place: place(), first, other });
+    }
+    match vectors.iter().find_map(|vector| problem(vector)) {
+        Some(problem) => Err(EmbedError::Vector { place: place(), problem }),
+        None => Ok(vectors),
+    }
+}
+
+fn problem(vector: &[f32]) -> Option<&'static str> {
+    if vector.is_empty() {
+        return Some("has no components");
+    }
+    if !vector.iter().all(|component| component.is_finite()) {
+        return Some("has components that are no finite numbers");
+    }
+    vector.iter().all(|component| *component == 0.0).then_some("is all zeros")
+}
 
 /// Why there are no vectors. Texts in it come from others and are shown escaped and shortened.
 #[derive(Debug, thiserror::Error)]
@@ -175,5 +254,32 @@ impl EmbedError {
             }
         };
         Some(hint.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_answer_is_named() {
+        let check = |count, vectors: &[&[f32]]| {
+            let vectors = vectors.iter().map(|vector| vector.to_vec()).collect();
+            checked("here", count, vectors).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(2, &[&[1.0, 0.0], &[0.0, 1.0]]), Ok(vec![vec![1.0, 0.0], vec![0.0, 1.0]]));
+        assert_eq!(check(0, &[]), Ok(vec![]));
+        for (count, vectors, word) in [
+            (2, &[&[1.0][..]][..], "given 2 texts and answered with 1 vectors"),
+            (1, &[&[1.0], &[1.0]], "given 1 texts and answered with 2 vectors"),
+            (2, &[&[1.0], &[1.0, 0.0]], "of 1 and of 2 dimensions"),
+            (1, &[&[]], "no components"),
+            (1, &[&[f32::NAN, 1.0]], "no finite numbers"),
+            (1, &[&[f32::INFINITY]], "no finite numbers"),
+            (2, &[&[1.0, 0.0], &[0.0, -0.0]], "all zeros"),
+        ] {
+            let error = check(count, vectors).unwrap_err();
+            assert!(error.contains(word), "{error}");
+        }
     }
 }

@@ -1,10 +1,9 @@
 //! [`LabelledPairs`]: JSON Lines, one by one.
 
 use std::io::{BufRead, Read};
+use std::{fmt, io};
 
 use serde_json::{Map, Value};
-
-use super::{Band, GuardBenchError, Label};
 
 /// A line with two texts of 1 MB, all escaped, fits six times.
 const LINE_BYTES_MAX: u64 = 64 << 20;
@@ -142,5 +141,148 @@ const fn kind(value: &Value) -> &'static str {
         Value::String(_) => "a text",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
+    }
+}
+
+/// The relation of two texts by the judgement of others: bands of similarity in ascending order, then words.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Label {
+    /// A similarity from 0 to 5, as in STS-Benchmark.
+    Band(Band),
+    /// Any word.
+    Word(String),
+}
+
+/// A range of similarities from 0, unrelated, to 5, the same. The lower bound belongs to it; 5 to the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Band(u8);
+
+/// Lower bounds and names.
+const BANDS: [(f64, &str); 6] =
+    [(0.0, "0-1"), (1.0, "1-2"), (2.0, "2-3"), (3.0, "3-4"), (4.0, "4-4.5"), (4.5, "4.5-5")];
+
+impl Label {
+    /// The word that calls a pair contradictory.
+    pub const CONTRADICTION: &str = "contradiction";
+
+    /// Tells whether the pair is said to contradict itself.
+    #[must_use]
+    pub fn is_contradiction(&self) -> bool {
+        matches!(self, Self::Word(word) if word == Self::CONTRADICTION)
+    }
+}
+
+impl Band {
+    /// Returns the band of a similarity; `None` outside 0 to 5.
+    #[must_use]
+    pub fn of(similarity: f64) -> Option<Self> {
+        let is_in_range = (0.0..=5.0).contains(&similarity);
+        let position = BANDS.iter().rposition(|(least, _)| similarity >= *least)?;
+        is_in_range.then_some(Self(position as u8))
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Band(Band(position)) => formatter.write_str(BANDS[usize::from(*position)].1),
+            Self::Word(word) => formatter.write_str(word),
+        }
+    }
+}
+
+/// Why labelled pairs could not be measured. Lines count from 1.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GuardBenchError {
+    /// The input stopped.
+    #[error("line {line}: {source}")]
+    Read {
+        /// The line that was being read.
+        line: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A line without an end.
+    #[error("line {line} is longer than {bytes_max} bytes")]
+    LongLine {
+        /// Where.
+        line: u64,
+        /// What a line may have.
+        bytes_max: u64,
+    },
+    /// No JSON.
+    #[error("line {line} is no JSON: {reason}")]
+    Json {
+        /// Where.
+        line: u64,
+        /// What the parser said.
+        reason: String,
+    },
+    /// JSON, but no object.
+    #[error("line {line} is {found}, not an object")]
+    NotAnObject {
+        /// Where.
+        line: u64,
+        /// What stands there.
+        found: &'static str,
+    },
+    /// A field is not there.
+    #[error("line {line} has no field \"{field}\"")]
+    MissingField {
+        /// Where.
+        line: u64,
+        /// Its name.
+        field: &'static str,
+    },
+    /// A field holds something else.
+    #[error("line {line}: \"{field}\" is {found}, not {expected}")]
+    FieldType {
+        /// Where.
+        line: u64,
+        /// Its name.
+        field: &'static str,
+        /// What stands there.
+        found: &'static str,
+        /// What should.
+        expected: &'static str,
+    },
+    /// A number that is no similarity.
+    #[error("line {line}: the label {label} is outside 0 to 5")]
+    LabelRange {
+        /// Where.
+        line: u64,
+        /// The number.
+        label: f64,
+    },
+    /// The labels are not labels.
+    #[error("line {line} has yet another label, after {labels_max}")]
+    ManyLabels {
+        /// Where.
+        line: u64,
+        /// How many there may be.
+        labels_max: usize,
+    },
+}
+
+impl GuardBenchError {
+    /// Returns what the user can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Read { .. } => return None,
+            Self::LongLine { .. } => "put each pair on a line of its own",
+            Self::Json { .. } | Self::NotAnObject { .. } | Self::MissingField { .. } => {
+                "write one pair on each line: {\"a\": \"…\", \"b\": \"…\", \"label\": \"contradiction\"}"
+            }
+            Self::FieldType { .. } => {
+                "a and b are texts; label is a word, or a similarity from 0 to 5"
+            }
+            Self::LabelRange { .. } => {
+                "numbers are similarities from 0, unrelated, to 5, the same; write other labels as words"
+            }
+            Self::ManyLabels { .. } => "labels name a few kinds of pairs, such as paraphrase",
+        };
+        Some(hint.to_owned())
     }
 }
