@@ -33,7 +33,7 @@ pub use join::{
 };
 pub use nearest::{BeamSearcher, Nearest};
 pub use neighbor::{BestNeighbors, Neighbor};
-pub use pool::Pool;
+pub use pool::{Pool, StartPoolError};
 pub use progress::{NoProgress, Progress};
 pub use row::Row;
 pub use scan::{Scan, ScanError};

@@ -24,35 +24,19 @@
 //! [`import`] makes new ones of other files, [`memfold_store::brain_db::BrainDbWriter`] for demos, tests and benchmarks.
 //!
 //! ```no_run
-//! use std::path::Path;
-//! use jiff::tz::TimeZone;
-//! use memfold_index::{NoProgress, Pool};
-//! use memfold::consolidate::{RunContext, consolidate};
-//! use memfold_guard::Guard;
-//! use memfold_plan::policy::{Policy, config_hash};
-//! use memfold_store::BrainDb;
-//! use memfold_store::brain_db::OpenOptions;
-//! use memfold_model::time::Instant;
+//! use memfold::Memfold;
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let policy = Policy::builtin();
-//! let guard = Guard::new(&policy.guard)?;
-//! let store = BrainDb::open(Path::new("brain.db"), OpenOptions::default())?;
-//! let outcome = consolidate(&store, &policy, &guard, &RunContext {
-//!     now: Instant::parse("2026-06-30T12:00:00Z", &TimeZone::UTC).ok_or("no time")?,
-//!     time_zone: &TimeZone::UTC,
-//!     config_hash: &config_hash(&policy, guard.lexicon_text().as_bytes()),
-//!     pool: &Pool::new(None)?,
-//!     kernels: memfold_simd::Kernels::active(),
-//!     progress: &NoProgress,
-//!     clock: &|| 0.0,
-//!     scratch_dir: &std::env::temp_dir(),
-//! })?;
-//! assert!(outcome.report.detected.pair_recall.value >= 1.0);
+//! # fn main() -> Result<(), memfold::MemfoldError> {
+//! let memfold = Memfold::open("brain.db")?;
+//! let planned = memfold.plan()?; // nothing is written
+//! println!("{} merges", planned.report().planned.merge);
+//! planned.apply()?; // journaled; `memfold undo` takes it back
 //! # Ok(())
 //! # }
 //! ```
 
+mod memfold;
+pub mod machine;
 pub mod columns;
 pub mod consolidate;
 pub mod execute;
@@ -64,3 +48,5 @@ pub mod lookup;
 pub mod quick_check;
 pub mod dedup;
 pub mod guard_bench;
+
+pub use memfold::{ApplyOptions, Memfold, MemfoldError, Options, Planned};

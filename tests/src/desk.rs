@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use memfold::consolidate::Outcome;
 use memfold::execute::{
-    ExecuteError, ExecuteRequest, Execution, Selection, Undo, UndoError, UndoOutcome, UndoRequest,
-    UndoTarget, execute, preview_undo, undo,
+    ExecuteError, ExecuteRequest, Execution, Review, Selection, Undo, UndoError, UndoOutcome,
+    UndoRequest, UndoTarget, WriteRules, execute, preview_undo, undo,
 };
 use memfold::quick_check::{QuickCheck, QuickCheckOptions};
 use memfold_index::NoProgress;
@@ -206,7 +206,12 @@ impl Desk {
         limit: Option<u64>,
     ) -> Result<Execution, ExecuteError> {
         let plan = &outcome.plan;
-        let session = self.session();
+        let (session, configuration) = (self.session(), self.run.configuration());
+        let rules = WriteRules {
+            settings: &configuration.settings,
+            allow_unguarded: true,
+            review: Review::Saved,
+        };
         execute(
             &session,
             &ExecuteRequest {
@@ -217,8 +222,9 @@ impl Desk {
                 run_id: &run_id(&plan.store_id, self.now(), CONFIG_HASH),
                 now: self.now(),
                 time_zone: &TimeZone::UTC,
-                policy: &self.run.policy(),
+                policy: &configuration.policy,
                 config_hash: CONFIG_HASH,
+                rules,
                 holder: "desk 1",
                 progress: &NoProgress,
                 clock: &|| 0.0,

@@ -10,7 +10,7 @@ use memfold_index::{NoProgress, Pool};
 use memfold_model::memory::MemoryId;
 use memfold_model::time::Instant;
 use memfold_plan::plan::{Action, ActionType, Plan};
-use memfold_plan::policy::{ConfigLoader, Policy};
+use memfold_plan::policy::{ConfigLoader, Configuration, Policy};
 use memfold_simd::{Kernels, Level};
 use memfold_store::MemoryStore;
 
@@ -74,8 +74,17 @@ impl Run {
     /// When the configuration is wrong.
     #[must_use]
     pub fn policy(&self) -> Policy {
+        self.configuration().policy
+    }
+
+    /// Returns the configuration.
+    ///
+    /// # Panics
+    /// When it is wrong.
+    #[must_use]
+    pub fn configuration(&self) -> Configuration {
         let loader = self.set.iter().fold(ConfigLoader::new(), |loader, text| loader.set(text));
-        loader.load().expect("the configuration is valid").policy
+        loader.load().expect("the configuration is valid")
     }
 
     /// Sets the number of threads.

@@ -54,22 +54,7 @@ fn status_bytes(field: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// The time since the command began.
-#[derive(Debug, Clone, Copy)]
-pub struct Stopwatch(Instant);
-
-impl Stopwatch {
-    /// Starts.
-    #[expect(clippy::disallowed_methods, reason = "the edge measures time for the report")]
-    pub fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    /// Returns the seconds since the start.
-    pub fn seconds(self) -> f64 {
-        self.0.elapsed().as_secs_f64()
-    }
-}
+pub use memfold::machine::Stopwatch;
 
 /// Returns the seconds since it was first called.
 #[expect(clippy::disallowed_methods, reason = "the edge measures time for the report")]

@@ -1,12 +1,11 @@
 //! What was typed, made valid: configuration, guard, pool, kernels, time.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
+use memfold::machine;
 use memfold_guard::Guard;
 use memfold_index::Pool;
-use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
 use memfold_plan::policy::{ConfigLoader, Configuration, config_hash};
 use memfold_simd::Level;
@@ -104,15 +103,7 @@ impl Settings {
 
 /// Collects the layers that every command reads.
 pub(crate) fn loader(global: &GlobalArgs, store: Option<&Path>) -> ConfigLoader {
-    // Variables that are no text cannot be ours.
-    let environment = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let mut loader = ConfigLoader::new().machine_files().environment(environment);
-    loader = match machine_zone(std::env::var_os("TZ")) {
-        Some(Ok(name)) => loader.time_zone(name),
-        Some(Err(problem)) => loader.unknown_time_zone(problem),
-        None => loader,
-    };
+    let mut loader = machine::config_loader();
     if let Some(store) = store {
         loader = loader.store(store);
     }
@@ -121,44 +112,6 @@ pub(crate) fn loader(global: &GlobalArgs, store: Option<&Path>) -> ConfigLoader 
     }
     global.set.iter().fold(loader, |loader, text| loader.set(text))
 }
-
-/// Returns the name of the machine's zone, or what is wrong with the variable `TZ`; `None` where nothing names one.
-fn machine_zone(variable: Option<OsString>) -> Option<Result<String, String>> {
-    let system = || TimeZone::system().iana_name().map(|name| Ok(name.to_owned()));
-    let Some(variable) = variable.filter(|variable| !variable.is_empty()) else { return system() };
-    let shown = excerpt(&variable.to_string_lossy(), ZONE_CHARS);
-    let name = variable.to_str().map(|name| name.strip_prefix(':').unwrap_or(name));
-    let Some(name) = name else { return Some(Err(format!("TZ is no text: {shown}"))) };
-    if let Some(zone) = memfold_plan::policy::config::time_zone(name) {
-        return Some(Ok(zone.iana_name().map_or_else(|| name.to_owned(), str::to_owned)));
-    }
-    if name.starts_with('/') && !TimeZone::system().is_unknown() {
-        let unnamed = || Err(format!("TZ={shown} is a file of no zone that has a name"));
-        return Some(system().unwrap_or_else(unnamed));
-    }
-    Some(match TimeZone::posix(name).ok().map(|zone| fixed_offset(&zone)) {
-        Some(Some(seconds)) => Ok(offset_name(seconds)),
-        Some(None) => Err(format!("TZ={shown} is a rule and no name")),
-        None => Err(format!("TZ={shown} names no zone")),
-    })
-}
-
-/// Returns the offset from UTC in seconds of a zone whose clock is never changed: it is the same in every month.
-fn fixed_offset(zone: &TimeZone) -> Option<i32> {
-    const MONTH_SECONDS: i64 = 30 * 86_400;
-    let at = |month: i64| jiff::Timestamp::from_second(month * MONTH_SECONDS).ok();
-    let mut offsets = (0..12).filter_map(at).map(|at| zone.to_offset(at).seconds());
-    let first = offsets.next()?;
-    offsets.all(|offset| offset == first).then_some(first)
-}
-
-/// Writes an offset from UTC as `+02:00`.
-fn offset_name(seconds: i32) -> String {
-    let (sign, seconds) = (if seconds < 0 { '-' } else { '+' }, seconds.unsigned_abs());
-    format!("{sign}{:02}:{:02}", seconds / 3600, seconds / 60 % 60)
-}
-
-const ZONE_CHARS: usize = 60;
 
 /// Starts the workers.
 pub fn pool(global: &GlobalArgs) -> Result<Pool, Failure> {
@@ -184,28 +137,8 @@ pub(crate) fn now(given: Option<&str>, time_zone: &TimeZone) -> Result<Instant, 
                 "use RFC 3339, such as 2026-06-30T12:00:00Z",
             )
         }),
-        None => Ok(clock()),
+        None => Ok(machine::clock()),
     }
-}
-
-/// Returns the time of the clock.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the edge reads the clock; everything below takes it"
-)]
-pub fn clock() -> Instant {
-    Instant(jiff::Timestamp::now().as_microsecond())
-}
-
-/// Returns who runs: the machine and the process.
-pub(crate) fn holder() -> String {
-    let from_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let from_shell =
-        || ["HOSTNAME", "COMPUTERNAME"].iter().find_map(|name| std::env::var(name).ok());
-    let machine = from_kernel.or_else(from_shell).unwrap_or_default();
-    let machine: String = machine.trim().chars().filter(|c| !c.is_whitespace()).collect();
-    let machine = if machine.is_empty() { "localhost".to_owned() } else { machine };
-    format!("{machine} {}", std::process::id())
 }
 
 /// Returns the folder for large temporary files.

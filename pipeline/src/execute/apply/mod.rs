@@ -41,6 +41,7 @@ pub fn execute_watched(
     request: &ExecuteRequest<'_>,
     watcher: &mut dyn RunWatcher,
 ) -> Result<Execution, ExecuteError> {
+    request.rules.check(request.policy, request.plan)?;
     check_configuration(request)?;
     check_store(session, request)?;
     check_anything_fresh(session, request)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::tz::TimeZone;
 use memfold_index::Progress;
 
-use crate::execute::Selection;
+use crate::execute::{Selection, WriteRules};
 use memfold_model::memory::MemoryId;
 use memfold_model::time::Instant;
 use memfold_plan::plan::Plan;
@@ -34,6 +34,8 @@ pub struct ExecuteRequest<'a> {
     pub policy: &'a Policy,
     /// sha256 of the semantic configuration.
     pub config_hash: &'a str,
+    /// What must hold before anything is written.
+    pub rules: WriteRules<'a>,
     /// Who runs: `<machine> <process>`.
     pub holder: &'a str,
     /// Where progress goes, and the wish to stop comes from.
@@ -59,6 +61,41 @@ pub enum ExecuteError {
         /// Why.
         #[source]
         error: SessionError,
+    },
+    /// The configuration forbids every write.
+    #[error("{key}, so nothing may be written")]
+    Forbidden {
+        /// The key and its value.
+        key: &'static str,
+    },
+    /// The guard or protection is off.
+    #[error("{key} is false: memories that differ in a fact could be merged")]
+    Unguarded {
+        /// The key.
+        key: &'static str,
+    },
+    /// The plan is not the one that a person looked at.
+    #[error("the plan is not the one that was reviewed: expected {expected}, found {found}")]
+    AnotherPlan {
+        /// The digest of the reviewed plan.
+        expected: String,
+        /// The digest of this plan.
+        found: String,
+    },
+    /// Nobody looked at the plan, and it changes much.
+    #[error(
+        "the plan changes {:.1} % of the live memories by more than merging identical texts; \
+         without a review at most {:.1} % may change",
+        share * 100.0,
+        share_max * 100.0
+    )]
+    TooManyChanges {
+        /// The share of the live memories that it changes.
+        share: f64,
+        /// The largest share.
+        share_max: f64,
+        /// The digest of the plan.
+        digest: String,
     },
     /// The plan was made from another store.
     #[error("the plan was made for {expected}, this store is {found}")]
@@ -103,6 +140,17 @@ impl ExecuteError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Session(error) | Self::Stopped { error, .. } => error.hint(),
+            Self::Forbidden { .. } => {
+                Some("`memfold config show DB` says where it is set".to_owned())
+            }
+            Self::Unguarded { .. } => Some("turn it on, or say --allow-unguarded".to_owned()),
+            Self::AnotherPlan { .. } => {
+                Some("the store or the configuration changed since: review the new plan".to_owned())
+            }
+            Self::TooManyChanges { digest, .. } => Some(format!(
+                "look at the plan (--save-plan, then memfold review), then apply it, or say \
+                 --expect {digest} or --max-change-share 1"
+            )),
             Self::AnotherStore { .. } => {
                 Some("make a plan from this store: memfold consolidate DB --save-plan".to_owned())
             }

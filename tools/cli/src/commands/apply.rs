@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use memfold::execute::{
-    ExecuteRequest, Execution, Pick, Selection, UnitOutcome, UnitResult, execute_watched, preview,
+    ExecuteRequest, Execution, Pick, Review, Selection, UnitOutcome, UnitResult, WriteRules,
+    execute_watched, preview,
 };
+use memfold::machine;
 use memfold_model::memory::MemoryId;
 use memfold_model::text::excerpt;
 use memfold_plan::plan::{SavedAction, SavedPlan, plan_id};
@@ -89,7 +91,9 @@ fn apply_plan(global: &GlobalArgs, args: &ApplyArgs, printer: Printer) -> Result
     let inputs = plan_file.chain(global.config.as_deref());
     files.check(Outputs::beside(inputs).and_store(&args.db))?;
     if writing::may_write(&settings, (args.execute, args.dry_run), printer) {
-        writing::check_guarded(&settings, args.allow_unguarded)?;
+        rules(args, &settings)
+            .check(&settings.configuration.policy, &saved.plan)
+            .map_err(|error| writing::execute_failure(&error))?;
         let stopwatch = Stopwatch::start();
         let execution = apply(args, &settings, (&saved, &selection), (stopwatch, printer))?;
         let report = execution.report(&saved, stopwatch.seconds());
@@ -242,13 +246,23 @@ fn apply(
             time_zone: &time_zone,
             policy: &settings.configuration.policy,
             config_hash: &config_hash,
-            holder: &settings::holder(),
+            rules: rules(args, settings),
+            holder: &machine::holder(),
             progress: &Bars::new(printer),
             clock: &|| stopwatch.seconds(),
         },
         &mut LogWatcher { action, printer },
     )
     .map_err(|error| writing::execute_failure(&error))
+}
+
+/// What must hold before anything is written. Naming the plan is the review.
+fn rules<'a>(args: &ApplyArgs, settings: &'a Settings) -> WriteRules<'a> {
+    WriteRules {
+        settings: &settings.configuration.settings,
+        allow_unguarded: args.allow_unguarded,
+        review: Review::Saved,
+    }
 }
 
 fn access_counts(saved: &SavedPlan) -> BTreeMap<MemoryId, i64> {

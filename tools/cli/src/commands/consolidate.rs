@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use memfold::consolidate::{Outcome, RunContext, consolidate};
 use memfold::execute::{
-    CHANGE_SHARE_MAX, ExecuteRequest, Execution, Selection, change_share, execute_watched,
+    CHANGE_SHARE_MAX, ExecuteRequest, Execution, Review, Selection, WriteRules, execute_watched,
     rejudge_flags,
 };
+use memfold::machine;
 use memfold_model::runs::RunState;
 use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
@@ -238,8 +239,9 @@ impl Work<'_> {
             self.saved_as = Some(self.save(outcome)?);
             return Ok(None);
         }
-        writing::check_guarded(self.settings, args.allow_unguarded)?;
-        self.check_reviewed(outcome)?;
+        self.rules(outcome)
+            .check(&self.settings.configuration.policy, &outcome.plan)
+            .map_err(|error| writing::execute_failure(&error))?;
         self.execute(outcome).map(Some)
     }
 
@@ -277,37 +279,20 @@ impl Work<'_> {
         settings::now(Some(&outcome.plan.now), &self.settings.time_zone()?)
     }
 
-    /// Refuses another plan than the one that was reviewed, and without a review one that changes much.
-    fn check_reviewed(&self, outcome: &Outcome) -> Result<(), Failure> {
-        let found = &outcome.report.plan_digest;
-        if let Some(expected) = &self.args.expect {
-            if expected.trim_start_matches("sha256:") == found.trim_start_matches("sha256:") {
-                return Ok(());
-            }
-            return Err(Failure::refused(
-                format!(
-                    "the plan is not the one that was reviewed: expected {expected}, found {found}"
-                ),
-                "the store or the configuration changed since: review the new plan",
-            ));
+    /// What must hold before anything is written.
+    fn rules(&self, outcome: &Outcome) -> WriteRules<'_> {
+        let live = outcome.report.loaded.live;
+        WriteRules {
+            settings: &self.settings.configuration.settings,
+            allow_unguarded: self.args.allow_unguarded,
+            review: match &self.args.expect {
+                Some(digest) => Review::Digest(digest),
+                None => Review::Nobody {
+                    share_max: self.args.max_change_share.unwrap_or(CHANGE_SHARE_MAX),
+                    live,
+                },
+            },
         }
-        let max = self.args.max_change_share.unwrap_or(CHANGE_SHARE_MAX);
-        let share = change_share(&outcome.plan, outcome.report.loaded.live);
-        if share <= max {
-            return Ok(());
-        }
-        Err(Failure::refused(
-            format!(
-                "the plan changes {:.1} % of the live memories by more than folding identical texts; \
-                 without a review at most {:.1} % may change",
-                share * 100.0,
-                max * 100.0
-            ),
-            format!(
-                "look at the plan (--save-plan, then memfold review), then apply it, or say \
-                 --expect {found} or --max-change-share 1"
-            ),
-        ))
     }
 
     fn execute(&self, outcome: &mut Outcome) -> Result<Execution, Failure> {
@@ -331,7 +316,8 @@ impl Work<'_> {
                 time_zone: &self.settings.time_zone()?,
                 policy: &self.settings.configuration.policy,
                 config_hash: &outcome.plan.config_hash,
-                holder: &settings::holder(),
+                rules: self.rules(outcome),
+                holder: &machine::holder(),
                 progress: self.bars,
                 clock: &|| stopwatch.seconds(),
             },

@@ -5,6 +5,7 @@ mod screen;
 
 use memfold::embed::fill::{Fill, FillError, Filled, Unembedded, check_space, fill, unembedded};
 use memfold::embed::{Embedder, Provider, embedder};
+use memfold::machine;
 use memfold_index::Progress;
 use memfold_store::LoadRequest;
 
@@ -104,7 +105,7 @@ fn give(
             provider,
             space: lacking.space.clone(),
             batch_size: settings.configuration.settings.embed.batch_size,
-            clock: &|| fixed.unwrap_or_else(settings::clock),
+            clock: &|| fixed.unwrap_or_else(machine::clock),
             time_zone: &time_zone,
             progress: bars,
         },

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use memfold::machine;
 use memfold_model::lineage::{
     Branch, Explanation, Few, Fold, KnownBy, MemoryView, Resolved, Whereabouts,
 };
@@ -15,7 +16,7 @@ use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 
 /// Ids, names and times are cut after so many characters.
 const NAME_CHARS: usize = 80;
@@ -45,7 +46,7 @@ pub(crate) fn run(
     let store = open_store(db, &settings)?;
     let time_zone = settings.time_zone()?;
     let explained = store
-        .explain_memory(&MemoryId::new(id), &time_zone, settings::clock())
+        .explain_memory(&MemoryId::new(id), &time_zone, machine::clock())
         .map_err(|error| {
             let hint = error.hint();
             Failure::new("read what is known of the memory", &error, hint)

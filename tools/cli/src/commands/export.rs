@@ -1,6 +1,7 @@
 //! `memfold export`: the live memories of a store with their vectors, as one column file.
 
 use memfold::export::{self, ExportError, ExportOptions, Exported, RecordWriter};
+use memfold::machine;
 use memfold_datasets::columns::WriteColumnsError;
 use memfold_datasets::publish::NewFile;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetWriter};
@@ -111,7 +112,7 @@ pub fn export(
 ) -> Result<Exported, Failure> {
     let store = open_store(&args.db, settings)?;
     let time_zone = settings.time_zone()?;
-    let request = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: bars };
+    let request = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: bars };
     let options = ExportOptions {
         model: args.model.as_deref(),
         text: args.with.contains(&ExtraColumn::Text),

@@ -1,6 +1,7 @@
 //! `memfold flags`: the pairs that wait for a person, and what a person says of them.
 
 use jiff::tz::TimeZone;
+use memfold::machine;
 use memfold::settle::{SettleError, SettleRules, Settled, Settlement, preview_settlement, settle};
 use memfold_index::NoProgress;
 use memfold_model::text::excerpt;
@@ -158,7 +159,7 @@ fn decide(
         let store_id =
             store_id.map_err(|error| writing::session_failure("settle the pair", &error))?;
         let run_id = run_id(&store_id, now, &format!("flags {}", asked.0));
-        let (run_id, holder) = (run_id.as_str(), &*settings::holder());
+        let (run_id, holder) = (run_id.as_str(), &*machine::holder());
         let run = UpkeepRun { run_id, now, time_zone: &time_zone, holder };
         let (run, settled) =
             settle(&session, asked, rules, &run).map_err(|error| failed(&error))?;

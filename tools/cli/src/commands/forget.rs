@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use memfold::lookup::StoreIndex;
+use memfold::machine;
 use memfold_index::snapshot::Generations;
 use memfold_model::memory::MemoryId;
 use memfold_model::text::excerpt;
@@ -159,7 +160,7 @@ fn erase(
         run_id: &run_id(&store_id, now, "forget"),
         now,
         time_zone: &time_zone,
-        holder: &settings::holder(),
+        holder: &machine::holder(),
     };
     let id = MemoryId::new(args.id.as_str());
     let forgotten =

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use memfold::import::{ImportError, ImportOptions, Imported, import};
+use memfold::machine;
 use memfold_index::snapshot::FileMode;
 use memfold_model::text::excerpt;
 
@@ -78,7 +79,7 @@ pub(crate) fn run(
         mode,
         model: args.model.as_deref(),
         time_zone: &time_zone,
-        now: settings::clock(),
+        now: machine::clock(),
         session: session_options(&settings),
         progress: &bars,
     };

@@ -1,5 +1,6 @@
 //! `memfold prune`: old entries of the journal go.
 
+use memfold::machine;
 use memfold_model::text::excerpt;
 use memfold_plan::report::{Mode, run_id};
 use memfold_store::upkeep::{PruneError, Pruned, UpkeepRun, preview_prune, prune};
@@ -73,7 +74,7 @@ fn remove(args: &PruneArgs, settings: &Settings) -> Result<(String, Pruned), Fai
         run_id: &run_id(&store_id, now, "prune"),
         now,
         time_zone: &time_zone,
-        holder: &settings::holder(),
+        holder: &machine::holder(),
     };
     let before = args.journal_older_than.before(now);
     prune(&session, before, &run).map_err(|error| failed(&error))

@@ -7,6 +7,7 @@ mod documents;
 mod lines;
 
 use memfold::embed::{Embedder, embedder};
+use memfold::machine;
 use memfold::quick_check::{Incoming, QuickCheck, QuickCheckOptions};
 use memfold_index::snapshot::FileMode;
 use memfold_simd::Kernels;
@@ -20,7 +21,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::resources;
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 
 impl From<&StorePlaceArgs> for IndexPlaceArgs {
     fn from(args: &StorePlaceArgs) -> Self {
@@ -36,7 +37,7 @@ pub fn open(args: &StorePlaceArgs, settings: &Settings) -> Result<QuickCheck, Fa
         check: configured.quick_check,
         time_zone: settings.time_zone()?,
         busy_timeout: Duration::from_millis(configured.busy_timeout_ms.into()),
-        holder: settings::holder(),
+        holder: machine::holder(),
         index_folder: index_folder(args)?,
         read_only: configured.read_only || !configured.enabled,
         kernels: Kernels::active(),

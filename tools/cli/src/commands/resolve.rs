@@ -1,5 +1,6 @@
 //! `memfold resolve`: the id under which a memory lives on.
 
+use memfold::machine;
 use memfold_model::lineage::{Resolved, Whereabouts};
 use memfold_model::memory::MemoryId;
 use memfold_model::text::excerpt;
@@ -11,7 +12,7 @@ use crate::document::documents;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 
 /// Ids are cut after so many characters in messages.
 const ID_CHARS: usize = 80;
@@ -41,7 +42,7 @@ pub(crate) fn run(
     let store = open_store(&args.db, &settings)?;
     let id = MemoryId::new(&*args.id);
     let resolved =
-        store.resolve(&id, &settings.time_zone()?, settings::clock()).map_err(|error| {
+        store.resolve(&id, &settings.time_zone()?, machine::clock()).map_err(|error| {
             let hint = error.hint();
             Failure::new("look for the memory", &error, hint)
         })?;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use memfold::machine;
 use memfold_model::memory::MemoryId;
 use memfold_model::text::excerpt;
 use memfold_plan::report::{Mode, run_id};
@@ -155,7 +156,7 @@ fn bring_back(
         run_id: &run_id(&store_id, now, "restore"),
         now,
         time_zone: &time_zone,
-        holder: &settings::holder(),
+        holder: &machine::holder(),
     };
     let (run_id, restored) =
         restore(&session, &MemoryId::new(id), &run).map_err(|error| failed(&error))?;

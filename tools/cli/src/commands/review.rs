@@ -7,6 +7,7 @@ use std::path::Path;
 use console::Term;
 use jiff::tz::TimeZone;
 use memfold::execute::{KeepBothRequest, UndoRequest, UndoTarget, keep_both, undo};
+use memfold::machine;
 use memfold_index::NoProgress;
 use memfold_model::memory::{Memory, MemoryId};
 use memfold_model::time::Instant;
@@ -156,7 +157,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn now(&self) -> Instant {
-        self.fixed_now.unwrap_or_else(settings::clock)
+        self.fixed_now.unwrap_or_else(machine::clock)
     }
 
     fn at(&self) -> String {
@@ -193,7 +194,7 @@ impl Writer<'_> {
                 run_id: &run_id(&self.store_id, now, run),
                 now,
                 time_zone: &self.time_zone,
-                holder: &settings::holder(),
+                holder: &machine::holder(),
                 progress: &NoProgress,
                 clock: &|| 0.0,
             },
@@ -227,7 +228,7 @@ impl ReviewStore for Writer<'_> {
                 action,
                 run_id: &run_id(&self.store_id, self.now(), &action.label()),
                 at: &self.at(),
-                holder: &settings::holder(),
+                holder: &machine::holder(),
             },
         );
         self.kept.insert(action.position, run.map_err(|error| failure(&error))?);

@@ -8,6 +8,7 @@ mod screen;
 use memfold::lookup::{
     Matches, OpenIndexError, Query, SearchError, Searched, StoreIndex, Wanted, search,
 };
+use memfold::machine;
 use memfold_index::NoProgress;
 use memfold_simd::Kernels;
 use memfold_store::{BrainDb, LoadRequest};
@@ -23,7 +24,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::resources::Stopwatch;
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 
 /// Matches where nobody said how many.
 const NEIGHBORS_DEFAULT: usize = 10;
@@ -49,7 +50,7 @@ pub(crate) fn run(
     let index = open_index(args, printer)?;
     let open = stopwatch.seconds();
     let time_zone = settings.time_zone()?;
-    let load = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &NoProgress };
+    let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: &NoProgress };
     let work =
         Work { args, store: &store, index: index.as_ref(), load, settings: &settings, printer };
     if let (Some(queries), Some(output)) = (&args.queries, &args.output) {

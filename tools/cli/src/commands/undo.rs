@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use memfold::execute::{Undo, UndoOutcome, UndoRequest, UndoTarget, preview_undo, undo};
+use memfold::machine;
 use memfold_model::memory::MemoryId;
 use memfold_model::runs::RunKind;
 use memfold_model::text::excerpt;
@@ -148,7 +149,7 @@ fn take_back(
             run_id: &run_id(&store_id, now, "undo"),
             now,
             time_zone: &time_zone,
-            holder: &settings::holder(),
+            holder: &machine::holder(),
             progress: &Bars::new(printer),
             clock: &|| stopwatch.seconds(),
         },

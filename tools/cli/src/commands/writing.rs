@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use memfold::execute::{ExecuteError, Execution, UndoError, UnitResult};
+use memfold::execute::{ExecuteError, Execution, UndoError, UnitResult, forbidden_by};
+use memfold::machine;
 use memfold_model::text::excerpt;
 use memfold_plan::plan::action_label;
 use memfold_plan::report::{WriteReportError, ensure_report_dir, state_report_dir};
@@ -13,7 +14,7 @@ use crate::args::GlobalArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 
 /// Tells whether a command may write: it was asked to, and nothing forbids it.
 pub(crate) fn may_write(
@@ -24,37 +25,13 @@ pub(crate) fn may_write(
     if !execute {
         return false;
     }
-    let rules = &settings.configuration.settings;
-    let obstacle = if dry_run {
-        "--dry-run wins over --execute"
-    } else if rules.read_only {
-        "read_only is set, which beats --execute"
-    } else if !rules.enabled {
-        "enabled is false, which beats --execute"
-    } else {
-        return true;
+    let obstacle = match forbidden_by(&settings.configuration.settings) {
+        _ if dry_run => "--dry-run wins over --execute".to_owned(),
+        Some(setting) => format!("{setting}, which beats --execute"),
+        None => return true,
     };
     printer.note(&format!("note: {obstacle}: nothing will be written"));
     false
-}
-
-/// Refuses to write while the guard or protection is off, unless that was asked for.
-pub(crate) fn check_guarded(settings: &Settings, allow_unguarded: bool) -> Result<(), Failure> {
-    let policy = &settings.configuration.policy;
-    let off = if !policy.guard.enabled {
-        "guard.enabled"
-    } else if !policy.protection.enabled {
-        "protection.enabled"
-    } else {
-        return Ok(());
-    };
-    if allow_unguarded {
-        return Ok(());
-    }
-    Err(Failure::usage(
-        format!("{off} is false: memories that differ in a fact could be folded"),
-        "turn it on, or say --allow-unguarded",
-    ))
 }
 
 /// Opens a store for a run.
@@ -74,7 +51,7 @@ pub(crate) fn session_options(settings: &Settings) -> SessionOptions {
     let timeout = settings.configuration.settings.busy_timeout_ms;
     SessionOptions {
         busy_timeout: Duration::from_millis(timeout.into()),
-        holder: settings::holder(),
+        holder: machine::holder(),
     }
 }
 
@@ -88,8 +65,16 @@ pub(crate) fn session_failure(what: &str, error: &SessionError) -> Failure {
 pub(crate) fn execute_failure(error: &ExecuteError) -> Failure {
     match error {
         ExecuteError::Session(error) => session_failure("execute", error),
+        ExecuteError::Unguarded { .. } => Failure::usage(error.to_string(), hint_of(error)),
+        ExecuteError::AnotherPlan { .. } | ExecuteError::TooManyChanges { .. } => {
+            Failure::refused(error.to_string(), hint_of(error))
+        }
         error => Failure::new("execute", error, error.hint()),
     }
+}
+
+fn hint_of(error: &ExecuteError) -> String {
+    error.hint().unwrap_or_default()
 }
 
 /// A failure to undo, with its exit code.

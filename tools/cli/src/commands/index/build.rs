@@ -5,6 +5,7 @@ use std::time::Duration;
 use memfold::lookup::{
     BuildIndex, BuiltIndex, SealError, SealFresh, Sealed, build_index, seal_fresh,
 };
+use memfold::machine;
 use memfold_index::snapshot::FileMode;
 use memfold_index::tiers::GraphOutcome;
 use memfold_simd::Kernels;
@@ -37,7 +38,7 @@ pub(super) fn run(
     let metadata = std::fs::metadata(db)
         .map_err(|error| Failure::new(&format!("open {}", db.display()), &error, None))?;
     let (time_zone, bars) = (settings.time_zone()?, Bars::new(printer));
-    let load = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &bars };
+    let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: &bars };
     let mode = FileMode::like(&metadata);
     let wait = Duration::from_secs(args.wait.into());
     if args.append {
@@ -118,7 +119,7 @@ pub(crate) fn rebuild(
     let metadata = std::fs::metadata(&args.db)
         .map_err(|error| Failure::new(&format!("open {}", args.db.display()), &error, None))?;
     let time_zone = settings.time_zone()?;
-    let load = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress };
+    let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress };
     let built = build_index(
         &store,
         &BuildIndex {

@@ -1,6 +1,7 @@
 //! `memfold index info`
 
 use memfold::lookup::{FreshSegment, Freshness, StoreIndex, freshness};
+use memfold::machine;
 use memfold_index::NoProgress;
 use memfold_store::LoadRequest;
 
@@ -12,7 +13,7 @@ use crate::commands::writing::noun;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 
 pub(super) fn run(
     global: &GlobalArgs,
@@ -25,7 +26,7 @@ pub(super) fn run(
     let folder = place::to_read(args)?;
     let index = open(&folder, StoreIndex::open)?;
     let time_zone = settings.time_zone()?;
-    let load = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &NoProgress };
+    let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: &NoProgress };
     let found = freshness(&store, &index, &load).map_err(|error| {
         let hint = error.hint();
         Failure::new(&format!("read {}", args.db.display()), &error, hint)

@@ -3,6 +3,7 @@
 use memfold::lookup::{
     IndexDifference, StoreIndex, Thoroughness, VerifiedIndex, VerifyIndexError, verify,
 };
+use memfold::machine;
 use memfold_simd::Kernels;
 use memfold_store::LoadRequest;
 
@@ -26,7 +27,7 @@ pub(super) fn run(
     let store = open_store(&args.place.db, &settings)?;
     let index = open(&place::to_read(&args.place)?, StoreIndex::open)?;
     let (time_zone, bars) = (settings.time_zone()?, Bars::new(printer));
-    let load = LoadRequest { time_zone: &time_zone, now: settings::clock(), progress: &bars };
+    let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: &bars };
     let scratch_dir = settings::scratch_dir();
     let thoroughness = Thoroughness {
         store: args.full.then_some((&store, scratch_dir.as_path())),

@@ -1,5 +1,6 @@
 //! `memfold check`: is this known already?
 
+use memfold::machine;
 use memfold::quick_check::Check;
 use memfold_model::text::excerpt;
 
@@ -9,7 +10,7 @@ use crate::args::{CheckArgs, GlobalArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 
 /// Matches on the screen, and characters of a line.
 const MATCHES_SHOWN: usize = 10;
@@ -25,7 +26,7 @@ pub(crate) fn run(
     let quick_check = open(&args.place, &settings)?;
     let mut incoming = incoming(args.text.as_ref(), &args.memory)?;
     let note = Provider::open(&settings, printer)?.fill(&mut incoming);
-    let mut check = quick_check.check(&incoming, settings::clock());
+    let mut check = quick_check.check(&incoming, machine::clock());
     check.notes.extend(note);
     if global.json {
         printer.document(&CheckDocument { schema_version: 1, check: &check })?;

@@ -1,5 +1,6 @@
 //! `memfold save`: remember this, unless it is known already.
 
+use memfold::machine;
 use memfold::quick_check::{Incoming, QuickCheck, SaveError, Saved, Written};
 use memfold_index::NoProgress;
 use memfold_model::text::excerpt;
@@ -14,7 +15,7 @@ use crate::commands::writing;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 
 const ID_CHARS: usize = 60;
 
@@ -100,7 +101,7 @@ impl Saving<'_> {
 
     fn save(&mut self, mut incoming: Incoming) -> Result<Saved, SaveError> {
         let note = self.provider.fill(&mut incoming);
-        let mut saved = self.quick_check.save(&incoming, settings::clock())?;
+        let mut saved = self.quick_check.save(&incoming, machine::clock())?;
         saved.check.notes.extend(note);
         Ok(saved)
     }
@@ -110,7 +111,7 @@ impl Saving<'_> {
         if !self.quick_check.wants_sealing(saved) {
             return;
         }
-        if let Err(error) = self.quick_check.seal(settings::clock(), mode_like(&self.args.place)) {
+        if let Err(error) = self.quick_check.seal(machine::clock(), mode_like(&self.args.place)) {
             self.printer.detail(&format!("note: fresh rows were not sealed: {error}"));
         }
     }

@@ -1,0 +1,298 @@
+//! [`Memfold`]: a store with its configuration, the door to plans and runs.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use memfold_guard::{Guard, LexiconError};
+use memfold_index::{NoProgress, Pool, Progress, StartPoolError};
+use memfold_model::time::Instant;
+use memfold_plan::plan::Plan;
+use memfold_plan::policy::{ConfigError, Configuration, config_hash};
+use memfold_plan::report::Report;
+use memfold_simd::Kernels;
+use memfold_store::brain_db::{Session, SessionError, SessionOptions};
+use memfold_store::{BrainDb, OpenOptions, OpenStoreError};
+
+use crate::consolidate::{ConsolidateError, Outcome, RunContext, consolidate};
+use crate::execute::{
+    CHANGE_SHARE_MAX, ExecuteError, ExecuteRequest, Execution, Review, Selection, WriteRules,
+    execute, rejudge_flags,
+};
+use crate::machine;
+
+/// A store with its configuration.
+///
+/// # Examples
+///
+/// ```no_run
+/// use memfold::Memfold;
+///
+/// # fn main() -> Result<(), memfold::MemfoldError> {
+/// let memfold = Memfold::open("brain.db")?;
+/// let planned = memfold.plan()?;
+/// println!("{} merges", planned.report().planned.merge);
+/// let run = planned.apply()?;
+/// println!("undo with: memfold undo brain.db {}", run.run_id);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Memfold {
+    store: BrainDb,
+    configuration: Configuration,
+    guard: Guard,
+    config_hash: String,
+    time_zone: TimeZone,
+    pool: Pool,
+    options: Options,
+}
+
+/// How a store is opened; [`Default`] is what most callers want.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// The configuration; by default that of the machine, of the environment and of the file beside
+    /// the store.
+    pub configuration: Option<Configuration>,
+    /// Worker threads; by default one for each core.
+    pub threads: Option<NonZeroUsize>,
+    /// The time of plans and runs; by default the clock's.
+    pub now: Option<Instant>,
+    /// A folder for temporary files as large as the vectors; by default the system's.
+    pub scratch_dir: PathBuf,
+    /// Where progress goes, and where the wish to stop comes from.
+    pub progress: Arc<dyn Progress + Send + Sync>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            configuration: None,
+            threads: None,
+            now: None,
+            scratch_dir: std::env::temp_dir(),
+            progress: Arc::new(NoProgress),
+        }
+    }
+}
+
+/// A plan that waits to be applied.
+pub struct Planned<'a> {
+    memfold: &'a Memfold,
+    outcome: Outcome,
+    now: Instant,
+}
+
+/// What of a plan is applied, and under which conditions.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ApplyOptions {
+    /// Which actions; by default all.
+    pub selection: Selection,
+    /// Units to apply at most; by default all.
+    pub limit: Option<u64>,
+    /// The digest of a plan that a person looked at, in place of [`Self::change_share_max`].
+    pub expect: Option<String>,
+    /// The largest share of the live memories that may change without a look at the plan, from 0 to 1.
+    pub change_share_max: f64,
+    /// Whether to write although the guard or protection is off.
+    pub allow_unguarded: bool,
+}
+
+impl Default for ApplyOptions {
+    fn default() -> Self {
+        Self {
+            selection: Selection::default(),
+            limit: None,
+            expect: None,
+            change_share_max: CHANGE_SHARE_MAX,
+            allow_unguarded: false,
+        }
+    }
+}
+
+impl Memfold {
+    /// Opens a store with the configuration that the command line would use.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or the configuration is not valid.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, MemfoldError> {
+        Self::open_with(path, Options::default())
+    }
+
+    /// As [`Self::open`], with options.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; also where no thread can be started.
+    pub fn open_with(path: impl Into<PathBuf>, options: Options) -> Result<Self, MemfoldError> {
+        let path = path.into();
+        let configuration = match &options.configuration {
+            Some(configuration) => configuration.clone(),
+            None => machine::config_loader().store(&path).load()?,
+        };
+        let guard = Guard::new(&configuration.policy.guard)?;
+        let patience = Duration::from_millis(configuration.settings.busy_timeout_ms.into());
+        let store = BrainDb::open(path, OpenOptions::default().busy_timeout(patience))?;
+        let config_hash = config_hash(&configuration.policy, guard.lexicon_text().as_bytes());
+        let time_zone = configuration.policy.zone();
+        let time_zone = time_zone.ok_or_else(|| MemfoldError::TimeZone {
+            name: configuration.policy.time_zone.clone(),
+        })?;
+        let pool = Pool::new(options.threads)?;
+        Ok(Self { store, configuration, guard, config_hash, time_zone, pool, options })
+    }
+
+    /// Returns the store's file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.store.path()
+    }
+
+    /// Returns the configuration.
+    #[must_use]
+    pub const fn configuration(&self) -> &Configuration {
+        &self.configuration
+    }
+
+    /// Finds what the store says twice and plans what to do. Writes nothing to the store.
+    ///
+    /// # Errors
+    /// When the store cannot be read, the scratch folder not written, or the caller asked to stop.
+    pub fn plan(&self) -> Result<Planned<'_>, MemfoldError> {
+        let now = self.options.now.unwrap_or_else(machine::clock);
+        let stopwatch = machine::Stopwatch::start();
+        let context = RunContext {
+            now,
+            time_zone: &self.time_zone,
+            config_hash: &self.config_hash,
+            pool: &self.pool,
+            kernels: Kernels::active(),
+            progress: &*self.options.progress,
+            clock: &|| stopwatch.seconds(),
+            scratch_dir: &self.options.scratch_dir,
+        };
+        let outcome = consolidate(&self.store, &self.configuration.policy, &self.guard, &context)?;
+        Ok(Planned { memfold: self, outcome, now })
+    }
+}
+
+impl Planned<'_> {
+    /// Returns the plan.
+    #[must_use]
+    pub const fn plan(&self) -> &Plan {
+        &self.outcome.plan
+    }
+
+    /// Returns the report: what was found and what would be done.
+    #[must_use]
+    pub const fn report(&self) -> &Report {
+        &self.outcome.report
+    }
+
+    /// Applies the plan. Each unit is one transaction, journaled, and can be undone.
+    ///
+    /// # Errors
+    /// When the configuration forbids writes, a guard is off, the plan changes more than
+    /// [`CHANGE_SHARE_MAX`] of the live memories, another run holds the store, or the store fails.
+    pub fn apply(&self) -> Result<Execution, MemfoldError> {
+        self.apply_with(&ApplyOptions::default())
+    }
+
+    /// As [`Self::apply`], with options.
+    ///
+    /// # Errors
+    /// As [`Self::apply`].
+    pub fn apply_with(&self, options: &ApplyOptions) -> Result<Execution, MemfoldError> {
+        let (memfold, outcome) = (self.memfold, &self.outcome);
+        let live = outcome.report.loaded.live;
+        let review = match &options.expect {
+            Some(digest) => Review::Digest(digest),
+            None => Review::Nobody { share_max: options.change_share_max, live },
+        };
+        let rules = WriteRules {
+            settings: &memfold.configuration.settings,
+            allow_unguarded: options.allow_unguarded,
+            review,
+        };
+        rules.check(&memfold.configuration.policy, &outcome.plan)?;
+        let (holder, stopwatch) = (machine::holder(), machine::Stopwatch::start());
+        let busy_timeout =
+            Duration::from_millis(memfold.configuration.settings.busy_timeout_ms.into());
+        let session = SessionOptions { busy_timeout, holder: holder.clone() };
+        let session = Session::open(memfold.path(), &session)?;
+        let execution = execute(
+            &session,
+            &ExecuteRequest {
+                plan: &outcome.plan,
+                access_counts: &outcome.access_counts,
+                selection: &options.selection,
+                limit: options.limit,
+                run_id: &outcome.report.run_id,
+                now: self.now,
+                time_zone: &memfold.time_zone,
+                policy: &memfold.configuration.policy,
+                config_hash: &memfold.config_hash,
+                rules,
+                holder: &holder,
+                progress: &*memfold.options.progress,
+                clock: &|| stopwatch.seconds(),
+            },
+        )?;
+        rejudge_flags(&session, &memfold.guard)?;
+        Ok(execution)
+    }
+}
+
+/// Why a store could not be opened, planned or changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MemfoldError {
+    /// The configuration is not valid.
+    #[error(transparent)]
+    Configuration(#[from] ConfigError),
+    /// The configuration names no time zone.
+    #[error("the time zone {name:?} is not known")]
+    TimeZone {
+        /// The name.
+        name: String,
+    },
+    /// The user's lexicon is not valid.
+    #[error(transparent)]
+    Lexicon(#[from] LexiconError),
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenStoreError),
+    /// No thread can be started.
+    #[error(transparent)]
+    Threads(#[from] StartPoolError),
+    /// There is no plan.
+    #[error(transparent)]
+    Plan(#[from] ConsolidateError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The plan was not applied, or not to the end.
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
+}
+
+impl MemfoldError {
+    /// Returns what the user can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Configuration(error) => error.hint(),
+            Self::Lexicon(error) => error.hint(),
+            Self::Open(error) => error.hint(),
+            Self::TimeZone { .. } => {
+                Some("use an IANA name such as Europe/Berlin, or UTC".to_owned())
+            }
+            Self::Threads(_) => Some("use fewer threads".to_owned()),
+            Self::Plan(error) => error.hint(),
+            Self::Session(error) => error.hint(),
+            Self::Execute(error) => error.hint(),
+        }
+    }
+}

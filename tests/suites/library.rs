@@ -1,0 +1,94 @@
+//! What a program that uses the library gets: one way in, with the rules that bind the command line.
+
+use memfold::execute::ExecuteError;
+use memfold::{ApplyOptions, Memfold, MemfoldError, Options};
+use memfold_plan::policy::ConfigLoader;
+use memfold_store::brain_db::StoreStyle;
+use memfold_tests::{Desk, sample_rows};
+
+fn desk() -> Desk {
+    Desk::of(&sample_rows(), StoreStyle::Plain)
+}
+
+/// Opens the desk's store with some settings, whatever this machine is configured with.
+fn open(desk: &Desk, settings: &[&str]) -> Memfold {
+    let loader = settings.iter().fold(ConfigLoader::new(), |loader, text| loader.set(*text));
+    let mut options = Options::default();
+    options.configuration = Some(loader.load().unwrap());
+    options.now = Some(desk.now());
+    Memfold::open_with(desk.path(), options).unwrap()
+}
+
+fn refusal(memfold: &Memfold, options: &ApplyOptions) -> ExecuteError {
+    match memfold.plan().unwrap().apply_with(options) {
+        Err(MemfoldError::Execute(error)) => error,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+fn everything() -> ApplyOptions {
+    let mut options = ApplyOptions::default();
+    options.change_share_max = 1.0;
+    options
+}
+
+#[test]
+fn a_plan_is_made_and_applied_in_one_line() {
+    let desk = desk();
+    let memfold = open(&desk, &[]);
+    let planned = memfold.plan().unwrap();
+    assert_eq!(planned.plan().actions, desk.plan().plan.actions);
+    let before = desk.image();
+    let run = planned.apply_with(&everything()).unwrap();
+    assert_eq!(run.executed.applied, u64::try_from(run.outcomes.len()).unwrap());
+    assert!(run.executed.applied > 10);
+    assert_ne!(desk.image(), before);
+    assert_eq!(memfold.plan().unwrap().report().planned.merge, 0);
+}
+
+/// The limit of 10 %, the guard that is off and `read_only` bound the command line alone: a program that called
+/// `execute` had none of them.
+#[test]
+fn the_rules_bind_every_caller() {
+    let desk = desk();
+    let before = desk.image();
+    let by_default = ApplyOptions::default();
+
+    let memfold = open(&desk, &[]);
+    let ExecuteError::TooManyChanges { share, digest, .. } = refusal(&memfold, &by_default) else {
+        panic!("another error");
+    };
+    assert!(share > 0.1);
+
+    let mut other = ApplyOptions::default();
+    other.expect = Some("0000".to_owned());
+    assert!(matches!(refusal(&memfold, &other), ExecuteError::AnotherPlan { .. }));
+
+    for setting in ["read_only=true", "enabled=false"] {
+        let memfold = open(&desk, &[setting]);
+        assert!(matches!(refusal(&memfold, &everything()), ExecuteError::Forbidden { .. }));
+    }
+    for setting in ["guard.enabled=false", "protection.enabled=false"] {
+        let memfold = open(&desk, &[setting]);
+        let error = refusal(&memfold, &everything());
+        assert!(matches!(error, ExecuteError::Unguarded { .. }), "{setting}");
+        assert!(error.hint().is_some());
+    }
+    assert_eq!(desk.image(), before);
+
+    let mut reviewed = ApplyOptions::default();
+    reviewed.expect = Some(digest);
+    memfold.plan().unwrap().apply_with(&reviewed).unwrap();
+    assert_ne!(desk.image(), before);
+}
+
+#[test]
+fn what_is_no_store_and_no_configuration_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = Memfold::open(folder.path().join("brain.db")).err().unwrap();
+    assert!(matches!(missing, MemfoldError::Open(_)) && missing.hint().is_some());
+    let desk = desk();
+    std::fs::write(desk.path().with_file_name("memfold.yaml"), "no_such_key: 1\n").unwrap();
+    let wrong = Memfold::open(desk.path()).err().unwrap();
+    assert!(matches!(wrong, MemfoldError::Configuration(_)) && wrong.hint().is_some());
+}
