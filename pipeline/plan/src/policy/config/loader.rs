@@ -96,7 +96,7 @@ impl Configuration {
 ///
 /// let configuration = ConfigLoader::new().set("threshold=0.97").load()?;
 /// assert_eq!(configuration.policy.merge_threshold().map(|t| t.get()), Some(0.97));
-/// # Ok::<(), crate::policy::ConfigError>(())
+/// # Ok::<(), memfold_plan::policy::ConfigError>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 #[must_use]
