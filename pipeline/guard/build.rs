@@ -16,31 +16,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-#[path = "src/key.rs"]
-mod key;
 #[path = "src/stem.rs"]
 mod stem;
 
 #[path = "src/lexicon"]
 pub(crate) mod lexicon {
     mod built_in;
-    mod draft;
-    mod entry;
-    mod error;
-    mod few;
-    mod lists;
     mod parse;
-    mod section;
     mod tables;
 
     use std::fmt::Debug;
 
     use built_in::BUILT_IN;
-    use draft::Draft;
-    use entry::{Relation, Roles};
-    use error::LexiconError;
-    use lists::{Lists, Table};
-    use tables::PHRASE_WORDS_MAX;
+    use parse::Draft;
+    use tables::{Lists, Table};
 
     /// Returns the built-in lexicon as an expression. What its elements show of themselves is Rust.
     pub(crate) fn rust() -> Result<String, String> {

@@ -5,7 +5,7 @@ use super::matching::{Matching, weighs};
 use super::morphology::opposite_by_affix;
 use super::reading::{Class, Flags, Reading, Token};
 use super::roles;
-use super::surroundings::{closes, is_indefinite, negated_heads, opposes_own, same_place};
+use super::roles::{closes, is_indefinite, negated_heads, opposes_own, same_place};
 use super::verdict::DifferenceKind;
 
 /// Two texts with more unmatched tokens than this, and some on both sides, are different without a closer look.

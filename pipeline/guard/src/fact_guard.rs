@@ -8,10 +8,8 @@ use super::compare::{Comparison, Finding, lacking_quotes};
 use super::lexicon::{BUILT_IN, Entry, Lexicon, Roles};
 use super::matching::{Matching, weighs};
 use super::reading::{Flags, Token};
-use super::{Absorption, Difference, Judgement, LexiconError, Reading, Verdict};
-use super::{read, score};
-use crate::GuardPolicy;
-use crate::text;
+use super::{Absorption, Difference, Judgement, LexiconError, Reading, Verdict, read, verdict};
+use crate::{GuardPolicy, text};
 
 /// Differences that a judgement lists.
 const DIFFERENCES_MAX: usize = 64;
@@ -73,10 +71,10 @@ impl Guard {
         let swapped = newer.text < older.text;
         let (left, right) = if swapped { (newer, older) } else { (older, newer) };
         let Comparison { findings, frame, .. } = Comparison::of(left, right, &self.lexicon);
-        let signals = score::signals(&findings, frame, &self.policy.weights);
-        let contradiction_score = score::score(&signals);
+        let signals = verdict::signals(&findings, frame, &self.policy.weights);
+        let contradiction_score = verdict::score(&signals);
         Judgement {
-            verdict: score::verdict(
+            verdict: verdict::verdict(
                 &findings,
                 contradiction_score,
                 self.policy.contradiction_threshold,

@@ -9,7 +9,6 @@ pub mod verdict;
 mod policy;
 mod compare;
 mod fact_guard;
-mod key;
 mod lexicon;
 mod matching;
 mod morphology;
@@ -20,10 +19,8 @@ mod read;
 mod reading;
 mod roles;
 mod scan;
-mod score;
 mod shape;
 mod stem;
-mod surroundings;
 
 pub use fact_guard::Guard;
 pub use lexicon::LexiconError;

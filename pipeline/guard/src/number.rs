@@ -1,6 +1,6 @@
 //! Numbers: digits, words, dates and times as values.
 
-use super::key::KeyHasher;
+use super::stem::KeyHasher;
 
 /// A decimal number in normal form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! Numbers, dates and times: shapes and words become values with units.
 
-use super::key::{KeyHasher, folded_key, word_key};
 use super::lexicon::{Lexicon, Roles, Unit};
 use super::number::{Decimal, NumberWord, month, number_word, scale, second_of_day};
 use super::read::SHAPE;
 use super::reading::{Class, Flags, Token};
 use super::shape::{NumberShape, Shape};
+use super::stem::{KeyHasher, folded_key, word_key};
 
 /// Domain of the keys of values; the class is added.
 const VALUE: u8 = 64;

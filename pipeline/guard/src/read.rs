@@ -1,12 +1,12 @@
 //! Reads a text: pieces become tokens with keys, phrases, values and polarity.
 
-use super::key::{self, word_key};
 use super::lexicon::{Lexicon, PHRASE_WORDS_MAX, Roles};
 use super::polarity;
 use super::quantity::{Proto, Quantities};
 use super::reading::{Class, Flags, Quote, Reading, Token};
 use super::scan::{Piece, PieceKind, scan};
 use super::shape::Shape;
+use super::stem::{self, word_key};
 use crate::text;
 
 /// Domain of the keys of scripts without a lexicon.
@@ -102,7 +102,7 @@ impl Reader<'_> {
             PieceKind::Not => self.word("not", &mut token),
             PieceKind::Script => {
                 token.class = Class::Script;
-                token.key = key::folded_key(SCRIPT, part, &mut self.buffer);
+                token.key = stem::folded_key(SCRIPT, part, &mut self.buffer);
                 token.entry = self.lexicon.word(word_key(part, &mut self.buffer).stem);
                 self.classify(&mut token);
             }
@@ -136,9 +136,9 @@ impl Reader<'_> {
         let domain = SHAPE + class as u8;
         let part = if class == Class::Version { part.trim_start_matches(['v', 'V']) } else { part };
         if exact {
-            key::exact_key(domain, part)
+            stem::exact_key(domain, part)
         } else {
-            key::folded_key(domain, part, &mut self.buffer)
+            stem::folded_key(domain, part, &mut self.buffer)
         }
     }
 
@@ -179,7 +179,7 @@ impl Reader<'_> {
             token.flags.clear(Flags::LIGHT);
             token.key = match part {
                 "US" => word_key("usa", &mut self.buffer).stem,
-                _ => key::exact_key(SCRIPT, part),
+                _ => stem::exact_key(SCRIPT, part),
             };
             token.entry = self.lexicon.word(token.key);
         }
@@ -237,7 +237,7 @@ impl Reader<'_> {
         let last = &protos[found.word_count - 1];
         let mut token = first.token;
         token.end = last.token.end;
-        token.key = key::phrase_key(stems[..found.word_count].iter().copied());
+        token.key = stem::phrase_key(stems[..found.word_count].iter().copied());
         token.entry = found.entry;
         token.class = Class::Word;
         token.flags = Flags::default();
@@ -302,6 +302,6 @@ fn quote(start: usize, end: usize, tokens: &[Token]) -> Option<Quote> {
         return None;
     }
     let inside = tokens[first as usize..last as usize].iter().filter(|token| token.key != 0);
-    let key = key::phrase_key(inside.map(|token| token.key));
+    let key = stem::phrase_key(inside.map(|token| token.key));
     Some(Quote { start: start as u32, end: end as u32, first, last, key })
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::key::KeyHasher;
+use super::stem::KeyHasher;
 
 /// Everything the guard reads out of one text, once.
 ///

@@ -97,7 +97,7 @@ impl Source {
             matches!(part, "tests" | "tests.rs" | "benches" | "suites")
                 || part.ends_with("_tests.rs")
         }) || !inside.contains("src/") && inside != "build.rs";
-        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        let code = without_tests(text);
         let counted = |text: &str| {
             let is_code = |line: &&str| !line.is_empty() && !line.starts_with("//");
             text.lines().map(str::trim).filter(is_code).count()
@@ -119,6 +119,16 @@ impl Source {
         }
         source
     }
+}
+
+/// Cuts off what begins with a module of tests that stands in the file.
+fn without_tests(text: &str) -> &str {
+    const BEGIN: &str = "#[cfg(test)]\nmod ";
+    let is_inline = |at: &usize| {
+        text[at + BEGIN.len()..].lines().next().is_some_and(|line| line.ends_with('{'))
+    };
+    let begin = text.match_indices(BEGIN).map(|(at, _)| at).find(is_inline);
+    begin.map_or(text, |at| &text[..at])
 }
 
 fn is_public_item(line: &str) -> bool {
@@ -372,6 +382,13 @@ mod tests {
         let private = source("src/a/mod.rs", "mod x; use x::One; fn five(_: One) {}");
         let child = source("src/a/x.rs", "use super::five; pub struct One;");
         assert_eq!(cycles(&[private, child]), [["a", "a::x"]]);
+    }
+
+    #[test]
+    fn tests_that_stand_in_the_file_do_not_count() {
+        assert_eq!(without_tests("a\n#[cfg(test)]\nmod x_tests {\n}\n"), "a\n");
+        let declared = "#[cfg(test)]\nmod tests;\nfn a() {}\n";
+        assert_eq!(without_tests(declared), declared);
     }
 
     #[test]

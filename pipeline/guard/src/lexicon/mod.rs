@@ -4,29 +4,20 @@
 //! is done when the crate is built (`build.rs`), so that a process that judges one pair parses nothing.
 
 mod built_in;
-mod draft;
-mod entry;
-mod error;
-mod few;
-mod lists;
 mod parse;
-mod section;
 mod tables;
 
 pub(super) use built_in::BUILT_IN;
 #[cfg(test)]
 pub(super) use built_in::FILES;
-pub(super) use entry::{Entry, Relation, Roles};
-pub use error::LexiconError;
-pub(super) use tables::{Form, Lexicon, PHRASE_WORDS_MAX, Unit};
+pub use parse::LexiconError;
+pub(super) use tables::{Entry, Form, Lexicon, PHRASE_WORDS_MAX, Relation, Roles, Unit};
 
 use std::borrow::Cow;
 
-use draft::Draft;
-use entry::Membership;
-use entry::Relation::{Distinct, Exclusive, Modality, Opposite};
-use lists::{Lists, Table};
-use tables::Phrase;
+use parse::Draft;
+use tables::Relation::{Distinct, Exclusive, Modality, Opposite};
+use tables::{Lists, Membership, Phrase, Table};
 
 use super::reading::Token;
 

@@ -14,13 +14,15 @@
 //! `[distinct NAME]` is a class whose members differ without contradiction, `[modality NAME]` one of modal words.
 //! `[forms]` and `[past-forms]` take `base = form, form`; the other sections list words.
 
-use super::LexiconError;
-use super::draft::Draft;
-use super::entry::{Membership, Relation};
-use super::error::nearest_section;
-use super::section::{SECTIONS, Section};
-use super::tables::{Form, PHRASE_WORDS_MAX, Unit};
-use crate::key::word_key;
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::path::PathBuf;
+
+use super::tables::{
+    Few, Form, Lexicon, Lists, Membership, PHRASE_WORDS_MAX, Phrase, Relation, Roles, Table, Unit,
+};
+use crate::stem::{KeyHasher, word_key};
 
 /// Bytes of text that one entry takes, roughly.
 const BYTES_PER_ENTRY: usize = 14;
@@ -181,5 +183,246 @@ impl Line<'_> {
         let forms = &self.lexicon.forms;
         let form = forms.get(&key.surface).or_else(|| forms.get(&key.stem));
         form.map_or(key.stem, |form| form.base)
+    }
+}
+
+/// How the lines of a section are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Section {
+    /// Words of one role, apart by commas or white space lines.
+    Role(Roles),
+    /// Words that mean the same.
+    Synonyms,
+    /// `left, left | right, right`.
+    Opposites,
+    /// `general, general | special, special`.
+    Kinds,
+    /// A class; each line one member with its names.
+    Class(Relation),
+    /// `base = form, form`.
+    Forms {
+        /// Whether the forms are of the past.
+        past: bool,
+    },
+    /// One unit with its names a line.
+    Units {
+        /// Whether they are money.
+        currency: bool,
+    },
+}
+
+/// Names of all sections.
+pub(super) const SECTIONS: [(&str, Section); 29] = [
+    ("synonyms", Section::Synonyms),
+    ("opposites", Section::Opposites),
+    ("kinds", Section::Kinds),
+    ("exclusive", Section::Class(Relation::Exclusive)),
+    ("modality", Section::Class(Relation::Modality)),
+    ("distinct", Section::Class(Relation::Distinct)),
+    ("forms", Section::Forms { past: false }),
+    ("past-forms", Section::Forms { past: true }),
+    ("units", Section::Units { currency: false }),
+    ("currencies", Section::Units { currency: true }),
+    ("function", Section::Role(Roles::FUNCTION)),
+    ("auxiliaries", Section::Role(Roles::FUNCTION.with(Roles::AUXILIARY))),
+    ("prepositions", Section::Role(Roles::FUNCTION.with(Roles::PREPOSITION))),
+    ("coordinators", Section::Role(Roles::FUNCTION.with(Roles::COORDINATOR))),
+    ("clause", Section::Role(Roles::FUNCTION.with(Roles::CLAUSE))),
+    ("subjects", Section::Role(Roles::FUNCTION.with(Roles::SUBJECT))),
+    ("indefinite", Section::Role(Roles::FUNCTION.with(Roles::INDEFINITE))),
+    ("exhaustive", Section::Role(Roles::EXHAUSTIVE)),
+    ("future", Section::Role(Roles::FUNCTION.with(Roles::FUTURE))),
+    ("past", Section::Role(Roles::FUNCTION.with(Roles::PAST))),
+    ("negators", Section::Role(Roles::NEGATOR)),
+    ("narrow-negators", Section::Role(Roles::NEGATOR.with(Roles::NARROW))),
+    ("concord-negators", Section::Role(Roles::NEGATOR.with(Roles::CONCORD))),
+    ("negative-verbs", Section::Role(Roles::NEGATIVE_VERB)),
+    ("denials", Section::Role(Roles::DENIAL)),
+    ("enumerators", Section::Role(Roles::ENUMERATOR)),
+    ("versioned", Section::Role(Roles::VERSIONED)),
+    ("intentions", Section::Role(Roles::FUTURE)),
+    ("completions", Section::Role(Roles::PAST)),
+];
+
+impl Section {
+    /// Tells whether the header carries a name: classes do.
+    pub(super) const fn is_named(self) -> bool {
+        matches!(self, Self::Class(_))
+    }
+}
+
+/// Why a lexicon cannot be read. Says where, and never what stands there: a path may lead to a file that is no lexicon
+/// and holds secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LexiconError {
+    /// The file, where it is known.
+    pub file: Option<PathBuf>,
+    /// The line, from 1.
+    pub line: usize,
+    /// What should stand there.
+    pub expected: &'static str,
+    /// The section that may be meant.
+    pub suggestion: Option<&'static str>,
+}
+
+impl std::error::Error for LexiconError {}
+
+impl fmt::Display for LexiconError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, expected, .. } = self;
+        match &self.file {
+            Some(file) => {
+                write!(
+                    f,
+                    "{}, line {line}: expected {expected}",
+                    file.to_string_lossy().escape_debug()
+                )
+            }
+            None => write!(f, "line {line} of the lexicon: expected {expected}"),
+        }
+    }
+}
+
+impl LexiconError {
+    /// Returns advice for the writer of the lexicon.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        Some(match self.suggestion {
+            Some(section) => format!("did you mean `[{section}]`?"),
+            None => {
+                let names: Vec<_> = SECTIONS.iter().map(|(section, _)| *section).collect();
+                format!(
+                    "a lexicon has sections [{}]; words are apart by commas, `#` starts a comment",
+                    names.join("], [")
+                )
+            }
+        })
+    }
+}
+
+/// Returns the section whose name is nearly that of a header.
+pub(super) fn nearest_section(line: &str) -> Option<&'static str> {
+    let name = line.strip_prefix('[')?.trim_matches(['[', ']', ' ']).split(' ').next()?;
+    SECTIONS.iter().map(|(section, _)| *section).find(|section| is_near(section, name))
+}
+
+/// Tells whether two names of one length differ in at most two letters, or start alike.
+fn is_near(known: &str, found: &str) -> bool {
+    let differing =
+        known.bytes().zip(found.bytes()).filter(|(known, found)| known != found).count();
+    let same_start = known.bytes().zip(found.bytes()).take_while(|(known, found)| known == found);
+    (known.len() == found.len() && differing <= 2) || same_start.count() >= 4
+}
+
+/// Words and phrases with their relations, as far as they have been read.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    entries: Vec<DraftEntry>,
+    words: KeyMap<u32>,
+    phrases: KeyMap<Vec<Phrase>>,
+    pub(super) forms: KeyMap<Form>,
+    pub(super) units: KeyMap<Unit>,
+    relation_count: u32,
+}
+
+/// Keys are hashes already.
+pub(super) type KeyMap<V> = HashMap<u64, V, BuildHasherDefault<KeyPassThrough>>;
+
+/// What an [`Entry`](super::Entry) will show.
+#[derive(Debug, Default)]
+pub(super) struct DraftEntry {
+    pub(super) roles: Roles,
+    pub(super) meanings: Few<u32>,
+    pub(super) memberships: Few<Membership>,
+    pub(super) covers: Few<u32>,
+    pub(super) kinds: Few<u32>,
+}
+
+impl Draft {
+    /// Makes room for more entries.
+    pub(super) fn reserve(&mut self, entry_count: usize) {
+        self.entries.reserve(entry_count);
+        self.words.reserve(entry_count);
+    }
+
+    /// Lays out what was read.
+    pub(super) fn lay_out(self) -> Lexicon {
+        let mut phrases: Vec<(u64, Vec<Phrase>)> = self.phrases.into_iter().collect();
+        phrases.sort_unstable_by_key(|(first, _)| *first);
+        for (_, phrases) in &mut phrases {
+            phrases.sort_by_key(|phrase| (std::cmp::Reverse(phrase.rest_count), phrase.entry));
+        }
+        let first_words = (0..).zip(&phrases).map(|(list, (first, _))| (*first, list));
+        Lexicon {
+            roles: self.entries.iter().map(|entry| entry.roles).collect(),
+            meanings: Lists::of(self.entries.iter().map(|entry| &*entry.meanings)),
+            memberships: Lists::of(self.entries.iter().map(|entry| &*entry.memberships)),
+            covers: Lists::of(self.entries.iter().map(|entry| &*entry.covers)),
+            kinds: Lists::of(self.entries.iter().map(|entry| &*entry.kinds)),
+            words: Table::of(self.words),
+            first_words: Table::of(first_words),
+            phrases: Lists::of(phrases.iter().map(|(_, phrases)| phrases)),
+            forms: Table::of(self.forms),
+            units: Table::of(self.units),
+        }
+    }
+
+    pub(super) fn new_relation(&mut self) -> u32 {
+        self.relation_count += 1;
+        self.relation_count
+    }
+
+    pub(super) fn entry_mut(&mut self, number: u32) -> &mut DraftEntry {
+        &mut self.entries[number as usize - 1]
+    }
+
+    fn new_entry(&mut self) -> u32 {
+        self.entries.push(DraftEntry::default());
+        self.entries.len() as u32
+    }
+
+    pub(super) fn word_entry(&mut self, stem: u64) -> u32 {
+        if let Some(number) = self.words.get(&stem) {
+            return *number;
+        }
+        let number = self.new_entry();
+        self.words.insert(stem, number);
+        number
+    }
+
+    /// Returns the entry of a phrase of at least two and at most [`PHRASE_WORDS_MAX`] words.
+    pub(super) fn phrase_entry(&mut self, stems: &[u64]) -> u32 {
+        let known = self.phrases.get(&stems[0]).and_then(|phrases| {
+            phrases.iter().find(|phrase| *phrase.rest() == stems[1..]).map(|phrase| phrase.entry)
+        });
+        if let Some(number) = known {
+            return number;
+        }
+        let entry = self.new_entry();
+        let mut rest = [0; PHRASE_WORDS_MAX - 1];
+        rest[..stems.len() - 1].copy_from_slice(&stems[1..]);
+        let phrase = Phrase { rest_count: stems.len() as u8 - 1, rest, entry };
+        self.phrases.entry(stems[0]).or_default().push(phrase);
+        entry
+    }
+}
+
+/// Passes a key on as its own hash.
+#[derive(Debug, Default)]
+pub(super) struct KeyPassThrough(u64);
+
+impl Hasher for KeyPassThrough {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = KeyHasher::new(0).bytes(bytes).finish();
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        // The table takes its buckets from the low and its tags from the high bits; FNV mixes the low ones best.
+        self.0 = key ^ (key << 32);
     }
 }

@@ -1,9 +1,7 @@
 //! [`Lexicon`]: words and phrases with their relations, in plain arrays.
 
 use std::borrow::Cow;
-
-use super::entry::{Entry, Membership, Roles};
-use super::lists::{Lists, Table};
+use std::ops::Deref;
 
 /// Phrases longer than this are refused.
 pub(crate) const PHRASE_WORDS_MAX: usize = 4;
@@ -115,5 +113,250 @@ impl Lexicon {
         let phrases = self.phrases.at(*self.first_words.get(*first)? as usize);
         let phrase = phrases.iter().find(|phrase| rest.starts_with(phrase.rest()))?;
         Some(PhraseMatch { word_count: phrase.rest().len() + 1, entry: phrase.entry })
+    }
+}
+
+/// What a word does in a sentence, besides meaning something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Roles(pub(super) u32);
+
+impl Roles {
+    pub(crate) const FUNCTION: Self = Self(1);
+    pub(crate) const NEGATOR: Self = Self(1 << 1);
+    pub(crate) const NEGATIVE_VERB: Self = Self(1 << 2);
+    pub(crate) const CONCORD: Self = Self(1 << 3);
+    pub(crate) const NARROW: Self = Self(1 << 4);
+    pub(crate) const DENIAL: Self = Self(1 << 5);
+    pub(crate) const ENUMERATOR: Self = Self(1 << 6);
+    pub(crate) const COORDINATOR: Self = Self(1 << 7);
+    pub(crate) const CLAUSE: Self = Self(1 << 8);
+    pub(crate) const SUBJECT: Self = Self(1 << 9);
+    pub(crate) const FUTURE: Self = Self(1 << 10);
+    pub(crate) const PAST: Self = Self(1 << 11);
+    pub(crate) const PREPOSITION: Self = Self(1 << 12);
+    pub(crate) const AUXILIARY: Self = Self(1 << 13);
+    pub(crate) const INDEFINITE: Self = Self(1 << 14);
+    pub(crate) const EXHAUSTIVE: Self = Self(1 << 15);
+    pub(crate) const VERSIONED: Self = Self(1 << 16);
+
+    /// Tells whether it has any of these roles.
+    pub(crate) const fn has(self, roles: Self) -> bool {
+        self.0 & roles.0 != 0
+    }
+
+    /// Adds roles.
+    pub(crate) const fn with(self, roles: Self) -> Self {
+        Self(self.0 | roles.0)
+    }
+}
+
+/// How two entries stand to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Relation {
+    /// They mean opposite things.
+    #[default]
+    Opposite,
+    /// They are members of one class that exclude each other.
+    Exclusive,
+    /// They are different modal strengths.
+    Modality,
+    /// They are members of one class that name different things.
+    Distinct,
+}
+
+/// One membership in a relation: entries of one relation and different sides exclude each other, of one side
+/// they mean the same (but for opposites, whose sides are loose).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Membership {
+    /// The class or pair.
+    pub(crate) relation: u32,
+    /// The member or side.
+    pub(crate) side: u32,
+    /// What different sides are to each other.
+    pub(crate) kind: Relation,
+}
+
+/// A word's or phrase's entry.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry<'a> {
+    /// What it does.
+    pub(crate) roles: Roles,
+    /// Sets of words that mean the same.
+    pub(crate) meanings: &'a [u32],
+    /// What it excludes.
+    pub(crate) memberships: &'a [Membership],
+    /// Kinds of things that it names as a whole: `person`.
+    pub(crate) covers: &'a [u32],
+    /// Kinds of things that it is one of: `woman`.
+    pub(crate) kinds: &'a [u32],
+}
+
+impl Entry<'_> {
+    /// Tells whether whatever the other names is also named by this.
+    pub(crate) fn includes(self, other: Entry<'_>) -> bool {
+        self.covers.iter().any(|kind| other.kinds.contains(kind))
+    }
+
+    /// Tells whether it says how much, how often or how bindingly.
+    pub(crate) fn is_modal(self) -> bool {
+        self.memberships.iter().any(|membership| membership.kind == Relation::Modality)
+    }
+
+    /// Returns how the two exclude each other, strongest relation first; `None` where they do not.
+    pub(crate) fn conflict(self, other: Entry<'_>) -> Option<Relation> {
+        let conflicts = self.memberships.iter().flat_map(|own| {
+            other
+                .memberships
+                .iter()
+                .filter(|theirs| own.relation == theirs.relation && own.side != theirs.side)
+                .map(|_| own.kind)
+        });
+        conflicts.min()
+    }
+}
+
+/// Lists of elements, one behind the other.
+#[derive(Debug)]
+pub(crate) struct Lists<T: Clone + 'static> {
+    /// Where each list starts, and where the last one ends.
+    pub(super) starts: Cow<'static, [u32]>,
+    pub(super) elements: Cow<'static, [T]>,
+}
+
+impl<T: Clone> Lists<T> {
+    pub(super) fn of<L: AsRef<[T]>>(lists: impl IntoIterator<Item = L>) -> Self {
+        let (mut starts, mut elements) = (vec![0], Vec::new());
+        for list in lists {
+            elements.extend_from_slice(list.as_ref());
+            starts.push(elements.len() as u32);
+        }
+        Self { starts: starts.into(), elements: elements.into() }
+    }
+
+    /// Returns a list, which must be there.
+    pub(super) fn at(&self, index: usize) -> &[T] {
+        &self.elements[self.starts[index] as usize..self.starts[index + 1] as usize]
+    }
+}
+
+/// Values by keys that are hashes already.
+#[derive(Debug)]
+pub(crate) struct Table<V: Clone + 'static> {
+    /// In lists by the lowest bits of keys, which FNV mixes best; as many lists as a power of two.
+    pub(super) keys: Lists<u64>,
+    /// One for each key.
+    pub(super) values: Cow<'static, [V]>,
+}
+
+impl<V: Clone> Table<V> {
+    pub(super) fn of(pairs: impl IntoIterator<Item = (u64, V)>) -> Self {
+        let mut pairs: Vec<(u64, V)> = pairs.into_iter().collect();
+        let list_count = pairs.len().next_power_of_two();
+        let list_of = |key: u64| key as usize & (list_count - 1);
+        pairs.sort_by_key(|(key, _)| (list_of(*key), *key));
+        let mut starts = vec![0; list_count + 1];
+        pairs.iter().for_each(|(key, _)| starts[list_of(*key) + 1] += 1);
+        for at in 0..list_count {
+            starts[at + 1] += starts[at];
+        }
+        let (elements, values): (Vec<u64>, Vec<V>) = pairs.into_iter().unzip();
+        Self {
+            keys: Lists { starts: starts.into(), elements: elements.into() },
+            values: values.into(),
+        }
+    }
+
+    pub(super) fn get(&self, key: u64) -> Option<&V> {
+        // A power of two, and the end of the last.
+        let list = key as usize & (self.keys.starts.len() - 2);
+        let place = self.keys.at(list).iter().position(|other| *other == key)?;
+        self.values.get(self.keys.starts[list] as usize + place)
+    }
+}
+
+/// Elements kept in place.
+const IN_PLACE_MAX: usize = 2;
+
+/// A list that needs no memory of its own while it is short.
+#[derive(Debug, Clone)]
+pub(crate) enum Few<T> {
+    /// So many of these.
+    InPlace(u8, [T; IN_PLACE_MAX]),
+    /// More.
+    Many(Vec<T>),
+}
+
+impl<T: Copy + Default> Few<T> {
+    pub(super) fn push(&mut self, element: T) {
+        match self {
+            Self::InPlace(length, elements) => match elements.get_mut(usize::from(*length)) {
+                Some(free) => {
+                    *free = element;
+                    *length += 1;
+                }
+                None => {
+                    let mut many = elements.to_vec();
+                    many.push(element);
+                    *self = Self::Many(many);
+                }
+            },
+            Self::Many(elements) => elements.push(element),
+        }
+    }
+}
+
+impl<T: Copy + Default> Default for Few<T> {
+    fn default() -> Self {
+        Self::InPlace(0, [T::default(); IN_PLACE_MAX])
+    }
+}
+
+impl<T> Deref for Few<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match self {
+            Self::InPlace(length, elements) => &elements[..usize::from(*length)],
+            Self::Many(elements) => elements,
+        }
+    }
+}
+
+#[cfg(test)]
+mod lists_tests {
+    use super::*;
+
+    #[test]
+    fn tables_find_their_keys_and_no_others() {
+        for count in [0, 1, 2, 5, 300] {
+            let key = |at: u64| at.wrapping_mul(0x9E37_79B9_7F4A_7C15) << 3;
+            let table = Table::of((0..count).map(|at| (key(at), at)));
+            for at in 0..count {
+                assert_eq!(table.get(key(at)), Some(&at));
+                assert_eq!(table.get(key(at) + 1), None);
+            }
+            assert_eq!(table.get(key(count)), None);
+        }
+    }
+
+    #[test]
+    fn lists_stay_apart() {
+        let lists = Lists::of([vec![1, 2], vec![], vec![3]]);
+        assert_eq!([lists.at(0), lists.at(1), lists.at(2)], [&[1, 2][..], &[], &[3]]);
+    }
+}
+
+#[cfg(test)]
+mod few_tests {
+    use super::*;
+
+    #[test]
+    fn a_list_grows_beyond_its_place() {
+        let mut few = Few::default();
+        for length in 0..5 {
+            assert_eq!(few.len(), length);
+            few.push(length);
+        }
+        assert_eq!(*few, [0, 1, 2, 3, 4]);
     }
 }

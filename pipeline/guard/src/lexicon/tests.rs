@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::key::word_key;
+use crate::stem::word_key;
 
 /// A line of the built-in lexicon.
 struct Line {

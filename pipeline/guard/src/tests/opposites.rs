@@ -6,8 +6,8 @@ mod edits;
 use std::collections::BTreeMap;
 
 use super::super::Verdict;
-use super::super::key::KeyHasher;
 use super::super::lexicon::FILES;
+use super::super::stem::KeyHasher;
 use super::*;
 
 /// Share of pairs that may link.

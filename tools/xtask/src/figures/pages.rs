@@ -1,8 +1,8 @@
 //! What stands in each block.
 
 use super::rows::{
-    all, check, curves, firsts, having, is_peak, joins, labels, largest, likeness, lookups,
-    named_once, paraphrases, peers, profile,
+    all, best_peers, checks, curves, firsts, having, is_peak, joins, labels, largest, likeness,
+    lookups, named_once, paraphrases,
 };
 use super::table::{Block, Table};
 
@@ -140,7 +140,7 @@ pub(super) const BLOCKS: &[Block] = &[
         mark: "figures of peers",
         results: "bench/results/peers-join.jsonl",
         tables: &[Table {
-            groups: peers,
+            groups: best_peers,
             heading: "{data}, {rows:n} × {dim}, ≥ {threshold}, {pairs_true:n} pairs, {threads} \
                       threads; {machine}, {run:day}",
             columns: &[
@@ -166,7 +166,7 @@ pub(super) const BLOCKS: &[Block] = &[
                 ("rows", "{name}"),
                 ("build, s", "{build:.1}"),
                 ("bytes per vector", "{bytes:n}"),
-                ("beam", "{beam:n}"),
+                ("ef_search", "{beam:n}"),
                 ("recall@k", "{last_run.recall_at_k:.4}"),
                 ("queries/s, one thread", "{last_run.qps_one_thread:n}"),
                 ("p50 µs", "{last_run.latency_us.p50:n}"),
@@ -201,7 +201,7 @@ pub(super) const BLOCKS: &[Block] = &[
         mark: "figures of checks",
         results: "bench/results/check.jsonl",
         tables: &[Table {
-            groups: |lines| vec![lines.iter().map(check).collect()],
+            groups: checks,
             heading: "{machine}, memfold {version}, {run:day}; milliseconds.",
             columns: &[
                 ("store", "{data} ({rows:n})"),
@@ -238,16 +238,6 @@ pub(super) const BLOCKS: &[Block] = &[
     },
     Block {
         file: PERFORMANCE,
-        mark: "figures of profiles",
-        results: "bench/results/profile.jsonl",
-        tables: &[Table {
-            groups: |lines| vec![lines.iter().map(profile).collect()],
-            heading: "{machine}, memfold {version}, {run:day}; {rows:n} memories ({data}).",
-            columns: &[("command", "`{profiled}`"), ("share of its samples", "{shown}")],
-        }],
-    },
-    Block {
-        file: PERFORMANCE,
         mark: "figures of graphs",
         results: "bench/results/peers-ann.jsonl",
         tables: &[Table {
@@ -258,7 +248,7 @@ pub(super) const BLOCKS: &[Block] = &[
                 ("engine", "{engine}"),
                 ("build, s", "{build_seconds:.1}"),
                 ("times memfold's", "{times:.1}"),
-                ("beam with recall ≥ 0.99", "{enough}"),
+                ("ef_search with recall ≥ 0.99", "{enough}"),
                 ("queries/s, one thread", "{speed:n}"),
                 ("memfold's ÷ that", "{slower:.1}"),
                 ("bytes per vector", "{bytes_per_vector:n}"),

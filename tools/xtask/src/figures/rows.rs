@@ -7,6 +7,12 @@ use super::table::{at, filled};
 /// A rival that finds less than this share of pairs or neighbors is shown, but not counted.
 pub(super) const RECALL_MIN: f64 = 0.99;
 
+/// The sets of rows whose engines are shown; the others are in the stored file.
+const PEERS_SHOWN: [&str; 3] = ["real-36k", "synthetic-like-real-100k", "synthetic-1m"];
+
+/// The search widths that are shown.
+const WIDTHS_SHOWN: [u64; 4] = [32, 64, 128, 256];
+
 pub(super) fn all(lines: &[Value]) -> Vec<Vec<Value>> {
     vec![lines.to_vec()]
 }
@@ -45,8 +51,11 @@ pub(super) fn largest(mut lines: Vec<Value>) -> Vec<Value> {
     lines
 }
 
-/// Names each set of rows, and what is the same for all its beams, once.
+/// Names each set of rows, and what is the same for all its search widths, once.
 pub(super) fn named_once(lines: &[Value]) -> Vec<Value> {
+    let is_shown =
+        |line: &&Value| line["beam"].as_u64().is_none_or(|width| WIDTHS_SHOWN.contains(&width));
+    let lines: Vec<Value> = lines.iter().filter(is_shown).cloned().collect();
     let is_first = |at: usize| at == 0 || lines[at - 1]["data"] != lines[at]["data"];
     let rows = lines.iter().enumerate().map(|(at, line)| match is_first(at) {
         true => with(
@@ -62,13 +71,17 @@ pub(super) fn named_once(lines: &[Value]) -> Vec<Value> {
     rows.collect()
 }
 
-pub(super) fn check(line: &Value) -> Value {
+/// Checks in process and as whole processes; what `--version` takes is in the stored file.
+pub(super) fn checks(lines: &[Value]) -> Vec<Vec<Value>> {
+    let is_shown = |line: &&Value| matches!(line["mode"].as_str(), Some("in_process" | "process"));
+    vec![lines.iter().filter(is_shown).map(check).collect()]
+}
+
+fn check(line: &Value) -> Value {
     let mode = line["mode"].as_str().unwrap_or_default();
     let name = match mode {
         "in_process" => "in process",
-        "process" => "whole process",
-        "version" => "`--version`",
-        _ => "beyond `--version`",
+        _ => "whole process",
     };
     let cold = if line["cold"] == true { ", nothing in memory" } else { "" };
     let beside = if line["writers"] == 0 { "–" } else { "{writers}, {saved}" };
@@ -76,13 +89,6 @@ pub(super) fn check(line: &Value) -> Value {
     let anonymous = anonymous.map_or_else(|| "".into(), |bytes| json!(bytes / f64::from(1 << 20)));
     let (name, beside) = (format!("{name}{cold}"), filled(beside, line));
     with(line, json!({ "name": name, "beside": beside, "anonymous": anonymous }))
-}
-
-/// The largest parts with their shares.
-pub(super) fn profile(line: &Value) -> Value {
-    let parts = line["parts"].as_array().into_iter().flatten().take(6);
-    let parts: Vec<String> = parts.map(|part| filled("{name} {share:%0}", part)).collect();
-    with(line, json!({ "shown": parts.join(", ") }))
 }
 
 /// Engines at the same join: those on the same rows at the same threshold, the fastest first, and
@@ -120,6 +126,32 @@ pub(super) fn peers(lines: &[Value]) -> Vec<Vec<Value>> {
     }
     groups.sort_by_key(|group| (group[0]["rows"].as_u64(), group[0]["data"].to_string()));
     groups
+}
+
+/// The engines of [`peers`] on some sets of rows, each with its best line.
+pub(super) fn best_peers(lines: &[Value]) -> Vec<Vec<Value>> {
+    let mut groups = peers(lines);
+    groups.retain(|group| PEERS_SHOWN.contains(&group[0]["data"].as_str().unwrap_or_default()));
+    groups.iter_mut().for_each(keep_best);
+    groups
+}
+
+/// Keeps of each engine the fastest line that finds enough pairs, or the first where none does, and
+/// memfold as a whole process.
+fn keep_best(group: &mut Vec<Value>) {
+    let mut seen: Vec<(Value, bool)> = Vec::new();
+    let finds_enough = |line: &Value| line["pair_recall"].as_f64() >= Some(RECALL_MIN);
+    let engines: Vec<Value> = group.iter().filter(|l| finds_enough(l)).cloned().collect();
+    group.retain(|line| {
+        let is_candidate =
+            finds_enough(line) || !engines.iter().any(|other| other["engine"] == line["engine"]);
+        let key = (line["engine"].clone(), line["setting"]["process"] == true);
+        let is_new = is_candidate && !seen.contains(&key);
+        if is_new {
+            seen.push(key);
+        }
+        is_new
+    });
 }
 
 /// What tells an engine's settings apart.
