@@ -1,6 +1,6 @@
 //! [`Incoming`]: what is to be remembered.
 
-use memfold_model::categories::CategoryList;
+use memfold_model::memory::CategoryList;
 
 /// What is to be remembered, or only asked about.
 #[derive(Debug, Clone, Default, PartialEq)]

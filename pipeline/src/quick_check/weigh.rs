@@ -9,11 +9,11 @@ use super::gather::Gathered;
 use super::lazy_guard::LazyGuard;
 use crate::lookup::SearchError;
 use memfold_guard::{Judgement, Reading};
-use memfold_model::categories::CategoryList;
+use memfold_model::memory::CategoryList;
 use memfold_model::memory::{Memory, MemoryId};
 use memfold_model::text::{TextKey, strict_key};
 use memfold_plan::detect::{newest_first, separating};
-use memfold_plan::plan::words;
+use memfold_plan::plan::differences;
 use memfold_plan::policy::{CheckScope, Policy, QuickCheckPolicy};
 use memfold_store::brain_db::{Fate, OpenFlag, StoreReader};
 
@@ -280,7 +280,7 @@ impl Weighing<'_> {
         for found in &mut self.weighed.matches {
             let content = &found.memory.content;
             let judgement = guard.judge(&guard.read(content), &reading);
-            found.differences = words::differences(&judgement, content, text);
+            found.differences = differences(&judgement, content, text);
             found.judgement = Some(judgement);
         }
         self.weighed.reading = Some(reading);

@@ -11,12 +11,12 @@ use crate::execute::{
     Draft, EditContext, action_of, carry_out_alone, changes_of, fold_away, merge_of_two, near_flag,
     write_unit,
 };
-use memfold_model::categories::CategoryList;
+use memfold_model::memory::CategoryList;
 use memfold_model::memory::{Memory, MemoryId};
 use memfold_model::runs::RunKind;
 use memfold_model::text::strict_key;
 use memfold_model::time::Instant;
-use memfold_plan::plan::{Action, ActionType, Evidence, protected_by, words};
+use memfold_plan::plan::{Action, ActionType, Evidence, lacks, protected_by, signal_kinds};
 use memfold_store::LoadRequest;
 pub(super) use memfold_store::brain_db::own::{self, runs::RunStart};
 use memfold_store::brain_db::{
@@ -235,7 +235,7 @@ impl<'a> Writing<'a> {
         let old = &found.memory;
         let guard = self.shared.guard.get();
         let absorption = guard.absorbs(&guard.read(self.text), &guard.read(&old.content));
-        let differences = words::lacks(&absorption, &old.content);
+        let differences = lacks(&absorption, &old.content);
         let evidence = Evidence { differences, ..evidence(found, FlagKind::Near) };
         let why = (RULE, "saved as a newer wording", evidence);
         let action = merge_of_two(&new, old, &self.shared.options.policy.merge, why);
@@ -588,7 +588,7 @@ fn lineage(absorbed: &str, survivor: &MemoryId) -> Change {
 
 fn evidence(found: &Match, kind: FlagKind) -> Evidence {
     let signals = match (&found.judgement, kind) {
-        (Some(judgement), FlagKind::Contradiction) => words::signal_kinds(judgement),
+        (Some(judgement), FlagKind::Contradiction) => signal_kinds(judgement),
         _ => Vec::new(),
     };
     Evidence {

@@ -4,14 +4,8 @@
 
 mod excerpt;
 mod keys;
-mod overlap;
-mod tokens;
-mod visible;
 
-pub use excerpt::excerpt;
-pub use keys::TextKey;
-pub use keys::{loose_key, strict_key};
-pub use overlap::{SHINGLE_TOKENS, jaccard, shingle_containment};
-pub use tokens::{Token, tokens};
-pub use visible::{characters, is_deceptive};
-pub use visible::{printable, printable_json};
+pub use excerpt::{characters, excerpt, is_deceptive, printable, printable_json};
+pub use keys::{
+    SHINGLE_TOKENS, TextKey, Token, jaccard, loose_key, shingle_containment, strict_key, tokens,
+};

@@ -7,9 +7,8 @@ use std::collections::HashMap;
 
 use memfold_simd::Similarity;
 
-use super::links::NodeLinks;
-use super::nodes::{Item, NONE, Nodes};
-use super::units::newest_first;
+use super::judge::NodeLinks;
+use super::nodes::{Item, NONE, Nodes, newest_first};
 use super::{DetectError, DetectInput, Joins};
 use crate::cluster::{agglomerate, components, condensed_len};
 use crate::policy::Linkage;

@@ -1,16 +1,17 @@
 //! The guard's word on near pairs: which may be linked, and which contradict.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use memfold_guard::{Guard, Reading, Verdict};
 use memfold_index::{Pool, Progress};
+use memfold_model::decisions::Decisions;
+use memfold_model::memory::{Memory, MemoryIndex};
 use memfold_simd::Similarity;
 
-use super::near::NodePair;
 use super::nodes::{Item, NONE, Nodes};
-use super::{Contradiction, DetectError, NearMiss};
+use super::pipeline::NodePair;
+use super::{Contradiction, DetectError, NearMiss, Unit};
 use crate::policy::Policy;
-use memfold_guard::{Guard, Reading, Verdict};
-use memfold_model::memory::{Memory, MemoryIndex};
 
 const PAIRS_PER_TASK: usize = 4096;
 const TEXTS_PER_TASK: usize = 512;
@@ -227,4 +228,101 @@ pub(super) fn count_verdicts(
         *counts.entry(opinion.verdict.name()).or_insert(0) += 1;
     }
     counts
+}
+
+/// Which nodes are linked: by a near pair that the guard lets pass, by equal text, or (unguarded) by equal vectors.
+pub(super) struct NodeLinks {
+    /// `(a, b)` with `a < b`, sorted; without pairs that share a text key or, unguarded, a vector.
+    pub(super) near: Vec<(u32, u32)>,
+    /// Both directions of `near`, sorted.
+    both: Vec<(u32, u32)>,
+    pub(super) equal_vectors_link: bool,
+}
+
+impl NodeLinks {
+    /// Keeps the pairs at or above `threshold` that `passes` and whose classes agree.
+    pub(super) fn new(
+        nodes: &Nodes,
+        pairs: &[NodePair],
+        threshold: Similarity,
+        policy: &Policy,
+        passes: impl Fn(usize) -> bool,
+    ) -> Self {
+        let equal_vectors_link = !policy.guard.enabled;
+        let explicit = |&(i, pair): &(usize, &NodePair)| {
+            let (a, b) = (&nodes.nodes[pair.a as usize], &nodes.nodes[pair.b as usize]);
+            let implicit =
+                (a.key == b.key && a.key != NONE) || (equal_vectors_link && a.vector == b.vector);
+            pair.similarity >= threshold && a.class == b.class && !implicit && passes(i)
+        };
+        let near: Vec<(u32, u32)> =
+            pairs.iter().enumerate().filter(explicit).map(|(_, p)| (p.a, p.b)).collect();
+        let mut both: Vec<(u32, u32)> = near.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).collect();
+        both.sort_unstable();
+        Self { near, both, equal_vectors_link }
+    }
+
+    pub(super) fn linked(&self, nodes: &Nodes, a: u32, b: u32) -> bool {
+        if a == b {
+            return true;
+        }
+        let (x, y) = (&nodes.nodes[a as usize], &nodes.nodes[b as usize]);
+        (x.key == y.key && x.key != NONE)
+            || (self.equal_vectors_link
+                && x.vector == y.vector
+                && x.vector != NONE
+                && x.class == y.class)
+            || self.near.binary_search(&(a.min(b), a.max(b))).is_ok()
+    }
+
+    pub(super) fn neighbors(&self, node: u32) -> impl Iterator<Item = u32> {
+        let start = self.both.partition_point(|&(from, _)| from < node);
+        self.both[start..].iter().take_while(move |&&(from, _)| from == node).map(|&(_, to)| to)
+    }
+}
+
+/// Which keep-both groups each unit is in, by its live row or a ghost. Units of one group never fold together.
+pub(super) struct ApartUnits {
+    groups: BTreeMap<u32, Vec<u32>>,
+}
+
+impl ApartUnits {
+    /// Lifts decisions about memories to units. A group within one unit says nothing.
+    pub(super) fn new(memories: &[Memory], units: &[Unit], decisions: &Decisions) -> Self {
+        let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        if decisions.keep_both.is_empty() {
+            return Self { groups };
+        }
+        for (unit, Unit { live, ghosts }) in (0_u32..).zip(units) {
+            for memory in std::iter::once(live).chain(ghosts) {
+                let id = &memories[memory.index()].id;
+                for group in decisions.keep_both.separating_groups_of(id) {
+                    groups.entry(unit).or_default().push(group);
+                }
+            }
+        }
+        let mut units_in: HashMap<u32, u32> = HashMap::new();
+        for numbers in groups.values_mut() {
+            numbers.sort_unstable();
+            numbers.dedup();
+            for &number in &*numbers {
+                *units_in.entry(number).or_default() += 1;
+            }
+        }
+        groups.retain(|_, numbers| {
+            numbers.retain(|number| units_in[number] > 1);
+            !numbers.is_empty()
+        });
+        Self { groups }
+    }
+
+    /// Tells whether a unit is kept apart from any other.
+    pub(super) fn has(&self, unit: u32) -> bool {
+        self.groups.contains_key(&unit)
+    }
+
+    /// Returns the groups of a unit, ascending.
+    pub(super) fn groups_of(&self, unit: u32) -> &[u32] {
+        self.groups.get(&unit).map_or(&[], Vec::as_slice)
+    }
 }

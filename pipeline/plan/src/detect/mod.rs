@@ -11,13 +11,9 @@
 //! Costs grow with distinct texts, vectors and near pairs, not with the square of copies.
 
 mod agglomerative;
-mod apart;
 mod judge;
-mod links;
-mod near;
 mod nodes;
 mod pipeline;
-mod units;
 mod vertices;
 
 #[cfg(test)]
@@ -28,10 +24,8 @@ use std::collections::BTreeMap;
 use memfold_index::{JoinError, MeasuredRecall};
 use memfold_simd::Similarity;
 
-pub use near::{Joins, join_spaces};
-pub use nodes::separating;
-pub use pipeline::{DetectInput, detect, join_threshold};
-pub use units::newest_first;
+pub use nodes::{newest_first, separating};
+pub use pipeline::{DetectInput, Joins, detect, join_spaces, join_threshold};
 
 use memfold_guard::Judgement;
 use memfold_model::memory::MemoryIndex;

@@ -7,13 +7,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::policy::Policy;
 use memfold_guard::Guard;
-use memfold_model::Snapshot;
 use memfold_model::decisions::Decisions;
 use memfold_model::memory::{
     BaseDigest, CreatedAt, Embedding, Memory, MemoryId, SpaceIndex, Standing, VectorSpace,
 };
-use memfold_model::text;
 use memfold_model::time::Instant;
+use memfold_model::{Snapshot, text};
 
 const DIM: usize = 4;
 

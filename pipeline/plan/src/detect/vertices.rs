@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::apart::ApartUnits;
-use super::links::NodeLinks;
+use super::judge::{ApartUnits, NodeLinks};
 use super::nodes::{NONE, Nodes};
 use crate::cluster::{LinkGraph, NO_CLIQUE};
 use memfold_model::decisions::share;

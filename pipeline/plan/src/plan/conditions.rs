@@ -7,11 +7,16 @@
 //! it, with the cluster it is the survivor of. Of a flag, of both sides.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
+use memfold_guard::{Absorption, Guard, Judgement};
+use memfold_model::memory::{Memory, MemoryIndex};
+use memfold_model::text;
+use memfold_model::time::Instant;
 use memfold_simd::Similarity;
 
-use crate::policy::Conditions;
-use memfold_model::text;
+use super::SHOWN_WORD_CHARS;
+use crate::policy::{Conditions, Policy, RuleAction};
 
 /// What conditions on a single memory look at.
 #[derive(Debug, Clone, Copy)]
@@ -139,4 +144,251 @@ fn unmet<T: Copy + std::fmt::Display>(
     holds: impl Fn(T) -> bool,
 ) -> Option<String> {
     bound.filter(|&bound| !holds(bound)).map(|bound| format!("{name} {bound}"))
+}
+
+/// Why a memory is protected.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ProtectedBy {
+    /// It carries a protecting category.
+    Category(String),
+    /// Its id is reserved.
+    Id,
+    /// It comes from a protecting source.
+    Source(String),
+    /// It is at least this important.
+    Importance(f64),
+    /// It is younger than so many hours.
+    Age(f64),
+    /// It is read at least this often.
+    AccessCount(i64),
+}
+
+impl ProtectedBy {
+    /// Returns the kind of protection, for counting.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Category(_) => "category",
+            Self::Id => "id",
+            Self::Source(_) => "source",
+            Self::Importance(_) => "importance",
+            Self::Age(_) => "age",
+            Self::AccessCount(_) => "access_count",
+        }
+    }
+}
+
+impl fmt::Display for ProtectedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Category(category) => write!(f, "category {category}"),
+            Self::Id => write!(f, "reserved id"),
+            Self::Source(source) => write!(f, "source {source}"),
+            Self::Importance(minimum) => write!(f, "importance >= {minimum}"),
+            Self::Age(hours) => write!(f, "younger than {hours} hours"),
+            Self::AccessCount(minimum) => write!(f, "access_count >= {minimum}"),
+        }
+    }
+}
+
+/// Returns why a memory is protected, if it is. `promoted`: a run of ours has raised it before.
+pub fn protected_by(
+    memory: &Memory,
+    promoted: bool,
+    policy: &Policy,
+    now: Instant,
+) -> Option<ProtectedBy> {
+    let protection = &policy.protection;
+    if !protection.enabled {
+        return None;
+    }
+    let category = || {
+        let lower: Vec<String> = memory.categories.iter().map(|c| c.to_lowercase()).collect();
+        let protects = |pattern: &&String| {
+            let pattern = pattern.to_lowercase();
+            lower.iter().any(|category| is_or_is_below(category, &pattern))
+        };
+        protection.categories.iter().find(protects).cloned()
+    };
+    let source = || {
+        let root = memory.root_source.to_lowercase();
+        protection.sources.iter().find(|prefix| root.starts_with(&prefix.to_lowercase())).cloned()
+    };
+    let raised_by_us = promoted && memory.importance <= promotion_cap(policy);
+    let important = memory.importance >= protection.importance_min && !raised_by_us;
+    let fresh = age_days(memory, now).is_some_and(|days| days * 24.0 < protection.min_age_hours);
+    let read = protection.access_count_min.filter(|&minimum| memory.access_count >= minimum);
+    category()
+        .map(ProtectedBy::Category)
+        .or_else(|| {
+            let reserved = protection.ids.iter().any(|id| **id == *memory.id.as_str());
+            reserved.then_some(ProtectedBy::Id)
+        })
+        .or_else(|| source().map(ProtectedBy::Source))
+        .or_else(|| important.then_some(ProtectedBy::Importance(protection.importance_min)))
+        .or_else(|| fresh.then_some(ProtectedBy::Age(protection.min_age_hours)))
+        .or_else(|| read.map(ProtectedBy::AccessCount))
+}
+
+/// Returns a memory's age in days: 0 for future times, `None` for unreadable ones.
+pub(super) fn age_days(memory: &Memory, now: Instant) -> Option<f64> {
+    let created = memory.created_at.instant()?;
+    let age_us = now.0.saturating_sub(created.0).max(0);
+    Some(age_us as f64 / MICROSECONDS_PER_DAY)
+}
+
+const MICROSECONDS_PER_DAY: f64 = 86_400e6;
+
+/// Tells whether a category is the protecting one or one below it (`decisions/architecture`), both in lower case.
+fn is_or_is_below(category: &str, protecting: &str) -> bool {
+    category.strip_prefix(protecting).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The highest importance that a promotion of this policy reaches.
+fn promotion_cap(policy: &Policy) -> f64 {
+    let caps = policy.rules.iter().filter_map(|rule| match rule.then {
+        RuleAction::Promote { cap, .. } => Some(cap),
+        _ => None,
+    });
+    caps.fold(policy.merge.importance_cap, f64::max)
+}
+
+/// Canonical similarity of two memories; `None` unless both have vectors of one space.
+pub type SimilarityOf<'a> = dyn Fn(MemoryIndex, MemoryIndex) -> Option<Similarity> + 'a;
+
+/// The guard's view of the memories of a snapshot.
+pub trait FactGuard {
+    /// Judges two texts.
+    fn judge(&self, older: MemoryIndex, newer: MemoryIndex) -> Judgement;
+
+    /// Tells whether the survivor's text carries everything that the row's says.
+    fn absorbs(&self, survivor: MemoryIndex, row: MemoryIndex) -> Absorption;
+
+    /// Returns how much a text says, for `canonical: most_informative`: words with a digit or a
+    /// capital inside, then distinct words.
+    fn informativeness(&self, row: MemoryIndex) -> (usize, usize);
+}
+
+/// A [`Guard`] over the texts of memories. Reads both texts anew for each question.
+#[derive(Debug, Clone, Copy)]
+pub struct GuardedTexts<'a> {
+    /// The guard.
+    pub guard: &'a Guard,
+    /// The memories of the snapshot.
+    pub memories: &'a [Memory],
+}
+
+impl GuardedTexts<'_> {
+    fn content(&self, index: MemoryIndex) -> &str {
+        &self.memories[index.index()].content
+    }
+}
+
+impl FactGuard for GuardedTexts<'_> {
+    fn judge(&self, older: MemoryIndex, newer: MemoryIndex) -> Judgement {
+        let (older, newer) = (self.content(older), self.content(newer));
+        self.guard.judge(&self.guard.read(older), &self.guard.read(newer))
+    }
+
+    fn absorbs(&self, survivor: MemoryIndex, row: MemoryIndex) -> Absorption {
+        let (survivor, row) = (self.content(survivor), self.content(row));
+        self.guard.absorbs(&self.guard.read(survivor), &self.guard.read(row))
+    }
+
+    fn informativeness(&self, row: MemoryIndex) -> (usize, usize) {
+        informativeness(self.content(row))
+    }
+}
+
+/// Counts the distinct words of a text that look specific, and all distinct words.
+pub(super) fn informativeness(content: &str) -> (usize, usize) {
+    let mut words: Vec<&str> = text::tokens(content).map(|token| token.text).collect();
+    words.sort_unstable();
+    words.dedup();
+    let is_specific = |word: &&&str| {
+        word.chars().any(|c| c.is_numeric()) || word.chars().skip(1).any(char::is_uppercase)
+    };
+    (words.iter().filter(is_specific).count(), words.len())
+}
+
+/// So many differences or lacking words are named; the rest is counted.
+const NAMED_MAX: usize = 8;
+
+/// Names the differences of a judgement of two texts: `number "8080" / "9090"`.
+pub fn differences(judgement: &Judgement, left: &str, right: &str) -> Vec<String> {
+    let (left, right) = (Content::of(left), Content::of(right));
+    let side = |words: &str, content: &Content| {
+        if words.is_empty() {
+            "nothing".to_owned()
+        } else {
+            format!("\"{}\"", content.shown(words))
+        }
+    };
+    named(judgement.differences.len(), |at| {
+        let difference = &judgement.differences[at];
+        let kind = kind_name(&difference.kind);
+        format!(
+            "{kind} {} / {}",
+            side(&difference.left_text, &left),
+            side(&difference.right_text, &right)
+        )
+    })
+}
+
+/// Names what a survivor lacks of a row's text: specifics first, then words.
+pub fn lacks(absorption: &Absorption, row: &str) -> Vec<String> {
+    let all: Vec<&String> =
+        absorption.lacking_specifics.iter().chain(&absorption.lacking_words).collect();
+    let row = Content::of(row);
+    named(all.len(), |at| format!("\"{}\"", row.shown(all[at])))
+}
+
+/// Names the kinds of a judgement's signs, heaviest first, each once.
+pub fn signal_kinds(judgement: &Judgement) -> Vec<String> {
+    let mut kinds: Vec<String> = Vec::new();
+    for signal in &judgement.signals {
+        let kind = kind_name(&signal.kind);
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    kinds
+}
+
+fn named(count: usize, name: impl Fn(usize) -> String) -> Vec<String> {
+    let mut names: Vec<String> = (0..count.min(NAMED_MAX)).map(name).collect();
+    if count > NAMED_MAX {
+        names.push(format!("{} more", count - NAMED_MAX));
+    }
+    names
+}
+
+fn kind_name(kind: &impl serde::Serialize) -> String {
+    match serde_json::to_value(kind) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => "other".to_owned(),
+    }
+}
+
+const MASK: &str = "[masked]";
+
+/// A text whose words are shown.
+struct Content {
+    /// As it would be shown as a whole, in lower case, where that masks anything.
+    masked: Option<String>,
+}
+
+impl Content {
+    /// Looks through a text once, for however many of its words.
+    fn of(content: &str) -> Self {
+        let whole = text::excerpt(content, content.len().saturating_mul(8));
+        Self { masked: whole.contains(MASK).then(|| whole.to_lowercase()) }
+    }
+
+    /// Shows a word of it, unless the word may be part of a secret.
+    fn shown(&self, word: &str) -> String {
+        let excerpt = text::excerpt(word, SHOWN_WORD_CHARS);
+        let is_open = |masked: &String| masked.contains(&excerpt.to_lowercase());
+        if self.masked.as_ref().is_none_or(is_open) { excerpt } else { MASK.to_owned() }
+    }
 }

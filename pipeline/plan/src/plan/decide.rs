@@ -5,41 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use memfold_simd::Similarity;
 use serde_json::Map;
 
+use super::action::risk;
 use super::conditions::met;
+use super::context::{Context, Folded, Merge, Values, combine};
 use super::flags::{Flag, Flags, flags};
-use super::fold::{Fates, LeftAlone, Merge, fold};
-use super::folded::{Folded, combine};
-use super::group::Context;
-use super::risk::risk;
+use super::fold::{Fates, LeftAlone, fold};
 use super::single::{Change, Fate, single_fates};
-use super::values::Values;
 use super::{
-    Action, ActionType, Evidence, FactGuard, PLAN_SCHEMA_VERSION, Plan, ProtectedBy, Rationale,
-    Risk, SimilarityOf, words,
+    Action, ActionType, Evidence, PLAN_SCHEMA_VERSION, Plan, PlanInput, ProtectedBy, Rationale,
+    Risk, conditions,
 };
-use crate::detect::{Cluster, Detection};
-use crate::policy::Policy;
-use memfold_model::Snapshot;
+use crate::detect::Cluster;
 use memfold_model::memory::{MemoryId, MemoryIndex};
 use memfold_model::time::Instant;
-
-/// Everything that a plan is a function of.
-pub struct PlanInput<'a> {
-    /// The store, with the decisions of earlier runs and of people.
-    pub snapshot: &'a Snapshot,
-    /// What was detected.
-    pub detection: &'a Detection,
-    /// The policy.
-    pub policy: &'a Policy,
-    /// The guard over the snapshot's texts.
-    pub guard: &'a dyn FactGuard,
-    /// Canonical similarity.
-    pub similarity: &'a SimilarityOf<'a>,
-    /// The run's time.
-    pub now: Instant,
-    /// `sha256:<hex>` of the semantic configuration.
-    pub config_hash: &'a str,
-}
 
 /// A plan, and what a report says beside it.
 #[derive(Debug, Clone, PartialEq)]
@@ -253,8 +231,10 @@ fn lacking(context: &Context<'_>, merge: &Merge<'_>) -> Vec<String> {
         if member.key == survivor.key {
             return None;
         }
-        let lacks =
-            words::lacks(&context.input.guard.absorbs(survivor.index, row), &member.memory.content);
+        let lacks = conditions::lacks(
+            &context.input.guard.absorbs(survivor.index, row),
+            &member.memory.content,
+        );
         (!lacks.is_empty()).then(|| format!("lacks {} of {}", lacks.join(", "), member.memory.id))
     };
     merge.absorbed.iter().filter_map(lacks).collect()
@@ -293,8 +273,8 @@ fn flag_action(context: &Context<'_>, flag: &Flag<'_>) -> Action {
     action.rationale.evidence = Evidence {
         similarity: Some(contradiction.similarity.get()),
         cluster_id: None,
-        contradiction_signals: words::signal_kinds(judgement),
-        differences: words::differences(judgement, &older.content, &newer.content),
+        contradiction_signals: conditions::signal_kinds(judgement),
+        differences: conditions::differences(judgement, &older.content, &newer.content),
     };
     action
 }

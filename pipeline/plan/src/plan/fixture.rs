@@ -9,13 +9,12 @@ use super::{Decided, FactGuard, PlanInput, decide};
 use crate::detect::{Cluster, Contradiction, Detection, Unit, newest_first};
 use crate::policy::{ConfigLoader, Policy};
 use memfold_guard::{Absorption, DifferenceKind, Judgement, Signal, Verdict};
-use memfold_model::Snapshot;
 use memfold_model::decisions::Decisions;
 use memfold_model::memory::{
     BaseDigest, CreatedAt, Embedding, Memory, MemoryId, MemoryIndex, SpaceIndex, Standing,
 };
-use memfold_model::text;
 use memfold_model::time::Instant;
+use memfold_model::{Snapshot, text};
 
 pub(crate) const NOW: Instant = Instant(1_780_000_000_000_000);
 const DAY_US: i64 = 86_400_000_000;
@@ -207,6 +206,6 @@ impl FactGuard for WordGuard<'_> {
     }
 
     fn informativeness(&self, row: MemoryIndex) -> (usize, usize) {
-        super::compare::informativeness(&self.0[row.index()].content)
+        super::conditions::informativeness(&self.0[row.index()].content)
     }
 }

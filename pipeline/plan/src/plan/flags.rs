@@ -2,16 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::conditions::{Subject, met, unmet_kind, unmet_measure, unmet_shape};
-use super::fold::Merge;
-use super::group::Context;
-use super::series::Series;
-use super::values::Values;
-use super::words::signal_kinds;
-use crate::detect::Contradiction;
-use crate::policy::{Rule, RuleAction};
 use memfold_model::memory::{MemoryId, MemoryIndex};
 use memfold_model::text;
+
+use super::conditions::{Subject, met, signal_kinds, unmet_kind, unmet_measure, unmet_shape};
+use super::context::Merge;
+use super::context::{Context, Member, Obstacle, Values};
+use crate::detect::Contradiction;
+use crate::policy::{Rule, RuleAction};
 
 /// A flag that will be planned.
 pub(super) struct Flag<'a> {
@@ -266,4 +264,123 @@ fn reasons(
         }
     }
     reasons
+}
+
+/// A series has at least so many members: three values may well be one thing, told three times.
+const MEMBERS_MIN: usize = 4;
+
+/// So many others must contradict both sides of a pair in the same way, as where four all contradict each other.
+const COMMON_MIN: usize = MEMBERS_MIN - 2;
+
+/// Which contradictory pairs belong to a series. Four texts that differ in a number only are rather four things than one
+/// thing with three errors, so one flag speaks for all of them.
+pub(super) struct Series {
+    /// The first member of a pair's series and how many it has.
+    of: BTreeMap<(MemoryIndex, MemoryIndex), (MemoryIndex, usize)>,
+}
+
+impl Series {
+    /// Finds the series among contradictions with the same kinds of signs. Cost: near linear in the pairs times the
+    /// partners of a memory.
+    pub(super) fn of(contradictions: &[&Contradiction]) -> Self {
+        let mut by_pattern: BTreeMap<Vec<String>, Vec<(MemoryIndex, MemoryIndex)>> =
+            BTreeMap::new();
+        for contradiction in contradictions {
+            let mut pattern = signal_kinds(&contradiction.judgement);
+            pattern.sort_unstable();
+            let pair = (contradiction.older, contradiction.newer);
+            by_pattern.entry(pattern).or_default().push(pair);
+        }
+        let mut of = BTreeMap::new();
+        by_pattern.values().for_each(|pairs| find(pairs, &mut of));
+        Self { of }
+    }
+
+    /// Returns the first member of a pair's series and how many memories it has; `None` where it is in none.
+    pub(super) fn around(&self, contradiction: &Contradiction) -> Option<(MemoryIndex, usize)> {
+        self.of.get(&(contradiction.older, contradiction.newer)).copied()
+    }
+}
+
+fn find(
+    pairs: &[(MemoryIndex, MemoryIndex)],
+    of: &mut BTreeMap<(MemoryIndex, MemoryIndex), (MemoryIndex, usize)>,
+) {
+    let mut partners: BTreeMap<MemoryIndex, BTreeSet<MemoryIndex>> = BTreeMap::new();
+    for &(older, newer) in pairs {
+        partners.entry(older).or_default().insert(newer);
+        partners.entry(newer).or_default().insert(older);
+    }
+    let is_serial = |(older, newer): &&(MemoryIndex, MemoryIndex)| {
+        partners[older].intersection(&partners[newer]).nth(COMMON_MIN - 1).is_some()
+    };
+    let serial: Vec<_> = pairs.iter().filter(is_serial).copied().collect();
+    let mut first: BTreeMap<MemoryIndex, MemoryIndex> = BTreeMap::new();
+    for &(older, newer) in &serial {
+        let (older, newer) = (root(&mut first, older), root(&mut first, newer));
+        first.insert(older.max(newer), older.min(newer));
+    }
+    let members: Vec<MemoryIndex> = first.keys().copied().collect();
+    let mut sizes: BTreeMap<MemoryIndex, usize> = BTreeMap::new();
+    for member in members {
+        *sizes.entry(root(&mut first, member)).or_default() += 1;
+    }
+    for pair in serial {
+        let root = root(&mut first, pair.0);
+        if sizes[&root] >= MEMBERS_MIN {
+            of.insert(pair, (root, sizes[&root]));
+        }
+    }
+}
+
+/// Returns the first member of a memory's series so far.
+fn root(first: &mut BTreeMap<MemoryIndex, MemoryIndex>, member: MemoryIndex) -> MemoryIndex {
+    let mut at = member;
+    loop {
+        let above = *first.entry(at).or_insert(at);
+        if above == at {
+            return at;
+        }
+        // Halving the way keeps it short.
+        let beyond = first[&above];
+        first.insert(at, beyond);
+        at = beyond;
+    }
+}
+
+/// The rows that are about to fold into a survivor, and what they forbid others.
+pub(super) struct Rivals<'c, 'a> {
+    context: &'c Context<'a>,
+    rows: Vec<MemoryIndex>,
+    /// The first row of each keep-both group.
+    kept_apart: BTreeMap<u32, usize>,
+}
+
+impl<'c, 'a> Rivals<'c, 'a> {
+    pub(super) fn new(context: &'c Context<'a>) -> Self {
+        Self { context, rows: Vec::new(), kept_apart: BTreeMap::new() }
+    }
+
+    /// Adds a row.
+    pub(super) fn add(&mut self, row: &Member<'_>) {
+        for &group in self.context.apart_groups(row.index) {
+            self.kept_apart.entry(group).or_insert(self.rows.len());
+        }
+        self.rows.push(row.index);
+    }
+
+    /// Returns what keeps a row from folding together with those that were added, if anything.
+    pub(super) fn obstacle(&self, row: &Member<'_>) -> Option<Obstacle> {
+        let id = |rival: MemoryIndex| &self.context.memory(rival).id;
+        let groups = self.context.apart_groups(row.index);
+        if let Some(&first) = groups.iter().filter_map(|group| self.kept_apart.get(group)).min() {
+            let reason = format!("a person keeps it apart from {}", id(self.rows[first]));
+            return Some(Obstacle::new("decision", reason));
+        }
+        if !self.context.is_contradicted(row.index) {
+            return None;
+        }
+        let rival = self.rows.iter().find(|&&other| self.context.contradict(row.index, other))?;
+        Some(Obstacle::new("guard", format!("contradicts {}", id(*rival))))
+    }
 }

@@ -5,24 +5,11 @@ use std::collections::BTreeMap;
 use memfold_simd::Similarity;
 
 use super::conditions::{Subject, unmet_kind, unmet_likeness, unmet_measure, unmet_shape};
-use super::group::{Context, Member, Obstacle, has_vector};
-use super::rivals::Rivals;
+use super::context::{Context, Member, Merge, Obstacle, has_vector};
+use super::flags::Rivals;
 use crate::detect::Cluster;
 use crate::policy::{Canonical, Rule, RuleAction};
 use memfold_model::memory::MemoryIndex;
-
-/// A merge that will be planned.
-pub(super) struct Merge<'a> {
-    pub(super) cluster: usize,
-    pub(super) survivor: MemoryIndex,
-    pub(super) absorbed: Vec<MemoryIndex>,
-    pub(super) rule: &'a Rule,
-    /// The smallest canonical similarity among the rows, or that of the whole cluster where the rows
-    /// are many.
-    pub(super) similarity: Option<Similarity>,
-    pub(super) equal_text: bool,
-    pub(super) survivor_protected: bool,
-}
 
 /// A row that nothing happens to.
 pub(super) struct LeftAlone {

@@ -10,24 +10,14 @@
 //! that order.
 
 mod action;
-mod canonical;
-mod compare;
 mod conditions;
 mod decide;
 mod flags;
 mod fold;
-mod folded;
-mod group;
-mod protection;
-mod risk;
-mod rivals;
+mod context;
 mod saved;
-mod schema;
-mod series;
 mod single;
 mod swap;
-mod values;
-pub mod words;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -37,20 +27,22 @@ mod tests;
 pub use action::{
     Action, ActionType, Evidence, PLAN_SCHEMA_VERSION, Plan, Rationale, Risk, action_label,
 };
-pub use canonical::{canonical_json, plan_digest, plan_id};
-pub use compare::{FactGuard, GuardedTexts, SimilarityOf};
-pub use decide::{Decided, PlanInput, decide};
+pub use conditions::{FactGuard, GuardedTexts, SimilarityOf};
+pub use conditions::{differences, lacks, signal_kinds};
+pub use context::PlanInput;
+pub use decide::{Decided, decide};
+pub use saved::{canonical_json, plan_digest, plan_id};
 
-pub use protection::ProtectedBy;
+pub use action::plan_schema;
+pub use conditions::ProtectedBy;
 pub use saved::{ActionState, PlanSummary, SavedAction, SavedPlan};
-pub use schema::plan_schema;
 pub use single::largest_access_count;
 pub use swap::{SwapInput, SwapRefusal, swap_survivor};
 
+pub use action::risk;
+pub use conditions::protected_by;
+pub use context::Values;
 pub(crate) use decide::rfc3339;
-pub use protection::protected_by;
-pub use risk::risk;
-pub use values::Values;
 
 /// Words of a text are shown up to so many characters.
 const SHOWN_WORD_CHARS: usize = 60;

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::conditions::{Subject, has_category, met, unmet_kind, unmet_measure, unmet_shape};
+use super::context::Merge;
+use super::context::{Context, Values, largest_own_count};
 use super::flags::Flag;
-use super::fold::Merge;
-use super::group::Context;
-use super::values::{Values, largest_own_count};
 use crate::policy::{Rule, RuleAction};
 use memfold_model::Snapshot;
 use memfold_model::decisions::SingleAction;

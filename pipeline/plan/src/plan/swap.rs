@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::risk::risk;
-use super::values::Values;
-use super::{Action, ActionType, Risk, words};
+use super::action::risk;
+use super::context::Values;
+use super::{Action, ActionType, Risk, conditions};
 use crate::policy::{Linkage, Policy};
 use memfold_guard::Guard;
 use memfold_model::memory::{Memory, MemoryId, Standing};
@@ -149,13 +149,13 @@ fn unsaid(guard: &Guard, survivor: &Memory, other: &Memory) -> Option<SwapRefusa
     let (id, other_id) = (survivor.id.clone(), other.id.clone());
     let judgement = guard.judge(&said, &says);
     if !judgement.verdict.links() {
-        let differences = words::differences(&judgement, &other.content, &survivor.content);
+        let differences = conditions::differences(&judgement, &other.content, &survivor.content);
         return Some(SwapRefusal::Different { id, other: other_id, differences });
     }
     let absorption = guard.absorbs(&says, &said);
     (!absorption.absorbable).then(|| SwapRefusal::Lacks {
         id,
-        lacks: words::lacks(&absorption, &other.content),
+        lacks: conditions::lacks(&absorption, &other.content),
         other: other_id,
     })
 }
@@ -188,7 +188,7 @@ fn lacking(input: &SwapInput<'_>, survivor: &Memory, absorbed: &[&Memory]) -> Ve
     }
     let text = input.guard.read(&survivor.content);
     let lacks = |row: &&Memory| {
-        let lacks = words::lacks(
+        let lacks = conditions::lacks(
             &input.guard.absorbs(&text, &input.guard.read(&row.content)),
             &row.content,
         );

@@ -11,9 +11,6 @@ pub mod log_lines;
 mod markdown;
 mod metrics;
 mod model;
-mod plan_file;
-mod recall;
-mod samples;
 mod schema;
 mod screen;
 mod write;
@@ -29,14 +26,12 @@ pub use memfold_model::runs::Executed;
 pub use metrics::{StoreFigures, WriteMetricsError, applied_metrics, metrics, write_metrics};
 pub use model::{
     AbsorbedByRisk, AbsorbedSample, Detected, Loaded, MergeSample, Mode, PairSample, Planned,
-    ProtectedRow, ProtectedRows, REPORT_SCHEMA_VERSION, Report, RowView, Samples, ScopeView,
-    Seconds, Sensitivity, Stats, UnknownCategory,
+    ProtectedRow, ProtectedRows, REPORT_SCHEMA_VERSION, Recall, RecallKind, Report, RowView,
+    Samples, ScopeView, Seconds, Sensitivity, Stats, UnknownCategory,
 };
-pub use plan_file::{ReadPlanError, WritePlanError, read_plan, write_plan};
-pub use recall::{Recall, RecallKind};
 pub use schema::{applied_report_schema, report_schema};
 pub use screen::{Commands, grouped, quoted as shell_word, screen, shell_words};
 pub use write::{
-    ReportPaths, Reported, WriteReportError, ensure_report_dir, state_report_dir, write_report,
-    write_report_in,
+    ReadPlanError, ReportPaths, Reported, WritePlanError, WriteReportError, ensure_report_dir,
+    read_plan, state_report_dir, write_plan, write_report, write_report_in,
 };

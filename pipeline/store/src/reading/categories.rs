@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use memfold_model::categories::CategoryList;
+use memfold_model::memory::CategoryList;
 
 /// Reads categories in their order, without repeats and empty ones.
 ///

@@ -7,11 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rules::{RuleConfig, builtin_rules};
-use crate::policy::Provider;
-use crate::policy::defaults;
 use crate::policy::{
     Absorbed, Canonical, CategoryMerge, CheckScope, FlagTarget, GraphIndex, JoinMethod, Linkage,
-    Profile, Trigger,
+    Profile, Provider, Trigger, defaults,
 };
 
 /// Configuration of memfold. Every key may be left out.

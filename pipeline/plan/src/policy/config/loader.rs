@@ -17,8 +17,7 @@ use super::source::{FileLayer, Notice, Source};
 use super::validate::{complete_rules, lost_protection, validate};
 use super::words::{environment_layers, fill_embed_url, set_layer};
 use super::{files, schema};
-use crate::policy::EmbedSettings;
-use crate::policy::{Policy, defaults};
+use crate::policy::{EmbedSettings, Policy, defaults};
 
 /// A validated configuration, and where each value came from.
 #[derive(Debug, Clone, PartialEq)]

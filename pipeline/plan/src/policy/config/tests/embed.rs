@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::policy::Provider;
-use crate::policy::config_hash;
+use crate::policy::{Provider, config_hash};
 
 fn set(sets: &[&str]) -> Result<Configuration, ConfigError> {
     sets.iter().fold(ConfigLoader::new(), |loader, text| loader.set(*text)).load()

@@ -2,18 +2,49 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memfold_simd::Similarity;
-
-use super::folded::Folded;
-use super::protection::{age_days, protected_by};
-use super::words;
-use super::{PlanInput, ProtectedBy};
-use crate::detect::Contradiction;
-use crate::policy::{Rule, RuleAction};
+use memfold_model::Snapshot;
 use memfold_model::decisions::{FlaggedPairs, share};
+use memfold_model::memory::CategoryList;
 use memfold_model::memory::{Embedding, Memory, MemoryIndex};
 use memfold_model::text;
 use memfold_model::time::Instant;
+use memfold_simd::Similarity;
+
+use super::conditions::{age_days, protected_by};
+use super::{FactGuard, ProtectedBy, SimilarityOf, conditions};
+use crate::detect::{Contradiction, Detection};
+use crate::policy::{CategoryMerge, MergePolicy, Policy, Rule, RuleAction};
+
+/// Everything that a plan is a function of.
+pub struct PlanInput<'a> {
+    /// The store, with the decisions of earlier runs and of people.
+    pub snapshot: &'a Snapshot,
+    /// What was detected.
+    pub detection: &'a Detection,
+    /// The policy.
+    pub policy: &'a Policy,
+    /// The guard over the snapshot's texts.
+    pub guard: &'a dyn FactGuard,
+    /// Canonical similarity.
+    pub similarity: &'a SimilarityOf<'a>,
+    /// The run's time.
+    pub now: Instant,
+    /// `sha256:<hex>` of the semantic configuration.
+    pub config_hash: &'a str,
+}
+
+/// A merge that will be planned.
+pub(super) struct Merge<'a> {
+    pub(super) cluster: usize,
+    pub(super) survivor: MemoryIndex,
+    pub(super) absorbed: Vec<MemoryIndex>,
+    pub(super) rule: &'a Rule,
+    /// The smallest canonical similarity among the rows, or that of the whole cluster where the rows
+    /// are many.
+    pub(super) similarity: Option<Similarity>,
+    pub(super) equal_text: bool,
+    pub(super) survivor_protected: bool,
+}
 
 /// A plan's inputs, looked up often.
 pub(super) struct Context<'a> {
@@ -269,8 +300,11 @@ impl<'a> Context<'a> {
         let judgement = self.input.guard.judge(row, survivor.index);
         let id = &survivor.memory.id;
         if !judgement.verdict.links() {
-            let shown =
-                words::differences(&judgement, &self.memory(row).content, &survivor.memory.content);
+            let shown = conditions::differences(
+                &judgement,
+                &self.memory(row).content,
+                &survivor.memory.content,
+            );
             let shown =
                 if shown.is_empty() { String::new() } else { format!(": {}", shown.join(", ")) };
             return Some(Obstacle::new("guard", format!("kept apart from {id}{shown}")));
@@ -279,7 +313,7 @@ impl<'a> Context<'a> {
         if absorption.absorbable {
             return None;
         }
-        let lacks = words::lacks(&absorption, &self.memory(row).content);
+        let lacks = conditions::lacks(&absorption, &self.memory(row).content);
         let reason = match (lacks.is_empty(), absorption.containment) {
             (false, _) => format!("survivor {id} lacks {}", lacks.join(", ")),
             (true, Some(share)) => format!("survivor {id} contains {share:.2} of its long text"),
@@ -335,4 +369,186 @@ fn sides(input: &PlanInput<'_>, flags: &FlaggedPairs) -> BTreeSet<MemoryIndex> {
     let sides: BTreeSet<_> = flags.iter().flat_map(|(left, right)| [left, right]).collect();
     let units = input.detection.units.iter().map(|unit| unit.live);
     units.filter(|row| sides.contains(&input.snapshot.memories[row.index()].id)).collect()
+}
+
+/// The columns that rules look at and merges change.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Values {
+    pub(crate) categories: Vec<Box<str>>,
+    pub(crate) importance: f64,
+    /// The sum over a merge.
+    pub(crate) access_count: i64,
+}
+
+impl Values {
+    /// A memory as it is.
+    pub(super) fn of(memory: &Memory) -> Self {
+        Self {
+            categories: memory.categories.clone(),
+            importance: memory.importance,
+            access_count: memory.access_count,
+        }
+    }
+
+    /// A survivor after its merge; a protected one stays as it is.
+    pub(super) fn after(context: &Context<'_>, merge: &Merge<'_>) -> Self {
+        let survivor = context.memory(merge.survivor);
+        if merge.survivor_protected {
+            return Self::of(survivor);
+        }
+        let absorbed = merge.absorbed.iter().map(|&row| context.memory(row));
+        Self::merged(survivor, absorbed, &context.input.policy.merge)
+    }
+
+    /// An unprotected survivor after it absorbed other memories, in their order.
+    pub fn merged<'a>(
+        survivor: &Memory,
+        absorbed: impl IntoIterator<Item = &'a Memory>,
+        policy: &MergePolicy,
+    ) -> Self {
+        let mut values = Self::of(survivor);
+        let mut categories: CategoryList = survivor.categories.iter().collect();
+        for row in absorbed {
+            if policy.categories == CategoryMerge::Union {
+                row.categories.iter().for_each(|category| categories.add(category));
+            }
+            values.importance = values.importance.max(row.importance.min(policy.importance_cap));
+            values.access_count = values.access_count.saturating_add(row.access_count);
+        }
+        values.categories = categories.into_list();
+        values
+    }
+
+    /// The categories, where they are not those of the memory.
+    pub fn new_categories(&self, memory: &Memory) -> Option<Vec<String>> {
+        (self.categories != memory.categories)
+            .then(|| self.categories.iter().map(ToString::to_string).collect())
+    }
+
+    /// The importance, where it is not that of the memory.
+    pub fn new_importance(&self, memory: &Memory) -> Option<f64> {
+        self.importance.total_cmp(&memory.importance).is_ne().then_some(self.importance)
+    }
+}
+
+/// Returns the access count of each memory of a unit without what it took over by merges, at most.
+pub(super) fn largest_own_count(
+    memories: &[Memory],
+    live: MemoryIndex,
+    ghosts: &[MemoryIndex],
+) -> i64 {
+    let unit = || std::iter::once(&live).chain(ghosts).map(|index| &memories[index.index()]);
+    let taken_over = |survivor: &Memory| -> i64 {
+        let folded = unit().filter(|ghost| {
+            matches!(&ghost.standing, memfold_model::memory::Standing::Ghost { survivor: into } if *into == survivor.id)
+        });
+        folded.fold(0_i64, |sum, ghost| sum.saturating_add(ghost.access_count))
+    };
+    if ghosts.is_empty() {
+        return memories[live.index()].access_count;
+    }
+    unit()
+        .map(|memory| memory.access_count.saturating_sub(taken_over(memory)).max(0))
+        .max()
+        .unwrap_or(0)
+}
+
+/// What the merges planned so far change.
+#[derive(Default)]
+pub(super) struct Folded {
+    /// Survivors with their new values.
+    survivors: BTreeMap<MemoryIndex, Memory>,
+    /// Everything that was ever folded into a survivor.
+    ghosts: BTreeMap<MemoryIndex, Vec<MemoryIndex>>,
+    absorbed: BTreeSet<MemoryIndex>,
+}
+
+impl Folded {
+    /// Takes over merges of one round.
+    pub(super) fn add(&mut self, context: &Context<'_>, merges: &[Merge<'_>]) {
+        let base =
+            |live: MemoryIndex| context.ghosts.get(&live).map_or_else(Vec::new, |g| g.to_vec());
+        for merge in merges {
+            let mut own =
+                self.ghosts.remove(&merge.survivor).unwrap_or_else(|| base(merge.survivor));
+            for &row in &merge.absorbed {
+                own.push(row);
+                own.extend(self.ghosts.remove(&row).unwrap_or_else(|| base(row)));
+                self.absorbed.insert(row);
+            }
+            self.ghosts.insert(merge.survivor, own);
+            if !merge.survivor_protected {
+                let survivor = self.after(context.input, merge);
+                self.survivors.insert(merge.survivor, survivor);
+            }
+        }
+    }
+
+    fn after(&self, input: &PlanInput<'_>, merge: &Merge<'_>) -> Memory {
+        let memory = |row: MemoryIndex| self.memory(input, row);
+        let survivor = memory(merge.survivor);
+        let absorbed = || merge.absorbed.iter().map(|&row| memory(row));
+        let values = Values::merged(survivor, absorbed(), &input.policy.merge);
+        let ends = std::iter::once(survivor).chain(absorbed()).map(|memory| memory.expires_at);
+        let latest = ends.reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b)));
+        Memory {
+            categories: values.categories,
+            importance: values.importance,
+            access_count: values.access_count,
+            expires_at: latest.flatten(),
+            ..survivor.clone()
+        }
+    }
+
+    /// Returns a memory as the merges leave it.
+    pub(super) fn memory<'m>(&'m self, input: &PlanInput<'m>, row: MemoryIndex) -> &'m Memory {
+        self.survivors.get(&row).unwrap_or_else(|| &input.snapshot.memories[row.index()])
+    }
+
+    /// Returns what was folded into a survivor of these merges.
+    pub(super) fn ghosts(&self, survivor: MemoryIndex) -> Option<&[MemoryIndex]> {
+        self.ghosts.get(&survivor).map(Vec::as_slice)
+    }
+
+    /// Tells whether a memory was absorbed.
+    pub(super) fn is_absorbed(&self, row: MemoryIndex) -> bool {
+        self.absorbed.contains(&row)
+    }
+}
+
+/// Adds merges of a further round to those before: what folds into a survivor of theirs joins it, and a survivor
+/// of theirs that is absorbed brings along what it absorbed.
+pub(super) fn combine<'a>(merges: &mut Vec<Merge<'a>>, round: Vec<Merge<'a>>) {
+    let mut places: BTreeMap<MemoryIndex, usize> =
+        merges.iter().enumerate().map(|(at, merge)| (merge.survivor, at)).collect();
+    let mut taken: BTreeSet<usize> = BTreeSet::new();
+    for mut next in round {
+        let mut absorbed = Vec::new();
+        for &row in &next.absorbed {
+            absorbed.push(row);
+            if let Some(at) = places.remove(&row) {
+                let before = &mut merges[at];
+                absorbed.append(&mut before.absorbed);
+                next.similarity = smaller(next.similarity, before.similarity);
+                next.equal_text &= before.equal_text;
+                taken.insert(at);
+            }
+        }
+        next.absorbed = absorbed;
+        if let Some(&at) = places.get(&next.survivor) {
+            let merge = &mut merges[at];
+            merge.absorbed.extend(next.absorbed);
+            merge.similarity = smaller(merge.similarity, next.similarity);
+            merge.equal_text &= next.equal_text;
+        } else {
+            places.insert(next.survivor, merges.len());
+            merges.push(next);
+        }
+    }
+    let mut at = 0..;
+    merges.retain(|_| !at.next().is_some_and(|at| taken.contains(&at)));
+}
+
+fn smaller<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    a.into_iter().chain(b).min()
 }
