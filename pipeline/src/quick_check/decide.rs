@@ -9,7 +9,7 @@ use crate::lookup::SearchError;
 use memfold_guard::{Guard, Reading, Verdict};
 use memfold_model::text::strict_key;
 use memfold_model::time::Instant;
-use memfold_plan::plan::{lacks, protected_by};
+use memfold_plan::plan::protected_by;
 use memfold_store::brain_db::{FlagKind, Ghost, StoreReader};
 
 /// Matches that are tried as what the new memory takes the place of.
@@ -205,7 +205,7 @@ fn lacks(guard: &Guard, reading: &Reading, content: &str) -> Option<String> {
     if absorption.absorbable {
         return None;
     }
-    let lacking = lacks(&absorption, content);
+    let lacking = memfold_plan::plan::lacks(&absorption, content);
     Some(match lacking.is_empty() {
         false => format!("the new text lacks {}", lacking.join(", ")),
         true => "the new text does not say all of it".to_owned(),
