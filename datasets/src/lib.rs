@@ -1,4 +1,4 @@
-//! Where do vectors come from, how are they laid out, what is the right answer?
+//! Where do vectors come from, and how are they laid out?
 //!
 //! Everything that is written down in columns has one [`schema`]; [`columns`] is its mapped form
 //! (Arrow IPC, read without a copy), [`parquet`] its exchange form. [`npy`] exchanges bare vectors
@@ -9,12 +9,8 @@
 
 pub mod schema;
 pub mod columns;
-mod blocks;
 mod guarded;
-pub mod publish;
-mod ahead;
-mod behind;
-pub mod readahead;
+pub mod atomic_file;
 pub mod parquet;
 pub mod npy;
 pub mod vector_file;

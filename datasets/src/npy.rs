@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use half::f16;
 
+use crate::atomic_file::NewFile;
 use crate::columns::first_not_finite;
 use crate::input::{ElementType, Layout};
-use crate::publish::NewFile;
 use crate::schema::DIM_MAX;
 
 /// The first bytes of an npy file.

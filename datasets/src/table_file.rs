@@ -13,11 +13,11 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
+use crate::atomic_file::NewFile;
 use crate::columns::ALIGNMENT;
 use crate::guarded::guarded;
 use crate::input::Texts;
 use crate::parquet::{ParquetOutput, WriteTableError, key_values, plain_components};
-use crate::publish::NewFile;
 use crate::schema::{BATCH_ROWS, key};
 
 /// Encoded bytes that a row group may hold in memory.

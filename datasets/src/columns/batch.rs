@@ -5,13 +5,10 @@ use std::sync::Arc;
 use arrow_array::builder::{
     Float64Builder, Int64Builder, ListBuilder, StringBuilder, TimestampMicrosecondBuilder,
 };
-use arrow_array::cast::AsArray;
-use arrow_array::types::Float32Type;
 use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, RecordBatch, UInt32Array};
 use arrow_schema::{ArrowError, SchemaRef};
 use memfold_index::Row;
 
-use super::batch_file::{BatchFile, BatchOutput};
 use super::write::{ColumnRecord, WriteColumnsError, first_not_finite};
 use crate::schema::{ColumnSet, ColumnsMeta, DIM_MAX, category_field, component_field};
 
@@ -73,7 +70,7 @@ impl BatchBuilder {
     }
 
     /// Tells whether the batch has all its rows.
-    pub(crate) const fn is_full(&self) -> bool {
+    const fn is_full(&self) -> bool {
         (self.row_count - self.first_row) as usize == self.batch_rows
     }
 
@@ -122,26 +119,14 @@ impl BatchBuilder {
         Row(self.row_count - 1)
     }
 
-    /// Has the gathered rows written and begins the next batch.
-    pub(crate) fn write_to(
-        &mut self,
-        output: &mut BatchFile<impl BatchOutput>,
-    ) -> Result<(), WriteColumnsError> {
-        let batch = self.take().map_err(|error| output.refused(&error))?;
-        if let Some(written) = output.write(batch)? {
-            self.recycle(written);
-        }
-        Ok(())
+    /// Returns the gathered rows when they fill a batch, and begins the next.
+    pub(crate) fn take_full(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
+        self.is_full().then(|| self.take())
     }
 
-    /// Writes the rows that fill no batch, if there are any, and returns the output.
-    pub(crate) fn finish_to<O: BatchOutput>(
-        &mut self,
-        output: BatchFile<O>,
-    ) -> Result<O, WriteColumnsError> {
-        let rest = if self.is_empty() { None } else { Some(self.take()) };
-        let rest = rest.transpose().map_err(|error| output.refused(&error))?;
-        output.finish(rest.as_ref())
+    /// Returns the rows that fill no batch, if there are any.
+    pub(crate) fn take_rest(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
+        (!self.is_empty()).then(|| self.take())
     }
 
     /// Returns the gathered rows as a batch and begins the next one.
@@ -159,20 +144,6 @@ impl BatchBuilder {
         columns.push(Arc::new(vectors));
         self.first_row = self.row_count;
         RecordBatch::try_new(Arc::clone(&self.schema), columns)
-    }
-
-    /// Takes the memory of a batch that is no longer needed, so that it is not asked for again.
-    fn recycle(&mut self, batch: RecordBatch) {
-        let values = batch
-            .columns()
-            .last()
-            .map(|vectors| vectors.as_fixed_size_list().values().as_primitive::<Float32Type>())
-            .map(|values| values.values().inner().clone());
-        drop(batch);
-        if let Some(Ok(mut memory)) = values.map(arrow_buffer::Buffer::into_vec) {
-            memory.clear();
-            self.vectors = memory;
-        }
     }
 }
 

@@ -5,7 +5,6 @@
 //! [`memfold_index::VectorMatrix`].
 
 mod batch;
-mod batch_file;
 mod cells;
 mod layout;
 mod read;
@@ -13,7 +12,6 @@ mod records;
 mod write;
 
 pub(crate) use batch::BatchBuilder;
-pub(crate) use batch_file::BatchFile;
 pub(crate) use layout::BlockSpan;
 pub(crate) use read::{MAGIC, STREAM_START, footer_bytes};
 pub use read::{MappedColumns, OpenColumnsError};

@@ -4,17 +4,14 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use arrow_array::RecordBatch;
 use arrow_ipc::MetadataVersion;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use arrow_schema::ArrowError;
 use memfold_index::{Mapped, Row};
 
 use super::batch::BatchBuilder;
-use super::batch_file::BatchFile;
 use super::{MappedColumns, OpenColumnsError};
-use crate::behind::Output;
-use crate::publish::NewFile;
+use crate::atomic_file::NewFile;
 use crate::schema::{BATCH_ROWS, ColumnsMeta, DIM_MAX, key};
 
 /// Buffers start at multiples of this many bytes, a cache line.
@@ -47,7 +44,7 @@ pub struct ColumnRecord<'a> {
     pub vector: &'a [f32],
 }
 
-/// Writes a column file in batches of 65,536 rows; holds two in memory, of which a thread writes one.
+/// Writes a column file in batches of 65,536 rows; holds one in memory.
 ///
 /// # Examples
 /// ```
@@ -61,23 +58,9 @@ pub struct ColumnRecord<'a> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ColumnsWriter {
-    output: BatchFile<ArrowOutput>,
-    batch: BatchBuilder,
-}
-
-/// Record batches on their way into an Arrow file.
-struct ArrowOutput {
     writer: FileWriter<NewFile>,
     path: PathBuf,
-}
-
-impl Output for ArrowOutput {
-    type Item = RecordBatch;
-    type Error = WriteColumnsError;
-
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteColumnsError> {
-        self.writer.write(batch).map_err(|error| WriteColumnsError::arrow(&self.path, error))
-    }
+    batch: BatchBuilder,
 }
 
 /// A column file could not be written.
@@ -140,12 +123,6 @@ pub enum WriteColumnsError {
         path: PathBuf,
         /// What the encoder said.
         reason: String,
-    },
-    /// Writing failed before, which was told.
-    #[error("write {}: ended by an earlier error", path.display())]
-    Ended {
-        /// The file.
-        path: PathBuf,
     },
     /// The finished file could not be mapped.
     #[error(transparent)]
@@ -221,8 +198,7 @@ impl ColumnsWriter {
             IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5).map_err(failed)?;
         let writer =
             FileWriter::try_new_with_options(file, batch.schema(), options).map_err(failed)?;
-        let output = BatchFile::new(ArrowOutput { writer, path: path.into() }, path, 0);
-        Ok(Self { output, batch })
+        Ok(Self { writer, path: path.into(), batch })
     }
 
     /// Returns how many rows were pushed.
@@ -256,7 +232,9 @@ impl ColumnsWriter {
     }
 
     fn write_if_full(&mut self) -> Result<(), WriteColumnsError> {
-        if self.batch.is_full() { self.batch.write_to(&mut self.output) } else { Ok(()) }
+        let Some(batch) = self.batch.take_full() else { return Ok(()) };
+        let written = batch.and_then(|batch| self.writer.write(&batch));
+        written.map_err(|error| WriteColumnsError::arrow(&self.path, error))
     }
 
     /// Writes what is left, publishes the file and maps it.
@@ -278,9 +256,13 @@ impl ColumnsWriter {
     }
 
     fn finish_file(mut self) -> Result<(File, PathBuf), WriteColumnsError> {
-        let ArrowOutput { mut writer, path } = self.batch.finish_to(self.output)?;
+        let (mut writer, path) = (self.writer, self.path);
+        let failed = |error| WriteColumnsError::arrow(&path, error);
+        if let Some(rest) = self.batch.take_rest() {
+            rest.and_then(|batch| writer.write(&batch)).map_err(failed)?;
+        }
         writer.write_metadata(key::ROW_COUNT, self.batch.row_count().to_string());
-        let file = writer.into_inner().map_err(|error| WriteColumnsError::arrow(&path, error))?;
+        let file = writer.into_inner().map_err(failed)?;
         match file.publish() {
             Ok(file) => Ok((file, path)),
             Err(source) => Err(WriteColumnsError::Write { path, source }),

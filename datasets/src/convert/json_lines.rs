@@ -15,10 +15,10 @@ use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch, StructArray, new
 use arrow_schema::{DataType, Schema, TimeUnit};
 use serde::Serialize;
 
+use crate::atomic_file::NewFile;
 use crate::guarded::guarded;
 use crate::input::{CellKind, Cells, Texts};
 use crate::parquet::WriteTableError;
-use crate::publish::NewFile;
 
 const BUFFER_BYTES: usize = 1 << 20;
 const NANOS_OF_SECOND: i128 = 1_000_000_000;

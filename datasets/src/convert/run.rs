@@ -11,8 +11,7 @@ use super::component::{Rounding, converted};
 use super::headers::Shape;
 use super::output::{BATCH_BYTES_MAX, Contents, Output, check_columns};
 use super::{ComponentType, ConvertError, OutputFormat};
-use crate::ahead::Ahead;
-use crate::input::{Batches, InputError, InputFile, InputOptions};
+use crate::input::{InputError, InputFile, InputOptions};
 use crate::parquet::{TypesFrom, WriteTableError};
 
 /// How to convert.
@@ -191,8 +190,8 @@ impl Run<'_> {
         };
         check_columns(self.input, &contents)?;
         let mut output = Output::create(path, &contents)?;
-        let _readahead = self.file.read_ahead(self.input, &self.positions());
-        let mut batches = self.batches(output.batch_rows(self.shape))?;
+        let rows = output.batch_rows(self.shape);
+        let mut batches = self.file.batches_of(&self.positions(), rows)?;
         let mut rows_read = 0;
         while let Some(batch) = batches.next() {
             let batch = self.unless_cancelled(batch?)?;
@@ -214,19 +213,6 @@ impl Run<'_> {
             return Err(ConvertError::Changed { path: self.input.into(), found, expected });
         }
         Ok(output.finish(rows_read)?)
-    }
-
-    /// Returns the columns that are written, in batches of `rows` rows where the input leaves the choice.
-    ///
-    /// What has to be decoded is, by a thread, while the batch before it is written.
-    fn batches(&self, rows: usize) -> Result<Batches, InputError> {
-        let batches = self.file.batches_of(&self.positions(), rows)?;
-        if self.file.mapped().is_some() || self.shape.rows <= rows as u64 {
-            return Ok(batches);
-        }
-        let ahead = Ahead::start(batches);
-        let ahead = ahead.map_err(|source| InputError::Io { path: self.input.into(), source })?;
-        Ok(Box::new(ahead))
     }
 
     fn unless_cancelled(&self, batch: RecordBatch) -> Result<RecordBatch, ConvertError> {

@@ -11,8 +11,8 @@ use zip::{CompressionMethod, ZipWriter};
 use super::OutputFormat;
 use super::component::bytes_of;
 use super::headers::{ALIGNMENT, NAME, Shape, header, row_prefix};
+use crate::atomic_file::NewFile;
 use crate::parquet::WriteTableError;
-use crate::publish::NewFile;
 
 /// Bytes gathered where every vector has something before it.
 const GATHERED_BYTES: usize = 1 << 20;

@@ -229,7 +229,6 @@ impl<'a> Loader<'a> {
         for source in &files {
             let file = source.open()?;
             let positions = source.picked.positions();
-            let _readahead = file.read_ahead(&source.path, &positions);
             for batch in file.batches(&positions)? {
                 if self.progress.cancelled() {
                     return Err(CorpusError::Cancelled);

@@ -7,7 +7,7 @@ use std::path::Path;
 use arrow_buffer::{Buffer, ScalarBuffer, ToByteSlice};
 use memfold_index::{Mapped, VectorMatrix};
 
-use crate::publish::NewFile;
+use crate::atomic_file::NewFile;
 
 /// The vectors of all kept rows in pieces of equally many rows (the last may be shorter).
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use memfold_index::{JoinedPairs, Neighbor, Pair, Row, VectorMatrix};
 use memfold_simd::Similarity;
 
 use super::{GroundTruth, NearestTruth, PairTruth, VectorsDigest};
-use crate::publish::NewFile;
+use crate::atomic_file::NewFile;
 
 const MAGIC: &[u8; 8] = b"MFTRUTH1";
 /// Bytes of a checksum.

@@ -14,7 +14,6 @@ use super::npz::{DeflatedMatrix, NpzFile};
 use super::vecs::VecsFile;
 use super::{ArrowFile, InputError, bins, npy, safetensors};
 use crate::parquet::{DECODE_ROWS, ParquetTable, TypesFrom};
-use crate::readahead::Readahead;
 use crate::vector_file::VectorFormat;
 
 /// One input, whatever its format.
@@ -136,15 +135,6 @@ impl InputFile {
             Self::Parquet(_) | Self::Deflated(_) | Self::Vecs(_) => None,
             Self::Hdf5(_) | Self::Jsonl(_) => None,
         }
-    }
-
-    /// Begins to read the columns at `positions` of the file, which lies at `path`, into memory.
-    pub(crate) fn read_ahead(&self, path: &Path, positions: &[usize]) -> Readahead {
-        let parts = match self {
-            Self::Parquet(table) => Some(table.extents(positions)),
-            _ => None,
-        };
-        Readahead::of_path(path, parts)
     }
 
     /// Returns the columns at `positions`, ascending, of all rows in order.

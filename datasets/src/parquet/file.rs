@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use arrow_schema::{Field, Schema};
@@ -99,23 +98,6 @@ impl ParquetFile {
             expected: names.join(", "),
             found: column_list(schema),
         })
-    }
-
-    /// Returns where the values of the columns at `positions` lie, as the file has it.
-    pub(super) fn extents(&self, positions: &[usize]) -> Vec<Range<u64>> {
-        let fields = self.metadata.schema().fields();
-        let is_wanted = |name: &String| positions.iter().any(|&at| fields[at].name() == name);
-        let groups = self.metadata.metadata().row_groups().iter();
-        let chunks = groups.flat_map(RowGroupMetaData::columns);
-        let wanted =
-            chunks.filter(|chunk| chunk.column_path().parts().first().is_some_and(is_wanted));
-        wanted
-            .map(|chunk| {
-                let start = start_of(chunk);
-                let end = start.saturating_add(chunk.compressed_size());
-                start.max(0).cast_unsigned()..end.max(0).cast_unsigned()
-            })
-            .collect()
     }
 
     /// Checks that the parts of a column lie inside the file and are compressed in a way that this

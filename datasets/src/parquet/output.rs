@@ -3,24 +3,19 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::ArrowRowGroupWriterFactory;
 use parquet::basic::{Compression, Encoding};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
-use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
-use super::row_group::RowGroup;
-use crate::publish::NewFile;
+use crate::atomic_file::NewFile;
 
-/// Rows that are encoded at once: for lists that are no vectors of f32, Arrow's encoder takes 12 bytes for each component
-/// while it works.
+/// Rows that are encoded at once: Arrow's encoder takes 12 bytes for each component of a list while it works.
 pub(super) const ENCODED_ROWS: usize = 4096;
 
 /// A file could not be written.
@@ -76,12 +71,7 @@ impl WriteTableError {
 /// Record batches on their way into a Parquet file; holds one row group in memory.
 pub(crate) struct ParquetOutput {
     path: PathBuf,
-    schema: SchemaRef,
-    file: SerializedFileWriter<NewFile>,
-    factory: ArrowRowGroupWriterFactory,
-    group: Option<RowGroup>,
-    /// Memory of the last group's vectors, for the next one's.
-    memory: Vec<u8>,
+    writer: ArrowWriter<NewFile>,
 }
 
 impl ParquetOutput {
@@ -103,10 +93,9 @@ impl ParquetOutput {
         properties: WriterProperties,
     ) -> Result<Self, WriteTableError> {
         let path = file.path().to_owned();
-        let (file, factory) = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties))
-            .and_then(ArrowWriter::into_serialized_writer)
+        let writer = ArrowWriter::try_new(file, schema, Some(properties))
             .map_err(|error| WriteTableError::of_parquet(&path, error))?;
-        Ok(Self { path, schema, file, factory, group: None, memory: Vec::new() })
+        Ok(Self { path, writer })
     }
 
     /// Returns the place that the file will take.
@@ -114,30 +103,13 @@ impl ParquetOutput {
         &self.path
     }
 
-    /// Appends a batch; a row group that is full is written out.
+    /// Appends rows of the file's schema.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteTableError> {
-        self.push(batch).map_err(|error| WriteTableError::of_parquet(&self.path, error))
-    }
-
-    fn push(&mut self, batch: &RecordBatch) -> Result<(), ParquetError> {
-        let mut first = 0;
-        while first < batch.num_rows() {
-            let mut group = match self.group.take() {
-                Some(group) => group,
-                None => {
-                    let memory = std::mem::take(&mut self.memory);
-                    RowGroup::new(&self.file, &self.factory, &self.schema, memory)?
-                }
-            };
-            let rest = batch.num_rows() - first;
-            let rows = room(&group, self.file.properties()).min(rest).min(ENCODED_ROWS);
-            group.push(&batch.slice(first, rows))?;
-            first += rows;
-            if room(&group, self.file.properties()) > 0 {
-                self.group = Some(group);
-            } else {
-                self.memory = group.write_to(&mut self.file)?;
-            }
+        for first in (0..batch.num_rows()).step_by(ENCODED_ROWS) {
+            let rows = ENCODED_ROWS.min(batch.num_rows() - first);
+            self.writer
+                .write(&batch.slice(first, rows))
+                .map_err(|error| WriteTableError::of_parquet(&self.path, error))?;
         }
         Ok(())
     }
@@ -145,29 +117,13 @@ impl ParquetOutput {
     /// Writes what is left with the last of the metadata, and publishes the file.
     pub(crate) fn finish(mut self, metadata: Option<KeyValue>) -> Result<(), WriteTableError> {
         if let Some(pair) = metadata {
-            self.file.append_key_value_metadata(pair);
+            self.writer.append_key_value_metadata(pair);
         }
-        let written = match self.group {
-            Some(group) => group.write_to(&mut self.file).map(drop),
-            None => Ok(()),
-        };
-        let file = written
-            .and_then(|()| self.file.into_inner())
-            .map_err(|error| WriteTableError::of_parquet(&self.path, error))?;
+        let file = self.writer.into_inner();
+        let file = file.map_err(|error| WriteTableError::of_parquet(&self.path, error))?;
         let published = file.publish().map(drop);
         published.map_err(|source| WriteTableError::Write { path: self.path, source })
     }
-}
-
-/// Returns how many rows a group has room for, by rows and, once it has some, by bytes; an empty one has room.
-fn room(group: &RowGroup, properties: &WriterProperties) -> usize {
-    let rows = group.row_count();
-    let by_rows = properties.max_row_group_row_count().map_or(usize::MAX, |max| max - rows);
-    let by_bytes = properties.max_row_group_bytes().map_or(usize::MAX, |max| {
-        let bytes = group.bytes();
-        bytes.checked_div(rows).map_or(usize::MAX, |each| max.saturating_sub(bytes) / each.max(1))
-    });
-    by_rows.min(by_bytes)
 }
 
 /// Stores the components of vectors as they are. They hardly ever repeat: a dictionary and statistics of them only cost

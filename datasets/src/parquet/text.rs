@@ -7,7 +7,7 @@ use arrow_array::{Array, StringArray};
 use arrow_schema::DataType;
 
 use super::ReadParquetError;
-use super::source::ColumnSource;
+use super::batches::ColumnSource;
 
 /// Reads a text column of a Parquet file: an iterator over its rows, with a small batch in memory.
 ///

@@ -7,7 +7,7 @@ use arrow_array::{Array, ListArray};
 use arrow_schema::DataType;
 
 use super::ReadParquetError;
-use super::source::ColumnSource;
+use super::batches::ColumnSource;
 use crate::columns::first_not_finite;
 use crate::input::Components;
 use crate::schema::{ColumnSet, ColumnsMeta, DIM_MAX, VECTOR_NAMES};

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
 use memfold_index::Row;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
@@ -11,13 +12,12 @@ use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
 use super::output::{ENCODED_ROWS, ParquetOutput, WriteTableError, key_values, plain_components};
-use crate::behind::Output;
-use crate::columns::{BatchBuilder, BatchFile, ColumnRecord, WriteColumnsError};
-use crate::publish::NewFile;
+use crate::atomic_file::NewFile;
+use crate::columns::{BatchBuilder, ColumnRecord, WriteColumnsError};
 use crate::schema::{BATCH_ROWS, Column, ColumnsMeta, key};
 
 /// Writes the columns of [`crate::schema`] as Parquet, in row groups of 65,536 rows, all but the vectors compressed with
-/// zstd; a thread encodes some rows while the next are gathered, and one row group is held in memory.
+/// zstd; one row group is held in memory.
 ///
 /// # Examples
 /// ```
@@ -32,12 +32,9 @@ use crate::schema::{BATCH_ROWS, Column, ColumnsMeta, key};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ParquetWriter {
-    output: BatchFile<ParquetOutput>,
+    output: ParquetOutput,
     batch: BatchBuilder,
 }
-
-/// Bytes of vectors that wait while a row group goes to the disk.
-const WAITING_BYTES: usize = 64 << 20;
 
 impl ParquetWriter {
     /// Begins a file that takes its place at `path` when finished.
@@ -56,11 +53,8 @@ impl ParquetWriter {
     /// When the dimension is out of range or the file cannot be written.
     pub fn create_in(file: NewFile, meta: &ColumnsMeta) -> Result<Self, WriteColumnsError> {
         let batch = BatchBuilder::new(meta, ENCODED_ROWS)?;
-        let path = file.path().to_owned();
         let output = ParquetOutput::begin(file, Arc::clone(batch.schema()), properties(meta))?;
-        let batch_bytes = ENCODED_ROWS * meta.dim as usize * size_of::<f32>();
-        let batches_waiting = WAITING_BYTES / batch_bytes;
-        Ok(Self { output: BatchFile::new(output, &path, batches_waiting), batch })
+        Ok(Self { output, batch })
     }
 
     /// Returns how many rows were pushed.
@@ -94,7 +88,16 @@ impl ParquetWriter {
     }
 
     fn write_if_full(&mut self) -> Result<(), WriteColumnsError> {
-        if self.batch.is_full() { self.batch.write_to(&mut self.output) } else { Ok(()) }
+        self.batch.take_full().map_or(Ok(()), |batch| self.write(batch))
+    }
+
+    fn write(&mut self, batch: Result<RecordBatch, ArrowError>) -> Result<(), WriteColumnsError> {
+        let encode = |error: ArrowError| {
+            let path = self.output.path().to_owned();
+            WriteColumnsError::Encode { path, reason: error.to_string() }
+        };
+        let batch = batch.map_err(encode)?;
+        Ok(self.output.write(&batch)?)
     }
 
     /// Writes what is left and publishes the file.
@@ -102,18 +105,11 @@ impl ParquetWriter {
     /// # Errors
     /// When writing or publishing fails; the file's place then holds what it held before.
     pub fn finish(mut self) -> Result<(), WriteColumnsError> {
-        let output = self.batch.finish_to(self.output)?;
+        if let Some(rest) = self.batch.take_rest() {
+            self.write(rest)?;
+        }
         let row_count = self.batch.row_count().to_string();
-        Ok(output.finish(Some(KeyValue::new(key::ROW_COUNT.to_owned(), Some(row_count))))?)
-    }
-}
-
-impl Output for ParquetOutput {
-    type Item = RecordBatch;
-    type Error = WriteColumnsError;
-
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteColumnsError> {
-        Ok(Self::write(self, batch)?)
+        Ok(self.output.finish(Some(KeyValue::new(key::ROW_COUNT.to_owned(), Some(row_count))))?)
     }
 }
 

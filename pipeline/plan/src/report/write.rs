@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use memfold_datasets::publish::without_path;
+use memfold_datasets::atomic_file::without_path;
 
 use super::{Report, markdown};
 

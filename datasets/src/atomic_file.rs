@@ -1,12 +1,11 @@
 //! [`NewFile`]: a file that appears whole or not at all, and [`place_of`]: where it may.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use memfold_index::snapshot::FileMode;
-
-use crate::blocks::BlockWriter;
+use tempfile::TempPath;
 
 /// Returns where a file that is written to `path` will stand: a link is followed, so that the file it leads to
 /// is replaced and the link stays.
@@ -86,14 +85,13 @@ fn kind_of(kind: std::fs::FileType) -> &'static str {
 /// Dropped before [`publish`](Self::publish), it leaves nothing behind.
 #[derive(Debug)]
 pub struct NewFile {
-    kind: Kind,
+    file: BufWriter<File>,
+    /// The temporary name and the place; `None` for a file without a name.
+    place: Option<(TempPath, PathBuf)>,
 }
 
-#[derive(Debug)]
-enum Kind {
-    Named { file: BlockWriter, path: PathBuf },
-    Unnamed(File),
-}
+/// Bytes that are written at once.
+const BUFFER_BYTES: usize = 1 << 20;
 
 impl NewFile {
     /// Opens a temporary file in the folder of the [place](place_of) of `path`, with the permissions that the
@@ -115,7 +113,8 @@ impl NewFile {
         let mut builder = tempfile::Builder::new();
         builder.prefix(".memfold-").suffix(".tmp");
         let file = builder.make_in(folder_of(path), |path| open_new(path, mode))?;
-        Ok(Self { kind: Kind::Named { file: BlockWriter::new(file), path: path.into() } })
+        let (file, name) = file.into_parts();
+        Ok(Self { place: Some((name, path.into())), ..Self::from_file(file) })
     }
 
     /// Opens a file without a name in `folder`; the system removes it when it is closed.
@@ -128,17 +127,14 @@ impl NewFile {
 
     /// Takes an empty, readable and writable file that needs no publishing.
     #[must_use]
-    pub const fn from_file(file: File) -> Self {
-        Self { kind: Kind::Unnamed(file) }
+    pub fn from_file(file: File) -> Self {
+        Self { file: BufWriter::with_capacity(BUFFER_BYTES, file), place: None }
     }
 
     /// Returns the place that the file will take.
     #[must_use]
     pub fn path(&self) -> &Path {
-        match &self.kind {
-            Kind::Named { path, .. } => path,
-            Kind::Unnamed(_) => Path::new("unnamed file"),
-        }
+        self.place.as_ref().map_or(Path::new("unnamed file"), |(_, path)| path)
     }
 
     /// Makes the bytes durable, moves the file to its place and makes that durable too.
@@ -148,47 +144,29 @@ impl NewFile {
     /// # Errors
     /// When the system refuses; the place then holds what it held before.
     pub fn publish(self) -> io::Result<File> {
-        match self.kind {
-            Kind::Unnamed(file) => Ok(file),
-            Kind::Named { file, path, .. } => {
-                let file = file.finish()?;
-                let file = file.persist(&path).map_err(|failed| failed.error)?;
-                sync_folder(folder_of(&path))?;
-                Ok(file)
-            }
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        if let Some((name, path)) = self.place {
+            file.sync_all()?;
+            name.persist(&path).map_err(|failed| failed.error)?;
+            sync_folder(folder_of(&path))?;
         }
+        Ok(file)
     }
 }
 
 impl io::Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.kind {
-            Kind::Named { file, .. } => file.write(bytes),
-            Kind::Unnamed(file) => file.write(bytes),
-        }
+        self.file.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.kind {
-            Kind::Named { file, .. } => file.flush(),
-            Kind::Unnamed(file) => file.flush(),
-        }
+        self.file.flush()
     }
 }
 
 impl io::Seek for NewFile {
     fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
-        match &mut self.kind {
-            Kind::Named { file, .. } => file.seek(to),
-            Kind::Unnamed(file) => file.seek(to),
-        }
-    }
-
-    fn stream_position(&mut self) -> io::Result<u64> {
-        match &mut self.kind {
-            Kind::Named { file, .. } => file.stream_position(),
-            Kind::Unnamed(file) => file.stream_position(),
-        }
+        self.file.seek(to)
     }
 }
 
