@@ -3,7 +3,7 @@
 //! Everything that is written down in columns has one [`schema`]; [`columns`] is its mapped form
 //! (Arrow IPC, read without a copy), [`parquet`] its exchange form. [`npy`] exchanges bare vectors
 //! with numpy, [`vector_file`] reads vectors from any of them, [`generate`] makes labelled synthetic
-//! ones, [`ground_truth`] keeps the right answers. [`corpus`] reads many files as one matrix, and
+//! ones. [`corpus`] reads many files as one matrix, and
 //! [`results`] writes what their comparison found, [`annotate`] sets it beside their rows. [`convert`] writes a file in
 //! another format. [`sample`] holds the memories this project wrote for its demo and its tests.
 
@@ -21,13 +21,11 @@ mod table_file;
 pub mod annotate;
 pub mod convert;
 pub mod generate;
-pub mod ground_truth;
 pub mod sample;
 
 pub use columns::{ColumnRecord, ColumnsWriter, MappedColumns};
 pub use corpus::{Corpus, CorpusOptions};
 pub use generate::{VectorGenerator, VectorRecipe};
-pub use ground_truth::{GroundTruth, NearestTruth, PairTruth};
 pub use npy::{NpyReader, NpyWriter};
 pub use parquet::{ParquetText, ParquetVectors, ParquetWriter};
 pub use schema::{Column, ColumnSet, ColumnsMeta};
