@@ -4,22 +4,14 @@
 //! Rows go from the one to the other batch by batch, and vectors whose type stays are never looked at
 //! one by one, but for a pass that finds NaN and infinite values.
 
-mod format;
 mod component;
-mod cells;
-mod columns;
-mod rebatch;
-mod headers;
-mod vectors;
 mod json_lines;
 mod output;
-mod error;
 mod run;
 
 pub use component::ComponentType;
-pub use error::{ConvertError, VectorFault};
-pub use format::OutputFormat;
-pub use run::{ConvertOptions, Converted, convert};
+pub use output::OutputFormat;
+pub use run::{ConvertError, ConvertOptions, Converted, VectorFault, convert};
 
 #[cfg(test)]
 mod tests;

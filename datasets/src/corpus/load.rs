@@ -1,22 +1,20 @@
 //! [`load`]: from files to what a corpus holds.
 
+use std::io::{self, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::builder::LargeStringBuilder;
-use arrow_array::{LargeStringArray, RecordBatch};
-use arrow_buffer::Buffer;
+use arrow_array::{Array, LargeStringArray, RecordBatch};
+use arrow_buffer::{Buffer, ScalarBuffer, ToByteSlice};
 use arrow_schema::SchemaRef;
-use memfold_index::Progress;
+use memfold_index::{Mapped, Progress, VectorMatrix};
 
-use super::columns::Picked;
-use super::error::CorpusError;
-use super::open::CorpusOptions;
-use super::order::OrderKeys;
-use super::skipped::{SkipReason, SkippedRows};
-use super::storage::{Storage, StorageBuilder};
-use super::vectors::{VectorCells, Width};
-use crate::input::{Cells, InputFile, InputOptions};
+use super::open::{CorpusError, CorpusOptions, Picked};
+use super::vectors::{SkipReason, SkippedRows, VectorCells, Width};
+use crate::atomic_file::NewFile;
+use crate::input::{CellKind, Cells, InputFile, InputOptions};
 use crate::parquet::TypesFrom;
 use crate::schema::DIM_MAX;
 
@@ -322,4 +320,182 @@ impl<'a> Loader<'a> {
 
 fn scratch_error(folder: &Path, source: std::io::Error) -> CorpusError {
     CorpusError::Scratch { folder: folder.into(), source }
+}
+
+/// Stands below every value.
+const NULL: i128 = i128::MIN;
+
+/// Gathers the values of the order column of all kept rows.
+pub(super) enum OrderKeys {
+    Numbers(Vec<i128>),
+    Texts(LargeStringBuilder),
+}
+
+impl OrderKeys {
+    /// Begins a column of `kind`.
+    pub(super) fn new(kind: CellKind) -> Self {
+        match kind {
+            CellKind::Text => Self::Texts(LargeStringBuilder::new()),
+            _ => Self::Numbers(Vec::new()),
+        }
+    }
+
+    /// Appends the value at `i`.
+    pub(super) fn push(&mut self, cells: &Cells, i: usize) {
+        match (self, cells) {
+            (Self::Texts(texts), Cells::Text(cells)) => texts.append_option(cells.get(i)),
+            (Self::Texts(texts), _) => texts.append_null(),
+            (Self::Numbers(numbers), cells) => numbers.push(match cells {
+                Cells::Integer(values) | Cells::Time(values) => values[i].unwrap_or(NULL),
+                Cells::Float(values) => {
+                    values[i].filter(|value| !value.is_nan()).map_or(NULL, sortable)
+                }
+                Cells::Text(_) | Cells::Binary(_) => NULL,
+            }),
+        }
+    }
+
+    /// Returns the dense rank of every row, from 0: equal values have equal ranks, nulls the lowest.
+    pub(super) fn ranks(self) -> Vec<u32> {
+        match self {
+            Self::Numbers(numbers) => dense_ranks(numbers.len(), |row| numbers[row]),
+            Self::Texts(mut texts) => {
+                let texts: LargeStringArray = texts.finish();
+                dense_ranks(texts.len(), |row| texts.is_valid(row).then(|| texts.value(row)))
+            }
+        }
+    }
+}
+
+/// Returns an integer that sorts as `value` does; both zeros are one.
+fn sortable(value: f64) -> i128 {
+    let bits = (value + 0.0).to_bits().cast_signed();
+    i128::from(bits ^ ((bits >> 63).cast_unsigned() >> 1).cast_signed())
+}
+
+fn dense_ranks<K: Ord>(row_count: usize, key: impl Fn(usize) -> K) -> Vec<u32> {
+    let mut rows: Vec<u32> = (0..row_count as u32).collect();
+    rows.sort_unstable_by_key(|&row| key(row as usize));
+    let mut ranks = vec![0; row_count];
+    let mut rank = 0;
+    for (position, &row) in rows.iter().enumerate() {
+        let is_new = position > 0 && key(rows[position - 1] as usize) != key(row as usize);
+        rank += u32::from(is_new);
+        ranks[row as usize] = rank;
+    }
+    ranks
+}
+
+/// The vectors of all kept rows in pieces of equally many rows (the last may be shorter).
+#[derive(Debug, Clone)]
+pub(super) struct Storage {
+    pieces: Vec<ScalarBuffer<f32>>,
+    dim: usize,
+    is_input: bool,
+}
+
+impl Storage {
+    /// Lends the vectors.
+    pub(super) fn matrix(&self) -> VectorMatrix<'_> {
+        let pieces = self.pieces.iter().map(|piece| &piece[..]).collect();
+        VectorMatrix::from_chunks(pieces, self.dim).expect("checked when the corpus was read")
+    }
+
+    /// Tells whether the vectors are lent from the input itself.
+    pub(super) const fn is_input(&self) -> bool {
+        self.is_input
+    }
+}
+
+/// Takes vectors in order: notes where they lie as long as they can stay there, copies them to a
+/// file without a name as soon as one cannot.
+pub(super) struct StorageBuilder<'a> {
+    folder: &'a Path,
+    dim: usize,
+    lent: Vec<Lent>,
+    /// The file without a name, once there is one: what is lent and whatever came after it.
+    scratch: Option<NewFile>,
+}
+
+/// Values that stay in a mapped file.
+struct Lent {
+    file: Buffer,
+    bytes: Range<usize>,
+}
+
+impl<'a> StorageBuilder<'a> {
+    /// Begins with vectors that may stay where they are, or that will be copied to `folder`.
+    pub(super) const fn new(folder: &'a Path, dim: usize) -> Self {
+        Self { folder, dim, lent: Vec::new(), scratch: None }
+    }
+
+    /// Takes values that may stay where they are, in the mapped `file`; returns false where they
+    /// cannot: they lie elsewhere or misaligned, or the pieces before them are of unequal lengths.
+    pub(super) fn lend(&mut self, values: &[f32], file: Option<&Buffer>) -> bool {
+        let (None, Some(file)) = (&self.scratch, file) else { return false };
+        let Some(bytes) = range_in(file, values) else { return false };
+        let first_length = self.lent.first().map_or(0, |first| first.bytes.len());
+        match self.lent.last_mut() {
+            Some(last) if last.file.ptr_eq(file) && last.bytes.end == bytes.start => {
+                last.bytes.end = bytes.end;
+            }
+            Some(last) if last.bytes.len() != first_length => return false,
+            _ => self.lent.push(Lent { file: file.clone(), bytes }),
+        }
+        true
+    }
+
+    /// Appends a copy of `values`.
+    pub(super) fn copy(&mut self, values: &[f32]) -> io::Result<()> {
+        let file = match &mut self.scratch {
+            Some(file) => file,
+            None => self.scratch.insert(copied(&self.lent, self.folder)?),
+        };
+        file.write_all(values.to_byte_slice())
+    }
+
+    /// Maps what was taken.
+    pub(super) fn finish(self) -> io::Result<Storage> {
+        let dim = self.dim;
+        let file = match self.scratch {
+            Some(file) => file,
+            None => {
+                let pieces: Vec<ScalarBuffer<f32>> = self.lent.iter().map(Lent::values).collect();
+                let slices = pieces.iter().map(|piece| &piece[..]).collect();
+                if VectorMatrix::from_chunks(slices, dim).is_ok() {
+                    return Ok(Storage { pieces, dim, is_input: true });
+                }
+                copied(&self.lent, self.folder)?
+            }
+        };
+        let mapped = Mapped::from_file(&file.publish()?).map_err(io::Error::other)?;
+        let bytes = Buffer::from(bytes::Bytes::from_owner(mapped));
+        // No rows are no piece: an empty map has no place to be aligned.
+        let pieces = if bytes.is_empty() { Vec::new() } else { vec![ScalarBuffer::from(bytes)] };
+        Ok(Storage { pieces, dim, is_input: false })
+    }
+}
+
+/// Copies what is lent to a file without a name in `folder`.
+fn copied(lent: &[Lent], folder: &Path) -> io::Result<NewFile> {
+    let mut file = NewFile::create_unlinked(folder)?;
+    for Lent { file: from, bytes } in lent {
+        file.write_all(&from[bytes.clone()])?;
+    }
+    Ok(file)
+}
+
+impl Lent {
+    fn values(&self) -> ScalarBuffer<f32> {
+        let bytes = self.file.slice_with_length(self.bytes.start, self.bytes.len());
+        ScalarBuffer::from(bytes)
+    }
+}
+
+/// Returns where `values` lie in `file`; `None` where they lie elsewhere. Values are aligned as such,
+/// wherever they lie.
+fn range_in(file: &Buffer, values: &[f32]) -> Option<Range<usize>> {
+    let start = values.as_ptr().addr().checked_sub(file.as_ptr().addr())?;
+    let end = start + size_of_val(values);
+    (end <= file.len()).then_some(start..end)
 }

@@ -5,19 +5,13 @@
 //! the matrix. Where the files hold f32 vectors in pieces of one length they are mapped; otherwise vectors pass
 //! through a file without a name, so that memory holds ids and order only.
 
-mod columns;
-mod error;
 mod load;
 mod open;
-mod order;
-mod skipped;
-mod storage;
 mod vectors;
 
 pub use crate::input::{InputError, ReadArrowError, ReadJsonlError, ReadMatrixError};
-pub use error::CorpusError;
-pub use open::{Corpus, CorpusOptions, Place};
-pub use skipped::{SkipReason, SkippedRow, SkippedRows};
+pub use open::{Corpus, CorpusError, CorpusOptions, Place};
+pub use vectors::{SkipReason, SkippedRow, SkippedRows};
 
 #[cfg(test)]
 mod tests;

@@ -1,17 +1,19 @@
 //! [`Corpus`] and how it is asked for.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use arrow_array::{Array, LargeStringArray};
+use arrow_array::{Array, ArrayRef, LargeStringArray, RecordBatch};
+use arrow_schema::Schema;
 use memfold_index::{NoProgress, Progress, Row, VectorMatrix};
 
-use super::columns::text_column;
-use super::error::CorpusError;
 use super::load::{Loaded, load};
-use super::skipped::SkippedRows;
-use crate::input::{InputError, InputFile, InputOptions, Texts};
-use crate::parquet::TypesFrom;
+use super::vectors::{EXPECTED, SkippedRows, Width, width_of};
+use crate::input::{CellKind, InputError, InputFile, InputOptions, Texts};
+use crate::parquet::{TypesFrom, column_list};
+use crate::schema::{Column, DIM_MAX, VECTOR_NAMES};
+use crate::vector_file::EXPECTED_FORMATS;
 
 /// How a corpus is read.
 pub struct CorpusOptions<'a> {
@@ -230,4 +232,246 @@ fn texts_of(file: &InputFile, rows: &[usize]) -> Result<Vec<Option<String>>, Cor
         texts.extend((0..batch.num_rows()).map(text));
     }
     Ok(texts)
+}
+
+/// Columns that hold a row's text, the first that is there counts.
+const TEXT_NAMES: [&str; 2] = ["text", "content"];
+
+/// What stands in errors as the option that chooses each column.
+const VECTOR_OPTION: &str = "--vector-column NAME";
+const ID_OPTION: &str = "--id-column NAME";
+const ORDER_OPTION: &str = "--keep column:NAME";
+
+/// The columns of one file that a corpus reads, by their positions in the file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Picked {
+    pub(super) vector: usize,
+    pub(super) width: Width,
+    pub(super) id: Option<usize>,
+    pub(super) order: Option<(usize, CellKind)>,
+}
+
+impl Picked {
+    pub(super) fn from_file(
+        file: &InputFile,
+        path: &Path,
+        options: &CorpusOptions<'_>,
+    ) -> Result<Self, CorpusError> {
+        let finder = Finder { schema: file.schema(), path };
+        let vector = match &options.vector_column {
+            _ if file.is_bare() => 0,
+            None => finder.find(&VECTOR_NAMES, VECTOR_OPTION)?,
+            Some(name) => finder.find(&[name], VECTOR_OPTION)?,
+        };
+        let width = width_of(file.schema().field(vector).data_type())
+            .ok_or_else(|| finder.type_error(vector, EXPECTED, VECTOR_OPTION))?;
+        let id = match &options.id_column {
+            Some(name) => Some(finder.find(&[name], ID_OPTION)?),
+            None => finder.find(&[Column::Id.name()], ID_OPTION).ok(),
+        };
+        if let Some(id) = id {
+            finder.id_kind(id)?;
+        }
+        let order = options.order_column.as_ref().map(|name| {
+            let position = finder.find(&[name], ORDER_OPTION)?;
+            Ok::<_, CorpusError>((position, finder.order_kind(position)?))
+        });
+        Ok(Self { vector, width, id, order: order.transpose()? })
+    }
+
+    /// Returns the positions of all columns, ascending.
+    pub(super) fn positions(&self) -> Vec<usize> {
+        let mut positions = vec![self.vector];
+        positions.extend(self.id);
+        positions.extend(self.order.map(|(position, _)| position));
+        positions.sort_unstable();
+        positions.dedup();
+        positions
+    }
+
+    /// Returns the column at `position` of the file, from a batch of [`positions`](Self::positions).
+    pub(super) fn column<'a>(&self, batch: &'a RecordBatch, position: usize) -> &'a ArrayRef {
+        let at = self.positions().iter().position(|&other| other == position);
+        batch.column(at.expect("the position is one of those read"))
+    }
+}
+
+/// Returns the position of the column that holds a row's text.
+pub(super) fn text_column(schema: &Schema) -> Option<usize> {
+    let position = TEXT_NAMES.iter().find_map(|name| schema.index_of(name).ok())?;
+    let kind = CellKind::of(schema.field(position).data_type());
+    (kind == Some(CellKind::Text)).then_some(position)
+}
+
+/// Looks for columns in one file.
+struct Finder<'a> {
+    schema: &'a Schema,
+    path: &'a Path,
+}
+
+impl Finder<'_> {
+    /// Finds the first of the columns `names`.
+    fn find(&self, names: &[&str], option: &'static str) -> Result<usize, CorpusError> {
+        let found = names.iter().find_map(|name| self.schema.index_of(name).ok());
+        found.ok_or_else(|| CorpusError::NoColumn {
+            path: self.path.into(),
+            expected: names.join(", "),
+            found: column_list(self.schema),
+            option,
+        })
+    }
+
+    fn id_kind(&self, position: usize) -> Result<(), CorpusError> {
+        match CellKind::of(self.schema.field(position).data_type()) {
+            Some(CellKind::Text | CellKind::Integer | CellKind::Float | CellKind::Binary) => Ok(()),
+            _ => Err(self.type_error(position, "text, numbers or bytes", ID_OPTION)),
+        }
+    }
+
+    fn order_kind(&self, position: usize) -> Result<CellKind, CorpusError> {
+        match CellKind::of(self.schema.field(position).data_type()) {
+            Some(kind) if kind != CellKind::Binary => Ok(kind),
+            _ => Err(self.type_error(position, "numbers, times or text", ORDER_OPTION)),
+        }
+    }
+
+    fn type_error(
+        &self,
+        position: usize,
+        expected: &'static str,
+        option: &'static str,
+    ) -> CorpusError {
+        let field = self.schema.field(position);
+        CorpusError::ColumnType {
+            path: self.path.into(),
+            column: field.name().as_str().into(),
+            expected,
+            found: field.data_type().to_string(),
+            option,
+        }
+    }
+}
+
+/// A corpus could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CorpusError {
+    /// There are no files.
+    #[error("no input files")]
+    NoInputs,
+    /// A file that cannot be read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// A file has no column of the names asked for.
+    #[error("{}: no column {expected}, found {found}", path.display())]
+    NoColumn {
+        /// The file.
+        path: PathBuf,
+        /// The names asked for.
+        expected: String,
+        /// The columns of the file with their types.
+        found: String,
+        /// The option that names another.
+        option: &'static str,
+    },
+    /// A column has a type that its use does not allow.
+    #[error("{}: column {column:?} is {found}, expected {expected}", path.display())]
+    ColumnType {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// The types that can be read.
+        expected: &'static str,
+        /// Its type.
+        found: String,
+        /// The option that names another.
+        option: &'static str,
+    },
+    /// Vectors of no or too many components.
+    #[error("{}: vectors of {found} components, expected 1 to {DIM_MAX}", path.display())]
+    Dimension {
+        /// The file.
+        path: PathBuf,
+        /// Components of its vectors.
+        found: usize,
+    },
+    /// Two files hold vectors of different lengths.
+    #[error(
+        "{}: vectors of {found} components, expected {expected} as in {}",
+        path.display(),
+        first.display()
+    )]
+    DimensionsDiffer {
+        /// The file.
+        path: PathBuf,
+        /// Components of its vectors.
+        found: usize,
+        /// The first file with vectors.
+        first: PathBuf,
+        /// Components of the first file's vectors.
+        expected: usize,
+    },
+    /// Values of two files cannot be ordered among each other.
+    #[error(
+        "{}: column {column:?} holds {found}, expected {expected} as in {}",
+        path.display(),
+        first.display()
+    )]
+    OrderKindsDiffer {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// What it holds there.
+        found: &'static str,
+        /// The first file.
+        first: PathBuf,
+        /// What it holds in the first file.
+        expected: &'static str,
+    },
+    /// Rows with vectors are numbered with 32 bits.
+    #[error("more than {} rows with vectors", u32::MAX - 1)]
+    TooManyRows,
+    /// The vectors could not be kept.
+    #[error("keep the vectors in {}: {source}", folder.display())]
+    Scratch {
+        /// The folder.
+        folder: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A file was written to while it was read.
+    #[error("{}: changed while it was read", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+impl CorpusError {
+    /// Returns advice, where there is some.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoInputs => Some(format!("name at least one file: {EXPECTED_FORMATS}")),
+            Self::Input(error) => error.hint(),
+            Self::NoColumn { option, .. } | Self::ColumnType { option, .. } => {
+                Some(format!("choose a column with {option}"))
+            }
+            Self::DimensionsDiffer { .. } => {
+                Some("compare files of one embedding model at a time".into())
+            }
+            Self::OrderKindsDiffer { .. } => {
+                Some("write the column with one type in all files".into())
+            }
+            Self::TooManyRows => Some("compare the files in smaller groups".into()),
+            Self::Scratch { .. } => Some("set TMPDIR to a folder with more space".into()),
+            Self::Changed { .. } => Some("run again when nobody writes to it".into()),
+            Self::Dimension { .. } | Self::Cancelled => None,
+        }
+    }
 }

@@ -12,10 +12,9 @@ use hdf5_reader::{
     Dataset, Datatype, H5Type, Hdf5File as Reader, OpenOptions, SliceInfo, SliceInfoElem,
 };
 
-use super::components::ElementType;
-use super::error::{InputError, ReadMatrixError};
-use super::matrix::{INFLATED_RATIO_MAX, Layout, MapOwner, batch_of, map_file};
-use super::pick::{Candidate, NotPicked, pick};
+use super::file::{InputError, ReadMatrixError};
+use super::matrix::{ElementType, INFLATED_RATIO_MAX, Layout, MapOwner, batch_of, map_file};
+use super::npz::{Candidate, NotPicked, pick};
 use crate::guarded::guarded;
 
 /// The data set that is searched in.

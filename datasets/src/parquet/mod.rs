@@ -5,23 +5,16 @@
 //! file, [`ParquetText`] a text column. Files are never mapped: what is read often belongs in
 //! [`crate::columns`].
 
-mod error;
 mod file;
-mod footer;
 mod batches;
-mod output;
-mod text;
-mod vectors;
 mod write;
 
 pub(crate) use batches::{DECODE_ROWS, ParquetTable, TypesFrom};
-pub use error::ReadParquetError;
+pub use batches::{ParquetText, ParquetVectors};
+pub use file::ReadParquetError;
 pub(crate) use file::{MAGIC, column_list};
-pub use output::WriteTableError;
-pub(crate) use output::{ParquetOutput, key_values, plain_components};
-pub use text::ParquetText;
-pub use vectors::ParquetVectors;
-pub use write::ParquetWriter;
+pub(crate) use write::{ParquetOutput, key_values, plain_components};
+pub use write::{ParquetWriter, WriteTableError};
 
 #[cfg(test)]
 mod tests;

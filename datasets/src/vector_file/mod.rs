@@ -3,12 +3,9 @@
 //! [`VectorFormat`] tells formats apart, [`VectorFile`] streams the vectors of any as f32.
 
 mod format;
-mod error;
 mod file;
-mod rows;
 
-pub use error::VectorFileError;
-pub use file::VectorFile;
+pub use file::{VectorFile, VectorFileError};
 pub use format::VectorFormat;
 pub(crate) use format::{EXPECTED_FORMATS, UNKNOWN_FORMAT_HINT};
 

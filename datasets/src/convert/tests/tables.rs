@@ -117,7 +117,7 @@ fn tables_keep_every_column_and_their_metadata() {
 }
 
 fn one_piece(vectors: &ArrayRef) -> Vec<u8> {
-    let values = super::super::cells::VectorCells::of(vectors).in_one_piece(2).unwrap();
+    let values = super::super::component::VectorCells::of(vectors).in_one_piece(2).unwrap();
     super::bytes_of(&values).to_vec()
 }
 

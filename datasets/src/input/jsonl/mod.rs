@@ -4,13 +4,8 @@
 //! decoded in a second ([`decode`]). Lines are taken apart by `serde_json` itself, because errors
 //! name the line, vectors are parsed straight to f32, and nested values stay as they were written.
 
-mod decode;
-mod error;
 mod file;
-mod kind;
 mod learn;
-mod lines;
-mod row;
 
-pub use error::ReadJsonlError;
 pub(crate) use file::JsonlFile;
+pub use file::ReadJsonlError;
