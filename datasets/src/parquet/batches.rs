@@ -15,8 +15,8 @@ use parquet::arrow::arrow_reader::{
 use super::ReadParquetError;
 use super::file::ParquetFile;
 use crate::columns::first_not_finite;
+use crate::components::Components;
 use crate::guarded::guarded;
-use crate::input::Components;
 use crate::schema::{ColumnSet, ColumnsMeta, DIM_MAX, VECTOR_NAMES};
 
 /// Rows decoded at once: some MB of vectors.
