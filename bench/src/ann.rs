@@ -1,9 +1,10 @@
 //! `memfold-bench ann`: how right and how fast an index finds nearest neighbours among vectors.
 
+use std::collections::BTreeSet;
+
 use memfold_bench::percentile;
 use memfold_cli::{Bars, Exit, Failure, GlobalArgs, MemoryWatch, Printer, Stopwatch, open_vectors};
 use memfold_cli::{pool, table};
-use memfold_datasets::ground_truth::recall_at_k;
 use memfold_index::graph::{Graph, GraphOptions, Searcher};
 use memfold_index::hnsw_rs::{HnswRsIndex, HnswRsOptions};
 use memfold_index::{
@@ -400,9 +401,26 @@ fn screen_row(line: &AnnFigures) -> Vec<String> {
     ]
 }
 
+/// Returns the share of the `k` nearest rows that `found` holds; 1 without any true rows.
+///
+/// One of the first `k` found counts when it is at least as similar as the last of the true ones, so of
+/// rows equally similar any will do; a row that is found again counts once. `truth` is exact, best
+/// first; `found` carries canonical similarities.
+fn recall_at_k(truth: &[Neighbor], found: &[Neighbor], k: usize) -> f64 {
+    let truth = &truth[..truth.len().min(k)];
+    let Some(last) = truth.last() else { return 1.0 };
+    let near = found.iter().take(k).filter(|neighbor| neighbor.similarity >= last.similarity);
+    let distinct: BTreeSet<Row> = near.map(|neighbor| neighbor.row).collect();
+    distinct.len().min(truth.len()) as f64 / truth.len() as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn neighbor(row: u32, cosine: f64) -> Neighbor {
+        Neighbor { row: Row(row), similarity: memfold_simd::Similarity::new(cosine).unwrap() }
+    }
 
     #[test]
     fn few_queries_are_asked_often() {
@@ -412,5 +430,18 @@ mod tests {
             Ok(())
         });
         assert!(asked >= LOOKUPS_MIN && latencies.is_ok_and(|l| l.p50 <= l.p999), "{asked}");
+    }
+
+    #[test]
+    fn ties_count_and_repeats_do_not() {
+        let truth = [neighbor(4, 0.9), neighbor(1, 0.8), neighbor(2, 0.8)];
+        let recall = |found: &[Neighbor], k| recall_at_k(&truth, found, k);
+        assert_eq!(recall(&truth, 3), 1.0);
+        assert_eq!(recall(&[neighbor(4, 0.9), neighbor(2, 0.8)], 2), 1.0);
+        assert_eq!(recall(&[neighbor(4, 0.9); 10], 3), 1.0 / 3.0);
+        assert_eq!(recall(&[neighbor(4, 0.9), neighbor(9, 0.7), neighbor(1, 0.8)], 2), 0.5);
+        assert_eq!(recall(&[], 3), 0.0);
+        assert_eq!(recall(&truth, 10), 1.0);
+        assert_eq!(recall_at_k(&[], &truth, 3), 1.0);
     }
 }

@@ -9,7 +9,7 @@ use memfold_cli::{
     Bars, Exit, ExportArgs, ExportFormat, Failure, GlobalArgs, MemoryWatch, Printer,
 };
 use memfold_cli::{Settings, Stopwatch, export, open_store, scratch_dir, table};
-use memfold_datasets::publish::NewFile;
+use memfold_datasets::atomic_file::NewFile;
 use memfold_store::BrainDb;
 use serde::Serialize;
 

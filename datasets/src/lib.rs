@@ -1,38 +1,29 @@
-//! Where do vectors come from, how are they laid out, what is the right answer?
+//! Where do vectors come from, and how are they laid out?
 //!
 //! Everything that is written down in columns has one [`schema`]; [`columns`] is its mapped form
 //! (Arrow IPC, read without a copy), [`parquet`] its exchange form. [`npy`] exchanges bare vectors
-//! with numpy, [`vector_file`] reads vectors from any of them, [`generate`] makes labelled synthetic
-//! ones, [`ground_truth`] keeps the right answers. [`corpus`] reads many files as one matrix, and
-//! [`results`] writes what their comparison found, [`annotate`] sets it beside their rows. [`convert`] writes a file in
-//! another format. [`sample`] holds the memories this project wrote for its demo and its tests.
+//! with numpy, [`vector_file`] reads vectors from files of any format, [`corpus`] reads many files as
+//! one matrix. [`results`] writes what their comparison found, [`annotate`] sets it beside their rows,
+//! [`convert`] writes a file in another format. [`generate`] makes labelled synthetic vectors, and
+//! [`sample`] holds the memories this project wrote for its demo and its tests.
 
 pub mod schema;
-pub mod columns;
-mod blocks;
+pub mod atomic_file;
 mod guarded;
-pub mod publish;
-mod ahead;
-mod behind;
-pub mod readahead;
+mod components;
+pub mod columns;
 pub mod parquet;
-pub mod npy;
-pub mod vector_file;
-mod input;
-pub mod corpus;
-pub mod results;
-mod table_file;
-pub mod annotate;
-pub mod convert;
+mod read;
+mod write;
 pub mod generate;
-pub mod ground_truth;
 pub mod sample;
 
 pub use columns::{ColumnRecord, ColumnsWriter, MappedColumns};
-pub use corpus::{Corpus, CorpusOptions};
+
 pub use generate::{VectorGenerator, VectorRecipe};
-pub use ground_truth::{GroundTruth, NearestTruth, PairTruth};
-pub use npy::{NpyReader, NpyWriter};
 pub use parquet::{ParquetText, ParquetVectors, ParquetWriter};
+pub use read::corpus::{self, Corpus, CorpusOptions};
+pub use read::npy::{self, NpyReader, NpyWriter};
+pub use read::vector_file::{self, VectorFile};
 pub use schema::{Column, ColumnSet, ColumnsMeta};
-pub use vector_file::VectorFile;
+pub use write::{annotate, convert, results};

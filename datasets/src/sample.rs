@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::npy::NpyReader;
+use crate::read::npy::NpyReader;
 
 const MEMORIES: &str = include_str!("../sample/memories.jsonl");
 const VECTORS: &[u8] = include_bytes!("../sample/vectors.npy");

@@ -4,21 +4,14 @@
 //! memory; [`MappedColumns`] maps a finished file and lends its vectors as a
 //! [`memfold_index::VectorMatrix`].
 
-mod batch;
-mod batch_file;
-mod cells;
 mod layout;
 mod read;
-mod records;
 mod write;
 
-pub(crate) use batch::BatchBuilder;
-pub(crate) use batch_file::BatchFile;
 pub(crate) use layout::BlockSpan;
 pub(crate) use read::{MAGIC, STREAM_START, footer_bytes};
-pub use read::{MappedColumns, OpenColumnsError};
-pub use records::{MappedRecord, Records, TextColumn};
-pub(crate) use write::{ALIGNMENT, first_not_finite};
+pub use read::{MappedColumns, MappedRecord, OpenColumnsError, Records, TextColumn};
+pub(crate) use write::{ALIGNMENT, BatchBuilder, first_not_finite};
 pub use write::{ColumnRecord, ColumnsWriter, WriteColumnsError};
 
 #[cfg(test)]

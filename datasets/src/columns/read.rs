@@ -4,17 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Int64Type};
-use arrow_array::{Float32Array, RecordBatch};
+use arrow_array::types::{Float32Type, Float64Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::{Array, ArrayRef, Float32Array, RecordBatch, StringArray};
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_ipc::{Block, MetadataVersion};
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, Field, SchemaRef};
 use memfold_index::snapshot::MapError;
 use memfold_index::{Mapped, Row, VectorMatrix};
 
-use super::layout::{BlockSpan, check_batch, check_field};
-use super::records::{Records, TextColumn};
+use super::layout::{BlockSpan, PREFIX_BYTES, check_batch, check_field};
 use crate::schema::{BATCH_ROWS, Column, ColumnSet, ColumnsMeta, MetadataError, key, parsed};
 
 /// The first and last bytes of an Arrow IPC file.
@@ -318,4 +317,181 @@ fn read_meta(
         check_field(*found, expected).map_err(other)?;
     }
     Ok((meta, parsed(get, key::ROW_COUNT).map_err(invalid)?))
+}
+
+/// A column of text, lent from the map.
+#[derive(Debug, Clone)]
+pub struct TextColumn {
+    batches: Vec<StringArray>,
+}
+
+impl TextColumn {
+    pub(crate) fn new(batches: impl Iterator<Item = StringArray>) -> Self {
+        Self { batches: batches.collect() }
+    }
+
+    /// Returns the text at `row`; `None` where it is null.
+    ///
+    /// # Panics
+    /// When `row` is not smaller than the number of rows.
+    #[must_use]
+    pub fn get(&self, row: Row) -> Option<&str> {
+        text(&self.batches[row.index() / BATCH_ROWS], row.index() % BATCH_ROWS)
+    }
+
+    /// Returns the texts in row order.
+    pub fn iter(&self) -> impl Iterator<Item = Option<&str>> {
+        self.batches.iter().flat_map(|batch| batch.iter())
+    }
+}
+
+/// All columns beside the vectors, lent from the map.
+#[derive(Debug, Clone)]
+pub struct Records {
+    batches: Vec<RecordBatch>,
+}
+
+/// One row as read back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MappedRecord<'a> {
+    /// The store's row number.
+    pub rowid: i64,
+    /// The store's id.
+    pub id: &'a str,
+    /// Microseconds since 1970 in UTC.
+    pub created_at: Option<i64>,
+    /// Categories in the store's order.
+    pub categories: Vec<Box<str>>,
+    /// As stored.
+    pub importance: f64,
+    /// How often it was read.
+    pub access_count: i64,
+    /// Where it came from.
+    pub source: &'a str,
+    /// The embedding model.
+    pub model: &'a str,
+    /// The content, where the file has it.
+    pub text: Option<&'a str>,
+    /// Provenance as JSON, where the file has it.
+    pub lineage: Option<&'a str>,
+}
+
+impl Records {
+    pub(crate) const fn new(batches: Vec<RecordBatch>) -> Self {
+        Self { batches }
+    }
+
+    /// Returns the record at `row`.
+    ///
+    /// # Panics
+    /// When `row` is not smaller than the number of rows.
+    #[must_use]
+    pub fn record(&self, row: Row) -> MappedRecord<'_> {
+        let batch = &self.batches[row.index() / BATCH_ROWS];
+        let i = row.index() % BATCH_ROWS;
+        let required = |column| string_at(batch, column, i).expect("the column has no nulls");
+        let created_at =
+            column(batch, Column::CreatedAt).as_primitive::<TimestampMicrosecondType>();
+        let categories = column(batch, Column::Categories).as_list::<i32>().value(i);
+        MappedRecord {
+            rowid: column(batch, Column::Rowid).as_primitive::<Int64Type>().value(i),
+            id: required(Column::Id),
+            created_at: created_at.is_valid(i).then(|| created_at.value(i)),
+            categories: categories.as_string::<i32>().iter().flatten().map(Into::into).collect(),
+            importance: column(batch, Column::Importance).as_primitive::<Float64Type>().value(i),
+            access_count: column(batch, Column::AccessCount).as_primitive::<Int64Type>().value(i),
+            source: required(Column::Source),
+            model: required(Column::Model),
+            text: string_at(batch, Column::Text, i),
+            lineage: string_at(batch, Column::Lineage, i),
+        }
+    }
+}
+
+fn column(batch: &RecordBatch, column: Column) -> &ArrayRef {
+    batch.column_by_name(column.name()).expect("the set was recognised by its column names")
+}
+
+fn string_at(batch: &RecordBatch, column: Column, i: usize) -> Option<&str> {
+    batch.column_by_name(column.name()).and_then(|array| text(array.as_string(), i))
+}
+
+fn text(array: &StringArray, i: usize) -> Option<&str> {
+    array.is_valid(i).then(|| array.value(i))
+}
+
+impl MappedColumns {
+    /// Returns one id, reading that one only.
+    ///
+    /// # Errors
+    /// When the file holds bare vectors, or the cell is damaged or no UTF-8.
+    ///
+    /// # Panics
+    /// When `row` is not smaller than the number of rows.
+    pub fn id_at(&self, row: Row) -> Result<&str, OpenColumnsError> {
+        let (buffers, at) = self.buffers(row, Column::Id)?;
+        let damaged = || self.damaged(format!("row {}: its id", row.0));
+        let offset = |at: usize| {
+            let bytes: [u8; 4] = buffers[1].get(4 * at..)?.first_chunk().copied()?;
+            usize::try_from(i32::from_le_bytes(bytes)).ok()
+        };
+        let (start, end) = offset(at).zip(offset(at + 1)).ok_or_else(damaged)?;
+        let bytes = buffers[2].get(start..end).ok_or_else(damaged)?;
+        std::str::from_utf8(bytes).map_err(|_| damaged())
+    }
+
+    /// Returns one of the store's row numbers, reading that one only.
+    ///
+    /// # Errors
+    /// When the file holds bare vectors, or the cell is damaged.
+    ///
+    /// # Panics
+    /// When `row` is not smaller than the number of rows.
+    pub fn rowid_at(&self, row: Row) -> Result<i64, OpenColumnsError> {
+        let (buffers, at) = self.buffers(row, Column::Rowid)?;
+        let bytes = buffers[1].get(8 * at..).and_then(<[u8]>::first_chunk);
+        let damaged = || self.damaged(format!("row {}: its rowid", row.0));
+        bytes.map(|bytes| i64::from_le_bytes(*bytes)).ok_or_else(damaged)
+    }
+
+    /// Returns the buffers of a column in the batch of a row (the third one empty where it has two), and the row's
+    /// place in them.
+    fn buffers(&self, row: Row, column: Column) -> Result<([&[u8]; 3], usize), OpenColumnsError> {
+        let missing = || OpenColumnsError::NoColumn { path: self.path.clone(), column };
+        let position = self.meta.columns.columns().position(|other| other == column);
+        let position = position.ok_or_else(missing)?;
+        let fields = self.schema.fields();
+        let first: usize = fields[..position].iter().map(|field| buffer_count(field)).sum();
+        let (number, at) = (row.index() / BATCH_ROWS, row.index() % BATCH_ROWS);
+        let (_, span) = self.blocks[number];
+        let damaged = || self.damaged(format!("batch {number}: its header"));
+        let bytes = &self.bytes[span.start..span.start + span.length];
+        let (head, body) = bytes.split_at_checked(span.metadata_length).ok_or_else(damaged)?;
+        let message = head.get(PREFIX_BYTES..).ok_or_else(damaged)?;
+        let message = arrow_ipc::root_as_message(message).map_err(|_| damaged())?;
+        let listed = message.header_as_record_batch().and_then(|batch| batch.buffers());
+        let listed = listed.ok_or_else(damaged)?;
+        let buffer = |number: usize| {
+            let buffer = (number < listed.len()).then(|| listed.get(number))?;
+            let (start, length) = (buffer.offset(), buffer.length());
+            let start = usize::try_from(start).ok()?;
+            body.get(start..start.checked_add(usize::try_from(length).ok()?)?)
+        };
+        let mut buffers = [&[][..]; 3];
+        for (number, place) in buffers.iter_mut().take(buffer_count(&fields[position])).enumerate()
+        {
+            *place = buffer(first + number).ok_or_else(damaged)?;
+        }
+        Ok((buffers, at))
+    }
+}
+
+/// Returns how many buffers a column of our schema has.
+fn buffer_count(field: &Field) -> usize {
+    match field.data_type() {
+        DataType::Utf8 => 3,
+        DataType::List(item) => 2 + buffer_count(item),
+        DataType::FixedSizeList(item, _) => 1 + buffer_count(item),
+        _ => 2,
+    }
 }

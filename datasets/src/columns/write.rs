@@ -3,19 +3,22 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::builder::{
+    Float64Builder, Int64Builder, ListBuilder, StringBuilder, TimestampMicrosecondBuilder,
+};
+use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, RecordBatch, UInt32Array};
 use arrow_ipc::MetadataVersion;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
-use arrow_schema::ArrowError;
+use arrow_schema::{ArrowError, SchemaRef};
 use memfold_index::{Mapped, Row};
 
-use super::batch::BatchBuilder;
-use super::batch_file::BatchFile;
 use super::{MappedColumns, OpenColumnsError};
-use crate::behind::Output;
-use crate::publish::NewFile;
-use crate::schema::{BATCH_ROWS, ColumnsMeta, DIM_MAX, key};
+use crate::atomic_file::NewFile;
+use crate::schema::{
+    BATCH_ROWS, ColumnSet, ColumnsMeta, DIM_MAX, category_field, component_field, key,
+};
 
 /// Buffers start at multiples of this many bytes, a cache line.
 pub(crate) const ALIGNMENT: usize = 64;
@@ -47,7 +50,7 @@ pub struct ColumnRecord<'a> {
     pub vector: &'a [f32],
 }
 
-/// Writes a column file in batches of 65,536 rows; holds two in memory, of which a thread writes one.
+/// Writes a column file in batches of 65,536 rows; holds one in memory.
 ///
 /// # Examples
 /// ```
@@ -61,23 +64,9 @@ pub struct ColumnRecord<'a> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ColumnsWriter {
-    output: BatchFile<ArrowOutput>,
-    batch: BatchBuilder,
-}
-
-/// Record batches on their way into an Arrow file.
-struct ArrowOutput {
     writer: FileWriter<NewFile>,
     path: PathBuf,
-}
-
-impl Output for ArrowOutput {
-    type Item = RecordBatch;
-    type Error = WriteColumnsError;
-
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteColumnsError> {
-        self.writer.write(batch).map_err(|error| WriteColumnsError::arrow(&self.path, error))
-    }
+    batch: BatchBuilder,
 }
 
 /// A column file could not be written.
@@ -140,12 +129,6 @@ pub enum WriteColumnsError {
         path: PathBuf,
         /// What the encoder said.
         reason: String,
-    },
-    /// Writing failed before, which was told.
-    #[error("write {}: ended by an earlier error", path.display())]
-    Ended {
-        /// The file.
-        path: PathBuf,
     },
     /// The finished file could not be mapped.
     #[error(transparent)]
@@ -221,8 +204,7 @@ impl ColumnsWriter {
             IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5).map_err(failed)?;
         let writer =
             FileWriter::try_new_with_options(file, batch.schema(), options).map_err(failed)?;
-        let output = BatchFile::new(ArrowOutput { writer, path: path.into() }, path, 0);
-        Ok(Self { output, batch })
+        Ok(Self { writer, path: path.into(), batch })
     }
 
     /// Returns how many rows were pushed.
@@ -256,7 +238,9 @@ impl ColumnsWriter {
     }
 
     fn write_if_full(&mut self) -> Result<(), WriteColumnsError> {
-        if self.batch.is_full() { self.batch.write_to(&mut self.output) } else { Ok(()) }
+        let Some(batch) = self.batch.take_full() else { return Ok(()) };
+        let written = batch.and_then(|batch| self.writer.write(&batch));
+        written.map_err(|error| WriteColumnsError::arrow(&self.path, error))
     }
 
     /// Writes what is left, publishes the file and maps it.
@@ -278,9 +262,13 @@ impl ColumnsWriter {
     }
 
     fn finish_file(mut self) -> Result<(File, PathBuf), WriteColumnsError> {
-        let ArrowOutput { mut writer, path } = self.batch.finish_to(self.output)?;
+        let (mut writer, path) = (self.writer, self.path);
+        let failed = |error| WriteColumnsError::arrow(&path, error);
+        if let Some(rest) = self.batch.take_rest() {
+            rest.and_then(|batch| writer.write(&batch)).map_err(failed)?;
+        }
         writer.write_metadata(key::ROW_COUNT, self.batch.row_count().to_string());
-        let file = writer.into_inner().map_err(|error| WriteColumnsError::arrow(&path, error))?;
+        let file = writer.into_inner().map_err(failed)?;
         match file.publish() {
             Ok(file) => Ok((file, path)),
             Err(source) => Err(WriteColumnsError::Write { path, source }),
@@ -293,4 +281,193 @@ pub(crate) fn first_not_finite(values: &[f32]) -> Option<usize> {
     // The whole pass has no branch, so it runs at memory speed; the search is for the rare case.
     let finite = values.iter().fold(true, |finite, value| finite & value.is_finite());
     if finite { None } else { values.iter().position(|value| !value.is_finite()) }
+}
+
+/// Rows checked and gathered until they fill a record batch.
+pub(crate) struct BatchBuilder {
+    schema: SchemaRef,
+    dim: u32,
+    /// Rows of a full batch.
+    batch_rows: usize,
+    first_row: u32,
+    row_count: u32,
+    vectors: Vec<f32>,
+    fields: Option<FieldBuilders>,
+}
+
+/// The columns beside `row` and `vector`.
+struct FieldBuilders {
+    rowid: Int64Builder,
+    id: StringBuilder,
+    created_at: TimestampMicrosecondBuilder,
+    categories: ListBuilder<StringBuilder>,
+    importance: Float64Builder,
+    access_count: Int64Builder,
+    source: StringBuilder,
+    model: StringBuilder,
+    text: Option<StringBuilder>,
+    lineage: Option<StringBuilder>,
+}
+
+impl BatchBuilder {
+    /// Begins the first batch of a file; each has `batch_rows`, only the last one fewer.
+    pub(crate) fn new(meta: &ColumnsMeta, batch_rows: usize) -> Result<Self, WriteColumnsError> {
+        if meta.dim == 0 || meta.dim as usize > DIM_MAX {
+            return Err(WriteColumnsError::Dimension { found: meta.dim });
+        }
+        let fields = match meta.columns {
+            ColumnSet::Vectors => None,
+            ColumnSet::Records { text, lineage } => Some(FieldBuilders::new(text, lineage)),
+        };
+        let schema = Arc::new(meta.arrow_schema());
+        Ok(Self {
+            schema,
+            dim: meta.dim,
+            batch_rows,
+            first_row: 0,
+            row_count: 0,
+            vectors: Vec::new(),
+            fields,
+        })
+    }
+
+    pub(crate) const fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Returns how many rows were pushed, in all batches.
+    pub(crate) const fn row_count(&self) -> u32 {
+        self.row_count
+    }
+
+    /// Tells whether the batch has all its rows.
+    const fn is_full(&self) -> bool {
+        (self.row_count - self.first_row) as usize == self.batch_rows
+    }
+
+    /// Tells whether the batch has no row.
+    const fn is_empty(&self) -> bool {
+        self.row_count == self.first_row
+    }
+
+    /// Appends a row with all its columns and returns its number.
+    pub(crate) fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, WriteColumnsError> {
+        self.check(record.vector)?;
+        let Some(fields) = &mut self.fields else {
+            return Err(WriteColumnsError::VectorExpected { row: self.row_count });
+        };
+        fields.push(record);
+        Ok(self.append(record.vector))
+    }
+
+    /// Appends a bare vector and returns its number.
+    pub(crate) fn push_vector(&mut self, vector: &[f32]) -> Result<Row, WriteColumnsError> {
+        self.check(vector)?;
+        if self.fields.is_some() {
+            return Err(WriteColumnsError::RecordExpected { row: self.row_count });
+        }
+        Ok(self.append(vector))
+    }
+
+    fn check(&self, vector: &[f32]) -> Result<(), WriteColumnsError> {
+        let row = self.row_count;
+        if vector.len() != self.dim as usize {
+            let (found, expected) = (vector.len(), self.dim);
+            return Err(WriteColumnsError::VectorLength { row, found, expected });
+        }
+        if let Some(component) = first_not_finite(vector) {
+            return Err(WriteColumnsError::NotFinite { row, component, value: vector[component] });
+        }
+        if row == u32::MAX - 1 {
+            return Err(WriteColumnsError::TooManyRows);
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, vector: &[f32]) -> Row {
+        self.vectors.extend_from_slice(vector);
+        self.row_count += 1;
+        Row(self.row_count - 1)
+    }
+
+    /// Returns the gathered rows when they fill a batch, and begins the next.
+    pub(crate) fn take_full(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
+        self.is_full().then(|| self.take())
+    }
+
+    /// Returns the rows that fill no batch, if there are any.
+    pub(crate) fn take_rest(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
+        (!self.is_empty()).then(|| self.take())
+    }
+
+    /// Returns the gathered rows as a batch and begins the next one.
+    fn take(&mut self) -> Result<RecordBatch, ArrowError> {
+        let rows = UInt32Array::from_iter_values(self.first_row..self.row_count);
+        let values = Float32Array::from(std::mem::take(&mut self.vectors));
+        let vectors = FixedSizeListArray::try_new(
+            component_field(),
+            self.dim.cast_signed(),
+            Arc::new(values),
+            None,
+        )?;
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(rows)];
+        columns.extend(self.fields.as_mut().into_iter().flat_map(FieldBuilders::finish));
+        columns.push(Arc::new(vectors));
+        self.first_row = self.row_count;
+        RecordBatch::try_new(Arc::clone(&self.schema), columns)
+    }
+}
+
+impl FieldBuilders {
+    fn new(text: bool, lineage: bool) -> Self {
+        Self {
+            rowid: Int64Builder::new(),
+            id: StringBuilder::new(),
+            created_at: TimestampMicrosecondBuilder::new().with_timezone("UTC"),
+            categories: ListBuilder::new(StringBuilder::new()).with_field(category_field()),
+            importance: Float64Builder::new(),
+            access_count: Int64Builder::new(),
+            source: StringBuilder::new(),
+            model: StringBuilder::new(),
+            text: text.then(StringBuilder::new),
+            lineage: lineage.then(StringBuilder::new),
+        }
+    }
+
+    fn push(&mut self, record: &ColumnRecord<'_>) {
+        self.rowid.append_value(record.rowid);
+        self.id.append_value(record.id);
+        self.created_at.append_option(record.created_at);
+        for category in record.categories {
+            self.categories.values().append_value(category);
+        }
+        self.categories.append(true);
+        self.importance.append_value(record.importance);
+        self.access_count.append_value(record.access_count);
+        self.source.append_value(record.source);
+        self.model.append_value(record.model);
+        if let Some(text) = &mut self.text {
+            text.append_option(record.text);
+        }
+        if let Some(lineage) = &mut self.lineage {
+            lineage.append_option(record.lineage);
+        }
+    }
+
+    fn finish(&mut self) -> Vec<ArrayRef> {
+        let mut columns: Vec<ArrayRef> = vec![
+            Arc::new(self.rowid.finish()),
+            Arc::new(self.id.finish()),
+            Arc::new(self.created_at.finish()),
+            Arc::new(self.categories.finish()),
+            Arc::new(self.importance.finish()),
+            Arc::new(self.access_count.finish()),
+            Arc::new(self.source.finish()),
+            Arc::new(self.model.finish()),
+        ];
+        for text in [&mut self.text, &mut self.lineage].into_iter().flatten() {
+            columns.push(Arc::new(text.finish()));
+        }
+        columns
+    }
 }

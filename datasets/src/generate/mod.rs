@@ -7,24 +7,13 @@
 
 mod recipe;
 mod vectors;
-mod background;
 mod neighborhoods;
 mod like;
-mod likeness;
 mod covariance;
-mod duplicates;
-mod drifts;
-mod codes;
-mod strides;
-mod linear;
-mod random;
-mod purpose;
 
-pub use like::LikeError;
-pub use likeness::{
-    DUPLICATE_THRESHOLDS, DuplicateCounts, Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES,
+pub use like::{
+    DUPLICATE_THRESHOLDS, DuplicateCounts, LikeError, Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES,
     SimilarityQuantiles,
 };
-pub use random::Shuffle;
-pub use recipe::{RecipeError, VectorRecipe, VectorRecipeBuilder};
+pub use recipe::{RecipeError, Shuffle, VectorRecipe, VectorRecipeBuilder};
 pub use vectors::{GeneratedRow, VectorGenerator};

@@ -1,16 +1,16 @@
 //! [`Neighborhoods`]: how near items come to those around them, learned from real ones.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use memfold_index::{Pool, Progress};
+use memfold_index::{Pool, Progress, Row, VectorMatrix};
 use memfold_simd::Kernels;
 
-use super::background::{Background, Shape};
-use super::codes::Codes;
-use super::linear::dot;
-use super::purpose;
-use super::random::{Shuffle, Stream};
+use super::covariance::{Codes, add_scaled, dot, normalize, orthonormalize, solve};
+use super::recipe;
+use super::recipe::{ObservedCopy, ObservedGroup, Shuffle, Stream};
+use super::vectors::{Background, Shape, Star};
 
 /// Nested groups of 2^shift items, from the widest; the last one is a pair.
 const SHIFTS: [u32; 6] = [10, 8, 6, 4, 2, 1];
@@ -220,7 +220,7 @@ impl Nest {
         Self {
             neighborhoods,
             shift_max: shifts.first().copied().unwrap_or(0),
-            order: Shuffle::new(items, Stream::new(seed, purpose::NEST_ORDER, 0).next_u64()),
+            order: Shuffle::new(items, Stream::new(seed, recipe::NEST_ORDER, 0).next_u64()),
             seed,
         }
     }
@@ -235,13 +235,257 @@ impl Nest {
         let (mut kind, mut common) = (0, 0.0);
         for (level, Level { shift, shares }) in self.neighborhoods.levels.iter().enumerate() {
             let group = (level as u64) << 40 | place >> shift.min(&self.shift_max);
-            let branch = Stream::new(self.seed, purpose::NEST_KIND, group).below(BRANCHES as u64);
+            let branch = Stream::new(self.seed, recipe::NEST_KIND, group).below(BRANCHES as u64);
             kind = kind * BRANCHES + branch as usize;
             if *shift <= self.shift_max && shares[kind] > common {
-                add(shares[kind] - common, Stream::new(self.seed, purpose::NEST_GROUP, group));
+                add(shares[kind] - common, Stream::new(self.seed, recipe::NEST_GROUP, group));
                 common = shares[kind];
             }
         }
-        add(1.0 - common, Stream::new(self.seed, purpose::OWN, item));
+        add(1.0 - common, Stream::new(self.seed, recipe::OWN, item));
+    }
+}
+
+/// Earlier copies that a drift is told by; with two of them pairs at 0.95 are a tenth fewer than were seen.
+const NEAREST_MAX: usize = 3;
+/// Copies of a group that others are told by: a row costs at most so many directions. More of them mend
+/// nothing that shows.
+const LEADERS_MAX: usize = 32;
+/// Added to the variance of each drift, so that copies that drift the same way can be told apart.
+const RIDGE: f64 = 1e-6;
+/// Squared lengths below are rounding noise.
+const NOISE: f64 = 1e-12;
+
+/// The direction in which a copy lies from the first row of its group, across that row: a weighted sum of the
+/// directions of the nearest among earlier copies, and a part of its own.
+///
+/// Weights are those of a regression on the nearest (Vecchia, *Estimation and model identification for
+/// continuous spatial processes*, Journal of the Royal Statistical Society B 50, 1988). So copies that stand
+/// close to each other, off the first, come out as close.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Drift {
+    /// Earlier drifts of the group.
+    nearest: Vec<Weighted>,
+    /// Length of the part of its own, in \[0, 1\].
+    own: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Weighted {
+    at: u32,
+    weight: f64,
+}
+
+impl ObservedGroup {
+    /// Learns how the rows of `star` stand to its first one and to each other.
+    pub(crate) fn learn(sample: &VectorMatrix<'_>, star: &Star, kernels: &Kernels) -> Self {
+        let equal = ObservedCopy { similarity: 1.0, drift: None };
+        let mut copies = vec![equal; star.equal_count as usize];
+        let mut drifting = Vec::new();
+        for near in &star.near {
+            let drift = (near.similarity < 1.0).then_some(drifting.len() as u32);
+            if drift.is_some() {
+                drifting.push((near.row, near.similarity));
+            }
+            let copy = ObservedCopy { similarity: near.similarity.min(1.0), drift };
+            copies.extend((0..near.count).map(|_| copy));
+        }
+        let cosine = |a: usize, b: usize| drift_cosine(sample, drifting[a], drifting[b], kernels);
+        Self { drifts: (0..drifting.len()).map(|at| Drift::learn(at, &cosine)).collect(), copies }
+    }
+}
+
+/// Returns the cosine between what sets two rows apart from a third one that they have similarities s₁ and s₂ to.
+///
+/// Two rows whose parts across it meet at a cosine of c are s₁ s₂ + √(1 − s₁²) √(1 − s₂²) c near each other.
+fn drift_cosine(
+    sample: &VectorMatrix<'_>,
+    (left, left_similarity): (Row, f64),
+    (right, right_similarity): (Row, f64),
+    kernels: &Kernels,
+) -> f64 {
+    let [a, b] = [left, right].map(|row| sample.vector(row));
+    let norms = (kernels.dot(a, a), kernels.dot(b, b));
+    let between = kernels.similarity(a, b, norms).map_or(0.0, |similarity| similarity.get());
+    let height = |similarity: f64| 1.0 - similarity * similarity;
+    let across = (height(left_similarity) * height(right_similarity)).sqrt();
+    let along = left_similarity * right_similarity;
+    if across > NOISE { ((between - along) / across).clamp(-1.0, 1.0) } else { 0.0 }
+}
+
+impl Drift {
+    /// Regresses the drift `at` on the nearest of the leading ones before it.
+    fn learn(at: usize, cosine: &impl Fn(usize, usize) -> f64) -> Self {
+        let mut nearest: Vec<(usize, f64)> =
+            (0..at.min(LEADERS_MAX)).map(|other| (other, cosine(at, other))).collect();
+        nearest.sort_by(|a, b| b.1.total_cmp(&a.1));
+        nearest.truncate(NEAREST_MAX);
+        let variance = |a: usize, b: usize| if a == b { 1.0 + RIDGE } else { cosine(a, b) };
+        let row = |&(a, _): &(usize, f64)| nearest.iter().map(|&(b, _)| variance(a, b)).collect();
+        let cosines: Vec<f64> = nearest.iter().map(|&(_, cosine)| cosine).collect();
+        let weights = solve(nearest.iter().map(row).collect(), cosines.clone());
+        let told = dot(&weights, &cosines).clamp(0.0, 1.0);
+        let weighted = nearest.iter().zip(weights);
+        let nearest = weighted.map(|(&(at, _), weight)| Weighted { at: at as u32, weight });
+        Self { nearest: nearest.collect(), own: (1.0 - told).sqrt() }
+    }
+
+    /// Returns the unit direction of a group's drift number `at`, across the unit vector `first`; `stream` has the
+    /// random numbers of each drift.
+    pub(crate) fn direction(
+        drifts: &[Self],
+        at: u32,
+        first: &[f64],
+        stream: impl Fn(u32) -> Stream,
+    ) -> Vec<f64> {
+        let mut directions = BTreeMap::new();
+        for needed in needed(drifts, at) {
+            let direction = drifts[needed as usize].draw(stream(needed), first, &directions);
+            directions.insert(needed, direction);
+        }
+        directions.remove(&at).unwrap_or_default()
+    }
+
+    fn draw(
+        &self,
+        mut stream: Stream,
+        first: &[f64],
+        directions: &BTreeMap<u32, Vec<f64>>,
+    ) -> Vec<f64> {
+        let random: Vec<f64> = first.iter().map(|_| stream.normal()).collect();
+        let nearest = self.nearest.iter().map(|nearest| directions[&nearest.at].clone());
+        let told_by = orthonormalize(std::iter::once(first.to_vec()).chain(nearest).collect());
+        // Where nearest drifts fill all dimensions, nothing is left to be its own.
+        let mut direction =
+            across(random.clone(), &told_by).unwrap_or_else(|| vec![0.0; first.len()]);
+        direction.iter_mut().for_each(|value| *value *= self.own);
+        for nearest in &self.nearest {
+            add_scaled(&mut direction, nearest.weight, &directions[&nearest.at]);
+        }
+        across(direction, &told_by[..1])
+            .or_else(|| across(random, &told_by[..1]))
+            .unwrap_or_else(|| vec![0.0; first.len()])
+    }
+}
+
+/// Returns the numbers of the drifts that one is told by, at first or second hand, and its own, ascending.
+fn needed(drifts: &[Drift], at: u32) -> Vec<u32> {
+    let mut waiting = vec![at];
+    let mut needed = BTreeSet::new();
+    while let Some(next) = waiting.pop() {
+        if needed.insert(next) {
+            waiting.extend(drifts[next as usize].nearest.iter().map(|nearest| nearest.at));
+        }
+    }
+    needed.into_iter().collect()
+}
+
+/// Returns the direction of the part of `values` across orthonormal `others`, unless there is none.
+fn across(mut values: Vec<f64>, others: &[Vec<f64>]) -> Option<Vec<f64>> {
+    let before = dot(&values, &values);
+    // Twice: the first pass leaves a remainder where little is left.
+    for _ in 0..2 {
+        for other in others {
+            let along = dot(&values, other);
+            add_scaled(&mut values, -along, other);
+        }
+    }
+    let is_noise = dot(&values, &values) <= NOISE * before;
+    normalize(&mut values);
+    (!is_noise).then_some(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::vectors::NearRow;
+    use super::*;
+
+    const DIM: usize = 24;
+
+    /// Rows at cosines of 0.9 and a bit to the first axis; each leans towards the axes that it names.
+    fn rows(leanings: &[&[usize]]) -> Vec<f32> {
+        let mut values = vec![0.0; DIM];
+        values[0] = 1.0;
+        for (at, axes) in leanings.iter().enumerate() {
+            let mut row = vec![0.0; DIM];
+            row[0] = 2.0 + at as f32 / 50.0;
+            axes.iter().for_each(|&axis| row[axis] += 0.7);
+            values.extend(row);
+        }
+        values
+    }
+
+    /// Learns from rows of which the last one comes twice, and draws them.
+    fn drawn(values: &[f32]) -> (ObservedGroup, Vec<Vec<f64>>) {
+        let sample = VectorMatrix::from_slice(values, DIM).unwrap();
+        let rows: Vec<Row> = sample.rows().collect();
+        let similarity = |row| similarity(sample.vector(Row(0)), sample.vector(row));
+        let near = rows[1..].iter().map(|&row| NearRow {
+            row,
+            count: 1 + u32::from(row == rows[rows.len() - 1]),
+            similarity: similarity(row),
+        });
+        let star = Star { first: rows[0], equal_count: 1, near: near.collect() };
+        let group = ObservedGroup::learn(&sample, &star, Kernels::active());
+        let mut first: Vec<f64> = (0..DIM).map(|at| (at as f64).sqrt()).collect();
+        normalize(&mut first);
+        let draw = |copy: &ObservedCopy| match copy.drift {
+            None => first.clone(),
+            Some(drift) => {
+                let stream = |drift| Stream::new(8, 0, u64::from(drift));
+                let across = Drift::direction(&group.drifts, drift, &first, stream);
+                let height = (1.0 - copy.similarity * copy.similarity).sqrt();
+                let parts = first.iter().zip(&across);
+                parts.map(|(first, across)| copy.similarity * first + height * across).collect()
+            }
+        };
+        let copies = std::iter::once(first.clone()).chain(group.copies.iter().map(draw)).collect();
+        (group, copies)
+    }
+
+    fn similarity(a: &[f32], b: &[f32]) -> f64 {
+        memfold_simd::canonical::similarity(a, b).unwrap().get()
+    }
+
+    #[test]
+    fn copies_stand_as_near_to_each_other_as_those_seen() {
+        let values = rows(&[&[1], &[1, 2], &[2], &[2, 3]]);
+        let (_, copies) = drawn(&values);
+        let copies: Vec<&Vec<f64>> = copies[..1].iter().chain(&copies[2..6]).collect();
+        for (a, left) in copies.iter().enumerate() {
+            for (b, right) in copies.iter().enumerate() {
+                let seen = similarity(&values[a * DIM..][..DIM], &values[b * DIM..][..DIM]);
+                let found = dot(left, right);
+                assert!((found - seen).abs() < 1e-3, "{a} and {b}: {found} for {seen}");
+            }
+        }
+    }
+
+    #[test]
+    fn bit_equal_copies_come_out_bit_equal() {
+        let (group, copies) = drawn(&rows(&[&[1], &[2], &[1, 2]]));
+        assert_eq!((group.copies.len(), group.drifts.len()), (5, 3));
+        assert_eq!((&copies[0], &copies[4]), (&copies[1], &copies[5]));
+        assert!(copies[3] != copies[4]);
+    }
+
+    #[test]
+    fn copies_beyond_the_leaders_stay_in_their_clumps() {
+        let leanings: Vec<Vec<usize>> = (0..60).map(|at| vec![1 + at % 3, 4 + at % 20]).collect();
+        let leanings: Vec<&[usize]> = leanings.iter().map(Vec::as_slice).collect();
+        let values = rows(&leanings);
+        let (group, copies) = drawn(&values);
+        assert!(needed(&group.drifts, 59).len() <= LEADERS_MAX + 1);
+        let row = |at: usize| &values[(at + 1) * DIM..][..DIM];
+        // Leaning the same way, and not.
+        let [same, other] = [3, 1].map(|step| {
+            let pairs = || (0..60 - step).map(|at| (at, at + step));
+            let count = pairs().count() as f64;
+            let found: f64 = pairs().map(|(a, b)| dot(&copies[a + 2], &copies[b + 2])).sum();
+            let seen: f64 = pairs().map(|(a, b)| similarity(row(a), row(b))).sum();
+            assert!((found - seen).abs() / count < 0.02, "{found} for {seen} of {count}");
+            found / count
+        });
+        assert!(same > other + 0.03, "{same} {other}");
     }
 }

@@ -1,11 +1,12 @@
-//! [`TableBatches`]: columns of a Parquet file as record batches.
+//! [`ParquetTable`]: columns of a Parquet file as record batches.
 
 use std::fs::File;
-use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, Schema, SchemaRef};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, StringArray};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
@@ -13,150 +14,135 @@ use parquet::arrow::arrow_reader::{
 
 use super::ReadParquetError;
 use super::file::ParquetFile;
-use super::group::PlainGroup;
-use super::lent::LentMemory;
-use super::plain::{NotPlain, PlainColumn, PlainVectors};
+use crate::columns::first_not_finite;
+use crate::components::Components;
 use crate::guarded::guarded;
+use crate::schema::{ColumnSet, ColumnsMeta, DIM_MAX, VECTOR_NAMES};
 
 /// Rows decoded at once: some MB of vectors.
 pub(crate) const DECODE_ROWS: usize = 1024;
-/// Components of a batch, which are counted with 31 bits.
-const BATCH_COMPONENTS_MAX: usize = i32::MAX as usize;
+
+/// Where the types of the columns are taken from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum TypesFrom {
+    /// Parquet's own, few types.
+    #[default]
+    Parquet,
+    /// The Arrow schema that the file may carry.
+    Arrow,
+}
+
+/// A Parquet file of which columns are read together.
+#[derive(Debug)]
+pub(crate) struct ParquetTable {
+    file: Arc<ParquetFile>,
+}
+
+impl ParquetTable {
+    pub(crate) fn open(path: &Path, types: TypesFrom) -> Result<Self, ReadParquetError> {
+        let file = match types {
+            TypesFrom::Parquet => ParquetFile::open(path)?,
+            TypesFrom::Arrow => ParquetFile::open_as_stored(path)?,
+        };
+        Ok(Self { file: Arc::new(file) })
+    }
+
+    pub(super) fn file(&self) -> &ParquetFile {
+        &self.file
+    }
+
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        self.file.metadata().schema()
+    }
+
+    pub(crate) fn row_count(&self) -> usize {
+        self.file.row_count()
+    }
+
+    /// Returns the columns at `positions`, ascending, of all rows in order, in batches of at most
+    /// `batch_rows` rows.
+    pub(crate) fn batches(
+        &self,
+        positions: &[usize],
+        batch_rows: usize,
+    ) -> Result<TableBatches, ReadParquetError> {
+        TableBatches::begin(&self.file, positions, self.row_count(), |builder| {
+            builder.with_batch_size(batch_rows.min(DECODE_ROWS))
+        })
+    }
+
+    /// Returns the columns at `positions`, ascending, of the rows asked for, ascending.
+    pub(crate) fn batches_of_rows(
+        &self,
+        positions: &[usize],
+        rows: &[usize],
+    ) -> Result<TableBatches, ReadParquetError> {
+        let ranges = rows.iter().map(|&row| row..row + 1);
+        let selection = RowSelection::from_consecutive_ranges(ranges, self.row_count());
+        TableBatches::begin(&self.file, positions, rows.len(), |builder| {
+            builder.with_batch_size(DECODE_ROWS).with_row_selection(selection)
+        })
+    }
+}
 
 /// Columns of a Parquet file, batch by batch; after an error there are no more.
-///
-/// Vectors that are stored plainly are read as they are, all else by the decoder.
 pub(crate) struct TableBatches {
-    columns: Columns,
-    current: Current,
-    /// The first row group that was not begun.
-    next_group: usize,
-    memory: LentMemory,
+    file: Arc<ParquetFile>,
+    /// The names of the columns, for errors.
+    columns: String,
+    reader: ParquetRecordBatchReader,
     row_count: usize,
     rows_read: usize,
     is_over: bool,
 }
 
-/// What is read of a file.
-struct Columns {
-    file: Arc<ParquetFile>,
-    /// Positions in the file, ascending.
-    positions: Vec<usize>,
-    schema: SchemaRef,
-    /// Those that may be stored plainly.
-    plain: Vec<PlainColumn>,
-    /// Most rows of a batch.
-    batch_rows: usize,
-}
-
-/// What the next batch comes from.
-enum Current {
-    Plain {
-        group: usize,
-        rows: PlainGroup,
-    },
-    Decoded {
-        reader: ParquetRecordBatchReader,
-        /// Rows that were returned before, and are decoded again: whether a row is right may depend on
-        /// those before it.
-        rows_known: usize,
-    },
-    Ended,
-}
-
 impl TableBatches {
-    /// Reads all rows; a batch has at most `batch_rows` of them, at least 1.
-    pub(super) fn of_all(
-        file: &Arc<ParquetFile>,
-        positions: &[usize],
-        batch_rows: usize,
-    ) -> Result<Self, ReadParquetError> {
-        let columns = Columns::new(file, positions, batch_rows)?;
-        Self::begin(columns, file.row_count(), |columns| columns.begin_at(0))
-    }
-
-    /// Reads the `row_count` rows of `selection`.
-    pub(super) fn of_selected(
-        file: &Arc<ParquetFile>,
-        positions: &[usize],
-        selection: RowSelection,
-        row_count: usize,
-    ) -> Result<Self, ReadParquetError> {
-        let columns = Columns::new(file, positions, DECODE_ROWS)?;
-        Self::begin(columns, row_count, |columns| {
-            let builder = columns.builder(&columns.positions, columns.batch_rows)?;
-            let reader = built(builder.with_row_selection(selection))?;
-            Ok((Current::Decoded { reader, rows_known: 0 }, usize::MAX))
-        })
-    }
-
+    /// Begins to read `row_count` rows, which `choose` selects.
     fn begin(
-        columns: Columns,
+        file: &Arc<ParquetFile>,
+        positions: &[usize],
         row_count: usize,
-        begin: impl FnOnce(&Columns) -> Result<(Current, usize), String>,
+        choose: impl FnOnce(
+            ParquetRecordBatchReaderBuilder<File>,
+        ) -> ParquetRecordBatchReaderBuilder<File>,
     ) -> Result<Self, ReadParquetError> {
-        let (current, next_group) = guarded(|| begin(&columns))
-            .and_then(|begun| begun)
-            .map_err(|found| columns.damaged(&found))?;
-        let memory = LentMemory::default();
-        Ok(Self { columns, current, next_group, memory, row_count, rows_read: 0, is_over: false })
+        let fields = file.metadata().schema().fields();
+        for &position in positions {
+            file.check_chunks(fields[position].name())?;
+        }
+        let names = positions.iter().map(|&position| format!("{:?}", fields[position].name()));
+        let columns = names.collect::<Vec<_>>().join(", ");
+        let handle = file.handle()?;
+        let build = || {
+            let metadata = file.metadata().clone();
+            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(handle, metadata);
+            let roots = positions.iter().copied();
+            let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
+            choose(builder.with_projection(mask)).build().map_err(|error| error.to_string())
+        };
+        let reader = guarded(build)
+            .and_then(|built| built)
+            .map_err(|found| file.damaged(format!("column {columns}: {found}")))?;
+        let file = Arc::clone(file);
+        Ok(Self { file, columns, reader, row_count, rows_read: 0, is_over: false })
+    }
+
+    fn damaged(&self, found: &str) -> ReadParquetError {
+        self.file.damaged(format!("column {}: {found}", self.columns))
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>, ReadParquetError> {
         let rows_read = self.rows_read;
-        let next = guarded(|| self.read())
+        let next = guarded(|| self.reader.next().transpose().map_err(arrow_message))
             .and_then(|read| read)
-            .map_err(|found| self.columns.damaged(&format!("after row {rows_read}: {found}")))?;
+            .map_err(|found| self.damaged(&format!("after row {rows_read}: {found}")))?;
         self.rows_read += next.as_ref().map_or(0, RecordBatch::num_rows);
         let is_short = next.is_none() && self.rows_read != self.row_count;
         if self.rows_read > self.row_count || is_short {
             let found = format!("{} rows, expected {}", self.rows_read, self.row_count);
-            return Err(self.columns.damaged(&found));
+            return Err(self.damaged(&found));
         }
         Ok(next)
-    }
-
-    fn read(&mut self) -> Result<Option<RecordBatch>, String> {
-        loop {
-            let read = match &mut self.current {
-                Current::Plain { group, rows } => {
-                    let Ok(read) = rows.read(&self.columns.schema, &mut self.memory) else {
-                        let reader = self.columns.decoded(*group..*group + 1)?;
-                        self.current = Current::Decoded { reader, rows_known: rows.rows_read() };
-                        continue;
-                    };
-                    read
-                }
-                Current::Decoded { reader, rows_known } => {
-                    let batch = reader.next().transpose().map_err(arrow_message)?;
-                    let known = batch.as_ref().map_or(0, |batch| batch.num_rows().min(*rows_known));
-                    *rows_known -= known;
-                    match batch {
-                        Some(batch) if known == batch.num_rows() => continue,
-                        batch => batch.map(|batch| batch.slice(known, batch.num_rows() - known)),
-                    }
-                }
-                Current::Ended => return Ok(None),
-            };
-            if read.is_some() {
-                return Ok(read);
-            }
-            (self.current, self.next_group) = self.columns.begin_at(self.next_group)?;
-        }
-    }
-}
-
-#[cfg(test)]
-impl TableBatches {
-    /// Has all columns decoded, plain or not; before the first batch.
-    pub(super) fn decode_all(&mut self) {
-        self.columns.plain.clear();
-        (self.current, self.next_group) = self.columns.begin_at(0).unwrap();
-    }
-
-    /// Tells whether the last batch did not pass the decoder.
-    pub(super) const fn is_plain(&self) -> bool {
-        matches!(self.current, Current::Plain { .. })
     }
 }
 
@@ -173,109 +159,377 @@ impl Iterator for TableBatches {
     }
 }
 
-impl Columns {
-    fn new(
-        file: &Arc<ParquetFile>,
-        positions: &[usize],
-        batch_rows: usize,
-    ) -> Result<Self, ReadParquetError> {
-        let fields = file.metadata().schema().fields();
-        for &position in positions {
-            file.check_chunks(fields[position].name())?;
-        }
-        let plain = positions.iter().enumerate();
-        let plain = plain.filter_map(|(at, &root)| PlainColumn::find(file.metadata(), root, at));
-        let fields: Vec<_> = positions.iter().map(|&at| Arc::clone(&fields[at])).collect();
-        Ok(Self {
-            file: Arc::clone(file),
-            positions: positions.to_vec(),
-            schema: Arc::new(Schema::new(fields)),
-            plain: plain.collect(),
-            batch_rows,
-        })
-    }
-
-    fn damaged(&self, found: &str) -> ReadParquetError {
-        let names = self.schema.fields().iter().map(|field| format!("{:?}", field.name()));
-        let names = names.collect::<Vec<_>>().join(", ");
-        self.file.damaged(format!("column {names}: {found}"))
-    }
-
-    /// Begins with the row group at `first`; returns with it the first one that is left for later.
-    fn begin_at(&self, first: usize) -> Result<(Current, usize), String> {
-        let groups = self.file.metadata().metadata().row_groups();
-        if first >= groups.len() && first > 0 {
-            return Ok((Current::Ended, first));
-        }
-        if let Some(dims) = self.dims_in(first)
-            && let Ok(rows) = self.plain(first, &dims)
-        {
-            return Ok((Current::Plain { group: first, rows }, first + 1));
-        }
-        // One decoder for all groups up to the next plain one: a file may have many small ones, or none.
-        let end = (first + 1..groups.len()).find(|&group| self.dims_in(group).is_some());
-        let end = end.unwrap_or(groups.len());
-        let reader = self.decoded(first..end)?;
-        Ok((Current::Decoded { reader, rows_known: 0 }, end.max(first + 1)))
-    }
-
-    /// Returns the dimensions of the plain columns in a row group; `None` where one may not be plain
-    /// there.
-    fn dims_in(&self, group: usize) -> Option<Vec<usize>> {
-        let group = self.file.metadata().metadata().row_groups().get(group)?;
-        let dims: Option<Vec<_>> = self.plain.iter().map(|column| column.dim_in(group)).collect();
-        dims.filter(|dims| !dims.is_empty())
-    }
-
-    fn plain(&self, group: usize, dims: &[usize]) -> Result<PlainGroup, NotPlain> {
-        let metadata = self.file.metadata().metadata().row_group(group);
-        let rows = usize::try_from(metadata.num_rows())?;
-        let vectors = self.plain.iter().zip(dims).map(|(column, &dim)| {
-            let handle = self.file.handle()?;
-            PlainVectors::open(column.clone(), dim, metadata, handle)
-        });
-        let vectors = vectors.collect::<Result<Vec<_>, _>>()?;
-        let dim_max = dims.iter().copied().max().unwrap_or(1);
-        let batch_rows = self.batch_rows.min(BATCH_COMPONENTS_MAX / dim_max);
-        let is_other = |at: &usize| self.plain.iter().all(|column| column.position() != *at);
-        let others = (0..self.positions.len()).filter(is_other).map(|at| self.positions[at]);
-        let others: Vec<usize> = others.collect();
-        let others = (!others.is_empty()).then(|| -> Result<_, NotPlain> {
-            let builder = self.builder(&others, batch_rows).map_err(|_| NotPlain)?;
-            built(builder.with_row_groups(vec![group])).map_err(|_| NotPlain)
-        });
-        Ok(PlainGroup::new(rows, batch_rows, vectors, others.transpose()?))
-    }
-
-    /// Decodes all columns of some row groups.
-    fn decoded(&self, groups: Range<usize>) -> Result<ParquetRecordBatchReader, String> {
-        let builder = self.builder(&self.positions, self.batch_rows.min(DECODE_ROWS))?;
-        built(builder.with_row_groups(groups.collect()))
-    }
-
-    fn builder(
-        &self,
-        positions: &[usize],
-        batch_rows: usize,
-    ) -> Result<ParquetRecordBatchReaderBuilder<File>, String> {
-        let handle = self.file.handle().map_err(|error| error.to_string())?;
-        let metadata = self.file.metadata().clone();
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(handle, metadata);
-        let roots = positions.iter().copied();
-        let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
-        Ok(builder.with_projection(mask).with_batch_size(batch_rows))
-    }
-}
-
-fn built(
-    builder: ParquetRecordBatchReaderBuilder<File>,
-) -> Result<ParquetRecordBatchReader, String> {
-    builder.build().map_err(|error| error.to_string())
-}
-
 fn arrow_message(error: ArrowError) -> String {
     match error {
         ArrowError::ParquetError(message) => message,
         other => other.to_string(),
+    }
+}
+
+/// One column of a Parquet file, batch by batch.
+pub(super) struct ColumnSource {
+    table: ParquetTable,
+    column: Box<str>,
+    data_type: DataType,
+    batches: TableBatches,
+    rows_read: usize,
+}
+
+impl std::fmt::Debug for ColumnSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ColumnSource")
+            .field("table", &self.table)
+            .field("column", &self.column)
+            .field("rows_read", &self.rows_read)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ColumnSource {
+    /// Opens the first of the columns `names` that the file has.
+    pub(super) fn open(path: &Path, names: &[&str]) -> Result<Self, ReadParquetError> {
+        let table = ParquetTable::open(path, TypesFrom::Parquet)?;
+        let (position, field) = table.file().find_column(names)?;
+        let (column, data_type) = (field.name().as_str().into(), field.data_type().clone());
+        let batches = table.batches(&[position], DECODE_ROWS)?;
+        Ok(Self { table, column, data_type, batches, rows_read: 0 })
+    }
+
+    /// Returns the file that the column is in.
+    pub(super) fn file(&self) -> &ParquetFile {
+        self.table.file()
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.file().path().into()
+    }
+
+    pub(super) fn column(&self) -> Box<str> {
+        self.column.clone()
+    }
+
+    pub(super) const fn data_type(&self) -> &DataType {
+        &self.data_type
+    }
+
+    pub(super) fn row_count(&self) -> usize {
+        self.table.row_count()
+    }
+
+    /// Returns the next rows with the number of the first; `None` after the last.
+    pub(super) fn next_rows(&mut self) -> Result<Option<(usize, ArrayRef)>, ReadParquetError> {
+        let Some(batch) = self.batches.next().transpose()? else { return Ok(None) };
+        let first_row = self.rows_read;
+        self.rows_read += batch.num_rows();
+        Ok(Some((first_row, batch.column(0).clone())))
+    }
+
+    /// Returns the error that the column's type is none of `expected`.
+    pub(super) fn type_error(&self, expected: &'static str) -> ReadParquetError {
+        ReadParquetError::ColumnType {
+            path: self.path(),
+            column: self.column(),
+            expected,
+            found: self.data_type.to_string(),
+        }
+    }
+}
+
+const EXPECTED: &str =
+    "a list of f16, f32, f64, i8, u8, i32 or i64, or fixed-size binary of 4-byte floats";
+
+/// Reads vectors from a Parquet file, some rows at a time.
+///
+/// The column is a list (of any kind) of f16, f32, f64, i8, u8, i32 or i64, or fixed-size binary that
+/// holds little-endian f32; all rows have the length of the first. f64 is rounded, integers that f32
+/// does not hold are an error.
+///
+/// # Examples
+/// ```no_run
+/// use memfold_datasets::ParquetVectors;
+///
+/// let mut reader = ParquetVectors::open("embeddings.parquet".as_ref())?;
+/// let mut values = Vec::new();
+/// while reader.read_rows(4096, &mut values)? > 0 {
+///     assert!(values.len() % reader.dim() == 0);
+/// }
+/// # Ok::<(), memfold_datasets::parquet::ReadParquetError>(())
+/// ```
+#[derive(Debug)]
+pub struct ParquetVectors {
+    source: ColumnSource,
+    dim: usize,
+    /// Decoded values, of which those before `position` are handed out.
+    decoded: Vec<f32>,
+    position: usize,
+}
+
+impl ParquetVectors {
+    /// Opens the column `vector`, `embedding`, `embeddings` or `emb` of the file at `path`, and
+    /// decodes its first rows.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is no Parquet file, has no such column, or its first rows are
+    /// no vectors of one length.
+    pub fn open(path: &Path) -> Result<Self, ReadParquetError> {
+        Self::from_source(ColumnSource::open(path, &VECTOR_NAMES)?)
+    }
+
+    /// Opens the column `name` of the file at `path`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_column(path: &Path, name: &str) -> Result<Self, ReadParquetError> {
+        Self::from_source(ColumnSource::open(path, &[name])?)
+    }
+
+    fn from_source(source: ColumnSource) -> Result<Self, ReadParquetError> {
+        let is_vector = match source.data_type() {
+            DataType::FixedSizeBinary(bytes) => bytes % 4 == 0,
+            DataType::List(field) => Components::accept(field.data_type()),
+            _ => false,
+        };
+        if !is_vector {
+            return Err(source.type_error(EXPECTED));
+        }
+        let mut reader = Self { source, dim: 0, decoded: Vec::new(), position: 0 };
+        reader.decode_rows()?;
+        if reader.dim == 0 {
+            reader.dim = reader.dim_of_empty()?;
+        }
+        Ok(reader)
+    }
+
+    /// Returns the dimension of a file without rows, where its metadata or type say it.
+    fn dim_of_empty(&self) -> Result<usize, ReadParquetError> {
+        let dim = match (self.meta(), self.source.data_type()) {
+            (Some(meta), _) => Some(meta.dim as usize),
+            (None, DataType::FixedSizeBinary(bytes)) => usize::try_from(bytes / 4).ok(),
+            _ => None,
+        };
+        dim.filter(|dim| (1..=DIM_MAX).contains(dim)).ok_or_else(|| ReadParquetError::Empty {
+            path: self.source.path(),
+            column: self.source.column(),
+        })
+    }
+
+    /// Returns the number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.source.row_count()
+    }
+
+    /// Tells whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the number of components of each vector.
+    #[must_use]
+    pub const fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Returns what the file says about its rows; `None` for files of other programs.
+    #[must_use]
+    pub fn meta(&self) -> Option<ColumnsMeta> {
+        let columns = ColumnSet::from_names(&self.source.file().column_names())?;
+        ColumnsMeta::from_metadata(|key| self.source.file().metadata_value(key), columns).ok()
+    }
+
+    /// Replaces `values` by the next rows, at most `rows_max`; returns how many (0 at the end).
+    ///
+    /// # Errors
+    /// When reading fails, or a row is null, of another length or not finite.
+    pub fn read_rows(
+        &mut self,
+        rows_max: usize,
+        values: &mut Vec<f32>,
+    ) -> Result<usize, ReadParquetError> {
+        values.clear();
+        let wanted = rows_max.saturating_mul(self.dim);
+        while values.len() < wanted {
+            if self.position == self.decoded.len() && !self.decode_rows()? {
+                break;
+            }
+            let end = self.decoded.len().min(self.position.saturating_add(wanted - values.len()));
+            values.extend_from_slice(&self.decoded[self.position..end]);
+            self.position = end;
+        }
+        Ok(values.len() / self.dim)
+    }
+
+    /// Reads all rows that are left.
+    ///
+    /// # Errors
+    /// As [`read_rows`](Self::read_rows).
+    pub fn read_all(mut self) -> Result<Vec<f32>, ReadParquetError> {
+        let mut values = Vec::new();
+        self.read_rows(usize::MAX, &mut values)?;
+        Ok(values)
+    }
+
+    /// Decodes the next rows; returns false at the end.
+    fn decode_rows(&mut self) -> Result<bool, ReadParquetError> {
+        self.decoded.clear();
+        self.position = 0;
+        let Some((first_row, rows)) = self.source.next_rows()? else { return Ok(false) };
+        if let Some(row) = rows.nulls().and_then(|nulls| nulls.iter().position(|valid| !valid)) {
+            return Err(ReadParquetError::NullRow {
+                path: self.source.path(),
+                column: self.source.column(),
+                row: first_row + row,
+            });
+        }
+        if let Some(lists) = rows.as_list_opt::<i32>() {
+            self.decode_lists(first_row, lists)?;
+        } else if let Some(blobs) = rows.as_fixed_size_binary_opt() {
+            self.check_length(first_row, blobs.value_size() / 4)?;
+            let bytes = blobs.value_data().as_chunks().0.iter();
+            self.decoded.extend(bytes.map(|chunk| f32::from_le_bytes(*chunk)));
+        } else {
+            return Err(self.source.type_error(EXPECTED));
+        }
+        match first_not_finite(&self.decoded) {
+            None => Ok(true),
+            Some(at) => Err(ReadParquetError::NotFinite {
+                path: self.source.path(),
+                column: self.source.column(),
+                row: first_row + at / self.dim,
+                component: at % self.dim,
+                value: self.decoded[at],
+            }),
+        }
+    }
+
+    fn decode_lists(
+        &mut self,
+        first_row: usize,
+        lists: &ListArray,
+    ) -> Result<(), ReadParquetError> {
+        for (row, length) in lists.offsets().lengths().enumerate() {
+            self.check_length(first_row + row, length)?;
+        }
+        let (Some(&start), Some(&end)) = (lists.offsets().first(), lists.offsets().last()) else {
+            return Ok(());
+        };
+        // Offsets are never negative and never fall: the array was built with that check.
+        let values = lists.values().slice(start as usize, (end - start) as usize);
+        if let Some(at) = values.nulls().and_then(|nulls| nulls.iter().position(|valid| !valid)) {
+            return Err(ReadParquetError::NullComponent {
+                path: self.source.path(),
+                column: self.source.column(),
+                row: first_row + at / self.dim,
+                component: at % self.dim,
+            });
+        }
+        let components = Components::of(&values).ok_or_else(|| self.source.type_error(EXPECTED))?;
+        if let Some((at, value)) = components.first_inexact(0..values.len()) {
+            return Err(ReadParquetError::Inexact {
+                path: self.source.path(),
+                column: self.source.column(),
+                row: first_row + at / self.dim,
+                component: at % self.dim,
+                value,
+            });
+        }
+        components.append(0..values.len(), &mut self.decoded);
+        Ok(())
+    }
+
+    /// Checks a row's length against the first's, which it sets.
+    fn check_length(&mut self, row: usize, found: usize) -> Result<(), ReadParquetError> {
+        let (path, column) = (|| self.source.path(), || self.source.column());
+        if self.dim == 0 {
+            if found == 0 || found > DIM_MAX {
+                return Err(ReadParquetError::Dimension { path: path(), column: column(), found });
+            }
+            self.dim = found;
+        }
+        let expected = self.dim;
+        if found == expected {
+            return Ok(());
+        }
+        Err(ReadParquetError::Length { path: path(), column: column(), row, found, expected })
+    }
+}
+
+/// Reads a text column of a Parquet file: an iterator over its rows, with a small batch in memory.
+///
+/// A row without text is `None`. After an error there are no more rows.
+///
+/// # Examples
+/// ```no_run
+/// use memfold_datasets::ParquetText;
+///
+/// for text in ParquetText::open("texts.parquet".as_ref(), &["text", "content"])? {
+///     let text: Option<String> = text?;
+/// }
+/// # Ok::<(), memfold_datasets::parquet::ReadParquetError>(())
+/// ```
+#[derive(Debug)]
+pub struct ParquetText {
+    source: ColumnSource,
+    batch: StringArray,
+    position: usize,
+    is_over: bool,
+}
+
+impl ParquetText {
+    /// Opens the first of the columns `names` that the file at `path` has.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is no Parquet file, or has no such column of text.
+    pub fn open(path: &Path, names: &[&str]) -> Result<Self, ReadParquetError> {
+        let source = ColumnSource::open(path, names)?;
+        if source.data_type() != &DataType::Utf8 {
+            return Err(source.type_error("text"));
+        }
+        let batch = StringArray::from(Vec::<&str>::new());
+        Ok(Self { source, batch, position: 0, is_over: false })
+    }
+
+    /// Returns the number of rows of the file.
+    #[must_use]
+    pub fn row_count(&self) -> usize {
+        self.source.row_count()
+    }
+
+    /// Returns the name of the column that was found.
+    #[must_use]
+    pub fn column(&self) -> Box<str> {
+        self.source.column()
+    }
+
+    /// Decodes the next rows; returns false at the end.
+    fn decode_rows(&mut self) -> Result<bool, ReadParquetError> {
+        let Some((_, rows)) = self.source.next_rows()? else { return Ok(false) };
+        let texts = rows.as_string_opt::<i32>().ok_or_else(|| self.source.type_error("text"))?;
+        self.batch = texts.clone();
+        self.position = 0;
+        Ok(true)
+    }
+}
+
+impl Iterator for ParquetText {
+    type Item = Result<Option<String>, ReadParquetError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.position == self.batch.len() && !self.is_over {
+            match self.decode_rows() {
+                Ok(has_rows) => self.is_over = !has_rows,
+                Err(error) => {
+                    self.is_over = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        let row = self.position;
+        if row == self.batch.len() {
+            return None;
+        }
+        self.position += 1;
+        Some(Ok(self.batch.is_valid(row).then(|| self.batch.value(row).to_owned())))
     }
 }

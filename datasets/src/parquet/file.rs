@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use arrow_schema::{Field, Schema};
@@ -10,9 +9,8 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::basic::Compression;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 
-use super::ReadParquetError;
-use super::footer::check_footer;
 use crate::guarded::guarded;
+use crate::schema::DIM_MAX;
 
 /// The first and last bytes of a Parquet file.
 pub(crate) const MAGIC: &[u8] = b"PAR1";
@@ -99,23 +97,6 @@ impl ParquetFile {
             expected: names.join(", "),
             found: column_list(schema),
         })
-    }
-
-    /// Returns where the values of the columns at `positions` lie, as the file has it.
-    pub(super) fn extents(&self, positions: &[usize]) -> Vec<Range<u64>> {
-        let fields = self.metadata.schema().fields();
-        let is_wanted = |name: &String| positions.iter().any(|&at| fields[at].name() == name);
-        let groups = self.metadata.metadata().row_groups().iter();
-        let chunks = groups.flat_map(RowGroupMetaData::columns);
-        let wanted =
-            chunks.filter(|chunk| chunk.column_path().parts().first().is_some_and(is_wanted));
-        wanted
-            .map(|chunk| {
-                let start = start_of(chunk);
-                let end = start.saturating_add(chunk.compressed_size());
-                start.max(0).cast_unsigned()..end.max(0).cast_unsigned()
-            })
-            .collect()
     }
 
     /// Checks that the parts of a column lie inside the file and are compressed in a way that this
@@ -225,4 +206,294 @@ fn read_at<const N: usize>(file: &mut File, position: u64) -> io::Result<[u8; N]
     file.seek(SeekFrom::Start(position))?;
     file.read_exact(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Deepest nesting that is followed; real footers need 7 levels.
+const DEPTH_MAX: usize = 32;
+
+/// Checks that every field, list and text of the footer lies inside its bytes.
+///
+/// An element takes at least a byte, so a count that passes is no larger than the footer.
+pub(super) fn check_footer(bytes: &[u8]) -> Result<(), String> {
+    let mut walk = Walk { bytes, position: 0 };
+    walk.structure(0)
+        .ok_or_else(|| format!("unreadable at byte {} of {}", walk.position, bytes.len()))
+}
+
+/// A position in the bytes; `None` from a step means that they end too early or make no sense.
+struct Walk<'a> {
+    bytes: &'a [u8],
+    position: usize,
+}
+
+impl Walk<'_> {
+    fn structure(&mut self, depth: usize) -> Option<()> {
+        loop {
+            let header = self.byte()?;
+            if header == 0 {
+                return Some(());
+            }
+            // A zero in the upper half says that the field's id follows in full.
+            if header >> 4 == 0 {
+                self.number()?;
+            }
+            // A field holds a flag in its type; in a list it takes a byte.
+            if !matches!(header & 15, 1 | 2) {
+                self.value(header & 15, depth)?;
+            }
+        }
+    }
+
+    fn value(&mut self, kind: u8, depth: usize) -> Option<()> {
+        match kind {
+            1..=3 => self.skip(1),
+            4..=6 => self.number().map(drop),
+            7 => self.skip(8),
+            8 => {
+                let length = self.number()?;
+                self.skip(length)
+            }
+            9 | 10 if depth < DEPTH_MAX => self.list(depth + 1),
+            12 if depth < DEPTH_MAX => self.structure(depth + 1),
+            _ => None,
+        }
+    }
+
+    fn list(&mut self, depth: usize) -> Option<()> {
+        let header = self.byte()?;
+        let count = match header >> 4 {
+            15 => self.number()?,
+            count => u64::from(count),
+        };
+        if count > (self.bytes.len() - self.position) as u64 {
+            return None;
+        }
+        (0..count).try_for_each(|_| self.value(header & 15, depth))
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 127) << shift;
+            if byte & 128 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn skip(&mut self, count: u64) -> Option<()> {
+        let end = self.position.checked_add(usize::try_from(count).ok()?)?;
+        (end <= self.bytes.len()).then(|| self.position = end)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let byte = self.bytes.get(self.position).copied();
+        self.position += usize::from(byte.is_some());
+        byte
+    }
+}
+
+/// A Parquet file could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadParquetError {
+    /// The system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// It does not begin and end as a Parquet file.
+    #[error("{}: not a readable Parquet file ({found})", path.display())]
+    NotParquet {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        found: String,
+    },
+    /// Its parts contradict each other, or it uses what the decoder does not know.
+    #[error("{}: damaged: {found}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where, and what was found.
+        found: String,
+    },
+    /// It has no column of the names asked for.
+    #[error("{}: no column {expected}, found {found}", path.display())]
+    NoColumn {
+        /// The file.
+        path: PathBuf,
+        /// The names asked for.
+        expected: String,
+        /// The columns of the file with their types.
+        found: String,
+    },
+    /// The column has another type.
+    #[error("{}: column {column:?} is {found}, expected {expected}", path.display())]
+    ColumnType {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// The types that can be read.
+        expected: &'static str,
+        /// Its type.
+        found: String,
+    },
+    /// The column is compressed in a way that this build cannot read.
+    #[error(
+        "{}: column {column:?} is compressed with {found}, expected none, snappy or zstd",
+        path.display()
+    )]
+    Compression {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// Its compression.
+        found: Box<str>,
+    },
+    /// The number of components is out of range, or unknown because there is no row.
+    #[error(
+        "{}: column {column:?}: vectors of {found} components, expected 1 to {DIM_MAX}",
+        path.display()
+    )]
+    Dimension {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// Components of the first row.
+        found: usize,
+    },
+    /// The file has no rows, so the number of components is unknown.
+    #[error("{}: column {column:?}: no rows", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+    },
+    /// A vector of another length than the first.
+    #[error(
+        "{}: column {column:?}: row {row}: vector has {found} components, expected {expected} as in row 0",
+        path.display()
+    )]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// The row.
+        row: usize,
+        /// Its components.
+        found: usize,
+        /// Components of the first row.
+        expected: usize,
+    },
+    /// A row has no vector.
+    #[error("{}: column {column:?}: row {row} is null, expected a vector", path.display())]
+    NullRow {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// The row.
+        row: usize,
+    },
+    /// A vector has a hole.
+    #[error("{}: column {column:?}: row {row}: component {component} is null", path.display())]
+    NullComponent {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// The row.
+        row: usize,
+        /// The component, from 0.
+        component: usize,
+    },
+    /// A component is NaN or infinite, or too large for 32 bits.
+    #[error("{}: column {column:?}: row {row}: component {component} is {value}", path.display())]
+    NotFinite {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// The row.
+        row: usize,
+        /// The component, from 0.
+        component: usize,
+        /// What it holds, as f32.
+        value: f32,
+    },
+    /// An integer that f32 does not hold.
+    #[error(
+        "{}: column {column:?}: row {row}: component {component} is {value}, which f32 cannot hold exactly",
+        path.display()
+    )]
+    Inexact {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// The row.
+        row: usize,
+        /// The component, from 0.
+        component: usize,
+        /// What it holds.
+        value: i64,
+    },
+}
+
+impl ReadParquetError {
+    /// Returns advice, where there is some.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let advice = match self {
+            Self::NotParquet { .. } => "fetch or write the file again; its copy may be incomplete",
+            Self::Damaged { .. } => "fetch or write the file again",
+            Self::Compression { .. } => "write it again with compression=\"zstd\"",
+            Self::NoColumn { .. } => "rename the column that you mean, or choose it by its name",
+            Self::ColumnType { .. } => "docs/formats.md lists the types that can be read",
+            Self::Length { .. } => "keep the rows of one embedding model",
+            Self::NullRow { .. } | Self::NullComponent { .. } | Self::NotFinite { .. } => {
+                "leave such rows out of the file"
+            }
+            Self::Inexact { .. } => "write the vectors as f32 if they may be rounded",
+            Self::Io { .. } | Self::Dimension { .. } | Self::Empty { .. } => return None,
+        };
+        Some(advice.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_lists_and_texts_are_walked() {
+        // i32 1 · list of two structs, each a text · flag · stop
+        let bytes = [0x15, 2, 0x19, 0x2C, 0x18, 1, b'a', 0, 0x18, 1, b'b', 0, 0x11, 0];
+        assert_eq!(check_footer(&bytes), Ok(()));
+        assert!((0..bytes.len()).all(|length| check_footer(&bytes[..length]).is_err()));
+    }
+
+    #[test]
+    fn a_count_beyond_the_end_is_refused() {
+        // A list of 2³¹ − 1 structs.
+        let bytes = [0x19, 0xFC, 0xFF, 0xFF, 0xFF, 0xFF, 0x07, 0, 0];
+        assert_eq!(check_footer(&bytes).unwrap_err(), "unreadable at byte 7 of 9");
+    }
+
+    #[test]
+    fn deep_nesting_is_refused() {
+        assert!(check_footer(&[0x1C; 10_000]).is_err());
+        assert!(check_footer(&[0x19; 10_000]).is_err());
+    }
 }

@@ -5,33 +5,16 @@
 //! file, [`ParquetText`] a text column. Files are never mapped: what is read often belongs in
 //! [`crate::columns`].
 
-mod error;
 mod file;
-mod footer;
-mod table;
 mod batches;
-mod group;
-mod plain;
-mod levels;
-mod pages;
-mod lent;
-mod source;
-mod output;
-mod row_group;
-mod vector_chunk;
-mod text;
-mod vectors;
 mod write;
 
-pub(crate) use batches::DECODE_ROWS;
-pub use error::ReadParquetError;
+pub(crate) use batches::{DECODE_ROWS, ParquetTable, TypesFrom};
+pub use batches::{ParquetText, ParquetVectors};
+pub use file::ReadParquetError;
 pub(crate) use file::{MAGIC, column_list};
-pub use output::WriteTableError;
-pub(crate) use output::{ParquetOutput, key_values, plain_components};
-pub(crate) use table::{ParquetTable, TypesFrom};
-pub use text::ParquetText;
-pub use vectors::ParquetVectors;
-pub use write::ParquetWriter;
+pub(crate) use write::{ParquetOutput, key_values, plain_components};
+pub use write::{ParquetWriter, WriteTableError};
 
 #[cfg(test)]
 mod tests;

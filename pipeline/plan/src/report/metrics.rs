@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use memfold_datasets::publish::{place_of, without_path};
+use memfold_datasets::atomic_file::{place_of, without_path};
 
 use super::{AbsorbedByRisk, AppliedReport, Executed, Mode, Planned, Report};
 

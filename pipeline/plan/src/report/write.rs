@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use memfold_datasets::publish::{place_of, without_path};
+use memfold_datasets::atomic_file::{place_of, without_path};
 
 use super::{Report, markdown};
 use crate::plan::{PLAN_SCHEMA_VERSION, Plan};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use memfold_datasets::publish::{open_new, place_of};
+use memfold_datasets::atomic_file::{open_new, place_of};
 use memfold_index::snapshot::FileMode;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};

@@ -9,7 +9,6 @@ use rusqlite::{Connection, Row as SqlRow, Statement};
 
 use super::BrainDb;
 use super::columns::{self, Columns};
-use super::kept::read_ahead;
 use super::load::{MEMORY_COLUMNS, OF_MEMORIES, Pass, Ticks, cell, derived_store_id};
 use crate::reading::{
     EMBEDDING_CELLS, LiveReader, MEMORY_CELLS, ModelShapes, PackedRows, ShapeSurvey,
@@ -28,7 +27,6 @@ impl BrainDb {
         request: &LoadRequest<'_>,
         visitor: &mut dyn LiveVisitor,
     ) -> Result<bool, LoadStoreError> {
-        let _readahead = read_ahead(self.path());
         self.traceless(|reader, connection| {
             Pass::over(self, reader, connection, request).in_step(visitor)
         })

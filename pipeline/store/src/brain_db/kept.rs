@@ -7,16 +7,9 @@
 use std::io;
 use std::path::Path;
 
-use memfold_datasets::readahead::Readahead;
-
 /// Reads up to so many bytes from the beginning of a file.
 pub(super) fn read_head(path: &Path, length: usize) -> io::Result<Vec<u8>> {
     imp::read_head(path, length)
-}
-
-/// Begins to read the file into memory; it stays open.
-pub(super) fn read_ahead(path: &Path) -> Option<Readahead> {
-    imp::read_ahead(path)
 }
 
 #[cfg(unix)]
@@ -26,8 +19,6 @@ mod imp {
     use std::os::unix::fs::{FileExt as _, MetadataExt as _};
     use std::path::Path;
     use std::sync::{Arc, Mutex, PoisonError};
-
-    use memfold_datasets::readahead::Readahead;
 
     /// Files that were looked into; only those that were deleted since are closed.
     static KEPT: Mutex<Vec<Arc<File>>> = Mutex::new(Vec::new());
@@ -49,10 +40,6 @@ mod imp {
         let file = Arc::new(File::open(path)?);
         kept.push(Arc::clone(&file));
         Ok(file)
-    }
-
-    pub(super) fn read_ahead(path: &Path) -> Option<Readahead> {
-        keep(path).ok().map(Readahead::of)
     }
 
     pub(super) fn read_head(path: &Path, length: usize) -> io::Result<Vec<u8>> {
@@ -81,13 +68,6 @@ mod imp {
     use std::fs::File;
     use std::io::{self, Read as _};
     use std::path::Path;
-
-    use memfold_datasets::readahead::Readahead;
-
-    /// A file is kept open nowhere but on Unix.
-    pub(super) fn read_ahead(_: &Path) -> Option<Readahead> {
-        None
-    }
 
     pub(super) fn read_head(path: &Path, length: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(length);

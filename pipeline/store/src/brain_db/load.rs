@@ -8,7 +8,6 @@ use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow};
 
 use super::access::Stamp;
 use super::columns::{self, Columns};
-use super::kept::read_ahead;
 use super::open::{BrainDb, Reader, UNLOCKED_TRIES};
 use crate::reading::{
     Cell, EmbeddingReader, MEMORY_CELLS, MemoryReader, ModelShapes, OldestRow, RawEmbedding,
@@ -49,7 +48,6 @@ impl MemoryStore for BrainDb {
         request: &LoadRequest<'_>,
         sink: &mut dyn VectorSink,
     ) -> Result<Snapshot, LoadStoreError> {
-        let _readahead = read_ahead(self.path());
         for _ in 0..UNLOCKED_TRIES {
             let reader = self.connect(false)?;
             let loaded = self.read_all(&reader, request, sink);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use memfold_datasets::convert::{ComponentType, OutputFormat};
+use memfold_datasets::convert::{ComponentType, VectorFormat};
 
 /// `memfold convert`
 #[derive(Debug, Args)]
@@ -18,7 +18,7 @@ pub(crate) struct ConvertArgs {
     pub(crate) output: PathBuf,
     /// What to write [default: by the ending of OUT]
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
-    pub(crate) to: Option<OutputFormat>,
+    pub(crate) to: Option<VectorFormat>,
     /// Round components to this type [default: keep them; fail where FORMAT would change one]
     #[arg(long = "type", value_name = "TYPE", value_parser = types())]
     pub(crate) component: Option<ComponentType>,
@@ -40,9 +40,9 @@ arrow, parquet and jsonl keep every column, the others the vectors alone.
 fvecs and fbin hold f32, f16bin f16, bvecs and u8bin u8, i8bin i8, ivecs and
 ibin i32; all others hold every type.";
 
-fn formats() -> impl TypedValueParser<Value = OutputFormat> {
-    PossibleValuesParser::new(OutputFormat::ALL.map(OutputFormat::name))
-        .try_map(|name| OutputFormat::from_name(&name).ok_or("no such format"))
+fn formats() -> impl TypedValueParser<Value = VectorFormat> {
+    PossibleValuesParser::new(VectorFormat::WRITTEN.map(VectorFormat::name))
+        .try_map(|name| VectorFormat::from_name(&name).ok_or("no such format"))
 }
 
 fn types() -> impl TypedValueParser<Value = ComponentType> {

@@ -8,7 +8,7 @@ use memfold::guard_bench::{
     ContradictionFigures, CurvePoint, GuardBench, GuardBenchError, GuardBenchReport, LabelFigures,
     LabelledPairs, PairOutcome,
 };
-use memfold_datasets::publish::NewFile;
+use memfold_datasets::atomic_file::NewFile;
 use memfold_index::Progress;
 use memfold_model::text::excerpt;
 use memfold_plan::report::{Commands, grouped};

@@ -1,6 +1,6 @@
 //! `memfold convert`: a file of vectors in another format.
 
-use memfold_datasets::convert::{ConvertError, ConvertOptions, Converted, OutputFormat, convert};
+use memfold_datasets::convert::{ConvertError, ConvertOptions, Converted, VectorFormat, convert};
 use memfold_model::text::excerpt;
 
 use crate::args::{ConvertArgs, GlobalArgs};
@@ -48,7 +48,7 @@ pub(crate) fn run(
     args: &ConvertArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    if args.to.is_none() && OutputFormat::of_extension(&args.output).is_none() {
+    if args.to.is_none() && VectorFormat::of_output(&args.output).is_none() {
         let error = ConvertError::OutputFormat { path: args.output.clone() };
         return Err(failure(args, &error));
     }

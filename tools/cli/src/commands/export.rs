@@ -2,8 +2,8 @@
 
 use memfold::export::{self, ExportError, ExportOptions, Exported, RecordWriter};
 use memfold::machine;
+use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::columns::WriteColumnsError;
-use memfold_datasets::publish::NewFile;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetWriter};
 use memfold_index::snapshot::FileMode;
 use memfold_model::text::excerpt;

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use memfold_datasets::publish::{NewFile, place_of, without_path};
+use memfold_datasets::atomic_file::{NewFile, place_of, without_path};
 
 use crate::failure::Failure;
 

@@ -1,0 +1,477 @@
+//! [`Corpus`] and how it is asked for.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use arrow_array::{Array, ArrayRef, LargeStringArray, RecordBatch};
+use arrow_schema::Schema;
+use memfold_index::{NoProgress, Progress, Row, VectorMatrix};
+
+use super::load::{Loaded, load};
+use super::vectors::{EXPECTED, SkippedRows, Width, width_of};
+use crate::parquet::{TypesFrom, column_list};
+use crate::read::format::EXPECTED_FORMATS;
+use crate::read::{CellKind, InputError, InputFile, InputOptions, Texts};
+use crate::schema::{Column, DIM_MAX, VECTOR_NAMES};
+
+/// How a corpus is read.
+pub struct CorpusOptions<'a> {
+    /// The vector column, or the array of an npz or HDF5 file, or tensor; `None`: `vector`,
+    /// `embedding`, `embeddings` or `emb`, or the array that is known to hold vectors. Other files of
+    /// bare vectors have no names.
+    pub vector_column: Option<String>,
+    /// The column of ids, which every file must have; `None`: `id`, where a file has it.
+    pub id_column: Option<String>,
+    /// The column whose largest value survives, which every file must have.
+    pub order_column: Option<String>,
+    /// Where vectors are kept that cannot be lent from a file: as large as the vectors in f32.
+    pub scratch_dir: PathBuf,
+    /// Told how many rows were read, and asked whether to stop.
+    pub progress: &'a dyn Progress,
+}
+
+impl CorpusOptions<'static> {
+    /// The columns by their usual names, no order, no progress.
+    #[must_use]
+    pub fn new(scratch_dir: &Path) -> Self {
+        Self {
+            vector_column: None,
+            id_column: None,
+            order_column: None,
+            scratch_dir: scratch_dir.into(),
+            progress: &NoProgress,
+        }
+    }
+}
+
+/// Where a row comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// Its file.
+    pub path: &'a Path,
+    /// Its position in the file, from 0.
+    pub row: u64,
+}
+
+/// The rows of several files, and the vectors of those that have one.
+///
+/// Memory holds ids and order, not vectors. The files must not change while the corpus lives: their
+/// vectors may be lent from a map, and excerpts are read from them again.
+///
+/// # Examples
+/// ```
+/// use memfold_datasets::corpus::{Corpus, CorpusOptions};
+/// use memfold_datasets::npy::{Component, NpyWriter};
+/// use memfold_index::Row;
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("vectors.npy");
+/// let mut writer = NpyWriter::create(&path, 2, Component::F32)?;
+/// writer.push(&[0.6, 0.8, 0.0, 0.0, 1.0, 0.0])?;
+/// writer.finish()?;
+///
+/// let corpus = Corpus::open(&[path], &CorpusOptions::new(folder.path()))?;
+/// assert_eq!((corpus.rows(), corpus.matrix().len(), corpus.skipped().len()), (3, 2, 1));
+/// assert_eq!(corpus.ordinal(Row(1)), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Corpus {
+    loaded: Loaded,
+    vector_column: Option<String>,
+    id_column: Option<String>,
+}
+
+impl Corpus {
+    /// Reads the rows of the files at `paths`, in this order.
+    ///
+    /// Everything that two files may disagree about is looked at before rows are read.
+    ///
+    /// # Errors
+    /// When a file cannot be read, is of no known format or damaged, lacks a column that was asked
+    /// for, or holds vectors of another dimension than the first; when the scratch folder cannot
+    /// take the vectors, or the caller asks to stop. Rows without a usable vector are no error.
+    pub fn open(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Self, CorpusError> {
+        let loaded = load(paths, options)?;
+        let (vector_column, id_column) = (options.vector_column.clone(), options.id_column.clone());
+        Ok(Self { loaded, vector_column, id_column })
+    }
+
+    /// Lends the vectors of the kept rows.
+    ///
+    /// Where no file tells a dimension, the matrix is empty.
+    #[must_use]
+    pub fn matrix(&self) -> VectorMatrix<'_> {
+        self.loaded.storage.matrix()
+    }
+
+    /// Returns the number of components of each vector; 0 where no file tells.
+    #[must_use]
+    pub const fn dim(&self) -> usize {
+        self.loaded.dim
+    }
+
+    /// Returns the number of rows of all files, also of those that were skipped.
+    #[must_use]
+    pub const fn rows(&self) -> u64 {
+        self.loaded.row_count
+    }
+
+    /// Returns the rows that were skipped.
+    #[must_use]
+    pub const fn skipped(&self) -> &SkippedRows {
+        &self.loaded.skipped
+    }
+
+    /// Returns the paths of the files in their order.
+    pub fn paths(&self) -> impl ExactSizeIterator<Item = &Path> {
+        self.loaded.files.iter().map(|file| file.path.as_path())
+    }
+
+    /// Opens one of the files as it is stored, with the vectors that were read.
+    pub(crate) fn open_input(&self, path: &Path) -> Result<InputFile, InputError> {
+        let member = self.vector_column.clone();
+        InputFile::open_with(path, &InputOptions { types: TypesFrom::Arrow, member })
+    }
+
+    /// Returns the paths of the files with their numbers of rows.
+    pub(crate) fn row_counts(&self) -> impl Iterator<Item = (&Path, u64)> {
+        self.loaded.files.iter().map(|file| (file.path.as_path(), file.row_count))
+    }
+
+    /// Tells whether the vectors are lent from the input itself, without a copy.
+    #[must_use]
+    pub const fn is_lent(&self) -> bool {
+        self.loaded.storage.is_input()
+    }
+
+    /// Returns the position of a kept row over all files. Costs a binary search over skipped rows.
+    #[must_use]
+    pub fn ordinal(&self, row: Row) -> u64 {
+        self.loaded.skipped.ordinal(row)
+    }
+
+    /// Returns the kept row at `ordinal`; `None` where it was skipped or there is none.
+    #[must_use]
+    pub fn row_at(&self, ordinal: u64) -> Option<Row> {
+        (ordinal < self.rows()).then(|| self.loaded.skipped.row(ordinal))?
+    }
+
+    /// Returns the file of the row at `ordinal`, and its position there.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    #[must_use]
+    pub fn place(&self, ordinal: u64) -> Place<'_> {
+        let (file, row) = self.loaded.place(ordinal);
+        Place { path: &self.loaded.files[file].path, row }
+    }
+
+    /// Tells whether at least one file has ids.
+    #[must_use]
+    pub const fn has_ids(&self) -> bool {
+        self.loaded.ids.is_some()
+    }
+
+    /// Returns the name of the column that was asked for, or `id` where a file has it.
+    #[must_use]
+    pub fn id_column(&self) -> Option<&str> {
+        self.has_ids().then(|| self.id_column.as_deref().unwrap_or("id"))
+    }
+
+    /// Returns the id of a kept row as text; bytes are hexadecimal.
+    #[must_use]
+    pub fn id(&self, row: Row) -> Option<&str> {
+        let ids: &LargeStringArray = self.loaded.ids.as_ref()?;
+        ids.is_valid(row.index()).then(|| ids.value(row.index()))
+    }
+
+    /// Returns the dense rank of each kept row in the order column, from 0: the row with the larger
+    /// value has the larger rank, equal values have equal ranks, nulls and NaN the lowest.
+    ///
+    /// Numbers and times are compared as such, texts by their bytes. `None` where no order was asked
+    /// for.
+    #[must_use]
+    pub fn order_keys(&self) -> Option<&[u32]> {
+        self.loaded.order_keys.as_deref()
+    }
+
+    /// Reads the texts of some rows from the files again: column `text` or `content`.
+    ///
+    /// The result is in the order of `rows`; `None` where there is no such column, or no text. Meant
+    /// for a few rows: each costs about a page of its file.
+    ///
+    /// # Errors
+    /// When a file cannot be read any more.
+    pub fn excerpts(&self, rows: &[Row]) -> Result<Vec<Option<String>>, CorpusError> {
+        let mut wanted: BTreeMap<usize, BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
+        for (at, &row) in rows.iter().enumerate() {
+            let (file, row) = self.loaded.place(self.ordinal(row));
+            wanted.entry(file).or_default().entry(row as usize).or_default().push(at);
+        }
+        let mut texts = vec![None; rows.len()];
+        for (file, rows) in wanted {
+            let positions: Vec<usize> = rows.keys().copied().collect();
+            let found = texts_of(&self.loaded.files[file].open()?, &positions)?;
+            for (text, takers) in found.into_iter().zip(rows.values()) {
+                takers.iter().for_each(|&at| texts[at].clone_from(&text));
+            }
+        }
+        Ok(texts)
+    }
+}
+
+/// Reads the texts of some rows of a file, ascending.
+fn texts_of(file: &InputFile, rows: &[usize]) -> Result<Vec<Option<String>>, CorpusError> {
+    let Some(position) = text_column(file.schema()) else { return Ok(Vec::new()) };
+    let mut texts = Vec::with_capacity(rows.len());
+    for batch in file.batches_of_rows(position, rows)? {
+        let column = Texts::of(batch.column(0));
+        let text = |i| column.as_ref().and_then(|column| column.get(i)).map(str::to_owned);
+        texts.extend((0..batch.num_rows()).map(text));
+    }
+    Ok(texts)
+}
+
+/// Columns that hold a row's text, the first that is there counts.
+const TEXT_NAMES: [&str; 2] = ["text", "content"];
+
+/// What stands in errors as the option that chooses each column.
+const VECTOR_OPTION: &str = "--vector-column NAME";
+const ID_OPTION: &str = "--id-column NAME";
+const ORDER_OPTION: &str = "--keep column:NAME";
+
+/// The columns of one file that a corpus reads, by their positions in the file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Picked {
+    pub(super) vector: usize,
+    pub(super) width: Width,
+    pub(super) id: Option<usize>,
+    pub(super) order: Option<(usize, CellKind)>,
+}
+
+impl Picked {
+    pub(super) fn from_file(
+        file: &InputFile,
+        path: &Path,
+        options: &CorpusOptions<'_>,
+    ) -> Result<Self, CorpusError> {
+        let finder = Finder { schema: file.schema(), path };
+        let vector = match &options.vector_column {
+            _ if file.is_bare() => 0,
+            None => finder.find(&VECTOR_NAMES, VECTOR_OPTION)?,
+            Some(name) => finder.find(&[name], VECTOR_OPTION)?,
+        };
+        let width = width_of(file.schema().field(vector).data_type())
+            .ok_or_else(|| finder.type_error(vector, EXPECTED, VECTOR_OPTION))?;
+        let id = match &options.id_column {
+            Some(name) => Some(finder.find(&[name], ID_OPTION)?),
+            None => finder.find(&[Column::Id.name()], ID_OPTION).ok(),
+        };
+        if let Some(id) = id {
+            finder.id_kind(id)?;
+        }
+        let order = options.order_column.as_ref().map(|name| {
+            let position = finder.find(&[name], ORDER_OPTION)?;
+            Ok::<_, CorpusError>((position, finder.order_kind(position)?))
+        });
+        Ok(Self { vector, width, id, order: order.transpose()? })
+    }
+
+    /// Returns the positions of all columns, ascending.
+    pub(super) fn positions(&self) -> Vec<usize> {
+        let mut positions = vec![self.vector];
+        positions.extend(self.id);
+        positions.extend(self.order.map(|(position, _)| position));
+        positions.sort_unstable();
+        positions.dedup();
+        positions
+    }
+
+    /// Returns the column at `position` of the file, from a batch of [`positions`](Self::positions).
+    pub(super) fn column<'a>(&self, batch: &'a RecordBatch, position: usize) -> &'a ArrayRef {
+        let at = self.positions().iter().position(|&other| other == position);
+        batch.column(at.expect("the position is one of those read"))
+    }
+}
+
+/// Returns the position of the column that holds a row's text.
+pub(super) fn text_column(schema: &Schema) -> Option<usize> {
+    let position = TEXT_NAMES.iter().find_map(|name| schema.index_of(name).ok())?;
+    let kind = CellKind::of(schema.field(position).data_type());
+    (kind == Some(CellKind::Text)).then_some(position)
+}
+
+/// Looks for columns in one file.
+struct Finder<'a> {
+    schema: &'a Schema,
+    path: &'a Path,
+}
+
+impl Finder<'_> {
+    /// Finds the first of the columns `names`.
+    fn find(&self, names: &[&str], option: &'static str) -> Result<usize, CorpusError> {
+        let found = names.iter().find_map(|name| self.schema.index_of(name).ok());
+        found.ok_or_else(|| CorpusError::NoColumn {
+            path: self.path.into(),
+            expected: names.join(", "),
+            found: column_list(self.schema),
+            option,
+        })
+    }
+
+    fn id_kind(&self, position: usize) -> Result<(), CorpusError> {
+        match CellKind::of(self.schema.field(position).data_type()) {
+            Some(CellKind::Text | CellKind::Integer | CellKind::Float | CellKind::Binary) => Ok(()),
+            _ => Err(self.type_error(position, "text, numbers or bytes", ID_OPTION)),
+        }
+    }
+
+    fn order_kind(&self, position: usize) -> Result<CellKind, CorpusError> {
+        match CellKind::of(self.schema.field(position).data_type()) {
+            Some(kind) if kind != CellKind::Binary => Ok(kind),
+            _ => Err(self.type_error(position, "numbers, times or text", ORDER_OPTION)),
+        }
+    }
+
+    fn type_error(
+        &self,
+        position: usize,
+        expected: &'static str,
+        option: &'static str,
+    ) -> CorpusError {
+        let field = self.schema.field(position);
+        CorpusError::ColumnType {
+            path: self.path.into(),
+            column: field.name().as_str().into(),
+            expected,
+            found: field.data_type().to_string(),
+            option,
+        }
+    }
+}
+
+/// A corpus could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CorpusError {
+    /// There are no files.
+    #[error("no input files")]
+    NoInputs,
+    /// A file that cannot be read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// A file has no column of the names asked for.
+    #[error("{}: no column {expected}, found {found}", path.display())]
+    NoColumn {
+        /// The file.
+        path: PathBuf,
+        /// The names asked for.
+        expected: String,
+        /// The columns of the file with their types.
+        found: String,
+        /// The option that names another.
+        option: &'static str,
+    },
+    /// A column has a type that its use does not allow.
+    #[error("{}: column {column:?} is {found}, expected {expected}", path.display())]
+    ColumnType {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// The types that can be read.
+        expected: &'static str,
+        /// Its type.
+        found: String,
+        /// The option that names another.
+        option: &'static str,
+    },
+    /// Vectors of no or too many components.
+    #[error("{}: vectors of {found} components, expected 1 to {DIM_MAX}", path.display())]
+    Dimension {
+        /// The file.
+        path: PathBuf,
+        /// Components of its vectors.
+        found: usize,
+    },
+    /// Two files hold vectors of different lengths.
+    #[error(
+        "{}: vectors of {found} components, expected {expected} as in {}",
+        path.display(),
+        first.display()
+    )]
+    DimensionsDiffer {
+        /// The file.
+        path: PathBuf,
+        /// Components of its vectors.
+        found: usize,
+        /// The first file with vectors.
+        first: PathBuf,
+        /// Components of the first file's vectors.
+        expected: usize,
+    },
+    /// Values of two files cannot be ordered among each other.
+    #[error(
+        "{}: column {column:?} holds {found}, expected {expected} as in {}",
+        path.display(),
+        first.display()
+    )]
+    OrderKindsDiffer {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: Box<str>,
+        /// What it holds there.
+        found: &'static str,
+        /// The first file.
+        first: PathBuf,
+        /// What it holds in the first file.
+        expected: &'static str,
+    },
+    /// Rows with vectors are numbered with 32 bits.
+    #[error("more than {} rows with vectors", u32::MAX - 1)]
+    TooManyRows,
+    /// The vectors could not be kept.
+    #[error("keep the vectors in {}: {source}", folder.display())]
+    Scratch {
+        /// The folder.
+        folder: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A file was written to while it was read.
+    #[error("{}: changed while it was read", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+impl CorpusError {
+    /// Returns advice, where there is some.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoInputs => Some(format!("name at least one file: {EXPECTED_FORMATS}")),
+            Self::Input(error) => error.hint(),
+            Self::NoColumn { option, .. } | Self::ColumnType { option, .. } => {
+                Some(format!("choose a column with {option}"))
+            }
+            Self::DimensionsDiffer { .. } => {
+                Some("compare files of one embedding model at a time".into())
+            }
+            Self::OrderKindsDiffer { .. } => {
+                Some("write the column with one type in all files".into())
+            }
+            Self::TooManyRows => Some("compare the files in smaller groups".into()),
+            Self::Scratch { .. } => Some("set TMPDIR to a folder with more space".into()),
+            Self::Changed { .. } => Some("run again when nobody writes to it".into()),
+            Self::Dimension { .. } | Self::Cancelled => None,
+        }
+    }
+}

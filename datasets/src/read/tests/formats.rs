@@ -1,0 +1,287 @@
+//! Every format and type, byte by byte and as other programs write them.
+
+use std::path::{Path, PathBuf};
+
+use half::bf16;
+
+use super::super::support::{ROWS, fixture};
+use super::build::{Member, bin, npy, safetensors, vecs, zip};
+use super::*;
+use crate::VectorFile;
+use crate::components::ElementType;
+use crate::read::format::VectorFormat;
+use crate::read::vector_file::VectorFileError;
+
+/// Values that every type holds, in rows of two.
+const VALUES: [u8; 6] = [1, 2, 3, 0, 127, 64];
+/// The whole numbers of the files in `tests-data`.
+const WHOLE: [f32; 9] = [1.0, 2.0, 3.0, 0.0, 127.0, 5.0, 100.0, 101.0, 102.0];
+
+/// The values as they are stored with a type.
+fn stored(element: ElementType) -> Vec<u8> {
+    let bytes = |value: u8| match element {
+        ElementType::F16 => half::f16::from(value).to_le_bytes().to_vec(),
+        ElementType::Bf16 => bf16::from(value).to_le_bytes().to_vec(),
+        ElementType::F32 => f32::from(value).to_le_bytes().to_vec(),
+        ElementType::F64 => f64::from(value).to_le_bytes().to_vec(),
+        ElementType::I8 | ElementType::U8 => vec![value],
+        ElementType::I32 => i32::from(value).to_le_bytes().to_vec(),
+        ElementType::I64 => i64::from(value).to_le_bytes().to_vec(),
+    };
+    VALUES.into_iter().flat_map(bytes).collect()
+}
+
+const NAMES: [(ElementType, &str, &str); 8] = [
+    (ElementType::F16, "<f2", "F16"),
+    (ElementType::Bf16, "", "BF16"),
+    (ElementType::F32, "<f4", "F32"),
+    (ElementType::F64, "<f8", "F64"),
+    (ElementType::I8, "|i1", "I8"),
+    (ElementType::U8, "|u1", "U8"),
+    (ElementType::I32, "<i4", "I32"),
+    (ElementType::I64, "<i8", "I64"),
+];
+
+/// The same three rows in every format and type: name, bytes, format, type.
+fn all_files() -> Vec<(String, Vec<u8>, VectorFormat, ElementType)> {
+    use VectorFormat as F;
+    let mut files = Vec::new();
+    for (name, format, element) in [
+        ("v.fvecs", F::Fvecs, ElementType::F32),
+        ("v.ivecs", F::Ivecs, ElementType::I32),
+        ("v.bvecs", F::Bvecs, ElementType::U8),
+    ] {
+        let bytes = vecs(2, 2 * element.bytes(), &stored(element));
+        files.push((name.to_owned(), bytes, format, element));
+    }
+    for (name, format, element) in [
+        ("v.fbin", F::Fbin, ElementType::F32),
+        ("v.f16bin", F::F16bin, ElementType::F16),
+        ("v.u8bin", F::U8bin, ElementType::U8),
+        ("v.i8bin", F::I8bin, ElementType::I8),
+        ("v.ibin", F::Ibin, ElementType::I32),
+    ] {
+        files.push((name.to_owned(), bin(3, 2, &stored(element)), format, element));
+    }
+    for (element, descr, dtype) in NAMES {
+        let data = stored(element);
+        let length = data.len();
+        let header =
+            format!(r#"{{"v":{{"dtype":"{dtype}","shape":[3,2],"data_offsets":[0,{length}]}}}}"#);
+        let tensors = safetensors(&header, &data);
+        files.push((format!("v_{dtype}.unknown"), tensors, F::Safetensors, element));
+        if element == ElementType::Bf16 {
+            continue;
+        }
+        let array = npy(descr, "(3, 2)", &data);
+        let plain = zip(&[Member::stored("arr_0.npy", &array)]);
+        let deflated = zip(&[Member::deflated("arr_0.npy", &array)]);
+        files.push((format!("v_{dtype}.unknown"), array, F::Npy, element));
+        files.push((format!("plain_{dtype}.unknown"), plain, F::Npz, element));
+        files.push((format!("deflated_{dtype}.unknown"), deflated, F::Npz, element));
+    }
+    files
+}
+
+fn open(path: &Path) -> InputFile {
+    InputFile::open(path, TypesFrom::Parquet).unwrap()
+}
+
+fn components(batch: &arrow_array::RecordBatch) -> Vec<f32> {
+    let list = batch.column(0).as_fixed_size_list();
+    let start = list.offset() * list.value_length() as usize;
+    let end = start + list.len() * list.value_length() as usize;
+    let mut values = Vec::new();
+    crate::components::Components::of(list.values()).unwrap().append(start..end, &mut values);
+    values
+}
+
+#[test]
+fn every_format_and_type_gives_the_same_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected = VALUES.map(f32::from);
+    let files = all_files();
+    assert_eq!(files.len(), 8 + 8 + 7 * 3);
+    for (name, bytes, format, element) in files {
+        let path = folder.path().join(&name);
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(VectorFormat::of_file(&path), Some(format), "{name}");
+        let file = open(&path);
+        assert_eq!(file.row_count(), 3, "{name} {format:?}");
+        let field = file.schema().field(0);
+        let item = arrow_schema::Field::new("item", element.data_type(), false);
+        let expected_type = arrow_schema::DataType::FixedSizeList(Arc::new(item), 2);
+        assert_eq!((field.name().as_str(), field.is_nullable()), ("vector", false));
+        assert_eq!(field.data_type(), &expected_type, "{name}");
+        let batches = file.batches(&[0]).unwrap().map(|batch| components(&batch.unwrap()));
+        assert_eq!(batches.collect::<Vec<_>>().concat(), expected, "{name} {format:?}");
+        let rows = file.batches_of_rows(0, &[0, 2]).unwrap();
+        let rows: Vec<f32> = rows.iter().flat_map(components).collect();
+        assert_eq!(rows, [expected[0], expected[1], expected[4], expected[5]], "{name}");
+        check_vector_file(&path, format, &expected);
+    }
+}
+
+/// Reads the vectors in portions that do not fit their batches.
+fn check_vector_file(path: &Path, format: VectorFormat, expected: &[f32]) {
+    let mut file = VectorFile::open(path).unwrap();
+    assert_eq!((file.format(), file.len(), file.dim()), (format, 3, 2));
+    assert!(file.meta().is_none());
+    let mut values = vec![9.0];
+    assert_eq!(file.read_rows(2, &mut values).unwrap(), 2);
+    assert_eq!(values, expected[..4]);
+    assert_eq!(file.read_rows(2, &mut values).unwrap(), 1);
+    assert_eq!(values, expected[4..]);
+    assert_eq!(file.read_rows(2, &mut values).unwrap(), 0);
+    assert!(values.is_empty());
+}
+
+#[test]
+fn rows_of_several_batches_come_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    // Four MiB make a batch of those that are copied; 70,000 rows make two of those that are lent.
+    let (rows, dim) = (70_000_u32, 32_u32);
+    let values: Vec<f32> = (0..rows * dim).map(|i| (i % 4099) as f32).collect();
+    let data: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let array = npy("<f4", &format!("({rows}, {dim})"), &data);
+    for (name, bytes) in [
+        ("v.fbin", bin(rows, dim, &data)),
+        ("v.fvecs", vecs(dim, 4 * dim as usize, &data)),
+        ("v.npz", zip(&[Member::deflated("v.npy", &array)])),
+        ("w.npz", zip(&[Member::stored("odd.npy", &array)])),
+    ] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let file = open(&path);
+        let batches: Vec<_> = file.batches(&[0]).unwrap().map(Result::unwrap).collect();
+        assert!(batches.len() > 1, "{name}");
+        assert!(batches.iter().all(|batch| batch.num_rows() <= crate::schema::BATCH_ROWS));
+        let found: Vec<f32> = batches.iter().flat_map(components).collect();
+        assert!(found == values, "{name}");
+        let some = file.batches_of_rows(0, &[69_999]).unwrap();
+        assert_eq!(components(&some[0]), values[values.len() - 32..], "{name}");
+        assert!(VectorFile::open(&path).unwrap().read_all().unwrap() == values, "{name}");
+    }
+}
+
+#[test]
+fn files_of_other_programs_hold_the_same_vectors() {
+    let of = |name: &str| VectorFile::open(&fixture(name)).unwrap().read_all().unwrap();
+    for name in [
+        "bare/numpy.fbin",
+        "bare/numpy.f16bin",
+        "bare/numpy.fvecs",
+        "npz/numpy_stored.npz",
+        "npz/numpy_deflated_f64.npz",
+        "safetensors/numpy_f32.safetensors",
+        "safetensors/numpy_f16.safetensors",
+        "safetensors/numpy_f64.safetensors",
+        "hdf5/h5py_contiguous.hdf5",
+        "hdf5/h5py_gzip_f64.hdf5",
+        "hdf5/h5py_chunked_latest.hdf5",
+        "hdf5/h5py_big_endian.hdf5",
+        "jsonl/python.jsonl",
+        "jsonl/python_utf8.ndjson",
+    ] {
+        let values = of(name);
+        assert_eq!(values, ROWS, "{name}");
+        assert!(values[5].is_sign_negative(), "{name}");
+    }
+    for name in [
+        "bare/numpy.ibin",
+        "bare/numpy.u8bin",
+        "bare/numpy.i8bin",
+        "bare/numpy.ivecs",
+        "bare/numpy.bvecs",
+        "safetensors/numpy_u8.safetensors",
+    ] {
+        assert_eq!(of(name), WHOLE, "{name}");
+    }
+    let file = open(&fixture("safetensors/numpy_f32.safetensors"));
+    assert_eq!(file.schema().metadata()["model"], "tiny");
+}
+
+#[test]
+fn members_are_chosen_by_name() {
+    let of = |name: &str, member: &str| {
+        VectorFile::open_member(&fixture(name), Some(member)).unwrap().read_all().unwrap()
+    };
+    assert_eq!(of("npz/numpy_several.npz", "other"), WHOLE);
+    assert_eq!(of("npz/numpy_several.npz", "emb"), ROWS);
+    assert_eq!(of("npz/numpy_unnamed.npz", "a"), ROWS);
+    assert_eq!(of("safetensors/numpy_unnamed.safetensors", "b"), ROWS);
+    assert_eq!(of("safetensors/numpy_f32.safetensors", "weights"), ROWS[..6]);
+    assert_eq!(of("hdf5/h5py_gzip_f64.hdf5", "test"), ROWS[..3]);
+    assert_eq!(of("hdf5/h5py_gzip_f64.hdf5", "/distances"), [0.25, 0.5]);
+    assert_eq!(of("hdf5/h5py_contiguous.hdf5", "neighbors"), [2.0, 0.0]);
+    assert_eq!(of("hdf5/h5py_others.h5", "group/train"), ROWS);
+    assert_eq!(of("hdf5/h5py_others.h5", "i8"), WHOLE);
+    assert_eq!(of("hdf5/h5py_others.h5", "u1"), WHOLE);
+    assert_eq!(of("parquet/list_f32.parquet", "embedding"), ROWS);
+    // Without a name, the usual one counts.
+    let several = VectorFile::open(&fixture("npz/numpy_several.npz")).unwrap();
+    assert_eq!(several.read_all().unwrap(), ROWS);
+}
+
+#[test]
+fn numbers_that_look_like_text_stay_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    // 123 is the code of a brace, 34 that of a quotation mark.
+    let rows: Vec<u8> =
+        [[0, 0, 0, 0, 123, 34, 58, 32], [123, 34, 97, 34, 58, 32, 49, 125]].concat();
+    let path = folder.path().join("v.bvecs");
+    std::fs::write(&path, vecs(8, 8, &rows)).unwrap();
+    assert_eq!(VectorFormat::of_file(&path), Some(VectorFormat::Bvecs));
+    let path = folder.path().join("v.U8BIN");
+    std::fs::write(&path, bin(123, 1, &[7; 123])).unwrap();
+    assert_eq!(VectorFormat::of_file(&path), Some(VectorFormat::U8bin));
+    let path = folder.path().join("v");
+    std::fs::write(&path, bin(123, 34, &[])).unwrap();
+    assert_eq!(VectorFormat::of_file(&path), None);
+    for text in ["{\"a\":1}\n", "\u{FEFF}{}", " \n{ \"a\": 1}"] {
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(VectorFormat::of_file(&path), Some(VectorFormat::Jsonl), "{text:?}");
+    }
+    let empty: PathBuf = folder.path().join("v.NDJSON");
+    std::fs::write(&empty, "").unwrap();
+    assert_eq!(VectorFormat::of_file(&empty), Some(VectorFormat::Jsonl));
+}
+
+#[test]
+fn values_that_f32_cannot_hold_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |name: &str, bytes: Vec<u8>| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let error = VectorFile::open(&path).unwrap().read_all().unwrap_err();
+        assert!(error.hint().is_some(), "{error}");
+        (error.to_string().replace(&format!("{}: ", path.display()), ""), error)
+    };
+    let i32s = |values: [i32; 4]| -> Vec<u8> { values.map(i32::to_le_bytes).concat() };
+    let exact = bin(2, 2, &i32s([16_777_216, -16_777_216, i32::MIN, 1 << 30]));
+    let path = folder.path().join("exact.ibin");
+    std::fs::write(&path, exact).unwrap();
+    let values = VectorFile::open(&path).unwrap().read_all().unwrap();
+    assert_eq!(values, [16_777_216.0, -16_777_216.0, -2_147_483_648.0, 1_073_741_824.0]);
+    let (text, error) = said("v.ibin", bin(2, 2, &i32s([1, 2, 16_777_217, 3])));
+    assert!(matches!(error, VectorFileError::Inexact { row: 1, component: 0, .. }));
+    assert_eq!(text, "row 1: component 0 is 16777217, which f32 cannot hold exactly");
+    let i64s: Vec<u8> = [1_i64, i64::MAX].map(i64::to_le_bytes).concat();
+    let (text, _) = said("v.npy", npy("<i8", "(1, 2)", &i64s));
+    assert_eq!(text, "row 0: component 1 is 9223372036854775807, which f32 cannot hold exactly");
+    let f32s = |values: [f32; 4]| -> Vec<u8> { values.map(f32::to_le_bytes).concat() };
+    let nan = f32s([1.0, 2.0, 3.0, f32::NAN]);
+    for (name, bytes) in [
+        ("v.fbin", bin(2, 2, &nan)),
+        ("v.fvecs", vecs(2, 8, &nan)),
+        ("v.npz", zip(&[Member::deflated("v.npy", &npy("<f4", "(2, 2)", &nan))])),
+        (
+            "v.safetensors",
+            safetensors(r#"{"v":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}"#, &nan),
+        ),
+    ] {
+        assert_eq!(said(name, bytes).0, "row 1: component 1 is NaN", "{name}");
+    }
+    let long = f64::to_le_bytes(1e39);
+    assert_eq!(said("v.npy", npy("<f8", "(1, 1)", &long)).0, "row 0: component 0 is inf");
+}
