@@ -46,6 +46,8 @@ pub use batch::BatchSearch;
 pub use build::Graph;
 pub use error::{BatchError, BuildGraphError, DamagedGraph};
 pub(crate) use file::BUILDER;
+#[cfg(test)]
+pub(crate) use file::DUPLICATE_GROUPS;
 pub use options::GraphOptions;
 pub use searcher::Searcher;
 pub use view::{GraphSections, GraphView};
