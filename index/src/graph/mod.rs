@@ -24,7 +24,6 @@ mod error;
 mod build;
 mod view;
 mod searcher;
-mod batch;
 mod file;
 pub mod gate;
 
@@ -42,9 +41,8 @@ mod rescue;
 #[cfg(test)]
 mod tests;
 
-pub use batch::BatchSearch;
 pub use build::Graph;
-pub use error::{BatchError, BuildGraphError, DamagedGraph};
+pub use error::{BuildGraphError, DamagedGraph};
 pub(crate) use file::BUILDER;
 #[cfg(test)]
 pub(crate) use file::DUPLICATE_GROUPS;
