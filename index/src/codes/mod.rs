@@ -8,14 +8,10 @@
 //! Codes only propose. Nothing about them is proven; see [`crate::transform`] for codes with bounds.
 
 mod coding;
-mod members;
-mod pages;
 mod rows;
 
 pub use coding::{Coding, DamagedCoding};
-pub use members::{Members, MembersView};
-pub use rows::{CodeRows, NodeCodes};
+pub use rows::{CodeRows, Members, MembersView, NodeCodes};
 
 pub(crate) use coding::hash_codes;
-pub(crate) use pages::Pages;
-pub(crate) use rows::squared_distance;
+pub(crate) use rows::{Pages, squared_distance};

@@ -1,6 +1,5 @@
 //! Errors of the graph.
 
-use crate::ScanError;
 use crate::codes::DamagedCoding;
 use crate::distinct::DistinctError;
 
@@ -79,16 +78,4 @@ pub enum DamagedGraph {
         /// The vectors'.
         found: usize,
     },
-}
-
-/// Why many queries have no answers.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BatchError {
-    /// A query has no answer.
-    #[error(transparent)]
-    Query(#[from] ScanError),
-    /// Graph and vectors do not fit each other.
-    #[error(transparent)]
-    Graph(#[from] DamagedGraph),
 }

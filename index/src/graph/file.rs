@@ -13,8 +13,21 @@ use std::io::{Seek, Write};
 
 use super::layers::LAYERS_MAX;
 use super::{DamagedGraph, Graph, GraphSections, GraphView};
-use crate::snapshot::{SectionFile, SectionFileWriter, SectionKind, WriteSectionFileError};
+use crate::snapshot::{SectionFile, SectionFileWriter, SectionId, WriteSectionFileError};
 use crate::tiers::OpenTiersError;
+
+/// Centre and quantisation step of the codes.
+const TRANSFORM: SectionId = SectionId::new(1);
+/// The int8 code of each node.
+const CODES: SectionId = SectionId::new(3);
+/// The norm of each node's code.
+const NORMS: SectionId = SectionId::new(4);
+/// Neighbours on level 0.
+const LINKS: SectionId = SectionId::new(5);
+/// Neighbours above level 0.
+const UPPER_LAYERS: SectionId = SectionId::new(6);
+/// Rows of equal vectors.
+pub(crate) const DUPLICATE_GROUPS: SectionId = SectionId::new(7);
 
 /// Counts the changes of the builder that change what it builds.
 pub(crate) const BUILDER: u32 = 2;
@@ -30,15 +43,12 @@ impl Graph {
         let numbers = [&layer_count[..], sections.layer_sizes, sections.layer_nodes];
         let [count, sizes, nodes] = numbers.map(bytemuck::cast_slice::<u32, u8>);
         writer
-            .chunks::<f32, _>(SectionKind::Transform, [sections.mean, &[sections.step]])?
-            .section(SectionKind::Codes, sections.codes)?
-            .section(SectionKind::Norms, sections.squared_norms)?
-            .section(SectionKind::Links, sections.links)?
-            .chunks::<u8, _>(SectionKind::UpperLayers, [count, sizes, nodes, sections.layer_links])?
-            .chunks::<u32, _>(
-                SectionKind::DuplicateGroups,
-                [sections.member_starts, sections.member_rows],
-            )
+            .chunks::<f32, _>(TRANSFORM, [sections.mean, &[sections.step]])?
+            .section(CODES, sections.codes)?
+            .section(NORMS, sections.squared_norms)?
+            .section(LINKS, sections.links)?
+            .chunks::<u8, _>(UPPER_LAYERS, [count, sizes, nodes, sections.layer_links])?
+            .chunks::<u32, _>(DUPLICATE_GROUPS, [sections.member_starts, sections.member_rows])
     }
 }
 
@@ -49,11 +59,11 @@ impl<'a> GraphView<'a> {
         degree: usize,
     ) -> Result<Self, OpenTiersError> {
         let head = file.head();
-        let transform = file.section_of::<f32>(SectionKind::Transform, u64::from(head.dim) + 1)?;
+        let transform = file.section_of::<f32>(TRANSFORM, u64::from(head.dim) + 1)?;
         let (step, mean) = transform.split_last().ok_or_else(|| length("the transform", 0, 1))?;
-        let layers = file.section::<u8>(SectionKind::UpperLayers)?;
+        let layers = file.section::<u8>(UPPER_LAYERS)?;
         let layers = UpperLayers::of(layers)?;
-        let groups = file.section::<u32>(SectionKind::DuplicateGroups)?;
+        let groups = file.section::<u32>(DUPLICATE_GROUPS)?;
         let starts = head.node_count as usize + 1;
         let (member_starts, member_rows) = groups
             .split_at_checked(starts)
@@ -62,9 +72,9 @@ impl<'a> GraphView<'a> {
             mean,
             step: *step,
             degree,
-            codes: file.section(SectionKind::Codes)?,
-            squared_norms: file.section_of(SectionKind::Norms, u64::from(head.node_count))?,
-            links: file.section(SectionKind::Links)?,
+            codes: file.section(CODES)?,
+            squared_norms: file.section_of(NORMS, u64::from(head.node_count))?,
+            links: file.section(LINKS)?,
             layer_sizes: layers.sizes,
             layer_nodes: layers.nodes,
             layer_links: layers.links,

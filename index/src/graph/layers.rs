@@ -1,11 +1,18 @@
 //! [`Layers`]: ever fewer nodes above the graph, by which a search comes near in few steps.
+//!
+//! Connected components: nodes that links join with each other and with no others.
+//!
+//! A clump of more near-duplicates than a node has candidates may have no link to the rest. A search that comes from there
+//! finds it only where a node of it stands in the layer above.
 
-use super::islands;
+use std::convert::Infallible;
+
 use super::link::{Linked, Tools, link};
 use super::links::Links;
 use super::partition::Partition;
 use super::{BuildGraphError, GraphOptions};
 use crate::codes::CodeRows;
+use crate::components::component_firsts;
 
 /// A node in 2⁶ is in the next layer too.
 const LEVEL_BITS: u32 = 6;
@@ -44,7 +51,7 @@ impl Layers {
         let levels: Vec<u32> = (0..codes.len() as u32)
             .map(|node| codes.hash(node).leading_zeros() / LEVEL_BITS)
             .collect();
-        let mut chosen = islands::first_nodes(base_links);
+        let mut chosen = first_nodes(base_links);
         for level in 1..=LAYERS_MAX as u32 {
             let in_layer =
                 |&node: &u32| levels[node as usize] >= level || chosen.binary_search(&node).is_ok();
@@ -56,8 +63,8 @@ impl Layers {
             if nodes.len() <= TOP_NODES_MAX {
                 break;
             }
-            let islands = islands::first_nodes(links.view());
-            chosen = islands.iter().map(|&position| nodes[position as usize]).collect();
+            let firsts = first_nodes(links.view());
+            chosen = firsts.iter().map(|&position| nodes[position as usize]).collect();
         }
         Ok(layers)
     }
@@ -78,5 +85,36 @@ impl Layers {
         let linked = link(picked.view(), &partition, &probes, tools)?;
         self.links.extend_from_slice(linked.links.as_bytes());
         Ok(linked)
+    }
+}
+
+/// Returns the node from which every other one can be reached: the first of the highest layer.
+pub(super) fn entry(layer_sizes: &[u32], layer_nodes: &[u32]) -> u32 {
+    let top = layer_sizes.last().map_or(0, |&size| size as usize);
+    layer_nodes.get(layer_nodes.len().saturating_sub(top)).copied().unwrap_or(0)
+}
+
+/// Returns the first node of each connected component, ascending; nothing where there is only one.
+pub(super) fn first_nodes(links: Links<'_>) -> Vec<u32> {
+    let edges = (0..links.len() as u32)
+        .flat_map(|node| links.of(node).map(move |other| Ok::<_, Infallible>((node, other))));
+    let Ok(firsts) = component_firsts(links.len(), edges);
+    let is_first = |&(node, &first): &(u32, &u32)| node == first;
+    let firsts: Vec<u32> = (0..).zip(&firsts).filter(is_first).map(|(node, _)| node).collect();
+    if firsts.len() > 1 { firsts } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::links::LinkTable;
+
+    #[test]
+    fn components_are_what_links_join() {
+        let firsts = |lists: &[&[u32]]| first_nodes(LinkTable::new(lists.len(), 2, lists).view());
+        assert_eq!(firsts(&[&[1], &[0], &[3], &[], &[3]]), [0, 2]);
+        assert!(firsts(&[&[1, 2], &[0], &[]]).is_empty(), "one direction is enough");
+        assert!(firsts(&[]).is_empty());
+        assert_eq!(firsts(&[&[], &[]]), [0, 1]);
     }
 }

@@ -7,7 +7,7 @@
 //! 3. `link` compares each cell densely with those nearest to its nodes (`nearest`: the sign test of panels), and
 //!    with ever smaller samples for long links. `prune` leaves links of different directions; what points back is
 //!    added and pruned once more.
-//! 4. `layers` builds the same above, for 1 in 64 nodes and one of each island, and so on; `rescue` links nodes that searches do not find,
+//! 4. `layers` builds the same above, for 1 in 64 nodes and one of each connected component, and so on; `build` links nodes that searches do not find,
 //!    `repair` those that none could.
 //! 5. [`gate`]: reachability of all nodes and lookups of a sample, before a graph is published.
 //!
@@ -24,12 +24,10 @@ mod error;
 mod build;
 mod view;
 mod searcher;
-mod batch;
 mod file;
 pub mod gate;
 
 mod beam;
-mod islands;
 mod layers;
 mod link;
 mod links;
@@ -37,15 +35,15 @@ mod nearest;
 mod partition;
 mod prune;
 mod repair;
-mod rescue;
 
 #[cfg(test)]
 mod tests;
 
-pub use batch::BatchSearch;
 pub use build::Graph;
-pub use error::{BatchError, BuildGraphError, DamagedGraph};
+pub use error::{BuildGraphError, DamagedGraph};
 pub(crate) use file::BUILDER;
+#[cfg(test)]
+pub(crate) use file::DUPLICATE_GROUPS;
 pub use options::GraphOptions;
 pub use searcher::Searcher;
 pub use view::{GraphSections, GraphView};

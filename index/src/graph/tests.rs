@@ -112,12 +112,10 @@ fn the_nearest_are_found() {
     assert!(view.node_count() > 19_000 && graph.sections().layer_sizes.len() > 1);
     let (pool, kernels) = (pool(2), Kernels::active());
     let expected = Scan::new(&matrix, &pool, kernels).unwrap().k_nearest_batch(&queries, 10, &pool);
-    let batch = BatchSearch { graph: &view, vectors: &matrix, pool: &pool, kernels };
-    let found = batch.k_nearest(&queries, 10, 128).unwrap();
     let mut searcher = Searcher::new(&view, &matrix, kernels).unwrap();
     let mut hits = 0;
-    for (query, (found, expected)) in queries.rows().zip(found.iter().zip(expected.unwrap())) {
-        assert_eq!(found, searcher.k_nearest(queries.vector(query), 10, 128).unwrap());
+    for (query, expected) in queries.rows().zip(expected.unwrap()) {
+        let found = searcher.k_nearest(queries.vector(query), 10, 128).unwrap();
         assert!(found.is_sorted() && found.len() == 10);
         hits += found.iter().filter(|neighbor| expected.contains(neighbor)).count();
     }
@@ -149,11 +147,6 @@ fn a_range_is_found_beyond_the_beam() {
         expected += all.len();
     }
     assert!(expected > 30_000 && found * 1_000 >= expected * 999, "{found} of {expected}");
-    let batch = BatchSearch { graph: &view, vectors: &matrix, pool: &pool, kernels };
-    let queries = self::matrix(&values[5_000 * 32..5_100 * 32], 32);
-    for (query, found) in queries.rows().zip(batch.range(&queries, threshold, 32).unwrap()) {
-        assert_eq!(found, searcher.range(queries.vector(query), threshold, 32).unwrap());
-    }
 }
 
 #[test]
@@ -287,11 +280,8 @@ fn what_cannot_be_searched_is_refused() {
     assert_eq!(searcher.k_nearest(&[1.0; 3], 1, 8).unwrap_err(), expected);
     let error = searcher.k_nearest(&[0.0; 2], 1, 8).unwrap_err();
     assert_eq!(error, ScanError::InvalidQuery { query: 0 });
-    let queries = [1.0, 1.0, f32::INFINITY, 0.0];
-    let queries = self::matrix(&queries, 2);
-    let batch = BatchSearch { graph: &view, vectors: &matrix, pool: &pool(1), kernels };
-    let expected = BatchError::Query(ScanError::InvalidQuery { query: 1 });
-    assert_eq!(batch.k_nearest(&queries, 1, 8).unwrap_err(), expected);
+    let error = searcher.k_nearest(&[f32::INFINITY, 0.0], 1, 8).unwrap_err();
+    assert_eq!(error, ScanError::InvalidQuery { query: 0 });
     let others = self::matrix(&[1.0; 3], 3);
     assert!(Searcher::new(&view, &others, kernels).is_err());
 }

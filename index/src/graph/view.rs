@@ -1,8 +1,8 @@
 //! [`GraphView`]: a graph over borrowed slices, as a mapped file gives them.
 
-use super::layers::{LAYERS_MAX, TOP_NODES_MAX};
+use super::layers::{LAYERS_MAX, TOP_NODES_MAX, entry};
 use super::links::{Links, link_bytes};
-use super::{DamagedGraph, GraphOptions, build};
+use super::{DamagedGraph, GraphOptions};
 use crate::Row;
 use crate::codes::{CodeRows, Coding, MembersView};
 
@@ -112,7 +112,7 @@ impl<'a> GraphView<'a> {
             squared_norms: sections.squared_norms,
             dim: coding.code_dim(),
         };
-        let entry = build::entry(sections.layer_sizes, sections.layer_nodes);
+        let entry = entry(sections.layer_sizes, sections.layer_nodes);
         Ok(Self {
             coding,
             codes,

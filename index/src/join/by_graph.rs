@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memfold_simd::Similarity;
 
-use super::audit::PairAudit;
-use super::budget::Budget;
-use super::collect::scratch_error;
 use super::plan::SAMPLED_ROWS;
+use super::recall::PairAudit;
+use super::run::Budget;
 use super::sample::Sample;
 use super::stream::PairRecord;
+use super::stream::scratch_error;
 use super::verdict::Verdict;
 use super::{JoinCounters, JoinError, JoinOptions, Pair, PairStream};
 use crate::distinct::DistinctRows;

@@ -3,8 +3,8 @@
 use memfold_simd::panel::{CodeRows, ColumnPanel, Hit, RowBlock};
 
 use super::blocks::Block;
+use super::blocks::Staircase;
 use super::plan::{Plan, Stages};
-use super::staircase::Staircase;
 use super::verdict::Verdict;
 use super::{JoinCounters, JoinError, JoinOptions, Pair};
 

@@ -6,11 +6,11 @@
 //! 2. `plan` learns a projection and `cells` from samples and chooses how many directions the first test
 //!    takes, by a model of cost.
 //! 3. `blocks` encodes the rows and puts them together cell by cell.
-//! 4. `cascade` compares every two blocks: `staircase` leaves out what lies too far apart in the direction
+//! 4. `cascade` compares every two blocks: a staircase of sorted keys leaves out what lies too far apart in the direction
 //!    from cell to cell, a sign test of int8 codes over the first directions follows, another one over all
 //!    directions, then `verdict`. [`crate::transform`] proves that nothing of this rejects a near pair.
 //! 5. `verdict` decides by the canonical similarity alone.
-//! 6. `collect` runs the comparisons in waves, keeps to the pair budget and sorts.
+//! 6. `stream` runs the comparisons in waves, keeps to the pair budget and sorts.
 //!
 //! Nothing of 2 to 4 can be seen in the answer. Where the threshold is too low for tests to reject
 //! anything, or rows are few, every pair is judged.
@@ -19,23 +19,19 @@
 //! 1. `crate::distinct`, as above.
 //! 2. `by_graph` builds an index of the distinct rows, and each of them asks it for what is near. A pair counts, whichever of
 //!    its rows found it.
-//! 3. `audit` looks for all pairs of sampled rows by a scan that misses none; `recall` makes of it an estimate and an
+//! 3. `recall` looks for all pairs of sampled rows by a scan that misses none, and makes of them an estimate and an
 //!    interval.
 
-mod audit;
 mod blocks;
-mod budget;
 mod by_graph;
 mod cascade;
 mod cells;
-mod collect;
 mod encode;
 mod error;
 mod plan;
 mod recall;
 mod run;
 mod sample;
-mod staircase;
 mod stream;
 mod verdict;
 
@@ -48,12 +44,10 @@ use std::path::Path;
 
 use memfold_simd::{Kernels, Similarity};
 
-pub use audit::PairAudit;
-pub use budget::default_pair_budget;
 pub use by_graph::{GraphJoin, JoinIndex, join_pairs_by_graph};
 pub use error::JoinError;
-pub use recall::MeasuredRecall;
-pub use run::join_pairs;
+pub use recall::{MeasuredRecall, PairAudit};
+pub use run::{default_pair_budget, join_pairs};
 pub use stream::PairStream;
 
 use crate::{NoProgress, Pool, Progress, Row};

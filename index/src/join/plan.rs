@@ -1,10 +1,10 @@
 //! [`Plan`]: how many cells and directions the tests look at, chosen by samples and a model of cost.
 
 use super::JoinOptions;
+use super::blocks::key;
 use super::cells::{Assigned, Cells};
 use super::encode::Encoder;
 use super::sample::Sample;
-use super::staircase::key;
 use super::verdict::Verdict;
 use crate::transform::{Covariance, Projection, Quantizer, RowBounds};
 

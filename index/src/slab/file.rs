@@ -5,8 +5,15 @@
 use std::io::{Seek, Write};
 
 use super::{PrefixSlab, SlabView};
-use crate::snapshot::{SectionFile, SectionFileWriter, SectionKind, WriteSectionFileError};
+use crate::snapshot::{SectionFile, SectionFileWriter, SectionId, WriteSectionFileError};
 use crate::tiers::OpenTiersError;
+
+/// The section of the middles, directions and steps of the slab's codes.
+pub const PREFIX_TRANSFORM: SectionId = SectionId::new(13);
+/// The int8 codes of each row that scans read.
+const PREFIX_SLAB: SectionId = SectionId::new(2);
+/// What scans know about each row beside its codes.
+const PREFIX_NORMS: SectionId = SectionId::new(14);
 
 /// Counts the changes of the builder that change what it builds.
 pub(crate) const BUILDER: u32 = 1;
@@ -20,9 +27,7 @@ impl PrefixSlab {
         &self,
         writer: SectionFileWriter<W>,
     ) -> Result<SectionFileWriter<W>, WriteSectionFileError> {
-        writer
-            .chunks(SectionKind::PrefixSlab, self.codes())?
-            .chunks(SectionKind::PrefixNorms, self.norms())
+        writer.chunks(PREFIX_SLAB, self.codes())?.chunks(PREFIX_NORMS, self.norms())
     }
 }
 
@@ -35,8 +40,8 @@ impl<'a> SlabView<'a> {
         let head = file.head();
         Ok(Self::new(
             transform,
-            file.section(SectionKind::PrefixSlab)?,
-            file.section(SectionKind::PrefixNorms)?,
+            file.section(PREFIX_SLAB)?,
+            file.section(PREFIX_NORMS)?,
             (head.row_count as usize, head.dim as usize),
         )?)
     }

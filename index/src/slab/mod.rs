@@ -35,6 +35,7 @@ mod scan;
 mod file;
 
 pub(crate) use file::BUILDER;
+pub use file::PREFIX_TRANSFORM;
 pub use prefix::PrefixSlab;
 pub use sample::SAMPLED_ROWS;
 pub use scan::SlabScan;

@@ -18,5 +18,5 @@ pub use large_writes::LargeWrites;
 pub use map::{MapError, Mapped};
 pub use sections::{
     Element, ElementType, FileHead, FileKind, OpenSectionFileError, Section, SectionError,
-    SectionFile, SectionFileWriter, SectionKind, VerifyError, WriteSectionFileError,
+    SectionFile, SectionFileWriter, SectionId, VerifyError, WriteSectionFileError,
 };

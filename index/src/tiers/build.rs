@@ -4,11 +4,12 @@ use std::io::{Seek, Write};
 
 use memfold_simd::Kernels;
 
+use super::TEXT_KEYS;
 use super::parameters::Parameters;
 use crate::graph::gate::{self, GateError, GateReport};
 use crate::graph::{BuildGraphError, Graph, GraphOptions};
-use crate::slab::PrefixSlab;
-use crate::snapshot::{FileHead, FileKind, SectionFileWriter, SectionKind, WriteSectionFileError};
+use crate::slab::{PREFIX_TRANSFORM, PrefixSlab};
+use crate::snapshot::{FileHead, FileKind, SectionFileWriter, WriteSectionFileError};
 use crate::{Pool, Progress, ScanError, VectorMatrix};
 
 /// A slab of some rows, and their graph where one was asked for.
@@ -108,11 +109,11 @@ impl Tiers {
             parameters: parameters.to_bytes(),
         };
         let mut writer = SectionFileWriter::new(output, head)?
-            .section(SectionKind::PrefixTransform, self.slab.transform())?;
+            .section(PREFIX_TRANSFORM, self.slab.transform())?;
         writer = self.slab.write_rows(writer)?;
         if let Some(graph) = &self.graph {
             writer = graph.write_sections(writer)?;
         }
-        writer.section(SectionKind::TextKeys, text_keys)?.finish()
+        writer.section(TEXT_KEYS, text_keys)?.finish()
     }
 }

@@ -1,11 +1,11 @@
 //! [`TierViews`]: tiers where they lie in a mapped file.
 
-use super::TextKeys;
 use super::parameters::Parameters;
+use super::{TEXT_KEYS, TextKeys};
 use crate::graph::{DamagedGraph, GraphOptions, GraphView};
-use crate::slab::{DamagedSlab, SlabView};
+use crate::slab::{DamagedSlab, PREFIX_TRANSFORM, SlabView};
 use crate::snapshot::sections::REBUILD;
-use crate::snapshot::{SectionError, SectionFile, SectionKind};
+use crate::snapshot::{SectionError, SectionFile};
 use crate::transform::DamagedTransform;
 
 /// What an `index.mfi` holds, borrowed.
@@ -70,12 +70,12 @@ impl<'a> TierViews<'a> {
         else {
             return Err(OpenTiersError::Parameters { found: head.parameters.len() });
         };
-        let transform = file.section(SectionKind::PrefixTransform)?;
+        let transform = file.section(PREFIX_TRANSFORM)?;
         let slab = SlabView::open_rows(file, transform)?;
         let graph = graph_options
             .map(|options| GraphView::from_sections(file, options.degree))
             .transpose()?;
-        let text_keys = TextKeys::new(file.section(SectionKind::TextKeys)?);
+        let text_keys = TextKeys::new(file.section(TEXT_KEYS)?);
         Ok(Self { slab, graph, graph_options, text_keys })
     }
 }

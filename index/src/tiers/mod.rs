@@ -15,7 +15,7 @@ mod file;
 
 pub use build::{BuildTiersError, GraphOutcome, Tiers};
 pub use file::{OpenTiersError, TierViews};
-pub use text_keys::TextKeys;
+pub use text_keys::{TEXT_KEYS, TextKeys};
 
 #[cfg(test)]
 mod tests;

@@ -6,9 +6,9 @@ use memfold_simd::{Kernels, Level, Similarity};
 
 use super::{GraphOutcome, OpenTiersError, TextKeys, TierViews, Tiers};
 use crate::graph::gate::{self, GateError};
-use crate::graph::{GraphOptions, Searcher};
+use crate::graph::{DUPLICATE_GROUPS, GraphOptions, Searcher};
 use crate::slab::SlabScan;
-use crate::snapshot::{FileHead, FileKind, SectionFile, SectionFileWriter, SectionKind};
+use crate::snapshot::{FileHead, FileKind, SectionFile, SectionFileWriter};
 use crate::{NoProgress, Pool, Row, VectorMatrix};
 
 const DIM: usize = 24;
@@ -137,8 +137,8 @@ fn rows_behind_many_nodes_are_judged_no_oftener_than_there_are_rows() {
     let mut bytes = bytes(&built(&values, Some(GraphOptions::default()), 1, kernels));
     let file = mapped(&bytes);
     let (rows, nodes) = (file.head().row_count, file.head().node_count as usize);
-    let is_groups = |kind| kind == SectionKind::DuplicateGroups;
-    let groups = file.sections().iter().find(|section| is_groups(section.kind)).unwrap();
+    let is_groups = |id| id == DUPLICATE_GROUPS;
+    let groups = file.sections().iter().find(|section| is_groups(section.id)).unwrap();
     let starts = &mut bytes[groups.offset as usize..][..4 * (nodes + 1)];
     for (node, start) in starts.as_chunks_mut::<4>().0.iter_mut().enumerate() {
         *start = (node as u32 % 2 * rows).to_le_bytes();

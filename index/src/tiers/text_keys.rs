@@ -1,6 +1,10 @@
 //! [`TextKeys`]: which rows may hold a text?
 
 use crate::Row;
+use crate::snapshot::SectionId;
+
+/// The section of [`TextKeys`].
+pub const TEXT_KEYS: SectionId = SectionId::new(8);
 
 /// Rows by the hashes of their texts, sorted: 32 bits of hash above 32 bits of row.
 ///

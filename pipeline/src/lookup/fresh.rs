@@ -8,8 +8,8 @@
 //! | text keys, text ids, text id ends | as in `texts.mft`: every row that came, with or without a vector |
 //! | watermarks | u8: JSON as in `origin.json` |
 
-use memfold_index::slab::{PrefixSlab, SlabView};
-use memfold_index::snapshot::{FileHead, FileKind, SectionFile, SectionFileWriter, SectionKind};
+use memfold_index::slab::{PREFIX_TRANSFORM, PrefixSlab, SlabView};
+use memfold_index::snapshot::{FileHead, FileKind, SectionFile, SectionFileWriter, SectionId};
 use memfold_index::tiers::OpenTiersError;
 use memfold_index::{MatrixError, VectorMatrix};
 use memfold_simd::Kernels;
@@ -17,6 +17,13 @@ use memfold_simd::Kernels;
 use super::SealError;
 use super::texts::{NewTextRows, TextRows};
 use memfold_store::brain_db::Marks;
+
+/// How far into the store a segment reaches.
+const WATERMARKS: SectionId = SectionId::new(10);
+/// Vectors of the rows, which no column file holds.
+const VECTORS: SectionId = SectionId::new(12);
+/// The store's ids of the rows.
+const IDS: SectionId = SectionId::new(15);
 
 /// Sealed rows where they lie in a mapped file.
 #[derive(Debug, Clone)]
@@ -39,10 +46,10 @@ impl FreshSegment {
     /// Reads ids and watermarks; an error says what is wrong with the file.
     pub(super) fn open(file: SectionFile) -> Result<Self, String> {
         let said = |error: &dyn std::error::Error| error.to_string();
-        let bytes = file.section::<u8>(SectionKind::Ids).map_err(|error| said(&error))?;
+        let bytes = file.section::<u8>(IDS).map_err(|error| said(&error))?;
         let rows = file.head().row_count as usize;
         let ids = split(bytes, rows).ok_or("its ids do not fit its rows")?;
-        let marks = file.section::<u8>(SectionKind::Watermarks).map_err(|error| said(&error))?;
+        let marks = file.section::<u8>(WATERMARKS).map_err(|error| said(&error))?;
         let marks = serde_json::from_slice(marks).map_err(|error| said(&error))?;
         let segment = Self { ids, marks, file };
         TextRows::open(&segment.file)?;
@@ -83,7 +90,7 @@ impl FreshSegment {
     }
 
     pub(super) fn matrix(&self) -> Result<VectorMatrix<'_>, MatrixError> {
-        let values = self.file.section::<f32>(SectionKind::Vectors).unwrap_or_default();
+        let values = self.file.section::<f32>(VECTORS).unwrap_or_default();
         let dim = self.file.head().dim as usize;
         let matrix = VectorMatrix::from_slice(values, dim)?;
         match matrix.len() == self.ids.len() {
@@ -112,7 +119,7 @@ impl FreshRows {
         let damaged = |error: &dyn std::error::Error| SealError::Damaged(error.to_string());
         let matrix = VectorMatrix::from_slice(&self.vectors, head.dim as usize);
         let matrix = matrix.map_err(|error| damaged(&error))?;
-        let transform = index.section(SectionKind::PrefixTransform).map_err(|e| damaged(&e))?;
+        let transform = index.section(PREFIX_TRANSFORM).map_err(|e| damaged(&e))?;
         let slab = PrefixSlab::encode(&matrix, transform, kernels).map_err(|e| damaged(&e))?;
         let ids = self
             .ids
@@ -131,9 +138,8 @@ impl FreshRows {
             parameters: head.parameters.clone(),
         };
         let output = slab.write_rows(SectionFileWriter::new(output, head)?)?;
-        let output =
-            output.section(SectionKind::Vectors, &self.vectors)?.section(SectionKind::Ids, &ids)?;
-        self.texts.write(output)?.section(SectionKind::Watermarks, &watermarks)?.finish()?;
+        let output = output.section(VECTORS, &self.vectors)?.section(IDS, &ids)?;
+        self.texts.write(output)?.section(WATERMARKS, &watermarks)?.finish()?;
         Ok(())
     }
 }

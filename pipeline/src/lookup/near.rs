@@ -1,7 +1,6 @@
 //! Rows of an index near a vector, as it was indexed.
 
-use memfold_index::slab::SlabScan;
-use memfold_index::snapshot::SectionKind;
+use memfold_index::slab::{PREFIX_TRANSFORM, SlabScan};
 use memfold_index::tiers::TierViews;
 use memfold_index::{Nearest as _, Row, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
@@ -69,7 +68,7 @@ pub(crate) fn near_rows(
     };
     let file = index.files().tiers();
     let tiers = TierViews::open(file).map_err(|error| damaged(&error))?;
-    let transform = file.section(SectionKind::PrefixTransform).map_err(|error| damaged(&error))?;
+    let transform = file.section(PREFIX_TRANSFORM).map_err(|error| damaged(&error))?;
     for segment in index.fresh().iter().filter(|segment| !segment.is_empty()) {
         let vectors = segment.matrix().map_err(|error| damaged(&error))?;
         let slab = segment.slab(transform).map_err(|error| damaged(&error))?;

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use memfold_index::scan::query_norm;
-use memfold_index::slab::SlabScan;
-use memfold_index::snapshot::SectionKind;
+use memfold_index::slab::{PREFIX_TRANSFORM, SlabScan};
 use memfold_index::tiers::TierViews;
 use memfold_index::{Nearest as _, Neighbor, Row, ScanError, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
@@ -232,7 +231,7 @@ impl<'a> Search<'a> {
         let fresh_rows = self.rows_since(reaches, &mut best)?;
         let damaged = |error: &dyn std::error::Error| SearchError::Damaged(error.to_string());
         let tiers = TierViews::open(index.files().tiers()).map_err(|error| damaged(&error))?;
-        let transform = index.files().tiers().section(SectionKind::PrefixTransform);
+        let transform = index.files().tiers().section(PREFIX_TRANSFORM);
         let transform = transform.map_err(|error| damaged(&error))?;
         let mut gone_rows = 0;
         for segment in index.fresh() {

@@ -10,11 +10,16 @@ use std::io::{Seek, Write};
 
 use memfold_index::Row;
 use memfold_index::snapshot::{
-    FileHead, FileKind, SectionFile, SectionFileWriter, SectionKind, WriteSectionFileError,
+    FileHead, FileKind, SectionFile, SectionFileWriter, SectionId, WriteSectionFileError,
 };
-use memfold_index::tiers::TextKeys;
+use memfold_index::tiers::{TEXT_KEYS, TextKeys};
 
 use memfold_model::text::{loose_key, strict_key};
+
+/// Ids of the rows, one behind the other.
+const TEXT_IDS: SectionId = SectionId::new(16);
+/// Where each of the ids ends.
+const TEXT_ID_ENDS: SectionId = SectionId::new(17);
 
 /// The file of a generation that holds them.
 pub const TEXTS_FILE: &str = "texts.mft";
@@ -39,9 +44,9 @@ impl<'a> TextRows<'a> {
     /// Finds the sections; an error says what is wrong with the file.
     pub(super) fn open(file: &'a SectionFile) -> Result<Self, String> {
         let said = |error: &dyn std::error::Error| error.to_string();
-        let keys = file.section(SectionKind::TextKeys).map_err(|error| said(&error))?;
-        let ids: &[u8] = file.section(SectionKind::TextIds).map_err(|error| said(&error))?;
-        let ends: &[u64] = file.section(SectionKind::TextIdEnds).map_err(|error| said(&error))?;
+        let keys = file.section(TEXT_KEYS).map_err(|error| said(&error))?;
+        let ids: &[u8] = file.section(TEXT_IDS).map_err(|error| said(&error))?;
+        let ends: &[u64] = file.section(TEXT_ID_ENDS).map_err(|error| said(&error))?;
         if keys.len() != ends.len() || ends.last().is_some_and(|&end| end != ids.len() as u64) {
             return Err("its text keys do not fit its text ids".to_owned());
         }
@@ -91,9 +96,9 @@ impl NewTextRows {
         let rows = (0..).map(Row);
         let keys = TextKeys::sorted(self.hashes.iter().copied().zip(rows));
         output
-            .section(SectionKind::TextKeys, &keys)?
-            .section(SectionKind::TextIds, &self.ids)?
-            .section(SectionKind::TextIdEnds, &self.ends)
+            .section(TEXT_KEYS, &keys)?
+            .section(TEXT_IDS, &self.ids)?
+            .section(TEXT_ID_ENDS, &self.ends)
     }
 
     /// Writes a file of its own beside an index.

@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use memfold_index::snapshot::{
-    Element, ElementType, FileHead, FileKind, SectionFile, SectionFileWriter, SectionKind,
+    Element, ElementType, FileHead, FileKind, SectionFile, SectionFileWriter, SectionId,
     WriteSectionFileError,
 };
 use twox_hash::XxHash3_64;
@@ -22,7 +22,7 @@ type Written = Result<Writer, WriteSectionFileError>;
 #[derive(Debug, Clone)]
 pub(super) struct Parts {
     pub(super) head: FileHead,
-    sections: Vec<(SectionKind, ElementType, Vec<u8>)>,
+    sections: Vec<(SectionId, ElementType, Vec<u8>)>,
 }
 
 impl Parts {
@@ -33,7 +33,7 @@ impl Parts {
         let part = |section: &memfold_index::snapshot::Section| {
             let start = section.offset as usize;
             let values = bytes[start..start + section.bytes as usize].to_vec();
-            (section.kind, section.element, values)
+            (section.id, section.element, values)
         };
         Self { head: file.head().clone(), sections: file.sections().iter().map(part).collect() }
     }
@@ -69,7 +69,7 @@ impl Parts {
             }
         }
         if self.sections.is_empty() {
-            self.sections.push((SectionKind::Tombstones, ElementType::U8, Vec::new()));
+            self.sections.push((SectionId::new(11), ElementType::U8, Vec::new()));
         }
     }
 
@@ -108,7 +108,7 @@ impl Parts {
 
 fn write<const N: usize, T: Element>(
     writer: Writer,
-    (kind, bytes): (SectionKind, &[u8]),
+    (kind, bytes): (SectionId, &[u8]),
     value: fn([u8; N]) -> T,
 ) -> Written {
     let values: Vec<T> = bytes.as_chunks::<N>().0.iter().map(|chunk| value(*chunk)).collect();

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::format::{ElementType, FileKind, SectionKind, VERSION};
+use super::format::{ElementType, FileKind, SectionId, VERSION};
 use crate::snapshot::MapError;
 
 /// Advice for what cannot be used as it is.
@@ -81,32 +81,32 @@ impl OpenSectionFileError {
 #[non_exhaustive]
 pub enum SectionError {
     /// The file has no such section.
-    #[error("{}: no section {}", path.display(), kind.name())]
+    #[error("{}: no section {id}", path.display())]
     Missing {
         /// The file.
         path: PathBuf,
         /// The section asked for.
-        kind: SectionKind,
+        id: SectionId,
     },
     /// It holds other numbers.
-    #[error("{}: section {} holds {}, expected {}", path.display(), kind.name(), found.name(), expected.name())]
+    #[error("{}: section {id} holds {}, expected {}", path.display(), found.name(), expected.name())]
     Element {
         /// The file.
         path: PathBuf,
         /// The section.
-        kind: SectionKind,
+        id: SectionId,
         /// The type asked for.
         expected: ElementType,
         /// The type in the file.
         found: ElementType,
     },
     /// It holds more or fewer numbers.
-    #[error("{}: section {} holds {found} values, expected {expected}", path.display(), kind.name())]
+    #[error("{}: section {id} holds {found} values, expected {expected}", path.display())]
     Length {
         /// The file.
         path: PathBuf,
         /// The section.
-        kind: SectionKind,
+        id: SectionId,
         /// Values asked for.
         expected: u64,
         /// Values in the file.
@@ -135,24 +135,24 @@ pub enum VerifyError {
         offset: u64,
     },
     /// A block of a section does not fit its checksum.
-    #[error("{}: damaged: section {}, bytes {offset} to {}", path.display(), kind.name(), offset + bytes)]
+    #[error("{}: damaged: section {id}, bytes {offset} to {}", path.display(), offset + bytes)]
     Block {
         /// The file.
         path: PathBuf,
         /// The section.
-        kind: SectionKind,
+        id: SectionId,
         /// Where the block begins in the file.
         offset: u64,
         /// How long it is.
         bytes: u64,
     },
     /// Something stands where nothing belongs.
-    #[error("{}: damaged: byte {offset} behind section {} is not zero", path.display(), kind.name())]
+    #[error("{}: damaged: byte {offset} behind section {id} is not zero", path.display())]
     Padding {
         /// The file.
         path: PathBuf,
         /// The section before.
-        kind: SectionKind,
+        id: SectionId,
         /// The byte.
         offset: u64,
     },
@@ -188,17 +188,17 @@ pub enum WriteSectionFileError {
         /// What is out of range.
         found: String,
     },
-    /// A file has one section of each kind.
-    #[error("a second section {}", kind.name())]
+    /// A file has each section once.
+    #[error("a second section {id}")]
     Repeated {
         /// The section.
-        kind: SectionKind,
+        id: SectionId,
     },
     /// The system refused to write.
     #[error("write {part}")]
     Write {
         /// The section, or another part of the file.
-        part: &'static str,
+        part: String,
         /// What the operating system said.
         source: io::Error,
     },

@@ -1,5 +1,6 @@
 //! Numbers and names of the format.
 
+use std::fmt;
 use std::hash::Hasher as _;
 
 use bytemuck::Pod;
@@ -93,109 +94,46 @@ impl FileKind {
     }
 }
 
-/// What a section holds.
+/// The number of a section; what the section holds is known to its writer and its readers alone.
 ///
-/// A new kind takes the next number and a line in `ALL`; published numbers keep their meaning.
+/// Whoever needs a new section takes the next number and raises [`SectionId::MAX`]; published numbers keep their meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u32)]
-pub enum SectionKind {
-    /// Centre and quantisation step of the codes.
-    Transform = 1,
-    /// The int8 codes of each row that scans read.
-    PrefixSlab = 2,
-    /// The int8 code of each node.
-    Codes = 3,
-    /// The norm of each node's code.
-    Norms = 4,
-    /// Neighbours on level 0.
-    Links = 5,
-    /// Neighbours above level 0.
-    UpperLayers = 6,
-    /// Rows of equal vectors.
-    DuplicateGroups = 7,
-    /// Hashes of texts and their rows.
-    TextKeys = 8,
-    /// The store's row numbers.
-    Rowids = 9,
-    /// How far into the store the file reaches.
-    Watermarks = 10,
-    /// Rows that are gone.
-    Tombstones = 11,
-    /// Original vectors, where no column file holds them.
-    Vectors = 12,
-    /// Middles, directions and steps of the slab's codes.
-    PrefixTransform = 13,
-    /// What scans know about each row beside its codes.
-    PrefixNorms = 14,
-    /// The store's ids, where no column file holds them.
-    Ids = 15,
-    /// Ids of rows of which only the text counts, one behind the other.
-    TextIds = 16,
-    /// Where each of them ends.
-    TextIdEnds = 17,
-}
+pub struct SectionId(u32);
 
-impl SectionKind {
-    /// All kinds by number.
-    pub const ALL: [Self; 17] = [
-        Self::Transform,
-        Self::PrefixSlab,
-        Self::Codes,
-        Self::Norms,
-        Self::Links,
-        Self::UpperLayers,
-        Self::DuplicateGroups,
-        Self::TextKeys,
-        Self::Rowids,
-        Self::Watermarks,
-        Self::Tombstones,
-        Self::Vectors,
-        Self::PrefixTransform,
-        Self::PrefixNorms,
-        Self::Ids,
-        Self::TextIds,
-        Self::TextIdEnds,
-    ];
+impl SectionId {
+    /// The largest number of this version of the format.
+    pub const MAX: u32 = 17;
+
+    /// Names a section by its number, 1 to [`SectionId::MAX`].
+    ///
+    /// # Panics
+    /// When the number is out of range: numbers are constants.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        assert!(number >= 1 && number <= Self::MAX, "no section of this format has this number");
+        Self(number)
+    }
 
     /// Returns its number on disk.
     #[must_use]
     pub const fn number(self) -> u32 {
-        self as u32
+        self.0
     }
 
-    /// Returns the kind with a number.
-    #[must_use]
-    pub fn from_number(number: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.number() == number)
-    }
-
-    /// Returns its name in messages.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Transform => "transform",
-            Self::PrefixSlab => "prefix slab",
-            Self::Codes => "codes",
-            Self::Norms => "norms",
-            Self::Links => "links",
-            Self::UpperLayers => "upper layers",
-            Self::DuplicateGroups => "duplicate groups",
-            Self::TextKeys => "text keys",
-            Self::Rowids => "rowids",
-            Self::Watermarks => "watermarks",
-            Self::Tombstones => "tombstones",
-            Self::Vectors => "vectors",
-            Self::PrefixTransform => "prefix transform",
-            Self::PrefixNorms => "prefix norms",
-            Self::Ids => "ids",
-            Self::TextIds => "text ids",
-            Self::TextIdEnds => "text id ends",
-        }
+    /// Returns the id with a number from a file.
+    pub(crate) fn from_number(number: u32) -> Option<Self> {
+        (1..=Self::MAX).contains(&number).then_some(Self(number))
     }
 }
 
-// Each kind stands at most once in a file, so the table of the header holds them all.
-const _: () = assert!(SectionKind::ALL.len() <= SECTIONS_MAX);
+impl fmt::Display for SectionId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+// Each id stands at most once in a file, so the table of the header holds them all.
+const _: () = assert!(SectionId::MAX as usize <= SECTIONS_MAX);
 
 /// The type of a section's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -303,9 +241,10 @@ mod tests {
 
     #[test]
     fn numbers_on_disk_are_told_apart_and_found_again() {
-        for (position, kind) in SectionKind::ALL.into_iter().enumerate() {
-            assert_eq!(kind.number() as usize, position + 1, "published numbers do not move");
-            assert_eq!(SectionKind::from_number(kind.number()), Some(kind));
+        for number in 1..=SectionId::MAX {
+            let id = SectionId::from_number(number);
+            assert_eq!(id, Some(SectionId::new(number)));
+            assert_eq!(id.map(SectionId::number), Some(number));
         }
         for (position, element) in ElementType::ALL.into_iter().enumerate() {
             assert_eq!(element.number() as usize, position + 1);
@@ -315,7 +254,7 @@ mod tests {
             assert_eq!(FileKind::from_number(kind.number()), Some(kind));
         }
         for number in [0, 18, 64, u32::MAX] {
-            assert_eq!(SectionKind::from_number(number), None);
+            assert_eq!(SectionId::from_number(number), None);
             assert_eq!(ElementType::from_number(number), None);
             assert_eq!(FileKind::from_number(number), None);
         }

@@ -6,7 +6,7 @@
 
 use super::format::{
     CHECKSUM_BYTES, DIM_MAX, ElementType, FileKind, HEADER_BYTES, MAGIC, PARAMETERS_BYTES_MAX,
-    SECTION_ALIGNMENT, SECTIONS_MAX, SectionKind, VERSION, blocks_of, checksum,
+    SECTION_ALIGNMENT, SECTIONS_MAX, SectionId, VERSION, blocks_of, checksum,
 };
 
 /// Where fields begin, in bytes.
@@ -80,8 +80,8 @@ impl FileHead {
 /// Where a section lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section {
-    /// What it holds.
-    pub kind: SectionKind,
+    /// Its number.
+    pub id: SectionId,
     /// The type of its numbers.
     pub element: ElementType,
     /// Its first byte in the file.
@@ -153,7 +153,7 @@ impl Header {
         put(at::PARAMETERS, &head.parameters);
         for (number, section) in self.sections.iter().enumerate() {
             let entry = at::SECTIONS + number * ENTRY_BYTES;
-            put(entry, &section.kind.number().to_le_bytes());
+            put(entry, &section.id.number().to_le_bytes());
             put(entry + 4, &section.element.number().to_le_bytes());
             put(entry + 8, &section.offset.to_le_bytes());
             put(entry + 16, &section.bytes.to_le_bytes());
@@ -248,17 +248,17 @@ fn decode_sections(bytes: &[u8]) -> Result<Vec<Section>, HeaderFault> {
     for number in 0..count {
         let entry = at::SECTIONS + number * ENTRY_BYTES;
         let section = decode_section(bytes, entry)?;
-        let name = section.kind.name();
-        if sections.iter().any(|earlier| earlier.kind == section.kind) {
-            return damaged(entry, format!("a second section {name}"));
+        let id = section.id;
+        if sections.iter().any(|earlier| earlier.id == section.id) {
+            return damaged(entry, format!("a second section {id}"));
         }
         if section.offset != offset {
-            let found = format!("section {name} at byte {}, expected {offset}", section.offset);
+            let found = format!("section {id} at byte {}, expected {offset}", section.offset);
             return damaged(entry + 8, found);
         }
         if section.first_block != first_block {
             let found = format!(
-                "section {name} with checksums from {}, expected {first_block}",
+                "section {id} with checksums from {}, expected {first_block}",
                 section.first_block
             );
             return damaged(entry + 24, found);
@@ -272,15 +272,15 @@ fn decode_sections(bytes: &[u8]) -> Result<Vec<Section>, HeaderFault> {
 
 fn decode_section(bytes: &[u8], entry: usize) -> Result<Section, HeaderFault> {
     let number = u32_at(bytes, entry);
-    let Some(kind) = SectionKind::from_number(number) else {
+    let Some(id) = SectionId::from_number(number) else {
         return damaged(entry, format!("unknown section {number}"));
     };
     let number = u32_at(bytes, entry + 4);
     let Some(element) = ElementType::from_number(number) else {
-        return damaged(entry + 4, format!("section {} of unknown numbers {number}", kind.name()));
+        return damaged(entry + 4, format!("section {id} of unknown numbers {number}"));
     };
     let section = Section {
-        kind,
+        id,
         element,
         offset: u64_at(bytes, entry + 8),
         bytes: u64_at(bytes, entry + 16),
@@ -289,12 +289,8 @@ fn decode_section(bytes: &[u8], entry: usize) -> Result<Section, HeaderFault> {
     // Sums of lengths below this, over all sections, stay far from the end of 64 bits.
     let whole = section.bytes.is_multiple_of(element.width());
     if section.bytes > SECTION_BYTES_MAX || !whole {
-        let found = format!(
-            "section {} of {} bytes, not a length of {}",
-            kind.name(),
-            section.bytes,
-            element.name()
-        );
+        let found =
+            format!("section {id} of {} bytes, not a length of {}", section.bytes, element.name());
         return damaged(entry + 16, found);
     }
     Ok(section)

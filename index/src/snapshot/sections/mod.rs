@@ -21,7 +21,7 @@ mod error;
 pub(crate) use error::REBUILD;
 pub use error::{OpenSectionFileError, SectionError, VerifyError, WriteSectionFileError};
 pub(super) use format::{Checksum, HEADER_BYTES, checksum};
-pub use format::{Element, ElementType, FileKind, SectionKind};
+pub use format::{Element, ElementType, FileKind, SectionId};
 pub use header::{FileHead, Section};
 pub use read::SectionFile;
 pub use write::SectionFileWriter;

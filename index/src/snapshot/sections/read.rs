@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::format::{Element, FileKind, HEADER_BYTES, SectionKind, checksum};
+use super::format::{Element, FileKind, HEADER_BYTES, SectionId, checksum};
 use super::header::{FileHead, Header, HeaderFault, Section};
 use super::{OpenSectionFileError, SectionError};
 use crate::Mapped;
@@ -81,23 +81,22 @@ impl SectionFile {
         checksum(&self.bytes[..HEADER_BYTES])
     }
 
-    /// Tells whether the file has a section of this kind.
+    /// Tells whether the file has a section of this number.
     #[must_use]
-    pub fn has(&self, kind: SectionKind) -> bool {
-        self.find(kind).is_some()
+    pub fn has(&self, id: SectionId) -> bool {
+        self.find(id).is_some()
     }
 
     /// Returns the values of a section.
     ///
     /// # Errors
-    /// When there is none of this kind or it holds other numbers.
-    pub fn section<T: Element>(&self, kind: SectionKind) -> Result<&[T], SectionError> {
+    /// When there is none of this number or it holds other numbers.
+    pub fn section<T: Element>(&self, id: SectionId) -> Result<&[T], SectionError> {
         let path = || self.path.clone();
-        let section =
-            self.find(kind).ok_or_else(|| SectionError::Missing { path: path(), kind })?;
+        let section = self.find(id).ok_or_else(|| SectionError::Missing { path: path(), id })?;
         if section.element != T::TYPE {
             let (expected, found) = (T::TYPE, section.element);
-            return Err(SectionError::Element { path: path(), kind, expected, found });
+            return Err(SectionError::Element { path: path(), id, expected, found });
         }
         // Sections begin at multiples of a page and hold whole numbers, so nothing is cut or moved.
         Ok(bytemuck::cast_slice(self.bytes_of(section)))
@@ -106,23 +105,19 @@ impl SectionFile {
     /// Returns the values of a section that must have `count` of them.
     ///
     /// # Errors
-    /// When there is none of this kind, it holds other numbers, or more or fewer.
-    pub fn section_of<T: Element>(
-        &self,
-        kind: SectionKind,
-        count: u64,
-    ) -> Result<&[T], SectionError> {
-        let values = self.section(kind)?;
+    /// When there is none of this number, it holds other numbers, or more or fewer.
+    pub fn section_of<T: Element>(&self, id: SectionId, count: u64) -> Result<&[T], SectionError> {
+        let values = self.section(id)?;
         let found = values.len() as u64;
         if found != count {
             let path = self.path.clone();
-            return Err(SectionError::Length { path, kind, expected: count, found });
+            return Err(SectionError::Length { path, id, expected: count, found });
         }
         Ok(values)
     }
 
-    fn find(&self, kind: SectionKind) -> Option<&Section> {
-        self.header.sections.iter().find(|section| section.kind == kind)
+    fn find(&self, id: SectionId) -> Option<&Section> {
+        self.header.sections.iter().find(|section| section.id == id)
     }
 
     /// Sections lie inside the file, whose length was compared with the map's.

@@ -34,8 +34,8 @@ impl SectionFile {
             let padding = &self.bytes[section.end() as usize..next as usize];
             if let Some(position) = padding.iter().position(|&byte| byte != 0) {
                 let offset = section.end() + position as u64;
-                let (path, kind) = (self.path.clone(), section.kind);
-                return Err(VerifyError::Padding { path, kind, offset });
+                let (path, id) = (self.path.clone(), section.id);
+                return Err(VerifyError::Padding { path, id, offset });
             }
         }
         Ok(())
@@ -55,7 +55,7 @@ impl SectionFile {
             if checksum(block) != expected {
                 return Err(VerifyError::Block {
                     path: self.path.clone(),
-                    kind: section.kind,
+                    id: section.id,
                     offset: section.offset + (number * BLOCK_BYTES) as u64,
                     bytes: block.len() as u64,
                 });

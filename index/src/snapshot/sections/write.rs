@@ -3,7 +3,7 @@
 use std::io::{self, Seek, SeekFrom, Write};
 
 use super::WriteSectionFileError;
-use super::format::{BLOCK_BYTES, Element, HEADER_BYTES, SECTION_ALIGNMENT, SectionKind, checksum};
+use super::format::{BLOCK_BYTES, Element, HEADER_BYTES, SECTION_ALIGNMENT, SectionId, checksum};
 use super::header::{FileHead, Header, Section};
 
 /// Writes a section file; holds 64 KiB and 8 bytes for each 64 KiB written.
@@ -13,8 +13,10 @@ use super::header::{FileHead, Header, Section};
 ///
 /// # Examples
 /// ```
-/// use memfold_index::snapshot::{FileHead, FileKind, SectionFile, SectionFileWriter, SectionKind};
+/// use memfold_index::snapshot::{FileHead, FileKind, SectionFile, SectionFileWriter, SectionId};
 ///
+/// const CODES: SectionId = SectionId::new(3);
+/// const LINKS: SectionId = SectionId::new(5);
 /// let head = FileHead {
 ///     kind: FileKind::Index,
 ///     row_count: 2,
@@ -24,12 +26,12 @@ use super::header::{FileHead, Header, Section};
 ///     parameters: Vec::new(),
 /// };
 /// let file = SectionFileWriter::new(tempfile::tempfile()?, head)?
-///     .section(SectionKind::Codes, &[1_i8, 2, 3, 4, 5, 6])?
-///     .chunks(SectionKind::Links, [[1_u32], [0]])?
+///     .section(CODES, &[1_i8, 2, 3, 4, 5, 6])?
+///     .chunks(LINKS, [[1_u32], [0]])?
 ///     .finish()?;
 /// let mapped = memfold_index::Mapped::from_file(&file)?;
 /// let file = SectionFile::from_mapped(mapped, "example".as_ref(), FileKind::Index)?;
-/// assert_eq!(file.section::<u32>(SectionKind::Links)?, [1, 0]);
+/// assert_eq!(file.section::<u32>(LINKS)?, [1, 0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -62,35 +64,35 @@ impl<W: Write + Seek> SectionFileWriter<W> {
     /// Writes a section from one slice.
     ///
     /// # Errors
-    /// When there is one of this kind already or writing fails.
+    /// When there is one of this number already or writing fails.
     pub fn section<T: Element>(
         self,
-        kind: SectionKind,
+        id: SectionId,
         values: &[T],
     ) -> Result<Self, WriteSectionFileError> {
-        self.chunks(kind, [values])
+        self.chunks(id, [values])
     }
 
     /// Writes a section from slices or vectors that follow each other; how it is cut leaves no trace.
     ///
     /// # Errors
-    /// When there is one of this kind already or writing fails.
+    /// When there is one of this number already or writing fails.
     pub fn chunks<T: Element, C: AsRef<[T]>>(
         mut self,
-        kind: SectionKind,
+        id: SectionId,
         chunks: impl IntoIterator<Item = C>,
     ) -> Result<Self, WriteSectionFileError> {
-        if self.header.sections.iter().any(|section| section.kind == kind) {
-            return Err(WriteSectionFileError::Repeated { kind });
+        if self.header.sections.iter().any(|section| section.id == id) {
+            return Err(WriteSectionFileError::Repeated { id });
         }
         let mut section = Section {
-            kind,
+            id,
             element: T::TYPE,
             offset: self.header.table_offset(),
             bytes: 0,
             first_block: self.checksums.len() as u64,
         };
-        let failed = |source| failed(kind.name(), source);
+        let failed = |source| failed(format!("section {id}"), source);
         for chunk in chunks {
             let bytes = bytemuck::cast_slice(chunk.as_ref());
             self.write(bytes).map_err(failed)?;
@@ -157,6 +159,6 @@ fn pad(output: &mut impl Write, end: u64) -> io::Result<()> {
     output.write_all(&[0; SECTION_ALIGNMENT as usize][..length as usize])
 }
 
-fn failed(part: &'static str, source: io::Error) -> WriteSectionFileError {
-    WriteSectionFileError::Write { part, source }
+fn failed(part: impl Into<String>, source: io::Error) -> WriteSectionFileError {
+    WriteSectionFileError::Write { part: part.into(), source }
 }

@@ -16,9 +16,11 @@ use super::disk::{Disk, Step};
 use super::*;
 use crate::NoProgress;
 use crate::snapshot::sections::tests::head;
-use crate::snapshot::{FileKind, SectionFileWriter, SectionKind};
+use crate::snapshot::{FileKind, SectionFileWriter, SectionId};
 
 /// A wait that no test outlasts.
+const CODES: SectionId = SectionId::new(3);
+const ROWIDS: SectionId = SectionId::new(9);
 const LONG: Duration = Duration::from_secs(60);
 
 /// A folder in memory where there is such a place, so that making things durable costs nothing.
@@ -32,13 +34,13 @@ fn begin(folder: &Path) -> GenerationWriter {
 
 fn write_sections(file: File, kind: FileKind, stamp: u64) {
     let writer = SectionFileWriter::new(file, head(kind, 3)).unwrap();
-    let writer = writer.section(SectionKind::Rowids, &[stamp; 3]).unwrap();
-    writer.section(SectionKind::Codes, &[stamp as u8; 5_000]).unwrap().finish().unwrap();
+    let writer = writer.section(ROWIDS, &[stamp; 3]).unwrap();
+    writer.section(CODES, &[stamp as u8; 5_000]).unwrap().finish().unwrap();
 }
 
 fn stamp_of(file: &crate::snapshot::SectionFile) -> u64 {
     file.verify(&NoProgress).unwrap();
-    let stamps = file.section_of::<u64>(SectionKind::Rowids, 3).unwrap();
+    let stamps = file.section_of::<u64>(ROWIDS, 3).unwrap();
     assert_eq!(stamps, [stamps[0]; 3]);
     stamps[0]
 }

@@ -129,34 +129,34 @@ fn forged_sections_are_refused() {
     refuse(vec![
         (FIRST, u32s(0), FIRST, "unknown section 0"),
         (FIRST, u32s(18), FIRST, "unknown section 18"),
-        (FIRST, u32s(5), THIRD, "a second section links"),
-        (FIRST + 4, u32s(10), FIRST + 4, "section codes of unknown numbers 10"),
-        (FIRST + 8, u64s(0), FIRST + 8, "section codes at byte 0, expected 4096"),
+        (FIRST, u32s(5), THIRD, "a second section 5"),
+        (FIRST + 4, u32s(10), FIRST + 4, "section 3 of unknown numbers 10"),
+        (FIRST + 8, u64s(0), FIRST + 8, "section 3 at byte 0, expected 4096"),
         (
             FIRST + 8,
             u64s(u64::MAX),
             FIRST + 8,
-            "section codes at byte 18446744073709551615, expected 4096",
+            "section 3 at byte 18446744073709551615, expected 4096",
         ),
-        (FIRST + 16, u64s(4_097), SECOND + 8, "section norms at byte 8192, expected 12288"),
-        (FIRST + 16, u64s(65_537), SECOND + 8, "section norms at byte 8192, expected 73728"),
+        (FIRST + 16, u64s(4_097), SECOND + 8, "section 4 at byte 8192, expected 12288"),
+        (FIRST + 16, u64s(65_537), SECOND + 8, "section 4 at byte 8192, expected 73728"),
         (
             FIRST + 16,
             u64s(u64::MAX),
             FIRST + 16,
-            "section codes of 18446744073709551615 bytes, not a length of i8",
+            "section 3 of 18446744073709551615 bytes, not a length of i8",
         ),
-        (FIRST + 24, u64s(1), FIRST + 24, "section codes with checksums from 1, expected 0"),
-        (SECOND + 8, u64s(4_096), SECOND + 8, "section norms at byte 4096, expected 8192"),
-        (SECOND + 24, u64s(0), SECOND + 24, "section norms with checksums from 0, expected 1"),
-        (THIRD + 8, u64s(8_193), THIRD + 8, "section links at byte 8193, expected 8192"),
-        (THIRD + 8, u64s(12_288), THIRD + 8, "section links at byte 12288, expected 8192"),
-        (THIRD + 16, u64s(15), THIRD + 16, "section links of 15 bytes, not a length of u32"),
+        (FIRST + 24, u64s(1), FIRST + 24, "section 3 with checksums from 1, expected 0"),
+        (SECOND + 8, u64s(4_096), SECOND + 8, "section 4 at byte 4096, expected 8192"),
+        (SECOND + 24, u64s(0), SECOND + 24, "section 4 with checksums from 0, expected 1"),
+        (THIRD + 8, u64s(8_193), THIRD + 8, "section 5 at byte 8193, expected 8192"),
+        (THIRD + 8, u64s(12_288), THIRD + 8, "section 5 at byte 12288, expected 8192"),
+        (THIRD + 16, u64s(15), THIRD + 16, "section 5 of 15 bytes, not a length of u32"),
         (
             THIRD + 16,
             u64s(1 << 57),
             THIRD + 16,
-            "section links of 144115188075855872 bytes, not a length of u32",
+            "section 5 of 144115188075855872 bytes, not a length of u32",
         ),
         (
             THIRD + 16,
@@ -168,7 +168,7 @@ fn forged_sections_are_refused() {
             THIRD + 24,
             u64s(u64::MAX),
             THIRD + 24,
-            "section links with checksums from 18446744073709551615, expected 1",
+            "section 5 with checksums from 18446744073709551615, expected 1",
         ),
     ]);
 }
@@ -181,20 +181,20 @@ fn sections_may_not_change_places() {
     first[..32].swap_with_slice(third);
     seal(&mut bytes);
     let error = open(&bytes).unwrap_err().to_string();
-    assert_eq!(error, "some.mfi: damaged at byte 1032: section links at byte 8192, expected 4096");
+    assert_eq!(error, "some.mfi: damaged at byte 1032: section 5 at byte 8192, expected 4096");
 
     let mut bytes = small_file();
     let (header_and_first, second) = bytes.split_at_mut(8_192);
     header_and_first[4_096..].swap_with_slice(&mut second[..4_096]);
     let error = open(&bytes).unwrap().verify(&NoProgress).unwrap_err();
-    assert_eq!(error.to_string(), "some.mfi: damaged: section codes, bytes 4096 to 4101");
+    assert_eq!(error.to_string(), "some.mfi: damaged: section 3, bytes 4096 to 4101");
 }
 
 #[test]
 fn the_first_damage_is_named() {
     let writer = SectionFileWriter::new(Cursor::new(Vec::new()), head(FileKind::Index, 7)).unwrap();
-    let writer = writer.section(SectionKind::PrefixSlab, &vec![5_i8; 3 * BLOCK_BYTES + 9]).unwrap();
-    let intact = writer.section(SectionKind::Links, &[1_u64, 2]).unwrap().finish().unwrap();
+    let writer = writer.section(SectionId::new(2), &vec![5_i8; 3 * BLOCK_BYTES + 9]).unwrap();
+    let intact = writer.section(LINKS, &[1_u64, 2]).unwrap().finish().unwrap();
     let verify = |damage: &[usize]| {
         let mut bytes = intact.get_ref().clone();
         damage.iter().for_each(|&at| bytes[at] ^= 0x10);
@@ -204,14 +204,14 @@ fn the_first_damage_is_named() {
     };
     let (slab, links) = (4_096, 4_096 + 3 * BLOCK_BYTES + 4_096);
     let table = links + 4_096;
-    let block = "some.mfi: damaged: section prefix slab, bytes";
+    let block = "some.mfi: damaged: section 2, bytes";
     assert_eq!(verify(&[slab + BLOCK_BYTES, links]), format!("{block} 69632 to 135168"));
     assert_eq!(verify(&[slab + 3 * BLOCK_BYTES + 8]), format!("{block} 200704 to 200713"));
-    let padding = "some.mfi: damaged: byte 200713 behind section prefix slab is not zero";
+    let padding = "some.mfi: damaged: byte 200713 behind section 2 is not zero";
     assert_eq!(verify(&[slab + 3 * BLOCK_BYTES + 9, links]), padding);
-    let last = format!("some.mfi: damaged: section links, bytes {links} to {}", links + 16);
+    let last = format!("some.mfi: damaged: section 5, bytes {links} to {}", links + 16);
     assert_eq!(verify(&[links + 15]), last);
-    let padding = format!("some.mfi: damaged: byte {} behind section links is not zero", table - 1);
+    let padding = format!("some.mfi: damaged: byte {} behind section 5 is not zero", table - 1);
     assert_eq!(verify(&[table - 1]), padding);
     let sums = format!("some.mfi: damaged: checksums from byte {table} on");
     assert_eq!(verify(&[table, slab]), sums);

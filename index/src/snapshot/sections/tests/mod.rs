@@ -13,6 +13,11 @@ use super::format::{BLOCK_BYTES, HEADER_BYTES, PARAMETERS_BYTES_MAX, SECTION_ALI
 use super::*;
 use crate::{Mapped, NoProgress, Progress};
 
+const CODES: SectionId = SectionId::new(3);
+const NORMS: SectionId = SectionId::new(4);
+const LINKS: SectionId = SectionId::new(5);
+const ROWIDS: SectionId = SectionId::new(9);
+
 pub(crate) fn head(kind: FileKind, row_count: u32) -> FileHead {
     FileHead {
         kind,
@@ -27,9 +32,9 @@ pub(crate) fn head(kind: FileKind, row_count: u32) -> FileHead {
 /// A file of three sections that all end inside a page, one of them empty.
 fn small_file() -> Vec<u8> {
     let writer = SectionFileWriter::new(Cursor::new(Vec::new()), head(FileKind::Index, 7)).unwrap();
-    let writer = writer.section(SectionKind::Codes, &[1_i8, -2, 3, -4, 5]).unwrap();
-    let writer = writer.section::<f32>(SectionKind::Norms, &[]).unwrap();
-    let writer = writer.section(SectionKind::Links, &[6_u32, 5, 4, 3]).unwrap();
+    let writer = writer.section(CODES, &[1_i8, -2, 3, -4, 5]).unwrap();
+    let writer = writer.section::<f32>(NORMS, &[]).unwrap();
+    let writer = writer.section(LINKS, &[6_u32, 5, 4, 3]).unwrap();
     writer.finish().unwrap().into_inner()
 }
 
@@ -52,11 +57,11 @@ fn open(bytes: &[u8]) -> Result<SectionFile, OpenSectionFileError> {
 fn sections_come_back_as_they_were_written() {
     let file = open(&small_file()).unwrap();
     assert_eq!(*file.head(), head(FileKind::Index, 7));
-    assert_eq!(file.section::<i8>(SectionKind::Codes).unwrap(), [1, -2, 3, -4, 5]);
-    assert_eq!(file.section_of::<f32>(SectionKind::Norms, 0).unwrap(), [] as [f32; 0]);
-    assert_eq!(file.section_of::<u32>(SectionKind::Links, 4).unwrap(), [6, 5, 4, 3]);
+    assert_eq!(file.section::<i8>(CODES).unwrap(), [1, -2, 3, -4, 5]);
+    assert_eq!(file.section_of::<f32>(NORMS, 0).unwrap(), [] as [f32; 0]);
+    assert_eq!(file.section_of::<u32>(LINKS, 4).unwrap(), [6, 5, 4, 3]);
     assert_eq!(file.path(), Path::new("some.mfi"));
-    assert!(file.has(SectionKind::Links) && !file.has(SectionKind::Rowids));
+    assert!(file.has(LINKS) && !file.has(ROWIDS));
     file.verify(&NoProgress).unwrap();
 }
 
@@ -96,12 +101,12 @@ fn an_empty_index_is_a_file_too() {
 #[test]
 fn wrong_requests_are_told_apart() {
     let file = open(&small_file()).unwrap();
-    let missing = file.section::<u8>(SectionKind::Rowids).unwrap_err();
-    assert_eq!(missing.to_string(), "some.mfi: no section rowids");
-    let other = file.section::<u8>(SectionKind::Codes).unwrap_err();
-    assert_eq!(other.to_string(), "some.mfi: section codes holds i8, expected u8");
-    let short = file.section_of::<i8>(SectionKind::Codes, u64::MAX).unwrap_err();
-    let expected = "some.mfi: section codes holds 5 values, expected 18446744073709551615";
+    let missing = file.section::<u8>(ROWIDS).unwrap_err();
+    assert_eq!(missing.to_string(), "some.mfi: no section 9");
+    let other = file.section::<u8>(CODES).unwrap_err();
+    assert_eq!(other.to_string(), "some.mfi: section 3 holds i8, expected u8");
+    let short = file.section_of::<i8>(CODES, u64::MAX).unwrap_err();
+    let expected = "some.mfi: section 3 holds 5 values, expected 18446744073709551615";
     assert_eq!(short.to_string(), expected);
     assert!(short.hint().unwrap().contains("memfold index build"));
     let kind = SectionFile::from_mapped(map(&small_file()), "f".as_ref(), FileKind::Fresh);
@@ -123,9 +128,9 @@ fn what_cannot_be_read_is_not_written() {
     let long = refused(|head| head.parameters = vec![0; PARAMETERS_BYTES_MAX + 1]);
     assert_eq!(long, "925 bytes of parameters");
     let writer = SectionFileWriter::new(Cursor::new(Vec::new()), head(FileKind::Index, 7)).unwrap();
-    let writer = writer.section(SectionKind::Codes, &[1_u8]).unwrap();
-    let error = writer.section(SectionKind::Codes, &[1_u8]).unwrap_err();
-    assert_eq!(error.to_string(), "a second section codes");
+    let writer = writer.section(CODES, &[1_u8]).unwrap();
+    let error = writer.section(CODES, &[1_u8]).unwrap_err();
+    assert_eq!(error.to_string(), "a second section 3");
 }
 
 /// A disk with room for so many bytes.
@@ -160,8 +165,8 @@ fn a_full_disk_is_an_error_wherever_it_fills() {
     let write = |room| {
         let disk = SmallDisk { file: Cursor::new(Vec::new()), room };
         SectionFileWriter::new(disk, head(FileKind::Index, 7))?
-            .section(SectionKind::Codes, &vec![7_u8; 150_000])?
-            .chunks(SectionKind::Links, (0..9_u32).map(|node| vec![node; 300]))?
+            .section(CODES, &vec![7_u8; 150_000])?
+            .chunks(LINKS, (0..9_u32).map(|node| vec![node; 300]))?
             .finish()
     };
     let needed = 4_096 + 151_552 + 12_288 + 4 * 8 + 4_096;
@@ -172,8 +177,8 @@ fn a_full_disk_is_an_error_wherever_it_fills() {
     }
     let part = |room| write(room).map(|_| ()).unwrap_err().to_string();
     assert_eq!(part(0), "write the header");
-    assert_eq!(part(4_096), "write codes");
-    assert_eq!(part(4_096 + 151_552), "write links");
+    assert_eq!(part(4_096), "write section 3");
+    assert_eq!(part(4_096 + 151_552), "write section 5");
     assert_eq!(part(needed - 4_100), "write the checksums");
     assert_eq!(part(needed - 1), "write the header");
 }
@@ -185,8 +190,8 @@ fn opening_reads_the_header_only() {
     let mut header =
         header::Header { head: head(FileKind::Index, 7), sections: Vec::new(), table_checksum: 0 };
     let element = ElementType::U64;
-    let kind = SectionKind::Codes;
-    header.sections.push(Section { kind, element, offset: 4_096, bytes, first_block: 0 });
+    let id = CODES;
+    header.sections.push(Section { id, element, offset: 4_096, bytes, first_block: 0 });
     let mut file = scratch_file();
     file.write_all(&header.encode()).unwrap();
     if file.set_len(header.file_bytes()).is_err() {
@@ -194,7 +199,7 @@ fn opening_reads_the_header_only() {
     }
     let mapped = Mapped::from_file(&file).unwrap();
     let file = SectionFile::from_mapped(mapped, "huge".as_ref(), FileKind::Index).unwrap();
-    let values = file.section_of::<u64>(SectionKind::Codes, bytes / 8).unwrap();
+    let values = file.section_of::<u64>(CODES, bytes / 8).unwrap();
     assert_eq!(values.last(), Some(&0));
 }
 
@@ -240,21 +245,21 @@ proptest! {
     #[test]
     fn any_sections_in_any_pieces_come_back(
         sections in prop::collection::vec(any_section(), 0..5),
-        kinds in Just(SectionKind::ALL.to_vec()).prop_shuffle(),
+        ids in Just((1..=SectionId::MAX).map(SectionId::new).collect::<Vec<_>>()).prop_shuffle(),
         piece in 1..40_000_usize,
     ) {
         let new = || SectionFileWriter::new(Cursor::new(Vec::new()), head(FileKind::Index, 9)).unwrap();
         let (mut whole, mut pieces) = (new(), new());
-        for (values, &kind) in sections.iter().zip(&kinds) {
-            whole = whole.section(kind, values).unwrap();
-            pieces = pieces.chunks(kind, values.chunks(piece)).unwrap();
+        for (values, &id) in sections.iter().zip(&ids) {
+            whole = whole.section(id, values).unwrap();
+            pieces = pieces.chunks(id, values.chunks(piece)).unwrap();
         }
         let bytes = whole.finish().unwrap().into_inner();
         prop_assert!(bytes == pieces.finish().unwrap().into_inner(), "pieces left a trace");
         let file = open(&bytes).unwrap();
         file.verify(&NoProgress).unwrap();
-        for (values, &kind) in sections.iter().zip(&kinds) {
-            prop_assert!(file.section::<u32>(kind).unwrap() == values);
+        for (values, &id) in sections.iter().zip(&ids) {
+            prop_assert!(file.section::<u32>(id).unwrap() == values);
         }
         for section in file.sections() {
             prop_assert_eq!(section.offset % SECTION_ALIGNMENT, 0);
