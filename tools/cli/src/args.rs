@@ -6,7 +6,7 @@ mod convert;
 mod import;
 mod dedup;
 mod embed;
-mod frequent;
+mod parse;
 mod lookups;
 pub(crate) mod numbers;
 mod saving;
