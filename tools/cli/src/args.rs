@@ -76,11 +76,11 @@ pub(crate) enum IndexCommand {
     /// Build the index of a store's live memories or a file's rows; readers keep the old one until
     /// it is there
     Build(IndexBuildArgs),
-    /// Tell what the index holds and how far its store or file has moved on
+    /// Show what the index holds and whether it is current
     Info(IndexPlaceArgs),
-    /// Compare every byte of the index with what was written
+    /// Verify the checksums of the index
     Verify(IndexVerifyArgs),
-    /// Read the index into the system's memory, so that the first lookup is as fast as the next
+    /// Read the index into the page cache, so that the first lookup is fast
     Warm(IndexPlaceArgs),
     /// Delete the index
     Remove(IndexPlaceArgs),
@@ -132,7 +132,7 @@ pub(crate) struct IndexBuildArgs {
     /// Only add what came to DB since, in a moment; builds where that cannot be done
     #[arg(long, conflicts_with_all = ["model", "tier"])]
     pub(crate) append: bool,
-    /// Wait so many seconds for another process that builds
+    /// Wait up to SECONDS for another process that builds
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = whole::<u32>(0, u32::MAX.into()))]
     pub(crate) wait: u32,
 }
@@ -192,7 +192,7 @@ pub(crate) struct SearchArgs {
     /// Near each vector of this file (Parquet, Arrow, npy, …); writes to --output
     #[arg(long, value_name = "FILE", group = "query", requires = "output")]
     pub(crate) queries: Option<PathBuf>,
-    /// At most so many [default: 10, or all with --threshold]
+    /// Return at most K matches [default: 10, or all with --threshold]
     #[arg(short = 'k', long = "neighbors", value_name = "K", allow_negative_numbers = true, value_parser = whole::<u32>(1, u32::MAX.into()))]
     pub(crate) neighbors: Option<u32>,
     /// Only those at or above this cosine similarity, -1 to 1

@@ -37,7 +37,7 @@ use crate::failure::{Exit, Failure};
 use crate::printer::{self, Printer};
 use crate::settings;
 
-/// Finds the memories that say the same thing and folds them together without losing a fact.
+/// Finds duplicate memories and merges them without losing a fact.
 #[derive(Debug, Parser)]
 #[command(name = "memfold", version, propagate_version = true, max_term_width = 100)]
 #[command(
@@ -58,54 +58,54 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Build a sample brain.db in ./memfold-demo and consolidate it (dry run)
     Demo(DemoArgs),
-    /// Find what a store says twice and fold it (dry run unless --execute)
+    /// Find duplicate memories of a store and merge them (dry run unless --execute)
     Consolidate(ConsolidateArgs),
     /// List the saved plans of a store, or the actions of one
     Plans(PlansArgs),
-    /// Decide on the changes of a saved plan, one after the other
+    /// Approve or reject the changes of a saved plan one by one
     #[command(after_help = review::REVIEW_KEYS)]
     Review(ReviewArgs),
     /// Apply a saved plan, or a part of it (dry run unless --execute)
     Apply(ApplyArgs),
-    /// Take back what a run did, or a part of it (dry run unless --execute)
+    /// Undo a run, or a part of it (dry run unless --execute)
     Undo(UndoArgs),
-    /// Tell whether a memory is known already, and write nothing
+    /// Report whether a memory is a duplicate, without writing
     Check(CheckArgs),
-    /// Save a memory, unless it is known already
+    /// Save a memory unless it is a duplicate
     Save(SaveArgs),
-    /// Find the memories, or rows of a file, nearest to a vector or to one of them
+    /// Find the memories, or rows of a file, nearest to a vector, text or id
     Search(SearchArgs),
-    /// Build the index that makes lookups fast, look at it, verify, warm or remove it
+    /// Build, inspect, verify, warm or remove the search index
     Index(IndexArgs),
-    /// Find near-duplicate rows in files of vectors, all of them
+    /// Find all near-duplicate rows in files of vectors
     Dedup(DedupArgs),
-    /// Give memories without an embedding one (dry run unless --execute)
+    /// Embed the memories that have no embedding (dry run unless --execute)
     Embed(EmbedArgs),
     /// Write a store's vectors and columns to an Arrow or Parquet file
     Export(ExportArgs),
-    /// Make a brain.db of a JSONL file of texts, or add them to one
+    /// Import memories from a JSONL file into a new or existing brain.db
     Import(ImportArgs),
-    /// Write a file of vectors in another format, or with another type of components
+    /// Convert a file of vectors to another format or component type
     Convert(ConvertArgs),
     /// Generate vectors, or a whole brain.db
     Generate(GenerateArgs),
-    /// List the runs on a store, or what one of them did
+    /// List the runs on a store, or the changes of one
     Runs(RunsArgs),
-    /// Tell what a memory is made of, or what the fact guard says of two texts
+    /// Show the lineage of a memory, or the fact guard's verdict on two texts
     Explain(ExplainArgs),
     /// Measure memfold on your own data
     Bench(BenchArgs),
-    /// List the pairs that wait for a look, or settle one (dry run unless --execute)
+    /// List flagged pairs, or settle one (dry run unless --execute)
     Flags(FlagsArgs),
-    /// Print the id under which a memory lives on
+    /// Print the id a memory was merged into
     Resolve(ResolveArgs),
-    /// Bring archived memories back to life (dry run unless --execute)
+    /// Restore archived memories (dry run unless --execute)
     Restore(RestoreArgs),
-    /// Erase a memory everywhere, for good (dry run unless --execute)
+    /// Erase a memory permanently, with its traces (dry run unless --execute)
     Forget(ForgetArgs),
     /// Remove old entries of the journal (dry run unless --execute)
     Prune(PruneArgs),
-    /// Tell what is in a store, what is wrong with it, and what mends it
+    /// Check a store and suggest fixes
     Doctor(DoctorArgs),
     /// Show the configuration
     Config(ConfigArgs),

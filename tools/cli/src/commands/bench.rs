@@ -36,7 +36,7 @@ pub(crate) struct BenchArgs {
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// Judge labelled pairs of texts and tell how often the fact guard is right
+    /// Measure the accuracy of the fact guard on labelled pairs of texts
     Guard(BenchGuardArgs),
 }
 

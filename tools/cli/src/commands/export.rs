@@ -58,7 +58,7 @@ pub enum ExportFormat {
 pub enum ExtraColumn {
     /// The memories' texts
     Text,
-    /// What each memory was folded into
+    /// The memory that each memory was merged into
     Lineage,
 }
 

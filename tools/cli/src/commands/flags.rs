@@ -43,13 +43,13 @@ pub(crate) struct FlagsArgs {
     /// Both of this pair stay: no run folds them while their texts stay
     #[arg(long, value_name = "KEY")]
     pub(crate) keep_both: Option<String>,
-    /// Both say the same, by your word: fold the older one into the newer one
+    /// Both say the same, by your word: merge the older one into the newer one
     #[arg(long, value_name = "KEY")]
     pub(crate) merge: Option<String>,
-    /// The newer one holds: fold the older one into it
+    /// The newer one is right: merge the older one into it
     #[arg(long, value_name = "KEY", visible_alias = "newer-holds")]
     pub(crate) supersede: Option<String>,
-    /// The older one holds: fold the newer one into it
+    /// The older one is right: merge the newer one into it
     #[arg(long, value_name = "KEY")]
     pub(crate) older_holds: Option<String>,
     #[command(flatten)]

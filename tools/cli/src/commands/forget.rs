@@ -39,7 +39,7 @@ pub(crate) struct ForgetArgs {
     pub(crate) db: PathBuf,
     /// The memory's id
     pub(crate) id: String,
-    /// Forget the memories that were folded into it as well
+    /// Also forget the memories that were merged into it
     #[arg(long)]
     pub(crate) with_absorbed: bool,
     /// An index of the store in another folder than DB.memfold, to be removed too where it holds the memory

@@ -45,13 +45,13 @@ pub(crate) struct UndoArgs {
     /// Only the last unit that changed this memory
     #[arg(long, value_name = "ID")]
     pub(crate) memory: Option<String>,
-    /// Restore also what somebody changed since
+    /// Also restore memories that were changed since
     #[arg(long)]
     pub(crate) force: bool,
-    /// Bring back also what somebody deleted since
+    /// Also recreate memories that were deleted since
     #[arg(long)]
     pub(crate) recreate: bool,
-    /// Let the next run do the same again
+    /// Allow later runs to merge these again
     #[arg(long)]
     pub(crate) remerge_ok: bool,
     /// Write to the store

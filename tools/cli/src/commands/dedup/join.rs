@@ -74,7 +74,7 @@ pub(crate) struct DedupArgs {
     /// Refuse to find, or to write, more pairs [default: 64 for each distinct row, at least 1000000]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>(0, u64::MAX))]
     pub(crate) pair_budget: Option<u64>,
-    /// Show so many clusters and pairs
+    /// Show N clusters and N pairs
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<usize>(0, u64::MAX))]
     pub(crate) examples: usize,
     /// Replace output files that exist
