@@ -183,10 +183,7 @@ pub fn run() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
     match Cli::parse_typed(&typed) {
         Ok(cli) => finish(&cli.global, |printer| run_command(&cli.global, cli.command, printer)),
-        Err(error) => {
-            printer::usage(&error, &typed);
-            if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }
-        }
+        Err(error) => Exit::of_usage(&error, &typed),
     }
 }
 

@@ -8,13 +8,14 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::panic::PanicHookInfo;
+use std::process::ExitCode;
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, TableStyle, Width};
 use console::{Term, measure_text_width};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use memfold_model::text::{printable, printable_json};
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 
 /// A document that `--json` prints. Types become one by [`documents!`](crate::documents), which
 /// also checks their schema.
@@ -171,8 +172,18 @@ pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+impl Exit {
+    /// Prints what clap says of what was typed: help and the version to stdout with 0, mistakes
+    /// to stderr with 2.
+    #[must_use]
+    pub fn of_usage(error: &clap::Error, typed: &[OsString]) -> ExitCode {
+        usage(error, typed);
+        if error.use_stderr() { Self::Usage.into() } else { Self::Done.into() }
+    }
+}
+
 /// Writes what is wrong with a command line, or the help that it asked for.
-pub(crate) fn usage(error: &clap::Error, typed: &[OsString]) {
+fn usage(error: &clap::Error, typed: &[OsString]) {
     let is_plain = |word: &OsString| matches!(printable(&word.to_string_lossy()), Cow::Borrowed(_));
     if typed.iter().all(is_plain) {
         // Nobody is left to be told when the stream is gone.
