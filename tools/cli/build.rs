@@ -5,10 +5,13 @@
 //! copied. At a fixed address there are none. Libraries, stack and heap stay randomized. Other
 //! systems need position-independent executables or gain nothing.
 
-fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
+use std::io::{self, Write as _};
+
+fn main() -> io::Result<()> {
+    writeln!(io::stdout(), "cargo::rerun-if-changed=build.rs")?;
     let target = |key: &str| std::env::var(format!("CARGO_CFG_TARGET_{key}")).unwrap_or_default();
     if target("OS") == "linux" && target("ENV") == "gnu" {
-        println!("cargo::rustc-link-arg-bins=-no-pie");
+        writeln!(io::stdout(), "cargo::rustc-link-arg-bins=-no-pie")?;
     }
+    Ok(())
 }
