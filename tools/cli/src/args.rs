@@ -1,52 +1,16 @@
-//! What was typed.
-
-mod bench;
-mod consolidate;
-mod convert;
-mod import;
-mod dedup;
-mod embed;
-mod frequent;
-mod lookups;
-pub(crate) mod numbers;
-mod saving;
-mod upkeep;
+//! Options and arguments that several commands share, and how numbers are read.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
+use memfold::lookup::TierChoice;
+use memfold::lookup::corpus::CorpusColumns;
+use memfold_model::time::Instant;
+use memfold_plan::policy::GraphIndex;
+use memfold_simd::Similarity;
 
-pub(crate) use self::bench::{BenchArgs, BenchCommand, BenchGuardArgs};
-pub(crate) use self::consolidate::{ConsolidateArgs, IndexArg};
-pub(crate) use self::convert::ConvertArgs;
-pub(crate) use self::dedup::{DedupArgs, JoinArg, KeepArg, PairsFormArg};
-pub(crate) use self::embed::EmbedArgs;
-pub(crate) use self::import::ImportArgs;
-pub(crate) use self::lookups::{
-    ColumnArgs, IndexArgs, IndexBuildArgs, IndexCommand, IndexPlaceArgs, IndexVerifyArgs,
-    SearchArgs,
-};
-use self::numbers::{threads, whole};
-pub use self::saving::StorePlaceArgs;
-pub(crate) use self::saving::{CheckArgs, MemoryArgs, SaveArgs};
-pub(crate) use self::upkeep::{ForgetArgs, PruneArgs, RestoreArgs, WritingArgs};
-
-/// Finds the memories that say the same thing and folds them together without losing a fact.
-#[derive(Debug, Parser)]
-#[command(name = "memfold", version, propagate_version = true, max_term_width = 100)]
-#[command(
-    after_help = "Exit codes: 0 done, 1 failure, 2 usage, 3 changes pending (with --exit-code), \
-                        4 partial (some units were skipped or rolled back, or a file about a run \
-                        that stands could not be written), 5 locked by another run, \
-                        130 interrupted.\nData goes to stdout, progress and remarks to stderr."
-)]
-pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) global: GlobalArgs,
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
+use crate::failure::Failure;
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
@@ -75,378 +39,321 @@ pub struct GlobalArgs {
     pub no_progress: bool,
 }
 
-/// The commands.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Build a sample brain.db in ./memfold-demo and consolidate it (dry run)
-    Demo(DemoArgs),
-    /// Find what a store says twice and fold it (dry run unless --execute)
-    Consolidate(ConsolidateArgs),
-    /// List the saved plans of a store, or the actions of one
-    Plans(PlansArgs),
-    /// Decide on the changes of a saved plan, one after the other
-    #[command(after_help = REVIEW_KEYS)]
-    Review(ReviewArgs),
-    /// Apply a saved plan, or a part of it (dry run unless --execute)
-    Apply(ApplyArgs),
-    /// Take back what a run did, or a part of it (dry run unless --execute)
-    Undo(UndoArgs),
-    /// Tell whether a memory is known already, and write nothing
-    Check(CheckArgs),
-    /// Save a memory, unless it is known already
-    Save(SaveArgs),
-    /// Find the memories, or rows of a file, nearest to a vector or to one of them
-    Search(SearchArgs),
-    /// Build the index that makes lookups fast, look at it, verify, warm or remove it
-    Index(IndexArgs),
-    /// Find near-duplicate rows in files of vectors, all of them
-    Dedup(DedupArgs),
-    /// Give memories without an embedding one (dry run unless --execute)
-    Embed(EmbedArgs),
-    /// Write a store's vectors and columns to an Arrow or Parquet file
-    Export(ExportArgs),
-    /// Make a brain.db of a JSONL file of texts, or add them to one
-    Import(ImportArgs),
-    /// Write a file of vectors in another format, or with another type of components
-    Convert(ConvertArgs),
-    /// Generate vectors, or a whole brain.db
-    Generate(GenerateArgs),
-    /// List the runs on a store, or what one of them did
-    Runs(RunsArgs),
-    /// Tell what a memory is made of, or what the fact guard says of two texts
-    Explain(ExplainArgs),
-    /// Measure memfold on your own data
-    Bench(BenchArgs),
-    /// List the pairs that wait for a look, or settle one (dry run unless --execute)
-    Flags(FlagsArgs),
-    /// Print the id under which a memory lives on
-    Resolve(ResolveArgs),
-    /// Bring archived memories back to life (dry run unless --execute)
-    Restore(RestoreArgs),
-    /// Erase a memory everywhere, for good (dry run unless --execute)
-    Forget(ForgetArgs),
-    /// Remove old entries of the journal (dry run unless --execute)
-    Prune(PruneArgs),
-    /// Tell what is in a store, what is wrong with it, and what mends it
-    Doctor(DoctorArgs),
-    /// Show the configuration
-    Config(ConfigArgs),
-    /// Print a completion script for a shell
-    Completions(CompletionsArgs),
-    /// Write the man pages
-    Man(ManArgs),
-}
-
-/// `memfold demo`
-#[derive(Debug, Args)]
-pub(crate) struct DemoArgs {
-    /// Build the sample here; rebuilt only if it is ours
-    #[arg(long, value_name = "DIR", default_value = "memfold-demo")]
-    pub(crate) dir: PathBuf,
-    /// Rebuild the sample although it was reviewed or executed, without asking
-    #[arg(long)]
-    pub(crate) force: bool,
-}
-
-/// `memfold apply`
-#[derive(Debug, Args)]
-pub(crate) struct ApplyArgs {
-    /// The store: a brain.db
-    pub(crate) db: PathBuf,
-    /// A saved plan (its id, the beginning of it, or latest) or a plan file
-    pub(crate) plan: String,
-    /// Only these actions: labels (a17), risks (identical, trivial, reworded) or types
-    #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
-    pub(crate) only: Vec<String>,
-    /// Not these actions
-    #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
-    pub(crate) except: Vec<String>,
-    /// Apply N units at most; running again continues
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>(1, u64::MAX))]
-    pub(crate) limit: Option<u64>,
-    /// Write the report here (JSON), and its Markdown beside it
-    #[arg(long, value_name = "FILE", conflicts_with = "report_dir", requires = "execute")]
-    pub(crate) report: Option<PathBuf>,
-    /// Write <run_id>.json and <run_id>.md into this folder
-    /// [default: reports/consolidation beside the store]
-    #[arg(long, value_name = "DIR", requires = "execute")]
-    pub(crate) report_dir: Option<PathBuf>,
-    /// Write metrics of the run here, for Prometheus (replaces those of an earlier run)
-    #[arg(long, value_name = "FILE", requires = "execute")]
-    pub(crate) metrics: Option<PathBuf>,
-    /// Write to the store
-    #[arg(long)]
-    pub(crate) execute: bool,
-    /// Write nothing; this is the default and wins over --execute
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Execute although the fact guard or protection is off
-    #[arg(long)]
-    pub(crate) allow_unguarded: bool,
-    /// Write times as if it were this time (RFC 3339) [default: the clock]
-    #[arg(long, value_name = "TIME")]
-    pub(crate) now: Option<String>,
-}
-
-/// `memfold undo`
+/// A store and its index.
 #[derive(Debug, Clone, Args)]
-#[command(group = clap::ArgGroup::new("target").args(["run", "action", "memory"]).required(true).multiple(true))]
-pub(crate) struct UndoArgs {
-    /// The store: a brain.db
-    pub(crate) db: PathBuf,
-    /// The run to take back, as `memfold runs` lists it; latest is the last one that is no save and
-    /// no undo, and still has something to take back
-    #[arg(conflicts_with = "memory")]
-    pub(crate) run: Option<String>,
-    /// Only the unit with this action (a17): of RUN, or of the last run that applied one
-    #[arg(long, value_name = "A", conflicts_with = "memory")]
-    pub(crate) action: Option<String>,
-    /// Only the last unit that changed this memory
-    #[arg(long, value_name = "ID")]
-    pub(crate) memory: Option<String>,
-    /// Restore also what somebody changed since
-    #[arg(long)]
-    pub(crate) force: bool,
-    /// Bring back also what somebody deleted since
-    #[arg(long)]
-    pub(crate) recreate: bool,
-    /// Let the next run do the same again
-    #[arg(long)]
-    pub(crate) remerge_ok: bool,
-    /// Write to the store
-    #[arg(long)]
-    pub(crate) execute: bool,
-    /// Write nothing; this is the default and wins over --execute
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Write times as if it were this time (RFC 3339) [default: the clock]
-    #[arg(long, value_name = "TIME")]
-    pub(crate) now: Option<String>,
-}
-
-/// `memfold plans`
-#[derive(Debug, Args)]
-pub(crate) struct PlansArgs {
-    /// The store: a brain.db
-    pub(crate) db: PathBuf,
-    /// A plan: its name, the beginning of its name, or latest
-    pub(crate) plan: Option<String>,
-}
-
-/// Said at the end of the help of `memfold review`.
-const REVIEW_KEYS: &str = "\
-Answers are single keys, or lines where stdin or stdout is no terminal: y yes,
-n no, k keep both, s swap the survivor, v whole text, u back, q quit, ? help.
-Each answer is written to the store at once, and nothing else is: what was
-answered with yes, `memfold apply` does.";
-
-/// `memfold review`
-#[derive(Debug, Args)]
-pub(crate) struct ReviewArgs {
-    /// The store: a brain.db
-    pub(crate) db: PathBuf,
-    /// A plan: its name, the beginning of its name, or latest
-    pub(crate) plan: String,
-    /// Decide as if it were this time (RFC 3339) [default: the clock]
-    #[arg(long, value_name = "TIME")]
-    pub(crate) now: Option<String>,
-}
-
-/// `memfold export`
-#[derive(Debug, Args)]
-pub struct ExportArgs {
+pub struct StorePlaceArgs {
     /// The store: a brain.db
     pub db: PathBuf,
-    /// The file to write
-    #[arg(long, short, value_name = "FILE")]
-    pub output: PathBuf,
-    /// The format [default: by the file's ending]
-    #[arg(long, value_enum)]
-    pub format: Option<ExportFormat>,
-    /// Further columns
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "COLUMN,…")]
-    pub with: Vec<ExtraColumn>,
-    /// Only vectors of this model [default: the one with most vectors]
-    #[arg(long, value_name = "NAME")]
-    pub model: Option<String>,
-    /// Replace the file if it exists
+    /// The folder of the index [default: DB.memfold, or in the cache where that is]
+    #[arg(long, value_name = "DIR")]
+    pub index_dir: Option<PathBuf>,
+}
+
+/// What commands share that write only when told to.
+#[derive(Debug, Args)]
+pub(crate) struct WritingArgs {
+    /// Write to the store
     #[arg(long)]
-    pub force: bool,
-}
-
-/// File formats of vectors with columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ExportFormat {
-    /// Arrow IPC, to be mapped
-    Arrow,
-    /// Parquet, to be exchanged
-    Parquet,
-}
-
-/// Columns that an export leaves out unless asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ExtraColumn {
-    /// The memories' texts
-    Text,
-    /// What each memory was folded into
-    Lineage,
-}
-
-/// `memfold generate`
-#[derive(Debug, Args)]
-pub(crate) struct GenerateArgs {
-    /// The file to write: .arrow, .parquet or .npy, or a store with --brain
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: PathBuf,
-    /// Vectors to generate [default: 10000, or all of --from]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<usize>(0, u64::MAX))]
-    pub(crate) rows: Option<usize>,
-    /// Components per vector [default: 384, or that of --like or --from]
-    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = whole::<usize>(0, u64::MAX))]
-    pub(crate) dim: Option<usize>,
-    /// The seed: equal seeds give equal bytes on every machine
-    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u64>(0, u64::MAX))]
-    pub(crate) seed: u64,
-    /// Draw rows like those of a real file (Parquet, Arrow, npy, …): its mean and covariance,
-    /// how near neighbours are, and its groups of duplicates
-    #[arg(long, value_name = "FILE", conflicts_with = "from")]
-    pub(crate) like: Option<PathBuf>,
-    /// Write a whole brain.db
+    pub(crate) execute: bool,
+    /// Write nothing; this is the default and wins over --execute
     #[arg(long)]
-    pub(crate) brain: bool,
-    /// With every habit of a real store: mixed times, broken rows, archived rows
-    #[arg(long, requires = "brain")]
-    pub(crate) wild: bool,
-    /// Take the vectors from this file
-    #[arg(long, value_name = "FILE", requires = "brain")]
-    pub(crate) from: Option<PathBuf>,
-    /// Take the texts from this Parquet file (column text, and created_at where there is one)
-    #[arg(long, value_name = "FILE", requires = "from")]
-    pub(crate) texts: Option<PathBuf>,
-    /// Replace the file if it exists
-    #[arg(long)]
-    pub(crate) force: bool,
-}
-
-/// `memfold runs`
-#[derive(Debug, Args)]
-pub(crate) struct RunsArgs {
-    /// The store: a brain.db
-    pub(crate) db: PathBuf,
-    /// Show what this run did: its id, how that begins, or `latest`
-    #[arg(value_name = "RUN")]
-    pub(crate) run: Option<String>,
-}
-
-/// `memfold explain`
-#[derive(Debug, Args)]
-pub(crate) struct ExplainArgs {
-    /// The store: a brain.db
-    #[arg(required_unless_present = "texts", conflicts_with = "texts")]
-    pub(crate) db: Option<PathBuf>,
-    /// The memory's id
-    #[arg(required_unless_present = "texts", conflicts_with = "texts")]
-    pub(crate) id: Option<String>,
-    /// Judge two texts instead: the older one first
-    #[arg(long, num_args = 2, value_names = ["A", "B"])]
-    pub(crate) texts: Vec<String>,
-}
-
-/// `memfold flags`
-#[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("settlement").args(["keep_both", "merge", "supersede", "older_holds"]))]
-pub(crate) struct FlagsArgs {
-    /// The store: a brain.db
-    pub(crate) db: PathBuf,
-    /// Both of this pair stay: no run folds them while their texts stay
-    #[arg(long, value_name = "KEY")]
-    pub(crate) keep_both: Option<String>,
-    /// Both say the same, by your word: fold the older one into the newer one
-    #[arg(long, value_name = "KEY")]
-    pub(crate) merge: Option<String>,
-    /// The newer one holds: fold the older one into it
-    #[arg(long, value_name = "KEY", visible_alias = "newer-holds")]
-    pub(crate) supersede: Option<String>,
-    /// The older one holds: fold the newer one into it
-    #[arg(long, value_name = "KEY")]
-    pub(crate) older_holds: Option<String>,
-    #[command(flatten)]
-    pub(crate) writing: WritingArgs,
-}
-
-/// `memfold resolve`
-#[derive(Debug, Args)]
-pub(crate) struct ResolveArgs {
-    /// The store: a brain.db
-    pub(crate) db: PathBuf,
-    /// The memory's id
-    pub(crate) id: String,
-}
-
-/// `memfold doctor`
-#[derive(Debug, Args)]
-#[command(
-    after_help = "With --health the exit codes are those that monitors expect: 0 ok, 1 warning, 2 critical."
-)]
-pub(crate) struct DoctorArgs {
-    /// The store: a brain.db
-    pub(crate) db: PathBuf,
-    /// Print one line, such as `OK | STM:377 | live:366`, and exit with 0 ok, 1 warning or 2 critical
-    #[arg(long)]
-    pub(crate) health: bool,
-    /// Judge as if it were this time (RFC 3339) [default: the clock]
+    pub(crate) dry_run: bool,
+    /// Write times as if it were this time (RFC 3339) [default: the clock]
     #[arg(long, value_name = "TIME")]
     pub(crate) now: Option<String>,
 }
 
-/// `memfold config`
+/// `memfold index`
 #[derive(Debug, Args)]
-pub(crate) struct ConfigArgs {
+pub(crate) struct IndexArgs {
     #[command(subcommand)]
-    pub(crate) command: ConfigCommand,
+    pub(crate) command: IndexCommand,
 }
 
-/// What to show of the configuration.
+/// What to do with the index of a store or a file.
 #[derive(Debug, Subcommand)]
-pub(crate) enum ConfigCommand {
-    /// Show the merged configuration and where each value came from
-    Show {
-        /// Include the memfold.yaml beside this store
-        #[arg(value_name = "DB")]
-        db: Option<PathBuf>,
-    },
-    /// Print the JSON Schema of configuration files
-    Schema,
-    /// List the files that are looked for, and which of them exist
-    Path {
-        /// Include the memfold.yaml beside this store
-        #[arg(value_name = "DB")]
-        db: Option<PathBuf>,
-    },
+pub(crate) enum IndexCommand {
+    /// Build the index of a store's live memories or a file's rows; readers keep the old one until
+    /// it is there
+    Build(IndexBuildArgs),
+    /// Show what the index holds and whether it is current
+    Info(IndexPlaceArgs),
+    /// Verify the checksums of the index
+    Verify(IndexVerifyArgs),
+    /// Read the index into the page cache, so that the first lookup is fast
+    Warm(IndexPlaceArgs),
+    /// Delete the index
+    Remove(IndexPlaceArgs),
 }
 
-/// `memfold completions`
-#[derive(Debug, Args)]
-pub(crate) struct CompletionsArgs {
-    /// The shell
-    #[arg(value_enum)]
-    pub(crate) shell: clap_complete::Shell,
+/// A store or a file of vectors, and its index.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct IndexPlaceArgs {
+    /// A store (a brain.db), or a file of vectors (Parquet, Arrow, npy, …)
+    #[arg(value_name = "DB|INPUT")]
+    pub(crate) db: PathBuf,
+    /// The folder of the index [default: DB.memfold, or in the cache where that cannot be written]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) index_dir: Option<PathBuf>,
 }
 
-/// `memfold man`
+/// Which columns of a file are read.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ColumnArgs {
+    /// The column of the vectors of INPUT, or its array in an npz, HDF5 or safetensors file
+    /// [default: vector, embedding, embeddings or emb]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) vector_column: Option<String>,
+    /// The column of the ids of INPUT [default: id, where there is one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) id_column: Option<String>,
+}
+
+impl ColumnArgs {
+    /// Returns the columns asked for.
+    pub(crate) fn columns(&self) -> CorpusColumns {
+        CorpusColumns { vector: self.vector_column.clone(), id: self.id_column.clone() }
+    }
+}
+
+/// `memfold index build`
 #[derive(Debug, Args)]
-pub(crate) struct ManArgs {
-    /// The folder to write memfold.1 and one page for each command into
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: PathBuf,
+pub(crate) struct IndexBuildArgs {
+    #[command(flatten)]
+    pub(crate) place: IndexPlaceArgs,
+    /// Only vectors of this model of DB [default: the one with most vectors]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) columns: ColumnArgs,
+    /// How lookups are answered
+    #[arg(long, value_enum, value_name = "TIER", default_value = "auto")]
+    pub(crate) tier: TierArg,
+    /// Only add what came to DB since, in a moment; builds where that cannot be done
+    #[arg(long, conflicts_with_all = ["model", "tier"])]
+    pub(crate) append: bool,
+    /// Wait up to SECONDS for another process that builds
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = whole::<u32>(0, u32::MAX.into()))]
+    pub(crate) wait: u32,
+}
+
+/// How lookups are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TierArg {
+    /// By a scan up to 250,000 rows, else by a graph
+    Auto,
+    /// By a scan of codes: exact
+    Scan,
+    /// By a graph: faster from some 100,000 rows on, and nearly exact
+    Graph,
+}
+
+impl From<TierArg> for TierChoice {
+    fn from(tier: TierArg) -> Self {
+        match tier {
+            TierArg::Auto => Self::Auto,
+            TierArg::Scan => Self::Scan,
+            TierArg::Graph => Self::Graph,
+        }
+    }
+}
+
+/// `memfold index verify`
+#[derive(Debug, Args)]
+pub(crate) struct IndexVerifyArgs {
+    #[command(flatten)]
+    pub(crate) place: IndexPlaceArgs,
+    /// Look up every row, and compare all of them with the store or file
+    #[arg(long)]
+    pub(crate) full: bool,
+}
+
+/// `memfold search`
+#[derive(Debug, Args)]
+#[command(
+    group = clap::ArgGroup::new("query").required(true),
+    override_usage = "memfold search [OPTIONS] <DB|INPUT>\n                      --vector V|--text T|--id ID|--row N|--queries F"
+)]
+pub(crate) struct SearchArgs {
+    #[command(flatten)]
+    pub(crate) place: IndexPlaceArgs,
+    /// Near this vector: a file of f32 or JSON, a JSON array, or base64 of f32 (little-endian)
+    #[arg(long, value_name = "VECTOR", group = "query", allow_hyphen_values = true)]
+    pub(crate) vector: Option<String>,
+    /// Near this text: by the vector of the memory of DB that has it, else by one of the configured provider (embed.provider)
+    #[arg(long, value_name = "TEXT", group = "query")]
+    pub(crate) text: Option<String>,
+    /// Near this memory, or the first row with this id
+    #[arg(long, value_name = "ID", group = "query")]
+    pub(crate) id: Option<String>,
+    /// Near this row of INPUT, counted from 0
+    #[arg(long, value_name = "N", group = "query", allow_negative_numbers = true, value_parser = whole::<u64>(0, u64::MAX))]
+    pub(crate) row: Option<u64>,
+    /// Near each vector of this file (Parquet, Arrow, npy, …); writes to --output
+    #[arg(long, value_name = "FILE", group = "query", requires = "output")]
+    pub(crate) queries: Option<PathBuf>,
+    /// Return at most K matches [default: 10, or all with --threshold]
+    #[arg(short = 'k', long = "neighbors", value_name = "K", allow_negative_numbers = true, value_parser = whole::<u32>(1, u32::MAX.into()))]
+    pub(crate) neighbors: Option<u32>,
+    /// Only those at or above this cosine similarity, -1 to 1
+    #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = similarity)]
+    pub(crate) threshold: Option<Similarity>,
+    /// Read every vector of the store or file instead of its index
+    #[arg(long)]
+    pub(crate) no_index: bool,
+    #[command(flatten)]
+    pub(crate) columns: ColumnArgs,
+    /// Write what --queries found here (Parquet)
+    #[arg(long, short, value_name = "FILE", requires = "queries")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
+}
+
+impl From<&StorePlaceArgs> for IndexPlaceArgs {
+    fn from(args: &StorePlaceArgs) -> Self {
+        Self { db: args.db.clone(), index_dir: args.index_dir.clone() }
+    }
+}
+
+/// The index that near pairs are searched by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum IndexArg {
+    /// The graph of memfold
+    Memfold,
+    /// The crate hnsw_rs, to compare with
+    HnswRs,
+}
+
+impl From<IndexArg> for GraphIndex {
+    fn from(index: IndexArg) -> Self {
+        match index {
+            IndexArg::Memfold => Self::Memfold,
+            IndexArg::HnswRs => Self::HnswRs,
+        }
+    }
+}
+
+/// Refuses an index that nothing would ask.
+pub(crate) fn unused_index() -> Failure {
+    Failure::usage(
+        "--index is for --method graph alone",
+        "add --method graph, or leave --index out",
+    )
+}
+
+pub(crate) fn similarity(text: &str) -> Result<Similarity, String> {
+    let number = text.trim().parse().ok();
+    number.and_then(Similarity::new).ok_or_else(|| "expected a number from -1 to 1".to_owned())
+}
+
+/// Returns a parser of whole numbers from `least` to `most`.
+pub fn whole<T>(
+    least: u64,
+    most: u64,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: TryFrom<u64>,
+{
+    move |typed| {
+        let number = typed.trim().parse::<u64>().ok();
+        let number = number.filter(|number| (least..=most).contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| {
+            // A bound that no machine reaches says nothing.
+            if most > u64::from(u32::MAX) {
+                format!("expected a whole number, {least} or more")
+            } else {
+                format!("expected a whole number from {least} to {most}")
+            }
+        })
+    }
+}
+
+/// Reads a number of threads.
+pub(crate) fn threads(typed: &str) -> Result<NonZeroUsize, String> {
+    let expected = || "expected a whole number, 1 or more".to_owned();
+    NonZeroUsize::new(whole(1, u64::MAX)(typed)?).ok_or_else(expected)
+}
+
+/// Reads a number that is neither infinite nor none.
+pub(crate) fn finite(typed: &str) -> Result<f64, String> {
+    let number = typed.trim().parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| "expected a number".to_owned())
+}
+
+/// Reads a share.
+pub(crate) fn share(typed: &str) -> Result<f64, String> {
+    let share = finite(typed).ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "expected a number from 0 to 1".to_owned())
+}
+
+/// Reads a number above 0.
+pub fn above_zero(typed: &str) -> Result<f64, String> {
+    let number = finite(typed).ok().filter(|number| *number > 0.0);
+    number.ok_or_else(|| "expected a number above 0".to_owned())
+}
+
+const MICROS_PER_HOUR: i64 = 3_600_000_000;
+
+/// A span of time before now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Age {
+    micros: i64,
+}
+
+impl Age {
+    /// Returns the moment that lies so long before another.
+    pub(crate) const fn before(self, now: Instant) -> Instant {
+        Instant(now.0.saturating_sub(self.micros))
+    }
+}
+
+/// Reads `24h`, `90d` or `12w`.
+pub(crate) fn age(text: &str) -> Result<Age, String> {
+    let wrong = || "expected hours, days or weeks, such as 24h, 90d or 12w".to_owned();
+    let unit = text.chars().next_back().ok_or_else(wrong)?;
+    let hours = match unit {
+        'h' => 1,
+        'd' => 24,
+        'w' => 24 * 7,
+        _ => return Err(wrong()),
+    };
+    let number: u32 = text[..text.len() - unit.len_utf8()].parse().map_err(|_| wrong())?;
+    let micros = i64::from(number).checked_mul(hours * MICROS_PER_HOUR);
+    micros.map(|micros| Age { micros }).ok_or_else(wrong)
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use super::*;
+
+    /// `--threads 0` answered "number would be zero for non-zero type", `--degree 99` "99 is not in 2..=64".
+    #[test]
+    fn messages_are_for_people() {
+        assert_eq!(threads("2").unwrap().get(), 2);
+        for typed in ["0", "-1", "1.5", "x", "", "99999999999999999999"] {
+            assert_eq!(threads(typed).unwrap_err(), "expected a whole number, 1 or more");
+        }
+        assert_eq!(whole::<u8>(2, 64)("99").unwrap_err(), "expected a whole number from 2 to 64");
+        assert_eq!(whole::<u8>(2, 64)("64"), Ok(64));
+        for typed in ["nan", "inf", "abc", ""] {
+            assert_eq!(finite(typed).unwrap_err(), "expected a number");
+        }
+        assert_eq!(share("1.5").unwrap_err(), "expected a number from 0 to 1");
+        assert_eq!(above_zero("0").unwrap_err(), "expected a number above 0");
+    }
 
     #[test]
-    fn the_command_line_is_consistent() {
-        super::Cli::command().debug_assert();
+    fn ages_are_hours_days_or_weeks() {
+        let now = Instant(1_780_272_000_000_000);
+        for (text, hours) in [("0h", 0), ("24h", 24), ("90d", 2_160), ("12w", 2_016)] {
+            let before = age(text).unwrap().before(now);
+            assert_eq!(before.0, now.0 - hours * MICROS_PER_HOUR, "{text}");
+        }
+        for text in ["", "90", "d", "-1d", "1.5d", "90 d", "3m", "99999999999d", "é"] {
+            assert!(age(text).is_err(), "{text:?}");
+        }
     }
 }

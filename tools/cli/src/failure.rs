@@ -1,9 +1,34 @@
-//! [`Failure`]: an error with its exit code and what the user can do.
+//! [`Failure`]: an error with its exit code and a hint. [`Exit`]: the exit codes that scripts rely on.
 
 use std::error::Error;
 use std::io;
+use std::process::ExitCode;
 
-use crate::exit::Exit;
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Everything was done.
+    Done = 0,
+    /// Something failed; nothing is half done.
+    Failure = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// There are changes to make (only with `--exit-code`).
+    ChangesPending = 3,
+    /// Some units were skipped or rolled back.
+    Partial = 4,
+    /// Another run holds the store.
+    Locked = 5,
+    /// The user interrupted.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
 
 /// Why a command failed, as it is shown.
 #[derive(Debug)]

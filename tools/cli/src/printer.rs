@@ -3,21 +3,44 @@
 //! Whatever is printed passes [`printable`] or [`printable_json`] last, so that no text of a store, a file or a command
 //! line can steer a terminal or hide in what is shown.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
-
-use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::PanicHookInfo;
+use std::process::ExitCode;
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, TableStyle, Width};
 use console::{Term, measure_text_width};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
 use memfold_model::text::{printable, printable_json};
 
-use crate::document::Document;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
+
+/// A document that `--json` prints. Types become one by [`documents!`](crate::documents), which
+/// also checks their schema.
+pub trait Document: serde::Serialize {}
+
+/// Makes types documents: `documents! { "name" => Type }`, where `docs/schemas/name.schema.json`
+/// is the type's schema. Once in a module.
+#[macro_export]
+macro_rules! documents {
+    ($($name:literal => $document:ty),+ $(,)?) => {
+        $(impl $crate::Document for $document {})+
+
+        #[cfg(test)]
+        mod published {
+            use super::*;
+
+            #[test]
+            fn schemas_are_those_of_the_documents() {
+                $(memfold_tests::assert_published::<$document>($name);)+
+            }
+        }
+    };
+}
+
+pub(crate) use documents;
 
 /// Prints for one command.
 #[derive(Debug, Clone, Copy)]
@@ -149,8 +172,18 @@ pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+impl Exit {
+    /// Prints what clap says of what was typed: help and the version to stdout with 0, mistakes
+    /// to stderr with 2.
+    #[must_use]
+    pub fn of_usage(error: &clap::Error, typed: &[OsString]) -> ExitCode {
+        usage(error, typed);
+        if error.use_stderr() { Self::Usage.into() } else { Self::Done.into() }
+    }
+}
+
 /// Writes what is wrong with a command line, or the help that it asked for.
-pub(crate) fn usage(error: &clap::Error, typed: &[OsString]) {
+fn usage(error: &clap::Error, typed: &[OsString]) {
     let is_plain = |word: &OsString| matches!(printable(&word.to_string_lossy()), Cow::Borrowed(_));
     if typed.iter().all(is_plain) {
         // Nobody is left to be told when the stream is gone.
@@ -192,6 +225,91 @@ fn to_stderr(text: &str) {
     let _unread = writeln!(io::stderr().lock(), "{}", printable(text));
 }
 
+/// Columns of a screen.
+pub(crate) const COLUMNS: usize = 80;
+
+/// Breaks a text at its spaces into lines of at most `columns` columns; a wider word is broken.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (mut line, mut used) = (String::new(), 0);
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        for piece in pieces(word, columns) {
+            let width = measure_text_width(&piece);
+            if used > 0 && used + 1 + width > columns {
+                lines.push(std::mem::take(&mut line));
+                used = 0;
+            }
+            if used > 0 {
+                line.push(' ');
+                used += 1;
+            }
+            line.push_str(&piece);
+            used += width;
+        }
+    }
+    lines.push(line);
+    lines
+}
+
+/// A word in pieces that fit.
+fn pieces(word: &str, columns: usize) -> Vec<String> {
+    if measure_text_width(word) <= columns {
+        return vec![word.to_owned()];
+    }
+    let mut pieces = vec![String::new()];
+    let mut used = 0;
+    for character in word.chars() {
+        let width = measure_text_width(character.encode_utf8(&mut [0; 4]));
+        if used + width > columns {
+            pieces.push(String::new());
+            used = 0;
+        }
+        if let Some(piece) = pieces.last_mut() {
+            piece.push(character);
+        }
+        used += width;
+    }
+    pieces
+}
+
+/// Keeps the first `most` lines; the last one then says how much is hidden.
+pub(crate) fn cut(mut lines: Vec<String>, most: usize, columns: usize) -> Vec<String> {
+    if lines.len() <= most || most == 0 {
+        lines.truncate(most);
+        return lines;
+    }
+    let mut hidden: usize = lines[most..].iter().map(|line| line.chars().count() + 1).sum();
+    lines.truncate(most);
+    if let Some(last) = lines.last_mut() {
+        // The count may get one digit longer while the line gets shorter.
+        while measure_text_width(last) + measure_text_width(&more(hidden + 9)) > columns {
+            if last.pop().is_none() {
+                break;
+            }
+            hidden += 1;
+        }
+        let kept = last.trim_end().to_owned();
+        *last = kept + &more(hidden);
+    }
+    lines
+}
+
+fn more(hidden: usize) -> String {
+    format!("… ({hidden} more characters: v)")
+}
+
+/// One line of at most a screen's columns.
+pub(crate) fn line(text: &str) -> String {
+    let mut line = text.to_owned();
+    if measure_text_width(&line) <= COLUMNS {
+        return line;
+    }
+    while measure_text_width(&line) >= COLUMNS {
+        line.pop();
+    }
+    line.trim_end().to_owned() + "…"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,5 +328,34 @@ mod tests {
             let widest = text.lines().map(measure_text_width).max();
             assert!(columns != Some(80) || widest <= Some(80), "{text}");
         }
+    }
+
+    #[test]
+    fn lines_are_as_wide_as_allowed() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
+        assert_eq!(wrap("", 5), [""]);
+        // Such characters take two columns each.
+        assert_eq!(wrap("水水水水", 5), ["水水", "水水"]);
+    }
+
+    #[test]
+    fn what_is_cut_is_counted() {
+        let text = "word ".repeat(30);
+        let all = wrap(&text, 40);
+        let shown = cut(all.clone(), 2, 40);
+        assert_eq!(shown.len(), 2);
+        assert!(shown.iter().all(|line| measure_text_width(line) <= 40), "{shown:?}");
+        let (kept, said) = shown[1].split_once("… (").unwrap();
+        let hidden: usize = said.split(' ').next().unwrap().parse().unwrap();
+        let told = shown[0].len() + 1 + kept.len() + hidden;
+        assert!(told.abs_diff(text.len()) <= 2, "{told} of {}", text.len());
+        assert_eq!(cut(all.clone(), 9, 40), all);
+    }
+
+    #[test]
+    fn a_line_stays_one() {
+        assert_eq!(measure_text_width(&line(&"水".repeat(60))), 79);
+        assert_eq!(line("short"), "short");
     }
 }

@@ -12,8 +12,7 @@ use memfold_simd::Level;
 use serde_json::{Map, Value};
 
 use crate::args::GlobalArgs;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 
 /// A flag that sets a configuration key.

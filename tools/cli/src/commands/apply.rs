@@ -1,13 +1,14 @@
 //! `memfold apply`: a saved plan, or a part of it, is carried out.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{self, Args};
 use memfold::execute::{
     ExecuteRequest, Execution, Pick, Review, Selection, UnitOutcome, UnitResult, WriteRules,
     execute_watched, preview,
 };
-use memfold::machine;
+use memfold::machine::{self, Stopwatch};
 use memfold_model::memory::MemoryId;
 use memfold_model::text::excerpt;
 use memfold_plan::plan::{SavedAction, SavedPlan, plan_id};
@@ -16,25 +17,61 @@ use memfold_simd::Kernels;
 use memfold_store::BrainDb;
 use serde::Serialize;
 
-use crate::args::{ApplyArgs, GlobalArgs};
-use crate::commands::consolidate::{exit_of, open_store};
-use crate::commands::log::{self, LogWatcher};
-use crate::commands::outputs::Outputs;
-use crate::commands::run_files::{RunFiles, Written};
-use crate::commands::writing::{self, counted};
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::Printer;
+use crate::args::{GlobalArgs, whole};
+use crate::context::open_store;
+use crate::failure::{Exit, Failure};
+use crate::outputs::Outputs;
+use crate::printer::{Printer, documents};
 use crate::progress::Bars;
-use crate::resources::Stopwatch;
+use crate::run_files::{LogWatcher, RunFiles, Written, log_ended, log_failed, log_started};
 use crate::settings::{self, Settings};
+use crate::writing::{self, counted, exit_of};
 
 /// Units that are listed one by one.
 const SHOWN: usize = 20;
 const REASON_CHARS: usize = 120;
 
 documents! { "apply" => ApplyDocument<'_> }
+
+/// `memfold apply`
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// A saved plan (its id, the beginning of it, or latest) or a plan file
+    pub(crate) plan: String,
+    /// Only these actions: labels (a17), risks (identical, trivial, reworded) or types
+    #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Not these actions
+    #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
+    pub(crate) except: Vec<String>,
+    /// Apply N units at most; running again continues
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>(1, u64::MAX))]
+    pub(crate) limit: Option<u64>,
+    /// Write the report here (JSON), and its Markdown beside it
+    #[arg(long, value_name = "FILE", conflicts_with = "report_dir", requires = "execute")]
+    pub(crate) report: Option<PathBuf>,
+    /// Write <run_id>.json and <run_id>.md into this folder
+    /// [default: reports/consolidation beside the store]
+    #[arg(long, value_name = "DIR", requires = "execute")]
+    pub(crate) report_dir: Option<PathBuf>,
+    /// Write metrics of the run here, for Prometheus (replaces those of an earlier run)
+    #[arg(long, value_name = "FILE", requires = "execute")]
+    pub(crate) metrics: Option<PathBuf>,
+    /// Write to the store
+    #[arg(long)]
+    pub(crate) execute: bool,
+    /// Write nothing; this is the default and wins over --execute
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Execute although the fact guard or protection is off
+    #[arg(long)]
+    pub(crate) allow_unguarded: bool,
+    /// Write times as if it were this time (RFC 3339) [default: the clock]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) now: Option<String>,
+}
 
 /// `memfold apply --json`
 #[derive(Debug, Serialize)]
@@ -74,7 +111,7 @@ pub(crate) fn run(
     args: &ApplyArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    log::failed(apply_plan(global, args, printer), printer)
+    log_failed(apply_plan(global, args, printer), printer)
 }
 
 fn apply_plan(global: &GlobalArgs, args: &ApplyArgs, printer: Printer) -> Result<Exit, Failure> {
@@ -104,7 +141,7 @@ fn apply_plan(global: &GlobalArgs, args: &ApplyArgs, printer: Printer) -> Result
         files.write_metrics(|| applied_metrics(&report, figures().as_ref(), isa), &mut written);
         written.failures.extend(show(global, args, (&execution, &saved), printer).err());
         let is_whole = written.tell((&args.db, &execution.run_id), printer);
-        log::ended((execution.state, execution.executed, execution.remaining), is_whole, printer);
+        log_ended((execution.state, execution.executed, execution.remaining), is_whole, printer);
         return Ok(match exit_of(execution.state) {
             Exit::Done if !is_whole => Exit::Partial,
             exit => exit,
@@ -228,7 +265,7 @@ fn apply(
     let guard = settings.guard()?;
     let config_hash = settings.config_hash(&guard);
     let run_id = run_id(&saved.plan.store_id, now, &config_hash);
-    log::started(&run_id, Mode::Execute, &config_hash, printer);
+    log_started(&run_id, Mode::Execute, &config_hash, printer);
     if args.report.is_none() && args.report_dir.is_none() {
         writing::report_dir(&args.db, settings)?;
     }

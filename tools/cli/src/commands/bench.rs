@@ -4,29 +4,72 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use clap::{self, Args, Subcommand};
 use memfold::guard_bench::{
     ContradictionFigures, CurvePoint, GuardBench, GuardBenchError, GuardBenchReport, LabelFigures,
     LabelledPairs, PairOutcome,
 };
+use memfold::machine::Stopwatch;
 use memfold_datasets::atomic_file::NewFile;
 use memfold_index::Progress;
 use memfold_model::text::excerpt;
 use memfold_plan::report::{Commands, grouped};
 
-use crate::args::{BenchArgs, BenchCommand, BenchGuardArgs, GlobalArgs};
-use crate::commands::outputs;
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::{self, Printer, table};
-use crate::progress::Bars;
-use crate::resources::{MemoryWatch, Stopwatch};
+use crate::args::GlobalArgs;
+use crate::failure::{Exit, Failure};
+use crate::outputs;
+use crate::printer::{self, Printer, documents, table};
+use crate::progress::{Bars, MemoryWatch};
 use crate::settings::Settings;
-
-documents! { "bench-guard" => GuardBenchReport }
 
 /// A longer label leaves no room for counts of a million.
 const LABEL_CHARS_MAX: usize = 13;
+
+documents! { "bench-guard" => GuardBenchReport }
+
+/// `memfold bench`
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    pub(crate) command: BenchCommand,
+}
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Measure the accuracy of the fact guard on labelled pairs of texts
+    Guard(BenchGuardArgs),
+}
+
+/// `memfold bench guard`
+#[derive(Debug, Args)]
+pub(crate) struct BenchGuardArgs {
+    /// The pairs, {"a": "older", "b": "newer", "label": "contradiction"} on each line; a label is
+    /// any word, or a similarity from 0 to 5; - reads stdin
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pairs: PathBuf,
+    /// Write the verdict on each pair here, and why (JSON Lines)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) verdicts: Option<PathBuf>,
+    /// Replace the file of verdicts if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+impl BenchGuardArgs {
+    /// Tells whether the pairs come from stdin.
+    pub(crate) fn reads_stdin(&self) -> bool {
+        self.pairs.as_os_str() == "-"
+    }
+
+    /// Returns what the pairs are called.
+    pub(crate) fn source(&self) -> String {
+        match self.reads_stdin() {
+            true => "stdin".to_owned(),
+            false => self.pairs.display().to_string(),
+        }
+    }
+}
 
 pub(crate) fn run(
     global: &GlobalArgs,

@@ -2,19 +2,47 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::{self, Args, Subcommand};
 use memfold_plan::policy::config::{Entry, FileLayer};
 use memfold_plan::policy::{Configuration, config_schema};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::args::{ConfigArgs, ConfigCommand, GlobalArgs};
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::{Printer, table};
+use crate::args::GlobalArgs;
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, documents, table};
 use crate::settings::{Settings, loader};
 
-documents! { "config-show" => ShowDocument<'_>, "config-path" => PathDocument }
+documents! {
+    "config-show" => ShowDocument<'_>,
+    "config-path" => PathDocument,
+}
+
+/// `memfold config`
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+/// What to show of the configuration.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show the merged configuration and where each value came from
+    Show {
+        /// Include the memfold.yaml beside this store
+        #[arg(value_name = "DB")]
+        db: Option<PathBuf>,
+    },
+    /// Print the JSON Schema of configuration files
+    Schema,
+    /// List the files that are looked for, and which of them exist
+    Path {
+        /// Include the memfold.yaml beside this store
+        #[arg(value_name = "DB")]
+        db: Option<PathBuf>,
+    },
+}
 
 /// `memfold config show --json`
 #[derive(Debug, Serialize)]

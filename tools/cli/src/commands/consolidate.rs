@@ -1,52 +1,52 @@
 //! `memfold consolidate`: detect → plan → report → execute. A dry run unless `--execute`.
 
-mod document;
-
-use std::path::Path;
-use std::time::Duration;
+mod args;
 
 use memfold::consolidate::{Outcome, RunContext, consolidate};
 use memfold::execute::{
     CHANGE_SHARE_MAX, ExecuteRequest, Execution, Review, Selection, WriteRules, execute_watched,
     rejudge_flags,
 };
-use memfold::machine;
+use memfold::machine::{self, Stopwatch};
 use memfold_model::runs::RunState;
 use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
-use memfold_plan::policy::{Absorbed, GraphIndex, JoinMethod};
+use memfold_plan::policy::{Absorbed, JoinMethod};
 use memfold_plan::report::{
-    Commands, Mode, Report, StoreFigures, UnknownCategory, metrics, run_id, screen, write_plan,
+    Commands, Detected, Executed, Loaded, Mode, Planned, Report, ScopeView, Seconds, Stats,
+    StoreFigures, UnknownCategory, metrics, run_id, screen, write_plan,
 };
 use memfold_simd::Kernels;
 use memfold_store::BrainDb;
-use memfold_store::brain_db::OpenOptions;
-use serde_json::{Map, Value};
+use serde::Serialize;
 
-use self::document::ConsolidateDocument;
-use crate::args::{ConsolidateArgs, GlobalArgs, IndexPlaceArgs};
-use crate::commands::index::build::{Rebuild, rebuild};
-use crate::commands::index::place;
-use crate::commands::log::{self, LogWatcher};
-use crate::commands::outputs::Outputs;
-use crate::commands::run_files::{RunFiles, Written};
-use crate::commands::writing;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::{self, Printer};
-use crate::progress::Bars;
-use crate::resources::{MemoryWatch, Stopwatch};
-use crate::settings::{self, FlagValue, Settings};
+use self::args::{commands, files, flags, overrides, to_go_on};
+use crate::args::{GlobalArgs, IndexPlaceArgs, unused_index};
+use crate::commands::index::store::{Rebuild, rebuild};
+use crate::context::{self, open_store};
+use crate::failure::{Exit, Failure};
+use crate::outputs::Outputs;
+use crate::printer::{self, Printer, documents};
+use crate::progress::{Bars, MemoryWatch};
+use crate::run_files::{
+    LogWatcher, RunFiles, Written, log_ended, log_failed, log_planned, log_started,
+};
+use crate::settings::{self, Settings};
+use crate::writing::{self, exit_of};
+
+pub(crate) use self::args::ConsolidateArgs;
 
 /// Characters of a name that are shown.
 const NAME_CHARS: usize = 80;
+
+documents! { "consolidate" => ConsolidateDocument<'_> }
 
 pub(crate) fn run(
     global: &GlobalArgs,
     args: &ConsolidateArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    log::failed(consolidate_store(global, args, printer), printer)
+    log_failed(consolidate_store(global, args, printer), printer)
 }
 
 fn consolidate_store(
@@ -69,7 +69,7 @@ fn consolidate_store(
         Work { global, args, settings, files, printer, bars: &bars, may_write, saved_as: None };
     let mut outcome = work.plan()?;
     outcome.plan.overrides = overrides;
-    log::planned(&outcome.report, printer);
+    log_planned(&outcome.report, printer);
     work.warn_of_unknown_categories(&outcome);
     let execution = work.write_to_the_store(&mut outcome)?;
     if execution.is_none() {
@@ -88,75 +88,6 @@ fn consolidate_store(
         }
         None => work.end_plan(&outcome, written),
     }
-}
-
-/// Where a run was told to write.
-fn files(args: &ConsolidateArgs) -> RunFiles<'_> {
-    RunFiles {
-        plan: args.plan.as_deref(),
-        report: args.report.as_deref(),
-        report_dir: args.report_dir.as_deref(),
-        metrics: args.metrics.as_deref(),
-    }
-}
-
-/// How a command ends that ran something.
-pub(crate) const fn exit_of(state: RunState) -> Exit {
-    match state {
-        RunState::Done | RunState::Running => Exit::Done,
-        RunState::Partial => Exit::Partial,
-        RunState::Interrupted => Exit::Interrupted,
-        RunState::Failed => Exit::Failure,
-    }
-}
-
-/// Opens the store that a command names.
-pub fn open_store(path: &Path, settings: &Settings) -> Result<BrainDb, Failure> {
-    BrainDb::open(path, open_options(settings)).map_err(|error| {
-        let hint = error.hint();
-        Failure::new("open the store", &error, hint)
-    })
-}
-
-/// Returns how patient to be with a store that others hold.
-pub fn open_options(settings: &Settings) -> OpenOptions {
-    let timeout = Duration::from_millis(settings.configuration.settings.busy_timeout_ms.into());
-    OpenOptions::default().busy_timeout(timeout)
-}
-
-fn flags(args: &ConsolidateArgs) -> Vec<FlagValue> {
-    let mut flags = Vec::new();
-    let mut flag = |flag, key, value: Option<Value>| {
-        flags.extend(value.map(|value| FlagValue { flag, key, value }));
-    };
-    flag("--threshold", "threshold", args.threshold.map(Value::from));
-    flag("--method", "detect.method", args.method.map(|method| method.name().into()));
-    let index = args.index.map(|index| GraphIndex::from(index).name().into());
-    flag("--index", "detect.index", index);
-    let categories = (!args.category.is_empty()).then(|| args.category.clone().into());
-    flag("--category", "scope.categories", categories);
-    flag("--since", "scope.since", args.since.clone().map(Value::from));
-    flag("--until", "scope.until", args.until.clone().map(Value::from));
-    flag("--trigger", "trigger", args.trigger.clone().map(Value::from));
-    flags
-}
-
-/// What of the configuration was typed, so that applying the plan later needs no typing again.
-fn overrides(flags: &[FlagValue], set: &[String]) -> Map<String, Value> {
-    let mut overrides: Map<String, Value> =
-        flags.iter().map(|flag| (flag.key.to_owned(), flag.value.clone())).collect();
-    if !set.is_empty() {
-        overrides.insert("set".to_owned(), set.into());
-    }
-    overrides
-}
-
-/// Refuses an index that nothing would ask.
-pub(super) fn unused_index() -> Failure {
-    Failure::usage(
-        "--index is for --method graph alone",
-        "add --method graph, or leave --index out",
-    )
 }
 
 /// One call of the command.
@@ -213,7 +144,7 @@ impl Work<'_> {
             .store_id()
             .map_err(|error| writing::session_failure("read the store's name", &error))?;
         let mode = Mode::of(self.may_write && self.args.execute);
-        log::started(&run_id(&store_id, now, config_hash), mode, config_hash, self.printer);
+        log_started(&run_id(&store_id, now, config_hash), mode, config_hash, self.printer);
         Ok(())
     }
 
@@ -344,7 +275,8 @@ impl Work<'_> {
     /// Builds the index of the store as it is now, where it has one or is too large for checks without.
     fn renew_index(&self, outcome: &Outcome) {
         let place = IndexPlaceArgs { db: self.args.db.clone(), index_dir: None };
-        let has_index = place::to_read(&place).is_ok_and(|folder| folder.join("MANIFEST").exists());
+        let has_index =
+            context::index_to_read(&place).is_ok_and(|folder| folder.join("MANIFEST").exists());
         if !has_index && outcome.report.loaded.with_embedding <= Rebuild::ROWS_MIN {
             return;
         }
@@ -415,7 +347,7 @@ impl Work<'_> {
     fn end_run(&self, execution: &Execution, written: &Written) -> Exit {
         let is_whole = written.tell((&self.args.db, &execution.run_id), self.printer);
         let ended = (execution.state, execution.executed, execution.remaining);
-        log::ended(ended, is_whole, self.printer);
+        log_ended(ended, is_whole, self.printer);
         match exit_of(execution.state) {
             Exit::Done if !is_whole => Exit::Partial,
             exit => exit,
@@ -430,50 +362,62 @@ impl Work<'_> {
         self.show(outcome, None)?;
         written.tell((&self.args.db, &outcome.report.run_id), self.printer);
         let ended = (RunState::Done, outcome.report.executed, 0);
-        log::ended(ended, true, self.printer);
+        log_ended(ended, true, self.printer);
         let pending = self.args.exit_code && outcome.plan.changes() > 0;
         Ok(if pending { Exit::ChangesPending } else { Exit::Done })
     }
 }
 
-/// The next thing to do: after a dry run, to execute exactly this plan.
-fn commands(global: &GlobalArgs, args: &ConsolidateArgs, report: &Report) -> Commands {
-    let mut commands = Commands::of(&writing::path_word(&args.db), report);
-    if report.mode == Mode::DryRun {
-        commands.next.extend(repeated(args));
-        commands.next.extend(writing::global_words(global));
-    }
-    commands
+/// `memfold consolidate --json`, and `memfold demo --json`: the report without its lists for people.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ConsolidateDocument<'a> {
+    schema_version: u32,
+    /// `YYYYMMDDTHHMMSSZ-<8 hex>`.
+    run_id: &'a str,
+    mode: Mode,
+    /// sha256 of the canonical JSON of the actions.
+    plan_digest: &'a str,
+    /// sha256 of the semantic configuration.
+    config_hash: &'a str,
+    scope: &'a ScopeView,
+    loaded: &'a Loaded,
+    detected: &'a Detected,
+    planned: Planned,
+    executed: Executed,
+    seconds: Seconds,
+    /// The largest resident size, with mapped files; 0 where the system does not tell.
+    peak_rss_bytes: u64,
+    /// The largest anonymous size; 0 where the system does not tell.
+    peak_anon_bytes: u64,
+    /// Worker threads.
+    threads: usize,
+    /// The instruction set of the kernels.
+    isa: &'a str,
+    stats: &'a Stats,
+    notes: &'a [String],
 }
 
-/// What was typed that changes a plan or how it is carried out, to be typed again.
-fn repeated(args: &ConsolidateArgs) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut repeat = |flag: &str, value: Option<String>| {
-        words.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
-    };
-    repeat("--threshold", args.threshold.map(|threshold| threshold.to_string()));
-    repeat("--method", args.method.map(|method| method.name().to_owned()));
-    repeat("--index", args.index.map(|index| GraphIndex::from(index).name().to_owned()));
-    for category in &args.category {
-        repeat("--category", Some(category.clone()));
+impl<'a> ConsolidateDocument<'a> {
+    fn of(report: &'a Report) -> Self {
+        Self {
+            schema_version: report.schema_version,
+            run_id: &report.run_id,
+            mode: report.mode,
+            plan_digest: &report.plan_digest,
+            config_hash: &report.config_hash,
+            scope: &report.scope,
+            loaded: &report.loaded,
+            detected: &report.detected,
+            planned: report.planned,
+            executed: report.executed,
+            seconds: report.seconds,
+            peak_rss_bytes: report.peak_rss_bytes,
+            peak_anon_bytes: report.peak_anon_bytes,
+            threads: report.threads,
+            isa: &report.isa,
+            stats: &report.stats,
+            notes: &report.notes,
+        }
     }
-    repeat("--since", args.since.clone());
-    repeat("--until", args.until.clone());
-    repeat("--now", args.now.clone());
-    repeat("--trigger", args.trigger.clone());
-    repeat("--limit", args.limit.map(|limit| limit.to_string()));
-    repeat("--report-dir", args.report_dir.as_deref().map(writing::path_word));
-    repeat("--metrics", args.metrics.as_deref().map(writing::path_word));
-    words.extend(args.allow_unguarded.then(|| "--allow-unguarded".to_owned()));
-    words
-}
-
-/// What is typed again to apply the rest of a plan that was executed in part; the plan holds what was set.
-fn to_go_on(global: &GlobalArgs, args: &ConsolidateArgs) -> Vec<String> {
-    let mut words: Vec<String> =
-        args.limit.iter().flat_map(|limit| ["--limit".to_owned(), limit.to_string()]).collect();
-    words.extend(args.allow_unguarded.then(|| "--allow-unguarded".to_owned()));
-    words.extend(writing::global_words(&GlobalArgs { set: Vec::new(), ..global.clone() }));
-    words
 }

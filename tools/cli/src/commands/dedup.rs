@@ -1,40 +1,28 @@
 //! `memfold dedup`: files of vectors in; near pairs and clusters out. No store involved.
 
-mod inputs;
-mod outputs;
-mod screen;
-mod spent;
-mod stages;
-mod written;
+mod join;
+mod results;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use memfold::dedup::{
-    Clustering, DedupError, DedupFigures, DedupReport, DedupRequest, DedupSeconds, Keep, KeepOrder,
-    dedup,
-};
-use memfold::lookup::corpus::CorpusColumns;
+use memfold::dedup::{Clustering, DedupReport, DedupSeconds};
+use memfold::machine::Stopwatch;
 use memfold_datasets::annotate;
-use memfold_datasets::corpus::{Corpus, CorpusError, CorpusOptions};
-use memfold_index::{
-    JoinError, JoinOptions, PairStream, Pool, Progress, Row, VectorMatrix, default_pair_budget,
-    join_pairs, join_pairs_by_graph,
-};
-use memfold_plan::policy::GraphIndex;
+use memfold_datasets::corpus::{Corpus, CorpusOptions};
+use memfold_index::Progress;
 use memfold_plan::policy::defaults::RECALL_TARGET;
 use memfold_plan::report::Recall;
-use memfold_simd::{Kernels, Similarity};
 
-use self::stages::Stages;
-use crate::args::{DedupArgs, GlobalArgs, JoinArg, KeepArg, PairsFormArg};
-use crate::commands::consolidate::unused_index;
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::Printer;
-use crate::progress::Bars;
-use crate::resources::{MemoryWatch, Stopwatch};
-use crate::settings;
+use self::join::{JoinArg, KeepArg, Work};
+use crate::args::{GlobalArgs, unused_index};
+use crate::context::unreadable;
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, documents};
+use crate::progress::{Bars, MemoryWatch};
+use crate::{outputs, settings};
+
+pub(crate) use self::join::DedupArgs;
 
 documents! { "dedup" => DedupReport }
 
@@ -46,14 +34,14 @@ pub(crate) fn run(
     if args.index.is_some() && args.method != JoinArg::Graph {
         return Err(unused_index());
     }
-    let inputs = inputs::expand(&args.inputs)?;
-    outputs::check(args, &inputs)?;
+    let inputs = expand(&args.inputs)?;
+    check_outputs(args, &inputs)?;
     let watch = MemoryWatch::start();
     let (stopwatch, bars) = (Stopwatch::start(), Bars::new(printer));
     let pool = settings::pool(global)?;
     let corpus = load(args, &inputs, &bars)?;
     if let Some(path) = &args.annotate {
-        annotate::check(&corpus, path).map_err(|error| written::unannotated(&error))?;
+        annotate::check(&corpus, path).map_err(|error| results::unannotated(&error))?;
     }
     let mut seconds = DedupSeconds { load: stopwatch.seconds(), ..DedupSeconds::default() };
     let work = Work { args, pool, corpus: &corpus, matrix: &corpus.matrix(), bars: &bars };
@@ -67,7 +55,7 @@ pub(crate) fn run(
         (report.peak_rss_bytes, report.peak_anon_bytes) = watch.finish();
         printer.document(&report)?;
     } else {
-        printer.data(&screen::screen(&work, &inputs, &pairs, &clusterings)?)?;
+        printer.data(&results::screen(&work, &inputs, &pairs, &clusterings)?)?;
     }
     if let Some(remark) = clusterings.iter().find_map(remark) {
         printer.note(&remark);
@@ -95,158 +83,111 @@ fn load(args: &DedupArgs, inputs: &[PathBuf], bars: &Bars) -> Result<Corpus, Fai
     Ok(corpus)
 }
 
-/// Reads a file of vectors, whose columns have their usual names.
-pub fn open_vectors(path: &Path, bars: &Bars) -> Result<Corpus, Failure> {
-    open_columns(path, &CorpusColumns::default(), bars)
-}
-
-/// Reads some columns of a file of vectors.
-pub(super) fn open_columns(
-    path: &Path,
-    columns: &CorpusColumns,
-    bars: &Bars,
-) -> Result<Corpus, Failure> {
-    let options = columns.options(&settings::scratch_dir(), bars);
-    let corpus = Corpus::open(&[path.to_owned()], &options).map_err(|error| unreadable(&error))?;
-    bars.end();
-    Ok(corpus)
-}
-
-/// Says why a corpus could not be read.
-fn unreadable(error: &CorpusError) -> Failure {
-    match error {
-        CorpusError::Cancelled => Failure::interrupted(),
-        error => Failure::new("read the vectors", error, error.hint()),
-    }
-}
-
 /// Says so where pairs may be missing.
 fn remark(clustering: &Clustering) -> Option<String> {
     Recall::from(clustering.recall).remark(clustering.threshold, RECALL_TARGET)
 }
 
-/// One call of the command, with its vectors at hand.
-struct Work<'a> {
-    args: &'a DedupArgs,
-    pool: Pool,
-    corpus: &'a Corpus,
-    matrix: &'a VectorMatrix<'a>,
-    bars: &'a Bars,
-}
-
-impl Work<'_> {
-    fn options<'a>(
-        &'a self,
-        scratch_dir: &'a std::path::Path,
-        progress: &'a dyn Progress,
-    ) -> JoinOptions<'a> {
-        JoinOptions {
-            pair_budget: self.args.pair_budget,
-            scratch_dir: Some(scratch_dir),
-            progress,
-            ..JoinOptions::new(&self.pool)
+/// Returns the files that the arguments name, in their order; those of a pattern by their bytes.
+///
+/// A file that is called like a pattern is that file.
+fn expand(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    for argument in arguments {
+        if argument.is_dir() {
+            let pattern = argument.join("*.parquet");
+            return Err(Failure::plain(
+                format!("{} is a folder", argument.display()),
+                format!("name its files, such as '{}'", pattern.display()),
+            ));
         }
-    }
-
-    /// Finds all pairs at the lowest threshold.
-    fn join(&self, seconds: &mut DedupSeconds) -> Result<PairStream, Failure> {
-        let stages = Stages::start(self.bars);
-        let scratch_dir = settings::scratch_dir();
-        // At least one threshold is typed or the default.
-        let lowest = self.args.thresholds().first().copied().unwrap_or(Similarity::ONE);
-        let options = self.options(&scratch_dir, &stages);
-        let joined = match self.args.graph_index() {
-            Some(index) => join_pairs_by_graph(self.matrix, lowest, &options, &index.join()),
-            None => join_pairs(self.matrix, lowest, &options),
-        };
-        [seconds.prepare, seconds.join, seconds.audit] = stages.split();
-        joined.map_err(|error| match error {
-            JoinError::Cancelled => Failure::interrupted(),
-            JoinError::PairBudget { budget, threshold, ref histogram } => {
-                spent::failure(budget, threshold, histogram, error.hint())
+        let pattern = argument.to_str().filter(|text| text.contains(['*', '?', '[']));
+        match pattern {
+            Some(pattern) if argument.symlink_metadata().is_err() => {
+                files.extend(matches(pattern)?)
             }
-            error => Failure::new("compare the vectors", &error, error.hint()),
-        })
-    }
-
-    /// Refuses to expand groups of equal vectors beyond the budget, before anything is clustered.
-    fn check_pairs_fit(&self, pairs: &PairStream) -> Result<(), Failure> {
-        let default = default_pair_budget(pairs.distinct_rows());
-        let budget = self.args.pair_budget.unwrap_or(default);
-        let found = pairs.logical_pairs();
-        let is_expanded =
-            self.args.pairs.is_some() && self.args.pairs_form == PairsFormArg::Logical;
-        if !is_expanded || found <= budget {
-            return Ok(());
-        }
-        let distinct = pairs.pair_count();
-        Err(Failure::plain(
-            format!("equal vectors make {found} pairs, more than the pair budget of {budget}"),
-            format!(
-                "write one row for all that are equal to it: --pairs-form distinct ({distinct} pairs; --clusters \
-                 names the equal rows), or allow more: --pair-budget {found}"
-            ),
-        ))
-    }
-
-    fn cluster(
-        &self,
-        pairs: &PairStream,
-        seconds: &mut DedupSeconds,
-    ) -> Result<Vec<Clustering>, Failure> {
-        let stopwatch = Stopwatch::start();
-        let scratch_dir = settings::scratch_dir();
-        let keep = match (&self.args.keep, self.corpus.order_keys()) {
-            (KeepArg::MostCentral, _) => Keep::MostCentral,
-            (_, Some(keys)) => Keep::Best(KeepOrder::largest_first(keys)),
-            (_, None) => Keep::Best(KeepOrder::by_row(self.matrix.len())),
-        };
-        let request = DedupRequest {
-            matrix: self.matrix,
-            ordinal: &|row: Row| self.corpus.ordinal(row),
-            keep: &keep,
-            linkage: self.args.linkage.into(),
-            thresholds: &self.args.thresholds(),
-            options: &self.options(&scratch_dir, self.bars),
-        };
-        let clusterings = dedup(pairs, &request).map_err(|error| unclustered(&error))?;
-        seconds.cluster = stopwatch.seconds();
-        Ok(clusterings)
-    }
-
-    fn report(
-        &self,
-        pairs: &PairStream,
-        clusterings: &[Clustering],
-        seconds: DedupSeconds,
-    ) -> DedupReport {
-        let mut results: Vec<DedupFigures> = clusterings.iter().map(DedupFigures::of).collect();
-        let is_one = results.len() == 1;
-        let skipped = self.corpus.skipped().counts();
-        let index = self.args.graph_index();
-        DedupReport {
-            schema_version: 1,
-            rows: self.corpus.rows(),
-            dim: self.corpus.dim() as u64,
-            distinct_rows: pairs.distinct_rows(),
-            skipped: skipped.map(|(reason, count)| (reason.name().to_owned(), count)).collect(),
-            method: if index.is_some() { "graph" } else { "exact" },
-            index: index.map(GraphIndex::name),
-            figures: if is_one { results.pop() } else { None },
-            results: (!is_one).then_some(results),
-            counters: pairs.counters().into(),
-            seconds,
-            peak_rss_bytes: None,
-            peak_anon_bytes: None,
-            threads: self.pool.threads(),
-            isa: Kernels::active().level().name(),
+            _ => files.push(argument.clone()),
         }
     }
+    check_once(&files)?;
+    Ok(files)
 }
 
-fn unclustered(error: &DedupError) -> Failure {
-    if error.is_cancelled() {
-        return Failure::interrupted();
+fn matches(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
+    let options = glob::MatchOptions { require_literal_leading_dot: true, ..Default::default() };
+    let found = glob::glob_with(pattern, options).map_err(|error| {
+        Failure::plain(
+            format!("{pattern}: no pattern: {}", error.msg),
+            "* stands for any characters, ? for one, [abc] for one of several, ** for folders",
+        )
+    })?;
+    let mut files = Vec::new();
+    for path in found {
+        let path = path.map_err(|error| Failure::new("look for files", &error, None))?;
+        if path.is_file() {
+            files.push(path);
+        }
     }
-    Failure::new("cluster the rows", error, error.hint())
+    if files.is_empty() {
+        return Err(Failure::plain(
+            format!("no file matches {pattern}"),
+            "check the folder and the ending of the pattern",
+        ));
+    }
+    files.sort_unstable_by(|a, b| bytes(a).cmp(bytes(b)));
+    Ok(files)
+}
+
+fn bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
+}
+
+/// Refuses a file that is named twice: all its rows would be duplicates.
+fn check_once(files: &[PathBuf]) -> Result<(), Failure> {
+    let mut seen = BTreeSet::new();
+    // A file that cannot be found is told of when it is opened.
+    for file in files {
+        if file.canonicalize().is_ok_and(|path| !seen.insert(path)) {
+            return Err(Failure::usage(
+                format!("{} is named twice", file.display()),
+                "name each input once: all its rows would be duplicates",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses several thresholds where there is a column for one, and outputs that cannot be written.
+fn check_outputs(args: &DedupArgs, inputs: &[PathBuf]) -> Result<(), Failure> {
+    if args.annotate.is_some() && args.thresholds().len() > 1 {
+        return Err(Failure::usage(
+            "--annotate takes one threshold: a row has one cluster in it",
+            "choose one, or write the clusters of all with --clusters",
+        ));
+    }
+    let files =
+        [("--pairs", &args.pairs), ("--clusters", &args.clusters), ("--annotate", &args.annotate)];
+    outputs::check(&files, inputs, args.force)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_sorted_by_bytes_and_a_literal_file_wins() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["b.npy", "B.npy", "a[1].npy", "a1.npy", ".hidden.npy", "c.txt"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        std::fs::create_dir(folder.path().join("folder.npy")).unwrap();
+        let names = |arguments: &[&str]| -> Vec<String> {
+            let paths: Vec<_> = arguments.iter().map(|name| folder.path().join(name)).collect();
+            let files = expand(&paths).map_err(|failure| failure.message).unwrap();
+            files.iter().map(|f| f.file_name().unwrap().to_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(names(&["*.npy"]), ["B.npy", "a1.npy", "a[1].npy", "b.npy"]);
+        assert_eq!(names(&["a[1].npy"]), ["a[1].npy"]);
+        assert_eq!(names(&["c.txt", "?.npy"]), ["c.txt", "B.npy", "b.npy"]);
+    }
 }

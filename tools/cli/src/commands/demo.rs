@@ -1,22 +1,33 @@
 //! `memfold demo`: a sample store, built where nothing else is, and consolidated.
 
 use std::io::{self, IsTerminal as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{self, Args};
 use memfold_plan::plan::{ActionState, PlanSummary};
 use memfold_store::BrainDb;
 use memfold_store::brain_db::{
     BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, OpenOptions,
 };
 
-use crate::args::{ConsolidateArgs, DemoArgs, GlobalArgs};
-use crate::commands::consolidate;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::args::GlobalArgs;
+use crate::commands::consolidate::{self, ConsolidateArgs};
+use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 
 /// The file that says that a folder is ours.
 const MARKER: &str = ".memfold-demo";
+
+/// `memfold demo`
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Build the sample here; rebuilt only if it is ours
+    #[arg(long, value_name = "DIR", default_value = "memfold-demo")]
+    pub(crate) dir: PathBuf,
+    /// Rebuild the sample although it was reviewed or executed, without asking
+    #[arg(long)]
+    pub(crate) force: bool,
+}
 
 pub(crate) fn run(global: &GlobalArgs, args: &DemoArgs, printer: Printer) -> Result<Exit, Failure> {
     claim(&args.dir)?;

@@ -1,24 +1,47 @@
 //! `memfold embed`: memories without an embedding get one.
 
-mod document;
-mod screen;
+use std::path::PathBuf;
 
-use memfold::embed::fill::{Fill, FillError, Filled, Unembedded, check_space, fill, unembedded};
+use clap::{self, Args};
+use memfold::embed::fill::{
+    Fill, FillError, Filled, Refusal, Unembedded, check_space, fill, unembedded,
+};
 use memfold::embed::{Embedder, Provider, embedder};
-use memfold::machine;
+use memfold::machine::{self, Stopwatch};
 use memfold_index::Progress;
+use memfold_model::text::excerpt;
+use memfold_plan::report::Mode;
 use memfold_store::LoadRequest;
 
-use self::document::EmbedDocument;
-use crate::args::{EmbedArgs, GlobalArgs};
-use crate::commands::consolidate::open_store;
-use crate::commands::writing;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::Printer;
+use crate::args::{GlobalArgs, WritingArgs, whole};
+use crate::context::open_store;
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, documents};
 use crate::progress::Bars;
-use crate::resources::Stopwatch;
 use crate::settings::{self, Settings};
+use crate::writing;
+
+documents! { "embed" => EmbedDocument }
+
+/// `memfold embed`
+#[derive(Debug, Args)]
+#[command(after_help = PROVIDERS)]
+pub(crate) struct EmbedArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// Give N memories an embedding at most, newest first; running again continues
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<usize>(1, u64::MAX))]
+    pub(crate) limit: Option<usize>,
+    #[command(flatten)]
+    pub(crate) writing: WritingArgs,
+}
+
+/// Said at the end of the help of `memfold embed`.
+const PROVIDERS: &str = "\
+Vectors come from the provider that the configuration names, and texts go
+nowhere else: --set embed.provider=daemon (the brain's own, port 8030), ollama,
+openai (any program of that protocol; --set embed.url=…) or local.
+Embeddings of an earlier text, or that are no vectors, are counted and stay.";
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -55,7 +78,7 @@ pub(crate) fn run(
     if global.json {
         printer.document(&found)?;
     } else {
-        printer.data(&screen::told(&found, (global, args)))?;
+        printer.data(&told(&found, (global, args)))?;
         if !executes {
             printer.note("dry run: nothing was sent anywhere or written to the store");
         }
@@ -140,5 +163,188 @@ fn failed(error: &FillError, filled: u64) -> Failure {
             let message = format!("{}; {filled} embeddings were written and stay", failure.message);
             Failure { message, ..failure }
         }
+    }
+}
+
+/// Refused memories that are told one by one.
+const SHOWN: usize = 10;
+const ID_CHARS: usize = 60;
+const REASON_CHARS: usize = 200;
+
+/// Tells what was found, or done.
+fn told(found: &EmbedDocument, typed: (&GlobalArgs, &EmbedArgs)) -> String {
+    let EmbedDocument { live, with_embedding, missing, stale, invalid, .. } = found;
+    let mut text = format!(
+        "{live} {} in use: {with_embedding} with an embedding, {missing} without one\n",
+        writing::noun(*live, "memory", "memories")
+    );
+    if *stale > 0 {
+        text.push_str(&format!("  {stale} have that of an earlier text, which stays\n"));
+    }
+    if *invalid > 0 {
+        text.push_str(&format!("  {invalid} have one that is no vector, which stays\n"));
+    }
+    if found.executed() {
+        text.push_str(&done(found));
+    } else {
+        text.push_str(&planned(found, typed));
+    }
+    text
+}
+
+fn planned(found: &EmbedDocument, (global, args): (&GlobalArgs, &EmbedArgs)) -> String {
+    let mut text = String::new();
+    if let Some(space) = space(found) {
+        text.push_str(&format!("the store's vectors: {space}\n"));
+    }
+    if found.missing == 0 {
+        return text;
+    }
+    match &found.place {
+        Some(place) => {
+            let texts = writing::noun(found.wanted, "text", "texts");
+            text.push_str(&format!("{} {texts} would go to {place}\n", found.wanted));
+            text.push_str(&format!("next: {}\n", next(global, args)));
+        }
+        None => text.push_str(
+            "no provider is configured: --set embed.provider=daemon, ollama, openai or\n\
+             local (docs/embedding.md)\n",
+        ),
+    }
+    text
+}
+
+/// The command that does it, with what was typed.
+fn next(global: &GlobalArgs, args: &EmbedArgs) -> String {
+    let limit = args.limit.map(|limit| limit.to_string());
+    let further = writing::global_words(global);
+    let mut words: Vec<&str> = Vec::new();
+    words.extend(limit.iter().flat_map(|limit| ["--limit", limit]));
+    words.extend(writing::strs(&further));
+    words.push("--execute");
+    writing::store_words(&["memfold", "embed"], &args.db, &words)
+}
+
+fn done(found: &EmbedDocument) -> String {
+    let EmbedDocument { filled, present, changed, refused, over_limit, .. } = found;
+    let of = space(found).filter(|_| *filled > 0).map_or_else(String::new, |of| format!(": {of}"));
+    let mut text = format!("{filled} were given one{of}\n");
+    if *present > 0 {
+        text.push_str(&format!("  {present} have a row of embeddings meanwhile\n"));
+    }
+    if *changed > 0 {
+        text.push_str(&format!(
+            "  {changed} are gone or say something else meanwhile; run again for these\n"
+        ));
+    }
+    if !refused.is_empty() {
+        text.push_str(&format!("  {} were refused:\n", refused.len()));
+    }
+    for one in refused.iter().take(SHOWN) {
+        let (id, reason) = (excerpt(&one.id, ID_CHARS), excerpt(&one.reason, REASON_CHARS));
+        text.push_str(&format!("    {id}: {reason}\n"));
+    }
+    if refused.len() > SHOWN {
+        text.push_str(&format!("    and {} more (--json lists all)\n", refused.len() - SHOWN));
+    }
+    if *over_limit > 0 {
+        text.push_str(&format!("  {over_limit} are left; running again continues\n"));
+    }
+    text
+}
+
+fn space(found: &EmbedDocument) -> Option<String> {
+    let dim = found.dim?;
+    let model = found
+        .model
+        .as_deref()
+        .map_or_else(|| "a model that is not named".to_owned(), |model| excerpt(model, ID_CHARS));
+    Some(format!("{model}, {dim} dimensions"))
+}
+
+/// `memfold embed --json`
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct EmbedDocument {
+    schema_version: u32,
+    mode: Mode,
+    /// Memories in use, before anything was written.
+    live: u64,
+    /// Those of them that have a valid vector of their text.
+    with_embedding: u64,
+    /// Those that have no embedding.
+    missing: u64,
+    /// Those whose embedding is of an earlier text; it stays.
+    stale: u64,
+    /// Those whose embedding is no vector; it stays.
+    invalid: u64,
+    /// The model of the store's vectors, or where there were none that of the new ones; `null` where nobody names it.
+    model: Option<String>,
+    /// Components of each vector; `null` where there is none.
+    dim: Option<u64>,
+    /// `daemon`, `openai`, `ollama` or `local`; `null` where none is configured.
+    provider: Option<&'static str>,
+    /// Where texts go: an address without what may be secret in it, or a folder.
+    place: Option<String>,
+    /// Memories whose texts go there, or went: those that lack an embedding, up to `--limit`.
+    wanted: u64,
+    /// Memories beyond `--limit`.
+    over_limit: u64,
+    /// Memories that were given an embedding.
+    filled: u64,
+    /// Memories that have one meanwhile, or a row without a vector in its place.
+    present: u64,
+    /// Memories that are gone, or whose text changed meanwhile.
+    changed: u64,
+    /// Memories that the provider or the store refused.
+    refused: Vec<RefusedMemory>,
+    seconds: f64,
+}
+
+/// A memory that stays without an embedding.
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RefusedMemory {
+    id: String,
+    reason: String,
+}
+
+impl EmbedDocument {
+    /// Makes the document; `filled` is `None` for a dry run.
+    fn new(
+        lacking: &Unembedded,
+        (provider, place): (Option<&'static str>, Option<String>),
+        (filled, over_limit): (Option<Filled>, u64),
+        seconds: f64,
+    ) -> Self {
+        let mode = Mode::of(filled.is_some());
+        let filled = filled.unwrap_or_default();
+        let (coverage, space) = (&lacking.coverage, lacking.space.as_ref());
+        let refused = |Refusal { id, reason }| RefusedMemory { id: id.as_str().to_owned(), reason };
+        Self {
+            schema_version: 1,
+            mode,
+            live: coverage.live,
+            with_embedding: coverage.with_embedding,
+            missing: coverage.missing,
+            stale: coverage.stale,
+            invalid: coverage.invalid,
+            model: space.map(|space| space.model.to_string()).or(filled.model),
+            dim: space.map(|space| space.dim.into()).or(filled.dim.map(|dim| dim as u64)),
+            provider,
+            place,
+            wanted: lacking.pending.len() as u64,
+            over_limit,
+            filled: filled.filled,
+            present: filled.present,
+            changed: filled.changed,
+            refused: filled.refused.into_iter().map(refused).collect(),
+            seconds,
+        }
+    }
+
+    /// Tells whether the store was to be written.
+    fn executed(&self) -> bool {
+        self.mode == Mode::Execute
     }
 }

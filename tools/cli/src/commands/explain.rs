@@ -1,17 +1,41 @@
-//! `memfold explain`: a memory of a store, or what the fact guard says of two texts.
+//! `memfold explain`: a memory of a store, or the verdict of the fact guard on two texts.
 
+use memfold::machine;
+use std::path::{Path, PathBuf};
+
+use clap::{self, Args};
 use memfold_guard::{Absorption, Difference, Judgement};
+use memfold_model::lineage::{
+    Branch, Explanation, Few, Fold, KnownBy, MemoryView, Resolved, Whereabouts,
+};
+use memfold_model::memory::MemoryId;
+use memfold_model::text::excerpt;
 use serde::Serialize;
 
-use crate::args::{ExplainArgs, GlobalArgs};
-use crate::commands::explain_memory;
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::Printer;
+use crate::args::GlobalArgs;
+use crate::context::open_store;
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, documents};
 use crate::settings::Settings;
 
-documents! { "explain-texts" => TextsDocument }
+documents! {
+    "explain-texts" => TextsDocument,
+    "explain-memory" => MemoryDocument<'_>,
+}
+
+/// `memfold explain`
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The store: a brain.db
+    #[arg(required_unless_present = "texts", conflicts_with = "texts")]
+    pub(crate) db: Option<PathBuf>,
+    /// The memory's id
+    #[arg(required_unless_present = "texts", conflicts_with = "texts")]
+    pub(crate) id: Option<String>,
+    /// Judge two texts instead: the older one first
+    #[arg(long, num_args = 2, value_names = ["A", "B"])]
+    pub(crate) texts: Vec<String>,
+}
 
 /// `memfold explain --texts --json`
 #[derive(Debug, Serialize)]
@@ -32,7 +56,7 @@ pub(crate) fn run(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     match (&args.db, &args.id, &args.texts[..]) {
-        (Some(db), Some(id), _) => explain_memory::run(global, (db, id), printer),
+        (Some(db), Some(id), _) => explain_memory(global, (db, id), printer),
         (_, _, [older, newer]) => explain_texts(global, [older.as_str(), newer.as_str()], printer),
         _ => Err(Failure::usage("nothing to explain", "give DB and ID, or --texts A B")),
     }
@@ -93,4 +117,216 @@ fn kind(kind: impl serde::Serialize) -> String {
         Ok(serde_json::Value::String(name)) => name.replace('_', " "),
         _ => String::new(),
     }
+}
+
+/// Ids, names and times are cut after so many characters.
+const NAME_CHARS: usize = 80;
+/// Characters of a list of reasons.
+const REASONS_CHARS: usize = 200;
+
+/// `memfold explain DB ID --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct MemoryDocument<'a> {
+    schema_version: u32,
+    /// The id under which it lives on; `null` where it does not.
+    live_id: Option<&'a MemoryId>,
+    #[serde(flatten)]
+    explanation: &'a Explanation,
+}
+
+fn explain_memory(
+    global: &GlobalArgs,
+    (db, id): (&Path, &str),
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let settings = Settings::load(global, Some(db), &[])?;
+    settings.show_notices(printer);
+    let store = open_store(db, &settings)?;
+    let time_zone = settings.time_zone()?;
+    let explained = store
+        .explain_memory(&MemoryId::new(id), &time_zone, machine::clock())
+        .map_err(|error| {
+            let hint = error.hint();
+            Failure::new("read what is known of the memory", &error, hint)
+        })?;
+    if explained.resolved.whereabouts == Whereabouts::Unknown {
+        let message = format!("{} is not in this store", shown(id));
+        return Err(Failure::plain(message, "check the id and the store"));
+    }
+    if global.json {
+        let live_id = explained.resolved.live_id();
+        let explanation = &explained;
+        printer.document(&MemoryDocument { schema_version: 1, live_id, explanation })?;
+    } else {
+        printer.data(&described(&explained))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn described(explained: &Explanation) -> String {
+    let Resolved { id, whereabouts, .. } = &explained.resolved;
+    let mut text = format!("{} {}\n", shown(id.as_str()), is(*whereabouts));
+    if let Some(memory) = &explained.memory {
+        text.push_str(&of_memory(memory));
+    }
+    if !explained.resolved.folds.is_empty() {
+        text.push_str("\nfolded into\n");
+        text.push_str(&of_folds(&explained.resolved));
+    }
+    if !explained.absorbed.shown.is_empty() || explained.absorbed.more > 0 {
+        text.push_str("\nfolded into it\n");
+        of_branches(&explained.absorbed, "", &mut text);
+    }
+    text.push_str(&of_decisions(explained));
+    text
+}
+
+const fn is(whereabouts: Whereabouts) -> &'static str {
+    match whereabouts {
+        Whereabouts::Live => "is live",
+        Whereabouts::Expired => "has expired",
+        Whereabouts::Record => "is a record of a contradiction",
+        Whereabouts::Ghost => "is archived: it was folded into another",
+        Whereabouts::Archived => "is archived",
+        Whereabouts::Moved => "is in the archive table",
+        Whereabouts::Unreadable => "cannot be read",
+        Whereabouts::Gone => "is gone",
+        Whereabouts::Unknown => "is not in this store",
+    }
+}
+
+fn of_memory(memory: &MemoryView) -> String {
+    let mut text = String::new();
+    if let Some(content) = &memory.text {
+        text.push_str(&format!("  \"{content}\"\n"));
+    }
+    let made = memory.created_at.as_deref().map_or("at an unknown time".to_owned(), shown);
+    text.push_str(&format!(
+        "  made {made}, source {}, importance {}, read {}\n",
+        shown(&memory.root_source),
+        memory.importance,
+        times(memory.access_count)
+    ));
+    if !memory.categories.is_empty() {
+        let categories = excerpt(&memory.categories.join(", "), REASONS_CHARS);
+        text.push_str(&format!("  categories: {categories}\n"));
+    }
+    text
+}
+
+fn of_folds(resolved: &Resolved) -> String {
+    let mut text = String::new();
+    let last = resolved.folds.len().saturating_sub(1);
+    for (position, fold) in resolved.folds.iter().enumerate() {
+        let end = match (position == last, resolved.is_circle) {
+            (true, true) => " (a circle)".to_owned(),
+            (true, false) => format!(" ({})", resolved.end.name()),
+            (false, _) => String::new(),
+        };
+        text.push_str(&format!("  → {}{end}{}\n", shown(fold.survivor.as_str()), figures(fold)));
+        for line in circumstances(fold) {
+            text.push_str(&format!("      {line}\n"));
+        }
+    }
+    text
+}
+
+/// Draws branches below each other; `margin` is what stands to the left of them.
+fn of_branches(few: &Few<Branch>, margin: &str, text: &mut String) {
+    let last = few.shown.len().saturating_sub(1);
+    for (position, branch) in few.shown.iter().enumerate() {
+        let is_last = position == last && few.more == 0;
+        let (fork, below) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        let id = shown(branch.fold.absorbed.as_str());
+        let whereabouts = branch.whereabouts.name();
+        text.push_str(&format!("{margin}{fork}{id} ({whereabouts}){}\n", figures(&branch.fold)));
+        let below = format!("{margin}{below}");
+        let content = branch.text.as_ref().map(|content| format!("\"{content}\""));
+        for line in content.into_iter().chain(circumstances(&branch.fold)) {
+            text.push_str(&format!("{below}  {line}\n"));
+        }
+        of_branches(&branch.branches, &below, text);
+    }
+    if few.more > 0 {
+        text.push_str(&format!("{margin}└─ and {} more\n", few.more));
+    }
+}
+
+/// Similarity and rule of a fold, each with a space before it.
+fn figures(fold: &Fold) -> String {
+    let similarity = fold.similarity.map(|value| format!(" {value:.4}")).unwrap_or_default();
+    let rule = fold.rule_id.as_deref().map(|rule| format!(" {}", shown(rule))).unwrap_or_default();
+    similarity + &rule
+}
+
+/// Reasons, run and time of a fold, or how else it is known.
+fn circumstances(fold: &Fold) -> Vec<String> {
+    if fold.known_by == KnownBy::Provenance {
+        return vec!["known from the rows' source only".to_owned()];
+    }
+    let mut lines = Vec::new();
+    lines.extend(fold.reasons.as_deref().map(|reasons| excerpt(reasons, REASONS_CHARS)));
+    if let (Some(run_id), Some(at)) = (&fold.run_id, &fold.at) {
+        lines.push(by(run_id, at));
+    }
+    lines
+}
+
+fn of_decisions(explained: &Explanation) -> String {
+    let mut text = String::new();
+    section(&mut text, "promoted", &explained.promotions, |promotion| {
+        let count = promotion.access_count.map(|count| format!("at {count} reads, "));
+        count.unwrap_or_default() + &by(&promotion.run_id, &promotion.at)
+    });
+    section(&mut text, "kept apart", &explained.kept_apart, |kept| {
+        let ids: Vec<String> = kept.from.shown.iter().map(|id| shown(id.as_str())).collect();
+        let more = if kept.from.more > 0 {
+            format!(" and {} more", kept.from.more)
+        } else {
+            String::new()
+        };
+        let ids = ids.join(", ");
+        format!("from {ids}{more}{}, {}", void(kept.holds), by(&kept.run_id, &kept.at))
+    });
+    section(&mut text, "declined by a person", &explained.declined, |declined| {
+        let action = shown(&declined.action);
+        format!("{action}{}, {}", void(declined.holds), by(&declined.run_id, &declined.at))
+    });
+    section(&mut text, "contradicts", &explained.flags, |flag| {
+        let score = flag.score.map(|score| format!(" score {score:.2}")).unwrap_or_default();
+        let (other, state) = (shown(flag.other.as_str()), shown(&flag.state));
+        format!("{other}{score} ({state}), {}", by(&flag.run_id, &flag.at))
+    });
+    text
+}
+
+fn section<T>(text: &mut String, title: &str, few: &Few<T>, line: impl Fn(&T) -> String) {
+    if few.shown.is_empty() {
+        return;
+    }
+    text.push_str(&format!("\n{title}\n"));
+    for item in &few.shown {
+        text.push_str(&format!("  {}\n", line(item)));
+    }
+    if few.more > 0 {
+        text.push_str(&format!("  and {} more\n", few.more));
+    }
+}
+
+/// What to add where the text has changed since a decision.
+const fn void(holds: bool) -> &'static str {
+    if holds { "" } else { " (void: its text has changed)" }
+}
+
+fn by(run_id: &str, at: &str) -> String {
+    format!("run {}, {}", shown(run_id), shown(at))
+}
+
+fn times(count: i64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
+fn shown(text: impl AsRef<str>) -> String {
+    excerpt(text.as_ref(), NAME_CHARS)
 }

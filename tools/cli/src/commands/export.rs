@@ -1,7 +1,10 @@
 //! `memfold export`: the live memories of a store with their vectors, as one column file.
 
+use std::path::PathBuf;
+
+use clap::{self, Args, ValueEnum};
 use memfold::export::{self, ExportError, ExportOptions, Exported, RecordWriter};
-use memfold::machine;
+use memfold::machine::{self, Stopwatch};
 use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::columns::WriteColumnsError;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetWriter};
@@ -9,19 +12,56 @@ use memfold_index::snapshot::FileMode;
 use memfold_model::text::excerpt;
 use memfold_store::LoadRequest;
 
-use crate::args::{ExportArgs, ExportFormat, ExtraColumn, GlobalArgs};
-use crate::commands::consolidate::open_store;
-use crate::commands::outputs;
-use crate::commands::writing::noun;
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::Printer;
-use crate::progress::Bars;
-use crate::resources::{MemoryWatch, Stopwatch};
+use crate::args::GlobalArgs;
+use crate::context::open_store;
+use crate::failure::{Exit, Failure};
+use crate::outputs;
+use crate::printer::{Printer, documents};
+use crate::progress::{Bars, MemoryWatch};
 use crate::settings::{self, Settings};
+use crate::writing::noun;
 
 documents! { "export" => ExportDocument }
+
+/// `memfold export`
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// The store: a brain.db
+    pub db: PathBuf,
+    /// The file to write
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// The format [default: by the file's ending]
+    #[arg(long, value_enum)]
+    pub format: Option<ExportFormat>,
+    /// Further columns
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "COLUMN,…")]
+    pub with: Vec<ExtraColumn>,
+    /// Only vectors of this model [default: the one with most vectors]
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// File formats of vectors with columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// Arrow IPC, to be mapped
+    Arrow,
+    /// Parquet, to be exchanged
+    Parquet,
+}
+
+/// Columns that an export leaves out unless asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExtraColumn {
+    /// The memories' texts
+    Text,
+    /// The memory that each memory was merged into
+    Lineage,
+}
 
 /// What `memfold export --json` prints.
 #[derive(Debug, serde::Serialize)]

@@ -1,5 +1,8 @@
 //! `memfold flags`: the pairs that wait for a person, and what a person says of them.
 
+use std::path::PathBuf;
+
+use clap::{self, Args};
 use jiff::tz::TimeZone;
 use memfold::machine;
 use memfold::settle::{SettleError, SettleRules, Settled, Settlement, preview_settlement, settle};
@@ -12,15 +15,12 @@ use memfold_store::brain_db::{FlagKind, OpenPair};
 use memfold_store::upkeep::UpkeepRun;
 use serde::Serialize;
 
-use crate::args::{FlagsArgs, GlobalArgs};
-use crate::commands::consolidate::open_store;
-use crate::commands::writing;
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::{self, Printer};
-use crate::review::wrap::wrap;
+use crate::args::{GlobalArgs, WritingArgs};
+use crate::context::open_store;
+use crate::failure::{Exit, Failure};
+use crate::printer::{self, Printer, documents, wrap};
 use crate::settings::{self, Settings};
+use crate::writing;
 
 /// Characters of an id and of a text that are shown.
 const ID_CHARS: usize = 40;
@@ -30,7 +30,32 @@ const DATE_CHARS: usize = 32;
 /// Columns of a text on a terminal.
 const TEXT_COLUMNS: usize = 76;
 
-documents! { "flags" => FlagsDocument<'_>, "flags-settled" => SettledDocument }
+documents! {
+    "flags" => FlagsDocument<'_>,
+    "flags-settled" => SettledDocument,
+}
+
+/// `memfold flags`
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("settlement").args(["keep_both", "merge", "supersede", "older_holds"]))]
+pub(crate) struct FlagsArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// Both of this pair stay: no run folds them while their texts stay
+    #[arg(long, value_name = "KEY")]
+    pub(crate) keep_both: Option<String>,
+    /// Both say the same, by your word: merge the older one into the newer one
+    #[arg(long, value_name = "KEY")]
+    pub(crate) merge: Option<String>,
+    /// The newer one is right: merge the older one into it
+    #[arg(long, value_name = "KEY", visible_alias = "newer-holds")]
+    pub(crate) supersede: Option<String>,
+    /// The older one is right: merge the newer one into it
+    #[arg(long, value_name = "KEY")]
+    pub(crate) older_holds: Option<String>,
+    #[command(flatten)]
+    pub(crate) writing: WritingArgs,
+}
 
 /// `memfold flags --json`
 #[derive(Debug, Serialize)]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::{self, Args};
 use memfold::lookup::StoreIndex;
 use memfold::machine;
 use memfold_index::snapshot::Generations;
@@ -14,15 +15,12 @@ use memfold_store::upkeep::{
 };
 use serde::Serialize;
 
-use crate::args::{ForgetArgs, GlobalArgs, IndexPlaceArgs};
-use crate::commands::consolidate::open_store;
-use crate::commands::index::place;
-use crate::commands::writing;
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::Printer;
+use crate::args::{GlobalArgs, IndexPlaceArgs, WritingArgs};
+use crate::context::{self, open_store};
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, documents};
 use crate::settings::{self, Settings};
+use crate::writing;
 
 /// How long to wait for another process that builds an index.
 const INDEX_WAIT: Duration = Duration::from_secs(60);
@@ -34,6 +32,23 @@ const LEFT: &str = "not looked for: exports and plan files elsewhere, your own b
                     earlier versions\n  that other programs left in unused parts of the store's file\n";
 
 documents! { "forget" => ForgetDocument }
+
+/// `memfold forget`
+#[derive(Debug, Args)]
+pub(crate) struct ForgetArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// The memory's id
+    pub(crate) id: String,
+    /// Also forget the memories that were merged into it
+    #[arg(long)]
+    pub(crate) with_absorbed: bool,
+    /// An index of the store in another folder than DB.memfold, to be removed too where it holds the memory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) index_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) writing: WritingArgs,
+}
 
 /// `memfold forget --json`
 #[derive(Debug, Serialize)]
@@ -114,7 +129,7 @@ fn command(args: &ForgetArgs) -> String {
 /// The indexes that hold what goes: id, text hash and vector.
 fn indexes(args: &ForgetArgs, erasure: &Erasure) -> Result<Vec<PathBuf>, Failure> {
     let place = IndexPlaceArgs { db: args.db.clone(), index_dir: args.index_dir.clone() };
-    let mut folders = place::all(&place)?;
+    let mut folders = context::index_folders(&place)?;
     folders.retain(|folder| StoreIndex::names_any(folder, &erasure.ids) == Some(true));
     Ok(folders)
 }

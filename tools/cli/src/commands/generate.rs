@@ -1,7 +1,8 @@
 //! `memfold generate`: vectors, or a whole store.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{self, Args};
 use memfold::export::SYNTHETIC_MODEL;
 use memfold_datasets::generate::{VectorGenerator, VectorRecipe, VectorRecipeBuilder};
 use memfold_datasets::npy::{Component, NpyWriter};
@@ -13,15 +14,12 @@ use memfold_store::brain_db::texts::templated;
 use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle, WrittenStore};
 use serde::Serialize;
 
-use crate::args::{GenerateArgs, GlobalArgs};
-use crate::commands::outputs;
-use crate::commands::writing::noun;
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::Printer;
+use crate::args::{GlobalArgs, whole};
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, documents};
 use crate::progress::Bars;
-use crate::settings;
+use crate::writing::noun;
+use crate::{outputs, settings};
 
 /// Rows where neither the command line nor a file says how many.
 const ROWS_DEFAULT: u32 = 10_000;
@@ -30,6 +28,42 @@ const ROWS_DEFAULT: u32 = 10_000;
 const DIM_DEFAULT: usize = 384;
 
 documents! { "generate" => GenerateDocument }
+
+/// `memfold generate`
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArgs {
+    /// The file to write: .arrow, .parquet or .npy, or a store with --brain
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Vectors to generate [default: 10000, or all of --from]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<usize>(0, u64::MAX))]
+    pub(crate) rows: Option<usize>,
+    /// Components per vector [default: 384, or that of --like or --from]
+    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = whole::<usize>(0, u64::MAX))]
+    pub(crate) dim: Option<usize>,
+    /// The seed: equal seeds give equal bytes on every machine
+    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true, value_parser = whole::<u64>(0, u64::MAX))]
+    pub(crate) seed: u64,
+    /// Draw rows like those of a real file (Parquet, Arrow, npy, …): its mean and covariance,
+    /// how near neighbours are, and its groups of duplicates
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    pub(crate) like: Option<PathBuf>,
+    /// Write a whole brain.db
+    #[arg(long)]
+    pub(crate) brain: bool,
+    /// With every habit of a real store: mixed times, broken rows, archived rows
+    #[arg(long, requires = "brain")]
+    pub(crate) wild: bool,
+    /// Take the vectors from this file
+    #[arg(long, value_name = "FILE", requires = "brain")]
+    pub(crate) from: Option<PathBuf>,
+    /// Take the texts from this Parquet file (column text, and created_at where there is one)
+    #[arg(long, value_name = "FILE", requires = "from")]
+    pub(crate) texts: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
 
 /// `memfold generate --json`
 #[derive(Debug, Serialize)]

@@ -2,27 +2,48 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{self, Args};
 use memfold::import::{ImportError, ImportOptions, Imported, import};
 use memfold::machine;
 use memfold_index::snapshot::FileMode;
 use memfold_model::text::excerpt;
 
-use crate::args::{GlobalArgs, ImportArgs};
-use crate::commands::writing::{command_line, session_options};
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::Printer;
+use crate::args::GlobalArgs;
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, documents};
 use crate::progress::Bars;
 use crate::settings::{self, Settings};
+use crate::writing::{command_line, session_options};
 
 /// Permissions of a store that is made of stdin: the process's mask decides.
 const MODE_OF_STDIN: u32 = 0o666;
 const NAME_CHARS: usize = 60;
 
 documents! { "import" => ImportDocument }
+
+/// `memfold import`
+#[derive(Debug, Args)]
+#[command(after_help = FIELDS)]
+pub(crate) struct ImportArgs {
+    /// A file with a memory on each line, as JSON; `-` reads stdin
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The brain.db to add them to; it is created where it is missing
+    #[arg(long, value_name = "DB")]
+    pub(crate) into: PathBuf,
+    /// The model of vectors on lines that name none
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+}
+
+/// Said at the end of the help of `memfold import`.
+const FIELDS: &str = "\
+Fields of a line: text or content; id, categories, importance, access_count,
+created_at, updated_at, expires_at, source, vector or embedding, and model may
+be left out. All lines are imported, or none where one is bad. A memory whose id
+is in the store stays as it is there, so importing a file again adds nothing.";
 
 /// `memfold import --json`
 #[derive(Debug, serde::Serialize)]

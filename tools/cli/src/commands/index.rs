@@ -1,27 +1,30 @@
 //! `memfold index`: build, look at, verify, warm and remove the index of a store or a file of vectors.
 
-pub(crate) mod build;
 mod corpus;
-mod documents;
-mod info;
-pub(crate) mod place;
-mod remove;
-mod verify;
-mod warm;
+mod output;
+pub(crate) mod store;
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
+use std::time::Duration;
 
-use memfold::lookup::{IndexFiles, OpenIndexError};
-use memfold_datasets::vector_file::VectorFormat;
-use memfold_model::text::excerpt;
+use memfold::machine::Stopwatch;
+use memfold_index::Progress as _;
+use memfold_index::snapshot::Generations;
+use serde::Serialize;
 
-use crate::args::{ColumnArgs, GlobalArgs, IndexArgs, IndexCommand};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::Printer;
+use self::output::{mebibytes, open};
+use crate::args::{GlobalArgs, IndexArgs, IndexCommand, IndexPlaceArgs};
+use crate::context::{index_to_read, is_corpus};
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, documents};
+use crate::progress::Bars;
 
-/// Characters of a model's or file's name that are shown.
-const NAME_CHARS: usize = 40;
+documents! {
+    "index-warm" => WarmDocument,
+    "index-remove" => RemoveDocument,
+}
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -30,82 +33,93 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     match &args.command {
         IndexCommand::Build(args) if is_corpus(&args.place.db) => {
-            corpus::run_build(global, args, printer)
+            corpus::build(global, args, printer)
         }
         IndexCommand::Info(args) if is_corpus(&args.db) => corpus::info(global, args, printer),
         IndexCommand::Verify(args) if is_corpus(&args.place.db) => {
             corpus::verify(global, args, printer)
         }
-        IndexCommand::Build(args) => build::run(global, args, printer),
-        IndexCommand::Info(args) => info::run(global, args, printer),
-        IndexCommand::Verify(args) => verify::run(global, args, printer),
-        IndexCommand::Warm(args) => warm::run(global, args, printer),
-        IndexCommand::Remove(args) => remove::run(global, args, printer),
+        IndexCommand::Build(args) => store::build(global, args, printer),
+        IndexCommand::Info(args) => store::info(global, args, printer),
+        IndexCommand::Verify(args) => store::verify(global, args, printer),
+        IndexCommand::Warm(args) => warm(global, args, printer),
+        IndexCommand::Remove(args) => remove(global, args, printer),
     }
 }
 
-/// Says what a generation is, in a line.
-fn headline(generation: u64, rows: &str, (of, dim): (&str, usize), answered: &str) -> String {
-    let of = excerpt(of, NAME_CHARS);
-    format!("generation {generation}: {rows} of {of} ({dim} dimensions), answered {answered}\n")
+/// Bytes of one read.
+const PORTION: usize = 4 << 20;
+
+/// `memfold index warm --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct WarmDocument {
+    schema_version: u32,
+    /// Bytes read.
+    bytes: u64,
+    seconds: f64,
 }
 
-/// Lists the files of a generation with their sizes, and where they are.
-fn files_screen(files: &IndexFiles, (rows, of): (&str, &str), folder: &str) -> String {
-    let (columns, generation) = (files.columns(), files.generation());
-    let rows = format!("{} {rows}", columns.len());
-    let answered = format!("by a {}", files.tier().name());
-    let mut text = headline(generation.number(), &rows, (of, columns.dim()), &answered);
-    for (name, bytes) in generation.file_lengths() {
-        text.push_str(&format!("  {name:14} {}\n", mebibytes(bytes)));
+fn warm(global: &GlobalArgs, args: &IndexPlaceArgs, printer: Printer) -> Result<Exit, Failure> {
+    let live = |folder: &Path| Ok(Generations::at(folder).current()?);
+    let generation = open(&index_to_read(args)?, live)?;
+    let (stopwatch, bars) = (Stopwatch::start(), Bars::new(printer));
+    let total: u64 = generation.file_lengths().map(|(_, bytes)| bytes).sum();
+    let (mut bytes, mut portion) = (0, vec![0; PORTION]);
+    bars.begin("read", Some(total));
+    for (name, _) in generation.file_lengths() {
+        let path = generation.folder().join(name);
+        let failed = |error| Failure::new(&format!("read {}", path.display()), &error, None);
+        let mut file = File::open(&path).map_err(failed)?;
+        loop {
+            let read = file.read(&mut portion).map_err(failed)?;
+            if read == 0 {
+                break;
+            }
+            if bars.cancelled() {
+                return Err(Failure::interrupted());
+            }
+            bytes += read as u64;
+            bars.advance(read as u64);
+        }
     }
-    text.push_str(&format!("  in {folder}\n"));
-    text
-}
-
-/// Tells a file of vectors from a store.
-pub(crate) fn is_corpus(path: &Path) -> bool {
-    VectorFormat::of_file(path).is_some()
-}
-
-/// Refuses columns of a store, whose columns are known.
-pub(crate) fn refuse_columns(columns: &ColumnArgs) -> Result<(), Failure> {
-    let ColumnArgs { vector_column, id_column } = columns;
-    let option = match (vector_column, id_column) {
-        (None, None) => return Ok(()),
-        (Some(_), _) => "--vector-column",
-        (None, Some(_)) => "--id-column",
-    };
-    Err(Failure::usage(
-        format!("{option} is for files of vectors, not for a store"),
-        "leave it out: the columns of a store are known",
-    ))
-}
-
-/// Opens the index in a folder, which must be there.
-fn open<T>(
-    folder: &Path,
-    open: impl FnOnce(&Path) -> Result<Option<T>, OpenIndexError>,
-) -> Result<T, Failure> {
-    match open(folder) {
-        Ok(Some(index)) => Ok(index),
-        Ok(None) => Err(Failure::plain(
-            format!("no index in {}", folder.display()),
-            "build it with `memfold index build`",
-        )),
-        Err(error) => Err(unopened(&error)),
+    bars.end();
+    let seconds = stopwatch.seconds();
+    if global.json {
+        printer.document(&WarmDocument { schema_version: 1, bytes, seconds })?;
+    } else {
+        printer.data(&format!("read {} in {seconds:.2} s\n", mebibytes(bytes)))?;
     }
+    Ok(Exit::Done)
 }
 
-fn unopened(error: &OpenIndexError) -> Failure {
-    let hint = error.hint();
-    Failure::new("open the index", error, hint)
+/// How long to wait for a process that builds.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// `memfold index remove --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RemoveDocument {
+    schema_version: u32,
+    /// Whether there was an index.
+    removed: bool,
+    /// The folder of generations.
+    folder: String,
 }
 
-/// Shows bytes in MiB, or in KiB where there are few.
-fn mebibytes(bytes: u64) -> String {
-    match bytes as f64 / f64::from(1 << 20) {
-        small if small < 1.0 => format!("{:.0} KiB", small * 1024.0),
-        mebibytes => format!("{mebibytes:.1} MiB"),
+fn remove(global: &GlobalArgs, args: &IndexPlaceArgs, printer: Printer) -> Result<Exit, Failure> {
+    let folder = index_to_read(args)?;
+    let was_there = Generations::at(&folder).remove(WAIT).map_err(|error| {
+        let hint = error.hint();
+        Failure::new(&format!("remove {}", folder.display()), &error, hint)
+    })?;
+    if global.json {
+        let folder = folder.display().to_string();
+        printer.document(&RemoveDocument { schema_version: 1, removed: was_there, folder })?;
+    } else if was_there {
+        printer.data(&format!("removed {}\n", folder.display()))?;
+    } else {
+        printer.data(&format!("there is no index in {}\n", folder.display()))?;
     }
+    Ok(Exit::Done)
 }

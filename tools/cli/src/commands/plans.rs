@@ -1,7 +1,9 @@
 //! `memfold plans`: the saved plans of a store, or the actions of one.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
+use clap::{self, Args};
 use memfold_model::text::excerpt;
 use memfold_plan::plan::{Action, ActionState, ActionType, PlanSummary, SavedAction, SavedPlan};
 use memfold_store::BrainDb;
@@ -9,14 +11,12 @@ use memfold_store::brain_db::FindPlanError;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::args::{GlobalArgs, PlansArgs};
-use crate::commands::consolidate::open_store;
-use crate::commands::writing::noun;
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::{Printer, table};
+use crate::args::GlobalArgs;
+use crate::context::open_store;
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, documents, table};
 use crate::settings::Settings;
+use crate::writing::noun;
 
 /// Characters of an id that are shown.
 const ID_CHARS: usize = 40;
@@ -27,7 +27,19 @@ const ABSORBED_SHOWN_MAX: usize = 3;
 /// Characters of a reason that are shown.
 const REASON_CHARS: usize = 160;
 
-documents! { "plans" => PlansDocument, "saved-plan" => SavedPlanDocument<'_> }
+documents! {
+    "plans" => PlansDocument,
+    "saved-plan" => SavedPlanDocument<'_>,
+}
+
+/// `memfold plans`
+#[derive(Debug, Args)]
+pub(crate) struct PlansArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// A plan: its name, the beginning of its name, or latest
+    pub(crate) plan: Option<String>,
+}
 
 /// `memfold plans --json`
 #[derive(Debug, Serialize)]

@@ -1,23 +1,36 @@
 //! `memfold prune`: old entries of the journal go.
 
 use memfold::machine;
+use std::path::PathBuf;
+
+use clap::{self, Args};
 use memfold_model::text::excerpt;
 use memfold_plan::report::{Mode, run_id};
 use memfold_store::upkeep::{PruneError, Pruned, UpkeepRun, preview_prune, prune};
 use serde::Serialize;
 
-use crate::args::{GlobalArgs, PruneArgs};
-use crate::commands::consolidate::open_store;
-use crate::commands::writing;
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::{Printer, table};
+use crate::args::{Age, GlobalArgs, WritingArgs, age};
+use crate::context::open_store;
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, documents, table};
 use crate::settings::{self, Settings};
+use crate::writing;
 
 const NAME_CHARS: usize = 60;
 
 documents! { "prune" => PruneDocument }
+
+/// `memfold prune`
+#[derive(Debug, Args)]
+pub(crate) struct PruneArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// Remove what is older: hours, days or weeks (24h, 90d, 12w)
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub(crate) journal_older_than: Age,
+    #[command(flatten)]
+    pub(crate) writing: WritingArgs,
+}
 
 /// `memfold prune --json`
 #[derive(Debug, Serialize)]

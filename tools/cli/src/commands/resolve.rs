@@ -1,23 +1,33 @@
 //! `memfold resolve`: the id under which a memory lives on.
 
 use memfold::machine;
+use std::path::PathBuf;
+
+use clap::{self, Args};
 use memfold_model::lineage::{Resolved, Whereabouts};
 use memfold_model::memory::MemoryId;
 use memfold_model::text::excerpt;
 use serde::Serialize;
 
-use crate::args::{GlobalArgs, ResolveArgs};
-use crate::commands::consolidate::open_store;
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::Printer;
+use crate::args::GlobalArgs;
+use crate::context::open_store;
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, documents};
 use crate::settings::Settings;
 
 /// Ids are cut after so many characters in messages.
 const ID_CHARS: usize = 80;
 
 documents! { "resolve" => ResolveDocument<'_> }
+
+/// `memfold resolve`
+#[derive(Debug, Args)]
+pub(crate) struct ResolveArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// The memory's id
+    pub(crate) id: String,
+}
 
 /// `memfold resolve --json`
 #[derive(Debug, Serialize)]

@@ -1,7 +1,8 @@
 //! `memfold restore`: archived memories live again.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{self, Args};
 use memfold::machine;
 use memfold_model::memory::MemoryId;
 use memfold_model::text::excerpt;
@@ -13,20 +14,32 @@ use memfold_store::upkeep::{
 };
 use serde::Serialize;
 
-use crate::args::{GlobalArgs, RestoreArgs};
-use crate::commands::consolidate::open_store;
-use crate::commands::writing;
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::Printer;
+use crate::args::{GlobalArgs, WritingArgs};
+use crate::context::open_store;
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, documents};
 use crate::settings::{self, Settings};
+use crate::writing;
 
 /// Candidates that are listed one by one.
 const SHOWN: usize = 50;
 const ID_CHARS: usize = 80;
 
-documents! { "restore" => RestoreDocument, "restore-candidates" => CandidatesDocument }
+documents! {
+    "restore" => RestoreDocument,
+    "restore-candidates" => CandidatesDocument,
+}
+
+/// `memfold restore`
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// The archived memory's id; without it, those worth a look are listed
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) writing: WritingArgs,
+}
 
 /// `memfold restore --json` with a memory to restore
 #[derive(Debug, Serialize)]

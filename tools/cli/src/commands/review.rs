@@ -1,9 +1,15 @@
 //! `memfold review`: a person decides on the changes of a saved plan.
 
+mod card;
+mod walk;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{self, Args};
 use console::Term;
 use jiff::tz::TimeZone;
 use memfold::execute::{KeepBothRequest, UndoRequest, UndoTarget, keep_both, undo};
@@ -18,21 +24,38 @@ use memfold_store::brain_db::{BrainDb, Session, SessionError};
 use memfold_store::journal::RevertOptions;
 use serde::Serialize;
 
-use crate::args::{GlobalArgs, ReviewArgs};
-use crate::commands::consolidate::open_store;
+use self::walk::Lines;
+use crate::args::GlobalArgs;
 use crate::commands::plans::find_plan;
-use crate::commands::writing;
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::{self, Printer};
-use crate::review::dialogue::{Dialogue, Keyboard, Lines};
-use crate::review::material::{Material, named_memories};
-use crate::review::store::ReviewStore;
-use crate::review::walk::{Tally, Walk};
+use crate::commands::review::card::Material;
+use crate::commands::review::card::named_memories;
+use crate::commands::review::walk::{Dialogue, Keyboard, ReviewStore, Tally, Walk};
+use crate::context::open_store;
+use crate::failure::{Exit, Failure};
+use crate::printer::{self, Printer, documents};
 use crate::settings::{self, Settings};
+use crate::writing;
 
 documents! { "review" => ReviewDocument<'_> }
+
+/// `memfold review`
+#[derive(Debug, Args)]
+pub(crate) struct ReviewArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// A plan: its name, the beginning of its name, or latest
+    pub(crate) plan: String,
+    /// Decide as if it were this time (RFC 3339) [default: the clock]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) now: Option<String>,
+}
+
+/// Said at the end of the help of `memfold review`.
+pub(crate) const REVIEW_KEYS: &str = "\
+Answers are single keys, or lines where stdin or stdout is no terminal: y yes,
+n no, k keep both, s swap the survivor, v whole text, u back, q quit, ? help.
+Each answer is written to the store at once, and nothing else is: what was
+answered with yes, `memfold apply` does.";
 
 /// `memfold review --json`
 #[derive(Debug, Serialize)]

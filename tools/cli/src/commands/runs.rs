@@ -1,18 +1,19 @@
 //! `memfold runs`: what was done to a store, run by run and unit by unit.
 
+use std::path::PathBuf;
+
+use clap::{self, Args};
 use memfold_model::runs::{ChainBreak, RunHistory, RunSummary, UnitSummary};
 use memfold_model::text::excerpt;
 use memfold_store::BrainDb;
 use serde::Serialize;
 
-use crate::args::{GlobalArgs, RunsArgs};
-use crate::commands::consolidate::open_store;
-use crate::commands::writing::counted;
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::{Printer, table};
+use crate::args::GlobalArgs;
+use crate::context::open_store;
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, documents, table};
 use crate::settings::Settings;
+use crate::writing::counted;
 
 /// Names and times are cut after so many characters.
 const NAME_CHARS: usize = 60;
@@ -21,7 +22,20 @@ const LIST_CHARS: usize = 200;
 /// Ids and actions that a line shows.
 const LISTED_MAX: usize = 3;
 
-documents! { "runs" => RunsDocument<'_>, "run" => RunDocument<'_> }
+documents! {
+    "runs" => RunsDocument<'_>,
+    "run" => RunDocument<'_>,
+}
+
+/// `memfold runs`
+#[derive(Debug, Args)]
+pub(crate) struct RunsArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// Show what this run did: its id, how that begins, or `latest`
+    #[arg(value_name = "RUN")]
+    pub(crate) run: Option<String>,
+}
 
 /// `memfold runs --json`
 #[derive(Debug, Serialize)]

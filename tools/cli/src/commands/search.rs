@@ -1,33 +1,27 @@
 //! `memfold search`: the nearest memories.
 
-mod batch;
 mod corpus;
-mod documents;
-mod screen;
+mod results;
+
+use std::path::Path;
 
 use memfold::lookup::{
-    Matches, OpenIndexError, Query, SearchError, Searched, StoreIndex, Wanted, search,
+    Matches, Query, SearchError, Searched, StoreIndex, Wanted, search, search_all,
 };
-use memfold::machine;
-use memfold_index::NoProgress;
+use memfold::machine::{self, Stopwatch};
+use memfold_datasets::results::NeighborRow;
+use memfold_index::{NoProgress, Row};
 use memfold_simd::Kernels;
 use memfold_store::{BrainDb, LoadRequest};
 
-use self::documents::SearchDocument;
+use self::results::SearchDocument;
 use crate::args::{GlobalArgs, SearchArgs};
-use crate::commands::consolidate::open_options;
-use crate::commands::index::{is_corpus, place, refuse_columns};
-use crate::commands::outputs::{Existing, Outputs};
-use crate::commands::quick::Provider;
-use crate::commands::vector;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::context::{self, Provider, is_corpus, open_options, open_vectors, refuse_columns};
+use crate::failure::{Exit, Failure};
+use crate::outputs::{Existing, Outputs};
 use crate::printer::Printer;
-use crate::resources::Stopwatch;
+use crate::progress::Bars;
 use crate::settings::Settings;
-
-/// Matches where nobody said how many.
-const NEIGHBORS_DEFAULT: usize = 10;
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -54,7 +48,7 @@ pub(crate) fn run(
     let work =
         Work { args, store: &store, index: index.as_ref(), load, settings: &settings, printer };
     if let (Some(queries), Some(output)) = (&args.queries, &args.output) {
-        return batch::run(&work, (queries, output), (global, printer));
+        return search_batch(&work, (queries, output), (global, printer));
     }
     let found = work.search()?;
     let total = stopwatch.seconds();
@@ -67,7 +61,7 @@ pub(crate) fn run(
         let document = SearchDocument::new(&found, index.as_ref(), (open, total));
         printer.document(&SearchDocument { notes: note.into_iter().collect(), ..document })?;
     } else {
-        printer.data(&screen::screen(&found.matches))?;
+        printer.data(&results::screen(&found.matches))?;
     }
     Ok(Exit::Done)
 }
@@ -77,18 +71,7 @@ fn open_index(args: &SearchArgs, printer: Printer) -> Result<Option<StoreIndex>,
     if args.no_index {
         return Ok(None);
     }
-    Ok(opened(StoreIndex::open(&place::to_read(&args.place)?), printer))
-}
-
-/// Does without an index that cannot be opened, and says so.
-fn opened<T>(index: Result<Option<T>, OpenIndexError>, printer: Printer) -> Option<T> {
-    index.unwrap_or_else(|error| {
-        printer.note(&format!("note: the index cannot be used: {error}"));
-        if let Some(hint) = error.hint() {
-            printer.note(&format!("hint: {hint}"));
-        }
-        None
-    })
+    Ok(results::opened(StoreIndex::open(&context::index_to_read(&args.place)?), printer))
 }
 
 fn refuse_options_of_files(args: &SearchArgs) -> Result<(), Failure> {
@@ -99,13 +82,6 @@ fn refuse_options_of_files(args: &SearchArgs) -> Result<(), Failure> {
         ));
     }
     refuse_columns(&args.columns)
-}
-
-/// Returns which matches are wanted.
-fn wanted(args: &SearchArgs) -> Wanted {
-    let default = args.threshold.is_none().then_some(NEIGHBORS_DEFAULT);
-    let neighbors = args.neighbors.map(|count| count as usize).or(default);
-    Wanted { neighbors, similarity_min: args.threshold }
 }
 
 /// One call of the command.
@@ -120,7 +96,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn wanted(&self) -> Wanted {
-        wanted(self.args)
+        results::wanted(self.args)
     }
 
     fn search(&self) -> Result<Matches, Failure> {
@@ -129,7 +105,7 @@ impl Work<'_> {
             (Some(id), _, _) => Query::Memory(id),
             (None, Some(text), _) => Query::Text(text),
             (None, None, vector) => {
-                typed = vector::parse(vector.as_deref().unwrap_or_default())?;
+                typed = context::typed_vector(vector.as_deref().unwrap_or_default())?;
                 Query::Vector(&typed)
             }
         };
@@ -183,4 +159,32 @@ fn tell(searched: Searched, printer: Printer) {
             "note: the index no longer fits the store, so all {rows} vectors were read; run `memfold index build`"
         )),
     }
+}
+
+fn search_batch(
+    work: &Work<'_>,
+    (queries, output): (&Path, &Path),
+    (global, printer): (&GlobalArgs, Printer),
+) -> Result<Exit, Failure> {
+    let (bars, stopwatch) = (Bars::new(printer), Stopwatch::start());
+    let queries = open_vectors(queries, &bars)?;
+    let load = LoadRequest { progress: &bars, ..work.load };
+    let tools = (&load, Kernels::active());
+    let found = search_all(work.store, work.index, &queries.matrix(), work.wanted(), tools);
+    let found = found.map_err(|error| work.failed(&error))?;
+    let rows = (0..).zip(&found).flat_map(|(at, answer)| {
+        let query = queries.ordinal(Row(at));
+        (0..).zip(&answer.matches).map(move |(rank, near)| NeighborRow {
+            query,
+            rank,
+            row: near.memory.rowid.cast_unsigned(),
+            similarity: near.similarity.get(),
+            id: Some(near.memory.id.as_str()),
+        })
+    });
+    let neighbors = results::write(rows, output)?;
+    if let Some(found) = found.first() {
+        tell(found.searched, printer);
+    }
+    results::tell_written((found.len(), neighbors), output, (global, printer, stopwatch))
 }

@@ -1,9 +1,10 @@
 //! `memfold undo`: what a run did is taken back, whole or in part.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{self, Args};
 use memfold::execute::{Undo, UndoOutcome, UndoRequest, UndoTarget, preview_undo, undo};
-use memfold::machine;
+use memfold::machine::{self, Stopwatch};
 use memfold_model::memory::MemoryId;
 use memfold_model::runs::RunKind;
 use memfold_model::text::excerpt;
@@ -11,16 +12,13 @@ use memfold_plan::report::{Executed, Mode, run_id};
 use memfold_store::journal::RevertOptions;
 use serde::Serialize;
 
-use crate::args::{GlobalArgs, UndoArgs};
-use crate::commands::consolidate::{exit_of, open_store};
-use crate::commands::writing::{self, counted};
-use crate::document::documents;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::printer::Printer;
+use crate::args::GlobalArgs;
+use crate::context::open_store;
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, documents};
 use crate::progress::Bars;
-use crate::resources::Stopwatch;
 use crate::settings::{self, Settings};
+use crate::writing::{self, counted, exit_of};
 
 /// Units that are listed one by one.
 const SHOWN: usize = 20;
@@ -31,6 +29,42 @@ const TEXT_CHARS: usize = 160;
 const LATEST: &str = "latest";
 
 documents! { "undo" => UndoDocument<'_> }
+
+/// `memfold undo`
+#[derive(Debug, Clone, Args)]
+#[command(group = clap::ArgGroup::new("target").args(["run", "action", "memory"]).required(true).multiple(true))]
+pub(crate) struct UndoArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// The run to take back, as `memfold runs` lists it; latest is the last one that is no save and
+    /// no undo, and still has something to take back
+    #[arg(conflicts_with = "memory")]
+    pub(crate) run: Option<String>,
+    /// Only the unit with this action (a17): of RUN, or of the last run that applied one
+    #[arg(long, value_name = "A", conflicts_with = "memory")]
+    pub(crate) action: Option<String>,
+    /// Only the last unit that changed this memory
+    #[arg(long, value_name = "ID")]
+    pub(crate) memory: Option<String>,
+    /// Also restore memories that were changed since
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Also recreate memories that were deleted since
+    #[arg(long)]
+    pub(crate) recreate: bool,
+    /// Allow later runs to merge these again
+    #[arg(long)]
+    pub(crate) remerge_ok: bool,
+    /// Write to the store
+    #[arg(long)]
+    pub(crate) execute: bool,
+    /// Write nothing; this is the default and wins over --execute
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Write times as if it were this time (RFC 3339) [default: the clock]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) now: Option<String>,
+}
 
 /// `memfold undo --json`
 #[derive(Debug, Serialize)]

@@ -6,22 +6,20 @@ use memfold::lookup::IndexDifference;
 use memfold::lookup::corpus::{
     BuildCorpusIndex, BuiltCorpusIndex, CorpusIndex, build_corpus_index, verify_corpus_index,
 };
+use memfold::machine::Stopwatch;
 use memfold_index::snapshot::FileMode;
 use memfold_simd::Kernels;
 
-use super::documents::{BuildDocument, InfoDocument};
-use super::verify::{self, Words};
-use super::{build, files_screen, open, place};
+use super::output::{files_screen, open, refused, tell_built, tell_verified, tier};
 use crate::args::{GlobalArgs, IndexBuildArgs, IndexPlaceArgs, IndexVerifyArgs};
-use crate::commands::dedup::open_columns;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::commands::index::output::{BuildDocument, BuildWords, InfoDocument, VerifyWords};
+use crate::context::{index_to_build, index_to_read, open_columns};
+use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
-use crate::progress::Bars;
-use crate::resources::{MemoryWatch, Stopwatch};
+use crate::progress::{Bars, MemoryWatch};
 use crate::settings;
 
-pub(super) fn run_build(
+pub(super) fn build(
     global: &GlobalArgs,
     args: &IndexBuildArgs,
     printer: Printer,
@@ -31,7 +29,7 @@ pub(super) fn run_build(
     let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
     let metadata = std::fs::metadata(input)
         .map_err(|error| Failure::new(&format!("open {}", input.display()), &error, None))?;
-    let folder = place::to_build(&args.place)?;
+    let folder = index_to_build(&args.place)?;
     let request = BuildCorpusIndex {
         folder: &folder,
         mode: FileMode::like(&metadata),
@@ -52,12 +50,12 @@ pub(super) fn run_build(
     })?;
     let seconds = stopwatch.seconds();
     let document = document(&built, folder.display().to_string(), (seconds, watch.finish()));
-    let of_a_file = build::Words {
+    let of_a_file = BuildWords {
         rows: "rows",
         of: &built.origin.corpus.name,
         without_vector: "rows have no usable vector",
     };
-    build::tell(&document, &of_a_file, (global, printer))
+    tell_built(&document, &of_a_file, (global, printer))
 }
 
 fn refuse_options_of_stores(args: &IndexBuildArgs) -> Result<(), Failure> {
@@ -83,8 +81,8 @@ fn document(
     BuildDocument {
         schema_version: 1,
         generation: *generation,
-        tier: build::tier(graph),
-        graph_refused: build::refused(graph),
+        tier: tier(graph),
+        graph_refused: refused(graph),
         rows: *rows,
         without_vector: origin.skipped,
         model: None,
@@ -103,7 +101,7 @@ pub(super) fn info(
     args: &IndexPlaceArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let folder = place::to_read(args)?;
+    let folder = index_to_read(args)?;
     let index = open(&folder, CorpusIndex::open)?;
     let fits = index
         .fits(&args.db)
@@ -137,13 +135,13 @@ pub(super) fn verify(
     args: &IndexVerifyArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let index = open(&place::to_read(&args.place)?, CorpusIndex::open)?;
+    let index = open(&index_to_read(&args.place)?, CorpusIndex::open)?;
     let (bars, pool) = (Bars::new(printer), settings::pool(global)?);
     let columns = &index.origin().columns;
     let corpus = args.full.then(|| open_columns(&args.place.db, columns, &bars)).transpose()?;
     let tools = (&pool, Kernels::active(), &bars as _);
     let verified = verify_corpus_index(&index, corpus.as_ref(), tools);
-    let of_a_file = Words {
+    let of_a_file = VerifyWords {
         indexed: "ids and vectors",
         compared: |IndexDifference { same, changed, gone, fresh }| {
             format!(
@@ -153,5 +151,5 @@ pub(super) fn verify(
         },
     };
     let index = (index.files().generation().number(), index.files().columns().len());
-    verify::tell(verified, index, &of_a_file, (global, printer))
+    tell_verified(verified, index, &of_a_file, (global, printer))
 }

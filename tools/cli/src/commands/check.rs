@@ -1,0 +1,203 @@
+//! `memfold check`: tells whether a memory is known, and writes nothing. `save` uses its parts.
+
+use memfold::machine;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{self, Args};
+use memfold::quick_check::{Check, Incoming, QuickCheck, QuickCheckOptions, Saved};
+use memfold_index::snapshot::FileMode;
+use memfold_model::text::excerpt;
+use memfold_simd::Kernels;
+
+use crate::args::{GlobalArgs, StorePlaceArgs};
+use crate::context::{self, Provider};
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, documents};
+use crate::progress;
+use crate::settings::Settings;
+
+documents! {
+    "check" => CheckDocument<'_>,
+    "save" => SaveDocument<'_>,
+    "save-refused" => NotSavedDocument,
+}
+
+/// `memfold check`
+#[derive(Debug, Args)]
+#[command(override_usage = "memfold check [OPTIONS] <DB> --text T|--vector V")]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) place: StorePlaceArgs,
+    /// What the memory says
+    #[arg(
+        long,
+        value_name = "TEXT",
+        required_unless_present = "vector",
+        allow_hyphen_values = true
+    )]
+    pub(crate) text: Option<String>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+}
+
+/// A memory as typed.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct MemoryArgs {
+    /// Its vector: a file of f32 or JSON, a JSON array, or base64 of f32 (little-endian)
+    #[arg(long, value_name = "VECTOR", allow_hyphen_values = true)]
+    pub(crate) vector: Option<String>,
+    /// The model of the vector [default: the store's]
+    #[arg(long, value_name = "NAME", requires = "vector")]
+    pub(crate) model: Option<String>,
+    /// A category (can be repeated)
+    #[arg(long = "category", short = 'c', value_name = "NAME")]
+    pub(crate) categories: Vec<String>,
+    /// Where it comes from [default: agent]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) source: Option<String>,
+}
+
+/// Opens a store for checks and saves.
+pub fn open(args: &StorePlaceArgs, settings: &Settings) -> Result<QuickCheck, Failure> {
+    let configured = &settings.configuration.settings;
+    let options = QuickCheckOptions {
+        policy: settings.configuration.policy.clone(),
+        check: configured.quick_check,
+        time_zone: settings.time_zone()?,
+        busy_timeout: Duration::from_millis(configured.busy_timeout_ms.into()),
+        holder: machine::holder(),
+        index_folder: index_folder(args)?,
+        read_only: configured.read_only || !configured.enabled,
+        kernels: Kernels::active(),
+        clock: progress::clock_seconds,
+    };
+    QuickCheck::open(&args.db, options).map_err(|error| {
+        let hint = error.hint();
+        Failure { exit: Exit::Usage, ..Failure::new("read the lexicon", &error, hint) }
+    })
+}
+
+/// Returns the folder of a store's index.
+///
+/// # Errors
+/// When the store cannot be found.
+pub fn index_folder(args: &StorePlaceArgs) -> Result<PathBuf, Failure> {
+    context::index_to_read(&args.into())
+}
+
+/// Returns the permissions that files beside a store get.
+pub(super) fn mode_like(args: &StorePlaceArgs) -> FileMode {
+    std::fs::metadata(&args.db).map_or(FileMode::PRIVATE, |metadata| FileMode::like(&metadata))
+}
+
+/// Takes a memory as typed.
+pub(super) fn incoming(text: Option<&String>, args: &MemoryArgs) -> Result<Incoming, Failure> {
+    Ok(Incoming {
+        id: None,
+        text: text.cloned(),
+        categories: args.categories.clone(),
+        importance: None,
+        source: args.source.clone(),
+        vector: args.vector.as_deref().map(context::typed_vector).transpose()?,
+        model: args.model.clone(),
+    })
+}
+
+/// Matches on the screen, and characters of a line.
+const MATCHES_SHOWN: usize = 10;
+const LINE_CHARS: usize = 76;
+
+pub(crate) fn run(
+    global: &GlobalArgs,
+    args: &CheckArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let settings = Settings::load(global, Some(&args.place.db), &[])?;
+    settings.show_notices(printer);
+    let quick_check = open(&args.place, &settings)?;
+    let mut incoming = incoming(args.text.as_ref(), &args.memory)?;
+    let note = Provider::open(&settings, printer)?.fill(&mut incoming);
+    let mut check = quick_check.check(&incoming, machine::clock());
+    check.notes.extend(note);
+    if global.json {
+        printer.document(&CheckDocument { schema_version: 1, check: &check })?;
+    } else {
+        printer.data(&screen(&check))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Says it in some lines.
+pub(super) fn screen(check: &Check) -> String {
+    let decision = check.decision.name().replace('_', " ");
+    let mut text = format!("{decision}: {}\n", excerpt(&check.reason, 4 * LINE_CHARS));
+    for found in check.matches.iter().take(MATCHES_SHOWN) {
+        let similarity =
+            found.similarity.map_or("      ".to_owned(), |value| format!("{value:.4}"));
+        let verdict = found.verdict.map_or("", |verdict| verdict.name());
+        let id = excerpt(found.id.as_str(), LINE_CHARS / 2);
+        text.push_str(&format!("  {similarity}  {verdict:13}  {id}\n"));
+        if let Some(first) = found.differences.first() {
+            text.push_str(&format!("      {}\n", excerpt(first, LINE_CHARS - 6)));
+        }
+    }
+    let shown = check.matches.len().min(MATCHES_SHOWN) as u64;
+    if check.matches_total > shown {
+        text.push_str(&format!("  and {} more\n", check.matches_total - shown));
+    }
+    for note in &check.notes {
+        text.push_str(&format!("note: {note}\n"));
+    }
+    text
+}
+
+/// `memfold check --json`
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct CheckDocument<'a> {
+    schema_version: u32,
+    #[serde(flatten)]
+    check: &'a Check,
+}
+
+/// `memfold save --json`, and a line that answers one of `--jsonl`
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct SaveDocument<'a> {
+    schema_version: u32,
+    /// The line of `--jsonl`, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    /// Whether it is on disk.
+    stored: bool,
+    #[serde(flatten)]
+    saved: &'a Saved,
+}
+
+/// A memory that was not saved
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct NotSavedDocument {
+    schema_version: u32,
+    /// The line of `--jsonl`, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    /// Whether it is on disk.
+    stored: bool,
+    error: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl<'a> SaveDocument<'a> {
+    pub(super) const fn new(line: Option<u64>, saved: &'a Saved) -> Self {
+        Self { schema_version: 1, line, stored: true, saved }
+    }
+}
+
+impl NotSavedDocument {
+    pub(super) fn new(line: Option<u64>, (error, hint): (String, Option<String>)) -> Self {
+        Self { schema_version: 1, line, stored: false, error, hint }
+    }
+}

@@ -1,0 +1,316 @@
+//! What the forms of `memfold index` print.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use memfold::lookup::{
+    IndexDifference, IndexFiles, OpenIndexError, VerifiedIndex, VerifyIndexError,
+};
+use memfold_index::tiers::GraphOutcome;
+use memfold_model::text::excerpt;
+
+use crate::args::GlobalArgs;
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, documents};
+
+/// Characters of a model's or file's name that are shown.
+const NAME_CHARS: usize = 40;
+
+documents! {
+    "index-build" => BuildDocument,
+    "index-info" => InfoDocument,
+    "index-verify" => VerifyDocument,
+}
+
+/// `memfold index build --json`
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct BuildDocument {
+    pub(super) schema_version: u32,
+    /// The number of the generation that lookups read from now on.
+    pub(super) generation: u64,
+    /// What answers lookups: `scan` or `graph`.
+    pub(super) tier: &'static str,
+    /// Why the graph was thrown away; `null` where it was not.
+    pub(super) graph_refused: Option<String>,
+    /// Rows with a vector, which lookups find.
+    pub(super) rows: u64,
+    /// Live memories that have no vector of this model; rows of a file that have no usable one.
+    pub(super) without_vector: u64,
+    /// The embedding model; `null` for a file, which names none.
+    pub(super) model: Option<String>,
+    /// Components of each vector.
+    pub(super) dim: u32,
+    pub(super) index_bytes: u64,
+    pub(super) columns_bytes: u64,
+    /// The folder of generations.
+    pub(super) folder: String,
+    pub(super) seconds: f64,
+    /// Peak resident memory of the process; `null` where the system does not tell.
+    pub(super) peak_rss_bytes: Option<u64>,
+    /// Peak anonymous memory of the process; `null` where the system does not tell.
+    pub(super) peak_anon_bytes: Option<u64>,
+}
+
+/// `memfold index info --json`
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct InfoDocument {
+    pub(super) schema_version: u32,
+    /// The number of the live generation.
+    pub(super) generation: u64,
+    /// What answers lookups: `scan` or `graph`.
+    pub(super) tier: &'static str,
+    /// Rows of the generation.
+    pub(super) rows: u64,
+    /// Rows that differ in at least one bit; all rows where there is no graph.
+    pub(super) nodes: u64,
+    /// The embedding model; `null` for a file, which names none.
+    pub(super) model: Option<String>,
+    /// Components of each vector.
+    pub(super) dim: u32,
+    /// Live memories that had no vector of this model; rows of a file that had no usable one.
+    pub(super) without_vector: u64,
+    /// Rows that were added since, and segments that hold them.
+    pub(super) sealed_rows: u64,
+    pub(super) segments: u64,
+    /// Vectors that came since and are compared one by one; `null` where the index no longer fits.
+    pub(super) fresh_rows: Option<u64>,
+    /// Whether the index no longer fits, so that lookups do without it.
+    pub(super) foreign: bool,
+    /// Lengths of the files by their names.
+    pub(super) bytes: BTreeMap<String, u64>,
+    /// Stands for every byte of `index.mfi`: 16 hexadecimal digits.
+    pub(super) fingerprint: String,
+    /// The folder of generations.
+    pub(super) folder: String,
+}
+
+impl InfoDocument {
+    /// What the files of a generation tell: it fits, and nothing has come since.
+    pub(super) fn of(files: &IndexFiles, folder: String) -> Self {
+        Self {
+            schema_version: 1,
+            generation: files.generation().number(),
+            tier: files.tier().name(),
+            rows: files.columns().len() as u64,
+            nodes: files.tiers().head().node_count.into(),
+            model: None,
+            // Dimensions are limited by what vectors can have.
+            dim: files.columns().dim() as u32,
+            without_vector: 0,
+            sealed_rows: 0,
+            segments: 0,
+            fresh_rows: Some(0),
+            foreign: false,
+            bytes: files.generation().file_lengths().collect(),
+            fingerprint: format!("{:016x}", files.tiers().fingerprint()),
+            folder,
+        }
+    }
+}
+
+/// `memfold index verify --json`
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct VerifyDocument {
+    pub(super) schema_version: u32,
+    /// The number of the live generation.
+    pub(super) generation: u64,
+    /// Bytes that are as they were written.
+    pub(super) bytes: u64,
+    /// Whether every file was compared as a whole; `false` for an index that an earlier version built, of whose
+    /// `columns.arrow` only ids and vectors were compared: rebuild it.
+    pub(super) compared: bool,
+    /// Rows of the generation.
+    pub(super) rows: u64,
+    /// Rows that were looked up in the graph; `null` where there is none.
+    pub(super) looked_up: Option<u64>,
+    /// Of these, rows that found themselves.
+    pub(super) found: Option<u64>,
+    /// How the rows stand to the store or file; `null` without --full.
+    pub(super) store: Option<DifferenceDocument>,
+}
+
+/// How the rows of an index stand to what it was built from.
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct DifferenceDocument {
+    /// Rows as they were.
+    pub(super) same: u64,
+    /// Rows whose vector, or in a file also id, is another one now.
+    pub(super) changed: u64,
+    /// Rows that are gone, or no longer live.
+    pub(super) gone: u64,
+    /// Rows that came since.
+    pub(super) fresh: u64,
+}
+
+impl From<IndexDifference> for DifferenceDocument {
+    fn from(found: IndexDifference) -> Self {
+        let IndexDifference { same, changed, gone, fresh } = found;
+        Self { same, changed, gone, fresh }
+    }
+}
+
+/// What is said of an index of a store, or of one of a file.
+pub(super) struct BuildWords<'a> {
+    /// What is indexed.
+    pub(super) rows: &'static str,
+    /// Of what: a model, or a file.
+    pub(super) of: &'a str,
+    /// What those without a vector are, and lack.
+    pub(super) without_vector: &'static str,
+}
+
+/// Tells what was built.
+pub(super) fn tell_built(
+    built: &BuildDocument,
+    words: &BuildWords<'_>,
+    (global, printer): (&GlobalArgs, Printer),
+) -> Result<Exit, Failure> {
+    if global.json {
+        printer.document(built)?;
+        return Ok(Exit::Done);
+    }
+    let BuildDocument { generation, rows, dim, without_vector, seconds, folder, .. } = built;
+    let answered = if built.tier == "graph" { "by a graph" } else { "exactly, by a scan" };
+    let indexed = format!("{rows} {}", words.rows);
+    let mut text = headline(*generation, &indexed, (words.of, *dim as usize), answered);
+    text.push_str(&format!(
+        "{} index and {} columns in {seconds:.2} s\n{folder}\n",
+        mebibytes(built.index_bytes),
+        mebibytes(built.columns_bytes)
+    ));
+    if *without_vector > 0 {
+        text.push_str(&format!("{without_vector} {}\n", words.without_vector));
+    }
+    if let Some(reason) = &built.graph_refused {
+        text.push_str(&format!("the graph was thrown away: {reason}\n"));
+    }
+    printer.data(&text)?;
+    Ok(Exit::Done)
+}
+
+pub(super) const fn tier(graph: &GraphOutcome) -> &'static str {
+    match graph {
+        GraphOutcome::Kept(_) => "graph",
+        GraphOutcome::NotAsked | GraphOutcome::Refused(_) => "scan",
+    }
+}
+
+pub(super) fn refused(graph: &GraphOutcome) -> Option<String> {
+    match graph {
+        GraphOutcome::Refused(error) => Some(error.to_string()),
+        GraphOutcome::NotAsked | GraphOutcome::Kept(_) => None,
+    }
+}
+
+/// What is said of an index of a store, or of one of a file.
+pub(super) struct VerifyWords {
+    /// What was compared with what was written.
+    pub(super) indexed: &'static str,
+    /// The comparison with its store or file.
+    pub(super) compared: fn(IndexDifference) -> String,
+}
+
+/// Tells what came of verifying a generation with so many rows.
+pub(super) fn tell_verified(
+    verified: Result<VerifiedIndex, VerifyIndexError>,
+    (generation, rows): (u64, usize),
+    words: &VerifyWords,
+    (global, printer): (&GlobalArgs, Printer),
+) -> Result<Exit, Failure> {
+    let VerifiedIndex { bytes, is_compared, graph, difference } = verified.map_err(|error| {
+        if error.is_cancelled() {
+            return Failure::interrupted();
+        }
+        let hint = error.hint();
+        Failure::new("verify the index", &error, hint)
+    })?;
+    if global.json {
+        printer.document(&VerifyDocument {
+            schema_version: 1,
+            generation,
+            bytes,
+            compared: is_compared,
+            rows: rows as u64,
+            looked_up: graph.map(|graph| graph.looked_up as u64),
+            found: graph.map(|graph| graph.found as u64),
+            store: difference.map(DifferenceDocument::from),
+        })?;
+        return Ok(Exit::Done);
+    }
+    let mut text = format!(
+        "{} are as they were written: {rows} rows with {}\n",
+        mebibytes(bytes),
+        words.indexed
+    );
+    if let Some(graph) = graph {
+        text.push_str(&format!(
+            "all {} nodes can be reached; {} of {} rows looked up find themselves\n",
+            graph.nodes, graph.found, graph.looked_up
+        ));
+    }
+    text.push_str(&difference.map(words.compared).unwrap_or_default());
+    if !is_compared {
+        text.push_str(
+            "columns.arrow is unchecked but for its ids and vectors: an earlier version built this index without its \
+             checksum;\nrebuild it with `memfold index build`\n",
+        );
+    }
+    printer.data(&text)?;
+    Ok(Exit::Done)
+}
+
+/// Says what a generation is, in a line.
+pub(super) fn headline(
+    generation: u64,
+    rows: &str,
+    (of, dim): (&str, usize),
+    answered: &str,
+) -> String {
+    let of = excerpt(of, NAME_CHARS);
+    format!("generation {generation}: {rows} of {of} ({dim} dimensions), answered {answered}\n")
+}
+
+/// Lists the files of a generation with their sizes, and where they are.
+pub(super) fn files_screen(files: &IndexFiles, (rows, of): (&str, &str), folder: &str) -> String {
+    let (columns, generation) = (files.columns(), files.generation());
+    let rows = format!("{} {rows}", columns.len());
+    let answered = format!("by a {}", files.tier().name());
+    let mut text = headline(generation.number(), &rows, (of, columns.dim()), &answered);
+    for (name, bytes) in generation.file_lengths() {
+        text.push_str(&format!("  {name:14} {}\n", mebibytes(bytes)));
+    }
+    text.push_str(&format!("  in {folder}\n"));
+    text
+}
+
+/// Shows bytes in MiB, or in KiB where there are few.
+pub(super) fn mebibytes(bytes: u64) -> String {
+    match bytes as f64 / f64::from(1 << 20) {
+        small if small < 1.0 => format!("{:.0} KiB", small * 1024.0),
+        mebibytes => format!("{mebibytes:.1} MiB"),
+    }
+}
+
+/// Opens the index in a folder, which must be there.
+pub(super) fn open<T>(
+    folder: &Path,
+    open: impl FnOnce(&Path) -> Result<Option<T>, OpenIndexError>,
+) -> Result<T, Failure> {
+    match open(folder) {
+        Ok(Some(index)) => Ok(index),
+        Ok(None) => Err(Failure::plain(
+            format!("no index in {}", folder.display()),
+            "build it with `memfold index build`",
+        )),
+        Err(error) => Err(unopened(&error)),
+    }
+}
+
+pub(super) fn unopened(error: &OpenIndexError) -> Failure {
+    let hint = error.hint();
+    Failure::new("open the index", error, hint)
+}

@@ -1,0 +1,292 @@
+//! `memfold index` for a store.
+
+use std::time::Duration;
+
+use memfold::lookup::{
+    BuildIndex, BuiltIndex, FreshSegment, Freshness, IndexDifference, SealError, SealFresh, Sealed,
+    StoreIndex, Thoroughness, build_index, freshness, seal_fresh, verify as verify_index,
+};
+use memfold::machine::{self, Stopwatch};
+use memfold_index::NoProgress;
+use memfold_index::snapshot::FileMode;
+use memfold_simd::Kernels;
+use memfold_store::{BrainDb, LoadRequest};
+
+use super::output::{open, refused, tell_built, tell_verified, tier};
+use crate::args::{GlobalArgs, IndexBuildArgs, IndexPlaceArgs, IndexVerifyArgs};
+use crate::commands::index::output::{
+    BuildDocument, BuildWords, InfoDocument, VerifyWords, files_screen,
+};
+use crate::context::{index_to_build, index_to_read, open_store, refuse_columns};
+use crate::failure::{Exit, Failure};
+use crate::printer::Printer;
+use crate::progress::{Bars, MemoryWatch};
+use crate::settings::{self, Settings};
+use crate::writing::{self, noun};
+
+pub(super) fn build(
+    global: &GlobalArgs,
+    args: &IndexBuildArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let db = &args.place.db;
+    refuse_columns(&args.columns)?;
+    let settings = Settings::load(global, Some(db), &[])?;
+    settings.show_notices(printer);
+    let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
+    let store = open_store(db, &settings)?;
+    let folder = index_to_build(&args.place)?;
+    let metadata = std::fs::metadata(db)
+        .map_err(|error| Failure::new(&format!("open {}", db.display()), &error, None))?;
+    let (time_zone, bars) = (settings.time_zone()?, Bars::new(printer));
+    let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: &bars };
+    let mode = FileMode::like(&metadata);
+    let wait = Duration::from_secs(args.wait.into());
+    if args.append {
+        let seal = SealFresh {
+            folder: &folder,
+            mode,
+            load,
+            rows_min: 1,
+            kernels: Kernels::active(),
+            wait,
+        };
+        match append(&store, &seal, printer)? {
+            Some(text) if !global.json => {
+                printer.data(&text)?;
+                return Ok(Exit::Done);
+            }
+            Some(_) => return info(global, &args.place, printer),
+            None => {}
+        }
+    }
+    let built = build_index(
+        &store,
+        &BuildIndex {
+            folder: &folder,
+            mode,
+            load,
+            model: args.model.as_deref(),
+            tier: args.tier.into(),
+            pool: &settings::pool(global)?,
+            kernels: Kernels::active(),
+            scratch_dir: &settings::scratch_dir(),
+            wait,
+        },
+    );
+    let built = built.map_err(|error| {
+        if error.is_cancelled() {
+            return Failure::interrupted();
+        }
+        let hint = error.hint();
+        Failure::new(&format!("build the index of {}", db.display()), &error, hint)
+    })?;
+    let seconds = stopwatch.seconds();
+    let document = build_document(&built, folder.display().to_string(), (seconds, watch.finish()));
+    let of_a_store = BuildWords {
+        rows: "memories",
+        of: &built.space.model,
+        without_vector: "live memories have no vector of this model",
+    };
+    tell_built(&document, &of_a_store, (global, printer))
+}
+
+/// Whether an index is built anew without being asked for.
+pub(crate) struct Rebuild;
+
+impl Rebuild {
+    /// Up to so many rows a build takes seconds.
+    const ROWS_MAX: u64 = 250_000;
+    /// Without an index, so many rows are read for each check.
+    pub(crate) const ROWS_MIN: u64 = 2_000;
+    /// From this share of rows on that came since, a build is worth its time.
+    const FRESH_SHARE: u64 = 10;
+
+    /// Tells whether an index of so many rows (0: none) wants to be built anew, after so many came since.
+    pub(crate) const fn wanted(rows: u64, fresh_rows: u64) -> bool {
+        let is_many = fresh_rows > Self::ROWS_MIN && fresh_rows * Self::FRESH_SHARE > rows;
+        is_many && rows + fresh_rows <= Self::ROWS_MAX
+    }
+}
+
+/// Builds the index of a store, unless another process does so now.
+pub(crate) fn rebuild(
+    (global, settings): (&GlobalArgs, &Settings),
+    args: &crate::args::IndexPlaceArgs,
+    progress: &dyn memfold_index::Progress,
+) -> Result<(), Failure> {
+    let store = open_store(&args.db, settings)?;
+    let folder = index_to_build(args)?;
+    let metadata = std::fs::metadata(&args.db)
+        .map_err(|error| Failure::new(&format!("open {}", args.db.display()), &error, None))?;
+    let time_zone = settings.time_zone()?;
+    let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress };
+    let built = build_index(
+        &store,
+        &BuildIndex {
+            folder: &folder,
+            mode: FileMode::like(&metadata),
+            load,
+            model: None,
+            tier: memfold::lookup::TierChoice::Auto,
+            pool: &settings::pool(global)?,
+            kernels: Kernels::active(),
+            scratch_dir: &settings::scratch_dir(),
+            wait: Duration::ZERO,
+        },
+    );
+    built.map(drop).map_err(|error| {
+        let hint = error.hint();
+        Failure::new(&format!("build the index of {}", args.db.display()), &error, hint)
+    })
+}
+
+/// Adds what came since; `None` where a build must do it.
+fn append(
+    store: &BrainDb,
+    seal: &SealFresh<'_>,
+    printer: Printer,
+) -> Result<Option<String>, Failure> {
+    match seal_fresh(store, seal) {
+        Ok(Sealed::Segment { number, rows }) => {
+            let memories = writing::noun(rows as u64, "memory", "memories");
+            Ok(Some(format!("added {rows} {memories} as segment {number}\n")))
+        }
+        Ok(Sealed::TooFew { .. }) => Ok(Some("no memories have come since\n".to_owned())),
+        Ok(Sealed::NoIndex) => Ok(None),
+        Err(
+            error @ (SealError::Foreign
+            | SealError::TooMany
+            | SealError::Damaged(_)
+            | SealError::Open(_)),
+        ) => {
+            printer.note(&format!("note: {error}; building anew"));
+            Ok(None)
+        }
+        Err(error) => {
+            let hint = error.hint();
+            Err(Failure::new("add to the index", &error, hint))
+        }
+    }
+}
+
+fn build_document(
+    built: &BuiltIndex,
+    folder: String,
+    (seconds, (peak_rss, peak_anon)): (f64, (Option<u64>, Option<u64>)),
+) -> BuildDocument {
+    let BuiltIndex { generation, rows, without_vector, space, graph, file_bytes } = built;
+    BuildDocument {
+        schema_version: 1,
+        generation: *generation,
+        tier: tier(graph),
+        graph_refused: refused(graph),
+        rows: *rows,
+        without_vector: *without_vector,
+        model: Some(space.model.to_string()),
+        dim: space.dim,
+        index_bytes: file_bytes[0],
+        columns_bytes: file_bytes[1],
+        folder,
+        seconds,
+        peak_rss_bytes: peak_rss,
+        peak_anon_bytes: peak_anon,
+    }
+}
+
+pub(super) fn info(
+    global: &GlobalArgs,
+    args: &IndexPlaceArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let settings = Settings::load(global, Some(&args.db), &[])?;
+    settings.show_notices(printer);
+    let store = open_store(&args.db, &settings)?;
+    let folder = index_to_read(args)?;
+    let index = open(&folder, StoreIndex::open)?;
+    let time_zone = settings.time_zone()?;
+    let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: &NoProgress };
+    let found = freshness(&store, &index, &load).map_err(|error| {
+        let hint = error.hint();
+        Failure::new(&format!("read {}", args.db.display()), &error, hint)
+    })?;
+    if global.json {
+        let (fresh_rows, foreign) = match found {
+            Freshness::Since { fresh_rows } => (Some(fresh_rows), false),
+            Freshness::Foreign => (None, true),
+        };
+        let origin = index.origin();
+        printer.document(&InfoDocument {
+            model: Some(origin.model.to_string()),
+            without_vector: origin.without_vector,
+            sealed_rows: sealed_rows(&index) as u64,
+            segments: index.fresh().len() as u64,
+            fresh_rows,
+            foreign,
+            ..InfoDocument::of(index.files(), folder.display().to_string())
+        })?;
+    } else {
+        printer.data(&screen(&index, found, &folder.display().to_string()))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn sealed_rows(index: &StoreIndex) -> usize {
+    index.fresh().iter().map(FreshSegment::len).sum()
+}
+
+fn screen(index: &StoreIndex, found: Freshness, folder: &str) -> String {
+    let mut text = files_screen(index.files(), ("memories", &index.origin().model), folder);
+    if !index.fresh().is_empty() {
+        let (rows, segments) = (sealed_rows(index), index.fresh().len());
+        let (memories, parts) = (
+            noun(rows as u64, "memory was", "memories were"),
+            noun(segments as u64, "segment", "segments"),
+        );
+        text.push_str(&format!("{rows} {memories} added since, in {segments} {parts}\n"));
+    }
+    text.push_str(&match found {
+        Freshness::Since { fresh_rows: 0 } => "no vectors have come since\n".to_owned(),
+        Freshness::Since { fresh_rows } => {
+            let vectors = noun(fresh_rows, "vector has", "vectors have");
+            format!("{fresh_rows} {vectors} come since; lookups compare them one by one\n")
+        }
+        Freshness::Foreign => {
+            "it no longer fits the store, whose rows were renumbered or replaced: \
+                               lookups do\nwithout it until `memfold index build`\n"
+                .to_owned()
+        }
+    });
+    text
+}
+
+pub(super) fn verify(
+    global: &GlobalArgs,
+    args: &IndexVerifyArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let settings = Settings::load(global, Some(&args.place.db), &[])?;
+    settings.show_notices(printer);
+    let store = open_store(&args.place.db, &settings)?;
+    let index = open(&index_to_read(&args.place)?, StoreIndex::open)?;
+    let (time_zone, bars) = (settings.time_zone()?, Bars::new(printer));
+    let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: &bars };
+    let scratch_dir = settings::scratch_dir();
+    let thoroughness = Thoroughness {
+        store: args.full.then_some((&store, scratch_dir.as_path())),
+        pool: &settings::pool(global)?,
+        kernels: Kernels::active(),
+    };
+    let verified = verify_index(&index, &load, &thoroughness);
+    let of_a_store = VerifyWords {
+        indexed: "ids, vectors and texts' hashes",
+        compared: |IndexDifference { same, changed, gone, fresh }| {
+            format!(
+                "compared with the store: {same} rows are the same, {changed} have another vector, {gone} are gone,\n\
+                 {fresh} live memories came since\n"
+            )
+        },
+    };
+    let index = (index.files().generation().number(), index.files().columns().len());
+    tell_verified(verified, index, &of_a_store, (global, printer))
+}

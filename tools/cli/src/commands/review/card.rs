@@ -1,0 +1,350 @@
+//! An action on a screen of 80 × 24, with the memories it names as they are now.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use memfold_guard::Guard;
+use memfold_index::Row;
+use memfold_model::memory::{CreatedAt, Memory, MemoryId, SpaceIndex, Standing, VectorSpace};
+use memfold_model::text::excerpt;
+use memfold_model::time::Instant;
+use memfold_plan::plan::{Action, ActionType, SavedAction, SavedPlan};
+use memfold_plan::policy::Policy;
+use memfold_plan::report::{Piece, PieceKind, word_diff};
+use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, VectorSink};
+
+use crate::printer::{COLUMNS, cut, line, wrap};
+
+/// Lines of a card; what is left of 24 is for the keys and a message.
+const CARD_LINES: usize = 19;
+
+/// Lines for what is neither heading nor text.
+const FACT_LINES_MAX: usize = 8;
+
+/// Columns before a text.
+const INDENT: usize = 2;
+
+/// Characters of ids, sources, rules and categories that are shown.
+const NAME_CHARS: usize = 40;
+
+/// Characters of a fragment such as a difference that are shown.
+const FRAGMENT_CHARS: usize = 200;
+
+/// An action, its texts and what becomes of its memories.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Card {
+    /// What it is.
+    head: String,
+    /// The texts it speaks of.
+    passages: Vec<Passage>,
+    /// What else a person should know, most important first.
+    facts: Vec<String>,
+}
+
+/// A text with a line about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Passage {
+    about: String,
+    text: String,
+}
+
+impl Card {
+    /// Makes the card of an action; `place` is which one of how many it is.
+    pub(super) fn of(
+        material: &Material<'_>,
+        plan: &SavedPlan,
+        saved: &SavedAction,
+        place: (usize, usize),
+    ) -> Self {
+        let action = saved.effective();
+        Self {
+            head: head(saved, place),
+            passages: passages(material, action),
+            facts: facts(material, plan, action),
+        }
+    }
+
+    /// As it fits a screen: long texts and lists are cut, and say so.
+    pub(super) fn screen(&self) -> String {
+        let facts = cut(self.fact_lines(), FACT_LINES_MAX, COLUMNS);
+        let room = CARD_LINES - 1 - facts.len();
+        let shown =
+            if 2 * self.passages.len() <= room { self.passages.len() } else { (room - 1) / 2 };
+        let hidden = self.passages.len() - shown;
+        let passages = &self.passages[..shown];
+        let wrapped: Vec<Vec<String>> =
+            passages.iter().map(|passage| wrap(&passage.text, COLUMNS - INDENT)).collect();
+        let heights = heights(&wrapped, room - shown - usize::from(hidden > 0));
+        let mut lines = vec![line(&self.head)];
+        for ((passage, text), height) in passages.iter().zip(wrapped).zip(heights) {
+            lines.push(line(&passage.about));
+            lines.extend(indented(cut(text, height, COLUMNS - INDENT)));
+        }
+        if hidden > 0 {
+            lines.push(format!("and {hidden} more (v)"));
+        }
+        lines.extend(facts);
+        lines.join("\n")
+    }
+
+    /// With all texts as a whole.
+    pub(super) fn whole(&self) -> String {
+        let mut lines = wrap(&self.head, COLUMNS);
+        for passage in &self.passages {
+            lines.extend(wrap(&passage.about, COLUMNS));
+            lines.extend(indented(wrap(&passage.text, COLUMNS - INDENT)));
+        }
+        lines.extend(self.fact_lines());
+        lines.join("\n")
+    }
+
+    fn fact_lines(&self) -> Vec<String> {
+        self.facts.iter().flat_map(|fact| wrap(fact, COLUMNS)).collect()
+    }
+}
+
+/// How many lines of each text are shown: one more for each in turn while there is room.
+fn heights(texts: &[Vec<String>], mut room: usize) -> Vec<usize> {
+    let mut heights = vec![0; texts.len()];
+    while room > 0 {
+        let before = room;
+        for (height, text) in heights.iter_mut().zip(texts) {
+            if room > 0 && *height < text.len() {
+                *height += 1;
+                room -= 1;
+            }
+        }
+        if room == before {
+            break;
+        }
+    }
+    heights
+}
+
+fn indented(lines: Vec<String>) -> impl Iterator<Item = String> {
+    lines.into_iter().map(|line| format!("{}{line}", " ".repeat(INDENT)))
+}
+
+/// `3 of 41 · a17 merge · reworded · similarity 0.9612 · R2-near-duplicate-merge`.
+fn head(saved: &SavedAction, (number, total): (usize, usize)) -> String {
+    let action = saved.effective();
+    let rationale = &action.rationale;
+    let mut parts = vec![format!("{number} of {total}"), title(saved)];
+    if action.action == ActionType::Merge {
+        parts.push(action.risk.name().to_owned());
+    }
+    if saved.amended.is_some() {
+        parts.push("amended".to_owned());
+    }
+    parts.extend(rationale.evidence.similarity.map(|value| format!("similarity {value:.4}")));
+    parts.extend(rationale.score.map(|score| format!("score {score:.2}")));
+    parts.push(excerpt(&rationale.rule_id, NAME_CHARS));
+    parts.join(" · ")
+}
+
+fn title(saved: &SavedAction) -> String {
+    format!("{} {}", saved.label(), saved.effective().action.name())
+}
+
+fn passages(material: &Material<'_>, action: &Action) -> Vec<Passage> {
+    let [first, rest @ ..] = action.target_ids.as_slice() else { return Vec::new() };
+    match (action.action, rest) {
+        (ActionType::Merge, _) => {
+            let mut passages = vec![passage(material, "stays", first, None)];
+            let folded = rest.iter().map(|id| passage(material, "folds in", id, Some(first)));
+            passages.extend(folded);
+            passages
+        }
+        (ActionType::FlagContradiction, [second]) => vec![
+            passage(material, "older", first, None),
+            passage(material, "newer", second, Some(first)),
+        ],
+        _ => vec![passage(material, action.action.name(), first, None)],
+    }
+}
+
+/// A memory with its text, or how its text differs from that of another.
+fn passage(
+    material: &Material<'_>,
+    role: &str,
+    id: &MemoryId,
+    beside: Option<&MemoryId>,
+) -> Passage {
+    let name = excerpt(id.as_str(), NAME_CHARS);
+    let Some(memory) = material.memories.get(id) else {
+        return Passage { about: format!("{role} {name}"), text: "(gone)".to_owned() };
+    };
+    let about = format!(
+        "{role} {name} · {} · from {} · importance {} · read {}×",
+        age(material, memory),
+        excerpt(&memory.root_source, NAME_CHARS),
+        memory.importance,
+        memory.access_count
+    );
+    let other = beside.and_then(|other| material.memories.get(other));
+    let text = other.map_or_else(|| shown(memory), |other| differing(memory, other, role));
+    Passage { about, text }
+}
+
+fn age(material: &Material<'_>, memory: &Memory) -> String {
+    match &memory.created_at {
+        CreatedAt::At(at) => {
+            let age_us = material.now.0.saturating_sub(at.0).max(0);
+            format!("{:.1} days old", age_us as f64 / 86_400e6)
+        }
+        CreatedAt::Unreadable(_) => "age unknown".to_owned(),
+    }
+}
+
+/// The whole text, fit to be shown.
+fn shown(memory: &Memory) -> String {
+    // An escaped character takes up to eight.
+    excerpt(&memory.content, memory.content.len().saturating_mul(8))
+}
+
+/// Words that only this text has in `[-…-]`, words that only the other has in `{+…+}`. For a newer one it
+/// is the other way round: what it brings is new.
+fn differing(memory: &Memory, other: &Memory, role: &str) -> String {
+    let (own, other) = (shown(memory), shown(other));
+    if own == other {
+        return "(the same text)".to_owned();
+    }
+    let pieces = if role == "newer" { word_diff(&other, &own) } else { word_diff(&own, &other) };
+    let shown = pieces.iter().map(|Piece { kind, text }| match kind {
+        PieceKind::Same => text.clone(),
+        PieceKind::Gone => format!("[-{text}-]"),
+        PieceKind::New => format!("{{+{text}+}}"),
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+fn facts(material: &Material<'_>, plan: &SavedPlan, action: &Action) -> Vec<String> {
+    let mut facts: Vec<String> = material
+        .changed(plan, action)
+        .iter()
+        .map(|(id, what)| {
+            let id = excerpt(id.as_str(), NAME_CHARS);
+            format!("careful: {id} {what}; applying would skip this action")
+        })
+        .collect();
+    let role = if action.action == ActionType::Merge { "survivor" } else { "differs:" };
+    let differences = action.rationale.evidence.differences.iter();
+    facts.extend(differences.map(|what| format!("{role} {}", excerpt(what, FRAGMENT_CHARS))));
+    facts.extend(values(material, action));
+    let reasons = action.rationale.reasons.join(", ");
+    facts.push(format!("because {}", excerpt(&reasons, FRAGMENT_CHARS)));
+    facts
+}
+
+/// Categories, importance and accesses before and after.
+fn values(material: &Material<'_>, action: &Action) -> Vec<String> {
+    let first = action.target_ids.first().and_then(|id| material.memories.get(id));
+    let Some(memory) = first else { return Vec::new() };
+    if action.survivor_protected {
+        return vec!["the survivor is protected and stays as it is".to_owned()];
+    }
+    let mut values = Vec::new();
+    if action.action == ActionType::Merge {
+        let absorbed = action.absorbed_ids().iter().filter_map(|id| material.memories.get(id));
+        let after =
+            absorbed.fold(memory.access_count, |sum, row| sum.saturating_add(row.access_count));
+        if after != memory.access_count {
+            values.push(format!("accesses {} → {after}", memory.access_count));
+        }
+    }
+    if let Some(importance) = action.new_importance {
+        values.push(format!("importance {} → {importance}", memory.importance));
+    }
+    let names = |names: &mut dyn Iterator<Item = &str>| {
+        let names: Vec<String> = names.map(|name| excerpt(name, NAME_CHARS)).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    };
+    if let Some(categories) = &action.new_categories {
+        let before = names(&mut memory.categories.iter().map(AsRef::as_ref));
+        let after = names(&mut categories.iter().map(String::as_str));
+        values.push(format!("categories {before} → {after}"));
+    }
+    if values.is_empty() { values } else { vec![values.join(" · ")] }
+}
+
+/// The memories that a plan names as they are now, and what is known beside them.
+#[derive(Debug)]
+pub(crate) struct Material<'a> {
+    /// The memories with all that was once folded into them; those that are gone are missing.
+    pub(crate) memories: BTreeMap<MemoryId, Memory>,
+    /// How merges are made.
+    pub(crate) policy: &'a Policy,
+    /// The guard.
+    pub(crate) guard: &'a Guard,
+    /// The time that ages count to.
+    pub(crate) now: Instant,
+}
+
+/// Reads the memories that the changes of a plan name, and all that was once folded into them.
+pub(crate) fn named_memories(
+    store: &dyn MemoryStore,
+    plan: &SavedPlan,
+    request: &LoadRequest<'_>,
+) -> Result<BTreeMap<MemoryId, Memory>, LoadStoreError> {
+    let snapshot = store.load(request, &mut Uncounted::default())?;
+    let mut named: BTreeSet<MemoryId> =
+        plan.changes().flat_map(|saved| saved.action.target_ids.iter().cloned()).collect();
+    let is_new_ghost = |memory: &&Memory, named: &BTreeSet<MemoryId>| match &memory.standing {
+        Standing::Ghost { survivor } => named.contains(survivor) && !named.contains(&memory.id),
+        _ => false,
+    };
+    loop {
+        let ghosts = snapshot.memories.iter().filter(|memory| is_new_ghost(memory, &named));
+        let ghosts: Vec<MemoryId> = ghosts.map(|ghost| ghost.id.clone()).collect();
+        if ghosts.is_empty() {
+            break;
+        }
+        named.extend(ghosts);
+    }
+    let memories = snapshot.memories.into_iter().filter(|memory| named.contains(&memory.id));
+    Ok(memories.map(|memory| (memory.id.clone(), memory)).collect())
+}
+
+impl Material<'_> {
+    /// Returns what keeps an action from being applied as it was planned: memories that are gone or are
+    /// no longer what the plan saw.
+    pub(crate) fn changed(
+        &self,
+        plan: &SavedPlan,
+        action: &Action,
+    ) -> Vec<(MemoryId, &'static str)> {
+        let look = |id: &MemoryId| match self.memories.get(id) {
+            None => Some((id.clone(), "is gone")),
+            Some(memory) => {
+                let planned = plan.plan.base_digests.get(id)?;
+                (memory.base_digest.to_string() != *planned)
+                    .then(|| (id.clone(), "was changed since"))
+            }
+        };
+        action.target_ids.iter().filter_map(look).collect()
+    }
+}
+
+/// Takes vectors and keeps none.
+#[derive(Debug, Default)]
+struct Uncounted {
+    spaces: u32,
+    rows: u32,
+}
+
+impl VectorSink for Uncounted {
+    fn open_space(&mut self, _space: &VectorSpace) -> io::Result<SpaceIndex> {
+        self.spaces += 1;
+        Ok(SpaceIndex(self.spaces - 1))
+    }
+
+    fn push(&mut self, _space: SpaceIndex, _vector: &[f32]) -> io::Result<Row> {
+        self.rows += 1;
+        Ok(Row(self.rows - 1))
+    }
+
+    fn restart(&mut self) -> io::Result<()> {
+        *self = Self::default();
+        Ok(())
+    }
+}

@@ -1,0 +1,416 @@
+//! The questions of a review in their order, where answers come from and where they go.
+
+use std::cmp::Reverse;
+use std::io::{self, BufRead};
+
+use console::{Key, Term};
+use memfold_model::text::excerpt;
+use memfold_plan::plan::{
+    Action, ActionState, ActionType, SavedAction, SavedPlan, SwapInput, swap_survivor,
+};
+use serde::Serialize;
+
+use crate::commands::review::card::{Card, Material};
+use crate::failure::Failure;
+use crate::printer::{COLUMNS, Printer, cut, wrap};
+
+const HELP: &str = "\
+y  yes: `memfold apply` will do it
+n  no: it will not be done; a later plan may propose it again
+k  keep both: no, and never again while the texts stay as they are
+s  swap: the next memory of the merge survives instead
+v  show the whole texts: [-only here-], {+only in the survivor or newer one+}
+u  back: take the last answer or swap back
+q  quit: what was answered is kept";
+
+/// Characters and lines of a message.
+const MESSAGE_CHARS: usize = 150;
+const MESSAGE_LINES: usize = 2;
+
+/// What a review came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Tally {
+    /// Answered with yes.
+    pub(crate) approved: u64,
+    /// Answered with no.
+    pub(crate) rejected: u64,
+    /// Kept apart.
+    pub(crate) kept_both: u64,
+    /// Not answered.
+    pub(crate) undecided: u64,
+    /// Whether Ctrl-C ended it.
+    #[serde(skip)]
+    pub(crate) interrupted: bool,
+}
+
+/// A person's way through the undecided changes of a plan, those that need most attention first.
+pub(crate) struct Walk<'a> {
+    material: &'a Material<'a>,
+    plan: SavedPlan,
+    /// Places in the plan's actions, in the order of the questions.
+    questions: Vec<usize>,
+    at: usize,
+    answers: Vec<Given>,
+    /// What was done, the last step last.
+    steps: Vec<Step>,
+    message: Option<String>,
+}
+
+/// An answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Given {
+    Yes,
+    No,
+    KeepBoth,
+}
+
+/// What `u` takes back.
+#[derive(Debug, Clone, PartialEq)]
+enum Step {
+    /// The last answer.
+    Answered,
+    /// A swap, after which the action was no longer this amendment.
+    Swapped(Option<Box<Action>>),
+}
+
+/// Whether a walk goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Ask,
+    Quit,
+    Interrupted,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(material: &'a Material<'a>, plan: SavedPlan) -> Self {
+        let is_open = |at: &usize| {
+            let action = &plan.actions[*at];
+            action.is_change() && action.state == ActionState::Proposed
+        };
+        let mut questions: Vec<usize> = (0..plan.actions.len()).filter(is_open).collect();
+        questions.sort_by_key(|&at| Reverse(plan.actions[at].effective().risk));
+        Self {
+            material,
+            plan,
+            questions,
+            at: 0,
+            answers: Vec::new(),
+            steps: Vec::new(),
+            message: None,
+        }
+    }
+
+    /// Tells whether there is anything to ask.
+    pub(crate) fn is_over(&self) -> bool {
+        self.at == self.questions.len()
+    }
+
+    /// Asks until all is answered or the person quits.
+    pub(crate) fn run(
+        mut self,
+        dialogue: &mut dyn Dialogue,
+        store: &mut dyn ReviewStore,
+    ) -> Result<Tally, Failure> {
+        let mut next = Next::Ask;
+        while next == Next::Ask && !self.is_over() {
+            next = match dialogue.ask(&self.screen())? {
+                Answer::Key('v') => {
+                    dialogue.show(&self.card().whole())?;
+                    Next::Ask
+                }
+                Answer::Key('?') => {
+                    dialogue.show(HELP)?;
+                    Next::Ask
+                }
+                Answer::Key('q') | Answer::End => Next::Quit,
+                Answer::Interrupt => Next::Interrupted,
+                Answer::Key(key) => {
+                    self.answer(key, store);
+                    Next::Ask
+                }
+                Answer::Other(other) => {
+                    self.message = Some(unknown(&other));
+                    Next::Ask
+                }
+            };
+        }
+        Ok(self.tally(next == Next::Interrupted))
+    }
+
+    fn action(&self) -> &SavedAction {
+        &self.plan.actions[self.questions[self.at]]
+    }
+
+    fn card(&self) -> Card {
+        let place = (self.at + 1, self.questions.len());
+        Card::of(self.material, &self.plan, self.action(), place)
+    }
+
+    fn screen(&mut self) -> String {
+        let message = self.message.take().map_or(String::new(), |message| {
+            let lines = wrap(&excerpt(&message, MESSAGE_CHARS), COLUMNS);
+            let lines = cut(lines, MESSAGE_LINES, COLUMNS).into_iter();
+            lines.map(|line| line + "\n").collect()
+        });
+        let keys = match self.action().action.action {
+            ActionType::Merge => "y yes · n no · k keep both · s swap · ",
+            ActionType::FlagContradiction => "y yes · n no · k keep both · ",
+            _ => "y yes · n no · ",
+        };
+        let card = self.card().screen();
+        format!("{card}\n\n{message}{keys}v whole text · u back · q quit · ? help")
+    }
+
+    /// Does what a key asks for; what cannot be done becomes a message.
+    fn answer(&mut self, key: char, store: &mut dyn ReviewStore) {
+        let done = match key {
+            'y' => self.give(Given::Yes, store.approve(self.action())),
+            'n' => self.give(Given::No, store.reject(self.action())),
+            'k' => self.keep_both(store),
+            's' => self.swap(store),
+            'u' => self.back(store),
+            other => Err(unknown(&other.to_string())),
+        };
+        self.message = done.err();
+    }
+
+    fn give(&mut self, given: Given, written: Result<(), Failure>) -> Result<(), String> {
+        written.map_err(|failure| failure.message)?;
+        self.answers.push(given);
+        self.steps.push(Step::Answered);
+        self.at += 1;
+        Ok(())
+    }
+
+    fn keep_both(&mut self, store: &mut dyn ReviewStore) -> Result<(), String> {
+        let action = self.action();
+        match action.action.action {
+            ActionType::Merge | ActionType::FlagContradiction => {
+                let written = store.keep_both(action);
+                self.give(Given::KeepBoth, written)
+            }
+            _ => Err("it speaks of one memory: there is nothing to keep apart".to_owned()),
+        }
+    }
+
+    fn swap(&mut self, store: &mut dyn ReviewStore) -> Result<(), String> {
+        let saved = self.action();
+        let action = saved.effective();
+        if let Some((id, what)) = self.material.changed(&self.plan, action).first() {
+            return Err(format!("no swap: {id} {what}"));
+        }
+        if let Some(label) = self.resting_on_survivor() {
+            return Err(format!("no swap: {label} rests on this survivor; answer it with n first"));
+        }
+        let Material { memories, policy, guard, .. } = self.material;
+        let swapped = swap_survivor(&SwapInput { action, memories, policy, guard })
+            .map_err(|refusal| format!("no swap: {refusal}"))?;
+        let is_as_planned = swapped.target_ids == saved.action.target_ids;
+        let amended = (!is_as_planned).then_some(swapped);
+        store.amend(saved, amended.as_ref()).map_err(|failure| failure.message)?;
+        let before =
+            std::mem::replace(&mut self.plan.actions[self.questions[self.at]].amended, amended);
+        self.steps.push(Step::Swapped(before.map(Box::new)));
+        Ok(())
+    }
+
+    /// The action that promotes or archives the survivor of the merge in question.
+    fn resting_on_survivor(&self) -> Option<String> {
+        let survivor = self.action().effective().target_ids.first()?;
+        let rests = |other: &&SavedAction| {
+            let action = other.effective();
+            matches!(action.action, ActionType::Promote | ActionType::Archive)
+                && action.target_ids.first() == Some(survivor)
+                && other.state != ActionState::Rejected
+                && !self.is_answered_with_no(other.position)
+        };
+        self.plan.actions.iter().find(rests).map(SavedAction::label)
+    }
+
+    fn is_answered_with_no(&self, position: usize) -> bool {
+        let answered = self.questions.iter().zip(&self.answers);
+        answered
+            .into_iter()
+            .any(|(&at, given)| self.plan.actions[at].position == position && *given != Given::Yes)
+    }
+
+    fn back(&mut self, store: &mut dyn ReviewStore) -> Result<(), String> {
+        match self.steps.last() {
+            None => return Err("there is nothing to take back".to_owned()),
+            Some(Step::Swapped(before)) => {
+                let before = before.as_deref().cloned();
+                store.amend(self.action(), before.as_ref()).map_err(|failure| failure.message)?;
+                self.plan.actions[self.questions[self.at]].amended = before;
+            }
+            Some(Step::Answered) => {
+                let last = &self.plan.actions[self.questions[self.at - 1]];
+                store.take_back(last).map_err(|failure| failure.message)?;
+                self.answers.pop();
+                self.at -= 1;
+            }
+        }
+        self.steps.pop();
+        Ok(())
+    }
+
+    fn tally(&self, interrupted: bool) -> Tally {
+        let count = |wanted| self.answers.iter().filter(|given| **given == wanted).count() as u64;
+        Tally {
+            approved: count(Given::Yes),
+            rejected: count(Given::No),
+            kept_both: count(Given::KeepBoth),
+            undecided: (self.questions.len() - self.answers.len()) as u64,
+            interrupted,
+        }
+    }
+}
+
+fn unknown(answer: &str) -> String {
+    format!("\"{answer}\" is no answer; ? tells them")
+}
+
+/// Lines of a screen that a page of text takes.
+const PAGE_LINES: usize = 22;
+
+/// What a person answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// A key, or a line of one letter.
+    Key(char),
+    /// Anything else.
+    Other(String),
+    /// There is nobody to answer any more.
+    End,
+    /// Ctrl-C.
+    Interrupt,
+}
+
+/// Shows texts and takes answers.
+pub(crate) trait Dialogue {
+    /// Shows a screen and waits for an answer.
+    fn ask(&mut self, screen: &str) -> Result<Answer, Failure>;
+
+    /// Shows a text of any length.
+    fn show(&mut self, text: &str) -> Result<(), Failure>;
+}
+
+/// Answers are lines of stdin.
+pub(crate) struct Lines<R> {
+    /// Where they come from.
+    pub(crate) input: R,
+    /// Where questions go.
+    pub(crate) printer: Printer,
+    /// Questions go to stderr: stdout is for a document.
+    pub(crate) aside: bool,
+}
+
+impl<R: BufRead> Dialogue for Lines<R> {
+    fn ask(&mut self, screen: &str) -> Result<Answer, Failure> {
+        self.show(screen)?;
+        let mut line = String::new();
+        let read = self.input.read_line(&mut line);
+        match read.map_err(|error| Failure::new("read an answer", &error, None))? {
+            0 => Ok(Answer::End),
+            _ => Ok(answer(line.trim())),
+        }
+    }
+
+    fn show(&mut self, text: &str) -> Result<(), Failure> {
+        if self.aside {
+            self.printer.note(text);
+            return Ok(());
+        }
+        self.printer.data(&format!("{text}\n\n"))
+    }
+}
+
+fn answer(line: &str) -> Answer {
+    let mut characters = line.chars();
+    match (characters.next(), characters.next()) {
+        (Some(key), None) => Answer::Key(key.to_ascii_lowercase()),
+        _ => Answer::Other(line.to_owned()),
+    }
+}
+
+/// Answers are keys of the terminal.
+pub(crate) struct Keyboard {
+    /// The terminal.
+    pub(crate) terminal: Term,
+    /// Where questions go.
+    pub(crate) printer: Printer,
+}
+
+impl Keyboard {
+    fn key(&self) -> Result<Answer, Failure> {
+        match self.terminal.read_key_raw() {
+            Ok(Key::Char('\u{3}') | Key::CtrlC) => Ok(Answer::Interrupt),
+            Ok(Key::Char('\u{4}')) => Ok(Answer::End),
+            Ok(Key::Char(key)) => Ok(Answer::Key(key.to_ascii_lowercase())),
+            Ok(Key::Escape) => Ok(Answer::Key('q')),
+            Ok(_) => Ok(Answer::Other("this key".to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Answer::Interrupt),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Answer::End),
+            Err(error) => Err(Failure::new("read a key", &error, None)),
+        }
+    }
+}
+
+impl Dialogue for Keyboard {
+    fn ask(&mut self, screen: &str) -> Result<Answer, Failure> {
+        self.printer.page(&self.terminal, screen)?;
+        self.key()
+    }
+
+    fn show(&mut self, text: &str) -> Result<(), Failure> {
+        let lines: Vec<&str> = text.lines().collect();
+        let pages = lines.chunks(PAGE_LINES).count();
+        for (number, page) in (1..).zip(lines.chunks(PAGE_LINES)) {
+            let prompt = format!("page {number} of {pages}: any key goes on, q goes back");
+            self.printer.page(&self.terminal, &format!("{}\n\n{prompt}", page.join("\n")))?;
+            if self.key()? != Answer::Key('q') {
+                continue;
+            }
+            return Ok(());
+        }
+        Ok(())
+    }
+}
+
+/// Takes each answer as it is given. A failure leaves the action as it was.
+pub(crate) trait ReviewStore {
+    /// The action is to be done.
+    fn approve(&mut self, action: &SavedAction) -> Result<(), Failure>;
+
+    /// The action is not to be done.
+    fn reject(&mut self, action: &SavedAction) -> Result<(), Failure>;
+
+    /// The action is not to be done, and its memories are kept apart from now on.
+    fn keep_both(&mut self, action: &SavedAction) -> Result<(), Failure>;
+
+    /// The action is another one; `None` is as planned.
+    fn amend(&mut self, action: &SavedAction, amended: Option<&Action>) -> Result<(), Failure>;
+
+    /// The last answer about the action counts no longer.
+    fn take_back(&mut self, action: &SavedAction) -> Result<(), Failure>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_one_letter_are_keys() {
+        assert_eq!(answer("Y"), Answer::Key('y'));
+        assert_eq!(answer("yes"), Answer::Other("yes".to_owned()));
+        assert_eq!(answer(""), Answer::Other(String::new()));
+    }
+
+    #[test]
+    fn the_end_of_a_pipe_is_an_answer() {
+        let printer = Printer::new(true, false, true);
+        let mut lines = Lines { input: &b"n\r\n y"[..], printer, aside: true };
+        let answers: Vec<_> = (0..3).map(|_| lines.ask("?").unwrap()).collect();
+        assert_eq!(answers, [Answer::Key('n'), Answer::Key('y'), Answer::End]);
+    }
+}

@@ -1,0 +1,344 @@
+//! `memfold save`: remember this, unless it is known already.
+
+use memfold::machine;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use clap::{self, Args};
+use memfold::quick_check::{Incoming, QuickCheck, SaveError, Saved, Written};
+use memfold_index::NoProgress;
+use memfold_model::text::excerpt;
+use serde::Deserialize;
+
+use super::check::screen;
+use crate::args::{GlobalArgs, StorePlaceArgs, finite};
+use crate::commands::check::{
+    MemoryArgs, NotSavedDocument, SaveDocument, incoming, mode_like, open,
+};
+use crate::commands::index::store::{Rebuild, rebuild};
+use crate::context::Provider;
+use crate::failure::{Exit, Failure};
+use crate::printer::Printer;
+use crate::settings::Settings;
+use crate::writing;
+
+const ID_CHARS: usize = 60;
+
+/// `memfold save`
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "memfold save [OPTIONS] <DB> --text T|--jsonl FILE",
+    after_help = SAVE_LINES
+)]
+pub(crate) struct SaveArgs {
+    #[command(flatten)]
+    pub(crate) place: StorePlaceArgs,
+    /// What the memory says
+    #[arg(
+        long,
+        value_name = "TEXT",
+        required_unless_present = "jsonl",
+        allow_hyphen_values = true
+    )]
+    pub(crate) text: Option<String>,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+    /// How important it is [default: 1.0]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = finite)]
+    pub(crate) importance: Option<f64>,
+    /// Its id: saving it again under the same id changes nothing [default: a new one]
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// Save the memories of this file, one JSON object on each line; - is stdin
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "vector", "categories", "importance", "source", "id"])]
+    pub(crate) jsonl: Option<PathBuf>,
+}
+
+/// Said at the end of the help of `memfold save`.
+const SAVE_LINES: &str = "\
+A line of --jsonl has `text`, and may have `vector`, `model`, `categories`,
+`importance`, `source` and `id`; it is answered by a line of JSON on stdout.
+A line that cannot be saved is answered with `stored: false`, and the next one
+follows; the exit code is then 4.";
+
+pub(crate) fn run(global: &GlobalArgs, args: &SaveArgs, printer: Printer) -> Result<Exit, Failure> {
+    let settings = Settings::load(global, Some(&args.place.db), &[])?;
+    settings.show_notices(printer);
+    let quick_check = open(&args.place, &settings)?;
+    let provider = Provider::open(&settings, printer)?;
+    let mut saving = Saving { args, quick_check, provider, printer };
+    match &args.jsonl {
+        Some(path) => saving.lines(Lines::open(path)?, (global, &settings)),
+        None => saving.one(global),
+    }
+}
+
+struct Saving<'a> {
+    args: &'a SaveArgs,
+    quick_check: QuickCheck,
+    provider: Provider,
+    printer: Printer,
+}
+
+impl Saving<'_> {
+    fn one(&mut self, global: &GlobalArgs) -> Result<Exit, Failure> {
+        let incoming = Incoming {
+            id: self.args.id.clone(),
+            importance: self.args.importance,
+            ..incoming(self.args.text.as_ref(), &self.args.memory)?
+        };
+        let saved = match self.save(incoming) {
+            Ok(saved) => saved,
+            Err(error) => {
+                let failure = failure(&error);
+                if global.json {
+                    let (message, hint) = (failure.message.clone(), failure.hint.clone());
+                    self.printer.document(&NotSavedDocument::new(None, (message, hint)))?;
+                }
+                return Err(failure);
+            }
+        };
+        if global.json {
+            self.printer.document(&SaveDocument::new(None, &saved))?;
+        } else {
+            self.printer.data(&told(&saved))?;
+        }
+        self.seal(&saved);
+        Ok(Exit::Done)
+    }
+
+    /// Saves line after line, each answered before the next one is read.
+    fn lines(
+        &mut self,
+        mut lines: Lines,
+        (global, settings): (&GlobalArgs, &Settings),
+    ) -> Result<Exit, Failure> {
+        let mut is_partial = false;
+        let mut last = None;
+        let unread = |error| Failure::new("read the lines", &error, None);
+        while let Some((number, line)) = lines.next().map_err(unread)? {
+            let saved = line.map_err(|error| (error, None)).and_then(|incoming| {
+                self.save(incoming).map_err(|error| {
+                    let failure = failure(&error);
+                    (failure.message, failure.hint)
+                })
+            });
+            match saved {
+                Ok(saved) => {
+                    self.printer.document_line(&SaveDocument::new(Some(number), &saved))?;
+                    self.seal(&saved);
+                    last = Some(saved);
+                }
+                Err(refused) => {
+                    is_partial = true;
+                    self.printer.document_line(&NotSavedDocument::new(Some(number), refused))?;
+                }
+            }
+        }
+        if let Some(saved) = &last {
+            self.rebuild(saved, (global, settings));
+        }
+        Ok(if is_partial { Exit::Partial } else { Exit::Done })
+    }
+
+    fn save(&mut self, mut incoming: Incoming) -> Result<Saved, SaveError> {
+        let note = self.provider.fill(&mut incoming);
+        let mut saved = self.quick_check.save(&incoming, machine::clock())?;
+        saved.check.notes.extend(note);
+        Ok(saved)
+    }
+
+    /// Seals fresh rows where they are many; the memory is saved and told, whatever comes of it.
+    fn seal(&self, saved: &Saved) {
+        if !self.quick_check.wants_sealing(saved) {
+            return;
+        }
+        if let Err(error) = self.quick_check.seal(machine::clock(), mode_like(&self.args.place)) {
+            self.printer.detail(&format!("note: fresh rows were not sealed: {error}"));
+        }
+    }
+
+    /// Brings the index up to date after many saves, where that is cheap.
+    fn rebuild(&self, saved: &Saved, (global, settings): (&GlobalArgs, &Settings)) {
+        let rows = saved.check.index.rows;
+        let wanted = Rebuild::wanted(rows, saved.fresh_rows);
+        if !wanted || settings.configuration.settings.read_only {
+            return;
+        }
+        let place = (&self.args.place).into();
+        if let Err(failure) = rebuild((global, settings), &place, &NoProgress) {
+            self.printer.note(&format!("note: the index was not built: {}", failure.message));
+        }
+    }
+}
+
+fn failure(error: &SaveError) -> Failure {
+    match error {
+        SaveError::Session(error) => writing::session_failure("save", error),
+        error => Failure::new("save", error, error.hint()),
+    }
+}
+
+fn told(saved: &Saved) -> String {
+    let id = excerpt(saved.id.as_str(), ID_CHARS);
+    let did = match saved.written {
+        Written::Inserted => format!("saved as {id}"),
+        Written::Touched => format!("known already: {id}"),
+        Written::Replaced => {
+            let replaced = saved.replaced.iter().map(|id| excerpt(id.as_str(), ID_CHARS));
+            let replaced = replaced.collect::<Vec<_>>().join(", ");
+            format!("saved as {id} in the place of {replaced}")
+        }
+    };
+    let mut text = format!("{did}\n{}", screen(&saved.check));
+    if let Some(run_id) = &saved.run_id {
+        text.push_str(&format!("run {run_id}\n"));
+    }
+    text
+}
+
+/// Longer lines are refused: no memory is this long.
+const LINE_BYTES_MAX: u64 = 16 << 20;
+
+/// A line of `--jsonl`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    text: String,
+    #[serde(default)]
+    vector: Option<Vec<f32>>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    categories: Option<Categories>,
+    #[serde(default)]
+    importance: Option<f64>,
+    #[serde(default)]
+    source: Option<String>,
+    #[serde(default)]
+    id: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Categories {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// Lines of a file, or of stdin where it is `-`.
+struct Lines {
+    input: Box<dyn BufRead>,
+    buffer: Vec<u8>,
+    number: u64,
+}
+
+impl Lines {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        let input: Box<dyn BufRead> = if path == Path::new("-") {
+            Box::new(BufReader::new(io::stdin()))
+        } else {
+            let file = File::open(path)
+                .map_err(|error| Failure::new(&format!("open {}", path.display()), &error, None))?;
+            Box::new(BufReader::new(file))
+        };
+        Ok(Self { input, buffer: Vec::new(), number: 0 })
+    }
+
+    /// Returns the next memory and its line's number, or what is wrong with the line; `None` at the end. Blank lines
+    /// are passed over.
+    fn next(&mut self) -> io::Result<Option<(u64, Result<Incoming, String>)>> {
+        loop {
+            self.buffer.clear();
+            let mut limited = io::Read::take(&mut self.input, LINE_BYTES_MAX);
+            if limited.read_until(b'\n', &mut self.buffer)? == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            if self.buffer.len() as u64 == LINE_BYTES_MAX && self.buffer.last() != Some(&b'\n') {
+                self.skip_line()?;
+                let most = LINE_BYTES_MAX >> 20;
+                return Ok(Some((self.number, Err(format!("the line is longer than {most} MiB")))));
+            }
+            if !self.buffer.trim_ascii().is_empty() {
+                return Ok(Some((self.number, read(&self.buffer))));
+            }
+        }
+    }
+
+    fn skip_line(&mut self) -> io::Result<()> {
+        loop {
+            let (used, is_end) = match self.input.fill_buf()? {
+                [] => return Ok(()),
+                bytes => match bytes.iter().position(|byte| *byte == b'\n') {
+                    Some(at) => (at + 1, true),
+                    None => (bytes.len(), false),
+                },
+            };
+            self.input.consume(used);
+            if is_end {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn read(line: &[u8]) -> Result<Incoming, String> {
+    let line: Line = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let categories = match line.categories {
+        None => Vec::new(),
+        Some(Categories::One(category)) => vec![category],
+        Some(Categories::Several(categories)) => categories,
+    };
+    Ok(Incoming {
+        id: line.id,
+        text: Some(line.text),
+        categories,
+        importance: line.importance,
+        source: line.source,
+        vector: line.vector,
+        model: line.model,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &[u8]) -> Vec<(u64, Result<Incoming, String>)> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let mut lines = Lines::open(file.path()).unwrap();
+        std::iter::from_fn(|| lines.next().unwrap()).collect()
+    }
+
+    #[test]
+    fn each_line_is_a_memory_or_says_what_is_wrong() {
+        let found = lines(
+            b"{\"text\":\"a\",\"categories\":\"x\",\"vector\":[1,0]}\n\n{\"text\":\"b\"}\nnonsense\n{\"txt\":\"c\"}\n\xff\n{\"text\":\"d\"}",
+        );
+        let numbers: Vec<u64> = found.iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers, [1, 3, 4, 5, 6, 7]);
+        let first = found[0].1.as_ref().unwrap();
+        assert_eq!(
+            (&first.categories[..], &first.vector),
+            (&["x".to_owned()][..], &Some(vec![1.0, 0.0]))
+        );
+        let texts: Vec<_> = found
+            .iter()
+            .map(|(_, line)| line.as_ref().ok().and_then(|l| l.text.as_deref()))
+            .collect();
+        assert_eq!(texts, [Some("a"), Some("b"), None, None, None, Some("d")]);
+        assert!(found[3].1.as_ref().unwrap_err().contains("unknown field `txt`"));
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_refused_and_the_next_one_read() {
+        let mut text = vec![b'x'; LINE_BYTES_MAX as usize + 70_000];
+        text.extend_from_slice(b"\n{\"text\":\"b\"}\n");
+        let found = lines(&text);
+        assert!(found[0].1.as_ref().unwrap_err().contains("longer than 16 MiB"));
+        assert_eq!((found.len(), found[1].0, found[1].1.is_ok()), (2, 2, true));
+    }
+}
