@@ -3,7 +3,7 @@
 mod error;
 mod open;
 mod rivals;
-pub mod own;
+pub(crate) mod own;
 mod session;
 mod plans;
 mod checkup;
@@ -40,11 +40,11 @@ pub use error::OpenStoreError;
 pub use lookups::{LiveMemory, Marks, Reach, Reaches, StoreReader, Watermark};
 pub use open::KeptReader;
 pub use open::{BrainDb, OpenOptions};
-pub use own::{ActionUpdate, Deed, FindPlanError, FlagKind, OpenPair, UnitRecord};
-pub use rivals::Rival;
-pub use session::{
-    BackupOutcome, Probe, Session, SessionError, SessionOptions, Shortage, Writes, made_up_error,
+pub use own::{
+    ActionUpdate, Deed, FindPlanError, FlagKind, OpenPair, RunStart, UnitRecord, WaitingFlag,
 };
+pub use rivals::Rival;
+pub use session::{BackupOutcome, Session, SessionError, SessionOptions, Shortage, Writes};
 
 pub use create::NewStore;
 pub(crate) use lineage::StoreLineage;

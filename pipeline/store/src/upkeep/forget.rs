@@ -214,7 +214,7 @@ struct Plan {
 
 impl Plan {
     fn of(reads: &Writes<'_>, ids: BTreeSet<MemoryId>) -> Result<Self, SessionError> {
-        let has_tables = reads.query("look for memfold's tables", own::exist)?;
+        let has_tables = reads.has_own_tables()?;
         let mut plan = Self {
             erasure: Erasure { ids: ids.iter().cloned().collect(), ..Erasure::default() },
             units: BTreeSet::new(),
@@ -316,14 +316,14 @@ impl Plan {
         let layout = writes.layout()?;
         for (naming, found) in &self.renamed {
             for renamed in found {
-                writes.step("take a name out", |c| naming.write(c, renamed))?;
+                writes.query("take a name out", |c| naming.write(c, renamed))?;
             }
         }
         for action in &self.actions {
-            writes.step("void an action", |c| rows::void_action(c, &action.key))?;
+            writes.query("void an action", |c| rows::void_action(c, &action.key))?;
         }
         for (run_id, unit) in &self.units {
-            writes.step("erase the journal", |c| rows::drop_journal(c, (run_id, *unit)))?;
+            writes.query("erase the journal", |c| rows::drop_journal(c, (run_id, *unit)))?;
         }
         for id in &self.erasure.ids {
             let id = id.as_str();
@@ -332,9 +332,9 @@ impl Plan {
                 continue;
             }
             for telling in TELLING.into_iter().chain([REVIVED]) {
-                writes.step("erase rows", |c| telling.delete(c, id))?;
+                writes.query("erase rows", |c| telling.delete(c, id))?;
             }
-            writes.step("erase a target", |c| {
+            writes.query("erase a target", |c| {
                 own::runs::forget_target(c, id)?;
                 own::runs::forget_target(c, &format!("memory {id}"))
             })?;

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::UpkeepRun;
 use crate::brain_db::own::prune::{self as rows, OldRun};
-use crate::brain_db::{BrainDb, Session, SessionError, Writes, own};
+use crate::brain_db::{BrainDb, Session, SessionError, Writes};
 use memfold_model::runs::RunKind;
 use memfold_model::time::Instant;
 
@@ -91,7 +91,7 @@ pub fn prune(
         }
         for plan in &pruned.plans {
             session.write::<_, SessionError>(|writes| {
-                writes.step("remove a plan", |c| rows::drop_plan(c, plan))
+                writes.query("remove a plan", |c| rows::drop_plan(c, plan))
             })?;
         }
         Ok((pruned, units))
@@ -102,7 +102,7 @@ fn drop_run(session: &Session, run_id: &str) -> Result<u64, SessionError> {
     let mut dropped = 0;
     loop {
         let count = session.write::<_, SessionError>(|writes| {
-            writes.step("remove old units", |c| rows::drop_units(c, run_id, UNITS_AT_ONCE))
+            writes.query("remove old units", |c| rows::drop_units(c, run_id, UNITS_AT_ONCE))
         })?;
         if count == 0 {
             return Ok(dropped);
@@ -112,7 +112,7 @@ fn drop_run(session: &Session, run_id: &str) -> Result<u64, SessionError> {
 }
 
 fn old(reads: &Writes<'_>, before: Instant, time_zone: &TimeZone) -> Result<Pruned, SessionError> {
-    if !reads.query("look for memfold's tables", own::exist)? {
+    if !reads.has_own_tables()? {
         return Ok(Pruned::default());
     }
     let is_old = |at: &str| Instant::parse(at, time_zone).is_some_and(|at| at < before);

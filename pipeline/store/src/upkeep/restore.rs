@@ -315,7 +315,7 @@ fn bring_back(
         reverts: None,
         digests,
     };
-    writes.step("write down the unit", |c| own::insert_unit(c, &unit, mark.at))
+    writes.insert_unit(&unit, mark.at)
 }
 
 fn unmarked(

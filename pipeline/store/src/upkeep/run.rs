@@ -2,8 +2,7 @@
 
 use jiff::tz::TimeZone;
 
-use crate::brain_db::own::runs::{self, RunStart};
-use crate::brain_db::{Session, SessionError};
+use crate::brain_db::{RunStart, Session, SessionError};
 use memfold_model::runs::{RunKind, RunState};
 use memfold_model::time::Instant;
 use memfold_plan::report::Executed;
@@ -45,9 +44,7 @@ impl UpkeepRun<'_> {
             Err(_) => (RunState::Failed, 0),
         };
         let executed = Executed { applied, ..Executed::default() };
-        let finished: Result<(), SessionError> = session.write(|writes| {
-            writes.step("finish the run", |c| runs::finish(c, &run_id, state, &at, executed))
-        });
+        let finished = session.finish_run(&run_id, (state, &at), executed);
         let (done, _) = worked?;
         finished?;
         Ok((run_id, done))

@@ -3,10 +3,11 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::ddl::{MIGRATIONS, VERSION};
+use crate::brain_db::{SessionError, Writes};
 
 /// Why the tables cannot be used.
 #[derive(Debug)]
-pub enum MigrateError {
+pub(crate) enum MigrateError {
     /// They were made by a later version of memfold.
     Newer {
         /// The tables' version.
@@ -24,7 +25,7 @@ impl From<rusqlite::Error> for MigrateError {
 
 /// Brings the tables to this version, inside a write transaction of the caller. `store_id` names a
 /// store that holds no name yet.
-pub fn migrate(
+pub(crate) fn migrate(
     connection: &Connection,
     store_id: impl FnOnce() -> rusqlite::Result<String>,
     at: &str,
@@ -51,7 +52,7 @@ pub fn migrate(
 }
 
 /// Tells whether memfold ever wrote to the store.
-pub fn exist(connection: &Connection) -> rusqlite::Result<bool> {
+pub(crate) fn exist(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row(
         "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'memfold_schema'",
         [],
@@ -59,8 +60,18 @@ pub fn exist(connection: &Connection) -> rusqlite::Result<bool> {
     )
 }
 
+impl Writes<'_> {
+    /// Tells whether memfold ever wrote to the store.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn has_own_tables(&self) -> Result<bool, SessionError> {
+        self.query("look for memfold's tables", exist)
+    }
+}
+
 /// The tables' version and the store's name; `None` where there are no tables yet.
-pub fn recorded(connection: &Connection) -> rusqlite::Result<Option<(i64, String)>> {
+pub(crate) fn recorded(connection: &Connection) -> rusqlite::Result<Option<(i64, String)>> {
     if !exist(connection)? {
         return Ok(None);
     }

@@ -118,7 +118,7 @@ mod tests {
     fn inserted(tables: &str, new: &NewEmbedding<'_>) -> Result<Connection, SessionError> {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(&format!("{MEMORY}{tables}")).unwrap();
-        let writes = Writes::new(&connection, std::path::Path::new("brain.db"), None);
+        let writes = Writes::new(&connection, std::path::Path::new("brain.db"));
         writes.insert_embedding(&writes.layout()?, new)?;
         Ok(connection)
     }
@@ -164,7 +164,7 @@ mod tests {
             &new("x", None),
         )
         .unwrap();
-        let writes = Writes::new(&connection, std::path::Path::new("brain.db"), None);
+        let writes = Writes::new(&connection, std::path::Path::new("brain.db"));
         assert!(writes.has_embedding_row("stm_1").unwrap());
         assert!(!writes.has_embedding_row("stm_2").unwrap());
         writes.insert_embedding(&writes.layout().unwrap(), &new("x", None)).unwrap();

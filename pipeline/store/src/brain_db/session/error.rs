@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{ErrorCode, ffi};
+use rusqlite::ErrorCode;
 
 use super::Shortage;
 use crate::OpenStoreError;
@@ -170,10 +170,4 @@ impl SessionError {
             Self::Refused { .. } => None,
         }
     }
-}
-
-/// The code of an error that a probe makes up.
-#[must_use]
-pub fn made_up_error(code: i32) -> rusqlite::Error {
-    rusqlite::Error::SqliteFailure(ffi::Error::new(code), Some("injected".to_owned()))
 }

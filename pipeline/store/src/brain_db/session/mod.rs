@@ -28,9 +28,9 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 pub use backup::BackupOutcome;
-pub use error::{SessionError, made_up_error};
+pub use error::SessionError;
 pub use room::Shortage;
-pub use writes::{Probe, Writes};
+pub use writes::Writes;
 
 pub use apply::{Mark, apply};
 pub use archive::archived_image;
@@ -68,7 +68,6 @@ pub struct Session {
     path: PathBuf,
     connection: Connection,
     busy_timeout: Duration,
-    probe: Option<Probe>,
     /// Held while a run writes; `None` for writes to our own tables only.
     _lock: Option<StoreLock>,
 }
@@ -100,14 +99,7 @@ impl Session {
         BrainDb::open(path, OpenOptions::default().busy_timeout(options.busy_timeout))?;
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let connection = connect::for_writing(&path, options.busy_timeout)?;
-        Ok(Self { path, connection, busy_timeout: options.busy_timeout, probe: None, _lock: None })
-    }
-
-    /// Calls `probe` before every statement that writes, and fails where it fails: for fault injection.
-    #[must_use]
-    pub fn with_probe(mut self, probe: Probe) -> Self {
-        self.probe = Some(probe);
-        self
+        Ok(Self { path, connection, busy_timeout: options.busy_timeout, _lock: None })
     }
 
     /// Returns the store's file, links resolved.
@@ -133,7 +125,7 @@ impl Session {
         work: impl FnOnce(&Writes<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         let transaction = self.begin()?;
-        let writes = Writes::new(&transaction, &self.path, self.probe.as_deref());
+        let writes = Writes::new(&transaction, &self.path);
         // An early return drops the transaction, which rolls it back.
         let done = work(&writes)?;
         self.commit(transaction)?;
@@ -170,7 +162,7 @@ impl Session {
     ) -> Result<T, E> {
         let begin = self.connection.unchecked_transaction();
         let transaction = begin.map_err(|error| self.explain("read the store", &error))?;
-        look(&Writes::new(&transaction, &self.path, None))
+        look(&Writes::new(&transaction, &self.path))
     }
 
     /// Begins to write as soon as nobody else does.
@@ -197,9 +189,6 @@ impl Session {
     }
 
     fn commit(&self, transaction: Transaction<'_>) -> Result<(), SessionError> {
-        if let Some(probe) = &self.probe {
-            probe().map_err(|error| self.explain("commit", &error))?;
-        }
         transaction.commit().map_err(|error| self.explain("commit", &error))
     }
 
@@ -218,7 +207,7 @@ impl BrainDb {
         look: impl Fn(&Writes<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         let found = self.traceless(|_, connection| {
-            Ok::<_, SessionError>(look(&Writes::new(connection, self.path(), None)))
+            Ok::<_, SessionError>(look(&Writes::new(connection, self.path())))
         });
         found?
     }

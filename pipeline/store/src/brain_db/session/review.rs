@@ -19,7 +19,7 @@ impl Session {
         self.write(|writes| {
             writes.check_undecided(plan_id, position)?;
             let update = ActionUpdate::of(state);
-            writes.step("write down a decision", |connection| {
+            writes.query("write down a decision", |connection| {
                 own::plans::set_state(connection, plan_id, position, &update)
             })
         })
@@ -37,7 +37,7 @@ impl Session {
     ) -> Result<(), SessionError> {
         self.write(|writes| {
             writes.check_undecided(plan_id, position)?;
-            writes.step("write down an amendment", |connection| {
+            writes.query("write down an amendment", |connection| {
                 own::plans::amend(connection, plan_id, position, amended)
             })
         })
@@ -45,6 +45,33 @@ impl Session {
 }
 
 impl Writes<'_> {
+    /// Writes down what became of an action; replaces run, unit and note as well.
+    ///
+    /// # Errors
+    /// When there is no such action, or the store cannot be written.
+    pub fn set_action_state(
+        &self,
+        plan_id: &str,
+        position: usize,
+        update: &ActionUpdate<'_>,
+    ) -> Result<(), SessionError> {
+        self.query("write down what became of an action", |connection| {
+            own::plans::set_state(connection, plan_id, position, update)
+        })
+    }
+
+    /// Returns what was noted of an action; `None` where nothing was, or there is no such action.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn action_note(
+        &self,
+        plan_id: &str,
+        position: usize,
+    ) -> Result<Option<String>, SessionError> {
+        self.query("read an action", |connection| own::plans::note(connection, plan_id, position))
+    }
+
     /// Refuses an action that is gone, or was carried out.
     ///
     /// # Errors

@@ -57,6 +57,22 @@ impl Writes<'_> {
         self.query("read a memory", |connection| read_memory(connection, layout, id))
     }
 
+    /// Tells whether a memory is there and has this text.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn has_text(&self, id: &MemoryId, content: &str) -> Result<bool, SessionError> {
+        self.query("read a memory's text", |connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT content FROM stm WHERE id = ?1")?;
+            let now = statement.query_row([id.as_str()], |row| {
+                let cell: StoredValue = row.get_ref(0)?.into();
+                Ok(Cell::from(&cell).text().is_ok_and(|text| text.as_deref() == Some(content)))
+            });
+            Ok(now.optional()?.unwrap_or(false))
+        })
+    }
+
     /// Finds out which words of a row are searchable.
     pub fn words(&self, layout: &Layout, row: &UnitRow) -> Result<Words, SessionError> {
         fts::words(self, layout, (row.id.as_str(), &row.image), None)

@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::{Session, SessionError, Writes};
 use crate::brain_db::load::derived_store_id;
 use crate::brain_db::own::plans::FindPlanError;
-use crate::brain_db::own::runs::RunStart;
 use crate::brain_db::{BrainDb, own};
 use memfold_model::memory::MemoryId;
 use memfold_plan::plan::{Plan, SavedPlan, plan_id};
@@ -63,7 +62,7 @@ impl Session {
         for start in (0..plan.actions.len()).step_by(ACTIONS_AT_ONCE) {
             let positions = start..plan.actions.len().min(start + ACTIONS_AT_ONCE);
             self.write(|writes| {
-                writes.step("save the plan", |connection| {
+                writes.query("save the plan", |connection| {
                     let plan = (plan, plan_id.as_str());
                     own::plans::save_actions(connection, plan, positions, access_counts)
                 })
@@ -71,37 +70,9 @@ impl Session {
             std::thread::sleep(PAUSE);
         }
         self.write(|writes| {
-            writes.step("save the plan", |c| own::plans::save_header(c, plan, &plan_id, at))
+            writes.query("save the plan", |c| own::plans::save_header(c, plan, &plan_id, at))
         })?;
         Ok(plan_id)
-    }
-
-    /// Begins a run and returns its id. Runs that were killed are marked as interrupted first.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
-    pub fn begin_run(&self, start: &RunStart<'_>) -> Result<String, SessionError> {
-        self.write(|writes| {
-            writes.step("begin the run", |connection| {
-                own::runs::mark_dead(connection, start.at)?;
-                let run_id = own::runs::free_run_id(connection, start.run_id)?;
-                own::runs::begin(connection, &RunStart { run_id: &run_id, ..*start })?;
-                Ok(run_id)
-            })
-        })
-    }
-
-    /// Tells whether no run executed anything on this store so far.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn is_first_execution(&self) -> Result<bool, SessionError> {
-        self.read(|reads| {
-            reads.query("read memfold_runs", |connection| {
-                let sql = "SELECT 1 FROM memfold_runs WHERE kind = 'execute'";
-                Ok(!own::exist(connection)? || !connection.prepare_cached(sql)?.exists([])?)
-            })
-        })
     }
 
     /// Reads a saved plan by its id, the beginning of it, or `latest`.

@@ -9,14 +9,10 @@ use super::layout::Layout;
 use crate::brain_db::load::derived_store_id;
 use crate::brain_db::own::{self, MigrateError};
 
-/// Called before every statement that writes.
-pub type Probe = Box<dyn Fn() -> rusqlite::Result<()>>;
-
 /// One transaction: whoever holds it may read and write until it ends.
 pub struct Writes<'a> {
     connection: &'a Connection,
     path: &'a Path,
-    probe: Option<&'a dyn Fn() -> rusqlite::Result<()>>,
 }
 
 impl std::fmt::Debug for Writes<'_> {
@@ -26,12 +22,8 @@ impl std::fmt::Debug for Writes<'_> {
 }
 
 impl<'a> Writes<'a> {
-    pub(super) fn new(
-        connection: &'a Connection,
-        path: &'a Path,
-        probe: Option<&'a dyn Fn() -> rusqlite::Result<()>>,
-    ) -> Self {
-        Self { connection, path, probe }
+    pub(super) fn new(connection: &'a Connection, path: &'a Path) -> Self {
+        Self { connection, path }
     }
 
     /// The connection, inside the transaction.
@@ -63,43 +55,23 @@ impl<'a> Writes<'a> {
     }
 
     /// Runs a statement that writes; returns the number of rows.
-    pub fn execute(
+    pub(crate) fn execute(
         &self,
         what: &'static str,
         sql: &str,
         params: impl Params,
     ) -> Result<usize, SessionError> {
-        let run = || {
-            if let Some(probe) = self.probe {
-                probe()?;
-            }
-            self.connection.prepare_cached(sql)?.execute(params)
-        };
+        let run = || self.connection.prepare_cached(sql)?.execute(params);
         run().map_err(self.explain(what))
     }
 
-    /// Runs writes of another module as one step.
-    pub fn step<T>(
+    /// Runs statements as one step.
+    pub(crate) fn query<T>(
         &self,
         what: &'static str,
-        write: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+        run: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, SessionError> {
-        let run = || {
-            if let Some(probe) = self.probe {
-                probe()?;
-            }
-            write(self.connection)
-        };
-        run().map_err(self.explain(what))
-    }
-
-    /// Runs a query.
-    pub fn query<T>(
-        &self,
-        what: &'static str,
-        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, SessionError> {
-        read(self.connection).map_err(self.explain(what))
+        run(self.connection).map_err(self.explain(what))
     }
 
     fn explain(&self, what: &'static str) -> impl Fn(rusqlite::Error) -> SessionError + '_ {

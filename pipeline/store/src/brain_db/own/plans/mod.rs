@@ -13,4 +13,4 @@ pub use write::ActionUpdate;
 #[cfg(test)]
 pub(crate) use read::load;
 pub(crate) use read::{exists, find, list};
-pub use write::{amend, note, save_actions, save_header, set_state, state};
+pub(crate) use write::{amend, note, save_actions, save_header, set_state, state};

@@ -32,7 +32,7 @@ impl ActionUpdate<'_> {
 
 /// Saves the header of a plan whose actions are saved, which makes it one that can be found; a plan that is
 /// there already is left as it is.
-pub fn save_header(
+pub(crate) fn save_header(
     connection: &Connection,
     plan: &Plan,
     plan_id: &str,
@@ -61,7 +61,7 @@ pub fn save_header(
 /// Saves some of a plan's actions as proposed; those that are there already are left as they are.
 /// `access_counts` holds those of the memories to be promoted. Base digests of memories that no
 /// change touches are not kept.
-pub fn save_actions(
+pub(crate) fn save_actions(
     connection: &Connection,
     (plan, plan_id): (&Plan, &str),
     positions: Range<usize>,
@@ -103,7 +103,7 @@ fn base_digests<'a>(plan: &'a Plan, action: &'a Action) -> BTreeMap<&'a MemoryId
 ///
 /// # Errors
 /// When there is no such action, or SQLite refuses.
-pub fn set_state(
+pub(crate) fn set_state(
     connection: &Connection,
     plan_id: &str,
     position: usize,
@@ -119,7 +119,7 @@ pub fn set_state(
 }
 
 /// Returns the name of an action's state; `None` where there is no such action.
-pub fn state(
+pub(crate) fn state(
     connection: &Connection,
     plan_id: &str,
     position: usize,
@@ -129,7 +129,7 @@ pub fn state(
 }
 
 /// Returns what was noted of an action; `None` where nothing was, or there is no such action.
-pub fn note(
+pub(crate) fn note(
     connection: &Connection,
     plan_id: &str,
     position: usize,
@@ -143,7 +143,7 @@ pub fn note(
 ///
 /// # Errors
 /// When there is no such action, or SQLite refuses.
-pub fn amend(
+pub(crate) fn amend(
     connection: &Connection,
     plan_id: &str,
     position: usize,
