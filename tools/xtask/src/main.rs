@@ -7,6 +7,7 @@ mod measure;
 mod bench_peers;
 mod torture;
 mod tidy;
+mod shape;
 mod ci;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ const USAGE: &str = "usage: cargo xtask <command>
          runs everything that must be green before a commit: fmt, clippy, docs, tidy, benches as
          tests, the other processor's code, tests
   tidy   checks the invariants of ARCHITECTURE.md that no compiler checks
+  shape  prints files, lines, public items and error enums of every package, and the cycles
+         between its modules
   bless  rewrites the generated files and snapshots that tests compare with
   aarch64
          runs the tests of simd and index for aarch64 under qemu
@@ -56,6 +59,7 @@ fn run(root: &Path, command: &str, arguments: &[String]) -> Option<Result<(), St
     Some(match command {
         "ci" => ci::run(root, arguments),
         "tidy" => tidy::run(root),
+        "shape" => shape::run(root),
         "bless" => ci::bless(root),
         "aarch64" => ci::test_aarch64(root),
         "figures" => figures::write(root),

@@ -1,11 +1,21 @@
 //! Manifests: the arrow between the folders, and one home for each external package.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::breach::Breach;
 
-/// Folders from left to right: each may use only those before it.
-const ARROW: &[&str] = &["simd", "index", "datasets", "pipeline"];
+/// Folders and their packages from left to right: each may use only those before it.
+const ARROW: &[(&str, &str)] = &[
+    ("simd", "memfold-simd"),
+    ("index", "memfold-index"),
+    ("datasets", "memfold-datasets"),
+    ("pipeline/model", "memfold-model"),
+    ("pipeline/guard", "memfold-guard"),
+    ("pipeline/plan", "memfold-plan"),
+    ("pipeline/store", "memfold-store"),
+    ("pipeline", "memfold"),
+];
 
 /// Folders that may use all of the arrow.
 const RIGHT: &[&str] = &["tools/cli", "tools/xtask", "bench", "tests"];
@@ -33,9 +43,10 @@ const HOMES: &[(&str, &str)] = &[
     ("parquet", "datasets"),
     ("zip", "datasets"),
     ("hdf5-reader", "datasets"),
-    ("rusqlite", "pipeline"),
-    ("rustix", "pipeline"),
-    ("kodama", "pipeline"),
+    ("rusqlite", "pipeline/store"),
+    ("rustix", "pipeline/store"),
+    ("kodama", "pipeline/plan"),
+    ("serde-saphyr", "pipeline/plan"),
     ("ureq", "pipeline"),
     ("candle-core", "pipeline"),
     ("candle-nn", "pipeline"),
@@ -53,7 +64,7 @@ const HOMES: &[(&str, &str)] = &[
 
 pub(super) fn check(root: &Path) -> Vec<Breach> {
     let mut breaches = Vec::new();
-    for (position, folder) in ARROW.iter().enumerate() {
+    for (position, (folder, _)) in ARROW.iter().enumerate() {
         breaches.extend(check_folder(root, folder, &ARROW[..position]));
     }
     for folder in RIGHT {
@@ -62,7 +73,7 @@ pub(super) fn check(root: &Path) -> Vec<Breach> {
     breaches
 }
 
-fn check_folder(root: &Path, folder: &str, allowed: &[&str]) -> Vec<Breach> {
+fn check_folder(root: &Path, folder: &str, allowed: &[(&str, &str)]) -> Vec<Breach> {
     let place = format!("{folder}/Cargo.toml");
     let manifest = match std::fs::read_to_string(root.join(&place)) {
         Ok(text) => text,
@@ -72,19 +83,32 @@ fn check_folder(root: &Path, folder: &str, allowed: &[&str]) -> Vec<Breach> {
         Ok(table) => table,
         Err(error) => return vec![Breach::new(place, error.to_string())],
     };
-    let table = manifest.get("dependencies").and_then(toml::Value::as_table);
-    let names = table.into_iter().flat_map(|table| table.keys());
-    names.filter_map(|name| judge(&place, folder, name, allowed)).collect()
+    let names = dependencies(&manifest);
+    names.iter().filter_map(|name| judge(&place, folder, name, allowed)).collect()
 }
 
-fn judge(place: &str, folder: &str, name: &str, allowed: &[&str]) -> Option<Breach> {
+/// Returns the dependencies on every target and those on some, each once.
+fn dependencies(manifest: &toml::Table) -> BTreeSet<String> {
+    fn names(table: &toml::Table) -> impl Iterator<Item = &String> {
+        let dependencies = table.get("dependencies").and_then(toml::Value::as_table);
+        dependencies.into_iter().flat_map(toml::Table::keys)
+    }
+    let targets = manifest.get("target").and_then(toml::Value::as_table);
+    let of_targets = targets.into_iter().flat_map(toml::Table::values);
+    let of_targets = of_targets.filter_map(toml::Value::as_table).flat_map(names);
+    names(manifest).chain(of_targets).cloned().collect()
+}
+
+fn judge(place: &str, folder: &str, name: &str, allowed: &[(&str, &str)]) -> Option<Breach> {
     if BESIDE.contains(&(folder, name)) {
         return None;
     }
-    if let Some(own) = name.strip_prefix("memfold-") {
-        let arrow = ARROW.join(" <- ");
+    if name == "memfold" || name.starts_with("memfold-") {
+        let arrow: Vec<&str> = ARROW.iter().map(|(_, package)| *package).collect();
+        let arrow = arrow.join(" <- ");
         let advice = format!("{folder} must not use {name}: the arrow is {arrow}");
-        return (!allowed.contains(&own)).then(|| Breach::new(place, advice));
+        let is_allowed = allowed.iter().any(|(_, package)| *package == name);
+        return (!is_allowed).then(|| Breach::new(place, advice));
     }
     let (_, home) = HOMES.iter().find(|(package, _)| *package == name)?;
     (*home != folder)
@@ -93,21 +117,32 @@ fn judge(place: &str, folder: &str, name: &str, allowed: &[&str]) -> Option<Brea
 
 #[cfg(test)]
 mod tests {
-    use super::judge;
+    use super::{ARROW, dependencies, judge};
 
     #[test]
     fn the_arrow_points_one_way() {
-        assert!(judge("p", "index", "memfold-simd", &["simd"]).is_none());
-        assert!(judge("p", "index", "memfold-datasets", &["simd"]).is_some());
+        let simd = &ARROW[..1];
+        assert!(judge("p", "index", "memfold-simd", simd).is_none());
+        assert!(judge("p", "index", "memfold-datasets", simd).is_some());
         assert!(judge("p", "bench", "memfold-cli", &[]).is_none());
-        assert!(judge("p", "pipeline", "memfold-cli", &["simd"]).is_some());
+        assert!(judge("p", "pipeline", "memfold-cli", ARROW).is_some());
+        assert!(judge("p", "pipeline/plan", "memfold-store", &ARROW[..5]).is_some());
+        assert!(judge("p", "pipeline/plan", "memfold", &ARROW[..5]).is_some());
     }
 
     #[test]
     fn a_package_has_one_home() {
-        assert!(judge("p", "pipeline", "rusqlite", &[]).is_none());
+        assert!(judge("p", "pipeline/store", "rusqlite", &[]).is_none());
+        assert!(judge("p", "pipeline", "rusqlite", &[]).is_some());
         assert!(judge("p", "tools/cli", "rusqlite", &[]).is_some());
         assert!(judge("p", "tests", "rusqlite", &[]).is_none());
         assert!(judge("p", "tools/cli", "serde", &[]).is_none());
+    }
+
+    #[test]
+    fn dependencies_of_some_targets_count() {
+        let text = "[dependencies]\na = 1\n[target.'cfg(unix)'.dependencies]\nb = 1\n[dev-dependencies]\nc = 1";
+        let names: Vec<String> = dependencies(&text.parse().unwrap()).into_iter().collect();
+        assert_eq!(names, ["a", "b"]);
     }
 }
