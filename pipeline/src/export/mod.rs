@@ -201,6 +201,3 @@ fn write_record(
         vector,
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,7 +1,6 @@
 //! Stores: where memories live. One trait, adapters beside it.
 //!
-//! An adapter turns its rows into raw cells; `reading` understands them the same way for every
-//! store, so that [`InMemoryStore`] can serve as the model of [`BrainDb`].
+//! An adapter turns its rows into raw cells; [`reading`] understands them the same way for every store.
 
 mod memory_store;
 mod live;
@@ -9,13 +8,11 @@ mod error;
 pub mod reading;
 pub mod journal;
 pub mod brain_db;
-mod in_memory;
 pub mod upkeep;
 mod vec_sink;
 
 pub use brain_db::{BrainDb, OpenOptions, OpenStoreError};
 pub use error::LoadStoreError;
-pub use in_memory::{InMemoryStore, PlainEmbedding, PlainMemory};
 pub use live::{LiveRow, LiveVisitor};
 pub use memfold_model::{SkipReason, Snapshot};
 pub use memory_store::{LoadRequest, MemoryStore, VectorSink};

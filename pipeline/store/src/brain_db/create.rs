@@ -12,7 +12,6 @@ use tempfile::TempPath;
 
 use super::access::beside;
 use super::{schema, wild};
-use crate::PlainMemory;
 use crate::SkipReason;
 use crate::reading::categories_to_json;
 
@@ -247,29 +246,6 @@ impl BrainDbWriter {
         let connection = writer.begin().map_err(|error| writer.sqlite_error(&error))?;
         writer.connection = Some(connection);
         Ok(writer)
-    }
-
-    /// Appends a plain memory.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
-    pub fn push_plain(&mut self, row: &PlainMemory) -> Result<(), CreateStoreError> {
-        let categories: Vec<_> = row.categories.iter().map(String::as_str).collect();
-        let embedding = row.embedding.as_ref();
-        self.push(&NewMemory {
-            id: &row.id,
-            content: &row.content,
-            categories: &categories,
-            importance: row.importance,
-            access_count: row.access_count,
-            created_at: &row.created_at,
-            updated_at: None,
-            expires_at: row.expires_at.as_deref(),
-            source: &row.source,
-            vector: embedding.map(|e| e.vector.as_slice()),
-            embedded_text: None,
-            model: embedding.and_then(|e| e.model.as_deref()),
-        })
     }
 
     /// Writes one memory, with its embedding and full-text entry.

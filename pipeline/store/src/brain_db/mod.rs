@@ -24,9 +24,6 @@ mod create;
 mod wild;
 pub mod texts;
 
-#[cfg(test)]
-pub(crate) mod tests;
-
 pub use blobs::ReadBlobs;
 pub use checkup::{
     AuditChain, Checkup, Facts, Files, Finding, Found, FullText, FullTextKind, Health,

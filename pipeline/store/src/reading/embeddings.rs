@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
 use super::tally::Tally;
-use super::{Cell, ModelShapes, ReadMemories, digest, vector};
-use crate::{SkipReason, Snapshot, VectorSink};
+use super::{
+    Cell, MEMORY_CELLS, MemoryReader, ModelShapes, RawMemory, ReadMemories, ShapeSurvey, digest,
+    vector,
+};
+use crate::{LoadRequest, LoadStoreError, SkipReason, Snapshot, VectorSink};
 use memfold_model::decisions::Decisions;
 use memfold_model::memory::{
     BaseDigest, CreatedAt, Embedding, Exclusion, InvalidEmbedding, Memory, SpaceIndex, Standing,
@@ -47,6 +50,36 @@ pub(crate) struct EmbeddingReader<'a> {
     spaces: BTreeMap<VectorSpace, SpaceIndex>,
     latest: Option<(VectorSpace, SpaceIndex)>,
     vector: Vec<f32>,
+}
+
+/// Reads a store whose rows are all at hand, as cells in the order of the columns: id, content, categories, importance,
+/// access count, creation time, expiry, source and what archived it; of embeddings the memory's id, the text, the vector
+/// in f32 and its model. Of several rows with one id the first counts.
+///
+/// # Errors
+/// When the sink cannot keep a vector.
+pub fn read_rows(
+    request: &LoadRequest<'_>,
+    memories: &[[Cell<'_>; MEMORY_CELLS]],
+    embeddings: &[[Cell<'_>; EMBEDDING_CELLS]],
+    sink: &mut dyn VectorSink,
+) -> Result<Snapshot, LoadStoreError> {
+    let mut reader = MemoryReader::new(*request);
+    for (position, cells) in (1..).zip(memories) {
+        reader.take(&RawMemory::of_cells(*cells), position);
+    }
+    let read = reader.finish(Vec::new());
+    let mut survey = ShapeSurvey::default();
+    for [_, _, _, model] in embeddings {
+        survey.add(model.text().ok().flatten().as_deref(), None);
+    }
+    // Without lengths, no blob is taken for doubles.
+    let shapes = survey.decide(|_, _| Ok::<_, LoadStoreError>(Vec::new()))?;
+    let mut reader = EmbeddingReader::new(&read, &shapes);
+    for cells in embeddings {
+        reader.take(&RawEmbedding::of_cells(*cells), sink).map_err(LoadStoreError::Sink)?;
+    }
+    Ok(reader.finish().into_snapshot(read, None, Vec::new()))
 }
 
 /// What was found for each memory.

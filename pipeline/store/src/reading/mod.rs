@@ -18,6 +18,7 @@ mod vector;
 
 pub use categories::to_json as categories_to_json;
 pub use cell::Cell;
+pub use embeddings::read_rows;
 pub(crate) use embeddings::{EMBEDDING_CELLS, EmbeddingReader, RawEmbedding, decode_vector};
 pub use facts::{RowFacts, base_digest, row_facts};
 pub(crate) use identity::OldestRow;

@@ -8,9 +8,9 @@ use jiff::tz::TimeZone;
 use memfold_index::NoProgress;
 use rusqlite::Connection;
 
-use super::support::{NOW, load, plain_store, sql_store, wild, write};
-use crate::{BrainDb, LiveRow, LiveVisitor, LoadRequest, MemoryStore, OpenOptions};
+use super::{NOW, load, plain_store, sql_store, wild, write};
 use memfold_model::memory::Standing;
+use memfold_store::{BrainDb, LiveRow, LiveVisitor, LoadRequest, MemoryStore, OpenOptions};
 
 /// Writes down what it is shown.
 #[derive(Default)]

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::in_step::assert_agree;
-use super::support::{load, load_with, write_rows};
-use crate::{InMemoryStore, PlainEmbedding, PlainMemory, Snapshot, VecSink};
+use super::row_by_row::assert_agree;
+use super::{load, load_with};
 use memfold_model::memory::{Memory, MemoryId};
+use memfold_store::brain_db::StoreStyle;
+use memfold_store::{Snapshot, VecSink};
+use memfold_tests::{InMemoryStore, PlainEmbedding, PlainMemory, brain_db};
 
 fn embedding() -> impl Strategy<Value = PlainEmbedding> {
     let component =
@@ -73,7 +75,7 @@ proptest! {
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("brain.db");
-        write_rows(&rows, &path);
+        brain_db(&path, &rows, StoreStyle::Plain);
         let (found, found_sink) = load(&path);
         let mut sink = VecSink::default();
         let expected = load_with(&InMemoryStore::new(rows), &mut sink).unwrap();

@@ -2,9 +2,9 @@
 
 use rusqlite::Connection;
 
-use super::support::{load, sql_store};
-use crate::{SkipReason, Snapshot};
+use super::{load, sql_store};
 use memfold_model::memory::{Embedding, MemoryId};
+use memfold_store::{SkipReason, Snapshot};
 
 const BARE_STM: &str =
     "CREATE TABLE stm (id, content, categories, importance, access_count, created_at, source);";

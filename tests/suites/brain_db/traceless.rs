@@ -8,12 +8,12 @@ use std::sync::Mutex;
 use memfold_index::{Progress, Row};
 use rusqlite::Connection;
 
-use super::support::{NOW, folder_state, load, plain_store, rollback, write};
-use crate::brain_db::CreateOptions;
-use crate::{
+use super::{NOW, folder_state, load, plain_store, rollback, write};
+use memfold_model::memory::{SpaceIndex, VectorSpace};
+use memfold_store::brain_db::CreateOptions;
+use memfold_store::{
     BrainDb, LoadRequest, LoadStoreError, MemoryStore as _, OpenOptions, VecSink, VectorSink,
 };
-use memfold_model::memory::{SpaceIndex, VectorSpace};
 
 const ADD_ROW: &str = "INSERT INTO stm (id, content, categories, created_at)
     VALUES ('new', 'a new memory', '[]', '2026-02-02T02:02:02')";
@@ -178,7 +178,7 @@ fn a_write_in_the_middle_starts_the_reading_again() {
     let (loaded, sink, files) = load_disturbed(Some(0), 1);
     assert_eq!(loaded.unwrap(), 21);
     assert_eq!(sink.restarts, Some(1));
-    assert_eq!(sink.sink.spaces()[0].1.len(), 19 * super::support::DIM);
+    assert_eq!(sink.sink.spaces()[0].1.len(), 19 * super::DIM);
     assert_eq!(files, ["brain.db"]);
 }
 

@@ -1,9 +1,8 @@
 //! [`InMemoryStore`]: plain rows, read as any other store's; the model that others are tested against.
 
-use super::reading::{
-    Cell, EmbeddingReader, MemoryReader, RawEmbedding, RawMemory, ShapeSurvey, categories_to_json,
-};
-use super::{LoadRequest, LoadStoreError, MemoryStore, Snapshot, VectorSink};
+use memfold_store::Snapshot;
+use memfold_store::reading::{Cell, categories_to_json, read_rows};
+use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, VectorSink};
 
 /// A store that is a list of rows.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -90,47 +89,41 @@ impl MemoryStore for InMemoryStore {
         request: &LoadRequest<'_>,
         sink: &mut dyn VectorSink,
     ) -> Result<Snapshot, LoadStoreError> {
-        let mut memories = MemoryReader::new(*request);
-        for (position, row) in (1..).zip(&self.rows) {
-            let categories = categories_to_json(&row.categories);
-            memories.take(&raw_memory(row, &categories), position);
-        }
-        let read = memories.finish(Vec::new());
+        let categories: Vec<String> =
+            self.rows.iter().map(|row| categories_to_json(&row.categories)).collect();
+        let memories: Vec<_> =
+            self.rows.iter().zip(&categories).map(|(row, json)| memory_cells(row, json)).collect();
         let embedded = || self.rows.iter().filter_map(|row| Some((row, row.embedding.as_ref()?)));
-        let mut survey = ShapeSurvey::default();
-        for (_, embedding) in embedded() {
-            survey.add(embedding.model.as_deref(), None);
-        }
-        // Plain vectors are never doubles: without lengths, no blob is taken for one.
-        let shapes = survey.decide(|_, _| Ok::<_, LoadStoreError>(Vec::new()))?;
-        let mut embeddings = EmbeddingReader::new(&read, &shapes);
-        for (row, embedding) in embedded() {
-            let bytes: Vec<u8> = embedding.vector.iter().flat_map(|v| v.to_le_bytes()).collect();
-            let raw = RawEmbedding {
-                source_id: Cell::Text(row.id.as_bytes()),
-                content: optional(embedding.content.as_deref()),
-                embedding: Cell::Blob(&bytes),
-                model: optional(embedding.model.as_deref()),
-            };
-            embeddings.take(&raw, sink).map_err(LoadStoreError::Sink)?;
-        }
-        let found = embeddings.finish();
-        Ok(found.into_snapshot(read, None, Vec::new()))
+        let bytes: Vec<Vec<u8>> = embedded()
+            .map(|(_, embedding)| embedding.vector.iter().flat_map(|v| v.to_le_bytes()).collect())
+            .collect();
+        let embeddings: Vec<_> = embedded()
+            .zip(&bytes)
+            .map(|((row, embedding), bytes)| {
+                [
+                    Cell::Text(row.id.as_bytes()),
+                    optional(embedding.content.as_deref()),
+                    Cell::Blob(bytes),
+                    optional(embedding.model.as_deref()),
+                ]
+            })
+            .collect();
+        read_rows(request, &memories, &embeddings, sink)
     }
 }
 
-fn raw_memory<'a>(row: &'a PlainMemory, categories: &'a str) -> RawMemory<'a> {
-    RawMemory {
-        id: Cell::Text(row.id.as_bytes()),
-        content: Cell::Text(row.content.as_bytes()),
-        categories: Cell::Text(categories.as_bytes()),
-        importance: Cell::Real(row.importance),
-        access_count: Cell::Integer(row.access_count),
-        created_at: Cell::Text(row.created_at.as_bytes()),
-        expires_at: optional(row.expires_at.as_deref()),
-        source: Cell::Text(row.source.as_bytes()),
-        archived_by: optional(row.archived_by.as_deref()),
-    }
+fn memory_cells<'a>(row: &'a PlainMemory, categories: &'a str) -> [Cell<'a>; 9] {
+    [
+        Cell::Text(row.id.as_bytes()),
+        Cell::Text(row.content.as_bytes()),
+        Cell::Text(categories.as_bytes()),
+        Cell::Real(row.importance),
+        Cell::Integer(row.access_count),
+        Cell::Text(row.created_at.as_bytes()),
+        optional(row.expires_at.as_deref()),
+        Cell::Text(row.source.as_bytes()),
+        optional(row.archived_by.as_deref()),
+    ]
 }
 
 fn optional(text: Option<&str>) -> Cell<'_> {

@@ -1,17 +1,20 @@
+//! Exports hold the rows of one vector space, whether they are streamed or held.
+
 use std::path::Path;
 
 use jiff::tz::TimeZone;
-use memfold_datasets::MappedColumns;
+use memfold::export::{ExportError, ExportOptions, Exported, RecordWriter, export};
+use memfold_datasets::columns::WriteColumnsError;
+use memfold_datasets::{ColumnsMeta, ColumnsWriter, MappedColumns};
 use memfold_index::{NoProgress, Row};
 
 use tempfile::TempDir;
 
-use super::*;
+use memfold_model::memory::VectorSpace;
 use memfold_model::time::Instant;
-use memfold_store::brain_db::{BrainDbWriter, CreateOptions};
-use memfold_store::{
-    BrainDb, InMemoryStore, LoadRequest, MemoryStore, OpenOptions, PlainEmbedding, PlainMemory,
-};
+use memfold_store::brain_db::StoreStyle;
+use memfold_store::{BrainDb, LoadRequest, MemoryStore, OpenOptions};
+use memfold_tests::{InMemoryStore, PlainEmbedding, PlainMemory, brain_db};
 
 fn memory(id: &str, model: &str, vector: &[f32]) -> PlainMemory {
     let (model, vector) = (Some(model.to_owned()), vector.to_vec());
@@ -48,9 +51,7 @@ fn export_to(folder: &Path, model: Option<&str>, streamed: bool) -> Result<Expor
     };
     let path = folder.join("brain.db");
     let store: Box<dyn MemoryStore> = if streamed {
-        let mut writer = BrainDbWriter::create(&path, CreateOptions::default()).unwrap();
-        rows().iter().for_each(|row| writer.push_plain(row).unwrap());
-        writer.finish().unwrap();
+        brain_db(&path, &rows(), StoreStyle::Plain);
         Box::new(BrainDb::open(path, OpenOptions::default()).unwrap())
     } else {
         Box::new(InMemoryStore::new(rows()))

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::support::{DIM, load, plain_store, wild, write};
-use crate::{SkipReason, Snapshot, VecSink};
+use super::{DIM, load, plain_store, wild, write};
 use memfold_model::memory::{CreatedAt, Embedding, Memory, Standing};
+use memfold_store::{SkipReason, Snapshot, VecSink};
 
 fn wild_store(count: u64) -> (Snapshot, VecSink, BTreeMap<SkipReason, u64>) {
     let folder = tempfile::tempdir().unwrap();

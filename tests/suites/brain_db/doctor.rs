@@ -1,21 +1,20 @@
 //! Examinations of real files: every kind of finding, and that what is said to mend it does.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use memfold_index::NoProgress;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::support::{NOW, folder_state, plain_store, rollback, wild, write};
-use crate::LoadRequest;
-use crate::brain_db::own::{migrate, runs, table_names};
-use crate::brain_db::session::lock_path;
-use crate::brain_db::{
-    BrainDb, Checkup, CreateOptions, Finding, FullTextKind, HealthStatus, Mend, OpenOptions,
-    Severity, findings, health,
-};
+use super::{NOW, folder_state, plain_store, rollback, wild, write};
 use memfold_model::runs::{RunKind, RunState};
+use memfold_store::LoadRequest;
+use memfold_store::brain_db::{
+    BrainDb, Checkup, CreateOptions, Finding, FullTextKind, HealthStatus, Mend, OpenOptions,
+    RunStart, Session, SessionOptions, Severity, findings, health,
+};
 
 const SHARED_TEXTS: usize = 20;
 
@@ -76,11 +75,18 @@ fn store_with(sql: &str) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
+fn session(path: &Path) -> Session {
+    let options =
+        SessionOptions { busy_timeout: Duration::from_secs(1), holder: "host 7".to_owned() };
+    Session::open_beside_runs(path, &options).unwrap()
+}
+
 /// A store that memfold has written to.
 fn own_store(sql: &str) -> (TempDir, PathBuf) {
     let (folder, path) = plain_store(30);
     let connection = Connection::open(&path).unwrap();
-    migrate(&connection, || Ok("store_1".to_owned()), "t").unwrap();
+    session(&path).prepare("t").unwrap();
+    connection.execute("UPDATE memfold_schema SET store_uuid = 'store_1'", []).unwrap();
     connection.execute_batch(sql).unwrap();
     (folder, path)
 }
@@ -232,7 +238,7 @@ fn repeated_embeddings_are_mended_to_the_last() {
         INSERT INTO stm VALUES ('a', 'one', '[]', 1, 0, '2026-01-01', 'agent'),
             ('a', 'two', '[]', 1, 0, '2026-01-02', 'agent');
         INSERT INTO embeddings VALUES ('stm', 'a', x'0000803f'), ('stm', 'a', x'0000003f')";
-    let (_folder, path) = super::support::sql_store(sql);
+    let (_folder, path) = super::sql_store(sql);
     let found = codes(&path);
     for code in ["ids_repeated", "embeddings_repeated", "rollback_journal", "full_text_absent"] {
         assert!(found.contains(&code), "{code}: {found:?}");
@@ -261,7 +267,7 @@ fn runs_that_did_not_end_are_told_with_what_goes_on() {
     let now = NOW.to_naive_local(&UTC);
     change(&path, &format!("UPDATE memfold_runs SET heartbeat_at = '{now}' WHERE run_id = 'r2'"));
     assert_eq!(finding(&path, "run_under_way").severity, Severity::Info);
-    let lock = std::fs::File::create(lock_path(&path)).unwrap();
+    let lock = std::fs::File::create(path.with_file_name("brain.db.memfold-lock")).unwrap();
     assert!(!codes(&path).contains(&"run_under_way"));
     lock.lock().unwrap();
     assert!(codes(&path).contains(&"run_under_way"));
@@ -270,16 +276,19 @@ fn runs_that_did_not_end_are_told_with_what_goes_on() {
 
 #[test]
 fn tables_of_other_versions_and_half_gone_ones_are_told() {
-    let (_folder, path) = own_store("UPDATE memfold_schema SET version = 99");
+    let (_folder, path) = own_store("");
+    let store = Connection::open(&path).unwrap();
+    let sql = "SELECT version FROM memfold_schema";
+    let version: i64 = store.query_row(sql, [], |row| row.get(0)).unwrap();
+    change(&path, "UPDATE memfold_schema SET version = 99");
     assert!(codes(&path).contains(&"own_tables_newer"));
     change(&path, "UPDATE memfold_schema SET version = 0");
     assert!(codes(&path).contains(&"own_tables_older"));
     change(
         &path,
         &format!(
-            "UPDATE memfold_schema SET version = {}; DROP TABLE memfold_journal;
-             DROP TABLE memfold_runs",
-            crate::brain_db::own::VERSION
+            "UPDATE memfold_schema SET version = {version}; DROP TABLE memfold_journal;
+             DROP TABLE memfold_runs"
         ),
     );
     let found = finding(&path, "own_tables_incomplete");
@@ -292,9 +301,8 @@ fn tables_of_other_versions_and_half_gone_ones_are_told() {
 fn a_changed_record_of_runs_is_noticed() {
     let (_folder, path) = own_store("");
     assert_eq!(finding(&path, "audit_chain_whole").severity, Severity::Ok);
-    let connection = Connection::open(&path).unwrap();
     for run_id in ["r1", "r2", "r3"] {
-        let start = runs::RunStart {
+        let start = RunStart {
             run_id,
             kind: RunKind::Execute,
             plan_id: None,
@@ -302,9 +310,9 @@ fn a_changed_record_of_runs_is_noticed() {
             holder: "host 7",
             at: "2026-05-01T00:00:00",
         };
-        runs::begin(&connection, &start).unwrap();
+        session(&path).begin_run(&start).unwrap();
         let executed = memfold_plan::report::Executed::default();
-        runs::finish(&connection, run_id, RunState::Done, "t", executed).unwrap();
+        session(&path).finish_run(run_id, (RunState::Done, "t"), executed).unwrap();
     }
     assert_eq!(finding(&path, "audit_chain_whole").severity, Severity::Ok);
     change(&path, "UPDATE memfold_runs SET applied = 9 WHERE run_id = 'r1'");
@@ -488,9 +496,8 @@ fn statements(document: &str) -> Vec<String> {
 
 #[test]
 fn the_statements_of_the_recovery_document_run() {
-    let document = std::fs::read_to_string(
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recovery.md"),
-    );
+    let document =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/recovery.md"));
     let statements = statements(&document.unwrap());
     let (_folder, path) = own_store("");
     let connection = Connection::open(&path).unwrap();
@@ -503,7 +510,13 @@ fn the_statements_of_the_recovery_document_run() {
             let _rows: i64 = statement.query_map([], |_| Ok(())).unwrap().map(|_| 1).sum();
         }
     }
-    for table in table_names() {
+    let mut tables = connection
+        .prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'memfold_%'")
+        .unwrap();
+    let tables: Vec<String> =
+        tables.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert!(tables.len() > 9);
+    for table in tables {
         assert!(drops[0].contains(&format!("DROP TABLE {table};")), "{table}");
     }
     connection.execute_batch(drops[0]).unwrap();

@@ -4,8 +4,8 @@ use std::fs;
 
 use rusqlite::Connection;
 
-use super::support::{folder_state, plain_store, wild, write};
-use crate::brain_db::{BrainDbWriter, CreateOptions};
+use super::{folder_state, plain_store, wild, write};
+use memfold_store::brain_db::{BrainDbWriter, CreateOptions};
 
 #[test]
 fn a_created_store_is_whole_and_searchable() {

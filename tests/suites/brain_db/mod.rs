@@ -1,3 +1,14 @@
+//! `brain.db` on real files: opening, reading, creating and examining them.
+
+mod doctor;
+mod habits;
+mod model;
+mod odd_schemas;
+mod open_errors;
+mod row_by_row;
+mod traceless;
+mod writing;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,26 +18,23 @@ use memfold_index::NoProgress;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::brain_db::{
+use memfold_model::time::Instant;
+use memfold_store::brain_db::{
     BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions, StoreStyle, WrittenStore, texts,
 };
-use crate::{LoadRequest, LoadStoreError, MemoryStore, PlainMemory, Snapshot, VecSink};
-use memfold_model::time::Instant;
+use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, Snapshot, VecSink};
 
 /// 2026-06-01T00:00:00Z.
-pub(super) const NOW: Instant = Instant(1_780_272_000_000_000);
+const NOW: Instant = Instant(1_780_272_000_000_000);
 
-pub(super) const DIM: usize = 8;
+const DIM: usize = 8;
 
-pub(super) fn load_with(
-    store: &dyn MemoryStore,
-    sink: &mut VecSink,
-) -> Result<Snapshot, LoadStoreError> {
+fn load_with(store: &dyn MemoryStore, sink: &mut VecSink) -> Result<Snapshot, LoadStoreError> {
     let zone = TimeZone::get("Europe/Berlin").unwrap();
     store.load(&LoadRequest { time_zone: &zone, now: NOW, progress: &NoProgress }, sink)
 }
 
-pub(super) fn load(path: &Path) -> (Snapshot, VecSink) {
+fn load(path: &Path) -> (Snapshot, VecSink) {
     let mut sink = VecSink::default();
     let store = BrainDb::open(path, OpenOptions::default()).unwrap();
     let snapshot = load_with(&store, &mut sink).unwrap();
@@ -34,12 +42,12 @@ pub(super) fn load(path: &Path) -> (Snapshot, VecSink) {
     (snapshot, sink)
 }
 
-pub(super) fn vector(seed: usize) -> Vec<f32> {
+fn vector(seed: usize) -> Vec<f32> {
     (0..DIM).map(|i| ((seed * 31 + i * 7 + 1) as f32 * 0.11).sin()).collect()
 }
 
 /// Writes `count` templated memories, the last one without a vector.
-pub(super) fn write(path: &Path, count: u64, options: CreateOptions) -> WrittenStore {
+fn write(path: &Path, count: u64, options: CreateOptions) -> WrittenStore {
     let mut writer = BrainDbWriter::create(path, options).unwrap();
     for row in 0..count {
         let vector = vector(row as usize);
@@ -65,30 +73,23 @@ pub(super) fn write(path: &Path, count: u64, options: CreateOptions) -> WrittenS
     writer.finish().unwrap()
 }
 
-/// Writes rows as a store.
-pub(super) fn write_rows(rows: &[PlainMemory], path: &Path) {
-    let mut writer = BrainDbWriter::create(path, CreateOptions::default()).unwrap();
-    rows.iter().for_each(|row| writer.push_plain(row).unwrap());
-    writer.finish().unwrap();
-}
-
-pub(super) fn plain_store(count: u64) -> (TempDir, PathBuf) {
+fn plain_store(count: u64) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brain.db");
     write(&path, count, CreateOptions::default());
     (folder, path)
 }
 
-pub(super) fn rollback() -> CreateOptions {
+fn rollback() -> CreateOptions {
     CreateOptions { wal: false, ..CreateOptions::default() }
 }
 
-pub(super) fn wild() -> CreateOptions {
+fn wild() -> CreateOptions {
     CreateOptions { style: StoreStyle::Wild, ..CreateOptions::default() }
 }
 
 /// Makes a store from SQL.
-pub(super) fn sql_store(sql: &str) -> (TempDir, PathBuf) {
+fn sql_store(sql: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brain.db");
     Connection::open(&path).unwrap().execute_batch(sql).unwrap();
@@ -96,7 +97,7 @@ pub(super) fn sql_store(sql: &str) -> (TempDir, PathBuf) {
 }
 
 /// Every file of a folder with its bytes; `-shm` without, for it is the processes' shared memory.
-pub(super) fn folder_state(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+fn folder_state(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     fs::read_dir(folder)
         .unwrap()
         .map(|entry| {

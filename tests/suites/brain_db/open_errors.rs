@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::support::{plain_store, rollback, sql_store, write};
-use crate::{BrainDb, OpenOptions, OpenStoreError};
+use super::{plain_store, rollback, sql_store, write};
+use memfold_store::{BrainDb, OpenOptions, OpenStoreError};
 
 fn refused(path: &Path) -> (OpenStoreError, String, String) {
     let options = OpenOptions::default().busy_timeout(Duration::from_millis(30));
