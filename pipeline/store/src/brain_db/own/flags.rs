@@ -1,43 +1,19 @@
 //! `memfold_flags`: contradictory pairs for people to look at.
 
+use crate::brain_db::read::recorded::FlagKind;
 use rusqlite::{Connection, params};
 
-use crate::LoadStoreError;
-use crate::brain_db::columns::Columns;
-use crate::brain_db::{BrainDb, SessionError, Writes};
+use crate::brain_db::own::tables::own_tables_exist;
+use crate::brain_db::read::access::Columns;
+use crate::brain_db::read::open::BrainDb;
+use crate::brain_db::write::session::{SessionError, Writes};
 use crate::journal::{Record, Table};
+use crate::memory_store::LoadStoreError;
 use memfold_model::decisions::content_hash;
 use memfold_model::memory::MemoryId;
 
 /// An open flag: its row, its two memories and the hashes of the texts it is about.
-pub(super) type OpenFlag = (i64, [(String, String); 2]);
-
-/// Why a pair waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FlagKind {
-    /// The two contradict each other.
-    Contradiction,
-    /// The two are alike, and a save did not fold them.
-    Near,
-}
-
-impl FlagKind {
-    /// Returns the name in the store.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Contradiction => "contradiction",
-            Self::Near => "near",
-        }
-    }
-
-    /// Returns the kind of a name; what has none is of the first version.
-    #[must_use]
-    pub fn of_name(name: Option<&str>) -> Self {
-        if name == Some(Self::Near.name()) { Self::Near } else { Self::Contradiction }
-    }
-}
+pub(crate) type OpenFlag = (i64, [(String, String); 2]);
 
 /// A pair that waits for a person.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -71,7 +47,7 @@ impl BrainDb {
     /// When the store cannot be read.
     pub fn open_flags(&self) -> Result<Vec<OpenPair>, LoadStoreError> {
         self.consult("memfold_flags", |connection| {
-            if !super::exist(connection)? {
+            if !crate::brain_db::own::tables::own_tables_exist(connection)? {
                 return Ok(Vec::new());
             }
             let columns = Columns::of(connection, "memfold_flags")?;
@@ -290,4 +266,18 @@ fn still_says(connection: &Connection, id: &str, hash: &str) -> rusqlite::Result
     let Some(row) = rows.next()? else { return Ok(false) };
     let content = row.get_ref(0)?.as_bytes().unwrap_or_default();
     Ok(std::str::from_utf8(content).is_ok_and(|content| content_hash(content) == hash))
+}
+
+/// Returns the keys of the rows in force that say what a memory was folded into.
+pub(crate) fn active_folds_of(
+    connection: &Connection,
+    absorbed: &str,
+) -> rusqlite::Result<Vec<i64>> {
+    if !own_tables_exist(connection)? {
+        return Ok(Vec::new());
+    }
+    let mut statement = connection.prepare_cached(
+        "SELECT id FROM memfold_lineage WHERE absorbed_id = ?1 AND active = 1 ORDER BY id",
+    )?;
+    statement.query_map([absorbed], |row| row.get(0))?.collect()
 }

@@ -5,11 +5,11 @@ use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow, params};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::exist;
-use crate::brain_db::columns::Columns;
-use crate::brain_db::{Session, SessionError, Writes};
+use crate::brain_db::own::tables::own_tables_exist;
+use crate::brain_db::read::access::Columns;
+use crate::brain_db::write::session::{Session, SessionError, Writes};
 use crate::journal::StoredValue;
-use memfold_model::runs::{ChainBreak, RunKind, RunState, RunSummary, RunningRun};
+use memfold_model::runs::{ChainBreak, RunKind, RunState, RunSummary};
 use memfold_plan::report::Executed;
 
 /// The columns that the chain covers: all but the place in it. The hash of the run before comes last.
@@ -82,7 +82,7 @@ impl Session {
         self.read(|reads| {
             reads.query("read memfold_runs", |connection| {
                 let sql = "SELECT 1 FROM memfold_runs WHERE kind = 'execute'";
-                Ok(!exist(connection)? || !connection.prepare_cached(sql)?.exists([])?)
+                Ok(!own_tables_exist(connection)? || !connection.prepare_cached(sql)?.exists([])?)
             })
         })
     }
@@ -224,16 +224,6 @@ fn mark_dead(connection: &Connection, at: &str) -> rusqlite::Result<Vec<String>>
     Ok(dead)
 }
 
-/// Returns the latest run that has not ended.
-pub(crate) fn running(connection: &Connection) -> rusqlite::Result<Option<RunningRun>> {
-    let sql = "SELECT run_id, holder, heartbeat_at FROM memfold_runs
-               WHERE state = 'running' ORDER BY seq DESC LIMIT 1";
-    let run = connection.query_row(sql, [], |row| {
-        Ok(RunningRun { run_id: row.get(0)?, holder: row.get(1)?, heartbeat_at: row.get(2)? })
-    });
-    run.optional()
-}
-
 /// Returns the wanted id, or the same time with other digits where there was such a run.
 fn free_run_id(connection: &Connection, wanted: &str) -> rusqlite::Result<String> {
     let mut taken = connection.prepare("SELECT 1 FROM memfold_runs WHERE run_id = ?1")?;
@@ -246,7 +236,7 @@ fn free_run_id(connection: &Connection, wanted: &str) -> rusqlite::Result<String
 }
 
 /// Returns all runs, the first one first.
-pub(crate) fn list(connection: &Connection) -> rusqlite::Result<Vec<RunSummary>> {
+pub(crate) fn list_runs(connection: &Connection) -> rusqlite::Result<Vec<RunSummary>> {
     let mut statement = connection.prepare(
         "SELECT run_id, kind, plan_id, target, state, holder, started_at, finished_at,
                 iif(kind = 'save',
@@ -369,8 +359,9 @@ fn one_row(changed: usize) -> rusqlite::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::migrate;
     use super::*;
+    use crate::brain_db::own::tables::{MIGRATIONS, migrate};
+    use crate::brain_db::write::beside::running;
 
     const NONE: Executed = Executed { applied: 0, stale: 0, failed: 0 };
     const SOME: Executed = Executed { applied: 3, stale: 2, failed: 1 };
@@ -411,7 +402,7 @@ mod tests {
                  ('r2', 0, 'undone', '{}', 't');",
             )
             .unwrap();
-        let listed = list(&connection).unwrap();
+        let listed = list_runs(&connection).unwrap();
         assert_eq!(listed.len(), 1);
         let run = &listed[0];
         assert_eq!((&*run.kind, &*run.state), ("undo", "partial"));
@@ -422,11 +413,11 @@ mod tests {
     #[test]
     fn a_run_that_ended_stays_as_it_is() {
         let connection = three_runs();
-        let before = list(&connection).unwrap();
+        let before = list_runs(&connection).unwrap();
         assert!(beat(&connection, "r1", "t9", NONE).is_err());
         assert!(finish(&connection, "r1", RunState::Failed, "t9", NONE).is_err());
         assert!(mark_dead(&connection, "t9").unwrap().is_empty());
-        assert_eq!(list(&connection).unwrap(), before);
+        assert_eq!(list_runs(&connection).unwrap(), before);
     }
 
     #[test]
@@ -435,7 +426,7 @@ mod tests {
         begin(&connection, &start("r2")).unwrap();
         beat(&connection, "r2", "t2", SOME).unwrap();
         assert_eq!(mark_dead(&connection, "t3").unwrap(), ["r2"]);
-        let run = list(&connection).unwrap().remove(0);
+        let run = list_runs(&connection).unwrap().remove(0);
         assert_eq!((&*run.state, run.executed), ("interrupted", SOME));
         begin(&connection, &start("r1")).unwrap();
         assert_eq!(verify_chain(&connection).unwrap(), None);
@@ -511,7 +502,7 @@ mod tests {
     #[test]
     fn runs_of_the_first_version_keep_their_chain() {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(super::super::ddl::MIGRATIONS[0]).unwrap();
+        connection.execute_batch(MIGRATIONS[0]).unwrap();
         connection
             .execute_batch("INSERT INTO memfold_schema VALUES (1, 'store_1', 't', '0')")
             .unwrap();
@@ -540,7 +531,7 @@ mod tests {
         let connection = three_runs();
         assert_eq!(forget_target(&connection, "m1").unwrap(), 3);
         assert_eq!(verify_chain(&connection).unwrap(), None);
-        let run = list(&connection).unwrap().remove(0);
+        let run = list_runs(&connection).unwrap().remove(0);
         assert!(run.target.unwrap().starts_with("sha256:"));
     }
 }
