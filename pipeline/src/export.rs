@@ -200,9 +200,6 @@ fn write_record(
     })
 }
 
-#[cfg(test)]
-mod tests;
-
 /// A store that was read for an export: its rows and the space that will be written.
 pub struct Export {
     snapshot: Snapshot,

@@ -11,7 +11,7 @@ use memfold_model::text::excerpt;
 use memfold_plan::detect::newest_first;
 use memfold_plan::plan::{ActionType, Evidence};
 use memfold_plan::policy::Policy;
-use memfold_store::brain_db::{Fate, Mark, Session, SessionError, Writes, own};
+use memfold_store::brain_db::{Fate, Mark, Session, SessionError, WaitingFlag, Writes};
 use memfold_store::journal::{Change, ColumnChange, RowKey, Table};
 use memfold_store::upkeep::UpkeepRun;
 use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
@@ -160,7 +160,7 @@ pub fn settle(
 
 struct Examined {
     settled: Settled,
-    flag: own::WaitingFlag,
+    flag: WaitingFlag,
     newer: Memory,
     older: Memory,
 }
@@ -171,10 +171,7 @@ fn examine(
     rules: SettleRules<'_>,
     load: &LoadRequest<'_>,
 ) -> Result<Examined, SettleError> {
-    let flag = match reads.query("look for memfold's tables", own::exist)? {
-        true => reads.query("read memfold_flags", |c| own::waiting_flag(c, key))?,
-        false => None,
-    };
+    let flag = reads.waiting_flag(key)?;
     let flag = flag.ok_or_else(|| SettleError::Unknown { key: excerpt(key, ID_CHARS) })?;
     let side = |at: usize| {
         let (id, hash) = &flag.sides[at];

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use memfold_store::PlainMemory;
 use memfold_store::brain_db::StoreStyle;
+use memfold_tests::PlainMemory;
 use memfold_tests::stub_provider::{StubProvider, answer, embeddings, text_vector};
 use memfold_tests::{StoreImage, brain_db, created_at, diff, integrity, memory, unit_vector};
 use rusqlite::Connection;

@@ -7,8 +7,8 @@ use memfold_model::time::Instant;
 use memfold_plan::plan::Plan;
 use memfold_store::brain_db::StoreStyle;
 use memfold_store::brain_db::texts::templated;
-use memfold_store::{PlainEmbedding, PlainMemory};
 use memfold_tests::{Draws, NOW, apply, brain_db, comparable_source, created_at};
+use memfold_tests::{PlainEmbedding, PlainMemory};
 use rusqlite::Connection;
 
 use crate::support::Place;

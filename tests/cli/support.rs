@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use memfold_store::PlainMemory;
 use memfold_store::brain_db::StoreStyle;
+use memfold_tests::PlainMemory;
 use memfold_tests::{NOW, brain_db, memory, sample_rows, unit_vector};
 use serde_json::Value;
 use tempfile::TempDir;

@@ -74,7 +74,7 @@ fn a_store_beside_another_is_left_alone() {
 fn an_interrupted_run_leaves_nothing_behind() {
     use std::process::Stdio;
 
-    use memfold_store::PlainMemory;
+    use memfold_tests::PlainMemory;
     use memfold_tests::memory;
 
     use crate::support::interrupt;

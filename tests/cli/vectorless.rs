@@ -2,8 +2,8 @@
 //!
 //! With every embedding deleted, `consolidate` said "0 near pairs, all of them (exact join)".
 
-use memfold_store::PlainMemory;
 use memfold_store::brain_db::StoreStyle;
+use memfold_tests::PlainMemory;
 use memfold_tests::stub_provider::{StubProvider, answer, text_vector};
 use memfold_tests::{brain_db, created_at, memory};
 use rusqlite::Connection;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::PlainMemory;
 use jiff::tz::TimeZone;
 use memfold::consolidate::Outcome;
 use memfold::execute::{
@@ -16,7 +17,6 @@ use memfold_model::time::Instant;
 use memfold_plan::policy::{ConfigLoader, QuickCheckPolicy};
 use memfold_plan::report::run_id;
 use memfold_simd::Kernels;
-use memfold_store::PlainMemory;
 use memfold_store::brain_db::{BrainDb, OpenOptions, Session, SessionOptions, StoreStyle};
 use memfold_store::journal::RevertOptions;
 use rusqlite::Connection;

@@ -1,9 +1,9 @@
 //! What applying a plan does, on plain rows.
 
+use crate::PlainMemory;
 use jiff::tz::TimeZone;
 use memfold_model::time::Instant;
 use memfold_plan::plan::{Action, ActionType, Plan};
-use memfold_store::PlainMemory;
 use serde_json::{Value, json};
 
 /// The name and the time that the model's own runs write into provenance.

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use crate::{InMemoryStore, PlainEmbedding, PlainMemory};
 use jiff::tz::TimeZone;
 use memfold_datasets::{VectorGenerator, VectorRecipe, sample};
 use memfold_model::time::Instant;
 use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle, WrittenStore};
-use memfold_store::{InMemoryStore, PlainEmbedding, PlainMemory};
 
 /// The time of every run here: that of the sample.
 pub const NOW: &str = sample::NOW;

@@ -6,7 +6,7 @@ use memfold_index::{JoinOptions, Pool, VectorMatrix, join_pairs};
 use memfold_plan::cluster::agglomerate;
 use memfold_plan::policy::Linkage;
 use memfold_simd::{Similarity, canonical};
-use memfold_store::InMemoryStore;
+use memfold_tests::InMemoryStore;
 use memfold_tests::{
     NeighborLists, Run, clusters, generated_rows, greedy_definition, linkage_cases, memory,
     neighbor_lists, real_vectors, report_skipped, store_of_vectors,

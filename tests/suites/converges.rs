@@ -1,10 +1,10 @@
 //! Running again on what a plan made plans nothing.
 
 use memfold_plan::plan::{ActionType, Risk};
-use memfold_store::{InMemoryStore, PlainMemory};
 use memfold_tests::{
     Draws, Run, apply, generated_rows, memory, merges, sample_rows, store_of_vectors, unit_vector,
 };
+use memfold_tests::{InMemoryStore, PlainMemory};
 
 /// Applies the plan and plans again; returns the merges of the second plan.
 fn second_merges(run: &Run, mut rows: Vec<PlainMemory>) -> Vec<Vec<String>> {

@@ -2,7 +2,7 @@
 
 use memfold_plan::report::RecallKind;
 use memfold_simd::Level;
-use memfold_store::{InMemoryStore, PlainMemory};
+use memfold_tests::{InMemoryStore, PlainMemory};
 use memfold_tests::{Run, clusters, generated_rows, merges, sample_rows, store_of_vectors};
 
 const DIM: usize = 32;

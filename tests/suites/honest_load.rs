@@ -2,7 +2,8 @@
 
 use memfold_plan::report::Loaded;
 use memfold_store::brain_db::StoreStyle;
-use memfold_store::{BrainDb, InMemoryStore, OpenOptions};
+use memfold_store::{BrainDb, OpenOptions};
+use memfold_tests::InMemoryStore;
 use memfold_tests::{Run, brain_db, generated_rows, memory, noops, store_of_vectors, unit_vector};
 
 const LEAVES_OUT: [&str; 9] = [

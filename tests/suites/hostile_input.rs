@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use memfold_model::time::Instant;
 use memfold_plan::report::markdown;
 use memfold_store::brain_db::StoreStyle;
-use memfold_store::{InMemoryStore, PlainMemory};
 use memfold_tests::{Desk, Run, generated_rows, memory, merges, noops, unit_vector};
+use memfold_tests::{InMemoryStore, PlainMemory};
 
 fn texts_on_one_vector(count: usize) -> InMemoryStore {
     let vector = unit_vector(16, 3);

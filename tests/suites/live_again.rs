@@ -7,10 +7,10 @@ use memfold::lookup::{Freshness, TierChoice, Wanted};
 use memfold::quick_check::{Decision, Incoming, Written};
 use memfold_model::memory::MemoryId;
 use memfold_simd::Similarity;
-use memfold_store::PlainMemory;
 use memfold_store::brain_db::{Session, SessionOptions, StoreStyle};
 use memfold_store::journal::RevertOptions;
 use memfold_store::upkeep::{UpkeepRun, restore};
+use memfold_tests::PlainMemory;
 use memfold_tests::{Desk, IndexDesk, generated_rows, memory};
 
 const DIM: usize = 16;

@@ -2,8 +2,8 @@
 
 use memfold::lookup::{Freshness, SearchError, Searched, StoreIndex, TierChoice, Wanted};
 use memfold_simd::{Kernels, Level, Similarity};
-use memfold_store::PlainMemory;
 use memfold_store::brain_db::StoreStyle;
+use memfold_tests::PlainMemory;
 use memfold_tests::{Draws, IndexDesk, brain_db, generated_rows, memory};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;

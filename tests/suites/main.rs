@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod library;
+mod brain_db;
+mod exports;
 mod complete;
 mod graph_joins;
 mod duplicates;

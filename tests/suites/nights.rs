@@ -6,8 +6,8 @@ use jiff::tz::TimeZone;
 use memfold_model::memory::MemoryId;
 use memfold_model::time::Instant;
 use memfold_plan::plan::{Action, ActionType};
-use memfold_store::PlainMemory;
 use memfold_store::brain_db::StoreStyle;
+use memfold_tests::PlainMemory;
 use memfold_tests::{Desk, created_at, integrity, memory, sample_rows, unit_vector};
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ use memfold_model::text::strict_key;
 use memfold_plan::plan::{ActionType, Plan};
 use memfold_plan::policy::Policy;
 use memfold_simd::canonical;
-use memfold_store::InMemoryStore;
+use memfold_tests::InMemoryStore;
 use memfold_tests::{Run, merges, sample_rows};
 
 fn sample_plan() -> Plan {

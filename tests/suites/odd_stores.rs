@@ -2,8 +2,8 @@
 
 use memfold::execute::{ExecuteError, UndoError, UndoTarget};
 use memfold_model::runs::RunState;
-use memfold_store::PlainMemory;
 use memfold_store::brain_db::StoreStyle;
+use memfold_tests::PlainMemory;
 use memfold_tests::{Desk, diff, integrity, memory, merges, sample_rows, unit_vector};
 
 const KILN: &str = "The kiln is fired on Mondays.";

@@ -9,10 +9,10 @@ use memfold::quick_check::{Incoming, Written};
 use memfold::settle::{SettleRules, Settled, Settlement, settle};
 use memfold_guard::Guard;
 use memfold_model::memory::MemoryId;
-use memfold_store::PlainMemory;
 use memfold_store::brain_db::{Session, SessionOptions, StoreStyle};
 use memfold_store::journal::RevertOptions;
 use memfold_store::upkeep::{UpkeepRun, restore};
+use memfold_tests::PlainMemory;
 use memfold_tests::{Desk, Run, StoreImage, diff, integrity, memory, unit_vector};
 use rusqlite::types::Value;
 

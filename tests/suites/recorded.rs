@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use memfold_index::{NoProgress, Pool};
@@ -16,8 +17,9 @@ use memfold_model::decisions::{SingleAction, content_hash};
 use memfold_model::memory::{Embedding, Exclusion, Memory, MemoryId, Standing};
 use memfold_model::time::Instant;
 use memfold_plan::policy::Policy;
-use memfold_store::brain_db::own::migrate;
-use memfold_store::brain_db::{BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions};
+use memfold_store::brain_db::{
+    BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions, Session, SessionOptions,
+};
 use memfold_store::journal::{RowImage, StoredValue};
 use memfold_store::{LoadRequest, MemoryStore as _, Snapshot, VecSink};
 
@@ -70,7 +72,10 @@ impl Store {
         }
         writer.finish().unwrap();
         let connection = Connection::open(&path).unwrap();
-        migrate(&connection, || Ok("store_1".to_owned()), "t").unwrap();
+        let options =
+            SessionOptions { busy_timeout: Duration::from_secs(1), holder: "test".to_owned() };
+        Session::open_beside_runs(&path, &options).unwrap().prepare("t").unwrap();
+        connection.execute("UPDATE memfold_schema SET store_uuid = 'store_1'", []).unwrap();
         Self { _folder: folder, path, connection }
     }
 

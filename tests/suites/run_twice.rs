@@ -11,8 +11,8 @@ use memfold_model::runs::RunState;
 use memfold_model::time::Instant;
 use memfold_plan::plan::{ActionType, Plan};
 use memfold_store::brain_db::StoreStyle;
-use memfold_store::{PlainEmbedding, PlainMemory};
 use memfold_tests::{Desk, Draws, memory, store_now};
+use memfold_tests::{PlainEmbedding, PlainMemory};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 

@@ -5,7 +5,8 @@ use memfold_datasets::sample;
 use memfold_plan::plan::plan_digest;
 use memfold_simd::Level;
 use memfold_store::brain_db::StoreStyle;
-use memfold_store::{BrainDb, InMemoryStore, OpenOptions, PlainMemory};
+use memfold_store::{BrainDb, OpenOptions};
+use memfold_tests::{InMemoryStore, PlainMemory};
 use memfold_tests::{Run, brain_db, generated_rows, merges, sample_rows, store_of_vectors};
 
 /// The plan's file and its digest.

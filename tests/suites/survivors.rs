@@ -3,8 +3,8 @@
 
 use memfold::execute::UnitResult;
 use memfold_model::runs::RunState;
-use memfold_store::PlainMemory;
 use memfold_store::brain_db::StoreStyle;
+use memfold_tests::PlainMemory;
 use memfold_tests::{
     Desk, diff, facts_findable, integrity, memory, merges, sample_rows, unit_vector,
 };

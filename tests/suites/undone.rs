@@ -6,9 +6,9 @@ use memfold::execute::{Undo, UndoError, UndoTarget};
 use memfold_model::memory::MemoryId;
 use memfold_model::runs::RunState;
 use memfold_plan::plan::{Action, ActionType, action_label};
-use memfold_store::PlainMemory;
 use memfold_store::brain_db::StoreStyle;
 use memfold_store::journal::RevertOptions;
+use memfold_tests::PlainMemory;
 use memfold_tests::{
     Desk, Draws, StoreImage, created_at, diff, integrity, memory, merges, sample_rows, unit_vector,
     wild_store_with_journal,

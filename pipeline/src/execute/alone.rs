@@ -10,7 +10,7 @@ use memfold_plan::plan::{
 };
 use memfold_plan::policy::MergePolicy;
 use memfold_store::brain_db::{
-    Deed, Layout, Mark, SessionError, UnitRecord, UnitRow, Writes, apply, own,
+    Deed, Layout, Mark, SessionError, UnitRecord, UnitRow, Writes, apply,
 };
 use memfold_store::journal::Change;
 
@@ -117,5 +117,5 @@ pub(crate) fn write_unit(
         reverts: None,
         digests,
     };
-    writes.step("write down the unit", |c| own::insert_unit(c, &record, mark.at))
+    writes.insert_unit(&record, mark.at)
 }

@@ -2,7 +2,7 @@
 
 use memfold_guard::{Guard, Verdict};
 use memfold_model::decisions::content_hash;
-use memfold_store::brain_db::{Session, SessionError, Writes, own};
+use memfold_store::brain_db::{Session, SessionError, WaitingFlag, Writes};
 
 /// What became of flags that were judged again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Rejudged {
 /// # Errors
 /// When the store cannot be written.
 pub fn rejudge_flags(session: &Session, guard: &Guard) -> Result<Rejudged, SessionError> {
-    let waiting = session.read(near_flags)?;
+    let waiting = session.read(|reads| reads.near_flags())?;
     let mut rejudged = Rejudged::default();
     for flag in waiting {
         session.write(|writes| {
@@ -28,15 +28,11 @@ pub fn rejudge_flags(session: &Session, guard: &Guard) -> Result<Rejudged, Sessi
             match judgement.verdict {
                 Verdict::Different => {
                     rejudged.closed += 1;
-                    let sql = "UPDATE memfold_flags SET state = 'closed' WHERE id = ?1";
-                    writes.execute("close a flag", sql, [flag.id]).map(drop)
+                    writes.close_flag(flag.id)
                 }
                 Verdict::Contradictory => {
                     rejudged.contradictory += 1;
-                    let sql =
-                        "UPDATE memfold_flags SET kind = 'contradiction', score = ?2 WHERE id = ?1";
-                    let score = judgement.contradiction_score;
-                    writes.execute("change a flag", sql, (flag.id, score)).map(drop)
+                    writes.flag_as_contradiction(flag.id, judgement.contradiction_score)
                 }
                 Verdict::Compatible | Verdict::Complementary => Ok(()),
             }
@@ -45,18 +41,8 @@ pub fn rejudge_flags(session: &Session, guard: &Guard) -> Result<Rejudged, Sessi
     Ok(rejudged)
 }
 
-fn near_flags(reads: &Writes<'_>) -> Result<Vec<own::WaitingFlag>, SessionError> {
-    if !reads.query("look for memfold's tables", own::exist)? {
-        return Ok(Vec::new());
-    }
-    reads.query("read memfold_flags", own::near_flags)
-}
-
 /// The texts of a flag's memories, where both are what they were.
-fn texts(
-    writes: &Writes<'_>,
-    flag: &own::WaitingFlag,
-) -> Result<Option<[String; 2]>, SessionError> {
+fn texts(writes: &Writes<'_>, flag: &WaitingFlag) -> Result<Option<[String; 2]>, SessionError> {
     let layout = writes.layout()?;
     let mut texts = Vec::with_capacity(2);
     for (id, hash) in &flag.sides {

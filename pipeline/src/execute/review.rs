@@ -7,9 +7,8 @@ use memfold_model::memory::MemoryId;
 use memfold_model::runs::{RunKind, RunState};
 use memfold_plan::plan::{ActionState, ActionType, SavedAction};
 use memfold_plan::report::Executed;
-pub(super) use memfold_store::brain_db::own::runs::RunStart;
 use memfold_store::brain_db::{
-    ActionUpdate, Deed, Mark, Session, SessionError, UnitRecord, Writes, apply, own,
+    ActionUpdate, Deed, Mark, RunStart, Session, SessionError, UnitRecord, Writes, apply,
 };
 use memfold_store::journal::Change;
 
@@ -51,9 +50,7 @@ pub fn keep_both(session: &Session, request: &KeepBothRequest<'_>) -> Result<Str
         Ok(()) => (RunState::Done, Executed { applied: 1, ..Executed::default() }),
         Err(_) => (RunState::Failed, Executed { failed: 1, ..Executed::default() }),
     };
-    let finished = session.write(|writes| {
-        writes.step("finish the run", |c| own::runs::finish(c, &run_id, state, at, executed))
-    });
+    let finished = session.finish_run(&run_id, (state, at), executed);
     kept.and(finished).map(|()| run_id)
 }
 
@@ -84,16 +81,14 @@ fn keep(
         reverts: None,
         digests: BTreeMap::new(),
     };
-    writes.step("write down the unit", |c| own::insert_unit(c, &record, at))?;
+    writes.insert_unit(&record, at)?;
     let update = ActionUpdate {
         state: ActionState::Rejected,
         run_id: Some(run_id),
         unit: Some(unit),
         note: Some("kept apart"),
     };
-    writes.step("write down a decision", |connection| {
-        own::plans::set_state(connection, plan_id, action.position, &update)
-    })
+    writes.set_action_state(plan_id, action.position, &update)
 }
 
 /// One decision for each memory that is there; they make a group.
@@ -216,15 +211,12 @@ mod tests {
 
         /// Group, memory, hash of the decisions in force.
         fn kept(&self) -> Vec<(String, String, String)> {
-            let read = |c: &rusqlite::Connection| {
-                let sql = "SELECT group_id, memory_id, content_hash FROM memfold_decisions
-                           WHERE active = 1 AND kind = 'keep_both' ORDER BY memory_id";
-                let mut statement = c.prepare(sql)?;
-                let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))?;
-                rows.collect()
-            };
-            let found: Result<_, SessionError> = self.session.read(|reads| reads.query("x", read));
-            found.unwrap()
+            let store = rusqlite::Connection::open(self.session.path()).unwrap();
+            let sql = "SELECT group_id, memory_id, content_hash FROM memfold_decisions
+                       WHERE active = 1 AND kind = 'keep_both' ORDER BY memory_id";
+            let mut statement = store.prepare(sql).unwrap();
+            let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)));
+            rows.unwrap().collect::<Result<_, _>>().unwrap()
         }
     }
 

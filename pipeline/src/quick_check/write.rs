@@ -18,9 +18,9 @@ use memfold_model::text::strict_key;
 use memfold_model::time::Instant;
 use memfold_plan::plan::{Action, ActionType, Evidence, lacks, protected_by, signal_kinds};
 use memfold_store::LoadRequest;
-pub(super) use memfold_store::brain_db::own::{self, runs::RunStart};
 use memfold_store::brain_db::{
-    Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, OpenFlag, SessionError, UnitRow, Writes,
+    Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, OpenFlag, RunStart, SessionError, UnitRow,
+    Writes,
 };
 use memfold_store::journal::{Change, ColumnChange, Record, RowKey, StoredValue, Table};
 use memfold_store::reading::categories_to_json;
@@ -406,22 +406,15 @@ impl<'a> Writing<'a> {
         self.writes.prepare(&self.at)?;
         let holder = self.shared.options.holder.as_str();
         let wanted = memfold_plan::report::run_id(holder, self.now, self.text);
-        let begun = self.writes.step("begin the run", |connection| {
-            let run_id = own::runs::free_run_id(connection, &wanted)?;
-            own::runs::begin_ended(
-                connection,
-                &RunStart {
-                    run_id: &run_id,
-                    kind: RunKind::Save,
-                    plan_id: None,
-                    target: None,
-                    holder,
-                    at: &self.at,
-                },
-            )?;
-            Ok(run_id)
-        });
-        Ok(begun?)
+        let start = RunStart {
+            run_id: &wanted,
+            kind: RunKind::Save,
+            plan_id: None,
+            target: None,
+            holder,
+            at: &self.at,
+        };
+        Ok(self.writes.begin_ended_run(&start)?)
     }
 
     /// Tells whether memfold's tables can be written: a later version's are left alone.
@@ -434,10 +427,7 @@ impl<'a> Writing<'a> {
     }
 
     fn open_flags(&self, id: &MemoryId) -> Result<usize, SaveError> {
-        let found = self
-            .writes
-            .query("read memfold_flags", |connection| own::open_flags_of(connection, id.as_str()));
-        Ok(found?)
+        Ok(self.writes.count_open_flags(id)?)
     }
 
     /// Inserts the row of the new memory, with its vector; returns what should be said of it.

@@ -1,22 +1,15 @@
 //! Stores: where memories live. One trait, adapters beside it.
 //!
-//! An adapter turns its rows into raw cells; `reading` understands them the same way for every
-//! store, so that [`InMemoryStore`] can serve as the model of [`BrainDb`].
+//! An adapter turns its rows into raw cells; [`reading`] understands them the same way for every store.
 
 mod memory_store;
-mod live;
-mod error;
 pub mod reading;
 pub mod journal;
 pub mod brain_db;
-mod in_memory;
 pub mod upkeep;
-mod vec_sink;
 
 pub use brain_db::{BrainDb, OpenOptions, OpenStoreError};
-pub use error::LoadStoreError;
-pub use in_memory::{InMemoryStore, PlainEmbedding, PlainMemory};
-pub use live::{LiveRow, LiveVisitor};
 pub use memfold_model::{SkipReason, Snapshot};
-pub use memory_store::{LoadRequest, MemoryStore, VectorSink};
-pub use vec_sink::VecSink;
+pub use memory_store::{
+    LiveRow, LiveVisitor, LoadRequest, LoadStoreError, MemoryStore, VecSink, VectorSink,
+};

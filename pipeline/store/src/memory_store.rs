@@ -1,12 +1,14 @@
 //! [`MemoryStore`], the trait every adapter implements, and what a load needs and feeds.
 
 use std::io;
+use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
-use memfold_index::{Progress, Row};
 
-use super::{LiveVisitor, LoadStoreError, Snapshot};
-use memfold_model::memory::{SpaceIndex, VectorSpace};
+use super::Snapshot;
+use crate::brain_db::read::open::OpenStoreError;
+use memfold_index::{Progress, Row};
+use memfold_model::memory::{Memory, SpaceIndex, VectorSpace};
 use memfold_model::time::Instant;
 
 /// A place that holds memories.
@@ -72,5 +74,159 @@ pub trait VectorSink {
     /// [`io::ErrorKind::Unsupported`] (the default) where the sink cannot; the load then fails.
     fn restart(&mut self) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// A live memory while it is read.
+#[derive(Debug, Clone, Copy)]
+pub struct LiveRow<'a> {
+    /// The store's row number.
+    pub rowid: i64,
+    /// The store's id.
+    pub id: &'a str,
+    /// What it says.
+    pub content: &'a str,
+    /// Categories in the store's order, without repeats.
+    pub categories: &'a [Box<str>],
+    /// Importance.
+    pub importance: f64,
+    /// How often it was read.
+    pub access_count: i64,
+    /// When it was made; `None` where unreadable.
+    pub created_at: Option<Instant>,
+    /// Where it came from, as stored.
+    pub source: &'a str,
+    /// The first source, before any consolidation.
+    pub root_source: &'a str,
+}
+
+impl<'a> From<&'a Memory> for LiveRow<'a> {
+    fn from(memory: &'a Memory) -> Self {
+        Self {
+            rowid: memory.rowid,
+            id: memory.id.as_str(),
+            content: &memory.content,
+            categories: &memory.categories,
+            importance: memory.importance,
+            access_count: memory.access_count,
+            created_at: memory.created_at.instant(),
+            source: &memory.source,
+            root_source: &memory.root_source,
+        }
+    }
+}
+
+/// Is shown the live memories of a store, one by one; the thread that shows them need not be the one that reads.
+pub trait LiveVisitor: Send {
+    /// Is told which store it is, before the first row; a second time where everything is shown again, because the store
+    /// changed under the reader or turned out to be another than it seemed.
+    ///
+    /// # Errors
+    /// When the visitor cannot go on.
+    fn begin(&mut self, store_id: &str) -> io::Result<()>;
+
+    /// Is shown a memory with the model and the components of its vector, where it has a valid one (finite, not zero,
+    /// −0 made +0) that was made for its text.
+    ///
+    /// # Errors
+    /// When the visitor cannot go on.
+    fn visit(&mut self, row: &LiveRow<'_>, vector: Option<(&str, &[f32])>) -> io::Result<()>;
+}
+
+/// Why a store could not be loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadStoreError {
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenStoreError),
+    /// A table cannot be read to its end.
+    #[error("read table {table} of {}: {reason}", path.display())]
+    Read {
+        /// The store.
+        path: PathBuf,
+        /// The table.
+        table: &'static str,
+        /// What SQLite says.
+        reason: String,
+    },
+    /// Somebody wrote while the store was read, and the vectors already taken cannot be given back.
+    #[error("{} was changed by another process while it was read", path.display())]
+    Changed {
+        /// The store.
+        path: PathBuf,
+    },
+    /// Memories are numbered with 32 bits.
+    #[error("the store holds more than {limit} memories")]
+    TooManyRows {
+        /// How many can be loaded.
+        limit: u32,
+    },
+    /// The vectors could not be kept.
+    #[error("keep the vectors of the store: {0}")]
+    Sink(#[source] std::io::Error),
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+impl LoadStoreError {
+    /// Returns what the user can do about it, if anything.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Open(error) => error.hint(),
+            Self::Read { .. } => Some(
+                "run `PRAGMA integrity_check` on the store; if it is damaged, restore a backup"
+                    .into(),
+            ),
+            Self::Changed { .. } => Some("run the command again".into()),
+            Self::Sink(_) => Some("check the free space of the folder for temporary files".into()),
+            Self::TooManyRows { .. } | Self::Cancelled => None,
+        }
+    }
+}
+
+/// Keeps the vectors of each space in one `Vec<f32>`, row after row.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct VecSink {
+    spaces: Vec<(VectorSpace, Vec<f32>)>,
+}
+
+impl VecSink {
+    /// Returns the spaces in the order in which they were opened, with their components.
+    #[must_use]
+    pub fn spaces(&self) -> &[(VectorSpace, Vec<f32>)] {
+        &self.spaces
+    }
+
+    /// Returns one vector.
+    ///
+    /// # Panics
+    /// When the sink never returned `row` for `space`.
+    #[must_use]
+    pub fn vector(&self, space: SpaceIndex, row: Row) -> &[f32] {
+        let (space, values) = &self.spaces[space.0 as usize];
+        let dim = space.dim as usize;
+        &values[row.index() * dim..(row.index() + 1) * dim]
+    }
+}
+
+impl VectorSink for VecSink {
+    fn open_space(&mut self, space: &VectorSpace) -> io::Result<SpaceIndex> {
+        self.spaces.push((space.clone(), Vec::new()));
+        u32::try_from(self.spaces.len() - 1).map(SpaceIndex).map_err(io::Error::other)
+    }
+
+    fn push(&mut self, space: SpaceIndex, vector: &[f32]) -> io::Result<Row> {
+        let (space, values) = &mut self.spaces[space.0 as usize];
+        let row = values.len() / space.dim as usize;
+        values.extend_from_slice(vector);
+        u32::try_from(row).map(Row).map_err(io::Error::other)
+    }
+
+    fn restart(&mut self) -> io::Result<()> {
+        self.spaces.clear();
+        Ok(())
     }
 }

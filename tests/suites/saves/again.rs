@@ -8,9 +8,9 @@ use memfold::quick_check::{Decision, Incoming, Saved, Written};
 use memfold::settle::{SettleRules, Settled, Settlement, settle};
 use memfold_model::memory::MemoryId;
 use memfold_plan::policy::Policy;
-use memfold_store::PlainMemory;
 use memfold_store::brain_db::{OpenPair, Session, SessionOptions, StoreStyle};
 use memfold_store::upkeep::UpkeepRun;
+use memfold_tests::PlainMemory;
 use memfold_tests::{Desk, integrity, memory};
 
 use super::{DIM, live, near, save};

@@ -11,8 +11,8 @@ use memfold::quick_check::{
     Coverage, Decision, Incoming, QuickCheck, QuickCheckOptions, SaveError, Saved, Written,
 };
 use memfold_plan::policy::{CheckScope, QuickCheckPolicy};
-use memfold_store::PlainMemory;
 use memfold_store::brain_db::StoreStyle;
+use memfold_tests::PlainMemory;
 use memfold_tests::{Desk, IndexDesk, integrity, memory};
 
 const DIM: usize = 8;

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use jiff::tz::TimeZone;
 use memfold_index::Progress;
-use rusqlite::OptionalExtension as _;
 use serde::Serialize;
 
 use super::FillError;
@@ -14,8 +13,7 @@ use super::worker::Worker;
 use crate::embed::Embedder;
 use memfold_model::memory::{MemoryId, VectorSpace};
 use memfold_model::time::Instant;
-use memfold_store::brain_db::{NewEmbedding, Session, SessionError, Writes};
-pub(super) use memfold_store::reading::Cell;
+use memfold_store::brain_db::{NewEmbedding, Session, SessionError};
 
 /// So many texts refused one after the other, and none taken, are not the texts' fault.
 const REFUSALS_IN_A_ROW: u32 = 10;
@@ -183,7 +181,7 @@ impl<'a> Filler<'a> {
             let layout = writes.layout()?;
             for (position, vector) in placed {
                 let Pending { id, content } = &batch[*position];
-                if !still_reads(writes, id, content)? {
+                if !writes.has_text(id, content)? {
                     changed += 1;
                 } else if writes.has_embedding_row(id.as_str())? {
                     present += 1;
@@ -208,16 +206,4 @@ impl<'a> Filler<'a> {
         self.refusals_in_a_row += 1;
         if self.refusals_in_a_row < REFUSALS_IN_A_ROW { Ok(()) } else { Err(error) }
     }
-}
-
-/// Tells whether a memory is there and has this text.
-fn still_reads(writes: &Writes<'_>, id: &MemoryId, content: &str) -> Result<bool, SessionError> {
-    writes.query("read a memory's text", |connection| {
-        let mut statement = connection.prepare_cached("SELECT content FROM stm WHERE id = ?1")?;
-        let now = statement.query_row([id.as_str()], |row| {
-            let cell: memfold_store::journal::StoredValue = row.get_ref(0)?.into();
-            Ok(Cell::from(&cell).text().is_ok_and(|text| text.as_deref() == Some(content)))
-        });
-        Ok(now.optional()?.unwrap_or(false))
-    })
 }

@@ -7,7 +7,7 @@ use crate::execute::units::units;
 use crate::execute::{Blocked, ExecutionUnit, Selection};
 use memfold_model::memory::MemoryId;
 use memfold_plan::plan::SavedPlan;
-use memfold_store::brain_db::{BrainDb, Layout, SessionError, UnitRow, Writes, own};
+use memfold_store::brain_db::{BrainDb, Layout, SessionError, UnitRow, Writes};
 
 /// Tells which units would be applied and which are stale, without writing.
 ///
@@ -38,12 +38,7 @@ pub(super) fn expected_digests(
     saved: &SavedPlan,
 ) -> Result<BTreeMap<MemoryId, String>, SessionError> {
     let mut expected = saved.plan.base_digests.clone();
-    if !reads.query("look for memfold's tables", own::exist)? {
-        return Ok(expected);
-    }
-    let units = reads
-        .query("read memfold_units", |connection| own::units_of_plan(connection, &saved.plan_id))?;
-    for unit in units {
+    for unit in reads.units_of_plan(&saved.plan_id)? {
         expected.extend(unit.digests);
     }
     Ok(expected)

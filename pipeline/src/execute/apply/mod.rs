@@ -17,8 +17,7 @@ use super::units::units;
 use memfold_model::runs::{RunKind, RunState};
 use memfold_plan::plan::{SavedPlan, plan_id};
 use memfold_plan::report::Executed;
-pub(super) use memfold_store::brain_db::own::{self, runs::RunStart};
-use memfold_store::brain_db::{Session, SessionError};
+use memfold_store::brain_db::{RunStart, Session, SessionError};
 
 /// Applies the wanted actions of a plan, unit by unit, and saves the plan first.
 ///
@@ -75,8 +74,8 @@ pub fn execute_watched(
     let (executed, outcomes) = (run.executed, run.outcomes);
     let notes = run.kept.iter().map(|(reason, count)| kept_note(*count, reason)).collect();
     let finished = session.write(|writes| {
-        writes.step("finish the run", |c| own::runs::finish(c, &run_id, state, &at, executed))?;
-        own::close_flags(writes)
+        writes.finish_run(&run_id, (state, &at), executed)?;
+        writes.close_outdated_flags()
     });
     match (ended, finished) {
         (Err(error), _) | (Ok(_), Err(error)) => {

@@ -13,7 +13,6 @@ use memfold_plan::plan::{ActionState, SavedAction, action_label};
 use memfold_plan::report::Executed;
 use memfold_store::brain_db::{
     ActionUpdate, Deed, Layout, Mark, Session, SessionError, UnitRecord, UnitRow, Writes, apply,
-    own,
 };
 pub(super) use memfold_store::reading::Cell;
 
@@ -135,7 +134,7 @@ impl Run<'_> {
             reverts: None,
             digests: digests.clone(),
         };
-        writes.step("write down the unit", |c| own::insert_unit(c, &record, self.at))?;
+        writes.insert_unit(&record, self.at)?;
         for action in &unit.actions {
             let change = (ActionState::Applied, Some(number), approval(action));
             self.mark_action(writes, action.position, change)?;
@@ -163,15 +162,13 @@ impl Run<'_> {
         (state, unit, note): (ActionState, Option<i64>, Option<&str>),
     ) -> Result<(), SessionError> {
         let update = ActionUpdate { state, run_id: Some(self.run_id), unit, note };
-        writes.step("write down what became of an action", |connection| {
-            own::plans::set_state(connection, self.plan_id, position, &update)
-        })
+        writes.set_action_state(self.plan_id, position, &update)
     }
 
     fn beat(&self, writes: &Writes<'_>, executed: Executed) -> Result<(), SessionError> {
         let at = heartbeat(self.request.now, self.request.clock, self.started)
             .to_naive_local(self.request.time_zone);
-        writes.step("write down the run", |c| own::runs::beat(c, self.run_id, &at, executed))
+        writes.beat(self.run_id, &at, executed)
     }
 }
 

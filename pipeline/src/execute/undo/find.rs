@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::outcome::Reason;
 use super::{UndoError, UndoTarget};
-use memfold_store::brain_db::{Layout, NowRows, SessionError, UnitRecord, Writes, own};
+use memfold_store::brain_db::{Layout, NowRows, SessionError, UnitRecord, Writes};
 use memfold_store::journal::{Change, Conflict, RevertOptions, revert};
 
 /// A unit's run and number.
@@ -15,27 +15,23 @@ pub(super) fn key(unit: &UnitRecord) -> (&str, i64) {
 /// The units to take back, last first.
 pub(super) fn find(reads: &Writes<'_>, target: &UndoTarget) -> Result<Vec<UnitRecord>, UndoError> {
     let unknown = || UndoError::Unknown { target: target.to_string() };
-    let has_tables = reads.query("look for memfold's tables", own::exist)?;
-    if !has_tables {
+    if !reads.has_own_tables()? {
         return Err(unknown());
     }
     let mut units = match target {
         UndoTarget::Run(run) => {
-            let units = reads.query("read memfold_units", |c| own::units_of_run(c, run))?;
+            let units = reads.units_of_run(run)?;
             if units.is_empty() {
                 return Err(missing(reads, target, run)?);
             }
             units
         }
         UndoTarget::Action { run_id, label } => {
-            let found = reads.query("read memfold_units", |c| {
-                own::unit_of_action(c, run_id.as_deref(), label)
-            })?;
+            let found = reads.unit_of_action(run_id.as_deref(), label)?;
             vec![found.ok_or_else(unknown)?]
         }
         UndoTarget::Memory(id) => {
-            let found = reads
-                .query("read memfold_journal", |c| own::last_unit_of_memory(c, id.as_str()))?;
+            let found = reads.last_unit_of_memory(id)?;
             vec![found.ok_or_else(unknown)?]
         }
     };
@@ -51,7 +47,7 @@ pub(super) fn find(reads: &Writes<'_>, target: &UndoTarget) -> Result<Vec<UnitRe
 
 /// A run without units did nothing, or was pruned, or never was.
 fn missing(reads: &Writes<'_>, target: &UndoTarget, run: &str) -> Result<UndoError, SessionError> {
-    let applied = reads.query("read memfold_runs", |c| own::applied_units(c, run))?;
+    let applied = reads.applied_units(run)?;
     let target = target.to_string();
     Ok(match applied {
         Some(1..) => UndoError::Pruned { target },
@@ -68,16 +64,12 @@ pub(super) fn examine(
     unit: &UnitRecord,
     (options, going): (RevertOptions, &BTreeSet<(&str, i64)>),
 ) -> Result<Examined, SessionError> {
-    let later = reads.query("read memfold_journal", |c| own::later_units(c, key(unit)))?;
+    let later = reads.later_units(key(unit))?;
     let blocking = later.iter().find(|(run, number)| !going.contains(&(run.as_str(), *number)));
     if let Some((run, _)) = blocking {
         return Ok(Err(vec![(format!("a later run built on it: undo {run} first"), None)]));
     }
-    let journal = reads.query("read memfold_journal", |c| own::journal(c, key(unit)))?;
-    let entries = journal.map_err(|seq| SessionError::Unreadable {
-        path: reads.path().to_owned(),
-        what: format!("entry {seq} of memfold_journal"),
-    })?;
+    let entries = reads.journal(key(unit))?;
     if entries.is_empty() {
         return Ok(Err(vec![("its journal was pruned".to_owned(), None)]));
     }

@@ -52,7 +52,7 @@ pub(super) fn decisions(
             }
             ActionType::FlagContradiction => {
                 let unit = (unit.run_id.as_str(), unit.unit);
-                changes.extend(writes.query("read memfold_flags", |c| closed_flags(c, unit))?);
+                changes.extend(writes.closed_flags_of(unit)?.into_iter().map(Change::Record));
             }
             ActionType::Noop => {}
         }
@@ -80,35 +80,4 @@ pub(crate) fn decision(
             ],
         })
     }))
-}
-
-/// The flags of a unit once more, closed: a pair that a person took from the list stays off it.
-fn closed_flags(
-    connection: &rusqlite::Connection,
-    (run_id, unit): (&str, i64),
-) -> rusqlite::Result<Vec<Change>> {
-    const COPIED: [&str; 10] = [
-        "key",
-        "kind",
-        "left_id",
-        "right_id",
-        "left_hash",
-        "right_hash",
-        "similarity",
-        "score",
-        "signals",
-        "differences",
-    ];
-    let sql =
-        format!("SELECT {} FROM memfold_flags WHERE run_id = ?1 AND unit = ?2", COPIED.join(", "));
-    let mut statement = connection.prepare_cached(&sql)?;
-    let flags = statement.query_map(rusqlite::params![run_id, unit], |row| {
-        let mut cells = Vec::with_capacity(COPIED.len() + 1);
-        for (at, name) in COPIED.into_iter().enumerate() {
-            cells.push((name, row.get_ref(at)?.into()));
-        }
-        cells.push(("state", "closed".into()));
-        Ok(Change::Record(Record { table: Table::Flags, cells }))
-    })?;
-    flags.collect()
 }

@@ -18,8 +18,7 @@ use self::outcome::outcome;
 use self::run::Run;
 use memfold_model::runs::{RunKind, RunState};
 use memfold_plan::report::Executed;
-pub(super) use memfold_store::brain_db::own::{self, runs::RunStart};
-use memfold_store::brain_db::{BrainDb, Session, SessionError};
+use memfold_store::brain_db::{BrainDb, RunStart, Session};
 use memfold_store::journal::RevertOptions;
 
 /// Tells what an undo would take back, without writing.
@@ -75,9 +74,7 @@ pub fn undo(session: &Session, request: &UndoRequest<'_>) -> Result<Undo, UndoEr
         Ok(true) => RunState::Done,
     };
     let (executed, outcomes) = (run.executed, run.outcomes);
-    let finished: Result<(), SessionError> = session.write(|writes| {
-        writes.step("finish the run", |c| own::runs::finish(c, &run_id, state, &at, executed))
-    });
+    let finished = session.finish_run(&run_id, (state, &at), executed);
     match (ended, finished) {
         (Err(error), _) | (Ok(_), Err(error)) => {
             Err(UndoError::Stopped { run_id, executed, error })

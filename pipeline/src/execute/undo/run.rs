@@ -12,9 +12,8 @@ use crate::execute::select::{APPROVED_NOTE, is_approved};
 use memfold_plan::plan::ActionState;
 use memfold_plan::report::Executed;
 use memfold_store::brain_db::{
-    ActionUpdate, Mark, Session, SessionError, UnitRecord, Writes, apply, own,
+    ActionUpdate, Mark, Session, SessionError, UnitRecord, Writes, apply,
 };
-use memfold_store::journal::{JournalEntry, Op};
 
 /// An undo under way.
 pub(super) struct Run<'a> {
@@ -66,11 +65,7 @@ impl Run<'_> {
     }
 
     fn try_to_take_back(&self, unit: &UnitRecord) -> Result<TakenBack, SessionError> {
-        let journal = self.session.read(|reads| {
-            reads.query("read memfold_journal", |connection| own::journal(connection, key(unit)))
-        })?;
-        let moved = |entry: &JournalEntry| entry.op == Op::TakeOut;
-        if journal.is_ok_and(|entries| entries.iter().any(moved)) {
+        if self.session.read(|reads| reads.moved_memories(key(unit)))? {
             return self.session.write_back(|writes| self.transact(writes, unit));
         }
         self.session.write(|writes| self.transact(writes, unit))
@@ -102,11 +97,11 @@ impl Run<'_> {
             reverts: Some((unit.run_id.clone(), unit.unit)),
             digests: digests(writes, &layout, &unit.deeds)?,
         };
-        writes.step("write down the unit", |c| own::insert_unit(c, &record, self.at))?;
+        writes.insert_unit(&record, self.at)?;
         let executed = Executed { applied: self.executed.applied + 1, ..self.executed };
         let at = heartbeat(self.request.now, self.request.clock, self.started)
             .to_naive_local(self.request.time_zone);
-        writes.step("write down the run", |c| own::runs::beat(c, self.run_id, &at, executed))?;
+        writes.beat(self.run_id, &at, executed)?;
         Ok(Ok(()))
     }
 
@@ -120,17 +115,16 @@ impl Run<'_> {
         let mut by = Some(self.run_id.to_owned());
         let mut at = unit.clone();
         loop {
-            writes.step("mark a unit", |c| own::mark_unit(c, key(&at), by.as_deref()))?;
+            writes.mark_unit(key(&at), by.as_deref())?;
             let Some((run, number)) = at.reverts.clone() else { break };
-            let reverted = writes.query("read memfold_units", |c| own::unit(c, (&run, number)))?;
+            let reverted = writes.unit((&run, number))?;
             let Some(reverted) = reverted else { break };
             by = if by.is_some() { None } else { Some(at.run_id.clone()) };
             at = reverted;
         }
         if let Some(plan_id) = &at.plan_id {
             for deed in &at.deeds {
-                let noted = writes
-                    .query("read an action", |c| own::plans::note(c, plan_id, deed.position))?;
+                let noted = writes.action_note(plan_id, deed.position)?;
                 let approved = is_approved(noted.as_deref()).then_some(APPROVED_NOTE);
                 let state = match by {
                     None => ActionState::Applied,
@@ -143,9 +137,7 @@ impl Run<'_> {
                 };
                 let (run_id, unit) = (Some(at.run_id.as_str()), Some(at.unit));
                 let update = ActionUpdate { state, run_id, unit, note: approved };
-                writes.step("write down what became of an action", |connection| {
-                    own::plans::set_state(connection, plan_id, deed.position, &update)
-                })?;
+                writes.set_action_state(plan_id, deed.position, &update)?;
             }
         }
         Ok(at)

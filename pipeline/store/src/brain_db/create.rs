@@ -4,17 +4,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use memfold_datasets::atomic_file::{open_new, place_of};
-use memfold_index::snapshot::FileMode;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use tempfile::TempPath;
 
-use super::access::beside;
-use super::{schema, wild};
-use crate::PlainMemory;
 use crate::SkipReason;
-use crate::reading::categories_to_json;
+use crate::brain_db::read::access::beside;
+use crate::brain_db::wild::{VectorShape, spell, write_odd_rows};
+use crate::reading::cell::categories_to_json;
+use memfold_datasets::atomic_file::{open_new, place_of};
+use memfold_index::snapshot::FileMode;
 
 /// Rows per transaction.
 const BATCH_ROWS: u64 = 10_000;
@@ -142,7 +141,7 @@ pub struct BrainDbWriter {
     options: CreateOptions,
     connection: Option<Connection>,
     written: WrittenStore,
-    shape: wild::VectorShape,
+    shape: VectorShape,
 }
 
 /// A store that is being made, under a name of its own beside its place; dropped before it is published, it leaves nothing
@@ -164,7 +163,7 @@ impl NewStore {
         let file = builder.make_in(folder, |path| open_new(path, mode)).map_err(failed)?;
         let store = Self { file: file.into_temp_path(), place: place.to_owned() };
         let made = Connection::open(store.path()).and_then(|connection| {
-            connection.execute_batch(schema::FRESH)?;
+            connection.execute_batch(FRESH_TABLES)?;
             connection.close().map_err(|(_, error)| error)
         });
         made.map_err(|error| store.refused(&error))?;
@@ -201,17 +200,17 @@ impl NewStore {
 }
 
 /// The cells of one memory in the spelling that is written.
-pub(super) struct Spelled {
-    pub(super) categories: Value,
-    pub(super) importance: Value,
-    pub(super) access_count: Value,
-    pub(super) created_at: Value,
-    pub(super) source: Value,
-    pub(super) embedding: Value,
-    pub(super) embedded_chars: Option<usize>,
-    pub(super) model: Option<String>,
-    pub(super) last_accessed: Option<Value>,
-    pub(super) in_fts: bool,
+pub(crate) struct Spelled {
+    pub(crate) categories: Value,
+    pub(crate) importance: Value,
+    pub(crate) access_count: Value,
+    pub(crate) created_at: Value,
+    pub(crate) source: Value,
+    pub(crate) embedding: Value,
+    pub(crate) embedded_chars: Option<usize>,
+    pub(crate) model: Option<String>,
+    pub(crate) last_accessed: Option<Value>,
+    pub(crate) in_fts: bool,
 }
 
 impl BrainDbWriter {
@@ -238,7 +237,7 @@ impl BrainDbWriter {
             options,
             connection: None,
             written: WrittenStore::default(),
-            shape: wild::VectorShape::default(),
+            shape: VectorShape::default(),
         };
         // Made by the system first, whose message says more than SQLite's; what was left behind, or a link that was put
         // there, gives way.
@@ -249,29 +248,6 @@ impl BrainDbWriter {
         Ok(writer)
     }
 
-    /// Appends a plain memory.
-    ///
-    /// # Errors
-    /// When SQLite refuses.
-    pub fn push_plain(&mut self, row: &PlainMemory) -> Result<(), CreateStoreError> {
-        let categories: Vec<_> = row.categories.iter().map(String::as_str).collect();
-        let embedding = row.embedding.as_ref();
-        self.push(&NewMemory {
-            id: &row.id,
-            content: &row.content,
-            categories: &categories,
-            importance: row.importance,
-            access_count: row.access_count,
-            created_at: &row.created_at,
-            updated_at: None,
-            expires_at: row.expires_at.as_deref(),
-            source: &row.source,
-            vector: embedding.map(|e| e.vector.as_slice()),
-            embedded_text: None,
-            model: embedding.and_then(|e| e.model.as_deref()),
-        })
-    }
-
     /// Writes one memory, with its embedding and full-text entry.
     ///
     /// # Errors
@@ -280,7 +256,7 @@ impl BrainDbWriter {
         let row = self.written.rows_total;
         let spelled = match self.options.style {
             StoreStyle::Plain => plain(memory),
-            StoreStyle::Wild => wild::spell(row, memory),
+            StoreStyle::Wild => spell(row, memory),
         };
         if let Some(connection) = &self.connection {
             insert(connection, memory, &spelled).map_err(|error| self.sqlite_error(&error))?;
@@ -304,7 +280,7 @@ impl BrainDbWriter {
     pub fn finish(mut self) -> Result<WrittenStore, CreateStoreError> {
         let Some(connection) = self.connection.take() else { return Ok(self.written.clone()) };
         if self.options.style == StoreStyle::Wild {
-            let odd = wild::write_odd_rows(&connection, &self.shape);
+            let odd = write_odd_rows(&connection, &self.shape);
             odd.map_err(|error| self.sqlite_error(&error))?.add_to(&mut self.written);
         }
         let mode = if self.options.wal { "WAL" } else { "DELETE" };
@@ -325,9 +301,9 @@ impl BrainDbWriter {
         connection.pragma_update(None, "journal_mode", "OFF")?;
         connection.pragma_update(None, "synchronous", "OFF")?;
         connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
-        connection.execute_batch(schema::FRESH)?;
+        connection.execute_batch(FRESH_TABLES)?;
         if self.options.style == StoreStyle::Wild {
-            connection.execute_batch(schema::LATER_COLUMNS)?;
+            connection.execute_batch(LATER_COLUMNS)?;
         }
         connection.execute_batch("BEGIN")?;
         Ok(connection)
@@ -436,14 +412,72 @@ fn insert_embedding(
 }
 
 /// Derives `emb_` and 12 hex digits from a memory's id.
-pub(super) fn embedding_id(id: &str) -> String {
+pub(crate) fn embedding_id(id: &str) -> String {
     format!("emb_{}", &blake3::hash(id.as_bytes()).to_hex()[..12])
 }
 
-pub(super) fn blob(vector: &[f32]) -> Vec<u8> {
+pub(crate) fn blob(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|component| component.to_le_bytes()).collect()
 }
 
-pub(super) fn prefix(text: &str, chars: usize) -> &str {
+pub(crate) fn prefix(text: &str, chars: usize) -> &str {
     text.char_indices().nth(chars).map_or(text, |(end, _)| &text[..end])
 }
+
+/// Every table that a memory touches, with the owner's indexes.
+pub(crate) const FRESH_TABLES: &str = "
+CREATE TABLE threads (
+    id TEXT PRIMARY KEY, subject TEXT, created_at TEXT NOT NULL, updated_at TEXT);
+CREATE TABLE messages (
+    id TEXT PRIMARY KEY, thread_id TEXT NOT NULL, parent_id TEXT, from_agent TEXT NOT NULL,
+    to_agent TEXT, priority TEXT DEFAULT 'info', subject TEXT, body TEXT NOT NULL,
+    created_at TEXT NOT NULL, updated_at TEXT, metadata TEXT, expires_at TEXT, task_status TEXT,
+    result TEXT, context TEXT);
+CREATE TABLE stm (
+    id TEXT PRIMARY KEY,
+    content TEXT NOT NULL,
+    categories TEXT,
+    importance REAL DEFAULT 1.0,
+    access_count INTEGER DEFAULT 0,
+    created_at TEXT NOT NULL,
+    updated_at TEXT,
+    expires_at TEXT,
+    source TEXT DEFAULT 'agent',
+    source_message_id TEXT,
+    FOREIGN KEY (source_message_id) REFERENCES messages(id));
+CREATE TABLE embeddings (
+    id TEXT PRIMARY KEY,
+    source_type TEXT NOT NULL,
+    source_id TEXT NOT NULL,
+    content TEXT,
+    embedding BLOB NOT NULL,
+    model TEXT DEFAULT 'all-MiniLM-L6-v2',
+    created_at TEXT NOT NULL,
+    UNIQUE(source_type, source_id));
+CREATE TABLE atoms (
+    id TEXT PRIMARY KEY, subject TEXT NOT NULL, action TEXT NOT NULL, outcome TEXT NOT NULL,
+    consequences TEXT, confidence REAL DEFAULT 1.0, source TEXT, source_message_id TEXT,
+    source_type TEXT DEFAULT 'unknown', created_at TEXT NOT NULL, access_count INTEGER DEFAULT 0);
+CREATE TABLE working_memory (
+    id TEXT PRIMARY KEY, label TEXT, content TEXT NOT NULL, pinned_at TEXT, position INTEGER);
+CREATE TABLE categories (
+    name TEXT PRIMARY KEY, description TEXT, keywords TEXT DEFAULT '[]', created_at TEXT);
+CREATE INDEX idx_stm_importance ON stm(importance DESC);
+CREATE INDEX idx_stm_source ON stm(source_message_id);
+CREATE INDEX idx_embeddings_source ON embeddings(source_type, source_id);
+CREATE VIRTUAL TABLE stm_fts USING fts5(content, content='', content_rowid='');
+CREATE VIRTUAL TABLE messages_fts USING fts5(subject, body, content='', content_rowid='');
+";
+
+/// Columns that later versions and other tools of the owner added.
+pub(crate) const LATER_COLUMNS: &str = "
+ALTER TABLE stm ADD COLUMN confidence REAL DEFAULT 0.5;
+ALTER TABLE stm ADD COLUMN last_accessed INTEGER;
+ALTER TABLE stm ADD COLUMN validation_count INTEGER DEFAULT 0;
+ALTER TABLE stm ADD COLUMN contradiction_count INTEGER DEFAULT 0;
+ALTER TABLE stm ADD COLUMN compressed_from TEXT;
+ALTER TABLE stm ADD COLUMN archived_by TEXT;
+ALTER TABLE stm ADD COLUMN timestamp TEXT;
+ALTER TABLE embeddings ADD COLUMN confidence REAL;
+ALTER TABLE embeddings ADD COLUMN access_count INTEGER DEFAULT 1;
+";

@@ -1,55 +1,34 @@
-//! `brain.db`, the SQLite store of an agent: somebody else's file, read without leaving a trace.
+//! `brain.db`, the SQLite store of an agent: somebody else's file.
 
-mod error;
-mod open;
-mod rivals;
-pub mod own;
-mod session;
-mod plans;
-mod checkup;
-mod access;
-mod kept;
-mod columns;
-mod load;
-mod in_step;
-mod recorded;
-mod archived;
-mod consult;
-mod blobs;
-mod history;
-mod lookups;
-mod lineage;
-mod schema;
+pub(crate) mod read;
+pub(crate) mod write;
+pub(crate) mod own;
+pub(crate) mod doctor;
 mod create;
 mod wild;
 pub mod texts;
 
-#[cfg(test)]
-pub(crate) mod tests;
-
-pub use blobs::ReadBlobs;
-pub use checkup::{
-    AuditChain, Checkup, Facts, Files, Finding, Found, FullText, FullTextKind, Health,
-    HealthCounts, HealthStatus, MemoryFacts, Mend, OwnTables, Severity, SpaceFacts, UnfinishedRun,
-    findings, health,
-};
 pub use create::{
-    BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, StoreStyle, WrittenStore,
+    BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, NewStore, StoreStyle, WrittenStore,
 };
-pub use error::OpenStoreError;
-pub use lookups::{LiveMemory, Marks, Reach, Reaches, StoreReader, Watermark};
-pub use open::KeptReader;
-pub use open::{BrainDb, OpenOptions};
-pub use own::{ActionUpdate, Deed, FindPlanError, FlagKind, OpenPair, UnitRecord};
-pub use rivals::Rival;
-pub use session::{
-    BackupOutcome, Probe, Session, SessionError, SessionOptions, Shortage, Writes, made_up_error,
+pub use doctor::checkup::{Checkup, Health, HealthCounts, HealthStatus, health};
+pub use doctor::facts::{
+    AuditChain, Facts, Files, Found, FullText, FullTextKind, MemoryFacts, OwnTables, Rival,
+    SpaceFacts, UnfinishedRun,
 };
-
-pub use create::NewStore;
-pub(crate) use lineage::StoreLineage;
-pub use lookups::{Fate, Ghost, OpenFlag};
-pub use session::{
-    ImportedMemory, Layout, Mark, NewEmbedding, NewRow, NowRows, Reference, UnitRow, Words, apply,
-    archived_image,
-};
+pub use doctor::findings::{Finding, Mend, Severity, findings};
+pub use own::flags::{OpenPair, WaitingFlag};
+pub use own::plans::{ActionUpdate, FindPlanError};
+pub use own::runs::RunStart;
+pub use own::units::{Deed, UnitRecord};
+pub use read::load::ReadBlobs;
+pub use read::lookup::{Marks, Reach, Reaches, StoreReader, Watermark};
+pub use read::open::{BrainDb, KeptReader, OpenOptions, OpenStoreError, Shortage};
+pub use read::recorded::FlagKind;
+pub use read::rows::{Fate, Ghost, LiveMemory, OpenFlag};
+pub use write::beside::BackupOutcome;
+pub use write::changes::{Mark, NowRows, apply, archived_image};
+pub use write::insert::{ImportedMemory, NewEmbedding, NewRow};
+pub use write::layout::Layout;
+pub use write::rows::{Reference, UnitRow, Words};
+pub use write::session::{Session, SessionError, SessionOptions, Writes};

@@ -3,12 +3,12 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
-use super::create::{NewMemory, Spelled, WrittenStore, blob, embedding_id};
 use crate::SkipReason;
-use crate::reading::categories_to_json;
+use crate::brain_db::create::{NewMemory, Spelled, WrittenStore, blob, embedding_id};
+use crate::reading::cell::categories_to_json;
 
 /// Spells the memory number `row` in one of the ways that mean the same.
-pub(super) fn spell(row: u64, memory: &NewMemory<'_>) -> Spelled {
+pub(crate) fn spell(row: u64, memory: &NewMemory<'_>) -> Spelled {
     let null_if = |default: bool, value: Value| if default { Value::Null } else { value };
     let odd = row % 2 == 1;
     Spelled {
@@ -71,7 +71,7 @@ fn spell_access(row: u64, created_at: &str) -> Value {
 
 /// Model and dimension of the pushed vectors; odd rows follow them.
 #[derive(Debug)]
-pub(super) struct VectorShape {
+pub(crate) struct VectorShape {
     model: String,
     dim: usize,
 }
@@ -83,7 +83,7 @@ impl Default for VectorShape {
 }
 
 impl VectorShape {
-    pub(super) fn learn(&mut self, memory: &NewMemory<'_>) {
+    pub(crate) fn learn(&mut self, memory: &NewMemory<'_>) {
         if let Some(vector) = memory.vector {
             self.dim = vector.len();
         }
@@ -105,13 +105,13 @@ impl VectorShape {
 
 /// How many odd rows there are, and which reasons they give.
 #[derive(Debug, Default)]
-pub(super) struct OddRows {
+pub(crate) struct OddRows {
     rows: u64,
     reasons: Vec<SkipReason>,
 }
 
 impl OddRows {
-    pub(super) fn add_to(self, written: &mut WrittenStore) {
+    pub(crate) fn add_to(self, written: &mut WrittenStore) {
         written.rows_total += self.rows;
         for reason in self.reasons {
             *written.left_out.entry(reason).or_insert(0) += 1;
@@ -147,7 +147,7 @@ fn text(value: &str) -> Value {
 }
 
 /// Writes the odd rows behind the pushed ones.
-pub(super) fn write_odd_rows(
+pub(crate) fn write_odd_rows(
     connection: &Connection,
     shape: &VectorShape,
 ) -> rusqlite::Result<OddRows> {

@@ -1,9 +1,249 @@
-//! [`Change`]: one reversible step, and its entry in the journal.
+//! [`StoredValue`]: a value with its storage class, and its lossless JSON.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::row::{cells_from_json, cells_to_json};
-use super::{RowImage, RowKey, StoredValue, Table};
+/// A value as a store holds it. Text is bytes, because stores hold text that is no UTF-8.
+#[derive(Debug, Clone)]
+pub enum StoredValue {
+    /// No value.
+    Null,
+    /// An integer.
+    Integer(i64),
+    /// A floating-point number; SQLite holds no NaN.
+    Real(f64),
+    /// Text.
+    Text(Vec<u8>),
+    /// Bytes.
+    Blob(Vec<u8>),
+}
+
+/// Equal storage class and equal bits.
+impl PartialEq for StoredValue {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Integer(a), Self::Integer(b)) => a == b,
+            (Self::Real(a), Self::Real(b)) => a.to_bits() == b.to_bits(),
+            (Self::Text(a), Self::Text(b)) | (Self::Blob(a), Self::Blob(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for StoredValue {}
+
+impl From<&str> for StoredValue {
+    fn from(text: &str) -> Self {
+        Self::Text(text.as_bytes().to_vec())
+    }
+}
+
+impl From<String> for StoredValue {
+    fn from(text: String) -> Self {
+        Self::Text(text.into_bytes())
+    }
+}
+
+impl StoredValue {
+    /// Returns the text, if it is valid text.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(bytes) => std::str::from_utf8(bytes).ok(),
+            _ => None,
+        }
+    }
+
+    /// Returns the value as JSON that [`Self::from_json`] reads back bit for bit: NULL, integers and text as
+    /// themselves, `{"real": "2.5"}`, `{"blob": "<hex>"}`, and `{"text": "<hex>"}` for text that is no UTF-8.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::Integer(value) => json!(value),
+            // The shortest decimal that reads back as the same bits.
+            Self::Real(value) => json!({ "real": format!("{value:?}") }),
+            Self::Text(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => json!(text),
+                Err(_) => json!({ "text": to_hex(bytes) }),
+            },
+            Self::Blob(bytes) => json!({ "blob": to_hex(bytes) }),
+        }
+    }
+
+    /// Reads what [`Self::to_json`] wrote; `None` for anything else.
+    #[must_use]
+    pub fn from_json(value: &Value) -> Option<Self> {
+        match value {
+            Value::Null => Some(Self::Null),
+            Value::Number(number) => number.as_i64().map(Self::Integer),
+            Value::String(text) => Some(Self::Text(text.as_bytes().to_vec())),
+            Value::Object(fields) => {
+                let (kind, value) = fields.iter().next()?;
+                let value = value.as_str()?;
+                match kind.as_str() {
+                    "real" => value.parse().ok().map(Self::Real),
+                    "blob" => from_hex(value).map(Self::Blob),
+                    "text" => from_hex(value).map(Self::Text),
+                    _ => None,
+                }
+            }
+            Value::Bool(_) | Value::Array(_) => None,
+        }
+    }
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut hex = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        hex.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        hex.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    hex
+}
+
+fn from_hex(hex: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    if !hex.len().is_multiple_of(2) {
+        return None;
+    }
+    hex.as_bytes()
+        .chunks_exact(2)
+        .map(|pair| Some((digit(pair[0])? * 16 + digit(pair[1])?) as u8))
+        .collect()
+}
+
+/// A table that changes are made to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Table {
+    /// The owner's memories.
+    Memories,
+    /// What the owner learned from memories, which it names.
+    Atoms,
+    /// Who was folded into whom.
+    Lineage,
+    /// What people and earlier runs decided.
+    Decisions,
+    /// Contradictions for people to look at.
+    Flags,
+}
+
+impl Table {
+    /// Returns the name in the store.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memories => "stm",
+            Self::Atoms => "atoms",
+            Self::Lineage => "memfold_lineage",
+            Self::Decisions => "memfold_decisions",
+            Self::Flags => "memfold_flags",
+        }
+    }
+
+    /// Returns the table of a name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        [Self::Memories, Self::Atoms, Self::Lineage, Self::Decisions, Self::Flags]
+            .into_iter()
+            .find(|table| table.name() == name)
+    }
+
+    /// Tells whether it is one of memfold's own tables, whose rows are switched on and off by `active`.
+    #[must_use]
+    pub const fn is_own(self) -> bool {
+        !matches!(self, Self::Memories | Self::Atoms)
+    }
+}
+
+/// A row: its table and its key (the id of a row of the owner's, or the number of a row of ours).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowKey {
+    /// The table.
+    pub table: Table,
+    /// The key, as text.
+    pub key: String,
+}
+
+impl RowKey {
+    /// Names a memory.
+    #[must_use]
+    pub fn memory(id: impl Into<String>) -> Self {
+        Self { table: Table::Memories, key: id.into() }
+    }
+}
+
+impl std::fmt::Display for RowKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.table {
+            Table::Memories => write!(f, "{}", self.key),
+            other => write!(f, "{} {}", other.name(), self.key),
+        }
+    }
+}
+
+/// Columns of a row and their values, in the table's order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RowImage {
+    /// Where the row stands in its table, for tables that tell.
+    pub rowid: Option<i64>,
+    /// The columns, as spelled in the store.
+    pub cells: Vec<(String, StoredValue)>,
+}
+
+impl RowImage {
+    /// Returns a column's value; names are compared without case, as SQLite does.
+    #[must_use]
+    pub fn get(&self, column: &str) -> Option<&StoredValue> {
+        self.cells
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(column))
+            .map(|(_, value)| value)
+    }
+
+    /// Tells whether there is such a column.
+    #[must_use]
+    pub fn has(&self, column: &str) -> bool {
+        self.get(column).is_some()
+    }
+
+    /// Replaces a column's value; does nothing where there is no such column.
+    pub fn set(&mut self, column: &str, value: StoredValue) {
+        if let Some((_, cell)) =
+            self.cells.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case(column))
+        {
+            *cell = value;
+        }
+    }
+
+    /// Returns the columns as a JSON object.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        cells_to_json(&self.cells)
+    }
+
+    /// Reads what [`Self::to_json`] wrote.
+    #[must_use]
+    pub fn from_json(rowid: Option<i64>, value: &Value) -> Option<Self> {
+        Some(Self { rowid, cells: cells_from_json(value)? })
+    }
+}
+
+/// Writes cells as a JSON object.
+pub(crate) fn cells_to_json(cells: &[(String, StoredValue)]) -> Value {
+    let fields = cells.iter().map(|(name, value)| (name.clone(), value.to_json()));
+    Value::Object(fields.collect::<Map<_, _>>())
+}
+
+/// Reads cells from a JSON object.
+pub(crate) fn cells_from_json(value: &Value) -> Option<Vec<(String, StoredValue)>> {
+    let fields = value.as_object()?;
+    fields
+        .iter()
+        .map(|(name, value)| Some((name.clone(), StoredValue::from_json(value)?)))
+        .collect()
+}
 
 /// One reversible step on a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -233,6 +473,64 @@ impl JournalEntry {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn values() -> impl Strategy<Value = StoredValue> {
+        prop_oneof![
+            Just(StoredValue::Null),
+            any::<i64>().prop_map(StoredValue::Integer),
+            any::<f64>()
+                .prop_filter("no NaN in SQLite", |v| !v.is_nan())
+                .prop_map(StoredValue::Real),
+            any::<Vec<u8>>().prop_map(StoredValue::Text),
+            ".{0,20}".prop_map(StoredValue::from),
+            any::<Vec<u8>>().prop_map(StoredValue::Blob),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_survives_json(value in values()) {
+            let text = value.to_json().to_string();
+            let read = StoredValue::from_json(&serde_json::from_str(&text).unwrap());
+            prop_assert_eq!(read, Some(value));
+        }
+    }
+
+    #[test]
+    fn storage_classes_are_told_apart() {
+        let alike = [
+            StoredValue::Integer(1),
+            StoredValue::Real(1.0),
+            StoredValue::from("1"),
+            StoredValue::Blob(b"1".to_vec()),
+        ];
+        for (i, a) in alike.iter().enumerate() {
+            for (j, b) in alike.iter().enumerate() {
+                assert_eq!(a == b, i == j);
+                assert_eq!(a.to_json() == b.to_json(), i == j);
+            }
+        }
+        assert_ne!(StoredValue::Real(0.0), StoredValue::Real(-0.0));
+    }
+
+    #[test]
+    fn foreign_json_is_refused() {
+        for text in
+            ["true", "[1]", "1.5", "{}", r#"{"blob": "0"}"#, r#"{"blob": "zz"}"#, r#"{"x": "1"}"#]
+        {
+            assert_eq!(
+                StoredValue::from_json(&serde_json::from_str(text).unwrap()),
+                None,
+                "{text}"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod change_tests {
     use super::*;
 
     #[test]

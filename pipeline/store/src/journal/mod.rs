@@ -6,13 +6,10 @@
 //!
 //! Everything here is plain data: nothing reads a store or a clock.
 
-mod value;
-mod row;
 mod change;
 mod revert;
 
-pub use change::{Change, ColumnChange, JournalEntry, Op, Record};
-pub use revert::REFERENCE;
-pub use revert::{Conflict, CurrentRows, RevertOptions, revert};
-pub use row::{RowImage, RowKey, Table};
-pub use value::StoredValue;
+pub use change::{
+    Change, ColumnChange, JournalEntry, Op, Record, RowImage, RowKey, StoredValue, Table,
+};
+pub use revert::{Conflict, CurrentRows, REFERENCE, RevertOptions, revert};

@@ -1,6 +1,8 @@
 //! [`revert`]: from what a unit did to what takes it back, given the rows as they are now.
 
-use super::{Change, ColumnChange, JournalEntry, Op, RowImage, RowKey, StoredValue, Table};
+use crate::journal::change::{
+    Change, ColumnChange, JournalEntry, Op, RowImage, RowKey, StoredValue, Table,
+};
 
 /// The rows as they are now.
 pub trait CurrentRows {
@@ -316,7 +318,8 @@ fn recreate(entry: &JournalEntry, lost: Vec<String>, options: RevertOptions) -> 
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeMap;
+    use std::collections::BTreeSet;
     use std::convert::Infallible;
 
     use super::*;

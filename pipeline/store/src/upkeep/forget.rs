@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
 use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 use serde::Serialize;
 
-use super::{UpkeepRun, scrub};
-use crate::brain_db::own::forget::{
-    self as rows, ACTIONS, ARCHIVE, JOURNAL, Naming, REVIVED, Renamed, SOURCES, TELLING, UNITS,
-};
-use crate::brain_db::{BrainDb, Layout, Session, SessionError, StoreLineage, Writes, own};
+use crate::brain_db::own::runs::forget_target;
+use crate::brain_db::read::lineage::StoreLineage;
+use crate::brain_db::read::open::BrainDb;
+use crate::brain_db::write::layout::Layout;
+use crate::brain_db::write::session::{Session, SessionError, Writes};
+use crate::upkeep::mentions::{names_any, scrub_cells, scrub_document, scrub_source};
+use crate::upkeep::prune::UpkeepRun;
 use memfold_model::lineage::{Lineage as _, Whereabouts};
 use memfold_model::memory::MemoryId;
 use memfold_model::runs::RunKind;
@@ -168,8 +171,8 @@ fn all_ids(
         return Err(ForgetError::HasAbsorbed { id: shown(id), ghosts });
     }
     let mut ids: BTreeSet<MemoryId> = ghosts.into_iter().chain([id.clone()]).collect();
-    let flags = reads.query("look for flags", rows::flag_rows)?;
-    let about = flags.into_iter().filter(|(_, content)| scrub::mentions(content, &ids));
+    let flags = reads.query("look for flags", flag_rows)?;
+    let about = flags.into_iter().filter(|(_, content)| names_any(content, &ids));
     let about: Vec<MemoryId> = about.map(|(id, _)| MemoryId::new(id)).collect();
     ids.extend(about);
     Ok(ids)
@@ -214,7 +217,7 @@ struct Plan {
 
 impl Plan {
     fn of(reads: &Writes<'_>, ids: BTreeSet<MemoryId>) -> Result<Self, SessionError> {
-        let has_tables = reads.query("look for memfold's tables", own::exist)?;
+        let has_tables = reads.has_own_tables()?;
         let mut plan = Self {
             erasure: Erasure { ids: ids.iter().cloned().collect(), ..Erasure::default() },
             units: BTreeSet::new(),
@@ -224,19 +227,19 @@ impl Plan {
             has_tables,
         };
         if has_tables {
-            let units = reads.query("read the journal", |c| rows::units_into(c, &ids))?;
+            let units = reads.query("read the journal", |c| units_into(c, &ids))?;
             plan.units.extend(units);
         }
         plan.count_rows(reads)?;
         reads.query("look where it is named", |connection| {
-            plan.rename(connection, &ids, (SOURCES, scrub::source))?;
+            plan.rename(connection, &ids, (SOURCES, scrub_source))?;
             if !has_tables {
                 return Ok(());
             }
-            plan.rename(connection, &ids, (JOURNAL, scrub::cells))?;
-            plan.rename(connection, &ids, (ARCHIVE, scrub::cells))?;
-            plan.rename(connection, &ids, (UNITS, scrub::document))?;
-            let names = |text: &str| scrub::mentions(text, &ids).then(String::new);
+            plan.rename(connection, &ids, (JOURNAL, scrub_cells))?;
+            plan.rename(connection, &ids, (ARCHIVE, scrub_cells))?;
+            plan.rename(connection, &ids, (UNITS, scrub_document))?;
+            let names = |text: &str| names_any(text, &ids).then(String::new);
             plan.actions = ACTIONS.find(connection, &ids, names)?;
             Ok(())
         })?;
@@ -252,8 +255,7 @@ impl Plan {
             self.erasure.reactions.clone_from(&layout.reactions);
         }
         for (run_id, unit) in &self.units {
-            let keys =
-                reads.query("read the journal", |c| rows::journal_keys(c, (run_id, *unit)))?;
+            let keys = reads.query("read the journal", |c| journal_keys(c, (run_id, *unit)))?;
             self.journal.extend(keys);
             self.erasure.units.push(format!("{run_id} {unit}"));
         }
@@ -275,8 +277,7 @@ impl Plan {
             if !self.has_tables {
                 continue;
             }
-            let units =
-                reads.query("read the journal", |c| rows::units_of_memory(c, id.as_str()))?;
+            let units = reads.query("read the journal", |c| units_of_memory(c, id.as_str()))?;
             self.units.extend(units);
             for telling in TELLING {
                 let count = reads.query("count rows", |c| telling.count(c, id.as_str()))?;
@@ -316,14 +317,14 @@ impl Plan {
         let layout = writes.layout()?;
         for (naming, found) in &self.renamed {
             for renamed in found {
-                writes.step("take a name out", |c| naming.write(c, renamed))?;
+                writes.query("take a name out", |c| naming.write(c, renamed))?;
             }
         }
         for action in &self.actions {
-            writes.step("void an action", |c| rows::void_action(c, &action.key))?;
+            writes.query("void an action", |c| void_action(c, &action.key))?;
         }
         for (run_id, unit) in &self.units {
-            writes.step("erase the journal", |c| rows::drop_journal(c, (run_id, *unit)))?;
+            writes.query("erase the journal", |c| drop_journal(c, (run_id, *unit)))?;
         }
         for id in &self.erasure.ids {
             let id = id.as_str();
@@ -332,13 +333,250 @@ impl Plan {
                 continue;
             }
             for telling in TELLING.into_iter().chain([REVIVED]) {
-                writes.step("erase rows", |c| telling.delete(c, id))?;
+                writes.query("erase rows", |c| telling.delete(c, id))?;
             }
-            writes.step("erase a target", |c| {
-                own::runs::forget_target(c, id)?;
-                own::runs::forget_target(c, &format!("memory {id}"))
+            writes.query("erase a target", |c| {
+                forget_target(c, id)?;
+                forget_target(c, &format!("memory {id}"))
             })?;
         }
         Ok(())
     }
+}
+
+/// A table and which of its rows tell of a memory (`?1`) and of nothing else.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Telling {
+    /// The table.
+    pub(crate) table: &'static str,
+    condition: &'static str,
+}
+
+/// Tables whose rows go as a whole.
+pub(crate) const TELLING: [Telling; 4] = [
+    Telling { table: "memfold_lineage", condition: "absorbed_id = ?1 OR survivor_id = ?1" },
+    Telling { table: "memfold_decisions", condition: "memory_id = ?1" },
+    Telling { table: "memfold_flags", condition: "left_id = ?1 OR right_id = ?1" },
+    Telling { table: "memfold_archive", condition: "memory_id = ?1" },
+];
+/// That a memory once lived again.
+pub(crate) const REVIVED: Telling =
+    Telling { table: "memfold_revived", condition: "memory_id = ?1" };
+
+impl Telling {
+    /// Counts the rows about a memory.
+    pub(crate) fn count(self, connection: &Connection, id: &str) -> rusqlite::Result<u64> {
+        let sql = format!("SELECT count(*) FROM {} WHERE {}", self.table, self.condition);
+        let count: i64 = connection.prepare_cached(&sql)?.query_row([id], |row| row.get(0))?;
+        Ok(count.unsigned_abs())
+    }
+
+    /// Deletes the rows about a memory.
+    pub(crate) fn delete(self, connection: &Connection, id: &str) -> rusqlite::Result<usize> {
+        let sql = format!("DELETE FROM {} WHERE {}", self.table, self.condition);
+        connection.prepare_cached(&sql)?.execute([id])
+    }
+}
+
+/// A table with columns that may name memories among other things.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Naming {
+    /// The table.
+    pub(crate) table: &'static str,
+    /// By which its rows are found again.
+    key: &'static str,
+    /// The memory that a row is about; `NULL` where it is about none.
+    about: &'static str,
+    /// Columns that may name others.
+    columns: &'static [&'static str],
+    condition: &'static str,
+}
+
+/// Sources of the owner's rows.
+pub(crate) const SOURCES: Naming = Naming {
+    table: "stm",
+    key: "id",
+    about: "id",
+    columns: &["source"],
+    condition: "(source LIKE 'consolidation:{%' OR source LIKE 'archived:%') AND id IS NOT NULL",
+};
+/// Rows as the journal keeps them.
+pub(crate) const JOURNAL: Naming = Naming {
+    table: "memfold_journal",
+    key: "seq",
+    about: "row_key",
+    columns: &["before", "after"],
+    condition: "table_name = 'stm'",
+};
+/// Rows in the archive table.
+pub(crate) const ARCHIVE: Naming = Naming {
+    table: "memfold_archive",
+    key: "id",
+    about: "memory_id",
+    columns: &["row"],
+    condition: "table_name = 'stm'",
+};
+/// What units did to whom.
+pub(crate) const UNITS: Naming = Naming {
+    table: "memfold_units",
+    key: "rowid",
+    about: "NULL",
+    columns: &["actions", "digests"],
+    condition: "1",
+};
+/// Actions of plans.
+pub(crate) const ACTIONS: Naming = Naming {
+    table: "memfold_actions",
+    key: "rowid",
+    about: "NULL",
+    columns: &["body", "amended", "base_digests"],
+    condition: "body <> 'null'",
+};
+
+/// A row whose columns name memories, and what to write instead.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Renamed {
+    /// Its key.
+    pub(crate) key: Value,
+    /// The new text of each column; `None` leaves it as it is.
+    texts: Vec<Option<String>>,
+}
+
+impl Naming {
+    /// Finds the rows where `rename` has something else for one of the columns; those about one of the ids go
+    /// anyway and are left out.
+    pub(crate) fn find(
+        self,
+        connection: &Connection,
+        ids: &BTreeSet<MemoryId>,
+        rename: impl Fn(&str) -> Option<String>,
+    ) -> rusqlite::Result<Vec<Renamed>> {
+        let Self { table, key, about, columns, condition } = self;
+        let listed = columns.join(", ");
+        let sql = format!("SELECT {key}, {about}, {listed} FROM {table} WHERE {condition}");
+        let mut statement = connection.prepare(&sql)?;
+        let mut rows = statement.query([])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let about = row.get_ref(1)?.as_str().ok();
+            if about.is_some_and(|id| ids.contains(&MemoryId::new(id))) {
+                continue;
+            }
+            let mut texts = Vec::with_capacity(columns.len());
+            for column in 0..columns.len() {
+                texts.push(row.get_ref(column + 2)?.as_str().ok().and_then(&rename));
+            }
+            if texts.iter().any(Option::is_some) {
+                found.push(Renamed { key: row.get(0)?, texts });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Writes the new texts.
+    pub(crate) fn write(self, connection: &Connection, renamed: &Renamed) -> rusqlite::Result<()> {
+        let set: Vec<String> = self
+            .columns
+            .iter()
+            .zip(2..)
+            .map(|(column, number): (_, u32)| format!("{column} = ifnull(?{number}, {column})"))
+            .collect();
+        let sql = format!("UPDATE {} SET {} WHERE {} = ?1", self.table, set.join(", "), self.key);
+        let key = std::iter::once(renamed.key.clone());
+        let texts = renamed.texts.iter().map(|text| text.clone().map_or(Value::Null, Value::Text));
+        connection.prepare_cached(&sql)?.execute(params_from_iter(key.chain(texts))).map(drop)
+    }
+}
+
+/// Returns the units that changed a memory.
+pub(crate) fn units_of_memory(
+    connection: &Connection,
+    id: &str,
+) -> rusqlite::Result<Vec<(String, i64)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT DISTINCT run_id, unit FROM memfold_journal
+         WHERE row_key = ?1 AND table_name = 'stm' ORDER BY run_id, unit",
+    )?;
+    statement.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+/// Returns the units that moved rows away into one of the memories.
+pub(crate) fn units_into(
+    connection: &Connection,
+    ids: &BTreeSet<MemoryId>,
+) -> rusqlite::Result<Vec<(String, i64)>> {
+    let mut statement = connection.prepare(
+        "SELECT DISTINCT run_id, unit, survivor FROM memfold_journal WHERE survivor IS NOT NULL",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut units = Vec::new();
+    while let Some(row) = rows.next()? {
+        if ids.contains(&MemoryId::new(row.get::<_, String>(2)?)) {
+            units.push((row.get(0)?, row.get(1)?));
+        }
+    }
+    Ok(units)
+}
+
+/// Removes the whole journal of a unit, so that nobody takes back half of it. Returns the entries.
+pub(crate) fn drop_journal(
+    connection: &Connection,
+    (run_id, unit): (&str, i64),
+) -> rusqlite::Result<usize> {
+    let sql = "DELETE FROM memfold_journal WHERE run_id = ?1 AND unit = ?2";
+    connection.prepare_cached(sql)?.execute(params![run_id, unit])
+}
+
+/// Returns the keys of the journal's entries of a unit.
+pub(crate) fn journal_keys(
+    connection: &Connection,
+    (run_id, unit): (&str, i64),
+) -> rusqlite::Result<Vec<i64>> {
+    let sql = "SELECT seq FROM memfold_journal WHERE run_id = ?1 AND unit = ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.query_map(params![run_id, unit], |row| row.get(0))?.collect()
+}
+
+/// Returns the owner's rows that are flags: their ids and their texts, which name the memories.
+pub(crate) fn flag_rows(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    let mut statement = connection.prepare(
+        "SELECT id, content FROM stm
+         WHERE source LIKE 'consolidation:contradiction:%' AND typeof(id) = 'text'
+           AND typeof(content) = 'text'",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        if let (Ok(id), Ok(content)) = (row.get_ref(0)?.as_str(), row.get_ref(1)?.as_str()) {
+            found.push((id.to_owned(), content.to_owned()));
+        }
+    }
+    Ok(found)
+}
+
+/// Forgets what an action of a plan was; its plan can then no longer be read, nor applied. A plan of which nothing was
+/// applied goes as a whole.
+pub(crate) fn void_action(connection: &Connection, rowid: &Value) -> rusqlite::Result<()> {
+    let plan: Option<String> = connection
+        .prepare_cached("SELECT plan_id FROM memfold_actions WHERE rowid = ?1")?
+        .query_row([rowid], |row| row.get(0))
+        .optional()?;
+    let Some(plan) = plan else { return Ok(()) };
+    let sql = "SELECT 1 FROM memfold_actions WHERE plan_id = ?1 AND state IN ('applied', 'undone')";
+    if !connection.prepare_cached(sql)?.exists([&plan])? {
+        return crate::upkeep::prune::drop_plan(connection, &plan);
+    }
+    connection
+        .prepare_cached(
+            "UPDATE memfold_actions SET body = 'null', amended = NULL, base_digests = '{}',
+                                        note = 'a memory was forgotten' WHERE rowid = ?1",
+        )?
+        .execute([rowid])?;
+    connection
+        .prepare_cached(
+            "UPDATE memfold_actions SET state = 'stale', note = 'a memory was forgotten'
+             WHERE plan_id = ?1 AND state IN ('proposed', 'approved')",
+        )?
+        .execute([plan])
+        .map(drop)
 }

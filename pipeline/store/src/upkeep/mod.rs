@@ -1,23 +1,18 @@
 //! Upkeep: what people do to single memories and to what runs left behind, each as a run of its own.
 //!
-//! * [`restore`]: an archived memory lives again, apart from what it was folded into. Can be undone.
-//! * [`settle`]: a person decides about a pair that waits for a look. Can be undone.
+//! * [`restore`]: an archived memory lives again, apart from what it was merged into. Can be undone.
 //! * [`forget`]: a memory is erased everywhere. Cannot be undone.
 //! * [`prune`]: old entries of the journal go. Cannot be undone, nor can what they were kept for.
 
-mod run;
-mod restore;
-mod forget;
-mod scrub;
-mod mentions;
 mod prune;
+mod restore;
+mod mentions;
+mod forget;
 
 pub use forget::{Erasure, ForgetError, Forgotten, forget, preview_forget};
 pub use mentions::{Mentions, mentions};
-pub use prune::{PruneError, Pruned, Pruning, preview_prune, prune};
-pub use restore::revive;
+pub use prune::{PruneError, Pruned, Pruning, UpkeepRun, preview_prune, prune};
 pub use restore::{
     Restoration, RestoreCandidate, RestoreError, RestoreReason, preview_restore, restorable,
-    restore,
+    restore, revive,
 };
-pub use run::UpkeepRun;

@@ -1,13 +1,59 @@
-//! [`prune`]: old entries of the journal and old plans go. Lineage, archive and decisions stay.
+//! [`UpkeepRun`]: when, where and by whom.
 
 use jiff::tz::TimeZone;
+use rusqlite::{Connection, params};
 use serde::Serialize;
 
-use super::UpkeepRun;
-use crate::brain_db::own::prune::{self as rows, OldRun};
-use crate::brain_db::{BrainDb, Session, SessionError, Writes, own};
-use memfold_model::runs::RunKind;
+use crate::brain_db::own::runs::RunStart;
+use crate::brain_db::read::open::BrainDb;
+use crate::brain_db::write::session::{Session, SessionError, Writes};
+use memfold_model::runs::{RunKind, RunState};
 use memfold_model::time::Instant;
+use memfold_plan::report::Executed;
+
+/// A run of upkeep.
+#[derive(Debug, Clone, Copy)]
+pub struct UpkeepRun<'a> {
+    /// The id wanted for the run.
+    pub run_id: &'a str,
+    /// The run's time.
+    pub now: Instant,
+    /// The zone of naive times.
+    pub time_zone: &'a TimeZone,
+    /// Who runs: `<machine> <process>`.
+    pub holder: &'a str,
+}
+
+impl UpkeepRun<'_> {
+    /// Returns the run's time as the owner writes times.
+    pub fn at(&self) -> String {
+        self.now.to_naive_local(self.time_zone)
+    }
+
+    /// Begins a run, does the work, given the run's id, and writes down how it ended. Returns the id.
+    pub fn carry_out<T, E: From<SessionError>>(
+        &self,
+        session: &Session,
+        (kind, target): (RunKind, Option<&str>),
+        work: impl FnOnce(&str) -> Result<(T, u64), E>,
+    ) -> Result<(String, T), E> {
+        let at = self.at();
+        session.prepare(&at)?;
+        let (run_id, holder) = (self.run_id, self.holder);
+        let start = RunStart { run_id, kind, plan_id: None, target, holder, at: &at };
+        let run_id = session.begin_run(&start)?;
+        let worked = work(&run_id);
+        let (state, applied) = match &worked {
+            Ok((_, applied)) => (RunState::Done, *applied),
+            Err(_) => (RunState::Failed, 0),
+        };
+        let executed = Executed { applied, ..Executed::default() };
+        let finished = session.finish_run(&run_id, (state, &at), executed);
+        let (done, _) = worked?;
+        finished?;
+        Ok((run_id, done))
+    }
+}
 
 /// Units removed in one transaction, so that others need not wait.
 const UNITS_AT_ONCE: u32 = 100;
@@ -91,7 +137,7 @@ pub fn prune(
         }
         for plan in &pruned.plans {
             session.write::<_, SessionError>(|writes| {
-                writes.step("remove a plan", |c| rows::drop_plan(c, plan))
+                writes.query("remove a plan", |c| drop_plan(c, plan))
             })?;
         }
         Ok((pruned, units))
@@ -102,7 +148,7 @@ fn drop_run(session: &Session, run_id: &str) -> Result<u64, SessionError> {
     let mut dropped = 0;
     loop {
         let count = session.write::<_, SessionError>(|writes| {
-            writes.step("remove old units", |c| rows::drop_units(c, run_id, UNITS_AT_ONCE))
+            writes.query("remove old units", |c| drop_units(c, run_id, UNITS_AT_ONCE))
         })?;
         if count == 0 {
             return Ok(dropped);
@@ -112,12 +158,12 @@ fn drop_run(session: &Session, run_id: &str) -> Result<u64, SessionError> {
 }
 
 fn old(reads: &Writes<'_>, before: Instant, time_zone: &TimeZone) -> Result<Pruned, SessionError> {
-    if !reads.query("look for memfold's tables", own::exist)? {
+    if !reads.has_own_tables()? {
         return Ok(Pruned::default());
     }
     let is_old = |at: &str| Instant::parse(at, time_zone).is_some_and(|at| at < before);
-    let runs = reads.query("read memfold_runs", rows::ended_runs)?;
-    let plans = reads.query("read memfold_plans", rows::unapplied_plans)?;
+    let runs = reads.query("read memfold_runs", ended_runs)?;
+    let plans = reads.query("read memfold_plans", unapplied_plans)?;
     let runs = runs.into_iter().filter(|run| is_old(&run.started_at));
     let pruning = |run: OldRun| Pruning {
         run_id: run.run_id,
@@ -130,4 +176,87 @@ fn old(reads: &Writes<'_>, before: Instant, time_zone: &TimeZone) -> Result<Prun
         runs: runs.map(pruning).collect(),
         plans: plans.map(|(plan_id, _)| plan_id).collect(),
     })
+}
+
+/// Units and what can be told of them before they go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OldRun {
+    /// The run.
+    pub(crate) run_id: String,
+    /// When it started.
+    pub(crate) started_at: String,
+    /// Its units.
+    pub(crate) units: u64,
+    /// Those in force, which could be undone.
+    pub(crate) applied: u64,
+    /// Entries of the journal.
+    pub(crate) entries: u64,
+}
+
+/// Returns the runs that have ended and still have units, with their times.
+pub(crate) fn ended_runs(connection: &Connection) -> rusqlite::Result<Vec<OldRun>> {
+    let mut statement = connection.prepare(
+        "SELECT run_id, started_at,
+                (SELECT count(*) FROM memfold_units AS u WHERE u.run_id = r.run_id),
+                (SELECT count(*) FROM memfold_units AS u
+                 WHERE u.run_id = r.run_id AND u.state = 'applied'),
+                (SELECT count(*) FROM memfold_journal AS j WHERE j.run_id = r.run_id)
+         FROM memfold_runs AS r WHERE state <> 'running' ORDER BY seq",
+    )?;
+    let runs = statement.query_map([], |row| {
+        let count = |column: usize| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        Ok(OldRun {
+            run_id: row.get(0)?,
+            started_at: row.get(1)?,
+            units: count(2)?,
+            applied: count(3)?,
+            entries: count(4)?,
+        })
+    })?;
+    let mut runs = runs.collect::<rusqlite::Result<Vec<_>>>()?;
+    runs.retain(|run| run.units > 0 || run.entries > 0);
+    Ok(runs)
+}
+
+/// Returns plans of which nothing was applied, with the times when they were saved.
+pub(crate) fn unapplied_plans(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    let mut statement = connection.prepare(
+        "SELECT plan_id, saved_at FROM memfold_plans AS p
+         WHERE NOT EXISTS (SELECT 1 FROM memfold_actions AS a WHERE a.plan_id = p.plan_id
+                           AND a.state IN ('applied', 'undone'))
+           AND NOT EXISTS (SELECT 1 FROM memfold_runs AS r WHERE r.plan_id = p.plan_id
+                           AND r.state = 'running')
+         ORDER BY saved_at, plan_id",
+    )?;
+    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+/// Removes up to `limit` units of a run, each with its whole journal; returns how many there were.
+pub(crate) fn drop_units(
+    connection: &Connection,
+    run_id: &str,
+    limit: u32,
+) -> rusqlite::Result<usize> {
+    let mut statement =
+        connection.prepare_cached("SELECT unit FROM memfold_units WHERE run_id = ?1 LIMIT ?2")?;
+    let units = statement
+        .query_map(params![run_id, limit], |row| row.get(0))?
+        .collect::<rusqlite::Result<Vec<i64>>>()?;
+    for unit in &units {
+        crate::upkeep::forget::drop_journal(connection, (run_id, *unit))?;
+        connection
+            .prepare_cached("DELETE FROM memfold_units WHERE run_id = ?1 AND unit = ?2")?
+            .execute(params![run_id, unit])?;
+    }
+    Ok(units.len())
+}
+
+/// Removes a plan and its actions.
+pub(crate) fn drop_plan(connection: &Connection, plan_id: &str) -> rusqlite::Result<()> {
+    for table in ["memfold_actions", "memfold_plans"] {
+        connection
+            .prepare_cached(&format!("DELETE FROM {table} WHERE plan_id = ?1"))?
+            .execute([plan_id])?;
+    }
+    Ok(())
 }

@@ -3,13 +3,17 @@
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::UpkeepRun;
-use crate::brain_db::{
-    BrainDb, Layout, Mark, Session, SessionError, StoreLineage, UnitRecord, Writes, apply,
-    archived_image, own,
-};
+use crate::brain_db::own::flags::active_folds_of;
+use crate::brain_db::own::units::UnitRecord;
+use crate::brain_db::read::lineage::StoreLineage;
+use crate::brain_db::read::open::BrainDb;
+use crate::brain_db::write::changes::{Mark, apply, archived_image};
+use crate::brain_db::write::layout::Layout;
+use crate::brain_db::write::session::{Session, SessionError, Writes};
 use crate::journal::{Change, ColumnChange, Record, RowImage, RowKey, StoredValue, Table};
-use crate::reading::{RawMemory, categories_to_json, row_facts};
+use crate::reading::cell::categories_to_json;
+use crate::reading::memory::{RawMemory, row_facts};
+use crate::upkeep::prune::UpkeepRun;
 use memfold_model::decisions::content_hash;
 use memfold_model::lineage::{Lineage as _, Resolved, Whereabouts, resolve};
 use memfold_model::memory::{Exclusion, MemoryId, Standing};
@@ -243,9 +247,8 @@ fn examine(
         text: text.map(|text| excerpt(text, TEXT_CHARS)),
     };
     let facts = marks(row.image(), (time_zone, now));
-    let lineage_keys = reads.query("read memfold_lineage", |connection| {
-        own::active_folds_of(connection, id.as_str())
-    })?;
+    let lineage_keys = reads
+        .query("read memfold_lineage", |connection| active_folds_of(connection, id.as_str()))?;
     Ok(Examined { restoration, row, resolved, facts, lineage_keys, is_unsearchable })
 }
 
@@ -315,7 +318,7 @@ fn bring_back(
         reverts: None,
         digests,
     };
-    writes.step("write down the unit", |c| own::insert_unit(c, &unit, mark.at))
+    writes.insert_unit(&unit, mark.at)
 }
 
 fn unmarked(

@@ -1,42 +1,19 @@
 //! `memfold_flags`: contradictory pairs for people to look at.
 
+use crate::brain_db::read::recorded::FlagKind;
 use rusqlite::{Connection, params};
 
-use crate::LoadStoreError;
-use crate::brain_db::columns::Columns;
-use crate::brain_db::{BrainDb, SessionError, Writes};
+use crate::brain_db::own::tables::own_tables_exist;
+use crate::brain_db::read::access::Columns;
+use crate::brain_db::read::open::BrainDb;
+use crate::brain_db::write::session::{SessionError, Writes};
+use crate::journal::{Record, Table};
+use crate::memory_store::LoadStoreError;
 use memfold_model::decisions::content_hash;
 use memfold_model::memory::MemoryId;
 
 /// An open flag: its row, its two memories and the hashes of the texts it is about.
-pub(super) type OpenFlag = (i64, [(String, String); 2]);
-
-/// Why a pair waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FlagKind {
-    /// The two contradict each other.
-    Contradiction,
-    /// The two are alike, and a save did not fold them.
-    Near,
-}
-
-impl FlagKind {
-    /// Returns the name in the store.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Contradiction => "contradiction",
-            Self::Near => "near",
-        }
-    }
-
-    /// Returns the kind of a name; what has none is of the first version.
-    #[must_use]
-    pub fn of_name(name: Option<&str>) -> Self {
-        if name == Some(Self::Near.name()) { Self::Near } else { Self::Contradiction }
-    }
-}
+pub(crate) type OpenFlag = (i64, [(String, String); 2]);
 
 /// A pair that waits for a person.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -70,7 +47,7 @@ impl BrainDb {
     /// When the store cannot be read.
     pub fn open_flags(&self) -> Result<Vec<OpenPair>, LoadStoreError> {
         self.consult("memfold_flags", |connection| {
-            if !super::exist(connection)? {
+            if !crate::brain_db::own::tables::own_tables_exist(connection)? {
                 return Ok(Vec::new());
             }
             let columns = Columns::of(connection, "memfold_flags")?;
@@ -143,49 +120,130 @@ fn waiting(row: &rusqlite::Row<'_>) -> rusqlite::Result<WaitingFlag> {
     })
 }
 
-/// Returns the open flags of pairs that saves found alike. The tables are of this version.
-pub fn near_flags(connection: &Connection) -> rusqlite::Result<Vec<WaitingFlag>> {
-    let sql = format!("{} AND kind = 'near' ORDER BY id", select_waiting(connection)?);
-    connection.prepare(&sql)?.query_map([], waiting)?.collect()
-}
+impl Writes<'_> {
+    /// Returns the open flags of pairs that saves found alike; none where memfold never wrote to the store.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn near_flags(&self) -> Result<Vec<WaitingFlag>, SessionError> {
+        if !self.has_own_tables()? {
+            return Ok(Vec::new());
+        }
+        self.query("read memfold_flags", |connection| {
+            let sql = format!("{} AND kind = 'near' ORDER BY id", select_waiting(connection)?);
+            connection.prepare(&sql)?.query_map([], waiting)?.collect()
+        })
+    }
 
-/// Finds an open flag by its key, or by how that begins where only one does; the latest of several.
-pub fn waiting_flag(connection: &Connection, key: &str) -> rusqlite::Result<Option<WaitingFlag>> {
-    let waiting_flags = select_waiting(connection)?;
-    let sql = format!(
-        "{waiting_flags} AND substr(key, 1, length(?1)) = ?1 AND length(?1) > 0 ORDER BY id DESC"
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let flags = statement.query_map([key], waiting)?;
-    let flags = flags.collect::<rusqlite::Result<Vec<_>>>()?;
-    let is_one = flags.windows(2).all(|pair| pair[0].key == pair[1].key);
-    Ok(flags.into_iter().next().filter(|_| is_one))
-}
+    /// Finds an open flag by its key, or by how that begins where only one does; the latest of several.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn waiting_flag(&self, key: &str) -> Result<Option<WaitingFlag>, SessionError> {
+        if !self.has_own_tables()? {
+            return Ok(None);
+        }
+        self.query("read memfold_flags", |connection| {
+            let sql = format!(
+                "{} AND substr(key, 1, length(?1)) = ?1 AND length(?1) > 0 ORDER BY id DESC",
+                select_waiting(connection)?
+            );
+            let mut statement = connection.prepare_cached(&sql)?;
+            let flags = statement.query_map([key], waiting)?;
+            let flags = flags.collect::<rusqlite::Result<Vec<_>>>()?;
+            let is_one = flags.windows(2).all(|pair| pair[0].key == pair[1].key);
+            Ok(flags.into_iter().next().filter(|_| is_one))
+        })
+    }
 
-/// Counts the open flags of a memory.
-pub fn open_flags_of(connection: &Connection, id: &str) -> rusqlite::Result<usize> {
-    let sql = "SELECT count(*) FROM
+    /// Counts the open flags of a memory.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn count_open_flags(&self, id: &MemoryId) -> Result<usize, SessionError> {
+        let sql = "SELECT count(*) FROM
                    (SELECT id FROM memfold_flags WHERE left_id = ?1 AND state = 'open' AND active = 1
                     UNION SELECT id FROM memfold_flags
                     WHERE right_id = ?1 AND state = 'open' AND active = 1)";
-    let count: i64 = connection.prepare_cached(sql)?.query_row([id], |row| row.get(0))?;
-    Ok(usize::try_from(count).unwrap_or_default())
+        let count: i64 = self.query("read memfold_flags", |connection| {
+            connection.prepare_cached(sql)?.query_row([id.as_str()], |row| row.get(0))
+        })?;
+        Ok(usize::try_from(count).unwrap_or_default())
+    }
+
+    /// Closes a flag.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn close_flag(&self, flag: i64) -> Result<(), SessionError> {
+        let sql = "UPDATE memfold_flags SET state = 'closed' WHERE id = ?1";
+        self.execute("close a flag", sql, [flag]).map(drop)
+    }
+
+    /// Makes a flag one of a contradiction.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn flag_as_contradiction(&self, flag: i64, score: f64) -> Result<(), SessionError> {
+        let sql = "UPDATE memfold_flags SET kind = 'contradiction', score = ?2 WHERE id = ?1";
+        self.execute("change a flag", sql, (flag, score)).map(drop)
+    }
+
+    /// Closes the flags of which a side was edited, archived or is gone.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn close_outdated_flags(&self) -> Result<(), SessionError> {
+        for (id, sides) in self.query("read memfold_flags", open_flags)? {
+            let mut holds = true;
+            for (memory, hash) in &sides {
+                holds &= self.query("read a memory", |c| still_says(c, memory, hash))?;
+            }
+            if !holds {
+                self.close_flag(id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns records of the flags of a unit, closed: a pair that a person took from the list stays off it.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn closed_flags_of(
+        &self,
+        (run_id, unit): (&str, i64),
+    ) -> Result<Vec<Record>, SessionError> {
+        let columns = COPIED.join(", ");
+        let sql = format!("SELECT {columns} FROM memfold_flags WHERE run_id = ?1 AND unit = ?2");
+        self.query("read memfold_flags", |connection| {
+            let mut statement = connection.prepare_cached(&sql)?;
+            let flags = statement.query_map(params![run_id, unit], |row| {
+                let mut cells = Vec::with_capacity(COPIED.len() + 1);
+                for (at, name) in COPIED.into_iter().enumerate() {
+                    cells.push((name, row.get_ref(at)?.into()));
+                }
+                cells.push(("state", "closed".into()));
+                Ok(Record { table: Table::Flags, cells })
+            })?;
+            flags.collect()
+        })
+    }
 }
 
-/// Closes the flags of which a side was edited, archived or is gone.
-pub fn close_flags(writes: &Writes<'_>) -> Result<(), SessionError> {
-    for (id, sides) in writes.query("read memfold_flags", open_flags)? {
-        let mut holds = true;
-        for (memory, hash) in &sides {
-            holds &= writes.query("read a memory", |c| still_says(c, memory, hash))?;
-        }
-        if !holds {
-            let sql = "UPDATE memfold_flags SET state = 'closed' WHERE id = ?1";
-            writes.execute("close a flag", sql, [id])?;
-        }
-    }
-    Ok(())
-}
+/// Columns that a closed flag takes over from an open one.
+const COPIED: [&str; 10] = [
+    "key",
+    "kind",
+    "left_id",
+    "right_id",
+    "left_hash",
+    "right_hash",
+    "similarity",
+    "score",
+    "signals",
+    "differences",
+];
 
 fn open_flags(connection: &Connection) -> rusqlite::Result<Vec<OpenFlag>> {
     let mut statement = connection.prepare_cached(
@@ -208,4 +266,18 @@ fn still_says(connection: &Connection, id: &str, hash: &str) -> rusqlite::Result
     let Some(row) = rows.next()? else { return Ok(false) };
     let content = row.get_ref(0)?.as_bytes().unwrap_or_default();
     Ok(std::str::from_utf8(content).is_ok_and(|content| content_hash(content) == hash))
+}
+
+/// Returns the keys of the rows in force that say what a memory was folded into.
+pub(crate) fn active_folds_of(
+    connection: &Connection,
+    absorbed: &str,
+) -> rusqlite::Result<Vec<i64>> {
+    if !own_tables_exist(connection)? {
+        return Ok(Vec::new());
+    }
+    let mut statement = connection.prepare_cached(
+        "SELECT id FROM memfold_lineage WHERE absorbed_id = ?1 AND active = 1 ORDER BY id",
+    )?;
+    statement.query_map([absorbed], |row| row.get(0))?.collect()
 }

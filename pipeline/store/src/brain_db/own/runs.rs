@@ -5,9 +5,11 @@ use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow, params};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::brain_db::columns::Columns;
+use crate::brain_db::own::tables::own_tables_exist;
+use crate::brain_db::read::access::Columns;
+use crate::brain_db::write::session::{Session, SessionError, Writes};
 use crate::journal::StoredValue;
-use memfold_model::runs::{ChainBreak, RunKind, RunState, RunSummary, RunningRun};
+use memfold_model::runs::{ChainBreak, RunKind, RunState, RunSummary};
 use memfold_plan::report::Executed;
 
 /// The columns that the chain covers: all but the place in it. The hash of the run before comes last.
@@ -29,7 +31,7 @@ const ID_HEX: usize = 8;
 /// What is known of a run when it starts.
 #[derive(Debug, Clone, Copy)]
 pub struct RunStart<'a> {
-    /// Which run: see [`free_run_id`].
+    /// Which run; where the id is taken it gets other digits.
     pub run_id: &'a str,
     /// What it is for.
     pub kind: RunKind,
@@ -41,6 +43,96 @@ pub struct RunStart<'a> {
     pub holder: &'a str,
     /// When it starts.
     pub at: &'a str,
+}
+
+impl Session {
+    /// Begins a run and returns its id. Runs that were killed are marked as interrupted first.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn begin_run(&self, start: &RunStart<'_>) -> Result<String, SessionError> {
+        self.write(|writes| {
+            writes.query("begin the run", |connection| {
+                mark_dead(connection, start.at)?;
+                let run_id = free_run_id(connection, start.run_id)?;
+                begin(connection, &RunStart { run_id: &run_id, ..*start })?;
+                Ok(run_id)
+            })
+        })
+    }
+
+    /// Writes down how a run ended.
+    ///
+    /// # Errors
+    /// When the run is not under way, or the store cannot be written.
+    pub fn finish_run(
+        &self,
+        run_id: &str,
+        (state, at): (RunState, &str),
+        executed: Executed,
+    ) -> Result<(), SessionError> {
+        self.write(|writes| writes.finish_run(run_id, (state, at), executed))
+    }
+
+    /// Tells whether no run executed anything on this store so far.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn is_first_execution(&self) -> Result<bool, SessionError> {
+        self.read(|reads| {
+            reads.query("read memfold_runs", |connection| {
+                let sql = "SELECT 1 FROM memfold_runs WHERE kind = 'execute'";
+                Ok(!own_tables_exist(connection)? || !connection.prepare_cached(sql)?.exists([])?)
+            })
+        })
+    }
+}
+
+impl Writes<'_> {
+    /// Writes down a run that holds no lock and takes units as they come: it ends where it begins, and how much it did
+    /// is told by its units. Returns its id.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn begin_ended_run(&self, start: &RunStart<'_>) -> Result<String, SessionError> {
+        self.query("begin the run", |connection| {
+            let run_id = free_run_id(connection, start.run_id)?;
+            begin_ended(connection, &RunStart { run_id: &run_id, ..*start })?;
+            Ok(run_id)
+        })
+    }
+
+    /// Writes down that a run is alive, and how far it got.
+    ///
+    /// # Errors
+    /// When the run is not under way, or the store cannot be written.
+    pub fn beat(&self, run_id: &str, at: &str, executed: Executed) -> Result<(), SessionError> {
+        self.query("write down the run", |connection| beat(connection, run_id, at, executed))
+    }
+
+    /// Writes down how a run ended.
+    ///
+    /// # Errors
+    /// When the run is not under way, or the store cannot be written.
+    pub fn finish_run(
+        &self,
+        run_id: &str,
+        (state, at): (RunState, &str),
+        executed: Executed,
+    ) -> Result<(), SessionError> {
+        self.query("finish the run", |connection| finish(connection, run_id, state, at, executed))
+    }
+
+    /// Returns how many units a run applied; `None` where there is no such run.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn applied_units(&self, run_id: &str) -> Result<Option<i64>, SessionError> {
+        self.query("read memfold_runs", |connection| {
+            let sql = "SELECT applied FROM memfold_runs WHERE run_id = ?1";
+            connection.prepare_cached(sql)?.query_row([run_id], |row| row.get(0)).optional()
+        })
+    }
 }
 
 /// Writes down that a run starts.
@@ -68,7 +160,7 @@ pub(crate) fn begin(connection: &Connection, start: &RunStart<'_>) -> rusqlite::
 
 /// Writes down a run that holds no lock and takes units as they come: it ends where it begins, and how much it did is
 /// told by its units.
-pub fn begin_ended(connection: &Connection, start: &RunStart<'_>) -> rusqlite::Result<()> {
+fn begin_ended(connection: &Connection, start: &RunStart<'_>) -> rusqlite::Result<()> {
     begin(connection, start)?;
     end(connection, start.run_id, RunState::Done, start.at)
 }
@@ -90,7 +182,7 @@ fn end(connection: &Connection, run_id: &str, state: RunState, at: &str) -> rusq
 ///
 /// # Errors
 /// When the run is not under way, and when SQLite refuses.
-pub fn beat(
+fn beat(
     connection: &Connection,
     run_id: &str,
     at: &str,
@@ -108,7 +200,7 @@ pub fn beat(
 ///
 /// # Errors
 /// When the run is not under way, and when SQLite refuses.
-pub fn finish(
+pub(crate) fn finish(
     connection: &Connection,
     run_id: &str,
     state: RunState,
@@ -121,7 +213,7 @@ pub fn finish(
 
 /// Writes down that runs which never ended were interrupted, and returns their ids in their order. Only
 /// the holder of the store's lock may call it.
-pub(crate) fn mark_dead(connection: &Connection, at: &str) -> rusqlite::Result<Vec<String>> {
+fn mark_dead(connection: &Connection, at: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement =
         connection.prepare("SELECT run_id FROM memfold_runs WHERE chained IS NULL ORDER BY seq")?;
     let dead: Vec<String> =
@@ -132,18 +224,8 @@ pub(crate) fn mark_dead(connection: &Connection, at: &str) -> rusqlite::Result<V
     Ok(dead)
 }
 
-/// Returns the latest run that has not ended.
-pub(crate) fn running(connection: &Connection) -> rusqlite::Result<Option<RunningRun>> {
-    let sql = "SELECT run_id, holder, heartbeat_at FROM memfold_runs
-               WHERE state = 'running' ORDER BY seq DESC LIMIT 1";
-    let run = connection.query_row(sql, [], |row| {
-        Ok(RunningRun { run_id: row.get(0)?, holder: row.get(1)?, heartbeat_at: row.get(2)? })
-    });
-    run.optional()
-}
-
 /// Returns the wanted id, or the same time with other digits where there was such a run.
-pub fn free_run_id(connection: &Connection, wanted: &str) -> rusqlite::Result<String> {
+fn free_run_id(connection: &Connection, wanted: &str) -> rusqlite::Result<String> {
     let mut taken = connection.prepare("SELECT 1 FROM memfold_runs WHERE run_id = ?1")?;
     let time = wanted.rsplit_once('-').map_or(wanted, |(time, _)| time);
     let mut id = wanted.to_owned();
@@ -154,7 +236,7 @@ pub fn free_run_id(connection: &Connection, wanted: &str) -> rusqlite::Result<St
 }
 
 /// Returns all runs, the first one first.
-pub(crate) fn list(connection: &Connection) -> rusqlite::Result<Vec<RunSummary>> {
+pub(crate) fn list_runs(connection: &Connection) -> rusqlite::Result<Vec<RunSummary>> {
     let mut statement = connection.prepare(
         "SELECT run_id, kind, plan_id, target, state, holder, started_at, finished_at,
                 iif(kind = 'save',
@@ -277,8 +359,9 @@ fn one_row(changed: usize) -> rusqlite::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::migrate;
     use super::*;
+    use crate::brain_db::own::tables::{MIGRATIONS, migrate};
+    use crate::brain_db::write::beside::running;
 
     const NONE: Executed = Executed { applied: 0, stale: 0, failed: 0 };
     const SOME: Executed = Executed { applied: 3, stale: 2, failed: 1 };
@@ -319,7 +402,7 @@ mod tests {
                  ('r2', 0, 'undone', '{}', 't');",
             )
             .unwrap();
-        let listed = list(&connection).unwrap();
+        let listed = list_runs(&connection).unwrap();
         assert_eq!(listed.len(), 1);
         let run = &listed[0];
         assert_eq!((&*run.kind, &*run.state), ("undo", "partial"));
@@ -330,11 +413,11 @@ mod tests {
     #[test]
     fn a_run_that_ended_stays_as_it_is() {
         let connection = three_runs();
-        let before = list(&connection).unwrap();
+        let before = list_runs(&connection).unwrap();
         assert!(beat(&connection, "r1", "t9", NONE).is_err());
         assert!(finish(&connection, "r1", RunState::Failed, "t9", NONE).is_err());
         assert!(mark_dead(&connection, "t9").unwrap().is_empty());
-        assert_eq!(list(&connection).unwrap(), before);
+        assert_eq!(list_runs(&connection).unwrap(), before);
     }
 
     #[test]
@@ -343,7 +426,7 @@ mod tests {
         begin(&connection, &start("r2")).unwrap();
         beat(&connection, "r2", "t2", SOME).unwrap();
         assert_eq!(mark_dead(&connection, "t3").unwrap(), ["r2"]);
-        let run = list(&connection).unwrap().remove(0);
+        let run = list_runs(&connection).unwrap().remove(0);
         assert_eq!((&*run.state, run.executed), ("interrupted", SOME));
         begin(&connection, &start("r1")).unwrap();
         assert_eq!(verify_chain(&connection).unwrap(), None);
@@ -419,7 +502,7 @@ mod tests {
     #[test]
     fn runs_of_the_first_version_keep_their_chain() {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch(super::super::ddl::MIGRATIONS[0]).unwrap();
+        connection.execute_batch(MIGRATIONS[0]).unwrap();
         connection
             .execute_batch("INSERT INTO memfold_schema VALUES (1, 'store_1', 't', '0')")
             .unwrap();
@@ -448,7 +531,7 @@ mod tests {
         let connection = three_runs();
         assert_eq!(forget_target(&connection, "m1").unwrap(), 3);
         assert_eq!(verify_chain(&connection).unwrap(), None);
-        let run = list(&connection).unwrap().remove(0);
+        let run = list_runs(&connection).unwrap().remove(0);
         assert!(run.target.unwrap().starts_with("sha256:"));
     }
 }

@@ -2,11 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Row as SqlRow, params};
 use serde_json::Value;
 
+use crate::brain_db::own::runs::{list_runs, verify_chain};
+use crate::brain_db::read::access::Columns;
+use crate::brain_db::read::open::BrainDb;
+use crate::brain_db::write::session::{SessionError, Writes};
 use crate::journal::{JournalEntry, Op, RowKey, Table};
+use crate::memory_store::LoadStoreError;
 use memfold_model::memory::MemoryId;
+use memfold_model::runs::{RunHistory, UnitSummary};
 
 /// One transaction of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,8 +49,171 @@ pub struct Deed {
     pub ids: Vec<MemoryId>,
 }
 
-/// Writes a unit down.
-pub fn insert_unit(connection: &Connection, unit: &UnitRecord, at: &str) -> rusqlite::Result<()> {
+const COLUMNS: &str =
+    "run_id, unit, state, undone_by, plan_id, actions, reverts_run, reverts_unit, digests";
+
+impl Writes<'_> {
+    /// Writes a unit down.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn insert_unit(&self, unit: &UnitRecord, at: &str) -> Result<(), SessionError> {
+        self.query("write down the unit", |connection| insert_unit(connection, unit, at))
+    }
+
+    /// Marks a unit as taken back by a run, or as in force again.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn mark_unit(
+        &self,
+        (run_id, unit): (&str, i64),
+        undone_by: Option<&str>,
+    ) -> Result<(), SessionError> {
+        let state = if undone_by.is_some() { "undone" } else { "applied" };
+        let sql =
+            "UPDATE memfold_units SET state = ?3, undone_by = ?4 WHERE run_id = ?1 AND unit = ?2";
+        self.execute("mark a unit", sql, params![run_id, unit, state, undone_by]).map(drop)
+    }
+
+    /// Reads one unit.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn unit(&self, key: (&str, i64)) -> Result<Option<UnitRecord>, SessionError> {
+        self.query("read memfold_units", |connection| unit(connection, key))
+    }
+
+    /// Reads the units of a run, in order.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn units_of_run(&self, run_id: &str) -> Result<Vec<UnitRecord>, SessionError> {
+        self.units("run_id = ?1 ORDER BY unit", run_id)
+    }
+
+    /// Reads the units in force that carried out a plan's actions, in order; none where memfold never wrote to the store.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn units_of_plan(&self, plan_id: &str) -> Result<Vec<UnitRecord>, SessionError> {
+        if !self.has_own_tables()? {
+            return Ok(Vec::new());
+        }
+        self.units("plan_id = ?1 AND state = 'applied' ORDER BY rowid", plan_id)
+    }
+
+    fn units(&self, condition: &str, value: &str) -> Result<Vec<UnitRecord>, SessionError> {
+        let sql = format!("SELECT {COLUMNS} FROM memfold_units WHERE {condition}");
+        self.query("read memfold_units", |connection| {
+            connection.prepare_cached(&sql)?.query_map([value], read_unit)?.collect()
+        })
+    }
+
+    /// Reads the last unit in force that changed a memory and is no undo itself.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn last_unit_of_memory(&self, id: &MemoryId) -> Result<Option<UnitRecord>, SessionError> {
+        let sql = "SELECT j.run_id, j.unit FROM memfold_journal AS j
+                   JOIN memfold_units AS u ON u.run_id = j.run_id AND u.unit = j.unit
+                   WHERE j.row_key = ?1 AND j.table_name = 'stm' AND u.state = 'applied'
+                     AND u.reverts_run IS NULL
+                   ORDER BY j.seq DESC LIMIT 1";
+        self.query("read memfold_journal", |connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let key = statement.query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
+            let key: Option<(String, i64)> = key.optional()?;
+            key.map_or(Ok(None), |(run_id, number)| unit(connection, (&run_id, number)))
+        })
+    }
+
+    /// Reads the unit in force that carried out an action: of a run, or the last one of any run.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn unit_of_action(
+        &self,
+        run_id: Option<&str>,
+        label: &str,
+    ) -> Result<Option<UnitRecord>, SessionError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM memfold_units
+             WHERE (?1 IS NULL OR run_id = ?1) AND reverts_run IS NULL
+               AND (?1 IS NOT NULL OR state = 'applied') AND instr(actions, ?2) > 0
+             ORDER BY rowid DESC"
+        );
+        let quoted = Value::from(label).to_string();
+        self.query("read memfold_units", |connection| {
+            let mut statement = connection.prepare_cached(&sql)?;
+            for unit in statement.query_map(params![run_id, quoted], read_unit)? {
+                let unit = unit?;
+                if unit.deeds.iter().any(|deed| deed.label == label) {
+                    return Ok(Some(unit));
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    /// Returns the later units in force, undos apart, that changed any memory which a unit changed.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn later_units(
+        &self,
+        (run_id, unit): (&str, i64),
+    ) -> Result<Vec<(String, i64)>, SessionError> {
+        let sql = "SELECT DISTINCT later.run_id, later.unit FROM memfold_journal AS own
+             JOIN memfold_journal AS later
+               ON later.row_key = own.row_key AND later.table_name = 'stm' AND later.seq > own.seq
+             JOIN memfold_units AS u ON u.run_id = later.run_id AND u.unit = later.unit
+             WHERE own.run_id = ?1 AND own.unit = ?2 AND own.table_name = 'stm'
+               AND NOT (later.run_id = ?1 AND later.unit = ?2)
+               AND u.state = 'applied' AND u.reverts_run IS NULL
+             ORDER BY later.seq";
+        self.query("read memfold_journal", |connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let key = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            statement.query_map(params![run_id, unit], key)?.collect()
+        })
+    }
+
+    /// Tells whether a unit moved memories out of the owner's tables.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn moved_memories(&self, (run_id, unit): (&str, i64)) -> Result<bool, SessionError> {
+        let sql = "SELECT 1 FROM memfold_journal WHERE run_id = ?1 AND unit = ?2 AND op = ?3";
+        self.query("read memfold_journal", |connection| {
+            connection.prepare_cached(sql)?.exists(params![run_id, unit, Op::TakeOut.name()])
+        })
+    }
+
+    /// Reads the journal of a unit, in order.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or an entry cannot be understood.
+    pub fn journal(&self, (run_id, unit): (&str, i64)) -> Result<Vec<JournalEntry>, SessionError> {
+        let sql = "SELECT seq, op, table_name, row_key, row_rowid, before, after, deltas, survivor
+                   FROM memfold_journal WHERE run_id = ?1 AND unit = ?2 ORDER BY seq";
+        let entries: Result<Vec<JournalEntry>, i64> =
+            self.query("read memfold_journal", |connection| {
+                let mut statement = connection.prepare_cached(sql)?;
+                let entries = statement.query_map(params![run_id, unit], |row| {
+                    let seq: i64 = row.get(0)?;
+                    Ok(entry(row)?.ok_or(seq))
+                })?;
+                entries.collect()
+            })?;
+        entries.map_err(|seq| SessionError::Unreadable {
+            path: self.path().to_owned(),
+            what: format!("entry {seq} of memfold_journal"),
+        })
+    }
+}
+
+fn insert_unit(connection: &Connection, unit: &UnitRecord, at: &str) -> rusqlite::Result<()> {
     let json = |value: serde_json::Result<String>| {
         value.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
     };
@@ -68,134 +237,12 @@ pub fn insert_unit(connection: &Connection, unit: &UnitRecord, at: &str) -> rusq
         .map(drop)
 }
 
-/// Marks a unit as taken back by a run, or as in force again.
-pub fn mark_unit(
-    connection: &Connection,
-    (run_id, unit): (&str, i64),
-    undone_by: Option<&str>,
-) -> rusqlite::Result<()> {
-    let state = if undone_by.is_some() { "undone" } else { "applied" };
-    connection
-        .prepare_cached(
-            "UPDATE memfold_units SET state = ?3, undone_by = ?4 WHERE run_id = ?1 AND unit = ?2",
-        )?
-        .execute(params![run_id, unit, state, undone_by])
-        .map(drop)
-}
-
-const COLUMNS: &str =
-    "run_id, unit, state, undone_by, plan_id, actions, reverts_run, reverts_unit, digests";
-
-/// Reads one unit.
-pub fn unit(
+fn unit(
     connection: &Connection,
     (run_id, unit): (&str, i64),
 ) -> rusqlite::Result<Option<UnitRecord>> {
     let sql = format!("SELECT {COLUMNS} FROM memfold_units WHERE run_id = ?1 AND unit = ?2");
     connection.prepare_cached(&sql)?.query_row(params![run_id, unit], read_unit).optional()
-}
-
-/// Reads the units of a run, in order.
-pub fn units_of_run(connection: &Connection, run_id: &str) -> rusqlite::Result<Vec<UnitRecord>> {
-    let sql = format!("SELECT {COLUMNS} FROM memfold_units WHERE run_id = ?1 ORDER BY unit");
-    connection.prepare_cached(&sql)?.query_map([run_id], read_unit)?.collect()
-}
-
-/// Reads the units in force that carried out a plan's actions, in order.
-pub fn units_of_plan(connection: &Connection, plan_id: &str) -> rusqlite::Result<Vec<UnitRecord>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM memfold_units WHERE plan_id = ?1 AND state = 'applied' ORDER BY rowid"
-    );
-    connection.prepare_cached(&sql)?.query_map([plan_id], read_unit)?.collect()
-}
-
-/// Reads the last unit in force that changed a memory and is no undo itself.
-pub fn last_unit_of_memory(
-    connection: &Connection,
-    id: &str,
-) -> rusqlite::Result<Option<UnitRecord>> {
-    let found: Option<(String, i64)> = connection
-        .prepare_cached(
-            "SELECT j.run_id, j.unit FROM memfold_journal AS j
-             JOIN memfold_units AS u ON u.run_id = j.run_id AND u.unit = j.unit
-             WHERE j.row_key = ?1 AND j.table_name = 'stm' AND u.state = 'applied'
-               AND u.reverts_run IS NULL
-             ORDER BY j.seq DESC LIMIT 1",
-        )?
-        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    match found {
-        Some((run_id, number)) => unit(connection, (&run_id, number)),
-        None => Ok(None),
-    }
-}
-
-/// Reads the unit in force that carried out an action: of a run, or the last one of any run.
-pub fn unit_of_action(
-    connection: &Connection,
-    run_id: Option<&str>,
-    label: &str,
-) -> rusqlite::Result<Option<UnitRecord>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM memfold_units
-         WHERE (?1 IS NULL OR run_id = ?1) AND reverts_run IS NULL
-           AND (?1 IS NOT NULL OR state = 'applied') AND instr(actions, ?2) > 0
-         ORDER BY rowid DESC"
-    );
-    let quoted = serde_json::Value::from(label).to_string();
-    let mut statement = connection.prepare_cached(&sql)?;
-    let units = statement.query_map(params![run_id, quoted], read_unit)?;
-    for unit in units {
-        let unit = unit?;
-        if unit.deeds.iter().any(|deed| deed.label == label) {
-            return Ok(Some(unit));
-        }
-    }
-    Ok(None)
-}
-
-/// Returns the later units in force, undos apart, that changed any memory which a unit changed.
-pub fn later_units(
-    connection: &Connection,
-    (run_id, unit): (&str, i64),
-) -> rusqlite::Result<Vec<(String, i64)>> {
-    connection
-        .prepare_cached(
-            "SELECT DISTINCT later.run_id, later.unit FROM memfold_journal AS own
-             JOIN memfold_journal AS later
-               ON later.row_key = own.row_key AND later.table_name = 'stm' AND later.seq > own.seq
-             JOIN memfold_units AS u ON u.run_id = later.run_id AND u.unit = later.unit
-             WHERE own.run_id = ?1 AND own.unit = ?2 AND own.table_name = 'stm'
-               AND NOT (later.run_id = ?1 AND later.unit = ?2)
-               AND u.state = 'applied' AND u.reverts_run IS NULL
-             ORDER BY later.seq",
-        )?
-        .query_map(params![run_id, unit], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect()
-}
-
-/// Returns how many units a run applied; `None` where there is no such run.
-pub fn applied_units(connection: &Connection, run_id: &str) -> rusqlite::Result<Option<i64>> {
-    connection
-        .prepare_cached("SELECT applied FROM memfold_runs WHERE run_id = ?1")?
-        .query_row([run_id], |row| row.get(0))
-        .optional()
-}
-
-/// Reads the journal of a unit, in order; `Err` names an entry that cannot be understood.
-pub fn journal(
-    connection: &Connection,
-    (run_id, unit): (&str, i64),
-) -> rusqlite::Result<Result<Vec<JournalEntry>, i64>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT seq, op, table_name, row_key, row_rowid, before, after, deltas, survivor
-         FROM memfold_journal WHERE run_id = ?1 AND unit = ?2 ORDER BY seq",
-    )?;
-    let entries = statement.query_map(params![run_id, unit], |row| {
-        let seq: i64 = row.get(0)?;
-        Ok(entry(row)?.ok_or(seq))
-    })?;
-    entries.collect()
 }
 
 fn entry(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<JournalEntry>> {
@@ -233,4 +280,80 @@ fn read_unit(row: &rusqlite::Row<'_>) -> rusqlite::Result<UnitRecord> {
         reverts,
         digests: serde_json::from_str(&digests).map_err(|error| parse_error(8, error))?,
     })
+}
+
+impl BrainDb {
+    /// Lists all runs, the first one first, and follows their audit chain. A store that memfold never wrote to has none.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn runs(&self) -> Result<RunHistory, LoadStoreError> {
+        self.consult("memfold_runs", |connection| {
+            if Columns::of(connection, "memfold_runs")?.is_empty() {
+                return Ok(RunHistory::default());
+            }
+            let chain_break = verify_chain(connection)?;
+            Ok(RunHistory { runs: list_runs(connection)?, chain_break })
+        })
+    }
+
+    /// Lists the units of a run in order; empty where there is no such run, or it did nothing.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn units(&self, run_id: &str) -> Result<Vec<UnitSummary>, LoadStoreError> {
+        self.consult("memfold_units", |connection| {
+            if Columns::of(connection, "memfold_units")?.is_empty() {
+                return Ok(Vec::new());
+            }
+            unit_summaries(connection, run_id)
+        })
+    }
+}
+
+fn unit_summaries(connection: &Connection, run_id: &str) -> rusqlite::Result<Vec<UnitSummary>> {
+    let mut memories = connection.prepare(
+        "SELECT DISTINCT row_key FROM memfold_journal
+         WHERE run_id = ?1 AND unit = ?2 AND table_name = 'stm' ORDER BY row_key",
+    )?;
+    let mut statement = connection.prepare(
+        "SELECT unit, state, undone_by, plan_id, actions, reverts_run, reverts_unit, at
+         FROM memfold_units WHERE run_id = ?1 ORDER BY unit",
+    )?;
+    let mut found =
+        statement.query_map([run_id], unit_summary)?.collect::<rusqlite::Result<Vec<_>>>()?;
+    for unit in &mut found {
+        let ids = memories.query_map((run_id, unit.unit), |row| row.get(0))?;
+        unit.memories = ids.collect::<rusqlite::Result<_>>()?;
+    }
+    Ok(found)
+}
+
+pub(crate) fn unit_summary(row: &SqlRow<'_>) -> rusqlite::Result<UnitSummary> {
+    let actions: Option<String> = row.get(4)?;
+    Ok(UnitSummary {
+        unit: row.get(0)?,
+        state: row.get(1)?,
+        undone_by: row.get(2)?,
+        plan_id: row.get(3)?,
+        actions: actions.as_deref().map(action_names).unwrap_or_default(),
+        reverts: row.get::<_, Option<String>>(5)?.zip(row.get(6)?),
+        memories: Vec::new(),
+        at: row.get(7)?,
+    })
+}
+
+/// Reads `[{"label": "a1", "type": "merge", …}, …]`; what is of another form is shown as it is.
+fn action_names(json: &str) -> Vec<String> {
+    let name = |deed: &Value| {
+        let label = deed.get("label").and_then(Value::as_str)?;
+        let kind = deed.get("type").and_then(Value::as_str)?;
+        Some(format!("{label} {}", kind.replace('_', " ")))
+    };
+    match serde_json::from_str::<Value>(json) {
+        Ok(Value::Array(deeds)) => {
+            deeds.iter().map(|deed| name(deed).unwrap_or_else(|| deed.to_string())).collect()
+        }
+        _ => vec![json.to_owned()],
+    }
 }

@@ -4,11 +4,8 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 
-use super::{
-    ActionUpdate, FindPlanError, amend, exists, find, list, load, save_actions, save_header,
-    set_state,
-};
-use crate::brain_db::own::migrate;
+use super::*;
+use crate::brain_db::own::tables::migrate;
 use memfold_model::memory::MemoryId;
 use memfold_plan::plan::{
     Action, ActionState, ActionType, Evidence, Plan, Rationale, Risk, canonical_json, plan_digest,
@@ -69,7 +66,7 @@ fn keep(connection: &Connection, plan: &Plan, saved_at: &str) -> String {
     let counts = BTreeMap::from([(MemoryId::new("a"), 7)]);
     let all = 0..plan.actions.len();
     save_actions(connection, (plan, &name), all, &counts).unwrap();
-    assert!(exists(connection, &name).unwrap() || find(connection, &name).is_err());
+    assert!(plan_exists(connection, &name).unwrap() || find_plan(connection, &name).is_err());
     save_header(connection, plan, &name, saved_at).unwrap();
     name
 }
@@ -79,9 +76,9 @@ fn a_plan_is_saved_once() {
     let connection = store();
     let name = keep(&connection, &sample(), "t1");
     assert_eq!(name, plan_id(&sample()));
-    set_state(&connection, &name, 0, &ActionUpdate::of(ActionState::Rejected)).unwrap();
+    set_action_state(&connection, &name, 0, &ActionUpdate::of(ActionState::Rejected)).unwrap();
     assert_eq!(keep(&connection, &sample(), "t2"), name);
-    let saved = load(&connection, &name).unwrap().unwrap();
+    let saved = load_plan(&connection, &name).unwrap().unwrap();
     assert_eq!((saved.saved_at.as_str(), saved.actions[0].state), ("t1", ActionState::Rejected));
     assert_eq!(saved.plan, sample());
     assert_eq!(saved.plan_digest, plan_digest(&sample()));
@@ -98,7 +95,7 @@ fn what_was_set_on_the_command_line_names_another_plan() {
     let name = keep(&connection, &plan, "t");
     assert_ne!(name, plan_id(&sample()));
     assert_eq!(plan_digest(&plan), plan_digest(&sample()));
-    let saved = load(&connection, &name).unwrap().unwrap();
+    let saved = load_plan(&connection, &name).unwrap().unwrap();
     assert_eq!(*saved.overrides(), plan.overrides);
 }
 
@@ -112,18 +109,18 @@ fn states_and_amendments_are_kept() {
         unit: Some(3),
         note: Some("why"),
     };
-    set_state(&connection, &name, 0, &applied).unwrap();
+    set_action_state(&connection, &name, 0, &applied).unwrap();
     let swapped = action(ActionType::Merge, &["b", "a"]);
     amend(&connection, &name, 0, Some(&swapped)).unwrap();
-    let saved = load(&connection, &name).unwrap().unwrap();
+    let saved = load_plan(&connection, &name).unwrap().unwrap();
     let first = &saved.actions[0];
     assert_eq!((first.run_id.as_deref(), first.unit), (Some("run"), Some(3)));
     assert_eq!((first.note.as_deref(), first.label()), (Some("why"), "a1".to_owned()));
     assert_eq!((first.effective(), &first.action), (&swapped, &sample().actions[0]));
     assert_eq!(saved.plan, sample(), "the plan stays as it was made");
-    set_state(&connection, &name, 0, &ActionUpdate::of(ActionState::Proposed)).unwrap();
+    set_action_state(&connection, &name, 0, &ActionUpdate::of(ActionState::Proposed)).unwrap();
     amend(&connection, &name, 0, None).unwrap();
-    let first = load(&connection, &name).unwrap().unwrap().actions.remove(0);
+    let first = load_plan(&connection, &name).unwrap().unwrap().actions.remove(0);
     assert_eq!((first.run_id, first.unit, first.note, first.amended), (None, None, None, None));
 }
 
@@ -132,8 +129,8 @@ fn an_action_that_is_not_there_cannot_be_changed() {
     let connection = store();
     let name = keep(&connection, &sample(), "t");
     let update = ActionUpdate::of(ActionState::Approved);
-    assert!(set_state(&connection, &name, 3, &update).is_err());
-    assert!(set_state(&connection, "p0", 0, &update).is_err());
+    assert!(set_action_state(&connection, &name, 3, &update).is_err());
+    assert!(set_action_state(&connection, "p0", 0, &update).is_err());
     assert!(amend(&connection, &name, 3, None).is_err());
 }
 
@@ -142,7 +139,7 @@ fn plans_are_found_by_name_beginning_and_age() {
     let connection = store();
     let older = keep(&connection, &sample(), "2026-01-01");
     let newer = keep(&connection, &plan_of(Vec::new()), "2026-01-02");
-    let found = |wanted: &str| find(&connection, wanted).map(|plan| plan.plan_id);
+    let found = |wanted: &str| find_plan(&connection, wanted).map(|plan| plan.plan_id);
     assert_eq!(found(&older).unwrap(), older);
     assert_eq!(found(&older[..4]).unwrap(), older);
     assert_eq!(found("latest").unwrap(), newer);
@@ -159,9 +156,9 @@ fn plans_are_found_by_name_beginning_and_age() {
 fn a_store_without_plans_says_how_to_save_one() {
     let none = Connection::open_in_memory().unwrap();
     for connection in [none, store()] {
-        assert!(list(&connection).unwrap().is_empty());
-        assert!(load(&connection, "p0").unwrap().is_none());
-        let hint = find(&connection, "latest").unwrap_err().hint().unwrap();
+        assert!(list_plans(&connection).unwrap().is_empty());
+        assert!(load_plan(&connection, "p0").unwrap().is_none());
+        let hint = find_plan(&connection, "latest").unwrap_err().hint().unwrap();
         assert_eq!(hint, "save one first: memfold consolidate DB --save-plan");
     }
 }
@@ -171,8 +168,8 @@ fn lists_count_by_type_and_state() {
     let connection = store();
     keep(&connection, &plan_of(Vec::new()), "2026-01-01");
     let name = keep(&connection, &sample(), "2026-01-02");
-    set_state(&connection, &name, 1, &ActionUpdate::of(ActionState::Approved)).unwrap();
-    let summaries = list(&connection).unwrap();
+    set_action_state(&connection, &name, 1, &ActionUpdate::of(ActionState::Approved)).unwrap();
+    let summaries = list_plans(&connection).unwrap();
     assert_eq!(
         serde_json::to_value(&summaries[0]).unwrap(),
         json!({
@@ -203,7 +200,7 @@ fn damage_is_named() {
         let connection = store();
         let name = keep(&connection, &sample(), "t");
         connection.execute(damage, []).unwrap();
-        let error = load(&connection, &name).unwrap_err();
+        let error = load_plan(&connection, &name).unwrap_err();
         let expected = format!("saved plan {name} is damaged: {said}");
         assert!(error.to_string().starts_with(&expected), "{damage}: {error}");
         assert!(error.hint().is_some());
@@ -211,7 +208,7 @@ fn damage_is_named() {
     let connection = store();
     keep(&connection, &sample(), "t");
     connection.execute("UPDATE memfold_actions SET type = 'x'", []).unwrap();
-    assert!(list(&connection).unwrap_err().to_string().ends_with("is damaged: type: x"));
+    assert!(list_plans(&connection).unwrap_err().to_string().ends_with("is damaged: type: x"));
 }
 
 prop_compose! {
@@ -260,7 +257,7 @@ proptest! {
     fn plans_come_back_to_the_last_bit(plan in any_plan()) {
         let connection = store();
         let name = keep(&connection, &plan, "t");
-        let loaded = load(&connection, &name).unwrap().unwrap().plan;
+        let loaded = load_plan(&connection, &name).unwrap().unwrap().plan;
         let json = |plan: &Plan| canonical_json(&serde_json::to_value(plan).unwrap());
         prop_assert_eq!(json(&loaded), json(&plan));
         prop_assert_eq!(plan_id(&loaded), name);

@@ -1,0 +1,14 @@
+//! Is this store sound? An examination that leaves no trace: facts first, as plain data, then findings made of nothing
+//! but facts.
+//!
+//! | step | what |
+//! |---|---|
+//! | [`BrainDb::checkup`](super::BrainDb::checkup) | loads the store and gathers facts |
+//! | [`findings`](super::findings) | what is wrong, how bad it is, and what mends it |
+//! | [`health`](super::health) | the one line that a monitor reads: counts and a quick check, no vectors |
+
+pub(crate) mod facts;
+pub(crate) mod examine;
+pub(crate) mod checkup;
+pub(crate) mod memory_findings;
+pub(crate) mod findings;

@@ -1,0 +1,601 @@
+//! Looking at saved plans without leaving a trace.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::brain_db::read::open::{BrainDb, OpenStoreError};
+use crate::brain_db::write::session::{Session, SessionError, Writes};
+use memfold_model::memory::MemoryId;
+use memfold_plan::plan::{
+    Action, ActionState, ActionType, Plan, PlanSummary, SavedAction, SavedPlan, plan_digest,
+    plan_id,
+};
+
+impl BrainDb {
+    /// Lists the saved plans, last saved first.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or a plan is damaged.
+    pub fn plans(&self) -> Result<Vec<PlanSummary>, FindPlanError> {
+        self.look(list_plans)
+    }
+
+    /// Finds a saved plan by its name, the first four or more characters of its name, or `latest`.
+    ///
+    /// # Errors
+    /// When the store cannot be read, there is no such plan or more than one, or it is damaged.
+    pub fn plan(&self, wanted: &str) -> Result<SavedPlan, FindPlanError> {
+        self.look(|connection| find_plan(connection, wanted))
+    }
+
+    fn look<T>(
+        &self,
+        read: impl Fn(&Connection) -> Result<T, FindPlanError>,
+    ) -> Result<T, FindPlanError> {
+        self.traceless(|reader, connection| {
+            read(connection).map_err(|error| match error {
+                FindPlanError::Sqlite(error) => self.explain(&error, &reader.stamp).into(),
+                error => error,
+            })
+        })
+    }
+}
+
+/// A plan may hold a hundred thousand actions; others must not wait for all of them.
+const ACTIONS_AT_ONCE: usize = 500;
+const PAUSE: Duration = Duration::from_millis(5);
+
+impl Session {
+    /// Saves a plan for review; one that is there already is left as it is. Returns its id.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn save_plan(
+        &self,
+        plan: &Plan,
+        access_counts: &BTreeMap<MemoryId, i64>,
+        at: &str,
+    ) -> Result<String, SessionError> {
+        self.prepare(at)?;
+        let plan_id = plan_id(plan);
+        let exists =
+            |reads: &Writes<'_>| reads.query("read memfold_plans", |c| plan_exists(c, &plan_id));
+        if self.read(exists)? {
+            return Ok(plan_id);
+        }
+        for start in (0..plan.actions.len()).step_by(ACTIONS_AT_ONCE) {
+            let positions = start..plan.actions.len().min(start + ACTIONS_AT_ONCE);
+            self.write(|writes| {
+                writes.query("save the plan", |connection| {
+                    let plan = (plan, plan_id.as_str());
+                    save_actions(connection, plan, positions, access_counts)
+                })
+            })?;
+            std::thread::sleep(PAUSE);
+        }
+        self.write(|writes| writes.query("save the plan", |c| save_header(c, plan, &plan_id, at)))?;
+        Ok(plan_id)
+    }
+
+    /// Reads a saved plan by its id, the beginning of it, or `latest`.
+    ///
+    /// # Errors
+    /// When there is none, several begin that way, or what the store holds is no plan.
+    pub fn plan(&self, name: &str) -> Result<SavedPlan, FindPlanError> {
+        let begun = self.connection.unchecked_transaction()?;
+        find_plan(&begun, name)
+    }
+}
+
+impl Session {
+    /// Writes down that a person approves or rejects an action, or wants to think again (proposed).
+    ///
+    /// # Errors
+    /// When the action was carried out meanwhile, or the store cannot be written.
+    pub fn decide(
+        &self,
+        plan_id: &str,
+        position: usize,
+        state: ActionState,
+    ) -> Result<(), SessionError> {
+        self.write(|writes| {
+            writes.check_undecided(plan_id, position)?;
+            let update = ActionUpdate::of(state);
+            writes.query("write down a decision", |connection| {
+                set_action_state(connection, plan_id, position, &update)
+            })
+        })
+    }
+
+    /// Writes down how a person changed an action; `None` is as planned.
+    ///
+    /// # Errors
+    /// When the action was carried out meanwhile, or the store cannot be written.
+    pub fn amend(
+        &self,
+        plan_id: &str,
+        position: usize,
+        amended: Option<&Action>,
+    ) -> Result<(), SessionError> {
+        self.write(|writes| {
+            writes.check_undecided(plan_id, position)?;
+            writes.query("write down an amendment", |connection| {
+                amend(connection, plan_id, position, amended)
+            })
+        })
+    }
+}
+
+impl Writes<'_> {
+    /// Writes down what became of an action; replaces run, unit and note as well.
+    ///
+    /// # Errors
+    /// When there is no such action, or the store cannot be written.
+    pub fn set_action_state(
+        &self,
+        plan_id: &str,
+        position: usize,
+        update: &ActionUpdate<'_>,
+    ) -> Result<(), SessionError> {
+        self.query("write down what became of an action", |connection| {
+            set_action_state(connection, plan_id, position, update)
+        })
+    }
+
+    /// Returns what was noted of an action; `None` where nothing was, or there is no such action.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn action_note(
+        &self,
+        plan_id: &str,
+        position: usize,
+    ) -> Result<Option<String>, SessionError> {
+        self.query("read an action", |connection| note_of_action(connection, plan_id, position))
+    }
+
+    /// Refuses an action that is gone, or was carried out.
+    ///
+    /// # Errors
+    /// Where that is so, or the store cannot be read.
+    pub fn check_undecided(&self, plan_id: &str, position: usize) -> Result<(), SessionError> {
+        let found = self.query("read an action", |c| action_state(c, plan_id, position))?;
+        let reason = match found.as_deref().map(ActionState::of_name) {
+            None => "it is gone".to_owned(),
+            Some(Some(state @ (ActionState::Applied | ActionState::Undone))) => {
+                format!("it is {} meanwhile", state.name())
+            }
+            Some(_) => return Ok(()),
+        };
+        Err(SessionError::Refused { what: "write down a decision", reason })
+    }
+}
+
+/// Why a saved plan was not found or cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FindPlanError {
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenStoreError),
+    /// No plan has that name.
+    #[error("no saved plan is named \"{}\"", wanted.escape_debug())]
+    Unknown {
+        /// What was asked for.
+        wanted: String,
+        /// Some plans that there are, last saved first.
+        candidates: Vec<String>,
+    },
+    /// Several names begin that way.
+    #[error("several saved plans begin with \"{}\"", wanted.escape_debug())]
+    Ambiguous {
+        /// What was asked for.
+        wanted: String,
+        /// Some of them, last saved first.
+        candidates: Vec<String>,
+    },
+    /// What the store holds is not what was written.
+    #[error("saved plan {plan_id} is damaged: {column}: {}", reason.escape_debug())]
+    Damaged {
+        /// The plan.
+        plan_id: String,
+        /// The column.
+        column: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// SQLite refuses.
+    #[error("read the saved plans: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+}
+
+impl FindPlanError {
+    /// Returns what the user can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Open(error) => error.hint(),
+            Self::Unknown { candidates, .. } if candidates.is_empty() => {
+                Some("save one first: memfold consolidate DB --save-plan".to_owned())
+            }
+            Self::Unknown { candidates, .. } | Self::Ambiguous { candidates, .. } => {
+                Some(format!("name one of {}, or latest", candidates.join(", ")))
+            }
+            Self::Damaged { .. } => {
+                Some("save it again: memfold consolidate DB --save-plan".to_owned())
+            }
+            Self::Sqlite(_) => None,
+        }
+    }
+}
+
+/// The word for the plan that was saved last.
+const LATEST: &str = "latest";
+
+/// Characters of a name that may stand for the whole.
+const PREFIX_CHARS_MIN: usize = 4;
+
+/// Names listed in an error.
+const CANDIDATES_SHOWN: u32 = 5;
+
+/// Tells whether a plan was saved.
+pub(crate) fn plan_exists(connection: &Connection, plan_id: &str) -> rusqlite::Result<bool> {
+    connection.prepare_cached("SELECT 1 FROM memfold_plans WHERE plan_id = ?1")?.exists([plan_id])
+}
+
+/// Loads a plan by its whole name; `None` where there is none.
+pub(crate) fn load_plan(
+    connection: &Connection,
+    plan_id: &str,
+) -> Result<Option<SavedPlan>, FindPlanError> {
+    if !has_tables(connection)? {
+        return Ok(None);
+    }
+    let header = connection
+        .query_row(
+            "SELECT schema_version, store_id, config_hash, overrides, engine_version, now,
+                 plan_digest, saved_at
+             FROM memfold_plans WHERE plan_id = ?1",
+            [plan_id],
+            |row| Ok(header(row, plan_id)),
+        )
+        .optional()?;
+    let Some(header) = header else { return Ok(None) };
+    let mut saved = header?;
+    let mut statement = connection.prepare(
+        "SELECT position, body, amended, state, base_digests, access_count, run_id, unit, note
+         FROM memfold_actions WHERE plan_id = ?1 ORDER BY position",
+    )?;
+    let mut rows = statement.query([plan_id])?;
+    while let Some(row) = rows.next()? {
+        let action = saved_action(row, plan_id)?;
+        let digests: BTreeMap<MemoryId, String> = parsed(row, "base_digests", plan_id)?;
+        saved.plan.base_digests.extend(digests);
+        saved.plan.actions.push(action.action.clone());
+        saved.actions.push(action);
+    }
+    Ok(Some(saved))
+}
+
+fn header(row: &Row<'_>, plan_id: &str) -> Result<SavedPlan, FindPlanError> {
+    let text = |column| text(row, column, plan_id);
+    let plan = Plan {
+        schema_version: cell(row, "schema_version", plan_id)?,
+        store_id: text("store_id")?,
+        config_hash: text("config_hash")?,
+        engine_version: text("engine_version")?,
+        now: text("now")?,
+        overrides: parsed(row, "overrides", plan_id)?,
+        actions: Vec::new(),
+        base_digests: BTreeMap::new(),
+    };
+    Ok(SavedPlan {
+        plan_id: plan_id.to_owned(),
+        plan,
+        plan_digest: text("plan_digest")?,
+        saved_at: text("saved_at")?,
+        actions: Vec::new(),
+    })
+}
+
+fn saved_action(row: &Row<'_>, plan_id: &str) -> Result<SavedAction, FindPlanError> {
+    let position: i64 = cell(row, "position", plan_id)?;
+    let amended: Option<String> = cell(row, "amended", plan_id)?;
+    let state = text(row, "state", plan_id)?;
+    let amended = amended.map(|json| parse(&json, "amended", plan_id)).transpose()?;
+    Ok(SavedAction {
+        position: usize::try_from(position)
+            .map_err(|_| damaged(plan_id, "position", &position.to_string()))?,
+        action: parsed(row, "body", plan_id)?,
+        amended,
+        state: ActionState::of_name(&state).ok_or_else(|| damaged(plan_id, "state", &state))?,
+        access_count: cell(row, "access_count", plan_id)?,
+        run_id: cell(row, "run_id", plan_id)?,
+        unit: cell(row, "unit", plan_id)?,
+        note: cell(row, "note", plan_id)?,
+    })
+}
+
+/// Finds a plan by its name, the beginning of its name or `latest`.
+pub(crate) fn find_plan(connection: &Connection, wanted: &str) -> Result<SavedPlan, FindPlanError> {
+    let unknown = |candidates| FindPlanError::Unknown { wanted: wanted.to_owned(), candidates };
+    if !has_tables(connection)? {
+        return Err(unknown(Vec::new()));
+    }
+    if let Some(plan) = load_plan(connection, wanted)? {
+        return Ok(plan);
+    }
+    let newest = newest_names(connection, "")?;
+    let named = match wanted {
+        LATEST => newest.first().cloned().into_iter().collect(),
+        _ if wanted.chars().count() >= PREFIX_CHARS_MIN => newest_names(connection, wanted)?,
+        _ => Vec::new(),
+    };
+    match named.as_slice() {
+        [name] => load_plan(connection, name)?.ok_or_else(|| unknown(newest)),
+        [] => Err(unknown(newest)),
+        _ => Err(FindPlanError::Ambiguous { wanted: wanted.to_owned(), candidates: named }),
+    }
+}
+
+/// The names that begin in a way, last saved first.
+fn newest_names(connection: &Connection, prefix: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare(
+        "SELECT plan_id FROM memfold_plans WHERE substr(plan_id, 1, length(?1)) = ?1
+         ORDER BY saved_at DESC, rowid DESC LIMIT ?2",
+    )?;
+    statement.query_map(params![prefix, CANDIDATES_SHOWN], |row| row.get(0))?.collect()
+}
+
+/// Lists the plans, last saved first; nothing where there are no tables.
+pub(crate) fn list_plans(connection: &Connection) -> Result<Vec<PlanSummary>, FindPlanError> {
+    if !has_tables(connection)? {
+        return Ok(Vec::new());
+    }
+    let mut statement = connection.prepare(
+        "SELECT plan_id, saved_at, now, plan_digest FROM memfold_plans
+         ORDER BY saved_at DESC, rowid DESC",
+    )?;
+    let summaries = statement.query_map([], |row| {
+        Ok(PlanSummary {
+            plan_id: row.get(0)?,
+            saved_at: row.get(1)?,
+            now: row.get(2)?,
+            plan_digest: row.get(3)?,
+            types: BTreeMap::new(),
+            states: BTreeMap::new(),
+        })
+    })?;
+    let mut summaries = summaries.collect::<rusqlite::Result<Vec<_>>>()?;
+    for summary in &mut summaries {
+        count_actions(connection, summary)?;
+    }
+    Ok(summaries)
+}
+
+fn count_actions(connection: &Connection, summary: &mut PlanSummary) -> Result<(), FindPlanError> {
+    let plan_id = summary.plan_id.clone();
+    let mut statement = connection.prepare_cached(
+        "SELECT type, state, count(*) AS many FROM memfold_actions
+         WHERE plan_id = ?1 GROUP BY type, state",
+    )?;
+    let mut rows = statement.query([&plan_id])?;
+    while let Some(row) = rows.next()? {
+        let (name, state) = (text(row, "type", &plan_id)?, text(row, "state", &plan_id)?);
+        let many: i64 = cell(row, "many", &plan_id)?;
+        let action = ActionType::of_name(&name).ok_or_else(|| damaged(&plan_id, "type", &name))?;
+        let state =
+            ActionState::of_name(&state).ok_or_else(|| damaged(&plan_id, "state", &state))?;
+        *summary.types.entry(action).or_default() += many.unsigned_abs();
+        if action != ActionType::Noop {
+            *summary.states.entry(state).or_default() += many.unsigned_abs();
+        }
+    }
+    Ok(())
+}
+
+fn has_tables(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row(
+        "SELECT count(*) = 2 FROM sqlite_master
+         WHERE type = 'table' AND name IN ('memfold_plans', 'memfold_actions')",
+        [],
+        |row| row.get(0),
+    )
+}
+
+fn text(row: &Row<'_>, column: &'static str, plan_id: &str) -> Result<String, FindPlanError> {
+    cell(row, column, plan_id)
+}
+
+/// A cell of the type that was written; anything else is damage.
+fn cell<T: rusqlite::types::FromSql>(
+    row: &Row<'_>,
+    column: &'static str,
+    plan_id: &str,
+) -> Result<T, FindPlanError> {
+    row.get(column).map_err(|error| damaged(plan_id, column, &error.to_string()))
+}
+
+fn parsed<T: DeserializeOwned>(
+    row: &Row<'_>,
+    column: &'static str,
+    plan_id: &str,
+) -> Result<T, FindPlanError> {
+    parse(&text(row, column, plan_id)?, column, plan_id)
+}
+
+fn parse<T: DeserializeOwned>(
+    json: &str,
+    column: &'static str,
+    plan_id: &str,
+) -> Result<T, FindPlanError> {
+    serde_json::from_str(json).map_err(|error| damaged(plan_id, column, &error.to_string()))
+}
+
+fn damaged(plan_id: &str, column: &'static str, reason: &str) -> FindPlanError {
+    let (plan_id, reason) = (plan_id.to_owned(), reason.to_owned());
+    FindPlanError::Damaged { plan_id, column, reason }
+}
+
+/// What becomes of an action, and through whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ActionUpdate<'a> {
+    /// The new state.
+    pub state: ActionState,
+    /// The run that dealt with it.
+    pub run_id: Option<&'a str>,
+    /// The unit of that run.
+    pub unit: Option<i64>,
+    /// Why, in words.
+    pub note: Option<&'a str>,
+}
+
+impl ActionUpdate<'_> {
+    /// A state that no run brought about.
+    #[must_use]
+    pub const fn of(state: ActionState) -> Self {
+        Self { state, run_id: None, unit: None, note: None }
+    }
+}
+
+/// Saves the header of a plan whose actions are saved, which makes it one that can be found; a plan that is
+/// there already is left as it is.
+pub(crate) fn save_header(
+    connection: &Connection,
+    plan: &Plan,
+    plan_id: &str,
+    saved_at: &str,
+) -> rusqlite::Result<()> {
+    connection
+        .execute(
+            "INSERT OR IGNORE INTO memfold_plans(plan_id, plan_digest, store_id, schema_version,
+                 config_hash, overrides, engine_version, now, saved_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            params![
+                plan_id,
+                plan_digest(plan),
+                plan.store_id,
+                plan.schema_version,
+                plan.config_hash,
+                json(&plan.overrides),
+                plan.engine_version,
+                plan.now,
+                saved_at
+            ],
+        )
+        .map(drop)
+}
+
+/// Saves some of a plan's actions as proposed; those that are there already are left as they are.
+/// `access_counts` holds those of the memories to be promoted. Base digests of memories that no
+/// change touches are not kept.
+pub(crate) fn save_actions(
+    connection: &Connection,
+    (plan, plan_id): (&Plan, &str),
+    positions: Range<usize>,
+    access_counts: &BTreeMap<MemoryId, i64>,
+) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached(
+        "INSERT OR IGNORE INTO memfold_actions(plan_id, position, type, risk, rule_id, state, body,
+             base_digests, access_count)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?;
+    for position in positions {
+        let action = &plan.actions[position];
+        let promoted = (action.action == ActionType::Promote).then(|| action.target_ids.first());
+        insert.execute(params![
+            plan_id,
+            position as i64,
+            action.action.name(),
+            action.risk.name(),
+            action.rationale.rule_id,
+            ActionState::Proposed.name(),
+            json(action),
+            json(&base_digests(plan, action)),
+            promoted.flatten().and_then(|id| access_counts.get(id)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// The base digests of the rows that an action touches.
+fn base_digests<'a>(plan: &'a Plan, action: &'a Action) -> BTreeMap<&'a MemoryId, &'a String> {
+    let targets = match action.action {
+        ActionType::Noop => &[],
+        _ => action.target_ids.as_slice(),
+    };
+    targets.iter().filter_map(|id| plan.base_digests.get_key_value(id)).collect()
+}
+
+/// Writes down what became of an action; replaces run, unit and note as well.
+///
+/// # Errors
+/// When there is no such action, or SQLite refuses.
+pub(crate) fn set_action_state(
+    connection: &Connection,
+    plan_id: &str,
+    position: usize,
+    update: &ActionUpdate<'_>,
+) -> rusqlite::Result<()> {
+    let ActionUpdate { state, run_id, unit, note } = update;
+    let changed = connection.execute(
+        "UPDATE memfold_actions SET state = ?3, run_id = ?4, unit = ?5, note = ?6
+         WHERE plan_id = ?1 AND position = ?2",
+        params![plan_id, position as i64, state.name(), run_id, unit, note],
+    )?;
+    one(changed)
+}
+
+/// Returns the name of an action's state; `None` where there is no such action.
+pub(crate) fn action_state(
+    connection: &Connection,
+    plan_id: &str,
+    position: usize,
+) -> rusqlite::Result<Option<String>> {
+    let sql = "SELECT state FROM memfold_actions WHERE plan_id = ?1 AND position = ?2";
+    connection.query_row(sql, params![plan_id, position as i64], |row| row.get(0)).optional()
+}
+
+/// Returns what was noted of an action; `None` where nothing was, or there is no such action.
+pub(crate) fn note_of_action(
+    connection: &Connection,
+    plan_id: &str,
+    position: usize,
+) -> rusqlite::Result<Option<String>> {
+    let sql = "SELECT note FROM memfold_actions WHERE plan_id = ?1 AND position = ?2";
+    let found = connection.query_row(sql, params![plan_id, position as i64], |row| row.get(0));
+    Ok(found.optional()?.flatten())
+}
+
+/// Writes down how a person changed an action; `None` is as planned.
+///
+/// # Errors
+/// When there is no such action, or SQLite refuses.
+pub(crate) fn amend(
+    connection: &Connection,
+    plan_id: &str,
+    position: usize,
+    amended: Option<&Action>,
+) -> rusqlite::Result<()> {
+    let changed = connection.execute(
+        "UPDATE memfold_actions SET amended = ?3 WHERE plan_id = ?1 AND position = ?2",
+        params![plan_id, position as i64, amended.map(json)],
+    )?;
+    one(changed)
+}
+
+fn one(changed: usize) -> rusqlite::Result<()> {
+    if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("strings, numbers and maps with text keys")
+}
+
+#[cfg(test)]
+mod tests;

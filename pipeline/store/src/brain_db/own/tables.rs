@@ -1,0 +1,331 @@
+//! The tables, as migrations that are only ever appended to.
+//!
+//! Nothing here is newer than SQLite 3.24, and nothing hangs on the owner's tables: an older reader would
+//! be locked out of the whole file.
+
+use crate::brain_db::read::load::derived_store_id;
+use crate::brain_db::read::open::BrainDb;
+use crate::brain_db::write::session::Session;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::brain_db::write::session::{SessionError, Writes};
+
+/// Version of the tables: how many migrations have run.
+pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
+
+/// What leads from each version to the next. Never change one that was published.
+pub(crate) const MIGRATIONS: &[&str] = &[FIRST, SECOND, ASSERTED, REVIVED];
+
+/// * `schema`: one row.
+/// * `plans`, `actions`: plans written back, and what became of each action (`proposed`, `approved`,
+///   `rejected`, `applied`, `stale`, `undone`). `position` counts from 0; people see `a1`, `a2`, …
+/// * `runs`: what was started and how it ended; `prev_hash` chains each to the one that ended before.
+/// * `units`: what was done in one transaction; `digests` holds the base digests of its rows afterwards.
+/// * `journal`: changed columns before and after.
+/// * `lineage`: who was folded into whom.
+/// * `decisions`: `keep_both` (rows of one group stay apart while their texts stay), `declined` (an action
+///   that a person took back), `taken_back` (whatever a run did to this memory was undone), `promoted` (and at
+///   which access count).
+/// * `flags`: contradictory pairs for people to look at; `state` is `open` or `closed`.
+/// * `archive`: rows that were moved out of the owner's tables, as JSON of their cells.
+///
+/// `active` is 0 for what an undo withdrew.
+const FIRST: &str = "
+CREATE TABLE memfold_schema (
+    version INTEGER NOT NULL,
+    store_uuid TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    engine_version TEXT NOT NULL);
+CREATE TABLE memfold_plans (
+    plan_id TEXT PRIMARY KEY NOT NULL,
+    plan_digest TEXT NOT NULL,
+    store_id TEXT NOT NULL,
+    schema_version INTEGER NOT NULL,
+    config_hash TEXT NOT NULL,
+    overrides TEXT NOT NULL,
+    engine_version TEXT NOT NULL,
+    now TEXT NOT NULL,
+    saved_at TEXT NOT NULL);
+CREATE TABLE memfold_actions (
+    plan_id TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    risk TEXT NOT NULL,
+    rule_id TEXT NOT NULL,
+    state TEXT NOT NULL,
+    body TEXT NOT NULL,
+    amended TEXT,
+    base_digests TEXT NOT NULL,
+    access_count INTEGER,
+    run_id TEXT,
+    unit INTEGER,
+    note TEXT,
+    PRIMARY KEY (plan_id, position));
+CREATE TABLE memfold_runs (
+    seq INTEGER PRIMARY KEY,
+    run_id TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    plan_id TEXT,
+    target TEXT,
+    state TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    started_at TEXT NOT NULL,
+    heartbeat_at TEXT NOT NULL,
+    finished_at TEXT,
+    applied INTEGER NOT NULL DEFAULT 0,
+    stale INTEGER NOT NULL DEFAULT 0,
+    failed INTEGER NOT NULL DEFAULT 0,
+    engine_version TEXT NOT NULL,
+    prev_hash TEXT NOT NULL);
+CREATE TABLE memfold_units (
+    run_id TEXT NOT NULL,
+    unit INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    undone_by TEXT,
+    plan_id TEXT,
+    actions TEXT,
+    reverts_run TEXT,
+    reverts_unit INTEGER,
+    digests TEXT NOT NULL,
+    at TEXT NOT NULL,
+    PRIMARY KEY (run_id, unit));
+CREATE TABLE memfold_journal (
+    seq INTEGER PRIMARY KEY,
+    run_id TEXT NOT NULL,
+    unit INTEGER NOT NULL,
+    op TEXT NOT NULL,
+    table_name TEXT NOT NULL,
+    row_key TEXT NOT NULL,
+    row_rowid INTEGER,
+    before TEXT,
+    after TEXT,
+    deltas TEXT,
+    survivor TEXT);
+CREATE INDEX memfold_journal_unit ON memfold_journal(run_id, unit);
+CREATE INDEX memfold_journal_row ON memfold_journal(row_key);
+CREATE TABLE memfold_lineage (
+    id INTEGER PRIMARY KEY,
+    absorbed_id TEXT NOT NULL,
+    survivor_id TEXT NOT NULL,
+    similarity REAL,
+    rule_id TEXT,
+    reasons TEXT,
+    run_id TEXT NOT NULL,
+    unit INTEGER NOT NULL,
+    at TEXT NOT NULL,
+    active INTEGER NOT NULL);
+CREATE INDEX memfold_lineage_absorbed ON memfold_lineage(absorbed_id);
+CREATE INDEX memfold_lineage_survivor ON memfold_lineage(survivor_id);
+CREATE TABLE memfold_decisions (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    group_id TEXT,
+    memory_id TEXT NOT NULL,
+    content_hash TEXT,
+    action TEXT,
+    access_count INTEGER,
+    run_id TEXT NOT NULL,
+    unit INTEGER NOT NULL,
+    at TEXT NOT NULL,
+    active INTEGER NOT NULL);
+CREATE INDEX memfold_decisions_memory ON memfold_decisions(memory_id);
+CREATE TABLE memfold_flags (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    left_id TEXT NOT NULL,
+    right_id TEXT NOT NULL,
+    left_hash TEXT NOT NULL,
+    right_hash TEXT NOT NULL,
+    similarity REAL,
+    score REAL,
+    signals TEXT,
+    differences TEXT,
+    memory_id TEXT,
+    state TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    unit INTEGER NOT NULL,
+    at TEXT NOT NULL,
+    active INTEGER NOT NULL);
+CREATE INDEX memfold_flags_key ON memfold_flags(key);
+CREATE TABLE memfold_archive (
+    id INTEGER PRIMARY KEY,
+    memory_id TEXT NOT NULL,
+    table_name TEXT NOT NULL,
+    row_rowid INTEGER,
+    row TEXT NOT NULL,
+    indexed INTEGER NOT NULL,
+    survivor_id TEXT,
+    run_id TEXT NOT NULL,
+    at TEXT NOT NULL);
+CREATE INDEX memfold_archive_memory ON memfold_archive(memory_id);
+";
+
+/// * `runs.chained`: the place in the audit chain, taken when a run ends, so that saves may come and go while another
+///   run is under way.
+/// * `flags.kind`: `contradiction`, or `near` for a pair that a save found alike and did not fold. Flags of the first
+///   version are contradictions.
+const SECOND: &str = "
+ALTER TABLE memfold_runs ADD COLUMN chained INTEGER;
+UPDATE memfold_runs SET chained = seq WHERE state <> 'running';
+ALTER TABLE memfold_flags ADD COLUMN kind TEXT;
+CREATE INDEX memfold_flags_left ON memfold_flags(left_id);
+CREATE INDEX memfold_flags_right ON memfold_flags(right_id);
+";
+
+/// * `flags.asserted_id`: the side that was said again after the other one was, and `asserted_at` when; the pair's order is
+///   then not that of its rows. NULL where their times tell which one is newer.
+const ASSERTED: &str = "
+ALTER TABLE memfold_flags ADD COLUMN asserted_id TEXT;
+ALTER TABLE memfold_flags ADD COLUMN asserted_at TEXT;
+";
+
+/// * `revived`: memories that live again, in the order in which that was written. A lookup reads those behind the mark of its
+///   index: such rows stand among others that the index has seen.
+const REVIVED: &str = "
+CREATE TABLE memfold_revived (
+    seq INTEGER PRIMARY KEY,
+    memory_id TEXT NOT NULL,
+    at TEXT NOT NULL);
+";
+
+/// Returns the names of the tables.
+pub(crate) fn table_names() -> impl Iterator<Item = &'static str> {
+    let tables = MIGRATIONS.iter().flat_map(|sql| sql.split("CREATE TABLE ").skip(1));
+    tables.filter_map(|rest| rest.split([' ', '(']).next())
+}
+
+/// Brings the tables to this version, inside a write transaction of the caller. `store_id` names a
+/// store that holds no name yet. Returns the version of tables that a later program made, which stay as they are.
+pub(crate) fn migrate(
+    connection: &Connection,
+    store_id: impl FnOnce() -> rusqlite::Result<String>,
+    at: &str,
+) -> rusqlite::Result<Option<i64>> {
+    let found = recorded_version(connection)?;
+    let version = found.as_ref().map_or(0, |(version, _)| *version);
+    if version > VERSION {
+        return Ok(Some(version));
+    }
+    for sql in MIGRATIONS.iter().skip(version.max(0) as usize) {
+        connection.execute_batch(sql)?;
+    }
+    if found.is_none() {
+        let store_id = store_id()?;
+        connection.execute(
+            "INSERT INTO memfold_schema(version, store_uuid, created_at, engine_version)
+             VALUES (?1, ?2, ?3, ?4)",
+            params![VERSION, store_id, at, env!("CARGO_PKG_VERSION")],
+        )?;
+    } else if version < VERSION {
+        connection.execute("UPDATE memfold_schema SET version = ?1", [VERSION])?;
+    }
+    Ok(None)
+}
+
+/// Tells whether memfold ever wrote to the store.
+pub(crate) fn own_tables_exist(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row(
+        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'memfold_schema'",
+        [],
+        |row| row.get(0),
+    )
+}
+
+impl Writes<'_> {
+    /// Makes or renews memfold's tables where needed.
+    ///
+    /// # Errors
+    /// When they are of a later version, or cannot be written.
+    pub fn prepare(&self, at: &str) -> Result<(), SessionError> {
+        let found = self.query("make memfold's tables", |connection| {
+            migrate(connection, || derived_store_id(connection).map(Into::into), at)
+        })?;
+        found.map_or(Ok(()), |found| {
+            let path = self.path().to_owned();
+            Err(SessionError::NewerTables { path, found, known: VERSION })
+        })
+    }
+
+    /// Tells whether memfold ever wrote to the store.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn has_own_tables(&self) -> Result<bool, SessionError> {
+        self.query("look for memfold's tables", own_tables_exist)
+    }
+}
+
+/// The tables' version and the store's name; `None` where there are no tables yet.
+pub(crate) fn recorded_version(connection: &Connection) -> rusqlite::Result<Option<(i64, String)>> {
+    if !own_tables_exist(connection)? {
+        return Ok(None);
+    }
+    connection
+        .query_row("SELECT version, store_uuid FROM memfold_schema LIMIT 1", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()
+}
+
+fn store_id(reads: &Writes<'_>) -> Result<String, SessionError> {
+    reads.query("read the store's name", |connection| match recorded_version(connection)? {
+        Some((_, store_id)) => Ok(store_id),
+        None => derived_store_id(connection).map(Into::into),
+    })
+}
+
+impl BrainDb {
+    /// Returns the store's name: the recorded one, or the one a reader derives, which reads the creation time and
+    /// the id of each row.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn store_id(&self) -> Result<String, SessionError> {
+        self.look_on(store_id)
+    }
+}
+
+impl Session {
+    /// Returns the store's name: the recorded one, or the one a reader derives.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn store_id(&self) -> Result<String, SessionError> {
+        self.read(store_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fresh() -> rusqlite::Result<String> {
+        Ok("store_1".to_owned())
+    }
+
+    #[test]
+    fn tables_are_made_once() {
+        let connection = Connection::open_in_memory().unwrap();
+        assert_eq!(recorded_version(&connection).unwrap(), None);
+        migrate(&connection, fresh, "t").unwrap();
+        migrate(&connection, || unreachable!(), "t").unwrap();
+        let found = recorded_version(&connection).unwrap();
+        assert_eq!(found, Some((VERSION, "store_1".to_owned())));
+    }
+
+    #[test]
+    fn tables_of_a_later_version_are_left_alone() {
+        let connection = Connection::open_in_memory().unwrap();
+        migrate(&connection, fresh, "t").unwrap();
+        connection.execute("UPDATE memfold_schema SET version = 99", []).unwrap();
+        assert_eq!(migrate(&connection, fresh, "t").unwrap(), Some(99));
+    }
+
+    #[test]
+    fn nothing_newer_than_sqlite_3_24_is_used() {
+        let sql = MIGRATIONS.concat().to_uppercase();
+        for word in ["STRICT", "GENERATED", "TRIGGER", "VIEW", "RETURNING", "WITHOUT ROWID"] {
+            assert!(!sql.contains(word), "{word}");
+        }
+    }
+}

@@ -1,0 +1,558 @@
+//! [`BrainDb`]: finding out whether a file is a store, and connecting to it.
+
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+use std::{fmt, fs, io};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::brain_db::read::access::{
+    Access, Columns, REQUIRED, Stamp, beside, hides_rowids, is_view,
+};
+use crate::memory_store::LoadStoreError;
+
+/// How often a store is read without locks before a writer's haste calls for them.
+pub(crate) const UNLOCKED_TRIES: u32 = 2;
+
+/// Tables named in an error.
+const TABLES_SHOWN: u32 = 10;
+
+/// How to open a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenOptions {
+    busy_timeout: Duration,
+}
+
+impl OpenOptions {
+    /// The owner's own patience with locks.
+    pub const BUSY_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
+
+    /// Sets how long to wait for a lock of another process (default 5 s).
+    #[must_use]
+    pub const fn busy_timeout(mut self, timeout: Duration) -> Self {
+        self.busy_timeout = timeout;
+        self
+    }
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { busy_timeout: Self::BUSY_TIMEOUT_DEFAULT }
+    }
+}
+
+/// A `brain.db` that is only read.
+#[derive(Debug, Clone)]
+pub struct BrainDb {
+    path: PathBuf,
+    options: OpenOptions,
+}
+
+/// An open connection, how it reads and what the file looked like before.
+pub(crate) struct Reader {
+    pub(crate) connection: Connection,
+    pub(crate) access: Access,
+    pub(crate) stamp: Stamp,
+    pub(crate) memory_columns: Columns,
+}
+
+/// A connection that is kept from one look to the next, as long as whoever holds this lives.
+#[derive(Default)]
+pub struct KeptReader(Mutex<Option<Reader>>);
+
+impl KeptReader {
+    /// Takes the connection out, unless the store has moved on from under it.
+    fn take(&self, store: &BrainDb) -> Result<Option<Reader>, OpenStoreError> {
+        let kept = self.0.lock().ok().and_then(|mut kept| kept.take());
+        let Some(mut reader) = kept else { return Ok(None) };
+        let Ok(now) = Stamp::take(&store.path) else { return Ok(None) };
+        if !reader.stamp.still_serves(reader.access, &now, &store.path) {
+            return Ok(None);
+        }
+        // The owner may have altered the table since.
+        reader.memory_columns = store.memory_columns(&reader.connection, &now)?;
+        reader.stamp = now;
+        Ok(Some(reader))
+    }
+
+    fn put(&self, reader: Reader) {
+        if let Ok(mut kept) = self.0.lock() {
+            *kept = Some(reader);
+        }
+    }
+}
+
+impl BrainDb {
+    /// Finds out whether `path` holds a readable store; neither creates nor changes any file.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read.
+    pub fn open(path: impl Into<PathBuf>, options: OpenOptions) -> Result<Self, OpenStoreError> {
+        let store = Self::at(path, options);
+        store.connect(false)?;
+        Ok(store)
+    }
+
+    /// Names a store without looking at it: what is wrong with it shows when it is first read, and what is read once
+    /// costs one connection.
+    pub fn at(path: impl Into<PathBuf>, options: OpenOptions) -> Self {
+        Self { path: path.into(), options }
+    }
+
+    /// Returns the path of the store's file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Connects; `shared` takes SQLite's locks even where nobody else seems to have the store open.
+    pub(crate) fn connect(&self, shared: bool) -> Result<Reader, OpenStoreError> {
+        let stamp = self.examine()?;
+        let access = if shared { Access::Shared } else { stamp.access(&self.path) };
+        let connection = self.connection(access).map_err(|error| self.explain(&error, &stamp))?;
+        let memory_columns = self.memory_columns(&connection, &stamp)?;
+        Ok(Reader { connection, access, stamp, memory_columns })
+    }
+
+    /// Reads in one read transaction without leaving a trace; again where somebody wrote meanwhile and no
+    /// lock kept them from it.
+    pub(crate) fn traceless<T, E: From<OpenStoreError>>(
+        &self,
+        mut read: impl FnMut(&Reader, &Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
+        for _ in 0..UNLOCKED_TRIES {
+            let reader = self.connect(false)?;
+            let found = self.read_once(&reader, &mut read);
+            let (is_isolated, before) = (reader.access.is_isolated(), reader.stamp.clone());
+            drop(reader);
+            if is_isolated || Stamp::take(&self.path).is_ok_and(|after| after == before) {
+                return found;
+            }
+        }
+        self.read_once(&self.connect(true)?, &mut read)
+    }
+
+    /// As [`Self::traceless`], by the connection that the last call left in `kept` where that sees the store as it is.
+    pub(crate) fn traceless_again<T, E: From<OpenStoreError>>(
+        &self,
+        kept: &KeptReader,
+        mut read: impl FnMut(&Reader, &Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
+        for _ in 0..UNLOCKED_TRIES {
+            let reader = match kept.take(self)? {
+                Some(reader) => reader,
+                None => self.connect(false)?,
+            };
+            let found = self.read_once(&reader, &mut read);
+            let is_settled = reader.access.is_isolated()
+                || Stamp::take(&self.path).is_ok_and(|after| after == reader.stamp);
+            if is_settled {
+                kept.put(reader);
+                return found;
+            }
+        }
+        self.read_once(&self.connect(true)?, &mut read)
+    }
+
+    fn read_once<T, E: From<OpenStoreError>>(
+        &self,
+        reader: &Reader,
+        read: &mut impl FnMut(&Reader, &Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let begun = reader.connection.unchecked_transaction();
+        let transaction = begun.map_err(|error| self.explain(&error, &reader.stamp))?;
+        read(reader, &transaction)
+    }
+
+    /// Turns what SQLite says into what it means here.
+    pub(crate) fn explain(&self, error: &rusqlite::Error, stamp: &Stamp) -> OpenStoreError {
+        let path = self.path.clone();
+        let mut reason = error.to_string();
+        if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure)
+            && let Some(shortage) = Shortage::find(&path)
+        {
+            reason = format!("{reason}: {shortage}");
+        }
+        match (error.sqlite_error_code(), error.sqlite_error().map(|e| e.extended_code)) {
+            (Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked), _) => {
+                OpenStoreError::Locked { path, waited: self.options.busy_timeout }
+            }
+            (_, Some(rusqlite::ffi::SQLITE_READONLY_ROLLBACK)) => {
+                OpenStoreError::HotJournal { path, reason }
+            }
+            (Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase), _) => {
+                OpenStoreError::Damaged { path, reason }
+            }
+            (Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly), _) if stamp.has_log() => {
+                OpenStoreError::HotWal { path, reason }
+            }
+            (Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied), _) => {
+                OpenStoreError::Denied { path, reason }
+            }
+            _ => OpenStoreError::Sqlite { path, reason },
+        }
+    }
+
+    /// Looks at the file itself, because SQLite's own messages say too little.
+    fn examine(&self) -> Result<Stamp, OpenStoreError> {
+        let path = || self.path.clone();
+        let refused = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => OpenStoreError::Missing { path: path() },
+            _ => OpenStoreError::Denied { path: path(), reason: error.to_string() },
+        };
+        let metadata = fs::metadata(&self.path).map_err(refused)?;
+        if !metadata.is_file() {
+            let found = if metadata.is_dir() { "a folder" } else { "no regular file" };
+            return Err(OpenStoreError::NotAFile { path: path(), found });
+        }
+        if metadata.len() == 0 {
+            return Err(OpenStoreError::Empty { path: path() });
+        }
+        let stamp = Stamp::take(&self.path).map_err(refused)?;
+        if !stamp.is_sqlite() {
+            let head = &stamp.header()[..stamp.header().len().min(16)];
+            let found = format!("\"{}\"", head.escape_ascii());
+            return Err(OpenStoreError::NotADatabase { path: path(), found });
+        }
+        Ok(stamp)
+    }
+
+    fn connection(&self, access: Access) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(access.uri(&self.path), flags)?;
+        connection.busy_timeout(self.options.busy_timeout)?;
+        // Whatever the log holds stays there when we leave.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        if access == Access::PrivateLog {
+            // Keeps the log's index in our memory instead of a file.
+            connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        }
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
+    }
+
+    fn memory_columns(
+        &self,
+        connection: &Connection,
+        stamp: &Stamp,
+    ) -> Result<Columns, OpenStoreError> {
+        let explain = |error| self.explain(&error, stamp);
+        let columns = Columns::of(connection, "stm").map_err(explain)?;
+        if columns.is_empty() {
+            let tables = table_names(connection).map_err(explain)?;
+            return Err(OpenStoreError::NoMemoryTable { path: self.path.clone(), tables });
+        }
+        let missing: Vec<_> = REQUIRED.into_iter().filter(|name| !columns.has(name)).collect();
+        if !missing.is_empty() {
+            return Err(OpenStoreError::MissingColumns { path: self.path.clone(), missing });
+        }
+        for table in ["stm", "embeddings"] {
+            let path = || self.path.clone();
+            if is_view(connection, table).map_err(explain)? {
+                return Err(OpenStoreError::IsView { path: path(), table });
+            }
+            if hides_rowids(connection, table).map_err(explain)? {
+                return Err(OpenStoreError::RowidColumn { path: path(), table });
+            }
+        }
+        Ok(columns)
+    }
+}
+
+fn table_names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'
+         ORDER BY name LIMIT ?1",
+    )?;
+    statement.query_map([TABLES_SHOWN], |row| row.get(0))?.collect()
+}
+
+impl BrainDb {
+    /// Reads in one read transaction, again where somebody wrote meanwhile. `table` names what is read.
+    pub(crate) fn consult<T>(
+        &self,
+        table: &'static str,
+        read: impl Fn(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, LoadStoreError> {
+        self.traceless(|reader, connection| {
+            read(connection).map_err(|error| self.failed(&reader.stamp, table, &error))
+        })
+    }
+}
+
+/// Why a `brain.db` cannot be opened for reading.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenStoreError {
+    /// Nothing is there.
+    #[error("{} does not exist", path.display())]
+    Missing {
+        /// Where it was expected.
+        path: PathBuf,
+    },
+    /// A folder, or something else that is no file.
+    #[error("{} is {found}, expected a SQLite file", path.display())]
+    NotAFile {
+        /// What was given.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
+    /// A file of no bytes.
+    #[error("{} is empty (0 bytes), expected a SQLite file", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The operating system refuses.
+    #[error("{} cannot be read: {reason}", path.display())]
+    Denied {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: String,
+    },
+    /// It does not begin as a SQLite file does.
+    #[error("{} is no SQLite file: it begins with {found}, expected \"SQLite format 3\"", path.display())]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+        /// Its first bytes, escaped.
+        found: String,
+    },
+    /// It begins as a SQLite file and is damaged further on.
+    #[error("{} is damaged: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        reason: String,
+    },
+    /// A SQLite file of something else.
+    #[error("{} has no table stm, found {}", path.display(), list(tables))]
+    NoMemoryTable {
+        /// The file.
+        path: PathBuf,
+        /// The tables it has, at most ten, by name.
+        tables: Vec<String>,
+    },
+    /// A memory table of another shape.
+    #[error("table stm of {} has no column {}", path.display(), missing.join(", "))]
+    MissingColumns {
+        /// The file.
+        path: PathBuf,
+        /// The columns it lacks.
+        missing: Vec<&'static str>,
+    },
+    /// A view in place of a table.
+    #[error("{table} of {} is a view, expected a table", path.display())]
+    IsView {
+        /// The file.
+        path: PathBuf,
+        /// Which table it should be.
+        table: &'static str,
+    },
+    /// A column that hides the numbers of rows.
+    #[error("table {table} of {} has a column named rowid, which hides the numbers of its rows", path.display())]
+    RowidColumn {
+        /// The file.
+        path: PathBuf,
+        /// The table.
+        table: &'static str,
+    },
+    /// Its write-ahead log holds changes that cannot be read from here.
+    #[error("the write-ahead log of {} cannot be read: {reason}", path.display())]
+    HotWal {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        reason: String,
+    },
+    /// A writer died in the middle of a transaction that must be rolled back first.
+    #[error("{} has a hot rollback journal: {reason}", path.display())]
+    HotJournal {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        reason: String,
+    },
+    /// Another process holds an exclusive lock.
+    #[error("{} was locked by another process for {} ms", path.display(), waited.as_millis())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// Anything else.
+    #[error("open {}: {reason}", path.display())]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        reason: String,
+    },
+}
+
+impl OpenStoreError {
+    /// Returns what the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Missing { .. } => "check the path; memfold reads stores, it creates none".into(),
+            Self::NotAFile { path, .. } => {
+                format!("name the file itself, for example {}", path.join("brain.db").display())
+            }
+            Self::Empty { .. } => "the store's owner writes its tables on first use".into(),
+            Self::Denied { .. } => {
+                "run as the user who owns the store, or grant it read access".into()
+            }
+            Self::NotADatabase { .. } => {
+                "an encrypted store must be decrypted first; a file of vectors alone is no store"
+                    .into()
+            }
+            Self::Damaged { .. } => {
+                "run `sqlite3 FILE 'PRAGMA integrity_check'`; restore a backup or try `.recover`"
+                    .into()
+            }
+            Self::NoMemoryTable { .. } | Self::MissingColumns { .. } => {
+                "a brain.db has a table stm with id, content, categories, importance, created_at, \
+                 access_count and source"
+                    .into()
+            }
+            Self::IsView { .. } => "name the file that holds the table itself; a view neither keeps rows nor takes them".into(),
+            Self::RowidColumn { table, .. } => {
+                format!("rename it: ALTER TABLE {table} RENAME COLUMN rowid TO row_number")
+            }
+            Self::HotWal { path, .. } => format!(
+                "copy {} together with its -wal file into a folder that you can write, and read it there",
+                name(path)
+            ),
+            Self::HotJournal { path, .. } => format!(
+                "open {} once with a program that may write (`sqlite3 FILE 'SELECT 1 FROM stm'`), \
+                 which rolls it back",
+                name(path)
+            ),
+            Self::Locked { .. } => {
+                "stop the process that holds it, or wait longer with --set busy_timeout_ms=60000"
+                    .into()
+            }
+            Self::Sqlite { .. } => return None,
+        })
+    }
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into())
+}
+
+fn list(tables: &[String]) -> String {
+    if tables.is_empty() {
+        return "no tables at all".into();
+    }
+    tables.iter().map(|table| table.escape_debug().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Bytes that are tried to be written: an index of a write-ahead log, which is what SQLite asks for at once.
+const TRIED_BYTES: usize = 64 << 10;
+
+/// Why a store cannot grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Shortage {
+    /// The disk is full.
+    Disk {
+        /// Bytes that are free; `None` where the system does not tell.
+        free: Option<u64>,
+    },
+    /// The user has used up what they may write on this disk.
+    Quota,
+    /// The process may not make files as large (`ulimit -f`).
+    FileSize,
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disk { free: None } => f.write_str("the disk is full"),
+            Self::Disk { free: Some(free) } => {
+                write!(f, "the disk is full ({free} bytes are free)")
+            }
+            Self::Quota => f.write_str("the disk quota is used up"),
+            Self::FileSize => f.write_str("the limit on the size of files is reached (ulimit -f)"),
+        }
+    }
+}
+
+impl Shortage {
+    /// What SQLite means where it says that the disk is full.
+    pub(crate) fn of_disk(store: &Path) -> Self {
+        Self::Disk { free: free_bytes(store) }
+    }
+
+    /// Finds out whether a file beside the store can be as long as the store's and a little longer; `None` where it can.
+    ///
+    /// Asks the system by writing a file without a name: only after a write of ours has failed.
+    pub(crate) fn find(store: &Path) -> Option<Self> {
+        let error = grow_beside(store).err()?;
+        match error.kind() {
+            io::ErrorKind::StorageFull => Some(Self::of_disk(store)),
+            io::ErrorKind::QuotaExceeded => Some(Self::Quota),
+            io::ErrorKind::FileTooLarge => Some(Self::FileSize),
+            _ => None,
+        }
+    }
+}
+
+fn grow_beside(store: &Path) -> io::Result<()> {
+    let files = ["", "-wal", "-journal"].map(|suffix| beside(store, suffix).metadata());
+    let longest = files.iter().flatten().map(|found| found.len()).max().unwrap_or(0);
+    let folder = store.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut file = tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    let bytes = [0; TRIED_BYTES];
+    file.write_all(&bytes)?;
+    // What lies between takes no room.
+    file.seek(SeekFrom::Start(longest))?;
+    file.write_all(&bytes)?;
+    file.sync_all()
+}
+
+/// Returns the bytes that this user may still write to the disk of a file.
+#[cfg(unix)]
+pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(path).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn free_bytes(_path: &Path) -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_with_room_lacks_nothing_and_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("brain.db");
+        std::fs::write(&store, [7; 100]).unwrap();
+        assert_eq!(Shortage::find(&store), None);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_short_is_said_with_what_is_left() {
+        let said = |shortage: Shortage| shortage.to_string();
+        assert_eq!(said(Shortage::Disk { free: Some(0) }), "the disk is full (0 bytes are free)");
+        assert_eq!(said(Shortage::Quota), "the disk quota is used up");
+        assert!(said(Shortage::FileSize).contains("ulimit -f"));
+    }
+}

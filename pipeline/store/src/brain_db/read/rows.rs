@@ -1,0 +1,588 @@
+//! What became of a single memory, and what was folded into it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::{OptionalExtension as _, Row as SqlRow, params};
+
+use crate::brain_db::read::access::Columns;
+use crate::brain_db::read::load::{MEMORY_COLUMNS, cell, raw_embedding, raw_memory};
+use crate::brain_db::read::lookup::{Reach, Reaches, StoreReader};
+use crate::journal::{RowImage, StoredValue};
+use crate::memory_store::{LoadStoreError, VecSink};
+use crate::reading::cell::{is_archived_by_run, parse_source};
+use crate::reading::embedding::{EmbeddingReader, RawEmbedding, decode_vector};
+use crate::reading::memory::{MemoryReader, RawMemory, ReadMemories};
+use crate::reading::vector::ModelShapes;
+use memfold_model::decisions::content_hash;
+use memfold_model::memory::{Exclusion, Memory, MemoryId, Standing, VectorSpace};
+
+/// A live memory and its vector, as they are now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveMemory {
+    /// The memory.
+    pub memory: Memory,
+    /// Its vector.
+    pub vector: Vec<f32>,
+}
+
+/// What became of a memory.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fate {
+    /// It is live.
+    Live(Box<Memory>),
+    /// It was folded into another.
+    Folded {
+        /// What it says.
+        content: Box<str>,
+        /// What it was folded into.
+        survivor: MemoryId,
+    },
+    /// A rule of ours archived it.
+    Archived {
+        /// The memory, with the categories and source that it had.
+        memory: Box<Memory>,
+    },
+    /// Anything else: expired, archived by its owner, a record, unreadable, gone.
+    Other,
+}
+
+/// A memory that was folded into another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ghost {
+    /// The id.
+    pub id: MemoryId,
+    /// The text.
+    pub content: Box<str>,
+    /// The vector, where there is one.
+    pub vector: Option<Vec<f32>>,
+}
+
+/// Vectors that are compared, and how the store's models write them.
+pub(crate) type Space<'a> = (&'a VectorSpace, &'a ModelShapes);
+
+impl StoreReader<'_> {
+    /// Reads a memory as it is now; `None` unless it is live and has a valid vector (of the
+    /// space, where one is given).
+    pub fn live(
+        &self,
+        id: &str,
+        (space, shapes): (Option<&VectorSpace>, &ModelShapes),
+    ) -> Result<Option<LiveMemory>, LoadStoreError> {
+        let Some(read) = self.read_memory(id)? else { return Ok(None) };
+        if !is_live(&read) {
+            return Ok(None);
+        }
+        let found = self.with_vector(read, shapes)?;
+        Ok(found
+            .and_then(|(live, found)| space.is_none_or(|space| *space == found).then_some(live)))
+    }
+
+    /// Finds out what became of a memory.
+    pub fn fate(&self, id: &str) -> Result<Fate, LoadStoreError> {
+        let Some(read) = self.read_memory(id)? else { return self.fate_in_archive(id) };
+        let Some(memory) = read.memories.into_iter().next() else { return Ok(Fate::Other) };
+        Ok(match &memory.standing {
+            Standing::Live => Fate::Live(Box::new(memory)),
+            Standing::Ghost { survivor } => {
+                Fate::Folded { survivor: survivor.clone(), content: memory.content }
+            }
+            Standing::Excluded(Exclusion::Archived) if is_archived_by_run(&memory.source) => {
+                Fate::Archived { memory: Box::new(before_archival(memory)) }
+            }
+            Standing::Excluded(_) => Fate::Other,
+        })
+    }
+
+    fn fate_in_archive(&self, id: &str) -> Result<Fate, LoadStoreError> {
+        if !self.own()?.has_archive {
+            return Ok(Fate::Other);
+        }
+        let sql = "SELECT row, survivor_id FROM memfold_archive
+                   WHERE memory_id = ?1 AND table_name = 'stm' ORDER BY id DESC LIMIT 1";
+        let failed = |error| self.failed(error);
+        let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
+        let found = statement
+            .query_row([id], |row| {
+                Ok((archived_image(&row.get::<_, String>(0)?), row.get::<_, Option<String>>(1)?))
+            })
+            .optional()
+            .map_err(failed)?;
+        let Some((Some(image), survivor)) = found else { return Ok(Fate::Other) };
+        let Some(content) = content_of(&image).map(Box::from) else { return Ok(Fate::Other) };
+        Ok(match survivor {
+            Some(survivor) => Fate::Folded { content, survivor: MemoryId::new(survivor) },
+            // As it was: its marks were never written.
+            None => self.moved_memory(&image),
+        })
+    }
+
+    fn moved_memory(&self, image: &RowImage) -> Fate {
+        let mut memories = MemoryReader::new(*self.pass.request);
+        memories.take(&RawMemory::from(image), 0);
+        let memory = memories.finish(Vec::new()).memories.into_iter().next();
+        memory.map_or(Fate::Other, |memory| Fate::Archived { memory: Box::new(memory) })
+    }
+
+    /// Returns the vector of a live memory, where it has a valid one of the space.
+    pub fn vector(
+        &self,
+        id: &str,
+        (space, shapes): Space<'_>,
+    ) -> Result<Option<Vec<f32>>, LoadStoreError> {
+        Ok(self.live(id, (Some(space), shapes))?.map(|live| live.vector))
+    }
+
+    /// Returns all that was folded into a memory, directly or along with others; `None` where that is more than `most`.
+    pub fn ghosts(
+        &self,
+        live: &Memory,
+        space: Option<Space<'_>>,
+        most: usize,
+    ) -> Result<Option<Vec<Ghost>>, LoadStoreError> {
+        let mut ghosts: Vec<Ghost> = Vec::new();
+        let mut seen = BTreeSet::from([live.id.clone()]);
+        // The source of a memory names what was folded into it; that of a ghost no longer does.
+        let mut open = vec![(live.id.clone(), &*live.source)];
+        while let Some((survivor, source)) = open.pop() {
+            for id in self.folded_into(&survivor, source)? {
+                if seen.contains(&id) {
+                    continue;
+                }
+                let Fate::Folded { content, survivor } = self.fate(id.as_str())? else { continue };
+                // A list names all ever folded, also what somebody folded elsewhere since.
+                if !seen.contains(&survivor) {
+                    continue;
+                }
+                if ghosts.len() == most {
+                    return Ok(None);
+                }
+                let vector = match space {
+                    Some(space) => self.vector_of_ghost(id.as_str(), space)?,
+                    None => None,
+                };
+                open.push((id.clone(), ""));
+                seen.insert(id.clone());
+                ghosts.push(Ghost { id, content, vector });
+            }
+        }
+        Ok(Some(ghosts))
+    }
+
+    /// The memories that are said to be folded into one: by our own tables, then by its source.
+    fn folded_into(
+        &self,
+        survivor: &MemoryId,
+        source: &str,
+    ) -> Result<Vec<MemoryId>, LoadStoreError> {
+        let mut ids = Vec::new();
+        if self.own()?.has_lineage {
+            let failed = |error| self.failed(error);
+            let sql = "SELECT absorbed_id FROM memfold_lineage
+                       WHERE survivor_id = ?1 AND active = 1 ORDER BY id";
+            let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
+            let found = statement
+                .query_map([survivor.as_str()], |row| row.get::<_, String>(0))
+                .map_err(failed)?;
+            for id in found {
+                ids.push(MemoryId::new(id.map_err(failed)?));
+            }
+        }
+        // The latest stand last, and what came along with another before it.
+        ids.extend(parse_source(source).merged_from.into_iter().rev());
+        Ok(ids)
+    }
+
+    /// Returns the vector that a folded memory had, where it is a valid one of the space.
+    pub fn vector_of_ghost(
+        &self,
+        id: &str,
+        (space, shapes): Space<'_>,
+    ) -> Result<Option<Vec<f32>>, LoadStoreError> {
+        let mut vector = Vec::new();
+        let found =
+            self.last_embedding(id, |raw| decode_vector(raw, shapes, space, &mut vector))?;
+        match found {
+            Some(is_valid) => return Ok(is_valid.then_some(vector)),
+            None if !self.own()?.has_archive => return Ok(None),
+            None => {}
+        }
+        let failed = |error| self.failed(error);
+        let sql = "SELECT row FROM memfold_archive
+                   WHERE memory_id = ?1 AND table_name = 'embeddings' ORDER BY id DESC LIMIT 1";
+        let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
+        let json: Option<String> =
+            statement.query_row([id], |row| row.get(0)).optional().map_err(failed)?;
+        let image: Option<RowImage> = json.as_deref().and_then(archived_image);
+        let is_valid = image.is_some_and(|image| {
+            decode_vector(&RawEmbedding::from(&image), shapes, space, &mut vector)
+        });
+        Ok(is_valid.then_some(vector))
+    }
+
+    /// Reads the row of a memory, whatever it is; `None` where there is none.
+    fn read_memory(&self, id: &str) -> Result<Option<ReadMemories>, LoadStoreError> {
+        let failed = |error| self.failed(error);
+        let listed = self.pass.memory_columns.expressions(&MEMORY_COLUMNS);
+        let position = if self.has_rowid_of_memories { "rowid" } else { "0" };
+        let sql = format!("SELECT {position}, {listed} FROM stm WHERE id = ?1 LIMIT 1");
+        let mut statement = self.pass.connection.prepare_cached(&sql).map_err(failed)?;
+        let mut memories = MemoryReader::new(*self.pass.request);
+        let mut rows = statement.query([id]).map_err(failed)?;
+        let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
+        memories.take(&raw_memory(row).map_err(failed)?, row.get(0).map_err(failed)?);
+        let read = memories.finish(Vec::new());
+        let is_archived =
+            |memory: &Memory| memory.standing == Standing::Excluded(Exclusion::Archived);
+        if !read.memories.iter().any(is_archived) || !self.own()?.has_lineage {
+            return Ok(Some(read));
+        }
+        // Its own marks do not say into what it was folded, but ours may.
+        let mut memories = MemoryReader::new(*self.pass.request);
+        memories.take(&raw_memory(row).map_err(failed)?, row.get(0).map_err(failed)?);
+        Ok(Some(memories.finish(self.lineage_of(id)?)))
+    }
+
+    fn lineage_of(&self, id: &str) -> Result<Vec<(MemoryId, MemoryId)>, LoadStoreError> {
+        let failed = |error| self.failed(error);
+        let sql = "SELECT survivor_id FROM memfold_lineage
+                   WHERE absorbed_id = ?1 AND active = 1 ORDER BY id DESC";
+        let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
+        let survivors =
+            statement.query_map(params![id], |row| row.get::<_, String>(0)).map_err(failed)?;
+        let pair = |survivor| (MemoryId::new(id), MemoryId::new(survivor));
+        survivors.map(|survivor| survivor.map(pair).map_err(failed)).collect()
+    }
+
+    /// Adds the vector to a memory that was read; `None` where it has no valid one.
+    fn with_vector(
+        &self,
+        read: ReadMemories,
+        shapes: &ModelShapes,
+    ) -> Result<Option<(LiveMemory, VectorSpace)>, LoadStoreError> {
+        let Some(id) = read.memories.first().map(|memory| memory.id.clone()) else {
+            return Ok(None);
+        };
+        let mut sink = VecSink::default();
+        let mut embeddings = EmbeddingReader::new(&read, shapes);
+        if let Some(taken) =
+            self.last_embedding(id.as_str(), |raw| embeddings.take(raw, &mut sink))?
+        {
+            taken.map_err(LoadStoreError::Sink)?;
+        }
+        let found = embeddings.finish();
+        let snapshot = found.into_snapshot(read, None, Vec::new());
+        let memory = snapshot.memories.into_iter().next();
+        Ok(memory.and_then(|memory| {
+            let (at, row) = memory.embedding.vector()?;
+            let space = snapshot.spaces[at.0 as usize].clone();
+            Some((LiveMemory { memory, vector: sink.vector(at, row).to_vec() }, space))
+        }))
+    }
+
+    /// Hands over the embedding of a memory that counts: the last of several.
+    fn last_embedding<T>(
+        &self,
+        id: &str,
+        take: impl FnOnce(&RawEmbedding<'_>) -> T,
+    ) -> Result<Option<T>, LoadStoreError> {
+        if !self.has_embeddings() {
+            return Ok(None);
+        }
+        let failed = |error| self.failed(error);
+        let order = if self.has_rowid { "ORDER BY rowid DESC" } else { "" };
+        let listed = self.embedding_columns();
+        let sql = format!(
+            "SELECT 0, {listed} FROM embeddings
+             WHERE source_type = 'stm' AND source_id = ?1 {order} LIMIT 1"
+        );
+        let mut statement = self.pass.connection.prepare_cached(&sql).map_err(failed)?;
+        let mut rows = statement.query([id]).map_err(failed)?;
+        let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
+        Ok(Some(take(&raw_embedding(row).map_err(failed)?)))
+    }
+}
+
+/// Takes the marks of the archive off.
+fn before_archival(mut memory: Memory) -> Memory {
+    memory.categories.retain(|category| **category != *"archived");
+    for category in &mut memory.categories {
+        if let Some(before) = category.strip_prefix("archive/") {
+            *category = before.into();
+        }
+    }
+    memory
+}
+
+fn is_live(read: &ReadMemories) -> bool {
+    read.memories.first().is_some_and(|memory| memory.standing == Standing::Live)
+}
+
+/// An open contradiction flag, seen from one of its sides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenFlag {
+    /// The row of `memfold_flags`.
+    pub row: i64,
+    /// The other side.
+    pub other: MemoryId,
+    /// The side that was said again after the other one was, and when.
+    pub asserted: Option<(MemoryId, String)>,
+}
+
+impl StoreReader<'_> {
+    /// Returns the contradictions that a memory is flagged for and that nobody settled, as far as its text is the one that
+    /// was flagged; the latest of several with the same other side.
+    pub fn open_contradictions_of(&self, memory: &Memory) -> Result<Vec<OpenFlag>, LoadStoreError> {
+        let columns = self.columns_of("memfold_flags")?;
+        if !columns.has_all(&["left_id", "right_id", "left_hash", "right_hash", "state", "active"])
+        {
+            return Ok(Vec::new());
+        }
+        let asserted = match columns.has_all(&["asserted_id", "asserted_at"]) {
+            true => "asserted_id, asserted_at",
+            false => "NULL, NULL",
+        };
+        let kind = if columns.has("kind") { "coalesce(kind, '') <> 'near'" } else { "1" };
+        let side = |own: &str, other: &str| {
+            format!(
+                "SELECT id, {other}_id, {asserted} FROM memfold_flags
+                 WHERE {own}_id = ?1 AND {own}_hash = ?2 AND state = 'open' AND active = 1 AND {kind}"
+            )
+        };
+        let sql = format!("{} UNION ALL {}", side("left", "right"), side("right", "left"));
+        let failed = |error| self.pass.failed("memfold_flags", error);
+        let mut statement = self.pass.connection.prepare_cached(&sql).map_err(failed)?;
+        let flags = statement
+            .query_map(params![memory.id.as_str(), content_hash(&memory.content)], |row| {
+                let (id, at) = (row.get::<_, Option<String>>(2)?, row.get(3)?);
+                Ok(OpenFlag {
+                    row: row.get(0)?,
+                    other: MemoryId::new(row.get::<_, String>(1)?),
+                    asserted: id.map(MemoryId::new).zip(at),
+                })
+            })
+            .map_err(failed)?;
+        let mut flags = flags.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        flags.sort_by(|a, b| a.other.cmp(&b.other).then(b.row.cmp(&a.row)));
+        flags.dedup_by(|a, b| a.other == b.other);
+        Ok(flags)
+    }
+
+    /// Returns the memories that a person keeps apart from this one while its text stays, with the hash of theirs.
+    pub fn kept_apart_from(
+        &self,
+        memory: &Memory,
+    ) -> Result<BTreeMap<MemoryId, Option<String>>, LoadStoreError> {
+        let columns = self.columns_of("memfold_decisions")?;
+        if !columns.has_all(&["kind", "group_id", "memory_id", "content_hash", "active"]) {
+            return Ok(BTreeMap::new());
+        }
+        let sql = "SELECT b.memory_id, b.content_hash FROM memfold_decisions AS a
+                   JOIN memfold_decisions AS b
+                   ON b.group_id = a.group_id AND b.kind = 'keep_both' AND b.active = 1
+                   WHERE a.memory_id = ?1 AND a.kind = 'keep_both' AND a.active = 1
+                     AND coalesce(a.content_hash, ?2) = ?2 AND b.memory_id <> ?1
+                   ORDER BY b.id";
+        let failed = |error| self.pass.failed("memfold_decisions", error);
+        let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
+        let others = statement
+            .query_map(params![memory.id.as_str(), content_hash(&memory.content)], |row| {
+                Ok((MemoryId::new(row.get::<_, String>(0)?), row.get(1)?))
+            })
+            .map_err(failed)?;
+        others.collect::<Result<_, _>>().map_err(failed)
+    }
+
+    /// Tells whether a person let one memory take the place of another one that said something else.
+    pub fn is_superseded(&self, older: &str, by: &MemoryId) -> Result<bool, LoadStoreError> {
+        if !self.columns_of("memfold_flags")?.has_all(&["left_id", "right_id", "state", "active"]) {
+            return Ok(false);
+        }
+        let sql = "SELECT 1 FROM memfold_flags WHERE state = 'superseded' AND active = 1
+                   AND (left_id = ?1 AND right_id = ?2 OR left_id = ?2 AND right_id = ?1) LIMIT 1";
+        let failed = |error| self.pass.failed("memfold_flags", error);
+        let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
+        statement.exists(params![older, by.as_str()]).map_err(failed)
+    }
+
+    fn columns_of(&self, table: &'static str) -> Result<Columns, LoadStoreError> {
+        Columns::of(self.pass.connection, table).map_err(|error| self.pass.failed(table, error))
+    }
+}
+
+impl StoreReader<'_> {
+    /// Passes on the vectors of a space that came after a place, in the order in which they came, and those of memories
+    /// that live again: memory's id and vector. Whether the others are live is another question.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or what `take` returns.
+    pub fn since<E: From<LoadStoreError>>(
+        &self,
+        reaches: Reaches,
+        space: (&VectorSpace, &ModelShapes),
+        mut take: impl FnMut(&str, &[f32]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.vectors_since(reaches.embeddings, space, &mut take)?;
+        let mut revived = Vec::new();
+        self.revived_since(reaches.revived, usize::MAX, |id| revived.push(id.to_owned()))?;
+        for id in revived {
+            if let Some(vector) = self.vector(&id, space)? {
+                take(&id, &vector)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes on the ids of memories that live again since a place; `false` where there are more than `limit`.
+    fn revived_since(
+        &self,
+        reach: Reach,
+        limit: usize,
+        mut take: impl FnMut(&str),
+    ) -> Result<bool, LoadStoreError> {
+        if reach == Reaches::START.revived || !self.own()?.has_revived {
+            return Ok(true);
+        }
+        let sql = "SELECT seq, memory_id FROM memfold_revived WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+        self.limited(sql, reach, limit, |row| {
+            if let Ok(id) = row.get_ref(1)?.as_str() {
+                take(id);
+            }
+            Ok(())
+        })
+    }
+
+    /// Passes on id and text of memories that live again since a place, as [`texts_since`](Self::texts_since).
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn revived_texts_since(
+        &self,
+        reach: Reach,
+        limit: usize,
+        mut take: impl FnMut(&str, &str),
+    ) -> Result<bool, LoadStoreError> {
+        let mut revived = Vec::new();
+        let is_complete = self.revived_since(reach, limit, |id| revived.push(id.to_owned()))?;
+        for id in revived {
+            if let Fate::Live(memory) = self.fate(&id)? {
+                take(&id, &memory.content);
+            }
+        }
+        Ok(is_complete)
+    }
+
+    fn vectors_since<E: From<LoadStoreError>>(
+        &self,
+        reach: Reach,
+        (space, shapes): (&VectorSpace, &ModelShapes),
+        take: &mut impl FnMut(&str, &[f32]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let failed = |error| self.failed(error);
+        if !self.has_embeddings() {
+            return Ok(());
+        }
+        let (position, order) =
+            if self.has_rowid { ("rowid", "AND rowid > ?1 ORDER BY rowid") } else { ("0", "") };
+        let listed = self.embedding_columns();
+        // By the index on source_type nearly every row would be found one by one and then sorted.
+        let sql = format!(
+            "SELECT {position}, {listed} FROM embeddings NOT INDEXED WHERE source_type = 'stm' {order}"
+        );
+        let mut statement = self.pass.connection.prepare_cached(&sql).map_err(failed)?;
+        let first = [reach.rowid()];
+        let parameters = if self.has_rowid { &first[..] } else { &[] };
+        let mut rows = statement.query(rusqlite::params_from_iter(parameters)).map_err(failed)?;
+        let mut vector = Vec::new();
+        while let Some(row) = rows.next().map_err(failed)? {
+            let raw = raw_embedding(row).map_err(failed)?;
+            let Some(id) = raw.source_id.text().ok().flatten() else { continue };
+            if decode_vector(&raw, shapes, space, &mut vector) {
+                take(&id, &vector)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes on id and text of memories that came after a place, whatever became of them; `false` where there are more
+    /// than `limit`, of which the first ones were passed on.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn texts_since(
+        &self,
+        reach: Reach,
+        limit: usize,
+        mut take: impl FnMut(&str, &str),
+    ) -> Result<bool, LoadStoreError> {
+        let position = if self.has_rowid_of_memories { "rowid" } else { "0" };
+        let after = if self.has_rowid_of_memories { "rowid > ?1 ORDER BY rowid" } else { "?1 < 1" };
+        let sql =
+            format!("SELECT {position}, id, content FROM stm NOT INDEXED WHERE {after} LIMIT ?2");
+        self.limited(&sql, reach, limit, |row| {
+            let (id, content) = (cell(row, 1)?, cell(row, 2)?);
+            if let (Ok(Some(id)), Ok(Some(content))) = (id.text(), content.text()) {
+                take(&id, &content);
+            }
+            Ok(())
+        })
+    }
+
+    /// Passes on id and text of memories that were moved into the archive after a place, as
+    /// [`texts_since`](Self::texts_since).
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn archived_texts_since(
+        &self,
+        reach: Reach,
+        limit: usize,
+        mut take: impl FnMut(&str, &str),
+    ) -> Result<bool, LoadStoreError> {
+        if !self.own()?.has_archive {
+            return Ok(true);
+        }
+        let sql = "SELECT rowid, memory_id, row FROM memfold_archive NOT INDEXED
+                   WHERE rowid > ?1 AND table_name = 'stm' ORDER BY rowid LIMIT ?2";
+        self.limited(sql, reach, limit, |row| {
+            let id: String = row.get(1)?;
+            let image = archived_image(&row.get::<_, String>(2)?);
+            if let Some(content) = image.as_ref().and_then(content_of) {
+                take(&id, content);
+            }
+            Ok(())
+        })
+    }
+
+    fn limited(
+        &self,
+        sql: &str,
+        reach: Reach,
+        limit: usize,
+        mut take: impl FnMut(&SqlRow<'_>) -> rusqlite::Result<()>,
+    ) -> Result<bool, LoadStoreError> {
+        let failed = |error| self.failed(error);
+        let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
+        let most = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+        let mut rows = statement.query(params![reach.rowid(), most]).map_err(failed)?;
+        let mut taken = 0;
+        while let Some(row) = rows.next().map_err(failed)? {
+            if taken == limit {
+                return Ok(false);
+            }
+            taken += 1;
+            take(row).map_err(failed)?;
+        }
+        Ok(true)
+    }
+}
+
+/// Reads a row as the archive keeps it.
+pub(crate) fn archived_image(json: &str) -> Option<RowImage> {
+    let value: serde_json::Value = serde_json::from_str(json).ok()?;
+    RowImage::from_json(None, &value)
+}
+
+/// Returns the text of a row as the archive keeps it.
+pub(crate) fn content_of(image: &RowImage) -> Option<&str> {
+    image.get("content").and_then(StoredValue::as_text)
+}

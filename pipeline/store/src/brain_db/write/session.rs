@@ -1,0 +1,463 @@
+//! [`Session`]: the right to write to a store that belongs to somebody else.
+//!
+//! Every write is one short `BEGIN IMMEDIATE` transaction. The journal mode stays as the owner set it, foreign
+//! keys are enforced, commits reach the disk. One run at a time: a lock file beside the store says who.
+
+use crate::LoadRequest;
+use crate::LoadStoreError;
+use crate::brain_db::read::access::Columns;
+use crate::brain_db::read::access::Stamp;
+use crate::brain_db::read::load::Pass;
+use crate::brain_db::read::lookup::StoreReader;
+use crate::brain_db::write::beside::running;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Transaction, TransactionBehavior};
+
+use crate::brain_db::read::open::{BrainDb, OpenOptions, OpenStoreError, Shortage};
+use crate::brain_db::write::beside::StoreLock;
+use crate::brain_db::write::layout::Layout;
+
+/// How long to wait before the next try to begin.
+const BETWEEN_TRIES: Duration = Duration::from_micros(500);
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+}
+
+/// How to open a store for writing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionOptions {
+    /// How long to wait for a lock of another process.
+    pub busy_timeout: Duration,
+    /// Who writes: shown to whoever finds the store locked.
+    pub holder: String,
+}
+
+/// A store that is open for writing.
+pub struct Session {
+    pub(crate) path: PathBuf,
+    pub(crate) connection: Connection,
+    pub(crate) busy_timeout: Duration,
+    /// Held while a run writes; `None` for writes to our own tables only.
+    _lock: Option<StoreLock>,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Opens a store for a run: nobody else's run writes meanwhile. Changes nothing yet.
+    ///
+    /// # Errors
+    /// When it is no store, cannot be written, or another run holds it.
+    pub fn open(path: &Path, options: &SessionOptions) -> Result<Self, SessionError> {
+        let mut session = Self::open_beside_runs(path, options)?;
+        session._lock = Some(StoreLock::take(&session.path, &options.holder, || {
+            running(&session.connection).ok().flatten()
+        })?);
+        Ok(session)
+    }
+
+    /// Opens a store for writes to memfold's own tables only, such as saving or reviewing a plan.
+    ///
+    /// # Errors
+    /// When it is no store or cannot be written.
+    pub fn open_beside_runs(path: &Path, options: &SessionOptions) -> Result<Self, SessionError> {
+        BrainDb::open(path, OpenOptions::default().busy_timeout(options.busy_timeout))?;
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let connection = for_writing(&path, options.busy_timeout)?;
+        Ok(Self { path, connection, busy_timeout: options.busy_timeout, _lock: None })
+    }
+
+    /// Returns the store's file, links resolved.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes or renews memfold's tables where needed.
+    ///
+    /// # Errors
+    /// When they are of a later version, or cannot be written.
+    pub fn prepare(&self, at: &str) -> Result<(), SessionError> {
+        self.write(|writes| writes.prepare(at))
+    }
+
+    /// Runs `work` in one write transaction: all of it or nothing.
+    ///
+    /// # Errors
+    /// Those of `work`, and what keeps SQLite from beginning or committing.
+    pub fn write<T, E: From<SessionError>>(
+        &self,
+        work: impl FnOnce(&Writes<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let transaction = self.begin()?;
+        let writes = Writes::new(&transaction, &self.path);
+        // An early return drops the transaction, which rolls it back.
+        let done = work(&writes)?;
+        self.commit(transaction)?;
+        Ok(done)
+    }
+
+    /// As [`Self::write`], for rows that come back as they were: what they refer to may be gone, as it may have
+    /// been before, where the owner enforces no foreign keys.
+    ///
+    /// # Errors
+    /// Those of `work`, and what keeps SQLite from beginning or committing.
+    pub fn write_back<T, E: From<SessionError>>(
+        &self,
+        work: impl FnOnce(&Writes<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.enforce_references(false)?;
+        let done = self.write(work);
+        self.enforce_references(true)?;
+        done
+    }
+
+    fn enforce_references(&self, enforce: bool) -> Result<(), SessionError> {
+        let set = self.connection.pragma_update(None, "foreign_keys", enforce);
+        set.map_err(|error| self.explain("set up the connection", &error))
+    }
+
+    /// Runs `look` in one read transaction.
+    ///
+    /// # Errors
+    /// Those of `look`, and what keeps SQLite from beginning.
+    pub fn read<T, E: From<SessionError>>(
+        &self,
+        look: impl FnOnce(&Writes<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let begin = self.connection.unchecked_transaction();
+        let transaction = begin.map_err(|error| self.explain("read the store", &error))?;
+        look(&Writes::new(&transaction, &self.path))
+    }
+
+    /// Begins to write as soon as nobody else does.
+    ///
+    /// SQLite waits up to 100 ms between two tries, which hardly ever meet the gaps of a writer that goes from one
+    /// transaction to the next.
+    fn begin(&self) -> Result<Transaction<'_>, SessionError> {
+        let wait = |timeout| self.connection.busy_timeout(timeout);
+        let begun = wait(Duration::ZERO).and_then(|()| self.begin_between_others());
+        wait(self.busy_timeout).and(begun).map_err(|error| self.explain("begin to write", &error))
+    }
+
+    fn begin_between_others(&self) -> rusqlite::Result<Transaction<'_>> {
+        let mut tries = self.busy_timeout.as_micros() / BETWEEN_TRIES.as_micros();
+        loop {
+            match Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate) {
+                Err(error) if is_busy(&error) && tries > 0 => {
+                    tries -= 1;
+                    std::thread::sleep(BETWEEN_TRIES);
+                }
+                begun_or_not => return begun_or_not,
+            }
+        }
+    }
+
+    fn commit(&self, transaction: Transaction<'_>) -> Result<(), SessionError> {
+        transaction.commit().map_err(|error| self.explain("commit", &error))
+    }
+
+    pub(crate) fn explain(&self, what: &'static str, error: &rusqlite::Error) -> SessionError {
+        SessionError::of_sqlite(&self.path, what, error, Some(self.busy_timeout))
+    }
+}
+
+impl BrainDb {
+    /// Runs `look` over the store as it is at one instant, without leaving a trace.
+    ///
+    /// # Errors
+    /// Those of `look`, and what keeps the store from being read.
+    pub fn look_on<T, E: From<SessionError>>(
+        &self,
+        look: impl Fn(&Writes<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let found = self.traceless(|_, connection| {
+            Ok::<_, SessionError>(look(&Writes::new(connection, self.path())))
+        });
+        found?
+    }
+
+    /// Returns why memories are not moved out of the owner's tables, if anything forbids it: a foreign key or a trigger
+    /// of the owner would change other tables along with them.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn move_refusal(&self) -> Result<Option<String>, SessionError> {
+        self.look_on(|reads| Ok(reads.layout()?.move_refusal().map(str::to_owned)))
+    }
+}
+
+/// Opens an existing store; never makes one, never changes its journal mode.
+pub(crate) fn for_writing(path: &Path, busy_timeout: Duration) -> Result<Connection, SessionError> {
+    let explain = |error: rusqlite::Error| {
+        SessionError::of_sqlite(path, "open the store for writing", &error, Some(busy_timeout))
+    };
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(explain)?;
+    connection.busy_timeout(busy_timeout).map_err(explain)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(explain)?;
+    connection.pragma_update(None, "synchronous", "FULL").map_err(explain)?;
+    // What is overwritten leaves no old bytes in its page, so that forgetting can keep its word.
+    connection.pragma_update(None, "secure_delete", "FAST").map_err(explain)?;
+    // What we keep beside the store while we write needs no file.
+    connection.pragma_update(None, "temp_store", "MEMORY").map_err(explain)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    if connection.is_readonly("main").map_err(explain)? {
+        let reason = "the file is read-only".to_owned();
+        return Err(SessionError::ReadOnly { path: path.to_owned(), reason });
+    }
+    Ok(connection)
+}
+
+const STATEMENTS_CACHED: usize = 64;
+
+/// One transaction: whoever holds it may read and write until it ends.
+pub struct Writes<'a> {
+    connection: &'a Connection,
+    path: &'a Path,
+}
+
+impl std::fmt::Debug for Writes<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writes").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Writes<'a> {
+    pub(crate) fn new(connection: &'a Connection, path: &'a Path) -> Self {
+        Self { connection, path }
+    }
+
+    /// The connection, inside the transaction.
+    pub(crate) fn connection(&self) -> &'a Connection {
+        self.connection
+    }
+
+    /// The store's file.
+    pub fn path(&self) -> &'a Path {
+        self.path
+    }
+
+    /// Looks at the tables as they are in this transaction.
+    pub fn layout(&self) -> Result<Layout, SessionError> {
+        Layout::of(self.connection).map_err(self.explain("read the tables' columns"))
+    }
+
+    /// Runs a statement that writes; returns the number of rows.
+    pub(crate) fn execute(
+        &self,
+        what: &'static str,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<usize, SessionError> {
+        let run = || self.connection.prepare_cached(sql)?.execute(params);
+        run().map_err(self.explain(what))
+    }
+
+    /// Runs statements as one step.
+    pub(crate) fn query<T>(
+        &self,
+        what: &'static str,
+        run: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, SessionError> {
+        run(self.connection).map_err(self.explain(what))
+    }
+
+    fn explain(&self, what: &'static str) -> impl Fn(rusqlite::Error) -> SessionError + '_ {
+        move |error| SessionError::of_sqlite(self.path, what, &error, None)
+    }
+}
+
+/// Why a store cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// It cannot even be read.
+    #[error(transparent)]
+    Open(#[from] OpenStoreError),
+    /// The file or its folder may not be written.
+    #[error("{} cannot be written: {reason}", path.display())]
+    ReadOnly {
+        /// The store.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Another run of memfold is at work.
+    #[error("{} is locked by another run of memfold{}", path.display(), holder.as_ref().map_or_else(String::new, |by| format!(": {by}")))]
+    LockedByRun {
+        /// The store.
+        path: PathBuf,
+        /// Which run, since when and by whom, where that is known.
+        holder: Option<String>,
+    },
+    /// Another process holds SQLite's write lock.
+    #[error("{} was locked by another process for {} ms; nothing is half done", path.display(), waited.as_millis())]
+    Busy {
+        /// The store.
+        path: PathBuf,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// There is no room for what is to be written.
+    #[error("{} cannot grow: {shortage}; nothing is half done", path.display())]
+    Full {
+        /// The store.
+        path: PathBuf,
+        /// What there is too little of.
+        shortage: Shortage,
+    },
+    /// The disk fails, or the file is damaged.
+    #[error("failed to {what} in {}: {reason}", path.display())]
+    Broken {
+        /// The store.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// What SQLite says.
+        reason: String,
+    },
+    /// One statement was refused: a trigger, a constraint, an altered table.
+    #[error("failed to {what}: {reason}")]
+    Refused {
+        /// What was tried.
+        what: &'static str,
+        /// What SQLite says.
+        reason: String,
+    },
+    /// memfold's tables in the store are of a later version.
+    #[error("the memfold tables of {} have version {found}, this program knows up to {known}", path.display())]
+    NewerTables {
+        /// The store.
+        path: PathBuf,
+        /// Their version.
+        found: i64,
+        /// The latest version that this program knows.
+        known: i64,
+    },
+    /// What memfold wrote there cannot be understood.
+    #[error("{what} in {} cannot be understood", path.display())]
+    Unreadable {
+        /// The store.
+        path: PathBuf,
+        /// What was read.
+        what: String,
+    },
+}
+
+impl SessionError {
+    /// Turns what SQLite says into what it means here.
+    pub(crate) fn of_sqlite(
+        path: &Path,
+        what: &'static str,
+        error: &rusqlite::Error,
+        waited: Option<Duration>,
+    ) -> Self {
+        let reason = error.to_string();
+        let path = path.to_owned();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                Self::Busy { path, waited: waited.unwrap_or_default() }
+            }
+            Some(ErrorCode::DiskFull) => {
+                let shortage = Shortage::find(&path).unwrap_or_else(|| Shortage::of_disk(&path));
+                Self::Full { path, shortage }
+            }
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+                Self::ReadOnly { path, reason }
+            }
+            Some(
+                ErrorCode::SystemIoFailure
+                | ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::OutOfMemory
+                | ErrorCode::FileLockingProtocolFailed,
+            ) => match Shortage::find(&path) {
+                Some(shortage) => Self::Full { path, shortage },
+                None => Self::Broken { path, what, reason },
+            },
+            _ => Self::Refused { what, reason },
+        }
+    }
+
+    /// Tells whether every later write would fail as well, so that a run should stop.
+    #[must_use]
+    pub const fn stops_the_run(&self) -> bool {
+        !matches!(self, Self::Refused { .. } | Self::Unreadable { .. })
+    }
+
+    /// Tells whether another run holds the store.
+    #[must_use]
+    pub const fn is_locked_by_run(&self) -> bool {
+        matches!(self, Self::LockedByRun { .. })
+    }
+
+    /// Returns what the user can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Open(error) => error.hint(),
+            Self::ReadOnly { .. } => Some(
+                "memfold writes to the store, its log and a lock file beside it: check the \
+                 permissions of the file and its folder"
+                    .to_owned(),
+            ),
+            Self::LockedByRun { .. } => {
+                Some("wait until it has finished; `memfold runs DB` shows it".to_owned())
+            }
+            Self::Busy { .. } => Some(
+                "end what holds the store, or wait longer: --set busy_timeout_ms=60000; \
+                 what was applied stays applied, running again continues"
+                    .to_owned(),
+            ),
+            Self::Full { shortage: Shortage::FileSize, .. } => Some(
+                "raise the limit (`ulimit -f unlimited`); what was applied stays applied, running again continues"
+                    .to_owned(),
+            ),
+            Self::Full { .. } => Some(
+                "make room; what was applied stays applied, running again continues".to_owned(),
+            ),
+            Self::Broken { .. } => Some(
+                "run `PRAGMA integrity_check` on the store and look at the disk; what was \
+                 applied can be undone"
+                    .to_owned(),
+            ),
+            Self::NewerTables { .. } => {
+                Some("use the version of memfold that wrote them, or a later one".to_owned())
+            }
+            Self::Unreadable { .. } => Some(
+                "something else wrote to memfold's tables; docs/recovery.md says how to go on"
+                    .to_owned(),
+            ),
+            Self::Refused { .. } => None,
+        }
+    }
+}
+
+impl Writes<'_> {
+    /// Reads single memories as they are in this transaction.
+    pub fn look_up<T, E: From<SessionError> + From<LoadStoreError>>(
+        &self,
+        request: &LoadRequest<'_>,
+        read: impl FnOnce(&StoreReader<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let store = BrainDb::at(self.path(), OpenOptions::default());
+        let denied = |error: std::io::Error| {
+            let (path, reason) = (self.path().to_owned(), error.to_string());
+            SessionError::from(OpenStoreError::Denied { path, reason })
+        };
+        let stamp = Stamp::take(self.path()).map_err(denied)?;
+        let columns = Columns::of(self.connection(), "stm");
+        let memory_columns = &columns.map_err(|error| store.failed(&stamp, "stm", &error))?;
+        let (connection, stamp) = (self.connection(), &stamp);
+        let pass = Pass { store: &store, stamp, memory_columns, connection, request };
+        read(&StoreReader::over(pass)?)
+    }
+}

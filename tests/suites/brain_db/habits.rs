@@ -1,0 +1,94 @@
+//! A store with every habit loads completely, and every row that is left out has its reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{DIM, load, plain_store, wild, write};
+use memfold_model::memory::{CreatedAt, Embedding, Memory, Standing};
+use memfold_store::{SkipReason, Snapshot, VecSink};
+
+fn wild_store(count: u64) -> (Snapshot, VecSink, BTreeMap<SkipReason, u64>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("brain.db");
+    let written = write(&path, count, wild());
+    let (snapshot, sink) = load(&path);
+    assert_eq!(snapshot.rows_total, written.rows_total);
+    (snapshot, sink, written.left_out)
+}
+
+fn by_id(snapshot: &Snapshot) -> BTreeMap<&str, &Memory> {
+    snapshot.memories.iter().map(|memory| (memory.id.as_str(), memory)).collect()
+}
+
+#[test]
+fn every_reason_is_counted_exactly() {
+    let (snapshot, _, left_out) = wild_store(200);
+    assert_eq!(snapshot.skipped, left_out);
+    let explained: BTreeSet<_> = snapshot.skip_examples.keys().collect();
+    assert_eq!(explained, left_out.keys().collect());
+    // All reasons but those that the owner's keys and the scope of a run exclude.
+    assert_eq!(left_out.len(), 16, "{left_out:?}");
+    let lacking: u64 =
+        left_out.iter().filter(|(reason, _)| reason.leaves_out_vector()).map(|(_, n)| n).sum();
+    assert_eq!(snapshot.live_count(), snapshot.with_vector_count() + lacking);
+}
+
+#[test]
+fn other_spellings_mean_the_same() {
+    let (_folder, path) = plain_store(200);
+    let (plain, plain_sink) = load(&path);
+    let (wild, wild_sink, _) = wild_store(200);
+    let wild = by_id(&wild);
+    let mut compared = 0;
+    for expected in &plain.memories {
+        let found = wild[expected.id.as_str()];
+        // The time of the plain store has no fraction, so neither is the digest the same.
+        let found = Memory { base_digest: expected.base_digest, ..found.clone() };
+        if let (Some((space, row)), Some((wild_space, wild_row))) =
+            (expected.embedding.vector(), found.embedding.vector())
+        {
+            assert_eq!(plain_sink.vector(space, row), wild_sink.vector(wild_space, wild_row));
+            compared += 1;
+        }
+        assert_eq!(Memory { embedding: expected.embedding, ..found }, *expected);
+    }
+    assert_eq!(compared, 199);
+}
+
+#[test]
+fn ghosts_know_their_survivor_and_roots_are_unwrapped() {
+    let (snapshot, _, _) = wild_store(3);
+    let memories = by_id(&snapshot);
+    for ghost in ["wild_ghost_1", "wild_ghost_2", "wild_ghost_3"] {
+        let Standing::Ghost { survivor } = &memories[ghost].standing else { panic!("{ghost}") };
+        assert_eq!(survivor.as_str(), "wild_survivor");
+        assert!(memories[ghost].embedding.vector().is_some());
+    }
+    assert_eq!(&*memories["wild_ghost_2"].root_source, "manual");
+    assert_eq!(&*memories["wild_survivor"].root_source, "user");
+    assert_eq!(memories["wild_survivor"].standing, Standing::Live);
+    let folded: Vec<_> = snapshot.decisions.folded_into.keys().map(|id| id.as_str()).collect();
+    assert_eq!(folded, ["wild_ghost_1", "wild_ghost_2", "wild_ghost_3", "wild_gone"]);
+}
+
+#[test]
+fn odd_values_are_read_as_meant() {
+    let (snapshot, _, _) = wild_store(3);
+    let memories = by_id(&snapshot);
+    let at = |id: &str| memories[id].created_at.instant().map(|at| at.to_rfc3339());
+    assert_eq!(at("wild_utc").unwrap(), "2026-02-21T11:12:02Z");
+    assert_eq!(at("wild_short_offset").unwrap(), "2026-02-21T19:12:02Z");
+    assert_eq!(at("wild_day").unwrap(), "2026-02-20T23:00:00Z");
+    assert_eq!(at("wild_epoch").unwrap(), "2026-02-21T11:12:02Z");
+    assert_eq!(memories["wild_yesterday"].created_at, CreatedAt::Unreadable("yesterday".into()));
+    let categories = |id: &str| memories[id].categories.iter().map(|c| &**c).collect::<Vec<_>>();
+    assert_eq!(categories("wild_nested"), ["sop", "coding", "3"]);
+    assert_eq!(categories("wild_escapes"), ["café", "😀"]);
+    assert_eq!(categories("wild_garbage"), ["[\"open"]);
+    assert!(categories("wild_no_categories").is_empty());
+    assert_eq!(memories["4711"].standing, Standing::Live);
+    assert_eq!(memories["wild_edited"].embedding, Embedding::Stale);
+    let spaces: BTreeSet<_> = snapshot.spaces.iter().map(|s| (&*s.model, s.dim)).collect();
+    let dim = DIM as u32;
+    let model = "all-MiniLM-L6-v2";
+    assert_eq!(spaces, [(model, dim), (model, dim + 3), ("other-model", 64)].into());
+}

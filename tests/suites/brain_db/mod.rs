@@ -1,0 +1,110 @@
+//! `brain.db` on real files: opening, reading, creating and examining them.
+
+mod doctor;
+mod habits;
+mod model;
+mod odd_schemas;
+mod open_errors;
+mod row_by_row;
+mod traceless;
+mod writing;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jiff::tz::TimeZone;
+use memfold_index::NoProgress;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use memfold_model::time::Instant;
+use memfold_store::brain_db::{
+    BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions, StoreStyle, WrittenStore, texts,
+};
+use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, Snapshot, VecSink};
+
+/// 2026-06-01T00:00:00Z.
+const NOW: Instant = Instant(1_780_272_000_000_000);
+
+const DIM: usize = 8;
+
+fn load_with(store: &dyn MemoryStore, sink: &mut VecSink) -> Result<Snapshot, LoadStoreError> {
+    let zone = TimeZone::get("Europe/Berlin").unwrap();
+    store.load(&LoadRequest { time_zone: &zone, now: NOW, progress: &NoProgress }, sink)
+}
+
+fn load(path: &Path) -> (Snapshot, VecSink) {
+    let mut sink = VecSink::default();
+    let store = BrainDb::open(path, OpenOptions::default()).unwrap();
+    let snapshot = load_with(&store, &mut sink).unwrap();
+    assert_eq!(snapshot.rows_total, snapshot.live_count() + snapshot.left_out_count());
+    (snapshot, sink)
+}
+
+fn vector(seed: usize) -> Vec<f32> {
+    (0..DIM).map(|i| ((seed * 31 + i * 7 + 1) as f32 * 0.11).sin()).collect()
+}
+
+/// Writes `count` templated memories, the last one without a vector.
+fn write(path: &Path, count: u64, options: CreateOptions) -> WrittenStore {
+    let mut writer = BrainDbWriter::create(path, options).unwrap();
+    for row in 0..count {
+        let vector = vector(row as usize);
+        let created_at = format!("2026-01-{:02}T10:{:02}:07", 1 + row % 28, row % 60);
+        let content = texts::templated(row, 0, 1);
+        let categories: &[&str] = if row % 2 == 0 { &["coding"] } else { &["sop", "größe"] };
+        let memory = NewMemory {
+            id: &format!("stm_{row:012x}"),
+            content: &content,
+            categories,
+            importance: 1.0 + (row % 3) as f64 * 0.5,
+            access_count: (row % 4) as i64,
+            created_at: &created_at,
+            updated_at: None,
+            expires_at: None,
+            source: if row % 5 == 0 { "manual" } else { "agent" },
+            vector: (row + 1 < count).then_some(&vector),
+            embedded_text: None,
+            model: Some("all-MiniLM-L6-v2"),
+        };
+        writer.push(&memory).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+fn plain_store(count: u64) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("brain.db");
+    write(&path, count, CreateOptions::default());
+    (folder, path)
+}
+
+fn rollback() -> CreateOptions {
+    CreateOptions { wal: false, ..CreateOptions::default() }
+}
+
+fn wild() -> CreateOptions {
+    CreateOptions { style: StoreStyle::Wild, ..CreateOptions::default() }
+}
+
+/// Makes a store from SQL.
+fn sql_store(sql: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("brain.db");
+    Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    (folder, path)
+}
+
+/// Every file of a folder with its bytes; `-shm` without, for it is the processes' shared memory.
+fn folder_state(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let bytes = if name.ends_with("-shm") { Vec::new() } else { fs::read(&path).unwrap() };
+            (name, bytes)
+        })
+        .collect()
+}
