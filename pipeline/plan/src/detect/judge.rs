@@ -8,8 +8,7 @@ use memfold_model::decisions::Decisions;
 use memfold_model::memory::{Memory, MemoryIndex};
 use memfold_simd::Similarity;
 
-use super::nodes::{Item, NONE, Nodes};
-use super::pipeline::NodePair;
+use super::nodes::{Item, NONE, NodePair, Nodes};
 use super::{Contradiction, DetectError, NearMiss, Unit};
 use crate::policy::Policy;
 

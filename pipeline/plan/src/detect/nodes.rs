@@ -13,6 +13,7 @@ use memfold_model::memory::{
 };
 use memfold_model::time::Instant;
 use memfold_model::{Snapshot, text};
+use memfold_simd::Similarity;
 
 use super::Unit;
 use crate::policy::{Policy, Scope};
@@ -26,6 +27,14 @@ pub(super) struct Item {
     pub(super) memory: MemoryIndex,
     pub(super) unit: u32,
     pub(super) live: bool,
+}
+
+/// Two nodes with near or equal vectors; `a < b`, so `a` holds the newer row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct NodePair {
+    pub(super) a: u32,
+    pub(super) b: u32,
+    pub(super) similarity: Similarity,
 }
 
 /// Rows that share vector, strict key and class.

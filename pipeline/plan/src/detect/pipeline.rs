@@ -12,7 +12,7 @@ use memfold_simd::{Kernels, Similarity};
 use super::judge::{
     ApartUnits, CONTRADICTIONS_MAX, Contradictions, Judge, NodeLinks, Opinion, count_verdicts,
 };
-use super::nodes::{self, DistinctVectors, Nodes, pairs_of};
+use super::nodes::{self, DistinctVectors, NodePair, Nodes, pairs_of};
 use super::vertices::Vertices;
 use super::{Cluster, DetectError, Detection, Unit, agglomerative};
 use crate::cluster::greedy_complete;
@@ -309,14 +309,6 @@ fn missing_pairs(policy: &Policy, joins: &Joins) -> Option<String> {
         recall.remark(threshold, policy.detect.recall_target)
     };
     thresholds.map(remark).find_map(|remark| remark)
-}
-
-/// Two nodes with near or equal vectors; `a < b`, so `a` holds the newer row.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct NodePair {
-    pub(super) a: u32,
-    pub(super) b: u32,
-    pub(super) similarity: Similarity,
 }
 
 /// The joins of all spaces.

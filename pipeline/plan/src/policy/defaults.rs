@@ -46,7 +46,7 @@ defaults! {
 
     "detect.recall_target"
     RECALL_TARGET: f64 = 0.99,
-    "Whoever asks for most pairs should hear when one in a hundred may be missing.";
+    "A user who asks for most pairs should hear when one in a hundred may be missing.";
 
     "detect.exact_text"
     EXACT_TEXT: bool = true,
@@ -60,10 +60,6 @@ defaults! {
     CONTRADICTION_THRESHOLD: f64 = 0.7,
     "One strong signal, or two weak ones, make a flag.";
 
-    "detect.shared_vector_texts_max"
-    SHARED_VECTOR_TEXTS_MAX: NonZeroUsize = non_zero(20),
-    "So many different texts under one vector never happen to a sound embedder.";
-
     "cluster.linkage"
     LINKAGE: Linkage = Linkage::GreedyComplete,
     "Every absorbed row is at or above the threshold to its survivor, so chains cannot drift.";
@@ -72,10 +68,6 @@ defaults! {
     SEPARATE_BY: [&str; 4] = ["private", "confidential", "user:*", "agent:*"],
     "What is somebody's own, or secret, is never folded into what is not.";
 
-    "cluster.max_component_rows"
-    MAX_COMPONENT_ROWS: NonZeroUsize = non_zero(20_000),
-    "The hierarchical linkages need a full distance matrix: 20,000 rows take 1.6 GB.";
-
     "guard.enabled"
     GUARD_ENABLED: bool = true,
     "Cosine alone is no evidence: Oct 15th and Oct 16th are 0.99 alike.";
@@ -83,38 +75,6 @@ defaults! {
     "guard.lacking_words_max"
     LACKING_WORDS_MAX: f64 = 0.2,
     "A survivor that lacks more than a fifth of a row's content words does not say the same.";
-
-    "guard.window_chars"
-    WINDOW_CHARS: NonZeroUsize = non_zero(1_000),
-    "Embedders read about 256 word pieces: what stands after 1,000 characters is not in the vector.";
-
-    "guard.containment_min"
-    CONTAINMENT_MIN: f64 = 0.9,
-    "Where vectors cannot see the whole text, the texts themselves must overlap this much.";
-
-    "guard.negation_weight"
-    NEGATION_WEIGHT: f64 = 0.95,
-    "What is said and denied in the same words can hardly both hold.";
-
-    "guard.antonym_weight"
-    ANTONYM_WEIGHT: f64 = 0.9,
-    "Opposites exclude each other, but for senses that the lexicon does not tell apart.";
-
-    "guard.number_weight"
-    NUMBER_WEIGHT: f64 = 0.9,
-    "One setting has one value.";
-
-    "guard.exclusive_weight"
-    EXCLUSIVE_WEIGHT: f64 = 0.85,
-    "A thing may have two colours, seldom.";
-
-    "guard.modality_weight"
-    MODALITY_WEIGHT: f64 = 0.8,
-    "Rules have exceptions: always and mostly may both be meant.";
-
-    "guard.time_weight"
-    TIME_WEIGHT: f64 = 0.8,
-    "What happens daily may happen twice a day.";
 
     "protection.enabled"
     PROTECTION_ENABLED: bool = true,
@@ -324,6 +284,13 @@ defaults! {
     THRESHOLD: Option<f64> = None,
     "The rules hold the figures: 0.95 for near duplicates, 0.98 for exact ones.";
 }
+
+/// From this many different texts under one vector on, the vector takes no part in merging: a sound
+/// embedder never makes one.
+pub const SHARED_VECTOR_TEXTS_MAX: NonZeroUsize = non_zero(20);
+
+/// The hierarchical linkages need a full distance matrix: 20,000 rows take 1.6 GB.
+pub const MAX_COMPONENT_ROWS: NonZeroUsize = non_zero(20_000);
 
 /// Distinct pairs per distinct row where `detect.pair_budget` is null: more is an embedder's fault
 /// or a threshold set too low, and memory must stay bounded.

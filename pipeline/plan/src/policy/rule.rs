@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::hash::optional_similarity;
-use super::merge::{Absorbed, Canonical};
+use super::sections::{Absorbed, Canonical};
 
 /// Merges what is equal but for spelling.
 pub const EXACT_DUPLICATE: &str = "R1-exact-duplicate-merge";

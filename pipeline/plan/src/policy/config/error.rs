@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::source::{Source, shown};
+use super::document::{Source, shown};
 
 /// Why a configuration does not hold. Every message says what, where, what was expected and what
 /// was found.

@@ -6,18 +6,15 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::admit::{Admitted, Origin};
-use super::aliases::unify;
-use super::conform::conform;
-use super::document::{Node, NodeValue, read_document};
+use super::document::{FileLayer, Node, NodeValue, Notice, Source, read_document};
 use super::error::ConfigError;
-use super::keys::Config;
-use super::layers::lay_over;
-use super::source::{FileLayer, Notice, Source};
-use super::validate::{complete_rules, lost_protection, validate};
+use super::keys::{Config, builtin_json};
+use super::layers::{Admitted, Origin, lay_over, unify};
+use super::schema::conform;
+use super::validate::{Settings, complete_rules, lost_protection, time_zone, validate};
 use super::words::{environment_layers, fill_embed_url, set_layer};
 use super::{files, schema};
-use crate::policy::{EmbedSettings, Policy, defaults};
+use crate::policy::{Policy, defaults};
 
 /// A validated configuration, and where each value came from.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,24 +30,6 @@ pub struct Configuration {
     pub notices: Vec<Notice>,
     /// `merged` with the source of each value.
     sources: Node,
-}
-
-/// Settings that do not change a plan.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Settings {
-    /// Whether the store may be consolidated; `false` beats `--execute`.
-    pub enabled: bool,
-    /// Whether nothing may be written; beats `--execute`.
-    pub read_only: bool,
-    /// How long to wait for a store that others hold, in milliseconds.
-    pub busy_timeout_ms: u32,
-    /// Where reports go; `None`: `reports/consolidation` beside the store.
-    pub reports_dir: Option<PathBuf>,
-    /// How a memory is judged when it is saved.
-    pub quick_check: crate::policy::QuickCheckPolicy,
-    /// How vectors of texts are made.
-    pub embed: EmbedSettings,
 }
 
 /// A merged value and where it came from: a line of `config show`.
@@ -110,6 +89,20 @@ pub struct ConfigLoader {
     planned_flags: Vec<(String, String, Value)>,
     sets: Vec<String>,
     flags: Vec<(String, String, Value)>,
+}
+
+impl Policy {
+    /// Returns what holds where nothing is configured; times without a zone are in UTC.
+    #[must_use]
+    pub fn builtin() -> Self {
+        ConfigLoader::new().load().expect("the built-in configuration is valid").policy
+    }
+
+    /// Returns the zone of naive times; `None` where [`Self::time_zone`] was changed to what is none.
+    #[must_use]
+    pub fn zone(&self) -> Option<jiff::tz::TimeZone> {
+        time_zone(&self.time_zone)
+    }
 }
 
 impl ConfigLoader {
@@ -286,12 +279,6 @@ fn flag_layer((name, key, value): &(String, String, Value)) -> Node {
 /// Returns the built-in layer, complete.
 fn builtin() -> Node {
     Node::from_json(builtin_json(), &Source::BuiltIn)
-}
-
-/// Returns every built-in value.
-pub(super) fn builtin_json() -> Value {
-    serde_json::to_value(Config::default())
-        .expect("the built-in configuration has text keys and finite numbers")
 }
 
 /// Calls back with every leaf and its path; rules go by their ids.

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-use super::aliases::{ALIASES, UNUSED};
 use super::keys::{Config, ProtectionConfig};
+use super::layers::{ALIASES, UNUSED};
 use super::schema::{Kind, Shape, config_schema, joined, resolved};
 use super::words::{environment_names, provider_variables};
 use crate::policy::Profile;

@@ -7,37 +7,29 @@
 //!
 //! [`Policy`]: crate::policy::Policy
 
-mod admit;
-mod aliases;
-mod conform;
 mod document;
-mod embed;
 mod error;
 mod files;
 mod keys;
 mod layers;
 mod loader;
 mod markdown;
-mod nearest;
-mod rules;
 mod schema;
-mod source;
-mod time;
 mod validate;
 mod words;
 
+pub use document::{FileLayer, Notice, Source};
 pub use error::ConfigError;
 pub use keys::{
-    ClusterConfig, Config, DetectConfig, EmbedConfig, FlagConfig, GuardConfig, MergeConfig,
-    ProtectionConfig, QuickCheckConfig, ScopeConfig,
+    Action, ClusterConfig, Config, DetectConfig, EmbedConfig, FlagConfig, GuardConfig, MergeConfig,
+    ParamsConfig, ProtectionConfig, QuickCheckConfig, RuleConfig, ScopeConfig, ThenConfig,
+    WhenConfig,
 };
-pub use loader::{ConfigLoader, Configuration, Entry, Settings};
+pub use loader::{ConfigLoader, Configuration, Entry};
 pub use markdown::configuration_markdown;
-pub(crate) use nearest::nearest;
-pub use rules::{Action, ParamsConfig, RuleConfig, ThenConfig, WhenConfig};
 pub use schema::config_schema;
-pub use source::{FileLayer, Notice, Source};
-pub use time::time_zone;
+pub(crate) use schema::nearest;
+pub use validate::{Settings, time_zone};
 pub use words::environment_names;
 
 #[cfg(test)]

@@ -3,24 +3,41 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jiff::civil::DateTime;
+use jiff::fmt::temporal::DateTimeParser;
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use memfold_model::time::{Instant, in_zone};
 use memfold_simd::Similarity;
 
-use super::document::Node;
-use super::embed::embed;
+use super::document::{Node, Notice, Source};
 use super::error::ConfigError;
 use super::files;
-use super::keys::{Config, ProtectionConfig};
-use super::loader::Settings;
-use super::nearest::nearest;
-use super::rules::{Action, RuleConfig, WhenConfig};
-use super::source::{Notice, Source};
-use super::time::{instant, time_zone, zone_name};
+use super::keys::{Action, Config, EmbedConfig, ProtectionConfig, RuleConfig, WhenConfig};
+use super::schema::nearest;
 use crate::policy::{
-    ClusterPolicy, Conditions, DetectPolicy, FlagPolicy, GuardPolicy, MergePolicy, Policy,
-    ProtectionPolicy, QuickCheckPolicy, Rule, RuleAction, Scope, SignalWeights, Trigger, defaults,
+    ClusterPolicy, Conditions, DetectPolicy, EmbedSettings, FlagPolicy, GuardPolicy,
+    KeyFromElsewhere, MergePolicy, Policy, ProtectionPolicy, QuickCheckPolicy, Rule, RuleAction,
+    Scope, Trigger, defaults,
 };
-use memfold_model::time::Instant;
+
+/// Settings that do not change a plan.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Whether the store may be consolidated; `false` beats `--execute`.
+    pub enabled: bool,
+    /// Whether nothing may be written; beats `--execute`.
+    pub read_only: bool,
+    /// How long to wait for a store that others hold, in milliseconds.
+    pub busy_timeout_ms: u32,
+    /// Where reports go; `None`: `reports/consolidation` beside the store.
+    pub reports_dir: Option<PathBuf>,
+    /// How a memory is judged when it is saved.
+    pub quick_check: crate::policy::QuickCheckPolicy,
+    /// How vectors of texts are made.
+    pub embed: EmbedSettings,
+}
 
 /// Checks that every rule has what a rule needs.
 pub(super) fn complete_rules(merged: &Node) -> Result<(), ConfigError> {
@@ -103,7 +120,7 @@ fn detect(config: &Config) -> DetectPolicy {
         contradiction_similarity: similarity(detect.contradiction_similarity),
         contradiction_threshold: detect.contradiction_threshold,
         pair_budget: detect.pair_budget,
-        shared_vector_texts_max: detect.shared_vector_texts_max.get(),
+        shared_vector_texts_max: defaults::SHARED_VECTOR_TEXTS_MAX.get(),
     }
 }
 
@@ -113,7 +130,7 @@ fn cluster(config: &Config) -> ClusterPolicy {
         linkage: cluster.linkage,
         max_cluster_size: cluster.max_cluster_size,
         separate_by: cluster.separate_by.clone(),
-        max_component_rows: cluster.max_component_rows.get(),
+        max_component_rows: defaults::MAX_COMPONENT_ROWS.get(),
     }
 }
 
@@ -123,19 +140,10 @@ fn guard(merged: &Node, config: &Config) -> Result<GuardPolicy, ConfigError> {
     Ok(GuardPolicy {
         enabled: guard.enabled,
         lacking_words_max: guard.lacking_words_max,
-        window_chars: guard.window_chars.get(),
-        containment_min: guard.containment_min,
         contradiction_threshold: config.detect.contradiction_threshold,
-        weights: SignalWeights {
-            negation: guard.negation_weight,
-            antonym: guard.antonym_weight,
-            number: guard.number_weight,
-            exclusive: guard.exclusive_weight,
-            modality: guard.modality_weight,
-            time: guard.time_weight,
-        },
         lexicon: lexicon.as_deref().map(files::read_text).transpose()?,
         lexicon_file: lexicon,
+        ..GuardPolicy::default()
     })
 }
 
@@ -161,7 +169,7 @@ fn scope(merged: &Node, config: &Config, zone: &TimeZone) -> Result<Scope, Confi
             key: key.into(),
             place: place(merged, key),
             expected: "a date, or a date and time".into(),
-            found: format!("the text \"{}\"", super::source::shown(text)).into(),
+            found: format!("the text \"{}\"", super::document::shown(text)).into(),
             advice: Some("write 2026-03-01, 2026-03-01T12:00 or 2026-03-01T12:00:00Z".into()),
         })
     };
@@ -358,4 +366,199 @@ pub(super) fn path(merged: &Node, key: &str, path: &str) -> PathBuf {
 
 fn similarity(value: f64) -> Similarity {
     Similarity::new(value).expect("the schema allows no similarity outside of -1 to 1")
+}
+
+/// Makes the settings of the section.
+pub(super) fn embed(merged: &Node, config: &EmbedConfig) -> Result<EmbedSettings, ConfigError> {
+    if let Some(url) = &config.url
+        && let Err(found) = check_url(url)
+    {
+        let expected = "an address such as http://localhost:8030, without user name or password";
+        return Err(refused(merged, "embed.url", (expected, found), KEY_ADVICE));
+    }
+    if let Some(name) = &config.api_key_env
+        && !is_variable_name(name)
+    {
+        let words = ("the name of an environment variable", "a text that is no such name");
+        return Err(refused(merged, "embed.api_key_env", words, KEY_ADVICE));
+    }
+    Ok(EmbedSettings {
+        provider: config.provider,
+        url: config.url.clone(),
+        model: config.model.clone(),
+        request_model: config.request_model.clone(),
+        api_key_env: config.api_key_env.clone(),
+        timeout: Duration::from_millis(config.timeout_ms.into()),
+        retries: config.retries,
+        batch_size: config.batch_size as usize,
+        dir: config.dir.as_deref().map(|dir| path(merged, "embed.dir", dir)),
+        inline_timeout: Duration::from_millis(config.inline_timeout_ms.into()),
+        time_limit: None,
+        key_from_elsewhere: key_from_elsewhere(merged, config),
+    })
+}
+
+/// Says where key and address come from, where these are two places: whoever sets an address without a key did not mean that
+/// of another place to go there, nor whoever sets a key that it goes to the address of another place.
+fn key_from_elsewhere(merged: &Node, config: &EmbedConfig) -> Option<Box<KeyFromElsewhere>> {
+    config.provider.filter(|_| config.api_key_env.is_some())?;
+    let key = place(merged, "embed.api_key_env");
+    let address = match place(merged, "embed.url") {
+        // The address is then that of the provider.
+        Source::BuiltIn => place(merged, "embed.provider"),
+        url => url,
+    };
+    if is_one_layer(&key, &address) {
+        return None;
+    }
+    Some(Box::new(KeyFromElsewhere { key: key.layer(), address: address.layer() }))
+}
+
+fn is_one_layer(a: &Source, b: &Source) -> bool {
+    use Source::{Environment, File, Flag, Set};
+    match (a, b) {
+        (File { path: a, .. }, File { path: b, .. }) => a == b,
+        (Environment { .. }, Environment { .. })
+        | (Set { .. } | Flag { .. }, Set { .. } | Flag { .. }) => true,
+        _ => false,
+    }
+}
+
+const KEY_ADVICE: &str = "put a key into an environment variable, and that variable's name into `embed.api_key_env`: \
+                          export PROVIDER_KEY=…; --set embed.api_key_env=PROVIDER_KEY";
+
+/// Tells what is wrong with an address, without repeating it: it may hold a password.
+fn check_url(url: &str) -> Result<(), &'static str> {
+    let lower = url.to_ascii_lowercase();
+    let rest = lower.strip_prefix("http://").or_else(|| lower.strip_prefix("https://"));
+    let Some(rest) = rest else { return Err("a text that begins otherwise") };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.contains('@') {
+        return Err("one with a user name");
+    }
+    if authority.is_empty() || url.contains(|char: char| char.is_whitespace() || char.is_control())
+    {
+        return Err("one without a host, or with spaces");
+    }
+    let (host, port) = host_and_port(authority).ok_or("one whose host cannot be read")?;
+    if !is_host(host) {
+        return Err("one whose host is no name and no IP address");
+    }
+    match port.map(str::parse::<u16>) {
+        None | Some(Ok(1..)) => Ok(()),
+        Some(_) => Err("one whose port is no number from 1 to 65535"),
+    }
+}
+
+/// Splits `host:port`; an IPv6 address stands in brackets.
+fn host_and_port(authority: &str) -> Option<(&str, Option<&str>)> {
+    let end = if authority.starts_with('[') { authority.find(']')? + 1 } else { 0 };
+    let (host, port) = match authority[end..].find(':') {
+        Some(at) => (&authority[..end + at], Some(&authority[end + at + 1..])),
+        None => (authority, None),
+    };
+    Some((host, port))
+}
+
+fn is_host(host: &str) -> bool {
+    if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        return address.parse::<std::net::Ipv6Addr>().is_ok();
+    }
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "-._".contains(char);
+    !host.is_empty() && host.chars().all(is_plain)
+}
+
+fn is_variable_name(name: &str) -> bool {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    !name.is_empty()
+        && !name.starts_with(|char: char| char.is_ascii_digit())
+        && name.chars().all(is_plain)
+}
+
+/// An error that repeats neither the value nor the words that set it, which may hold a secret.
+fn refused(merged: &Node, key: &str, (expected, found): (&str, &str), advice: &str) -> ConfigError {
+    let place = match place(merged, key) {
+        Source::Set { .. } => Source::Set { text: format!("{key}=…") },
+        other => other,
+    };
+    ConfigError::WrongValue {
+        key: key.into(),
+        place,
+        expected: expected.into(),
+        found: found.into(),
+        advice: Some(advice.into()),
+    }
+}
+
+/// Reads an IANA name, in any case, or an offset from UTC (`+02:00`).
+#[must_use]
+pub fn time_zone(name: &str) -> Option<TimeZone> {
+    let name = name.trim();
+    if name.starts_with(['+', '-']) {
+        return DateTimeParser::new().parse_time_zone(name).ok();
+    }
+    TimeZone::get(name).ok().filter(|zone| !zone.is_unknown())
+}
+
+/// Returns the one spelling of a zone: its IANA name, or its offset as `+02:00`.
+pub(super) fn zone_name(zone: &TimeZone) -> Option<String> {
+    if let Some(name) = zone.iana_name() {
+        return Some(name.to_owned());
+    }
+    let seconds = zone.to_fixed_offset().ok()?.seconds();
+    let (sign, seconds) = (if seconds < 0 { '-' } else { '+' }, seconds.unsigned_abs());
+    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let tail = if rest == 0 { String::new() } else { format!(":{rest:02}") };
+    Some(format!("{sign}{hours:02}:{minutes:02}{tail}"))
+}
+
+/// Reads a date, or a date and time with or without offset; without one it is in `zone`.
+pub(super) fn instant(text: &str, zone: &TimeZone) -> Option<Instant> {
+    let text = text.trim();
+    let timestamp =
+        text.parse::<Timestamp>().or_else(|_| text.parse::<Zoned>().map(|zoned| zoned.timestamp()));
+    match timestamp {
+        Ok(timestamp) => Some(Instant::from(timestamp)),
+        // With an offset, at the ends of time.
+        Err(_) => Instant::parse(text, zone)
+            .filter(|_| text.get(4..5) == Some("-"))
+            .or_else(|| text.parse::<DateTime>().ok().map(|naive| in_zone(naive, zone))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Option<String> {
+        time_zone(text).as_ref().and_then(zone_name)
+    }
+
+    #[test]
+    fn zones_have_one_spelling() {
+        assert_eq!(name("europe/berlin").as_deref(), Some("Europe/Berlin"));
+        assert_eq!(name("+02").as_deref(), Some("+02:00"));
+        assert_eq!(name("-05:30").as_deref(), Some("-05:30"));
+        assert_eq!(name("UTC").as_deref(), Some("UTC"));
+        for unknown in ["", "nowhere", "Etc/Unknown", "+99:00"] {
+            assert_eq!(name(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn instants_are_read_in_the_zone_unless_they_name_their_own() {
+        let berlin = time_zone("Europe/Berlin").unwrap();
+        let utc = |text: &str| instant(text, &TimeZone::UTC);
+        assert_eq!(instant("2026-01-01", &berlin), utc("2025-12-31T23:00:00Z"));
+        assert_eq!(instant("2026-07-01 10:00", &berlin), utc("2026-07-01T08:00:00Z"));
+        assert_eq!(instant("2026-07-01T10:00:00+00:00", &berlin), utc("2026-07-01T10:00"));
+        assert_eq!(instant("2026-07-01T10:00[Asia/Tokyo]", &berlin), utc("2026-07-01T01:00Z"));
+        // In the gap of spring the clock runs on, in the fold of autumn the first time counts.
+        assert_eq!(instant("2026-03-29T02:30", &berlin), utc("2026-03-29T01:30Z"));
+        assert_eq!(instant("2026-10-25T02:30", &berlin), utc("2026-10-25T00:30Z"));
+        assert_eq!(utc("two weeks ago"), None);
+        // The last day means "without end".
+        let last = [utc("9999-12-30"), utc("9999-12-31"), utc("9999-12-31T23:59:59Z")];
+        assert!(last[0].is_some() && last.is_sorted() && instant("9999-12-31", &berlin).is_some());
+    }
 }

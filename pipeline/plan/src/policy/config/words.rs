@@ -1,20 +1,13 @@
 //! Values given as words: environment variables and `--set`.
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 
-use super::aliases::nested_words;
-use super::document::{Node, NodeValue, read_words};
+use super::document::{Node, NodeValue, Notice, Source};
 use super::error::ConfigError;
-use super::loader::builtin_json;
-use super::nearest::{edit_distance, nearest};
-use super::schema::{Kind, Shape, joined};
-use super::source::{Notice, Source};
+use super::keys::builtin_json;
+use super::layers::nested_words;
+use super::schema::{edit_distance, joined, nearest};
 use crate::policy::Provider;
-
-/// Words for true.
-const TRUE: &[&str] = &["1", "true", "yes", "on", "enabled"];
-/// Words for false.
-const FALSE: &[&str] = &["0", "false", "no", "off", "disabled"];
 
 /// Variables of other programs that mean the same as a key of ours.
 const FOREIGN_VARIABLES: &[(&str, &str)] = &[("MEMORY_CONSOLIDATION_ENABLED", "enabled")];
@@ -148,39 +141,6 @@ pub(super) fn set_layer(text: &str) -> Result<Node, ConfigError> {
         }
         _ => Err(ConfigError::SetWithoutValue { text: text.into() }),
     }
-}
-
-/// Gives words the type that the schema wants; words that have none of it stay words.
-pub(super) fn typed(words: &str, shape: &Shape, source: &Source) -> Result<NodeValue, ConfigError> {
-    let lower = words.to_lowercase();
-    let stays = || NodeValue::Words(words.to_owned());
-    if shape.nullable && ["", "null", "none", "~"].contains(&lower.as_str()) {
-        return Ok(NodeValue::Null);
-    }
-    Ok(match &shape.kind {
-        Kind::Bool if TRUE.contains(&lower.as_str()) => NodeValue::Bool(true),
-        Kind::Bool if FALSE.contains(&lower.as_str()) => NodeValue::Bool(false),
-        Kind::Bool => stays(),
-        Kind::Text | Kind::Choice(_) => NodeValue::Text(words.to_owned()),
-        Kind::Number(_) => number(words).map_or_else(stays, NodeValue::Number),
-        Kind::List(items) if !words.starts_with('[') => match Shape::of(items).kind {
-            Kind::Map(_) => stays(),
-            _ => NodeValue::List(listed(words, source)),
-        },
-        Kind::List(_) | Kind::Map(_) => read_words(words, source)?.value,
-    })
-}
-
-fn number(words: &str) -> Option<Number> {
-    let whole = words.parse::<i64>().ok().map(Number::from);
-    whole.or_else(|| words.parse::<f64>().ok().and_then(Number::from_f64))
-}
-
-/// Splits at commas.
-fn listed(words: &str, source: &Source) -> Vec<Node> {
-    let texts = words.split(',').map(str::trim).filter(|text| !text.is_empty());
-    let node = |text: &str| Node { value: NodeValue::Text(text.into()), source: source.clone() };
-    texts.map(node).collect()
 }
 
 #[cfg(test)]

@@ -160,15 +160,15 @@ fn a_plan_in_a_store_names_no_provider() {
         .planned_set("embed.provider=daemon")
         .planned_set("consolidation.embed.url=http://elsewhere")
         .planned_set("reports_dir=/elsewhere")
-        .planned_set("guard.window_chars=77")
+        .planned_set("flags.max_per_memory=77")
         .planned_flag("threshold", 0.97);
     let configuration = loader.clone().load().unwrap();
     assert_eq!(configuration.settings.embed.provider, None);
     assert_eq!(configuration.settings.embed.url, None);
     assert_eq!(configuration.settings.reports_dir, None);
-    assert_eq!(configuration.policy.guard.window_chars, 77);
+    assert_eq!(configuration.policy.flags.max_per_memory, 77);
     assert_eq!(configuration.policy.merge_threshold().map(|t| t.get()), Some(0.97));
     assert_eq!(configuration.notices.len(), 3, "{:?}", configuration.notices);
-    let own = loader.set("guard.window_chars=78").load().unwrap();
-    assert_eq!(own.policy.guard.window_chars, 78);
+    let own = loader.set("flags.max_per_memory=78").load().unwrap();
+    assert_eq!(own.policy.flags.max_per_memory, 78);
 }

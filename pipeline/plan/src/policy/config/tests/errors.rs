@@ -93,9 +93,9 @@ fn keys_that_do_not_exist() {
         "did you mean `guard.enabled`?",
     );
     assert_error(
-        "containment_min: 0.9\n",
-        "FILE, line 1: unknown key `containment_min`",
-        "did you mean `guard.containment_min`?",
+        "recall_target: 0.9\n",
+        "FILE, line 1: unknown key `recall_target`",
+        "did you mean `detect.recall_target`?",
     );
     assert_error(
         "colour: red\n",

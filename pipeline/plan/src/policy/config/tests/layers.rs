@@ -56,10 +56,10 @@ fn without_layers_the_built_in_configuration_holds() {
 
 #[test]
 fn later_layers_win_and_every_value_knows_its_layer() {
-    let system = written_as("config.yaml", "threshold: 0.90\nguard: { window_chars: 1 }\n");
+    let system = written_as("config.yaml", "threshold: 0.90\nflags: { max_per_memory: 1 }\n");
     let user = written_as(
         "config.json",
-        "{\n\t\"threshold\": 0.91,\n\t\"guard\": { \"containment_min\": 0.5 } }",
+        "{\n\t\"threshold\": 0.91,\n\t\"detect\": { \"recall_target\": 0.5 } }",
     );
     let beside = written("threshold: 0.92\ncluster:\n  linkage: average\n");
     let given = written("threshold: 0.93\n");
@@ -89,8 +89,8 @@ fn later_layers_win_and_every_value_knows_its_layer() {
     let file =
         |file, written: &Written, line| Source::File { file, path: written.path.clone(), line };
     assert_eq!(source("rules.R2-near-duplicate-merge.id"), Source::BuiltIn);
-    assert_eq!(source("guard.window_chars"), file(FileLayer::System, &system, 2));
-    assert_eq!(source("guard.containment_min"), file(FileLayer::User, &user, 3));
+    assert_eq!(source("flags.max_per_memory"), file(FileLayer::System, &system, 2));
+    assert_eq!(source("detect.recall_target"), file(FileLayer::User, &user, 3));
     assert_eq!(source("cluster.linkage"), file(FileLayer::Store, &beside, 3));
     assert_eq!(source("cluster.separate_by"), Source::BuiltIn);
     assert_eq!(source("time_zone"), Source::Machine);
@@ -99,11 +99,11 @@ fn later_layers_win_and_every_value_knows_its_layer() {
     assert_eq!(files, [FileLayer::System, FileLayer::User, FileLayer::Store, FileLayer::Given]);
 
     let entries = configuration.entries();
-    let shown = entries.iter().find(|entry| entry.key == "guard.window_chars").unwrap();
+    let shown = entries.iter().find(|entry| entry.key == "flags.max_per_memory").unwrap();
     assert_eq!(
         serde_json::to_value(shown).unwrap(),
         json!({
-            "key": "guard.window_chars", "value": 1,
+            "key": "flags.max_per_memory", "value": 1,
             "source": { "layer": "file", "file": "system", "path": system.path, "line": 2 },
         })
     );
@@ -391,7 +391,7 @@ fn the_hash_is_that_of_the_meaning_alone() {
     let changed = [
         "threshold: 0.96",
         "guard: { enabled: false }",
-        "guard: { negation_weight: 0.9 }",
+        "merge: { importance_cap: 2 }",
         "detect: { contradiction_threshold: 0.6 }",
         "time_zone: Europe/Berlin",
         "trigger: weekly",
@@ -417,18 +417,18 @@ proptest! {
     #[test]
     fn key_order_does_not_matter(order in Just(vec![
         "threshold: 0.9",
-        "guard: { window_chars: 9, enabled: false }",
-        "guard: { enabled: false, window_chars: 9 }",
+        "detect: { pair_budget: 9, exact_text: false }",
+        "detect: { exact_text: false, pair_budget: 9 }",
         "flags: { max_per_run: 1 }",
         "protection: { profile: strict, min_age_hours: 2 }",
         "time_zone: Asia/Tokyo",
     ]).prop_shuffle()) {
-        let mut guarded = false;
+        let mut given = false;
         let lines = order.into_iter().filter(|line| {
-            !line.starts_with("guard") || !std::mem::replace(&mut guarded, true)
+            !line.starts_with("detect") || !std::mem::replace(&mut given, true)
         });
         let configuration = load(lines.collect::<Vec<_>>().join("\n")).unwrap();
-        let ordered = load("threshold: 0.9\nguard: { enabled: false, window_chars: 9 }\nflags: { max_per_run: 1 }\nprotection: { min_age_hours: 2, profile: strict }\ntime_zone: Asia/Tokyo").unwrap();
+        let ordered = load("threshold: 0.9\ndetect: { exact_text: false, pair_budget: 9 }\nflags: { max_per_run: 1 }\nprotection: { min_age_hours: 2, profile: strict }\ntime_zone: Asia/Tokyo").unwrap();
         prop_assert_eq!(config_hash(&configuration.policy, b""), config_hash(&ordered.policy, b""));
         prop_assert_eq!(configuration.merged, ordered.merged);
     }

@@ -88,7 +88,7 @@ fn schema_and_loader_agree() {
         (r#"{"trigger": null}"#, true),
         (r#"{"trigger": "hourly"}"#, false),
         (r#"{"guard": {"enabled": 1}}"#, false),
-        (r#"{"guard": {"window_chars": 0}}"#, false),
+        (r#"{"cluster": {"max_cluster_size": 0}}"#, false),
         (r#"{"unknown": 1}"#, false),
         (r#"{"rules": [{"id": "a", "trigger": "daily", "then": {"action": "noop"}}]}"#, true),
         (r#"{"rules": [{"id": "a", "trigger": "daily", "then": {"action": "delete"}}]}"#, false),

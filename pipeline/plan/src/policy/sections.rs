@@ -1,0 +1,410 @@
+//! [`Policy`] and its sections: what holds for detection, clusters, merges, protection, scope, flags,
+//! the check on save and embeddings.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use memfold_index::{GraphJoin, JoinIndex};
+use memfold_model::time::Instant;
+use memfold_simd::Similarity;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use memfold_guard::GuardPolicy;
+
+use super::hash::{instant, similarity};
+use super::rule::{Rule, RuleAction, Trigger};
+
+/// The validated, merged semantic configuration. Nothing in it is a path, a thread count or a secret.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Policy {
+    /// Rules in order; the first that matches wins.
+    pub rules: Vec<Rule>,
+    /// How pairs are found.
+    pub detect: DetectPolicy,
+    /// How pairs become clusters.
+    pub cluster: ClusterPolicy,
+    /// How texts are compared.
+    pub guard: GuardPolicy,
+    /// What is never touched.
+    pub protection: ProtectionPolicy,
+    /// How merges are made.
+    pub merge: MergePolicy,
+    /// How many contradictions are flagged.
+    pub flags: FlagPolicy,
+    /// Which memories take part.
+    pub scope: Scope,
+    /// The resolved zone of naive times: an IANA name or a fixed offset.
+    pub time_zone: String,
+    /// Runs only the rules of this trigger (and `on_*`); `None`: all.
+    pub trigger: Option<Trigger>,
+}
+
+impl Policy {
+    /// Returns the rules that run, in order: those of [`Self::trigger`] and the `on_*` ones, or all.
+    pub fn active_rules(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().filter(|rule| {
+            self.trigger.is_none_or(|trigger| rule.trigger == trigger || rule.trigger.is_always())
+        })
+    }
+
+    /// Returns what happens to the memories that a rule folds into others: as the rule says, else as all do.
+    #[must_use]
+    pub fn absorbed_by(&self, rule_id: &str) -> Absorbed {
+        let own =
+            self.rules.iter().find(|rule| rule.id == rule_id).and_then(|rule| match rule.then {
+                RuleAction::Merge { absorbed, .. } => absorbed,
+                _ => None,
+            });
+        own.unwrap_or(self.merge.absorbed)
+    }
+
+    /// Returns the lowest `min_similarity` of the merge rules that run: the threshold of the one
+    /// clustering. `None` where no merge rule runs.
+    #[must_use]
+    pub fn merge_threshold(&self) -> Option<Similarity> {
+        self.active_rules()
+            .filter(|rule| matches!(rule.then, RuleAction::Merge { .. }))
+            .filter_map(|rule| rule.when.min_similarity)
+            .min()
+    }
+
+    /// Returns the lowest similarity that anything looks at: that of merges, and that of
+    /// contradictions where a rule flags them. `None` where no rule needs pairs.
+    #[must_use]
+    pub fn join_threshold(&self) -> Option<Similarity> {
+        let flags = self.active_rules().any(|rule| rule.then == RuleAction::FlagContradiction);
+        let contradiction = flags.then_some(self.detect.contradiction_similarity);
+        self.merge_threshold().into_iter().chain(contradiction).min()
+    }
+}
+
+/// How near pairs are found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DetectPolicy {
+    /// `auto`, `exact` or `graph`.
+    pub method: JoinMethod,
+    /// The index of `graph`. Left out of the configuration's hash where it is the default, as it was before there was a
+    /// choice.
+    #[serde(skip_serializing_if = "GraphIndex::is_default")]
+    pub index: GraphIndex,
+    /// The share of pairs that `graph` should find, from 0 to 1. Changes no plan, only what is said.
+    #[serde(skip)]
+    pub recall_target: f64,
+    /// Whether equal strict keys link rows without looking at vectors.
+    pub exact_text: bool,
+    /// Contradictions are looked for at or above this similarity.
+    #[serde(serialize_with = "similarity")]
+    pub contradiction_similarity: Similarity,
+    /// Pairs scoring at least this are flagged, in (0, 1].
+    pub contradiction_threshold: f64,
+    /// Distinct pairs that may be found; `None`: 64 × distinct rows.
+    pub pair_budget: Option<u64>,
+    /// One vector under this many different texts, or more, is an embedder's fault.
+    pub shared_vector_texts_max: usize,
+}
+
+/// How near pairs are searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JoinMethod {
+    /// Exact as far as it is fastest.
+    Auto,
+    /// The exact join.
+    Exact,
+    /// The graph, with measured recall.
+    Graph,
+}
+
+/// The index that near pairs are searched by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GraphIndex {
+    /// The graph of memfold.
+    #[default]
+    Memfold,
+    /// The crate `hnsw_rs`, to compare with; built on one thread.
+    HnswRs,
+}
+
+impl GraphIndex {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the configuration's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memfold => "memfold",
+            Self::HnswRs => "hnsw_rs",
+        }
+    }
+
+    /// Returns how vectors are joined by it.
+    #[must_use]
+    pub fn join(self) -> GraphJoin {
+        let by = GraphJoin::default();
+        match self {
+            Self::Memfold => by,
+            Self::HnswRs => GraphJoin { index: JoinIndex::HnswRs, ..by },
+        }
+    }
+}
+
+impl DetectPolicy {
+    /// Returns how vectors are joined by a graph; `None`: exactly.
+    #[must_use]
+    pub fn graph_join(&self) -> Option<GraphJoin> {
+        (self.method == JoinMethod::Graph).then(|| self.index.join())
+    }
+}
+
+/// How pairs become clusters.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClusterPolicy {
+    /// The linkage.
+    pub linkage: Linkage,
+    /// The largest cluster.
+    pub max_cluster_size: Option<NonZeroUsize>,
+    /// Category patterns (`private`, `user:*`): rows that differ in these never fold together.
+    pub separate_by: Vec<String>,
+    /// The largest connected component for the hierarchical linkages.
+    pub max_component_rows: usize,
+}
+
+/// How units are linked into clusters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Linkage {
+    /// Newest first; a unit joins the first cluster whose every member it is linked to.
+    GreedyComplete,
+    /// Agglomerative, largest distance.
+    Complete,
+    /// Agglomerative, mean distance.
+    Average,
+    /// Agglomerative, smallest distance.
+    Single,
+}
+
+/// How merges are made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MergePolicy {
+    /// Who survives.
+    pub canonical: Canonical,
+    /// What happens to the others.
+    pub absorbed: Absorbed,
+    /// What becomes of the categories.
+    pub categories: CategoryMerge,
+    /// Importance never rises above this by a merge or promotion.
+    pub importance_cap: f64,
+}
+
+/// Who survives a merge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Canonical {
+    /// The newest with a valid, fresh embedding.
+    Newest,
+    /// The one with most specifics and words; newest among equals.
+    MostInformative,
+}
+
+/// What happens to absorbed memories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Absorbed {
+    /// They stay in the table, marked and no longer found by full-text search.
+    Archive,
+    /// They move to `memfold_archive` with embedding and search entry; where a foreign key or a trigger of the owner
+    /// would change other tables along with them, they are archived.
+    Move,
+}
+
+/// What becomes of categories in a merge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CategoryMerge {
+    /// The survivor's, then new ones in cluster order.
+    Union,
+    /// The survivor's only.
+    Survivor,
+}
+
+/// What is never changed or absorbed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProtectionPolicy {
+    /// Whether anything is protected.
+    pub enabled: bool,
+    /// Protecting categories and tags (compared case-insensitively).
+    pub categories: Vec<String>,
+    /// Ids that are never touched (`strict`: the reserved ids of other memory systems).
+    pub ids: Vec<String>,
+    /// Protecting root-source prefixes (`manual`, `user`).
+    pub sources: Vec<String>,
+    /// Importance from which a row is protected.
+    pub importance_min: f64,
+    /// Younger rows are protected, in hours.
+    pub min_age_hours: f64,
+    /// Access count from which a row is protected (`strict`), if any.
+    pub access_count_min: Option<i64>,
+}
+
+/// How much is protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// What a person marked, wrote or decided, what is critical, and the last day's work.
+    Default,
+    /// That, the last 7 days, what is read often, and whatever other memory systems mark as core,
+    /// critical or a decision.
+    Strict,
+}
+
+/// Which live memories take part.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Scope {
+    /// Any of these categories; empty: all.
+    pub categories: Vec<String>,
+    /// Created at or after.
+    #[serde(serialize_with = "instant")]
+    pub since: Option<Instant>,
+    /// Created before.
+    #[serde(serialize_with = "instant")]
+    pub until: Option<Instant>,
+    /// Root sources starting with any of these; empty: all.
+    pub sources: Vec<String>,
+    /// Only the newest so many, archived ones counted.
+    pub newest: Option<NonZeroUsize>,
+}
+
+/// Caps on contradiction flags.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FlagPolicy {
+    /// Flags that wait for a person at once.
+    pub max_per_run: usize,
+    /// Flags that wait per memory.
+    pub max_per_memory: usize,
+    /// Where flags are written.
+    pub write_to: FlagTarget,
+}
+
+/// Where flags are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FlagTarget {
+    /// Into `memfold_flags` only.
+    Table,
+    /// Also as rows of `stm`, as the owner's own consolidator does: its agent reads them as memories.
+    Stm,
+}
+
+/// How a memory is judged when it is saved.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QuickCheckPolicy {
+    /// A mergeable match at or above this similarity is replaced.
+    pub auto_dedup_threshold: Similarity,
+    /// A match at or above this similarity is flagged.
+    pub flag_threshold: Similarity,
+    /// Among which memories a match is looked for.
+    pub scope: CheckScope,
+    /// How long a check may take.
+    pub time_limit: Duration,
+}
+
+/// Among which memories a match is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckScope {
+    /// All.
+    All,
+    /// Those with one of the new memory's categories, or without any where it has none.
+    Category,
+    /// Those of the same root source.
+    Source,
+}
+
+/// Who makes vectors of texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Provider {
+    /// The embeddings daemon of a `brain.db`'s owner: `POST /embed`.
+    Daemon,
+    /// Anything that speaks OpenAI's `POST /v1/embeddings`.
+    Openai,
+    /// Ollama: `POST /api/embed`.
+    Ollama,
+    /// A model in a folder, run in this process; needs a build with the feature `embed-candle`.
+    Local,
+}
+
+impl Provider {
+    /// Returns the name as configured.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Daemon => "daemon",
+            Self::Openai => "openai",
+            Self::Ollama => "ollama",
+            Self::Local => "local",
+        }
+    }
+
+    /// Returns where it listens unless told otherwise; all but one listen on this machine.
+    #[must_use]
+    pub const fn url_default(self) -> Option<&'static str> {
+        match self {
+            Self::Daemon => Some("http://localhost:8030"),
+            Self::Ollama => Some("http://localhost:11434"),
+            Self::Openai | Self::Local => None,
+        }
+    }
+}
+
+/// How vectors of texts are made, as configured. No secret is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmbedSettings {
+    /// Who makes them; `None`: nobody.
+    pub provider: Option<Provider>,
+    /// Where the provider listens; `None`: [`Provider::url_default`].
+    pub url: Option<String>,
+    /// The model's name as the store spells it; `None`: what the provider says, or the store's.
+    pub model: Option<String>,
+    /// The model's name as the provider spells it, where that is another.
+    pub request_model: Option<String>,
+    /// The name of the environment variable that holds the key.
+    pub api_key_env: Option<String>,
+    /// How long one request may take, from connecting to the last byte.
+    pub timeout: Duration,
+    /// How often a request is repeated that found nobody, or a provider that is busy or failed.
+    pub retries: u32,
+    /// Texts in one request.
+    pub batch_size: usize,
+    /// The folder of a local model.
+    pub dir: Option<PathBuf>,
+    /// How long somebody who waits for a single vector is kept waiting.
+    pub inline_timeout: Duration,
+    /// How long a call may take with all its repetitions; `None`: as long as these take.
+    pub time_limit: Option<Duration>,
+    /// Where key and address come from, where these are two places: then nobody is asked.
+    pub key_from_elsewhere: Option<Box<KeyFromElsewhere>>,
+}
+
+/// Two layers of a configuration, one of which names the key and the other one the address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyFromElsewhere {
+    /// The one that names the key.
+    pub key: String,
+    /// The one that names the address.
+    pub address: String,
+}
+
+impl EmbedSettings {
+    /// Returns the settings for somebody who waits for a single vector.
+    #[must_use]
+    pub fn inline(&self) -> Self {
+        Self { time_limit: Some(self.inline_timeout), ..self.clone() }
+    }
+}
