@@ -171,15 +171,20 @@ fn metrics_of_a_run_replace_those_of_the_one_before() {
     place.succeed(&consolidate(&["--metrics", "memfold.prom"]));
     let page = std::fs::read_to_string(place.path("memfold.prom")).unwrap();
     for line in [
-        "# TYPE helios_stm_total gauge",
-        "helios_stm_total 377",
+        "# TYPE memfold_memories gauge",
+        "memfold_memories 377",
+        "memfold_consolidated_share 0",
         "memfold_live 366",
         "memfold_last_run_success 1",
         "memfold_executed{outcome=\"applied\"} 0",
     ] {
         assert!(page.lines().any(|found| found == line), "no {line:?} in {page}");
     }
-    assert!(page.contains("helios_consolidation_ratio 0"), "{page}");
+    assert!(!page.contains("helios_"), "{page}");
+    let with = ["--metrics", "memfold.prom", "--set", "helios_metrics=true"];
+    place.succeed(&consolidate(&with));
+    let page = std::fs::read_to_string(place.path("memfold.prom")).unwrap();
+    assert!(page.lines().any(|line| line == "helios_stm_total 377"), "{page}");
     let answer = place.run(&consolidate(&["--metrics", "no/such/folder.prom"]));
     assert_eq!(answer.code, Some(1));
     assert!(answer.err.contains("hint: make the folder first"), "{}", answer.err);

@@ -194,7 +194,7 @@ fn apply_writes_report_and_metrics() {
     let page = std::fs::read_to_string(place.path("new/r.md")).unwrap();
     assert!(page.contains("| a1 merge identical | m000001 ← m000000 |"), "{page}");
     let metrics = std::fs::read_to_string(place.path("m.prom")).unwrap();
-    for line in ["helios_stm_total 2", "memfold_executed{outcome=\"applied\"} 1"] {
+    for line in ["memfold_memories 2", "memfold_executed{outcome=\"applied\"} 1"] {
         assert!(metrics.lines().any(|found| found == line), "{metrics}");
     }
     assert!(!metrics.contains("memfold_pairs"), "nothing was detected: {metrics}");

@@ -56,14 +56,19 @@ pub fn decide(input: &PlanInput<'_>) -> Decided {
     });
     let access_counts = access_counts.collect();
     let mut actions: Vec<Action> = merges.iter().map(|m| merge_action(&context, m)).collect();
-    for wanted in [ActionType::Promote, ActionType::Archive] {
-        let singles = singles.iter().map(|fate| single_action(&context, fate));
-        actions.extend(singles.filter(|action| action.action == wanted));
-    }
+    let mut singles: Vec<Action> =
+        singles.iter().map(|fate| single_action(&context, fate)).collect();
+    singles.sort_by_key(|action| match action.action {
+        ActionType::Promote => 0,
+        ActionType::Archive => 1,
+        _ => 2,
+    });
+    let left_alone = singles.partition_point(|action| action.action != ActionType::Noop);
+    let left_alone = singles.split_off(left_alone);
+    actions.extend(singles);
     actions.extend(flags.iter().map(|flag| flag_action(&context, flag)));
     actions.extend(left.iter().map(|left| noop_action(&context, left)));
-    let singles = singles.iter().map(|fate| single_action(&context, fate));
-    actions.extend(singles.filter(|action| action.action == ActionType::Noop));
+    actions.extend(left_alone);
 
     let units = &input.detection.units;
     Decided {

@@ -272,6 +272,10 @@ defaults! {
     BUSY_TIMEOUT_MS: u32 = 5_000,
     "What the owner of a `brain.db` waits itself.";
 
+    "helios_metrics"
+    HELIOS_METRICS: bool = false,
+    "Only dashboards made for that monitor need its names.";
+
     "reports_dir"
     REPORTS_DIR: Option<&str> = None,
     "Reports belong to the store they are about: `reports/consolidation` beside it.";

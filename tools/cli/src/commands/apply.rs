@@ -138,7 +138,9 @@ fn apply_plan(global: &GlobalArgs, args: &ApplyArgs, printer: Printer) -> Result
         files.write_report(&report, (&args.db, &settings), (true, printer), &mut written);
         let figures = || open_store(&args.db, &settings).ok()?.figures().ok();
         let isa = Kernels::active().level().name();
-        files.write_metrics(|| applied_metrics(&report, figures().as_ref(), isa), &mut written);
+        let helios = settings.configuration.settings.helios_metrics;
+        let page = || applied_metrics(&report, (figures().as_ref(), helios), isa);
+        files.write_metrics(page, &mut written);
         written.failures.extend(show(global, args, (&execution, &saved), printer).err());
         let is_whole = written.tell((&args.db, &execution.run_id), printer);
         log_ended((execution.state, execution.executed, execution.remaining), is_whole, printer);

@@ -297,7 +297,10 @@ impl Work<'_> {
         }
         let (store, printer) = ((&*self.args.db, self.settings), self.printer);
         self.files.write_report(&outcome.report, store, (has_run, printer), &mut written);
-        let page = || metrics(&outcome.report, self.figures().as_ref());
+        let page = || {
+            let helios = self.settings.configuration.settings.helios_metrics;
+            metrics(&outcome.report, self.figures().as_ref(), helios)
+        };
         self.files.write_metrics(page, &mut written);
         written
     }

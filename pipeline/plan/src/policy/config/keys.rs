@@ -54,6 +54,8 @@ pub struct Config {
     /// How long to wait for a store that others hold, in milliseconds, at most an hour.
     #[schemars(range(min = 0, max = 3_600_000))]
     pub busy_timeout_ms: u32,
+    /// Whether `--metrics` repeats three figures under the names of Helios' monitor (`helios_*`).
+    pub helios_metrics: bool,
     /// Where reports go, relative to this file; null: `reports/consolidation` beside the store.
     pub reports_dir: Option<String>,
 }
@@ -251,6 +253,7 @@ impl Default for Config {
             quick_check: QuickCheckConfig::default(),
             embed: EmbedConfig::default(),
             busy_timeout_ms: defaults::BUSY_TIMEOUT_MS,
+            helios_metrics: defaults::HELIOS_METRICS,
             reports_dir: defaults::REPORTS_DIR.map(String::from),
         }
     }

@@ -57,7 +57,7 @@ An environment variable is the key in capitals after `MEMFOLD_`, with `_` for `.
 
 camelCase is the same as snake_case, and the wrappers `brain:` and `consolidation:` may stand around everything.
 
-Everything here but `enabled`, `read_only`, `quick_check`, `embed`, `busy_timeout_ms`, `reports_dir` and `detect.recall_target` can change
+Everything here but `enabled`, `read_only`, `quick_check`, `embed`, `busy_timeout_ms`, `helios_metrics`, `reports_dir` and `detect.recall_target` can change
 a plan and is part of its `config_hash`.
 
 ## Keys

@@ -31,6 +31,8 @@ pub struct Settings {
     pub read_only: bool,
     /// How long to wait for a store that others hold, in milliseconds.
     pub busy_timeout_ms: u32,
+    /// Whether metrics repeat figures under the names of the owner's monitor.
+    pub helios_metrics: bool,
     /// Where reports go; `None`: `reports/consolidation` beside the store.
     pub reports_dir: Option<PathBuf>,
     /// How a memory is judged when it is saved.
@@ -99,6 +101,7 @@ fn settings(merged: &Node, config: &Config) -> Result<Settings, ConfigError> {
         enabled: config.enabled,
         read_only: config.read_only,
         busy_timeout_ms: config.busy_timeout_ms,
+        helios_metrics: config.helios_metrics,
         reports_dir: config.reports_dir.as_deref().map(|dir| path(merged, "reports_dir", dir)),
         quick_check: QuickCheckPolicy {
             auto_dedup_threshold: similarity(check.auto_dedup_threshold),
