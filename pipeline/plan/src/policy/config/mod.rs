@@ -14,6 +14,7 @@ mod keys;
 mod layers;
 mod loader;
 mod markdown;
+mod rules;
 mod schema;
 mod validate;
 mod words;
@@ -21,12 +22,12 @@ mod words;
 pub use document::{FileLayer, Notice, Source};
 pub use error::ConfigError;
 pub use keys::{
-    Action, ClusterConfig, Config, DetectConfig, EmbedConfig, FlagConfig, GuardConfig, MergeConfig,
-    ParamsConfig, ProtectionConfig, QuickCheckConfig, RuleConfig, ScopeConfig, ThenConfig,
-    WhenConfig,
+    ClusterConfig, Config, DetectConfig, EmbedConfig, FlagConfig, GuardConfig, MergeConfig,
+    ProtectionConfig, QuickCheckConfig, ScopeConfig,
 };
 pub use loader::{ConfigLoader, Configuration, Entry};
 pub use markdown::configuration_markdown;
+pub use rules::{Action, ParamsConfig, RuleConfig, ThenConfig, WhenConfig};
 pub use schema::config_schema;
 pub(crate) use schema::nearest;
 pub use validate::{Settings, time_zone};

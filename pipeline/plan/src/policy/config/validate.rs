@@ -13,7 +13,8 @@ use memfold_simd::Similarity;
 use super::document::{Node, Notice, Source};
 use super::error::ConfigError;
 use super::files;
-use super::keys::{Action, Config, EmbedConfig, ProtectionConfig, RuleConfig, WhenConfig};
+use super::keys::{Config, EmbedConfig, ProtectionConfig};
+use super::rules::{Action, RuleConfig, WhenConfig};
 use super::schema::nearest;
 use crate::policy::{
     ClusterPolicy, Conditions, DetectPolicy, EmbedSettings, FlagPolicy, GuardPolicy,
