@@ -24,7 +24,7 @@ use memfold_store::brain_db::{
 };
 use memfold_store::journal::{Change, ColumnChange, Record, RowKey, StoredValue, Table};
 use memfold_store::reading::categories_to_json;
-use memfold_store::upkeep::{RestoreError, revive};
+use memfold_store::upkeep::{UpkeepError, revive};
 
 /// The rule that stands in lineage.
 const RULE: &str = "quick-check";
@@ -527,9 +527,9 @@ impl<'a> Writing<'a> {
     }
 }
 
-fn revived(error: RestoreError) -> SaveError {
+fn revived(error: UpkeepError) -> SaveError {
     match error {
-        RestoreError::Session(error) => error.into(),
+        UpkeepError::Session(error) => error.into(),
         error => {
             SessionError::Refused { what: "bring a memory back", reason: error.to_string() }.into()
         }

@@ -13,7 +13,7 @@ use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::layout::Layout;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
 use crate::upkeep::mentions::{names_any, scrub_cells, scrub_document, scrub_source};
-use crate::upkeep::prune::UpkeepRun;
+use crate::upkeep::run::{UpkeepError, UpkeepRun};
 use memfold_model::lineage::{Lineage as _, Whereabouts};
 use memfold_model::memory::MemoryId;
 use memfold_model::runs::RunKind;
@@ -65,52 +65,6 @@ pub struct Forgotten {
     pub is_log_empty: bool,
 }
 
-/// Why a memory cannot be forgotten.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ForgetError {
-    /// The store cannot be read or written.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// Nothing is known of it.
-    #[error("{id} is not in this store")]
-    Unknown {
-        /// The memory, escaped.
-        id: String,
-    },
-    /// Others were folded into it and would lose what they live on in.
-    #[error("{} memories were folded into {id}: {}{}", ghosts.len(), list(ghosts), if ghosts.len() > LISTED_MAX { ", …" } else { "" })]
-    HasAbsorbed {
-        /// The memory, escaped.
-        id: String,
-        /// The others, escaped.
-        ghosts: Vec<String>,
-    },
-}
-
-/// Ids listed in an error.
-const LISTED_MAX: usize = 10;
-
-fn list(ids: &[String]) -> String {
-    ids[..ids.len().min(LISTED_MAX)].join(", ")
-}
-
-impl ForgetError {
-    /// Returns what the user can do.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Session(error) => error.hint(),
-            Self::Unknown { .. } => Some("check the id and the store".to_owned()),
-            Self::HasAbsorbed { .. } => Some(
-                "bring them back first (`memfold restore DB ID`), or forget them as well: \
-                 --with-absorbed"
-                    .to_owned(),
-            ),
-        }
-    }
-}
-
 /// Tells what forgetting a memory would erase, without writing.
 ///
 /// # Errors
@@ -120,7 +74,7 @@ pub fn preview_forget(
     store: &BrainDb,
     (id, with_absorbed): (&MemoryId, bool),
     (time_zone, now): (&TimeZone, Instant),
-) -> Result<Erasure, ForgetError> {
+) -> Result<Erasure, UpkeepError> {
     store.look_on(|reads| {
         let ids = all_ids(reads, (id, with_absorbed), (time_zone, now))?;
         Ok(Plan::of(reads, ids)?.erasure)
@@ -135,7 +89,7 @@ pub fn forget(
     session: &Session,
     (id, with_absorbed): (&MemoryId, bool),
     run: &UpkeepRun<'_>,
-) -> Result<Forgotten, ForgetError> {
+) -> Result<Forgotten, UpkeepError> {
     let times = (run.time_zone, run.now);
     session.read(|reads| all_ids(reads, (id, with_absorbed), times).map(drop))?;
     session.overwrite_deleted()?;
@@ -145,7 +99,7 @@ pub fn forget(
             let plan = Plan::of(writes, ids)?;
             plan.carry_out(writes)?;
             let count = plan.erasure.ids.len() as u64;
-            Ok::<_, ForgetError>((plan.erasure, count))
+            Ok::<_, UpkeepError>((plan.erasure, count))
         })
     })?;
     let is_log_empty = session.settle()?;
@@ -157,18 +111,18 @@ fn all_ids(
     reads: &Writes<'_>,
     (id, with_absorbed): (&MemoryId, bool),
     (time_zone, now): (&TimeZone, Instant),
-) -> Result<BTreeSet<MemoryId>, ForgetError> {
+) -> Result<BTreeSet<MemoryId>, UpkeepError> {
     let shown = |id: &MemoryId| excerpt(id.as_str(), ID_CHARS);
     let (whereabouts, ghosts) = reads.query("look for the memory", |connection| {
         let lineage = StoreLineage::new(connection, time_zone, now)?;
         Ok((lineage.place(id)?.whereabouts, ghosts(&lineage, id)?))
     })?;
     if whereabouts == Whereabouts::Unknown && !is_named(reads, id)? {
-        return Err(ForgetError::Unknown { id: shown(id) });
+        return Err(UpkeepError::Unknown { id: shown(id) });
     }
     if !ghosts.is_empty() && !with_absorbed {
         let ghosts = ghosts.iter().map(shown).collect();
-        return Err(ForgetError::HasAbsorbed { id: shown(id), ghosts });
+        return Err(UpkeepError::HasAbsorbed { id: shown(id), ghosts });
     }
     let mut ids: BTreeSet<MemoryId> = ghosts.into_iter().chain([id.clone()]).collect();
     let flags = reads.query("look for flags", flag_rows)?;

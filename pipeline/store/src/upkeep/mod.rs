@@ -4,15 +4,16 @@
 //! * [`forget`]: a memory is erased everywhere. Cannot be undone.
 //! * [`prune`]: old entries of the journal go. Cannot be undone, nor can what they were kept for.
 
+mod run;
 mod prune;
 mod restore;
 mod mentions;
 mod forget;
 
-pub use forget::{Erasure, ForgetError, Forgotten, forget, preview_forget};
+pub use forget::{Erasure, Forgotten, forget, preview_forget};
 pub use mentions::{Mentions, mentions};
-pub use prune::{PruneError, Pruned, Pruning, UpkeepRun, preview_prune, prune};
+pub use prune::{Pruned, Pruning, preview_prune, prune};
 pub use restore::{
-    Restoration, RestoreCandidate, RestoreError, RestoreReason, preview_restore, restorable,
-    restore, revive,
+    Restoration, RestoreCandidate, RestoreReason, preview_restore, restorable, restore, revive,
 };
+pub use run::{UpkeepError, UpkeepRun};

@@ -1,59 +1,14 @@
-//! [`UpkeepRun`]: when, where and by whom.
+//! [`prune`]: old entries of the journal go.
 
 use jiff::tz::TimeZone;
 use rusqlite::{Connection, params};
 use serde::Serialize;
 
-use crate::brain_db::own::runs::RunStart;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
-use memfold_model::runs::{RunKind, RunState};
+use crate::upkeep::run::UpkeepRun;
+use memfold_model::runs::RunKind;
 use memfold_model::time::Instant;
-use memfold_plan::report::Executed;
-
-/// A run of upkeep.
-#[derive(Debug, Clone, Copy)]
-pub struct UpkeepRun<'a> {
-    /// The id wanted for the run.
-    pub run_id: &'a str,
-    /// The run's time.
-    pub now: Instant,
-    /// The zone of naive times.
-    pub time_zone: &'a TimeZone,
-    /// Who runs: `<machine> <process>`.
-    pub holder: &'a str,
-}
-
-impl UpkeepRun<'_> {
-    /// Returns the run's time as the owner writes times.
-    pub fn at(&self) -> String {
-        self.now.to_naive_local(self.time_zone)
-    }
-
-    /// Begins a run, does the work, given the run's id, and writes down how it ended. Returns the id.
-    pub fn carry_out<T, E: From<SessionError>>(
-        &self,
-        session: &Session,
-        (kind, target): (RunKind, Option<&str>),
-        work: impl FnOnce(&str) -> Result<(T, u64), E>,
-    ) -> Result<(String, T), E> {
-        let at = self.at();
-        session.prepare(&at)?;
-        let (run_id, holder) = (self.run_id, self.holder);
-        let start = RunStart { run_id, kind, plan_id: None, target, holder, at: &at };
-        let run_id = session.begin_run(&start)?;
-        let worked = work(&run_id);
-        let (state, applied) = match &worked {
-            Ok((_, applied)) => (RunState::Done, *applied),
-            Err(_) => (RunState::Failed, 0),
-        };
-        let executed = Executed { applied, ..Executed::default() };
-        let finished = session.finish_run(&run_id, (state, &at), executed);
-        let (done, _) = worked?;
-        finished?;
-        Ok((run_id, done))
-    }
-}
 
 /// Units removed in one transaction, so that others need not wait.
 const UNITS_AT_ONCE: u32 = 100;
@@ -88,25 +43,6 @@ impl Pruned {
     }
 }
 
-/// Why nothing can be pruned.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PruneError {
-    /// The store cannot be read or written.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-}
-
-impl PruneError {
-    /// Returns what the user can do.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Session(error) => error.hint(),
-        }
-    }
-}
-
 /// Tells what is older than `before`, without writing. What bears no readable time is kept.
 ///
 /// # Errors
@@ -115,8 +51,8 @@ pub fn preview_prune(
     store: &BrainDb,
     before: Instant,
     time_zone: &TimeZone,
-) -> Result<Pruned, PruneError> {
-    store.look_on(|reads| Ok(old(reads, before, time_zone)?))
+) -> Result<Pruned, SessionError> {
+    store.look_on(|reads| old(reads, before, time_zone))
 }
 
 /// Removes units that are older than `before` with their journal, and plans as old of which nothing was applied.
@@ -128,7 +64,7 @@ pub fn prune(
     session: &Session,
     before: Instant,
     run: &UpkeepRun<'_>,
-) -> Result<(String, Pruned), PruneError> {
+) -> Result<(String, Pruned), SessionError> {
     run.carry_out(session, (RunKind::Prune, None), |_| {
         let pruned = session.read(|reads| old(reads, before, run.time_zone))?;
         let mut units = 0;

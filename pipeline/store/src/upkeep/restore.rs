@@ -13,7 +13,7 @@ use crate::brain_db::write::session::{Session, SessionError, Writes};
 use crate::journal::{Change, ColumnChange, Record, RowImage, RowKey, StoredValue, Table};
 use crate::reading::cell::categories_to_json;
 use crate::reading::memory::{RawMemory, row_facts};
-use crate::upkeep::prune::UpkeepRun;
+use crate::upkeep::run::{UpkeepError, UpkeepRun};
 use memfold_model::decisions::content_hash;
 use memfold_model::lineage::{Lineage as _, Resolved, Whereabouts, resolve};
 use memfold_model::memory::{Exclusion, MemoryId, Standing};
@@ -60,41 +60,6 @@ pub struct Restoration {
     pub apart_from: Vec<MemoryId>,
     /// An excerpt of its text, escaped.
     pub text: Option<String>,
-}
-
-/// Why a memory cannot be restored.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RestoreError {
-    /// The store cannot be read or written.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// It is not archived.
-    #[error("{id} is not archived: it is {}", whereabouts.name())]
-    NotArchived {
-        /// The memory, escaped.
-        id: String,
-        /// Where it is.
-        whereabouts: Whereabouts,
-    },
-}
-
-impl RestoreError {
-    /// Returns what the user can do.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Session(error) => error.hint(),
-            Self::NotArchived { whereabouts: Whereabouts::Gone, .. } => Some(
-                "somebody deleted its row: `memfold undo DB --memory ID --recreate` may bring it back"
-                    .to_owned(),
-            ),
-            Self::NotArchived { whereabouts: Whereabouts::Unknown, .. } => {
-                Some("check the id and the store".to_owned())
-            }
-            Self::NotArchived { .. } => Some("`memfold explain DB ID` tells more".to_owned()),
-        }
-    }
 }
 
 /// Lists archived memories that were edited since, or whose survivor is gone.
@@ -147,7 +112,7 @@ pub fn preview_restore(
     store: &BrainDb,
     id: &MemoryId,
     (time_zone, now): (&TimeZone, Instant),
-) -> Result<Restoration, RestoreError> {
+) -> Result<Restoration, UpkeepError> {
     store.look_on(|reads| Ok(examine(reads, id, (time_zone, now))?.restoration))
 }
 
@@ -160,7 +125,7 @@ pub fn restore(
     session: &Session,
     id: &MemoryId,
     run: &UpkeepRun<'_>,
-) -> Result<(String, Restoration), RestoreError> {
+) -> Result<(String, Restoration), UpkeepError> {
     let times = (run.time_zone, run.now);
     session.read(|reads| examine(reads, id, times).map(drop))?;
     let at = run.at();
@@ -184,7 +149,7 @@ pub fn revive(
     id: &MemoryId,
     (time_zone, now): (&TimeZone, Instant),
     mark: &Mark<'_>,
-) -> Result<(), RestoreError> {
+) -> Result<(), UpkeepError> {
     let examined = examine(writes, id, (time_zone, now))?;
     Ok(bring_back(writes, &writes.layout()?, (mark, &examined))?)
 }
@@ -219,14 +184,14 @@ fn examine(
     reads: &Writes<'_>,
     id: &MemoryId,
     (time_zone, now): (&TimeZone, Instant),
-) -> Result<Examined, RestoreError> {
+) -> Result<Examined, UpkeepError> {
     let layout = reads.layout()?;
     let resolved = reads.query("look for the memory", |connection| {
         resolve(&StoreLineage::new(connection, time_zone, now)?, id)
     })?;
     let whereabouts = resolved.whereabouts;
     let not_archived =
-        || RestoreError::NotArchived { id: excerpt(id.as_str(), TEXT_CHARS), whereabouts };
+        || UpkeepError::NotArchived { id: excerpt(id.as_str(), TEXT_CHARS), whereabouts };
     let mut is_unsearchable = false;
     let row = match whereabouts {
         Whereabouts::Ghost | Whereabouts::Archived => {

@@ -11,7 +11,7 @@ use memfold_model::memory::MemoryId;
 use memfold_model::text::excerpt;
 use memfold_plan::report::{Mode, run_id, state_report_dir};
 use memfold_store::upkeep::{
-    Erasure, ForgetError, Mentions, UpkeepRun, forget, mentions, preview_forget,
+    Erasure, Mentions, UpkeepError, UpkeepRun, forget, mentions, preview_forget,
 };
 use serde::Serialize;
 
@@ -267,9 +267,9 @@ fn few(items: &[String]) -> String {
     if items.len() > SHOWN { format!("{shown} and {} more", items.len() - SHOWN) } else { shown }
 }
 
-fn failed(error: &ForgetError) -> Failure {
+fn failed(error: &UpkeepError) -> Failure {
     match error {
-        ForgetError::Session(error) => writing::session_failure("forget", error),
+        UpkeepError::Session(error) => writing::session_failure("forget", error),
         error => Failure::new("forget", error, error.hint()),
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{self, Args};
 use memfold_model::text::excerpt;
 use memfold_plan::report::{Mode, run_id};
-use memfold_store::upkeep::{PruneError, Pruned, UpkeepRun, preview_prune, prune};
+use memfold_store::upkeep::{Pruned, UpkeepRun, preview_prune, prune};
 use serde::Serialize;
 
 use crate::args::{Age, GlobalArgs, WritingArgs, age};
@@ -75,7 +75,8 @@ fn look(args: &PruneArgs, settings: &Settings) -> Result<Pruned, Failure> {
     let time_zone = settings.time_zone()?;
     let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
     let before = args.journal_older_than.before(now);
-    preview_prune(&store, before, &time_zone).map_err(|error| failed(&error))
+    preview_prune(&store, before, &time_zone)
+        .map_err(|error| writing::session_failure("prune", &error))
 }
 
 fn remove(args: &PruneArgs, settings: &Settings) -> Result<(String, Pruned), Failure> {
@@ -90,7 +91,7 @@ fn remove(args: &PruneArgs, settings: &Settings) -> Result<(String, Pruned), Fai
         holder: &machine::holder(),
     };
     let before = args.journal_older_than.before(now);
-    prune(&session, before, &run).map_err(|error| failed(&error))
+    prune(&session, before, &run).map_err(|error| writing::session_failure("prune", &error))
 }
 
 fn told(pruned: &Pruned, is_done: bool) -> String {
@@ -117,11 +118,4 @@ fn told(pruned: &Pruned, is_done: bool) -> String {
     let end = if is_done { "removed" } else { "would be removed; this cannot be undone" };
     text.push_str(&format!("{end}; lineage, archive and decisions stay\n"));
     text
-}
-
-fn failed(error: &PruneError) -> Failure {
-    match error {
-        PruneError::Session(error) => writing::session_failure("prune", error),
-        error => Failure::new("prune", error, error.hint()),
-    }
 }

@@ -9,7 +9,7 @@ use memfold_model::text::excerpt;
 use memfold_plan::report::{Mode, run_id};
 use memfold_store::brain_db::SessionError;
 use memfold_store::upkeep::{
-    Restoration, RestoreCandidate, RestoreError, RestoreReason, UpkeepRun, preview_restore,
+    Restoration, RestoreCandidate, RestoreReason, UpkeepError, UpkeepRun, preview_restore,
     restorable, restore,
 };
 use serde::Serialize;
@@ -205,9 +205,9 @@ fn session_failed(error: &SessionError) -> Failure {
     writing::session_failure("restore", error)
 }
 
-fn failed(error: &RestoreError) -> Failure {
+fn failed(error: &UpkeepError) -> Failure {
     match error {
-        RestoreError::Session(error) => session_failed(error),
+        UpkeepError::Session(error) => session_failed(error),
         error => Failure::new("restore", error, error.hint()),
     }
 }
