@@ -38,6 +38,7 @@ pub mod peak;
 
 mod arch;
 mod portable;
+mod dispatch;
 pub mod simsimd;
 
 #[cfg(test)]

@@ -4,16 +4,11 @@
 //! but that happens. So the sums add up to the number of operations, which is what is returned: time it, and divide.
 //! Level `scalar` reads the nearest cache, since plain code cannot be told to stay in registers.
 
+use crate::kernels::Peaks;
 use crate::{Level, arch, portable};
 
 /// The most rounds of one call: an f32 counts no further by ones.
 pub const ROUNDS_MAX: u32 = 1 << 24;
-
-/// Loops of one level; each takes rounds and returns the operations it did.
-pub(crate) struct Peaks {
-    pub(crate) int8: fn(u32) -> u64,
-    pub(crate) f32: fn(u32) -> u64,
-}
 
 /// Multiplies int8 codes and adds to i32 sums, as the level's int8 kernels do, and returns how often; `None` where the
 /// processor lacks the level. Takes less than a microsecond a round.

@@ -3,11 +3,11 @@
 use std::hint::black_box;
 
 use crate::float_panel::{self, FloatPanel};
+use crate::kernels::Peaks;
 use crate::panel::{
     Columns, GROUP_COLUMNS, Group, Hit, RowBlock, STEP_DIMS, ScoredHit, push_mask, push_scored,
     signed_codes,
 };
-use crate::peak::Peaks;
 use crate::{Kernels, Level, canonical};
 
 /// The table of level `scalar`.

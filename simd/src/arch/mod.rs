@@ -3,7 +3,7 @@
 //! Each level's module keeps its table private and hands it out only where the processor has the
 //! level.
 
-use crate::peak::Peaks;
+use crate::kernels::Peaks;
 use crate::{Kernels, Level};
 
 pub(crate) mod packed;

@@ -12,7 +12,7 @@ use std::arch::x86_64::*;
 use std::hint::black_box;
 
 use crate::Level;
-use crate::peak::Peaks;
+use crate::kernels::Peaks;
 
 /// Returns the loops of `level`, or `None` where the processor lacks it.
 pub(crate) fn peaks(level: Level) -> Option<&'static Peaks> {
