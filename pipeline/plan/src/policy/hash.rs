@@ -1,12 +1,9 @@
 //! The hash of a policy, which plans carry.
 
-use memfold_simd::Similarity;
-use serde::Serializer;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::Policy;
-use memfold_model::time::Instant;
 
 /// Returns `sha256:<hex>` of the policy and of the lexicon in use: of everything that can change a
 /// plan and of nothing else (no path, thread count, output or secret).
@@ -57,30 +54,6 @@ fn canonical_float(float: f64) -> String {
         format!("{float:e}")
     } else {
         (float + 0.0).to_string()
-    }
-}
-
-/// Serializes a similarity as its number.
-pub(super) fn similarity<S: Serializer>(value: &Similarity, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_f64(value.get())
-}
-
-/// Serializes a similarity as its number, or null.
-pub(super) fn optional_similarity<S: Serializer>(
-    value: &Option<Similarity>,
-    to: S,
-) -> Result<S::Ok, S::Error> {
-    match value {
-        Some(value) => to.serialize_some(&value.get()),
-        None => to.serialize_none(),
-    }
-}
-
-/// Serializes an instant as its microseconds, or null.
-pub(super) fn instant<S: Serializer>(value: &Option<Instant>, to: S) -> Result<S::Ok, S::Error> {
-    match value {
-        Some(Instant(microseconds)) => to.serialize_some(microseconds),
-        None => to.serialize_none(),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Rules: when they fire and what they do.
 
+use memfold_model::time::Instant;
 use memfold_simd::Similarity;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::hash::optional_similarity;
 use super::sections::{Absorbed, Canonical};
 
 /// Merges what is equal but for spelling.
@@ -144,5 +144,29 @@ impl Trigger {
     #[must_use]
     pub const fn is_always(self) -> bool {
         matches!(self, Self::OnSimilarity | Self::OnContradiction)
+    }
+}
+
+/// Serializes a similarity as its number.
+pub(super) fn similarity<S: Serializer>(value: &Similarity, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(value.get())
+}
+
+/// Serializes a similarity as its number, or null.
+pub(super) fn optional_similarity<S: Serializer>(
+    value: &Option<Similarity>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => to.serialize_some(&value.get()),
+        None => to.serialize_none(),
+    }
+}
+
+/// Serializes an instant as its microseconds, or null.
+pub(super) fn instant<S: Serializer>(value: &Option<Instant>, to: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(Instant(microseconds)) => to.serialize_some(microseconds),
+        None => to.serialize_none(),
     }
 }

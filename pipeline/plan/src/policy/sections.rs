@@ -13,8 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use memfold_guard::GuardPolicy;
 
-use super::hash::{instant, similarity};
-use super::rule::{Rule, RuleAction, Trigger};
+use super::rule::{Rule, RuleAction, Trigger, instant, similarity};
 
 /// The validated, merged semantic configuration. Nothing in it is a path, a thread count or a secret.
 #[derive(Debug, Clone, PartialEq, Serialize)]
