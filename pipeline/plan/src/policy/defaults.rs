@@ -60,6 +60,10 @@ defaults! {
     CONTRADICTION_THRESHOLD: f64 = 0.7,
     "One strong signal, or two weak ones, make a flag.";
 
+    "detect.shared_vector_texts_max"
+    SHARED_VECTOR_TEXTS_MAX: NonZeroUsize = non_zero(20),
+    "A sound embedder never gives one vector to so many different texts.";
+
     "cluster.linkage"
     LINKAGE: Linkage = Linkage::GreedyComplete,
     "Every absorbed row is at or above the threshold to its survivor, so chains cannot drift.";
@@ -288,10 +292,6 @@ defaults! {
     THRESHOLD: Option<f64> = None,
     "The rules hold the figures: 0.95 for near duplicates, 0.98 for exact ones.";
 }
-
-/// From this many different texts under one vector on, the vector takes no part in merging: a sound
-/// embedder never makes one.
-pub const SHARED_VECTOR_TEXTS_MAX: NonZeroUsize = non_zero(20);
 
 /// The hierarchical linkages need a full distance matrix: 20,000 rows take 1.6 GB.
 pub const MAX_COMPONENT_ROWS: NonZeroUsize = non_zero(20_000);

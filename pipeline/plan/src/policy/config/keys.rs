@@ -83,6 +83,8 @@ pub struct DetectConfig {
     /// Distinct pairs that may be found before the run stops; null: 64 × distinct rows.
     #[schemars(range(min = 1))]
     pub pair_budget: Option<u64>,
+    /// From this many different texts under one vector on, the vector takes no part in merging.
+    pub shared_vector_texts_max: NonZeroUsize,
 }
 
 /// How pairs become clusters.
@@ -269,6 +271,7 @@ impl Default for DetectConfig {
             contradiction_similarity: defaults::CONTRADICTION_SIMILARITY,
             contradiction_threshold: defaults::CONTRADICTION_THRESHOLD,
             pair_budget: defaults::PAIR_BUDGET,
+            shared_vector_texts_max: defaults::SHARED_VECTOR_TEXTS_MAX,
         }
     }
 }

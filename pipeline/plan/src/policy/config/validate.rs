@@ -124,7 +124,7 @@ fn detect(config: &Config) -> DetectPolicy {
         contradiction_similarity: similarity(detect.contradiction_similarity),
         contradiction_threshold: detect.contradiction_threshold,
         pair_budget: detect.pair_budget,
-        shared_vector_texts_max: defaults::SHARED_VECTOR_TEXTS_MAX.get(),
+        shared_vector_texts_max: detect.shared_vector_texts_max.get(),
     }
 }
 
