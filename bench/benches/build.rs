@@ -1,4 +1,4 @@
-//! Building what lookups need: the graph, the slab, and the codes alone, on all threads but for the codes.
+//! Building what lookups need: the graph, the flat index, and the codes alone, on all threads but for the codes.
 //!
 //! Vectors are synthetic. What the built ones find is measured by `search`, and by `memfold-bench ann` on vectors of your own.
 
@@ -7,7 +7,7 @@ use memfold_bench::is_test_run;
 use memfold_bench::workload::{DIM, SyntheticVectors};
 use memfold_index::codes::Coding;
 use memfold_index::graph::{Graph, GraphOptions};
-use memfold_index::{NoProgress, Pool, PrefixSlab, VectorMatrix};
+use memfold_index::{FlatIndex, NoProgress, Pool, VectorMatrix};
 use memfold_simd::Kernels;
 
 /// Rows of each workload; a test run takes [`TEST_ROWS`].
@@ -31,9 +31,9 @@ fn build(criterion: &mut Criterion) {
                 .expect("rows have a direction")
         };
         group.bench_function(id("graph"), |bencher| bencher.iter(graph));
-        group.bench_function(id("slab"), |bencher| {
+        group.bench_function(id("flat"), |bencher| {
             bencher
-                .iter(|| PrefixSlab::build(&rows, &pool, kernels).expect("rows have a direction"));
+                .iter(|| FlatIndex::build(&rows, &pool, kernels).expect("rows have a direction"));
         });
         let built = graph();
         let sections = built.sections();

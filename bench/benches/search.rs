@@ -10,7 +10,7 @@ use memfold_bench::workload::{DIM, SyntheticVectors};
 use memfold_index::graph::{Graph, GraphOptions, Searcher};
 use memfold_index::hnsw_rs::{HnswRsIndex, HnswRsOptions};
 use memfold_index::{
-    BeamSearcher, Nearest, Neighbor, NoProgress, Pool, PrefixSlab, Row, Scan, SlabScan,
+    FlatIndex, FlatScan, GraphSearcher, Nearest, Neighbor, NoProgress, Pool, Row, Scan,
     VectorMatrix,
 };
 use memfold_simd::{Kernels, Similarity};
@@ -21,7 +21,7 @@ const HNSW_RS_ROWS: [u32; 2] = [400, 10_000];
 const QUERIES: [u32; 2] = [20, 500];
 
 const K: usize = 10;
-const BEAMS: [usize; 2] = [64, 128];
+const EF_SEARCH: [usize; 2] = [64, 128];
 const THRESHOLD: f64 = 0.85;
 
 /// Indexes and queries, with the right answers.
@@ -49,24 +49,24 @@ fn search(criterion: &mut Criterion) {
         (lookups.nearest, lookups.within) = lookups.answers(&mut &scan);
         if small {
             let mut index = hnsw_rs(&rows, &pool);
-            for beam in BEAMS {
-                index.set_search_beam_width(beam);
-                lookups.measure(&format!("hnsw_rs beam {beam}"), &mut index);
+            for ef_search in EF_SEARCH {
+                index.set_ef_search(ef_search);
+                lookups.measure(&format!("hnsw_rs ef_search {ef_search}"), &mut index);
             }
             continue;
         }
         lookups.measure("scan", &mut &scan);
-        let slab = PrefixSlab::build(&rows, &pool, kernels).expect("rows have a direction");
-        let mut scan = SlabScan::new(slab.view(), &rows, kernels).expect("they fit");
-        lookups.measure("slab", &mut scan);
+        let flat = FlatIndex::build(&rows, &pool, kernels).expect("rows have a direction");
+        let mut scan = FlatScan::new(flat.view(), &rows, kernels).expect("they fit");
+        lookups.measure("flat", &mut scan);
         let graph = Graph::build(&rows, GraphOptions::default(), &pool, kernels, &NoProgress)
             .expect("rows have a direction");
         let view = graph.view();
         let searcher = Searcher::new(&view, &rows, kernels).expect("they fit");
-        let mut index = BeamSearcher { searcher, search_beam_width: 0 };
-        for beam in BEAMS {
-            index.search_beam_width = beam;
-            lookups.measure(&format!("graph beam {beam}"), &mut index);
+        let mut index = GraphSearcher { searcher, ef_search: 0 };
+        for ef_search in EF_SEARCH {
+            index.ef_search = ef_search;
+            lookups.measure(&format!("graph ef_search {ef_search}"), &mut index);
         }
     }
 }

@@ -1,11 +1,11 @@
-"""Indexes side by side: build, and ten nearest of held-out rows; says one JSON line for each (engine, beam).
+"""Indexes side by side: build, and ten nearest of held-out rows; says one JSON line for each (engine, ef_search).
 
     lookups.py --data V.npy --name mine --threads 2 [--memfold BINARY] [--engines hnswlib,faiss-hnsw] [-k 10]
 
 The last 1,000 rows are held out and looked up, as `memfold-bench ann` does. Each engine builds in a process of its own with all
 threads and then answers all queries in one call on one thread, which spares the others the cost of a Python call for each;
 the best of three calls counts. memfold and sqlite-vec answer them one by one. Recall counts rows as near as the true last one as right.
-Engines that compare a query with every row have no beam.
+Engines that compare a query with every row have none.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-BEAMS = (16, 24, 32, 48, 64, 96, 128, 192, 256)
+EF_SEARCH = (16, 24, 32, 48, 64, 96, 128, 192, 256)
 HELD_OUT = 1_000
 CALLS = 3
 M, EF_CONSTRUCTION = 16, 200
@@ -59,9 +59,9 @@ def parse_options() -> argparse.Namespace:
 
 
 def memfold(options: argparse.Namespace, method: str) -> list[dict[str, Any]]:
-    beams = ",".join(map(str, BEAMS))
+    values = ",".join(map(str, EF_SEARCH))
     command = [options.memfold, "bench", "ann", "--base", options.data, "-k", str(options.k)]
-    command += ["--beams", beams, "--threads", str(options.threads), "--json", "--quiet"]
+    command += ["--ef-search", values, "--threads", str(options.threads), "--json", "--quiet"]
     command += ["--method", method, "--degree", str(M)]
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=options.seconds_max)
@@ -70,7 +70,7 @@ def memfold(options: argparse.Namespace, method: str) -> list[dict[str, Any]]:
     lines = []
     for line in map(json.loads, done.stdout.decode().splitlines()):
         keys = ("recall_at_k", "qps_one_thread", "build_seconds", "rows", "k", "bytes_per_vector", "threads")
-        lines.append({"beam": line["search_beam_width"]} | {key: line[key] for key in keys})
+        lines.append({"ef_search": line["ef_search"]} | {key: line[key] for key in keys})
     return lines
 
 
@@ -106,18 +106,18 @@ def run_one(options: argparse.Namespace) -> None:
     grown = resident_bytes() - resident
     products = queries @ base.T
     last = np.partition(products, -options.k, axis=1)[:, -options.k]
-    for beam in [None] if is_exact else [beam for beam in BEAMS if beam >= options.k]:
+    for ef_search in [None] if is_exact else [ef_search for ef_search in EF_SEARCH if ef_search >= options.k]:
         fastest, found = float("inf"), None
         for _ in range(CALLS):
             start = time.perf_counter()
-            found = search(queries, beam, options.k)
+            found = search(queries, ef_search, options.k)
             fastest = min(fastest, time.perf_counter() - start)
         # A margin for f32: a tie counts.
         near = np.take_along_axis(products, np.maximum(found, 0), 1) >= last[:, None] - 1e-6
         line = {
             "engine_version": importlib.metadata.version(package),
             "setting": {} if is_exact else {"M": M, "ef_construction": EF_CONSTRUCTION},
-            "beam": beam,
+            "ef_search": ef_search,
             "recall_at_k": float((near & (found >= 0)).sum(1).clip(max=options.k).mean() / options.k),
             "qps_one_thread": len(queries) / fastest,
             "build_seconds": seconds,
@@ -140,8 +140,8 @@ def hnswlib(base: Any, threads: int) -> Search:
     index.init_index(max_elements=len(base), M=M, ef_construction=EF_CONSTRUCTION)
     index.add_items(base, num_threads=threads)
 
-    def search(queries: Any, beam: int, k: int) -> Any:
-        index.set_ef(beam)
+    def search(queries: Any, ef_search: int, k: int) -> Any:
+        index.set_ef(ef_search)
         return index.knn_query(queries, k=k, num_threads=1)[0].astype("int64")
 
     return search
@@ -155,9 +155,9 @@ def faiss_hnsw(base: Any, threads: int) -> Search:
     index.hnsw.efConstruction = EF_CONSTRUCTION
     index.add(base)
 
-    def search(queries: Any, beam: int, k: int) -> Any:
+    def search(queries: Any, ef_search: int, k: int) -> Any:
         faiss.omp_set_num_threads(1)
-        index.hnsw.efSearch = beam
+        index.hnsw.efSearch = ef_search
         return index.search(queries, k)[1]
 
     return search
@@ -173,8 +173,8 @@ def usearch(kind: str) -> Callable[[Any, int], Search]:
         )
         index.add(np.arange(len(base)), base, threads=threads)
 
-        def search(queries: Any, beam: int, k: int) -> Any:
-            index.expansion_search = beam
+        def search(queries: Any, ef_search: int, k: int) -> Any:
+            index.expansion_search = ef_search
             return index.search(queries, k, threads=1).keys.astype("int64")
 
         return search

@@ -8,7 +8,7 @@ use memfold_cli::{pool, table};
 use memfold_index::graph::{Graph, GraphOptions, Searcher};
 use memfold_index::hnsw_rs::{HnswRsIndex, HnswRsOptions};
 use memfold_index::{
-    BeamSearcher, Nearest, Neighbor, Pool, PrefixSlab, Progress, Row, Scan, SlabScan, VectorMatrix,
+    FlatIndex, FlatScan, GraphSearcher, Nearest, Neighbor, Pool, Progress, Row, Scan, VectorMatrix,
 };
 use memfold_model::text::excerpt;
 use memfold_plan::report::grouped;
@@ -102,7 +102,7 @@ impl Work<'_> {
     fn figures(&self) -> Result<Vec<AnnFigures>, Failure> {
         match self.args.method {
             AnnMethodArg::Graph => self.graph(),
-            AnnMethodArg::Scan => self.slab(),
+            AnnMethodArg::Scan => self.flat(),
             AnnMethodArg::HnswRs => self.hnsw_rs(),
             AnnMethodArg::Exact => self.exact(),
         }
@@ -119,18 +119,18 @@ impl Work<'_> {
         let view = graph.view();
         let searcher = Searcher::new(&view, self.rows, Kernels::active())
             .map_err(|error| self.failed("search the graph", &error))?;
-        let mut index = BeamSearcher { searcher, search_beam_width: 0 };
-        self.sweep_beams(built, &mut index, |index, width| index.search_beam_width = width)
+        let mut index = GraphSearcher { searcher, ef_search: 0 };
+        self.sweep_each(built, &mut index, |index, width| index.ef_search = width)
     }
 
-    fn slab(&self) -> Result<Vec<AnnFigures>, Failure> {
+    fn flat(&self) -> Result<Vec<AnnFigures>, Failure> {
         let stopwatch = Stopwatch::start();
-        let slab = PrefixSlab::build(self.rows, self.pool, Kernels::active())
-            .map_err(|error| self.failed("build the slab", &error))?;
-        let bytes = slab.byte_count();
+        let flat = FlatIndex::build(self.rows, self.pool, Kernels::active())
+            .map_err(|error| self.failed("build the flat index", &error))?;
+        let bytes = flat.byte_count();
         let built = self.built("scan", stopwatch, bytes);
-        let mut scan = SlabScan::new(slab.view(), self.rows, Kernels::active())
-            .map_err(|error| self.failed("scan the slab", &error))?;
+        let mut scan = FlatScan::new(flat.view(), self.rows, Kernels::active())
+            .map_err(|error| self.failed("scan the flat index", &error))?;
         let truth = self.truth(&self.plain_scan()?)?;
         Ok(vec![self.sweep(&truth, built, &mut scan, None)?])
     }
@@ -145,7 +145,7 @@ impl Work<'_> {
         let seconds = stopwatch.seconds();
         // Points go in one after another.
         let built = Built { method: HNSW_RS, seconds, bytes: index.byte_count(), threads: 1 };
-        self.sweep_beams(built, &mut index, HnswRsIndex::set_search_beam_width)
+        self.sweep_each(built, &mut index, HnswRsIndex::set_ef_search)
     }
 
     fn exact(&self) -> Result<Vec<AnnFigures>, Failure> {
@@ -181,15 +181,15 @@ impl Work<'_> {
             .map_err(|error| self.failed("read the vectors", &error))
     }
 
-    /// Asks all queries at every width of the beam.
-    fn sweep_beams<I: Nearest>(
+    /// Asks all queries at every `ef_search`.
+    fn sweep_each<I: Nearest>(
         &self,
         built: Built,
         index: &mut I,
         widen: impl Fn(&mut I, usize),
     ) -> Result<Vec<AnnFigures>, Failure> {
         let truth = self.truth(&self.plain_scan()?)?;
-        let widths = self.args.beams.iter().map(|&width| usize::from(width));
+        let widths = self.args.ef_search.iter().map(|&width| usize::from(width));
         let lines = widths.map(|width| {
             widen(index, width);
             self.sweep(&truth, built, index, Some(width))
@@ -203,7 +203,7 @@ impl Work<'_> {
         truth: &Truth,
         built: Built,
         index: &mut impl Nearest,
-        search_beam_width: Option<usize>,
+        ef_search: Option<usize>,
     ) -> Result<AnnFigures, Failure> {
         let mut find = |at: usize| {
             let found = index.k_nearest(self.query(at), self.k());
@@ -219,7 +219,7 @@ impl Work<'_> {
             }
             find(at).map(drop)
         })?;
-        let swept = Swept { search_beam_width, recalls, latencies };
+        let swept = Swept { ef_search, recalls, latencies };
         Ok(AnnFigures::new(self.rows, self.k(), built, &swept))
     }
 
@@ -254,8 +254,8 @@ struct AnnFigures {
     queries: u64,
     /// Neighbours asked for.
     k: u64,
-    /// efSearch; `null` where the method has no beam.
-    search_beam_width: Option<u64>,
+    /// `null` where the method has none.
+    ef_search: Option<u64>,
     /// The share of right neighbours, mean over the queries; ties count, the same row twice does not.
     recall_at_k: f64,
     /// The share of right neighbours for the query that fares worst.
@@ -287,7 +287,7 @@ struct Built {
 /// What lookups of one setting gave.
 #[derive(Debug)]
 struct Swept {
-    search_beam_width: Option<usize>,
+    ef_search: Option<usize>,
     /// One for each query.
     recalls: Vec<f64>,
     latencies: Latencies,
@@ -295,7 +295,7 @@ struct Swept {
 
 impl AnnFigures {
     fn new(rows: &VectorMatrix<'_>, k: usize, built: Built, swept: &Swept) -> Self {
-        let Swept { search_beam_width, recalls, latencies } = swept;
+        let Swept { ef_search, recalls, latencies } = swept;
         Self {
             schema_version: 1,
             method: built.method,
@@ -303,7 +303,7 @@ impl AnnFigures {
             dim: rows.dim() as u64,
             queries: recalls.len() as u64,
             k: k as u64,
-            search_beam_width: search_beam_width.map(|width| width as u64),
+            ef_search: ef_search.map(|width| width as u64),
             recall_at_k: recalls.iter().sum::<f64>() / recalls.len().max(1) as f64,
             recall_min: recalls.iter().copied().fold(1.0, f64::min),
             qps_one_thread: latencies.per_second,
@@ -378,7 +378,8 @@ fn screen(args: &AnnArgs, figures: &[AnnFigures]) -> String {
         if first.method == HNSW_RS { "with the vector" } else { "beside the vectors" },
     );
     let recall = format!("recall@{}", first.k);
-    let header = ["beam", recall.as_str(), "worst", "queries/s", "p50 µs", "p99 µs", "p99.9 µs"];
+    let header =
+        ["ef_search", recall.as_str(), "worst", "queries/s", "p50 µs", "p99 µs", "p99.9 µs"];
     text.push_str(&table(&header, figures.iter().map(screen_row).collect()));
     text.push_str("queries/s and latencies on one thread; vectors in memory\n");
     text
@@ -391,7 +392,7 @@ fn threads(count: u64) -> String {
 fn screen_row(line: &AnnFigures) -> Vec<String> {
     let time = line.latency_us;
     vec![
-        line.search_beam_width.map_or_else(|| "–".to_owned(), |width| width.to_string()),
+        line.ef_search.map_or_else(|| "–".to_owned(), |width| width.to_string()),
         format!("{:.4}", line.recall_at_k),
         format!("{:.2}", line.recall_min),
         grouped(line.qps_one_thread.round() as u64),

@@ -121,11 +121,11 @@ pub(crate) struct AnnArgs {
     /// What answers
     #[arg(long, value_name = "METHOD", value_enum, default_value_t = AnnMethodArg::Graph)]
     pub(crate) method: AnnMethodArg,
-    /// Widths of the search beam (efSearch), one setting each; a scan has none
+    /// Values of ef_search, one setting each; a scan has none
     #[arg(long, value_name = "N,N…", value_delimiter = ',')]
     #[arg(default_value = "16,24,32,48,64,96,128,192,256")]
     #[arg(value_parser = whole::<u16>(1, u16::MAX.into()))]
-    pub(crate) beams: Vec<u16>,
+    pub(crate) ef_search: Vec<u16>,
     /// Links of each node and layer are up to twice this (M); 20 for the graph
     /// and 16 for hnsw_rs if not given
     #[arg(long, value_name = "M")]
@@ -138,7 +138,7 @@ pub(crate) struct AnnArgs {
 pub(crate) enum AnnMethodArg {
     /// The graph over int8 codes
     Graph,
-    /// The slab of 64 codes a row, scanned; exact
+    /// The flat index of 64 codes a row, scanned; exact
     Scan,
     /// The crate hnsw_rs
     #[value(name = "hnsw_rs")]

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `kernels` | nanoseconds for each dot product, each level, beside simsimd; the peak |
 //! | `join` | all near pairs of so many vectors at a threshold, in so many dimensions |
-//! | `build` | a graph, a slab, the codes of so many vectors |
+//! | `build` | a graph, a flat index, the codes of so many vectors |
 //! | `search` | one lookup by each index: the nearest, or all in a range, with recall |
 //! | `guard` | microseconds for each pair of texts, read anew or read before |
 //! | `check` | one check of a memory on a store with an index, alone and beside a writer |

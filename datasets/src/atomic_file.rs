@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-use memfold_index::snapshot::FileMode;
+use memfold_index::file::FileMode;
 use tempfile::TempPath;
 
 /// Returns where a file that is written to `path` will stand: a link is followed, so that the file it leads to

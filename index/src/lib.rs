@@ -1,7 +1,7 @@
 //! Which vectors are near this one, and which pairs are near each other?
 //!
 //! `memfold-index` searches vectors exactly: [`join`] finds every pair of rows at or above a cosine
-//! threshold and is proven complete (or, by a graph, measures what it misses), [`scan`] finds a query's nearest rows, [`slab`] finds the same rows faster,
+//! threshold and is proven complete (or, by a graph, measures what it misses), [`scan`] finds a query's nearest rows, [`flat`] finds the same rows faster,
 //! and [`graph`] finds them among many, nearly always. Vectors are borrowed
 //! through [`VectorMatrix`], often straight from a [`Mapped`] file. Everything here is deterministic:
 //! the same rows give the same answer on any number of threads and at every ISA level.
@@ -15,29 +15,27 @@ pub mod join;
 pub mod nearest;
 pub mod neighbor;
 pub mod pool;
-pub mod progress;
-pub mod row;
 pub mod scan;
-pub mod slab;
-pub mod snapshot;
+pub mod flat;
+pub mod file;
 pub mod spool;
-pub mod tiers;
+pub mod index_file;
 pub mod transform;
 pub mod vectors;
 
 mod distinct;
 
+pub use file::{MapError, Mapped};
+pub use flat::{DamagedFlatIndex, FlatIndex, FlatScan, FlatView};
 pub use join::{
     GraphJoin, JoinCounters, JoinError, JoinIndex, JoinOptions, JoinedPairs, MeasuredRecall, Pair,
     PairAudit, PairStream, default_pair_budget, join_pairs, join_pairs_by_graph,
 };
-pub use nearest::{BeamSearcher, Nearest};
+pub use nearest::{GraphSearcher, Nearest};
 pub use neighbor::{BestNeighbors, Neighbor};
+pub use pool::{NoProgress, Progress};
 pub use pool::{Pool, StartPoolError};
-pub use progress::{NoProgress, Progress};
-pub use row::Row;
 pub use scan::{Scan, ScanError};
-pub use slab::{DamagedSlab, PrefixSlab, SlabScan, SlabView};
-pub use snapshot::{MapError, Mapped};
 pub use spool::{Sorted, Spool};
+pub use vectors::Row;
 pub use vectors::{MatrixError, VectorMatrix};

@@ -2,14 +2,14 @@
 
 use memfold_simd::Similarity;
 
+use crate::flat::FlatScan;
 use crate::graph::Searcher;
-use crate::slab::SlabScan;
 use crate::{Neighbor, Scan, ScanError};
 
 /// Answers queries one by one; neighbours come best first, with canonical similarities, and of rows equally similar
 /// the smaller ones come first.
 ///
-/// [`Scan`] and [`SlabScan`] find every row they should; others say what they miss.
+/// [`Scan`] and [`FlatScan`] find every row they should; others say what they miss.
 pub trait Nearest {
     /// Returns the `k` rows most similar to `query`.
     ///
@@ -24,22 +24,22 @@ pub trait Nearest {
     fn range(&mut self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError>;
 }
 
-/// A graph's searcher with one width of the beam for all queries.
+/// A graph's searcher with one `ef_search` for all queries.
 #[derive(Debug)]
-pub struct BeamSearcher<'a> {
+pub struct GraphSearcher<'a> {
     /// Who searches.
     pub searcher: Searcher<'a>,
-    /// The beam (efSearch): wider finds more and takes longer, about in proportion.
-    pub search_beam_width: usize,
+    /// A larger value finds more and takes longer, about in proportion.
+    pub ef_search: usize,
 }
 
-impl Nearest for BeamSearcher<'_> {
+impl Nearest for GraphSearcher<'_> {
     fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
-        self.searcher.k_nearest(query, k, self.search_beam_width).map(<[_]>::to_vec)
+        self.searcher.k_nearest(query, k, self.ef_search).map(<[_]>::to_vec)
     }
 
     fn range(&mut self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
-        self.searcher.range(query, threshold, self.search_beam_width).map(<[_]>::to_vec)
+        self.searcher.range(query, threshold, self.ef_search).map(<[_]>::to_vec)
     }
 }
 
@@ -54,13 +54,13 @@ impl Nearest for &Scan<'_> {
     }
 }
 
-impl Nearest for SlabScan<'_> {
+impl Nearest for FlatScan<'_> {
     fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
-        SlabScan::k_nearest(self, query, k).map(<[_]>::to_vec)
+        FlatScan::k_nearest(self, query, k).map(<[_]>::to_vec)
     }
 
     fn range(&mut self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
-        SlabScan::range(self, query, threshold).map(<[_]>::to_vec)
+        FlatScan::range(self, query, threshold).map(<[_]>::to_vec)
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::graph::{Graph, GraphOptions};
     use crate::join::tests::{Shape, rows};
-    use crate::{NoProgress, Pool, PrefixSlab, Row, VectorMatrix};
+    use crate::{FlatIndex, NoProgress, Pool, Row, VectorMatrix};
 
     #[test]
     fn all_kinds_answer_alike() {
@@ -82,12 +82,12 @@ mod tests {
             Graph::build(&vectors, GraphOptions::default(), &pool, kernels, &NoProgress).unwrap();
         let view = graph.view();
         let searcher = Searcher::new(&view, &vectors, kernels).unwrap();
-        let slab = PrefixSlab::build(&vectors, &pool, kernels).unwrap();
+        let flat = FlatIndex::build(&vectors, &pool, kernels).unwrap();
         let scan = Scan::new(&vectors, &pool, kernels).unwrap();
         let mut all: [Box<dyn Nearest>; 3] = [
             Box::new(&scan),
-            Box::new(SlabScan::new(slab.view(), &vectors, kernels).unwrap()),
-            Box::new(BeamSearcher { searcher, search_beam_width: 256 }),
+            Box::new(FlatScan::new(flat.view(), &vectors, kernels).unwrap()),
+            Box::new(GraphSearcher { searcher, ef_search: 256 }),
         ];
         let threshold = Similarity::new(0.8).unwrap();
         let (mut hits, mut count) = (0, 0);
@@ -96,8 +96,8 @@ mod tests {
             let nearest = all.each_mut().map(|one| one.k_nearest(query, 3).unwrap());
             let within = all.each_mut().map(|one| one.range(query, threshold).unwrap());
             assert_eq!((nearest[0].len(), nearest[0][0].row), (3, row));
-            for [plain, slab, graph] in [nearest, within] {
-                assert_eq!(plain, slab);
+            for [plain, flat, graph] in [nearest, within] {
+                assert_eq!(plain, flat);
                 hits += plain.iter().filter(|one| graph.contains(one)).count();
                 count += plain.len();
             }

@@ -1,7 +1,5 @@
 //! [`VectorMatrix`]: a borrowed matrix of f32 rows, in one or more contiguous chunks.
 
-use crate::Row;
-
 /// Borrowed f32 vectors of one dimension, stored in chunks of equally many rows (the last may be shorter).
 ///
 /// Chunks let a mapped file be read batch by batch without a copy.
@@ -119,6 +117,19 @@ impl<'a> VectorMatrix<'a> {
     /// Returns all rows in order.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = Row> + use<> {
         (0..self.row_count as u32).map(Row)
+    }
+}
+
+/// The position of a vector in a [`crate::VectorMatrix`], from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
+pub struct Row(pub u32);
+
+impl Row {
+    /// Returns the row as an index into a slice.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
     }
 }
 

@@ -3,7 +3,7 @@
 use std::alloc::System;
 
 use memfold_index::graph::{Graph, GraphOptions, Searcher};
-use memfold_index::{NoProgress, Pool, PrefixSlab, Row, SlabScan, VectorMatrix};
+use memfold_index::{FlatIndex, FlatScan, NoProgress, Pool, Row, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, Stats, StatsAlloc};
 
@@ -53,9 +53,9 @@ fn lookups_allocate_nothing() {
         Graph::build(&vectors, GraphOptions::default(), &pool, kernels, &NoProgress).unwrap();
     let view = graph.view();
     assert!(view.node_count() > 5_000, "enough to be walked, not scanned");
-    let slab = PrefixSlab::build(&vectors, &pool, kernels).unwrap();
+    let flat = FlatIndex::build(&vectors, &pool, kernels).unwrap();
     let mut searcher = Searcher::new(&view, &vectors, kernels).unwrap();
-    let mut scan = SlabScan::new(slab.view(), &vectors, kernels).unwrap();
+    let mut scan = FlatScan::new(flat.view(), &vectors, kernels).unwrap();
     let threshold = Similarity::new(0.7).unwrap();
     let of_pass = [
         allocations(&vectors, |query| searcher.k_nearest(query, 10, 64).unwrap().len()),

@@ -19,9 +19,9 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_wider_beam_finds_more() {
+fn a_larger_ef_search_finds_more() {
     let place = with_vectors();
-    let said = place.succeed(&["ann", "--base", "base.npy", "--beams", "24,256", "--json"]);
+    let said = place.succeed(&["ann", "--base", "base.npy", "--ef-search", "24,256", "--json"]);
     let found = lines(&said);
     assert_eq!(found.len(), 2);
     let recall = |line: &Value| line["recall_at_k"].as_f64().unwrap();
@@ -49,7 +49,7 @@ fn the_exact_answer_is_right() {
     let said = place.succeed(&[&words[..], &["--method", "exact", "--json"]].concat());
     let found = lines(&said);
     assert_eq!((found.len(), &found[0]["recall_at_k"]), (1, &1.0.into()), "{said}");
-    assert!(found[0]["search_beam_width"].is_null());
+    assert!(found[0]["ef_search"].is_null());
     let screen = place.succeed(&words);
     assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
     assert!(screen.starts_with("40 queries, 6,000 vectors × 48 from base.npy\n"), "{screen}");
@@ -60,25 +60,24 @@ fn the_exact_answer_is_right() {
 fn every_method_answers_and_fits_the_published_schema() {
     let place = Place::new();
     memfold(&place, &["generate", "--rows", "1500", "--dim", "32", "-o", "base.npy"]);
-    for (method, beams, bytes) in [
+    for (method, ef_search, bytes) in [
         ("graph", [Some(16), Some(64)], 150.0..350.0),
         ("scan", [None, None], 200.0..400.0),
         ("hnsw_rs", [Some(16), Some(64)], 1_000.0..4_000.0),
         ("exact", [None, None], 8.0..8.1),
     ] {
-        let words = ["ann", "--base", "base.npy", "--beams", "16,64", "--json"];
+        let words = ["ann", "--base", "base.npy", "--ef-search", "16,64", "--json"];
         let said = place.succeed(&[&words[..], &["--method", method]].concat());
         let found = lines(&said);
-        let expected = if beams[0].is_some() { &beams[..] } else { &beams[..1] };
-        let found_beams: Vec<_> =
-            found.iter().map(|line| line["search_beam_width"].as_u64()).collect();
-        assert_eq!(found_beams, expected, "{method}");
+        let expected = if ef_search[0].is_some() { &ef_search[..] } else { &ef_search[..1] };
+        let found_ef_search: Vec<_> = found.iter().map(|line| line["ef_search"].as_u64()).collect();
+        assert_eq!(found_ef_search, expected, "{method}");
         for line in &found {
             assert_fits("bench-ann", line);
             assert_eq!((&line["method"], &line["rows"]), (&json!(method), &json!(1_350)));
             let (recall, per_vector) =
                 (line["recall_at_k"].as_f64().unwrap(), line["bytes_per_vector"].as_f64().unwrap());
-            assert!(recall >= if beams[0].is_some() { 0.9 } else { 1.0 }, "{line}");
+            assert!(recall >= if ef_search[0].is_some() { 0.9 } else { 1.0 }, "{line}");
             assert!(bytes.contains(&per_vector), "{method}: {per_vector}");
         }
         let screen = place.succeed(&[&words[..5], &["--method", method]].concat());
@@ -98,7 +97,7 @@ fn what_cannot_be_looked_up_is_said() {
         (1, &["--base", "base.npy", "--queries", "short.npy"][..], "queries of dimension 8"),
         (1, &["--base", "three.npy"], "three.npy has too few vectors to hold some out"),
         (1, &["--base", "missing.npy"], "missing.npy"),
-        (2, &["--base", "base.npy", "--beams", "0"], "from 1 to 65535"),
+        (2, &["--base", "base.npy", "--ef-search", "0"], "from 1 to 65535"),
         (2, &["--base", "base.npy", "--degree", "1"], "from 2 to 64"),
         (2, &["--base", "base.npy", "--method", "hnsw"], "graph, scan, hnsw_rs, exact"),
     ] {

@@ -53,7 +53,11 @@ fn documents_fit_their_schemas_and_nothing_else_does() {
     for (name, count, words) in [
         ("bench-export", 1, &["export", "brain.db", "--runs", "1"][..]),
         ("bench-check", 1, &["check", "brain.db", "--checks", "3", "--set", PATIENT]),
-        ("bench-ann", 2, &["ann", "--base", "rows.npy", "--method", "graph", "--beams", "16,32"]),
+        (
+            "bench-ann",
+            2,
+            &["ann", "--base", "rows.npy", "--method", "graph", "--ef-search", "16,32"],
+        ),
         ("bench-ann", 1, &["ann", "--base", "rows.npy", "--method", "exact"]),
         ("bench-likeness", 1, &["likeness", "rows.npy", "like.npy"]),
     ] {

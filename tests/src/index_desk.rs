@@ -10,7 +10,7 @@ use memfold::lookup::{
     SearchError, StoreIndex, Thoroughness, TierChoice, VerifiedIndex, VerifyIndexError, Wanted,
     build_index, freshness, seal_fresh, search, verify,
 };
-use memfold_index::snapshot::FileMode;
+use memfold_index::file::FileMode;
 use memfold_index::{NoProgress, Pool};
 use memfold_model::memory::Standing;
 use memfold_model::time::Instant;

@@ -10,7 +10,7 @@ use arrow_buffer::Buffer;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_ipc::{Block, MetadataVersion};
 use arrow_schema::{DataType, Field, SchemaRef};
-use memfold_index::snapshot::MapError;
+use memfold_index::file::MapError;
 use memfold_index::{Mapped, Row, VectorMatrix};
 
 use super::layout::{BlockSpan, PREFIX_BYTES, check_batch, check_field};

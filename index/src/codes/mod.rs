@@ -8,10 +8,9 @@
 //! Codes only propose. Nothing about them is proven; see [`crate::transform`] for codes with bounds.
 
 mod coding;
-mod rows;
 
+pub use coding::{CodeRows, Members, MembersView, NodeCodes};
 pub use coding::{Coding, DamagedCoding};
-pub use rows::{CodeRows, Members, MembersView, NodeCodes};
 
 pub(crate) use coding::hash_codes;
-pub(crate) use rows::{Pages, squared_distance};
+pub(crate) use coding::{Pages, squared_distance};

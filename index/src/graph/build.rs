@@ -2,19 +2,18 @@
 //!
 //! Lost nodes: what a search for them does not find is linked from where that search ends.
 
+use std::convert::Infallible;
 use std::sync::Mutex;
 
 use memfold_simd::Kernels;
 
-use super::beam::Beam;
-use super::layers::{Layers, SCANNED_NODES_MAX, entry};
-use super::link::{Linked, Tools, link};
-use super::links::{LinkTable, Links};
+use super::link::{Linked, Tools, link, repair};
 use super::partition::{Partition, Probes};
-use super::repair::repair;
-use super::view::{GraphSections, GraphView};
+use super::traversal::Traversal;
+use super::view::{GraphSections, GraphView, LinkTable, Links};
 use super::{BuildGraphError, GraphOptions};
-use crate::codes::{Coding, Members, NodeCodes, hash_codes};
+use crate::codes::{CodeRows, Coding, Members, NodeCodes, hash_codes};
+use crate::components::component_firsts;
 use crate::distinct::DistinctRows;
 use crate::{Pool, Progress, VectorMatrix};
 
@@ -215,7 +214,7 @@ impl Nodes {
 /// Nodes with at most so many links to them are looked up: others are found in many ways.
 const FEW_LINKS: u32 = 4;
 
-/// The beam of a lookup: narrower than that of searches, so that these find with ease what it finds.
+/// `ef_search` of a lookup: smaller than that of searches, so that these find with ease what it finds.
 const LOOKUP_WIDTH: usize = 64;
 
 /// Nodes where a lookup ends, from which a lost one is linked.
@@ -229,7 +228,7 @@ const BATCH_LOOKUPS: usize = 64;
 
 /// Looks up outliers and nodes with few links to them, and links those that are not found; returns how often.
 ///
-/// Outliers beyond a dense clump are lost otherwise: a search for them fills its beam in the clump.
+/// Outliers beyond a dense clump are lost otherwise: a search for them fills its list of candidates in the clump.
 pub(super) fn rescue(graph: &mut Graph, outliers: Vec<u32>, tools: Tools<'_>) -> usize {
     let mut suspects = with_few_links(graph);
     suspects.extend(outliers);
@@ -277,21 +276,126 @@ fn lost(graph: &Graph, nodes: &[u32], tools: Tools<'_>) -> Vec<(u32, Vec<u32>)> 
     let idle = Mutex::new(Vec::new());
     let batches = tools.pool.map(nodes.len().div_ceil(BATCH_LOOKUPS), |batch| {
         let taken = idle.lock().ok().and_then(|mut idle| idle.pop());
-        let mut beam = taken.unwrap_or_else(|| Beam::new(tools.kernels));
+        let mut traversal = taken.unwrap_or_else(|| Traversal::new(tools.kernels));
         let nodes = nodes[batch * BATCH_LOOKUPS..].iter().take(BATCH_LOOKUPS);
         let lost = nodes.filter_map(|&node| {
-            beam.query.clear();
-            beam.query.extend_from_slice(view.codes.row(node));
-            beam.search(&view, LOOKUP_WIDTH);
-            let is_found = beam.found().next().is_some_and(|near| near.distance == 0);
-            let nearest = || beam.found().take(LINKED_FROM).map(|near| near.node).collect();
+            traversal.query.clear();
+            traversal.query.extend_from_slice(view.codes.row(node));
+            traversal.search(&view, LOOKUP_WIDTH);
+            let is_found = traversal.found().next().is_some_and(|near| near.distance == 0);
+            let nearest = || traversal.found().take(LINKED_FROM).map(|near| near.node).collect();
             (!is_found).then(|| (node, nearest()))
         });
         let lost: Vec<_> = lost.collect();
         if let Ok(mut idle) = idle.lock() {
-            idle.push(beam);
+            idle.push(traversal);
         }
         lost
     });
     batches.concat()
+}
+
+/// A node in 2⁶ is in the next layer too.
+const LEVEL_BITS: u32 = 6;
+
+/// A hash has no more levels.
+pub(super) const LAYERS_MAX: usize = 10;
+
+/// A layer of no more nodes is searched from end to end, and has none above it.
+pub(super) const TOP_NODES_MAX: usize = 256;
+
+/// A set of no more nodes is searched from end to end and has no layers: that costs less than any graph.
+pub(super) const SCANNED_NODES_MAX: usize = 4_096;
+
+/// The layers above the lowest, from below.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Layers {
+    /// The number of nodes of each layer.
+    pub(super) sizes: Vec<u32>,
+    /// The nodes of each layer, ascending.
+    pub(super) nodes: Vec<u32>,
+    /// 2 M links for each of them: positions in its layer; see [`Links`].
+    pub(super) links: Vec<u8>,
+}
+
+impl Layers {
+    /// Builds them over the lowest layer, whose links are given.
+    pub(super) fn build(
+        codes: CodeRows<'_>,
+        base_links: Links<'_>,
+        tools: Tools<'_>,
+    ) -> Result<Self, BuildGraphError> {
+        let mut layers = Self::default();
+        if codes.len() <= SCANNED_NODES_MAX {
+            return Ok(layers);
+        }
+        let levels: Vec<u32> = (0..codes.len() as u32)
+            .map(|node| codes.hash(node).leading_zeros() / LEVEL_BITS)
+            .collect();
+        let mut chosen = first_nodes(base_links);
+        for level in 1..=LAYERS_MAX as u32 {
+            let in_layer =
+                |&node: &u32| levels[node as usize] >= level || chosen.binary_search(&node).is_ok();
+            let nodes: Vec<u32> = (0..codes.len() as u32).filter(in_layer).collect();
+            if nodes.is_empty() {
+                break;
+            }
+            let Linked { links, .. } = layers.push(codes, &nodes, tools)?;
+            if nodes.len() <= TOP_NODES_MAX {
+                break;
+            }
+            let firsts = first_nodes(links.view());
+            chosen = firsts.iter().map(|&position| nodes[position as usize]).collect();
+        }
+        Ok(layers)
+    }
+
+    fn push(
+        &mut self,
+        codes: CodeRows<'_>,
+        nodes: &[u32],
+        tools: Tools<'_>,
+    ) -> Result<Linked, BuildGraphError> {
+        let GraphOptions { probes, .. } = tools.options;
+        let picked = codes.picked(nodes);
+        let names: Vec<u32> = (0..nodes.len() as u32).collect();
+        let (partition, probes) =
+            Partition::of(picked.view(), &names, probes, (tools.pool, tools.kernels));
+        self.sizes.push(nodes.len() as u32);
+        self.nodes.extend_from_slice(nodes);
+        let linked = link(picked.view(), &partition, &probes, tools)?;
+        self.links.extend_from_slice(linked.links.as_bytes());
+        Ok(linked)
+    }
+}
+
+/// Returns the node from which every other one can be reached: the first of the highest layer.
+pub(super) fn entry(layer_sizes: &[u32], layer_nodes: &[u32]) -> u32 {
+    let top = layer_sizes.last().map_or(0, |&size| size as usize);
+    layer_nodes.get(layer_nodes.len().saturating_sub(top)).copied().unwrap_or(0)
+}
+
+/// Returns the first node of each connected component, ascending; nothing where there is only one.
+pub(super) fn first_nodes(links: Links<'_>) -> Vec<u32> {
+    let edges = (0..links.len() as u32)
+        .flat_map(|node| links.of(node).map(move |other| Ok::<_, Infallible>((node, other))));
+    let Ok(firsts) = component_firsts(links.len(), edges);
+    let is_first = |&(node, &first): &(u32, &u32)| node == first;
+    let firsts: Vec<u32> = (0..).zip(&firsts).filter(is_first).map(|(node, _)| node).collect();
+    if firsts.len() > 1 { firsts } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::view::LinkTable;
+
+    #[test]
+    fn components_are_what_links_join() {
+        let firsts = |lists: &[&[u32]]| first_nodes(LinkTable::new(lists.len(), 2, lists).view());
+        assert_eq!(firsts(&[&[1], &[0], &[3], &[], &[3]]), [0, 2]);
+        assert!(firsts(&[&[1, 2], &[0], &[]]).is_empty(), "one direction is enough");
+        assert!(firsts(&[]).is_empty());
+        assert_eq!(firsts(&[&[], &[]]), [0, 1]);
+    }
 }

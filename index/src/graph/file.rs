@@ -11,10 +11,12 @@
 
 use std::io::{Seek, Write};
 
-use super::layers::LAYERS_MAX;
-use super::{DamagedGraph, Graph, GraphSections, GraphView};
-use crate::snapshot::{SectionFile, SectionFileWriter, SectionId, WriteSectionFileError};
-use crate::tiers::OpenTiersError;
+use super::build::LAYERS_MAX;
+use super::{Graph, GraphSections, GraphView};
+use crate::codes::DamagedCoding;
+use crate::distinct::DistinctError;
+use crate::file::{SectionFile, SectionFileWriter, SectionId, WriteSectionFileError};
+use crate::index_file::OpenIndexFileError;
 
 /// Centre and quantisation step of the codes.
 const TRANSFORM: SectionId = SectionId::new(1);
@@ -57,7 +59,7 @@ impl<'a> GraphView<'a> {
     pub(crate) fn from_sections(
         file: &'a SectionFile,
         degree: usize,
-    ) -> Result<Self, OpenTiersError> {
+    ) -> Result<Self, OpenIndexFileError> {
         let head = file.head();
         let transform = file.section_of::<f32>(TRANSFORM, u64::from(head.dim) + 1)?;
         let (step, mean) = transform.split_last().ok_or_else(|| length("the transform", 0, 1))?;
@@ -119,6 +121,83 @@ fn split_numbers<'a>(
 
 const fn length(section: &'static str, found: usize, expected: usize) -> DamagedGraph {
     DamagedGraph::Length { section, found, expected }
+}
+
+/// Why there is no graph.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildGraphError {
+    /// A row holds NaN, an infinite value, or only zeros.
+    #[error("row {row}: {reason}")]
+    InvalidVector {
+        /// The row.
+        row: u32,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The vectors are too long for distances of codes.
+    #[error(transparent)]
+    Coding(#[from] DamagedCoding),
+    /// Rows are numbered with 31 bits.
+    #[error("{found} rows are more than a graph can number (2,147,483,648)")]
+    TooManyRows {
+        /// Rows given.
+        found: usize,
+    },
+    /// A parameter is out of range.
+    #[error("degree must be 2 to 64, candidates degree to 1,024, probes 1 to 256")]
+    Options,
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+impl From<DistinctError> for BuildGraphError {
+    fn from(error: DistinctError) -> Self {
+        match error {
+            DistinctError::InvalidVector { row, reason } => Self::InvalidVector { row, reason },
+            DistinctError::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+/// Slices that are no graph.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DamagedGraph {
+    /// The coding is none.
+    #[error(transparent)]
+    Coding(#[from] DamagedCoding),
+    /// A section has another length than the others ask for.
+    #[error("{section}: {found} values, expected {expected}")]
+    Length {
+        /// The section.
+        section: &'static str,
+        /// Values in it.
+        found: usize,
+        /// Values that the other sections ask for.
+        expected: usize,
+    },
+    /// The degree is out of range.
+    #[error("degree {found}, expected 2 to 64")]
+    Degree {
+        /// The degree found.
+        found: usize,
+    },
+    /// There are more upper layers than levels in a hash.
+    #[error("{found} upper layers, expected 10 at most")]
+    Layers {
+        /// Layers found.
+        found: usize,
+    },
+    /// The vectors do not belong to this graph.
+    #[error("vectors of {found} dimensions, the graph has {expected}")]
+    Dimension {
+        /// The graph's dimension.
+        expected: usize,
+        /// The vectors'.
+        found: usize,
+    },
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::{Pool, Progress, VectorMatrix};
 /// Rows that a gate before publication looks up.
 pub const SAMPLED_LOOKUPS: usize = 10_000;
 
-/// The beam of a lookup: what searches use.
+/// `ef_search` of a lookup: what searches use.
 const LOOKUP_WIDTH: usize = 128;
 
 /// Lookups of a task.

@@ -2,10 +2,9 @@
 
 use memfold_simd::Kernels;
 
-use super::links::LinkTable;
-use super::nearest::{Comparer, Near, NearestList};
 use super::partition::{Partition, Probes};
-use super::prune::Pruner;
+use super::searcher::{Comparer, Near, NearestList};
+use super::view::LinkTable;
 use super::{BuildGraphError, GraphOptions};
 use crate::codes::CodeRows;
 use crate::{Pool, Progress};
@@ -242,5 +241,200 @@ impl Backward {
 
     fn of_node(&self, node: usize) -> &[Near] {
         &self.near[self.starts[node]..self.starts[node + 1]]
+    }
+}
+
+/// Links with which a candidate is compared at a time.
+const COMPARED_TOGETHER: usize = 8;
+
+/// The nearest candidates are links whatever hides them: among near-duplicates, nearly everything hides.
+const RESERVED: usize = 4;
+
+/// The first pass takes a candidate that is no nearer to a taken one than to the node.
+const STRICT: Occlusion = Occlusion { numerator: 64 };
+
+/// The second pass, for places that are left, one that is not much nearer: 64/72 of the squared distance.
+const RELAXED: Occlusion = Occlusion { numerator: 72 };
+
+/// Nothing hides: distances have 31 bits.
+const NONE: Occlusion = Occlusion { numerator: 1 << 32 };
+
+/// A candidate hides behind a link when `numerator / 64 · d²(link, candidate) < d²(node, candidate)`.
+///
+/// Equal distances hide nothing: nodes at one distance of each other keep their links.
+#[derive(Clone, Copy)]
+struct Occlusion {
+    numerator: i64,
+}
+
+impl Occlusion {
+    fn hides(self, between: i32, candidate: i32) -> bool {
+        self.numerator * i64::from(between) < 64 * i64::from(candidate)
+    }
+}
+
+/// Chooses links, with memory that is used again.
+pub(super) struct Pruner<'a> {
+    codes: CodeRows<'a>,
+    kernels: &'static Kernels,
+    taken_codes: Vec<i8>,
+    dots: Vec<i32>,
+    skipped: Vec<Near>,
+}
+
+impl<'a> Pruner<'a> {
+    pub(super) const fn new(codes: CodeRows<'a>, kernels: &'static Kernels) -> Self {
+        Self { codes, kernels, taken_codes: Vec::new(), dots: Vec::new(), skipped: Vec::new() }
+    }
+
+    /// Leaves at most `limit` of the candidates, which are sorted and different: all those in `kept`, which are fewer,
+    /// then the nearest ones of each pass.
+    pub(super) fn prune(&mut self, candidates: &mut Vec<Near>, kept: &[Near], limit: usize) {
+        self.taken_codes.clear();
+        self.skipped.clear();
+        let mut taken = Vec::with_capacity(limit);
+        for &link in kept {
+            self.take(link, &mut taken, NONE);
+        }
+        let reserved = kept.len() + RESERVED;
+        for &candidate in &*candidates {
+            if taken.len() == limit {
+                break;
+            }
+            if kept.contains(&candidate) {
+                continue;
+            }
+            let occlusion = if taken.len() < reserved { NONE } else { STRICT };
+            if !self.take(candidate, &mut taken, occlusion) {
+                self.skipped.push(candidate);
+            }
+        }
+        for candidate in std::mem::take(&mut self.skipped) {
+            if taken.len() == limit {
+                break;
+            }
+            self.take(candidate, &mut taken, RELAXED);
+        }
+        *candidates = taken;
+    }
+
+    fn take(&mut self, candidate: Near, taken: &mut Vec<Near>, occlusion: Occlusion) -> bool {
+        let codes = self.codes.row(candidate.node);
+        let norm = self.codes.squared_norm(candidate.node);
+        // What is hidden is mostly so by one of the first few.
+        let parts = taken.chunks(COMPARED_TOGETHER);
+        let hidden = parts.zip(self.taken_codes.chunks(COMPARED_TOGETHER * self.codes.dim)).any(
+            |(links, link_codes)| {
+                self.dots.clear();
+                self.kernels.dots_i8(codes, link_codes, &mut self.dots);
+                links.iter().zip(&self.dots).any(|(link, &dot)| {
+                    let between = self.codes.distance_from_dot(link.node, norm, dot);
+                    occlusion.hides(between, candidate.distance)
+                })
+            },
+        );
+        if !hidden {
+            self.taken_codes.extend_from_slice(codes);
+            taken.push(candidate);
+        }
+        !hidden
+    }
+}
+
+/// Nodes before and after a lost one among which one that can be reached is looked for: they are near, since nodes
+/// are numbered cell by cell.
+const WINDOW: u32 = 256;
+
+/// The parent of a node that has not been reached.
+const NO_PARENT: u32 = u32::MAX;
+
+/// Links all nodes that `entry` cannot reach to near ones that it can; returns how many links that took.
+///
+/// Links are added where there is room; otherwise the farthest one is replaced that no other node depends on.
+pub(super) fn repair(
+    codes: CodeRows<'_>,
+    links: &mut LinkTable,
+    entry: u32,
+    kernels: &Kernels,
+) -> usize {
+    let mut repair = Repair { codes, links, parents: vec![NO_PARENT; codes.len()], kernels };
+    repair.reach(entry, entry);
+    let mut added = 0;
+    for node in 0..codes.len() as u32 {
+        if !repair.is_reached(node) {
+            let parent = repair.attach(node);
+            repair.reach(node, parent);
+            added += 1;
+        }
+    }
+    added
+}
+
+struct Repair<'a> {
+    codes: CodeRows<'a>,
+    links: &'a mut LinkTable,
+    /// From which node each was reached first: these links stay.
+    parents: Vec<u32>,
+    kernels: &'a Kernels,
+}
+
+impl Repair<'_> {
+    fn is_reached(&self, node: u32) -> bool {
+        self.parents[node as usize] != NO_PARENT
+    }
+
+    /// Follows all links from a node that has been reached from `parent`.
+    fn reach(&mut self, node: u32, parent: u32) {
+        self.parents[node as usize] = parent;
+        let mut waiting = vec![node];
+        while let Some(node) = waiting.pop() {
+            for next in self.links.view().of(node) {
+                let parent = &mut self.parents[next as usize];
+                if *parent == NO_PARENT {
+                    *parent = node;
+                    waiting.push(next);
+                }
+            }
+        }
+    }
+
+    /// Gives a node a link from one that is reached; returns that one.
+    fn attach(&mut self, node: u32) -> u32 {
+        let near = self.reached_near(node);
+        let mut parents = near.into_iter().chain(0..self.codes.len() as u32);
+        let parent =
+            parents.find(|&parent| self.is_reached(parent) && self.give_link(parent, node));
+        parent.expect("a tree of n nodes has n − 1 links, and there is room for 2 n")
+    }
+
+    /// Returns nodes that are reached, nearest first: its own links, and nodes of near numbers.
+    fn reached_near(&self, node: u32) -> Vec<u32> {
+        let window = node.saturating_sub(WINDOW)..(node + WINDOW).min(self.codes.len() as u32);
+        let linked = self.links.view().of(node);
+        let mut near: Vec<u32> =
+            linked.chain(window).filter(|&other| self.is_reached(other)).collect();
+        near.sort_unstable();
+        near.dedup();
+        let distance = |other: u32| {
+            let dot = self.kernels.dot_i8(self.codes.row(node), self.codes.row(other));
+            self.codes.distance_from_dot(node, self.codes.squared_norm(other), dot)
+        };
+        near.sort_by_cached_key(|&other| Near { distance: distance(other), node: other });
+        near
+    }
+
+    /// Links `parent` to `node` if it has room or a link that nothing depends on.
+    fn give_link(&mut self, parent: u32, node: u32) -> bool {
+        let mut links: Vec<u32> = self.links.view().of(parent).collect();
+        if links.len() < self.links.degree() {
+            links.push(node);
+        } else {
+            // The last link is about the farthest.
+            let is_spare = |&next: &u32| self.parents[next as usize] != parent;
+            let Some(place) = links.iter().rposition(is_spare) else { return false };
+            links[place] = node;
+        }
+        self.links.set(parent, &links);
+        true
     }
 }

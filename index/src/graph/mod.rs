@@ -11,39 +11,31 @@
 //!    `repair` those that none could.
 //! 5. [`gate`]: reachability of all nodes and lookups of a sample, before a graph is published.
 //!
-//! Searching: `beam` walks along links by integer distances; [`Searcher`] judges what it proposes by the canonical
+//! Searching: `traversal` walks along links by integer distances; [`Searcher`] judges what it proposes by the canonical
 //! similarity, which alone decides order and thresholds. [`GraphView`] works over borrowed slices and survives
 //! damaged ones.
 //!
 //! Distances are integers, ties are broken by node, and whatever is done in parallel is put together in task order;
 //! nothing depends on who came first.
 
-mod options;
-mod error;
-
 mod build;
 mod view;
 mod searcher;
 mod file;
-pub mod gate;
 
-mod beam;
-mod layers;
+mod traversal;
 mod link;
-mod links;
-mod nearest;
+pub mod gate;
 mod partition;
-mod prune;
-mod repair;
 
 #[cfg(test)]
 mod tests;
 
 pub use build::Graph;
-pub use error::{BuildGraphError, DamagedGraph};
 pub(crate) use file::BUILDER;
 #[cfg(test)]
 pub(crate) use file::DUPLICATE_GROUPS;
-pub use options::GraphOptions;
+pub use file::{BuildGraphError, DamagedGraph};
 pub use searcher::Searcher;
+pub use view::GraphOptions;
 pub use view::{GraphSections, GraphView};

@@ -1,12 +1,13 @@
 //! [`Searcher`]: k-nearest and range queries, answered by the canonical similarity.
 
-use memfold_simd::{Kernels, Similarity};
+use memfold_simd::panel::BIAS_MAX;
+use memfold_simd::{ColumnPanel, Kernels, RowBlock, ScoredHit, Similarity};
 
 use super::DamagedGraph;
-use super::beam::Beam;
-use super::layers::SCANNED_NODES_MAX;
-use super::nearest::Near;
+use super::build::SCANNED_NODES_MAX;
+use super::traversal::Traversal;
 use super::view::GraphView;
+use crate::codes::CodeRows;
 use crate::{Neighbor, Row, ScanError, VectorMatrix};
 
 /// Nodes that are judged for `k` rows: codes misplace a few.
@@ -35,7 +36,7 @@ pub struct Searcher<'a> {
     graph: &'a GraphView<'a>,
     vectors: &'a VectorMatrix<'a>,
     kernels: &'static Kernels,
-    beam: Beam,
+    traversal: Traversal,
     /// The nodes to be judged.
     proposed: Vec<Near>,
     found: Vec<Neighbor>,
@@ -55,13 +56,13 @@ impl<'a> Searcher<'a> {
         if expected != found {
             return Err(DamagedGraph::Dimension { expected, found });
         }
-        let beam = Beam::new(kernels);
-        Ok(Self { graph, vectors, kernels, beam, proposed: Vec::new(), found: Vec::new() })
+        let traversal = Traversal::new(kernels);
+        Ok(Self { graph, vectors, kernels, traversal, proposed: Vec::new(), found: Vec::new() })
     }
 
     /// Returns about the `k` rows most similar to `query`, best first; of rows equally similar the smaller ones.
     ///
-    /// `width` is the beam (efSearch): wider finds more and takes longer, about in proportion.
+    /// A larger `ef_search` finds more and takes longer, about in proportion.
     ///
     /// # Errors
     /// When the query has another dimension or no direction.
@@ -69,10 +70,10 @@ impl<'a> Searcher<'a> {
         &mut self,
         query: &[f32],
         k: usize,
-        width: usize,
+        ef_search: usize,
     ) -> Result<&[Neighbor], ScanError> {
         let norm = self.encode(query)?;
-        self.propose(width.max(judged_nodes(k)), judged_nodes(k));
+        self.propose(ef_search.max(judged_nodes(k)), judged_nodes(k));
         self.judge(query, norm, |_| true, None);
         self.found.truncate(k);
         Ok(&self.found)
@@ -87,7 +88,7 @@ impl<'a> Searcher<'a> {
     pub fn k_nearest_where(
         &mut self,
         query: &[f32],
-        (k, width): (usize, usize),
+        (k, ef_search): (usize, usize),
         keep: impl Fn(Row) -> bool,
     ) -> Result<&[Neighbor], ScanError> {
         let norm = self.encode(query)?;
@@ -96,8 +97,8 @@ impl<'a> Searcher<'a> {
             self.judge_all(query, norm, &keep);
         } else {
             let widen = |count: usize| count.saturating_mul(seen) / kept.max(1);
-            let width = widen(width.max(judged_nodes(k)));
-            self.propose(width, width);
+            let ef_search = widen(ef_search.max(judged_nodes(k)));
+            self.propose(ef_search, ef_search);
             let members = self.graph.members;
             self.proposed.retain(|near| members.rows(near.node).any(|(row, _)| keep(row)));
             self.proposed.truncate(judged_nodes(k));
@@ -109,8 +110,8 @@ impl<'a> Searcher<'a> {
 
     /// Returns about every row with a similarity of at least `threshold`, best first.
     ///
-    /// The beam comes near; from there every link within the range is followed, so that the number of rows found is
-    /// not limited by `width`.
+    /// The search comes near; from there every link within the range is followed, so that the number of rows found is
+    /// not limited by `ef_search`.
     ///
     /// # Errors
     /// When the query has another dimension or no direction.
@@ -118,15 +119,15 @@ impl<'a> Searcher<'a> {
         &mut self,
         query: &[f32],
         threshold: Similarity,
-        width: usize,
+        ef_search: usize,
     ) -> Result<&[Neighbor], ScanError> {
         let norm = self.encode(query)?;
         let squared_radius = self.graph.coding.squared_radius(threshold.get());
         if self.graph.node_count() > SCANNED_NODES_MAX {
-            self.beam.search(self.graph, width.clamp(1, self.graph.node_count()));
+            self.traversal.search(self.graph, ef_search.clamp(1, self.graph.node_count()));
             let farther = squared_radius.saturating_add(squared_radius / RANGE_MARGIN);
             self.proposed.clear();
-            self.proposed.extend_from_slice(self.beam.flood(self.graph, farther));
+            self.proposed.extend_from_slice(self.traversal.flood(self.graph, farther));
         } else {
             self.propose(usize::MAX, usize::MAX);
         }
@@ -143,19 +144,19 @@ impl<'a> Searcher<'a> {
         }
         self.graph
             .coding
-            .encode_query(query, self.kernels, &mut self.beam.query)
+            .encode_query(query, self.kernels, &mut self.traversal.query)
             .ok_or(ScanError::InvalidQuery { query: 0 })
     }
 
-    /// Proposes the nearest `count` of about `width` nodes.
-    fn propose(&mut self, width: usize, count: usize) {
+    /// Proposes the nearest `count` of about `ef_search` nodes.
+    fn propose(&mut self, ef_search: usize, count: usize) {
         if self.graph.node_count() > SCANNED_NODES_MAX {
-            self.beam.search(self.graph, width.clamp(1, self.graph.node_count()));
+            self.traversal.search(self.graph, ef_search.clamp(1, self.graph.node_count()));
         } else {
-            self.beam.scan(self.graph);
+            self.traversal.scan(self.graph);
         }
         self.proposed.clear();
-        self.proposed.extend(self.beam.found().take(count));
+        self.proposed.extend(self.traversal.found().take(count));
     }
 
     /// Judges the rows of all proposed nodes.
@@ -223,6 +224,135 @@ impl<'a> Searcher<'a> {
     }
 }
 
+/// A node and its squared distance; ordered by distance, then node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Near {
+    pub(super) distance: i32,
+    pub(super) node: u32,
+}
+
+/// Keeps the nearest `limit` of the nodes offered to it, in any order of offering.
+///
+/// They are sorted out when three times as many have come: cheaper than keeping them in order.
+#[derive(Debug)]
+pub(super) struct NearestList {
+    kept: Vec<Near>,
+    limit: usize,
+    /// Nothing farther is among the nearest.
+    distance_max: i32,
+}
+
+impl NearestList {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { kept: Vec::with_capacity(3 * limit + 1), limit, distance_max: i32::MAX }
+    }
+
+    #[inline]
+    pub(super) fn offer(&mut self, near: Near) {
+        if near.distance <= self.distance_max {
+            self.kept.push(near);
+            if self.kept.len() > 3 * self.limit {
+                self.sort_out();
+            }
+        }
+    }
+
+    /// Forgets what is not among the nearest.
+    pub(super) fn sort_out(&mut self) {
+        if self.kept.len() > self.limit {
+            let (_, last, _) = self.kept.select_nth_unstable(self.limit - 1);
+            self.distance_max = last.distance;
+            self.kept.truncate(self.limit);
+        }
+    }
+
+    /// Returns the nearest, nearest first.
+    pub(super) fn into_sorted(mut self) -> Vec<Near> {
+        self.sort_out();
+        self.kept.sort_unstable();
+        self.kept
+    }
+}
+
+/// Some nodes, packed to be compared with many.
+#[derive(Debug, Default)]
+pub(super) struct PackedNodes {
+    pub(super) nodes: Vec<u32>,
+    squared_norms: Vec<i32>,
+    panel: ColumnPanel,
+}
+
+impl PackedNodes {
+    /// Packs the codes at some positions, which stand for `names`.
+    pub(super) fn pack(codes: CodeRows<'_>, positions: &[u32], names: Vec<u32>) -> Self {
+        let picked = codes.picked(positions);
+        let biases: Vec<i32> = picked.squared_norms.iter().map(|&norm| -half_up(norm)).collect();
+        let mut panel = ColumnPanel::default();
+        panel.pack(&picked.codes, &biases, picked.dim);
+        Self { nodes: names, squared_norms: picked.squared_norms, panel }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.nodes.len()
+    }
+}
+
+const fn half_up(norm: i32) -> i32 {
+    norm / 2 + norm % 2
+}
+
+/// Compares rows with packed nodes, with memory that is used again.
+///
+/// `|x − y|² ≤ d ⇔ ⟨x, y⟩ − |y|²/2 + (d − |x|²)/2 ≥ 0`: columns have one bias for good, rows have one that grows
+/// tighter as their lists fill.
+pub(super) struct Comparer {
+    kernels: &'static Kernels,
+    shifted_codes: Vec<u8>,
+    biases: Vec<i32>,
+    hits: Vec<ScoredHit>,
+}
+
+impl Comparer {
+    pub(super) const fn new(kernels: &'static Kernels) -> Self {
+        Self { kernels, shifted_codes: Vec::new(), biases: Vec::new(), hits: Vec::new() }
+    }
+
+    /// Offers every packed node to the lists of the rows that `picked` names by their position in `rows`; a row is
+    /// not offered to itself.
+    pub(super) fn compare(
+        &mut self,
+        codes: CodeRows<'_>,
+        (rows, picked): (&[u32], &[u32]),
+        lists: &mut [NearestList],
+        packed: &PackedNodes,
+    ) {
+        self.shifted_codes.clear();
+        self.biases.clear();
+        for &at in picked {
+            let (row, list) = (rows[at as usize], &lists[at as usize]);
+            let shifted = codes.row(row).iter().map(|&code| code.cast_unsigned() ^ 0x80);
+            self.shifted_codes.extend(shifted);
+            let beyond = i64::from(list.distance_max) - i64::from(codes.squared_norm(row));
+            let limit = i64::from(BIAS_MAX);
+            self.biases.push((beyond.div_euclid(2) + 1).clamp(-limit, limit) as i32);
+        }
+        let block =
+            RowBlock { shifted_codes: &self.shifted_codes, biases: &self.biases, dim: codes.dim };
+        self.hits.clear();
+        self.kernels.scored_hits(&block, packed.panel.columns(), &mut self.hits);
+        for &ScoredHit { hit, score } in &self.hits {
+            let at = picked[hit.row as usize] as usize;
+            let (node, norm) =
+                (packed.nodes[hit.column as usize], packed.squared_norms[hit.column as usize]);
+            if node != rows[at] {
+                let dot = score - self.biases[hit.row as usize] + half_up(norm);
+                let distance = codes.distance_from_dot(rows[at], norm, dot);
+                lists[at].offer(Near { distance, node });
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,7 +362,7 @@ mod tests {
 
     impl Searcher<'_> {
         fn capacities(&self) -> [usize; 3] {
-            [self.beam.capacity(), self.proposed.capacity(), self.found.capacity()]
+            [self.traversal.capacity(), self.proposed.capacity(), self.found.capacity()]
         }
     }
 

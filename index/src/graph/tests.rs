@@ -123,8 +123,8 @@ fn the_nearest_are_found() {
 }
 
 #[test]
-fn a_range_is_found_beyond_the_beam() {
-    // 3,000 rows within one range, which a beam of 32 cannot hold.
+fn a_range_is_found_beyond_ef_search() {
+    // 3,000 rows within one range, which an `ef_search` of 32 cannot hold.
     let mut values = clustered(5_000, 32, 3);
     let center: Vec<f32> = (0..32).map(|at| 12.0 * noise(at)).collect();
     for row in 0..3_000_u64 {

@@ -97,7 +97,7 @@ fn what_would_panic_or_exit_is_refused() {
         let error = build(&vectors, &HnswRsOptions { max_neighbors, ..options }).unwrap_err();
         assert!(matches!(error, BuildHnswRsError::Option { .. }), "{error}");
     }
-    let none = HnswRsOptions { build_beam_width: 0, ..options };
+    let none = HnswRsOptions { ef_construction: 0, ..options };
     assert!(build(&vectors, &none).is_err());
     let index = build(&vectors, &options).unwrap();
     let error = index.k_nearest(&[1.0], 1).unwrap_err();
@@ -107,8 +107,8 @@ fn what_would_panic_or_exit_is_refused() {
 }
 
 #[test]
-fn few_rows_and_wide_beams_are_no_trouble() {
-    let options = HnswRsOptions { search_beam_width: usize::MAX, ..HnswRsOptions::default() };
+fn few_rows_and_large_ef_are_no_trouble() {
+    let options = HnswRsOptions { ef_search: usize::MAX, ..HnswRsOptions::default() };
     let none = VectorMatrix::from_slice(&[], 3).unwrap();
     assert!(build(&none, &options).unwrap().k_nearest(&[1.0; 3], 4).unwrap().is_empty());
     let vectors = VectorMatrix::from_slice(&[1.0, 2.0, 3.0], 3).unwrap();

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memfold_simd::Similarity;
 
-use super::plan::SAMPLED_ROWS;
+use super::blocks::SAMPLED_ROWS;
+use super::cascade::Sample;
+use super::cascade::Verdict;
 use super::recall::PairAudit;
-use super::run::Budget;
-use super::sample::Sample;
+use super::stream::Budget;
 use super::stream::PairRecord;
 use super::stream::scratch_error;
-use super::verdict::Verdict;
 use super::{JoinCounters, JoinError, JoinOptions, Pair, PairStream};
 use crate::distinct::DistinctRows;
 use crate::graph::{Graph, GraphOptions, Searcher};
@@ -39,7 +39,7 @@ pub struct GraphJoin {
     /// The index.
     pub index: JoinIndex,
     /// Nodes that a search keeps while it comes near (efSearch); from there, all within the range are followed.
-    pub search_beam_width: usize,
+    pub ef_search: usize,
     /// Distinct rows whose pairs are looked for exactly, to measure recall; all of them where there are no more.
     pub audited_rows: usize,
 }
@@ -48,7 +48,7 @@ impl Default for GraphJoin {
     fn default() -> Self {
         Self {
             index: JoinIndex::Memfold(GraphOptions::default()),
-            search_beam_width: 64,
+            ef_search: 64,
             audited_rows: 8_192,
         }
     }
@@ -107,8 +107,8 @@ fn found(by: &GraphJoin, budget: Budget<'_>) -> Result<Sorted<PairRecord>, JoinE
         .expect("chunks of one row each");
     let search = Search { vectors: &vectors, order: &order, budget };
     match by.index {
-        JoinIndex::Memfold(options) => search.found_by_graph(options, by.search_beam_width),
-        JoinIndex::HnswRs => search.found_by_hnsw_rs(by.search_beam_width),
+        JoinIndex::Memfold(options) => search.found_by_graph(options, by.ef_search),
+        JoinIndex::HnswRs => search.found_by_hnsw_rs(by.ef_search),
     }
 }
 
@@ -168,7 +168,7 @@ impl Search<'_> {
         use crate::hnsw_rs::{HnswRsIndex, HnswRsOptions};
 
         let JoinOptions { pool, kernels, progress, .. } = *self.budget.options;
-        let options = HnswRsOptions { search_beam_width: width, ..HnswRsOptions::default() };
+        let options = HnswRsOptions { ef_search: width, ..HnswRsOptions::default() };
         let index = HnswRsIndex::build(self.vectors, &options, pool, kernels, progress)?;
         let threshold = self.budget.verdict.threshold;
         self.search(

@@ -114,7 +114,7 @@ proptest! {
 fn duplicates_are_found_and_recall_is_measured() {
     let values = duplicates(26_000, 5);
     for index in [JoinIndex::Memfold(GraphOptions::default()), POOR] {
-        let by = GraphJoin { index, search_beam_width: 32, audited_rows: 3_000 };
+        let by = GraphJoin { index, ef_search: 32, audited_rows: 3_000 };
         let (exact, found) = both(&values, DIM, 0.97, &by);
         assert!(exact.distinct_rows < 20_500 && exact.pairs.len() > 40_000);
         let recall = check(&exact, &found);
@@ -141,7 +141,7 @@ fn duplicates_are_found_and_recall_is_measured() {
 fn neither_threads_nor_level_nor_folder_is_seen() {
     let values = duplicates(12_000, 11);
     let matrix = VectorMatrix::from_slice(&values, DIM).unwrap();
-    let by = GraphJoin { index: POOR, search_beam_width: 16, audited_rows: 500 };
+    let by = GraphJoin { index: POOR, ef_search: 16, audited_rows: 500 };
     let folder = tempfile::tempdir().unwrap();
     let join = |threads, kernels, scratch_dir| {
         let pool = pool(threads);
@@ -164,7 +164,7 @@ fn neither_threads_nor_level_nor_folder_is_seen() {
 fn the_order_of_rows_is_not_seen() {
     let values = duplicates(9_000, 13);
     let reversed: Vec<f32> = values.chunks(DIM).rev().flatten().copied().collect();
-    let by = GraphJoin { index: POOR, search_beam_width: 16, audited_rows: 700 };
+    let by = GraphJoin { index: POOR, ef_search: 16, audited_rows: 700 };
     let joined = |values: &[f32]| {
         let (exact, found) = both(values, DIM, 0.97, &by);
         let recall = found.measured_recall(near(0.97)).unwrap();
@@ -241,7 +241,7 @@ fn rows_without_a_direction_are_named() {
 #[test]
 fn hnsw_rs_is_joined_and_measured_alike() {
     let values = duplicates(7_000, 29);
-    let by = GraphJoin { index: JoinIndex::HnswRs, search_beam_width: 32, audited_rows: 1_000 };
+    let by = GraphJoin { index: JoinIndex::HnswRs, ef_search: 32, audited_rows: 1_000 };
     let (exact, found) = both(&values, DIM, 0.97, &by);
     let recall = check(&exact, &found);
     let measured = found.measured_recall(near(0.97)).unwrap();

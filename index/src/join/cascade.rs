@@ -1,12 +1,13 @@
 //! [`Cascade`]: compares blocks of rows by sign tests, then judges what passed.
 
 use memfold_simd::panel::{CodeRows, ColumnPanel, Hit, RowBlock};
+use memfold_simd::{Kernels, Similarity};
 
-use super::blocks::Block;
-use super::blocks::Staircase;
-use super::plan::{Plan, Stages};
-use super::verdict::Verdict;
+use super::blocks::{Block, Plan, Stages, Staircase};
 use super::{JoinCounters, JoinError, JoinOptions, Pair};
+use crate::VectorMatrix;
+use crate::distinct::DistinctRows;
+use crate::transform::{Projection, Quantizer, RowBounds, f32_dot_error, normalize_into};
 
 /// Rows and values of a block where every pair is judged: two of them fit the second-level cache.
 const DIRECT_BLOCK_ROWS: usize = 64;
@@ -157,5 +158,205 @@ impl Workspace {
             self.shifted_codes.extend(codes.iter().map(|&code| code.cast_unsigned() ^ 0x80));
             self.biases.push(rows.biases[row as usize]);
         }
+    }
+}
+
+/// Squared norms for which an f32 dot product neither overflows nor loses terms that matter.
+const SAFE_SQUARED_NORMS: std::ops::Range<f64> = 1e-20..1e30;
+
+/// Decides pairs of distinct rows, named by their position among the distinct ones.
+#[derive(Clone, Copy)]
+pub(super) struct Verdict<'a> {
+    pub(super) matrix: &'a VectorMatrix<'a>,
+    pub(super) distinct: &'a DistinctRows,
+    pub(super) kernels: &'static Kernels,
+    pub(super) threshold: Similarity,
+}
+
+impl<'a> Verdict<'a> {
+    /// Returns the vector of a distinct row.
+    pub(super) fn vector(&self, position: usize) -> &'a [f32] {
+        self.matrix.vector(self.distinct.rows[position])
+    }
+
+    /// Returns the canonical similarity; distinct rows have norms above zero, so there is one.
+    pub(super) fn similarity(&self, left: usize, right: usize) -> Option<Similarity> {
+        let norms = (self.distinct.squared_norms[left], self.distinct.squared_norms[right]);
+        self.kernels.similarity(self.vector(left), self.vector(right), norms)
+    }
+
+    /// Returns the pair if its canonical similarity is at or above the threshold.
+    pub(super) fn decide(&self, left: usize, right: usize) -> Option<Pair> {
+        if self.is_far(left, right) {
+            return None;
+        }
+        let similarity = self.similarity(left, right).filter(|found| *found >= self.threshold)?;
+        Some(Pair { left: self.distinct.rows[left], right: self.distinct.rows[right], similarity })
+    }
+
+    /// Tells by a fast product whether the pair is certainly below the threshold.
+    fn is_far(&self, left: usize, right: usize) -> bool {
+        let norms = [self.distinct.squared_norms[left], self.distinct.squared_norms[right]];
+        if !norms.iter().all(|norm| SAFE_SQUARED_NORMS.contains(norm)) {
+            return false;
+        }
+        let fast = f64::from(self.kernels.dot_f32(self.vector(left), self.vector(right)));
+        // 1e-6 covers underflow of terms beside norms of at least 1e-10, and all f64 rounding.
+        let slack = f32_dot_error(self.matrix.dim()) + 1e-6;
+        fast < (self.threshold.get() - slack) * (norms[0] * norms[1]).sqrt()
+    }
+}
+
+/// Rows that are projected together: a multiple of every kernel's tile.
+const ROWS_TOGETHER: usize = 48;
+
+/// Squared norms for which f32 products neither overflow nor lose terms that matter.
+const SAFE_PROJECTED_NORMS: std::ops::Range<f64> = 1e-12..1e12;
+
+/// Encodes rows, a few at a time, with memory that is used again.
+pub(super) struct Encoder<'a> {
+    verdict: &'a Verdict<'a>,
+    projection: &'a Projection,
+    units: Vec<f32>,
+    unit: Vec<f32>,
+    coordinates: Vec<f32>,
+}
+
+impl<'a> Encoder<'a> {
+    pub(super) const fn new(verdict: &'a Verdict<'a>, projection: &'a Projection) -> Self {
+        Self { verdict, projection, units: Vec::new(), unit: Vec::new(), coordinates: Vec::new() }
+    }
+
+    /// Returns all coordinates of the distinct rows at some positions, row by row.
+    fn project(&mut self, positions: &[usize]) -> &[f32] {
+        let squared_norms = || positions.iter().map(|&at| self.verdict.distinct.squared_norms[at]);
+        let (width, kernels) = (self.projection.width(), self.verdict.kernels);
+        let rows: Vec<&[f32]> = positions.iter().map(|&at| self.verdict.vector(at)).collect();
+        if squared_norms().all(|norm| SAFE_PROJECTED_NORMS.contains(&norm)) {
+            self.projection.apply(&rows, width, kernels, &mut self.coordinates);
+            for (coordinates, norm) in
+                self.coordinates.chunks_exact_mut(width.max(1)).zip(squared_norms())
+            {
+                let scale = 1.0 / norm.sqrt();
+                for coordinate in coordinates {
+                    *coordinate = (f64::from(*coordinate) * scale) as f32;
+                }
+            }
+        } else {
+            self.units.clear();
+            for (row, squared_norm) in rows.iter().zip(squared_norms()) {
+                normalize_into(row, squared_norm, &mut self.unit);
+                self.units.extend_from_slice(&self.unit);
+            }
+            let units: Vec<&[f32]> = self.units.chunks_exact(self.verdict.matrix.dim()).collect();
+            self.projection.apply(&units, width, kernels, &mut self.coordinates);
+        }
+        &self.coordinates
+    }
+
+    /// Appends the codes of these rows and their bounds, with `prefix` directions in the first test.
+    pub(super) fn encode(
+        &mut self,
+        positions: &[usize],
+        (quantizer, prefix): (&Quantizer, usize),
+        codes: &mut Vec<i8>,
+        bounds: &mut Vec<RowBounds>,
+    ) {
+        for positions in positions.chunks(ROWS_TOGETHER) {
+            let width = self.projection.width();
+            let coordinates = self.project(positions);
+            for row in 0..positions.len() {
+                let coordinates = &coordinates[row * width..(row + 1) * width];
+                bounds.push(quantizer.encode(coordinates, prefix, codes));
+            }
+        }
+    }
+}
+
+/// Rows whose pairs the cost model and the histogram look at.
+const COMPARED_ROWS: usize = 512;
+
+/// Similarities tabulated for a person who must choose a threshold.
+const TABULATED: [f64; 14] =
+    [-0.5, 0.0, 0.25, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.999];
+
+/// The distinct rows with the smallest hashes: a sample that the order of rows does not change.
+#[derive(Debug)]
+pub(super) struct Sample {
+    /// Positions among the distinct rows, by hash.
+    positions: Vec<usize>,
+}
+
+impl Sample {
+    /// Draws up to `count` rows.
+    pub(super) fn draw(verdict: &Verdict<'_>, count: usize) -> Self {
+        let hashes = &verdict.distinct.hashes;
+        let mut positions: Vec<usize> = (0..hashes.len()).collect();
+        if positions.len() > count {
+            positions.select_nth_unstable_by_key(count, |&at| (hashes[at], at));
+            positions.truncate(count);
+        }
+        positions.sort_unstable_by_key(|&at| (hashes[at], at));
+        Self { positions }
+    }
+
+    /// Returns the positions of all sampled rows among the distinct rows, by hash.
+    pub(super) fn positions(&self) -> &[usize] {
+        &self.positions
+    }
+
+    /// Returns the unit vectors of all sampled rows.
+    pub(super) fn units(&self, verdict: &Verdict<'_>, options: &JoinOptions<'_>) -> Vec<f32> {
+        let units = options.pool.map(self.positions.len(), |at| {
+            let mut unit = Vec::with_capacity(verdict.matrix.dim());
+            let position = self.positions[at];
+            let squared_norm = verdict.distinct.squared_norms[position];
+            normalize_into(verdict.vector(position), squared_norm, &mut unit);
+            unit
+        });
+        units.concat()
+    }
+
+    /// Returns how many rows come first whose pairs are looked at. Directions are learned from the others: rows
+    /// differ more in directions that were learned from them than rows in general do.
+    pub(super) fn compared_count(&self) -> usize {
+        self.positions.len().min(COMPARED_ROWS)
+    }
+
+    /// Returns the rows whose pairs are looked at.
+    pub(super) fn compared(&self) -> &[usize] {
+        &self.positions[..self.compared_count()]
+    }
+
+    /// Returns how many pairs are looked at.
+    pub(super) fn pair_count(&self) -> u64 {
+        let rows = self.compared().len() as u64;
+        rows * rows.saturating_sub(1) / 2
+    }
+
+    /// Counts the sampled pairs at or above the threshold.
+    pub(super) fn near_pairs(&self, verdict: &Verdict<'_>, options: &JoinOptions<'_>) -> u64 {
+        let rows = self.compared();
+        let near = |i: usize| {
+            rows[..i].iter().filter(|&&other| verdict.decide(other, rows[i]).is_some()).count()
+        };
+        options.pool.map(rows.len(), near).iter().sum::<usize>() as u64
+    }
+
+    /// Returns the share of sampled pairs at or above each tabulated similarity, ascending.
+    pub(super) fn histogram(
+        &self,
+        verdict: &Verdict<'_>,
+        options: &JoinOptions<'_>,
+    ) -> Vec<(f64, f64)> {
+        let rows = self.compared();
+        let found = options.pool.map(rows.len(), |i| {
+            let similarities = rows[..i].iter().filter_map(|&at| verdict.similarity(at, rows[i]));
+            similarities.map(|found| found.get()).collect::<Vec<_>>()
+        });
+        let found = found.concat();
+        let count = |least: f64| found.iter().filter(|&&similarity| similarity >= least).count();
+        let share = |least: f64| count(least) as f64 / found.len().max(1) as f64;
+        TABULATED.iter().map(|&least| (least, share(least))).collect()
     }
 }

@@ -26,14 +26,9 @@ mod blocks;
 mod by_graph;
 mod cascade;
 mod cells;
-mod encode;
 mod error;
-mod plan;
 mod recall;
-mod run;
-mod sample;
 mod stream;
-mod verdict;
 
 #[cfg(test)]
 mod by_graph_tests;
@@ -47,8 +42,8 @@ use memfold_simd::{Kernels, Similarity};
 pub use by_graph::{GraphJoin, JoinIndex, join_pairs_by_graph};
 pub use error::JoinError;
 pub use recall::{MeasuredRecall, PairAudit};
-pub use run::{default_pair_budget, join_pairs};
 pub use stream::PairStream;
+pub use stream::{default_pair_budget, join_pairs};
 
 use crate::{NoProgress, Pool, Progress, Row};
 

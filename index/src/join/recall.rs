@@ -17,11 +17,11 @@ use std::cmp::Reverse;
 
 use memfold_simd::Similarity;
 
-use super::sample::Sample;
+use super::cascade::Sample;
+use super::cascade::Verdict;
 use super::stream::PairRecord;
-use super::verdict::Verdict;
 use super::{JoinError, JoinOptions, Pair};
-use crate::slab::{PrefixSlab, SlabScan};
+use crate::flat::{FlatIndex, FlatScan};
 use crate::{Row, ScanError, Sorted, VectorMatrix};
 
 /// The two-sided 95 % quantile of a normal distribution.
@@ -278,9 +278,9 @@ fn scan(
         return Ok(similarities);
     }
     let distinct = &distinct_vectors(verdict);
-    let slab = PrefixSlab::build(distinct, options.pool, options.kernels).map_err(unscanned)?;
-    let scan = SlabScan::new(slab.view(), distinct, options.kernels)
-        .expect("the slab was built of these rows");
+    let flat = FlatIndex::build(distinct, options.pool, options.kernels).map_err(unscanned)?;
+    let scan = FlatScan::new(flat.view(), distinct, options.kernels)
+        .expect("the flat index was built of these rows");
     for positions in positions.chunks(ROWS_PER_WORKER * options.pool.threads()) {
         if options.progress.cancelled() {
             return Err(JoinError::Cancelled);

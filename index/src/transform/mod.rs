@@ -52,8 +52,8 @@
 //!
 //! # One bias for every threshold
 //!
-//! A slab is scanned with any threshold, so its rows' biases must not know it. [`PrefixTransform`] has a step so large
-//! that no row of the slab is clipped: each of the `K` first coordinates is rounded by at most half a step, and
+//! A flat index is scanned with any threshold, so its rows' biases must not know it. [`PrefixTransform`] has a step so large
+//! that no row of the flat index is clipped: each of the `K` first coordinates is rounded by at most half a step, and
 //!
 //! ```text
 //! e(u) ≤ (√K / 2 + 1e-3) Δ = E                                                                     (6)
@@ -89,16 +89,14 @@
 //! all, which is added to each error, and the same bits on every machine, as is all that follows from them.
 
 pub mod covariance;
-pub mod projection;
 pub mod quantizer;
 pub mod prefix;
-pub(crate) mod learn;
 
 pub use covariance::Covariance;
 pub use prefix::{
     FINE_CODES, PREFIX_CODES, PrefixBounds, PrefixCodes, PrefixTransform, QueryBounds,
 };
-pub use projection::Projection;
+pub use quantizer::Projection;
 pub use quantizer::{Quantizer, RowBounds};
 
 /// Covers the rounding of the canonical similarity in `2 − 2t`.

@@ -1,4 +1,4 @@
-//! [`PrefixTransform`]: from a vector to the codes of a slab.
+//! [`PrefixTransform`]: from a vector to the codes of a flat index.
 
 use memfold_simd::{Kernels, Similarity};
 
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
     use crate::Pool;
     use crate::join::tests::Values;
-    use crate::transform::learn::{CoordinateRanges, LearnedDirections};
+    use crate::transform::covariance::{CoordinateRanges, LearnedDirections};
     use crate::transform::normalize_into;
 
     const DIM: usize = 100;

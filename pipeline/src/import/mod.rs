@@ -13,7 +13,7 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 use memfold_index::Progress;
-use memfold_index::snapshot::FileMode;
+use memfold_index::file::FileMode;
 
 pub use self::error::{BadLine, ImportError};
 use self::line::{Context, Line};

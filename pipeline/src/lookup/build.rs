@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use memfold_datasets::columns::OpenColumnsError;
 use memfold_datasets::{ColumnsWriter, MappedColumns};
+use memfold_index::file::generations::{COLUMNS_FILE, INDEX_FILE};
+use memfold_index::file::{FileMode, GenerationWriter, LargeWrites};
 use memfold_index::graph::GraphOptions;
-use memfold_index::snapshot::generations::{COLUMNS_FILE, INDEX_FILE};
-use memfold_index::snapshot::{FileMode, GenerationWriter, LargeWrites};
-use memfold_index::tiers::{GraphOutcome, TextKeys, Tiers};
+use memfold_index::index_file::{GraphOutcome, IndexBuild, TextKeys};
 use memfold_index::{Pool, Progress, Row};
 use memfold_simd::Kernels;
 
@@ -135,7 +135,7 @@ pub(super) fn write_tiers(
         TierChoice::Graph => true,
     };
     let graph = graph.then(GraphOptions::default);
-    let (tiers, graph) = Tiers::build(&matrix, graph, (pool, kernels), progress)?;
+    let (tiers, graph) = IndexBuild::build(&matrix, graph, (pool, kernels), progress)?;
     let output = LargeWrites::new(writer.create(INDEX_FILE)?);
     let mut output = tiers.write(output, identity, text_keys)?;
     let failed = |source| BuildIndexError::Write { path: writer.path().join(INDEX_FILE), source };

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use memfold_datasets::columns::{OpenColumnsError, WriteColumnsError};
 use memfold_index::ScanError;
+use memfold_index::file::{OpenGenerationError, WriteGenerationError, WriteSectionFileError};
+use memfold_index::flat::DamagedFlatIndex;
 use memfold_index::graph::DamagedGraph;
-use memfold_index::slab::DamagedSlab;
-use memfold_index::snapshot::{OpenGenerationError, WriteGenerationError, WriteSectionFileError};
-use memfold_index::tiers::{BuildTiersError, OpenTiersError};
+use memfold_index::index_file::{BuildIndexFileError, OpenIndexFileError};
 
 use crate::export::ExportError;
 use memfold_store::{LoadStoreError, OpenStoreError};
@@ -30,7 +30,7 @@ pub enum BuildIndexError {
     ReadBack(#[from] OpenColumnsError),
     /// The vectors could not be indexed.
     #[error(transparent)]
-    Tiers(#[from] BuildTiersError),
+    IndexBuild(#[from] BuildIndexFileError),
     /// The file of the index could not be written.
     #[error(transparent)]
     File(#[from] WriteSectionFileError),
@@ -68,7 +68,7 @@ impl BuildIndexError {
             Self::Columns(error) => error.hint(),
             Self::Generation(error) => error.hint(),
             Self::ReadBack(error) => error.hint(),
-            Self::Tiers(_) => None,
+            Self::IndexBuild(_) => None,
             Self::File(_) | Self::Write { .. } => Some(
                 "check the free space of the folder, or name another one with --index-dir".into(),
             ),
@@ -81,8 +81,9 @@ impl BuildIndexError {
         use memfold_index::graph::BuildGraphError;
         match self {
             Self::Read(error) => error.is_cancelled(),
-            Self::Tiers(
-                BuildTiersError::Cancelled | BuildTiersError::Graph(BuildGraphError::Cancelled),
+            Self::IndexBuild(
+                BuildIndexFileError::Cancelled
+                | BuildIndexFileError::Graph(BuildGraphError::Cancelled),
             ) => true,
             _ => false,
         }
@@ -119,11 +120,11 @@ pub enum OpenIndexError {
     Columns(#[from] OpenColumnsError),
     /// Its index cannot be read.
     #[error("{}: {source}", path.display())]
-    Tiers {
+    IndexBuild {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        source: OpenTiersError,
+        source: OpenIndexFileError,
     },
     /// Its parts are those of different indexes.
     #[error("{}: {what}", path.display())]
@@ -141,7 +142,7 @@ impl OpenIndexError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Generation(error) => error.hint(),
-            Self::Tiers { source, .. } => source.hint(),
+            Self::IndexBuild { source, .. } => source.hint(),
             _ => Some(REBUILD.to_owned()),
         }
     }
@@ -194,8 +195,8 @@ impl From<OpenColumnsError> for SearchError {
     }
 }
 
-impl From<DamagedSlab> for SearchError {
-    fn from(error: DamagedSlab) -> Self {
+impl From<DamagedFlatIndex> for SearchError {
+    fn from(error: DamagedFlatIndex) -> Self {
         Self::Damaged(error.to_string())
     }
 }

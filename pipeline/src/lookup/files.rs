@@ -2,16 +2,16 @@
 
 use memfold_datasets::MappedColumns;
 use memfold_index::Mapped;
-use memfold_index::snapshot::generations::{COLUMNS_FILE, INDEX_FILE};
-use memfold_index::snapshot::{Generation, SectionFile};
-use memfold_index::tiers::TierViews;
+use memfold_index::file::generations::{COLUMNS_FILE, INDEX_FILE};
+use memfold_index::file::{Generation, SectionFile};
+use memfold_index::index_file::IndexView;
 
 use super::{ORIGIN_FILE, OpenIndexError};
 
 /// Which tier answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexTier {
-    /// The slab: exact.
+    /// The flat index: exact.
     Scan,
     /// The graph: nearly all.
     Graph,
@@ -51,8 +51,8 @@ impl IndexFiles {
         let bytes = mapped(&generation, COLUMNS_FILE)?.clone();
         let columns = MappedColumns::from_mapped(bytes, &generation.folder().join(COLUMNS_FILE))?;
         let tiers = generation.index()?;
-        let opened = |source| OpenIndexError::Tiers { path: tiers.path().into(), source };
-        let tier = match TierViews::open(&tiers).map_err(opened)?.graph {
+        let opened = |source| OpenIndexError::IndexBuild { path: tiers.path().into(), source };
+        let tier = match IndexView::open(&tiers).map_err(opened)?.graph {
             Some(_) => IndexTier::Graph,
             None => IndexTier::Scan,
         };
@@ -90,7 +90,7 @@ impl IndexFiles {
         &self.generation
     }
 
-    /// Returns the file of slab and graph.
+    /// Returns the file of flat index and graph.
     #[must_use]
     pub const fn tiers(&self) -> &SectionFile {
         &self.tiers

@@ -2,15 +2,15 @@
 //!
 //! | section | numbers |
 //! |---|---|
-//! | prefix slab, prefix norms | as in `index.mfi`, by whose prefix transform they were made |
+//! | prefix codes, prefix norms | as in `index.mfi`, by whose prefix transform they were made |
 //! | vectors | f32, row after row |
 //! | ids | u8: each with its length (u32) before it |
 //! | text keys, text ids, text id ends | as in `texts.mft`: every row that came, with or without a vector |
 //! | watermarks | u8: JSON as in `origin.json` |
 
-use memfold_index::slab::{PREFIX_TRANSFORM, PrefixSlab, SlabView};
-use memfold_index::snapshot::{FileHead, FileKind, SectionFile, SectionFileWriter, SectionId};
-use memfold_index::tiers::OpenTiersError;
+use memfold_index::file::{FileHead, FileKind, SectionFile, SectionFileWriter, SectionId};
+use memfold_index::flat::{FlatIndex, FlatView, PREFIX_TRANSFORM};
+use memfold_index::index_file::OpenIndexFileError;
 use memfold_index::{MatrixError, VectorMatrix};
 use memfold_simd::Kernels;
 
@@ -103,8 +103,11 @@ impl FreshSegment {
         }
     }
 
-    pub(super) fn slab<'a>(&'a self, transform: &'a [f32]) -> Result<SlabView<'a>, OpenTiersError> {
-        SlabView::open_rows(&self.file, transform)
+    pub(super) fn flat<'a>(
+        &'a self,
+        transform: &'a [f32],
+    ) -> Result<FlatView<'a>, OpenIndexFileError> {
+        FlatView::open_rows(&self.file, transform)
     }
 }
 
@@ -120,7 +123,7 @@ impl FreshRows {
         let matrix = VectorMatrix::from_slice(&self.vectors, head.dim as usize);
         let matrix = matrix.map_err(|error| damaged(&error))?;
         let transform = index.section(PREFIX_TRANSFORM).map_err(|e| damaged(&e))?;
-        let slab = PrefixSlab::encode(&matrix, transform, kernels).map_err(|e| damaged(&e))?;
+        let flat = FlatIndex::encode(&matrix, transform, kernels).map_err(|e| damaged(&e))?;
         let ids = self
             .ids
             .iter()
@@ -137,7 +140,7 @@ impl FreshRows {
             store_identity: head.store_identity,
             parameters: head.parameters.clone(),
         };
-        let output = slab.write_rows(SectionFileWriter::new(output, head)?)?;
+        let output = flat.write_rows(SectionFileWriter::new(output, head)?)?;
         let output = output.section(VECTORS, &self.vectors)?.section(IDS, &ids)?;
         self.texts.write(output)?.section(WATERMARKS, &watermarks)?.finish()?;
         Ok(())

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use memfold_datasets::columns::OpenColumnsError;
+use memfold_index::file::VerifyError;
 use memfold_index::graph::gate::{self, GateError, GateReport};
-use memfold_index::snapshot::VerifyError;
-use memfold_index::tiers::TierViews;
+use memfold_index::index_file::IndexView;
 use memfold_index::{Pool, Progress, Row};
 use memfold_simd::Kernels;
 
@@ -177,7 +177,7 @@ pub(super) fn verify_files(
     }
     let is_compared = generation.verify(progress)?;
     let content = || VerifyIndexError::Content { path: generation.folder().into() };
-    let tiers = TierViews::open(file).map_err(|_| content())?;
+    let tiers = IndexView::open(file).map_err(|_| content())?;
     progress.begin("compare content", None);
     let hashes = match has_texts {
         true => tiers.text_keys.hashes(columns.len()),

@@ -1,6 +1,6 @@
 //! Lookups: which live memories are near this vector, answered from an index beside the store and from the store itself.
 //!
-//! [`build_index`] derives a generation from a store: its vectors in the order of ids as mapped columns, slab and graph over
+//! [`build_index`] derives a generation from a store: its vectors in the order of ids as mapped columns, flat index and graph over
 //! them, and an [`Origin`] that says how far into the store it reaches. [`StoreIndex`] opens the live one in constant time.
 //! [`search`] asks it, then the rows that the store has got since, and believes neither: every match is read
 //! again from the store, in one read transaction, and judged by the vector that it has now. So a row that was folded, archived,

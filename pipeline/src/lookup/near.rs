@@ -1,7 +1,7 @@
 //! Rows of an index near a vector, as it was indexed.
 
-use memfold_index::slab::{PREFIX_TRANSFORM, SlabScan};
-use memfold_index::tiers::TierViews;
+use memfold_index::flat::{FlatScan, PREFIX_TRANSFORM};
+use memfold_index::index_file::IndexView;
 use memfold_index::{Nearest as _, Row, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
@@ -45,7 +45,7 @@ impl NearRows {
 
 /// Finds the rows of an index that are at least so similar to a query; of each part at most `most` are named.
 ///
-/// What became of them since is not looked at. A slab misses none, a graph few.
+/// What became of them since is not looked at. A flat index misses none, a graph few.
 ///
 /// # Errors
 /// When the query has another dimension or no direction, or the index is damaged.
@@ -67,12 +67,12 @@ pub(crate) fn near_rows(
         Ok::<_, SearchError>(())
     };
     let file = index.files().tiers();
-    let tiers = TierViews::open(file).map_err(|error| damaged(&error))?;
+    let tiers = IndexView::open(file).map_err(|error| damaged(&error))?;
     let transform = file.section(PREFIX_TRANSFORM).map_err(|error| damaged(&error))?;
     for segment in index.fresh().iter().filter(|segment| !segment.is_empty()) {
         let vectors = segment.matrix().map_err(|error| damaged(&error))?;
-        let slab = segment.slab(transform).map_err(|error| damaged(&error))?;
-        let mut tier = Tier::Scan(SlabScan::new(slab, &vectors, kernels)?);
+        let flat = segment.flat(transform).map_err(|error| damaged(&error))?;
+        let mut tier = Tier::Scan(FlatScan::new(flat, &vectors, kernels)?);
         take(&mut tier, &|row| Ok(segment.id(row.index()).to_owned()))?;
     }
     let vectors: VectorMatrix<'_> = index.files().columns().vectors();

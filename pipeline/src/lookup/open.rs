@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use memfold_index::snapshot::{Generation, Generations};
+use memfold_index::file::{Generation, Generations};
 
-use memfold_index::snapshot::{FileKind, SectionFile};
-use memfold_index::tiers::TierViews;
+use memfold_index::file::{FileKind, SectionFile};
+use memfold_index::index_file::IndexView;
 
 use super::files::IndexFiles;
 use super::texts::{TEXTS_FILE, TextRows, text_hash};
@@ -80,7 +80,7 @@ impl StoreIndex {
     pub(crate) fn ids_of_text(&self, text: &str) -> Result<Vec<String>, SearchError> {
         let damaged = |reason: String| SearchError::Damaged(reason);
         let (hash, columns) = (text_hash(text), self.files.columns());
-        let tiers = TierViews::open(self.files.tiers()).map_err(|e| damaged(e.to_string()))?;
+        let tiers = IndexView::open(self.files.tiers()).map_err(|e| damaged(e.to_string()))?;
         let rows = tiers.text_keys.rows(hash).filter(|row| row.index() < columns.len());
         let mut ids = rows
             .map(|row| Ok(columns.id_at(row)?.to_owned()))

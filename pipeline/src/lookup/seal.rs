@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use memfold_index::snapshot::{FileMode, FreshWriter, WriteGenerationError, WriteSectionFileError};
+use memfold_index::file::{FileMode, FreshWriter, WriteGenerationError, WriteSectionFileError};
 use memfold_simd::Kernels;
 
 use super::fresh::FreshRows;

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use memfold_index::flat::{FlatScan, PREFIX_TRANSFORM};
+use memfold_index::index_file::IndexView;
 use memfold_index::scan::query_norm;
-use memfold_index::slab::{PREFIX_TRANSFORM, SlabScan};
-use memfold_index::tiers::TierViews;
 use memfold_index::{Nearest as _, Neighbor, Row, ScanError, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
@@ -230,14 +230,14 @@ impl<'a> Search<'a> {
         let mut best = Best::new(wanted);
         let fresh_rows = self.rows_since(reaches, &mut best)?;
         let damaged = |error: &dyn std::error::Error| SearchError::Damaged(error.to_string());
-        let tiers = TierViews::open(index.files().tiers()).map_err(|error| damaged(&error))?;
+        let tiers = IndexView::open(index.files().tiers()).map_err(|error| damaged(&error))?;
         let transform = index.files().tiers().section(PREFIX_TRANSFORM);
         let transform = transform.map_err(|error| damaged(&error))?;
         let mut gone_rows = 0;
         for segment in index.fresh() {
             let vectors = segment.matrix().map_err(|error| damaged(&error))?;
-            let slab = segment.slab(transform).map_err(|error| damaged(&error))?;
-            let tier = Tier::Scan(SlabScan::new(slab, &vectors, self.kernels)?);
+            let flat = segment.flat(transform).map_err(|error| damaged(&error))?;
+            let tier = Tier::Scan(FlatScan::new(flat, &vectors, self.kernels)?);
             let id = |row: Row| Ok(segment.id(row.index()));
             gone_rows += self.in_part((tier, &vectors, &id), wanted, &mut best)?;
         }

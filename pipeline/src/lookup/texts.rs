@@ -9,10 +9,10 @@
 use std::io::{Seek, Write};
 
 use memfold_index::Row;
-use memfold_index::snapshot::{
+use memfold_index::file::{
     FileHead, FileKind, SectionFile, SectionFileWriter, SectionId, WriteSectionFileError,
 };
-use memfold_index::tiers::{TEXT_KEYS, TextKeys};
+use memfold_index::index_file::{TEXT_KEYS, TextKeys};
 
 use memfold_model::text::{loose_key, strict_key};
 

@@ -1,29 +1,29 @@
-//! [`Tier`]: the slab or graph that is asked.
+//! [`Tier`]: the flat index or graph that is asked.
 
 use memfold_index::graph::{DamagedGraph, Searcher};
-use memfold_index::tiers::TierViews;
-use memfold_index::{DamagedSlab, Nearest, Neighbor, ScanError, SlabScan, VectorMatrix};
+use memfold_index::index_file::IndexView;
+use memfold_index::{DamagedFlatIndex, FlatScan, Nearest, Neighbor, ScanError, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
-/// The beam of a lookup in the graph: at least this, and wider where more is asked for.
-const BEAM: usize = 128;
+/// `ef_search` of a lookup in the graph: at least this, and wider where more is asked for.
+const EF_SEARCH: usize = 128;
 
 /// What answers lookups.
 pub(super) enum Tier<'a> {
-    Scan(SlabScan<'a>),
+    Scan(FlatScan<'a>),
     Graph(Searcher<'a>),
 }
 
 impl<'a> Tier<'a> {
     /// Takes the graph where there is one.
-    pub(super) fn new<E: From<DamagedSlab> + From<DamagedGraph>>(
-        tiers: &'a TierViews<'a>,
+    pub(super) fn new<E: From<DamagedFlatIndex> + From<DamagedGraph>>(
+        tiers: &'a IndexView<'a>,
         matrix: &'a VectorMatrix<'a>,
         kernels: &'static Kernels,
     ) -> Result<Self, E> {
         Ok(match &tiers.graph {
             Some(graph) => Self::Graph(Searcher::new(graph, matrix, kernels)?),
-            None => Self::Scan(SlabScan::new(tiers.slab, matrix, kernels)?),
+            None => Self::Scan(FlatScan::new(tiers.flat, matrix, kernels)?),
         })
     }
 }
@@ -32,7 +32,7 @@ impl Nearest for Tier<'_> {
     fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
         let found = match self {
             Self::Scan(scan) => scan.k_nearest(query, k)?,
-            Self::Graph(graph) => graph.k_nearest(query, k, BEAM.max(k.saturating_mul(2)))?,
+            Self::Graph(graph) => graph.k_nearest(query, k, EF_SEARCH.max(k.saturating_mul(2)))?,
         };
         Ok(found.to_vec())
     }
@@ -40,7 +40,7 @@ impl Nearest for Tier<'_> {
     fn range(&mut self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
         let found = match self {
             Self::Scan(scan) => scan.range(query, threshold)?,
-            Self::Graph(graph) => graph.range(query, threshold, BEAM)?,
+            Self::Graph(graph) => graph.range(query, threshold, EF_SEARCH)?,
         };
         Ok(found.to_vec())
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use memfold_index::NoProgress;
-use memfold_index::snapshot::{FileMode, Generations};
+use memfold_index::file::{FileMode, Generations};
 use memfold_simd::Kernels;
 
 use super::Incoming;

@@ -1,13 +1,13 @@
-//! `index.mfi`: transform, slab, graph and text keys.
+//! `index.mfi`: transform, flat index, graph and text keys.
 
 use std::io::Cursor;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use memfold_index::file::{FileKind, SectionFile};
 use memfold_index::graph::{GraphOptions, Searcher};
-use memfold_index::snapshot::{FileKind, SectionFile};
-use memfold_index::tiers::{GraphOutcome, TextKeys, TierViews, Tiers};
-use memfold_index::{Neighbor, NoProgress, Pool, Row, SlabScan, VectorMatrix};
+use memfold_index::index_file::{GraphOutcome, IndexBuild, IndexView, TextKeys};
+use memfold_index::{FlatScan, Neighbor, NoProgress, Pool, Row, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
 use super::Changes;
@@ -32,7 +32,7 @@ impl Intact {
         let pool = Pool::new(None).expect("threads can be started");
         let options = GraphOptions::default();
         let tools = (&pool, Kernels::active());
-        let (tiers, outcome) = Tiers::build(&matrix, Some(options), tools, &NoProgress)
+        let (tiers, outcome) = IndexBuild::build(&matrix, Some(options), tools, &NoProgress)
             .expect("generated rows have directions");
         assert!(matches!(outcome, GraphOutcome::Kept(_)), "{outcome:?}");
         let keys = TextKeys::sorted((0..rows).map(|row| (u64::from(row % 50) << 40, Row(row))));
@@ -67,7 +67,7 @@ fn use_file(bytes: &[u8], intact: &Intact) {
     let path = Path::new("fuzzed.mfi");
     let Ok(file) = SectionFile::from_mapped(map(bytes), path, FileKind::Index) else { return };
     let _ = file.verify(&NoProgress);
-    let Ok(tiers) = TierViews::open(&file) else { return };
+    let Ok(tiers) = IndexView::open(&file) else { return };
     let (rows, dim) = (file.head().row_count as usize, file.head().dim as usize);
     for hash in [0, 3 << 40, u64::MAX] {
         assert!(tiers.text_keys.rows(hash).count() <= bytes.len());
@@ -78,7 +78,7 @@ fn use_file(bytes: &[u8], intact: &Intact) {
     let Some(values) = intact.vectors.get(..rows.saturating_mul(dim)) else { return };
     let Ok(matrix) = VectorMatrix::from_slice(values, dim) else { return };
     let queries = [vec![0.3; dim], values[..dim.min(values.len())].to_vec()];
-    if let Ok(mut scan) = SlabScan::new(tiers.slab, &matrix, Kernels::active()) {
+    if let Ok(mut scan) = FlatScan::new(tiers.flat, &matrix, Kernels::active()) {
         for query in &queries {
             check(scan.k_nearest(query, 10), rows);
             check(scan.range(query, half), rows);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use memfold::lookup::{ORIGIN_FILE, StoreIndex, TierChoice, Wanted};
 use memfold_index::Pool;
-use memfold_index::snapshot::FileKind;
+use memfold_index::file::FileKind;
 use memfold_simd::Similarity;
 use memfold_store::brain_db::StoreStyle;
 use rusqlite::Connection;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use memfold_index::snapshot::generations::COLUMNS_FILE;
-use memfold_index::snapshot::{FileMode, GenerationWriter, Generations};
+use memfold_index::file::generations::COLUMNS_FILE;
+use memfold_index::file::{FileMode, GenerationWriter, Generations};
 use tempfile::TempDir;
 use twox_hash::XxHash3_64;
 

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use memfold_index::snapshot::{
+use memfold_index::file::{
     Element, ElementType, FileHead, FileKind, SectionFile, SectionFileWriter, SectionId,
     WriteSectionFileError,
 };
@@ -30,7 +30,7 @@ impl Parts {
     pub(super) fn of(bytes: &[u8], kind: FileKind) -> Self {
         let file = SectionFile::from_mapped(map(bytes), Path::new("intact.mfi"), kind);
         let file = file.expect("it was written a moment ago");
-        let part = |section: &memfold_index::snapshot::Section| {
+        let part = |section: &memfold_index::file::Section| {
             let start = section.offset as usize;
             let values = bytes[start..start + section.bytes as usize].to_vec();
             (section.id, section.element, values)

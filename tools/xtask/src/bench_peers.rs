@@ -2,7 +2,7 @@
 //!
 //! The engines are Python (`bench/peers`), set up apart from the build. Every line of
 //! `bench/results/peers-join.jsonl` is one engine at one setting on one set of rows, every line of
-//! `bench/results/peers-ann.jsonl` one engine at one beam.
+//! `bench/results/peers-ann.jsonl` one engine at one `ef_search`.
 
 mod environment;
 mod options;

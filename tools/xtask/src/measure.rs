@@ -64,7 +64,7 @@ const MEASUREMENTS: [Measurement; 10] = [
         name: "ann",
         about: "recall and speed of the graph on real and 100,000 generated rows",
         results: "bench/results/ann.jsonl",
-        keys: &["data", "beam"],
+        keys: &["data", "ef_search"],
         needs: Needs::Nothing,
         run: commands::ann,
     },

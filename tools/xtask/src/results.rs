@@ -103,9 +103,9 @@ mod tests {
 
     #[test]
     fn lines_of_the_same_work_are_replaced() {
-        let line = |data: &str, beam: u64, n: u64| json!({ "data": data, "beam": beam, "n": n });
+        let line = |data: &str, ef_search: u64, n: u64| json!({ "data": data, "ef_search": ef_search, "n": n });
         let old = vec![line("a", 1, 1), line("a", 2, 2), line("b", 1, 3)];
-        let found = renewed(old.clone(), &[line("a", 1, 4)], &["data", "beam"]);
+        let found = renewed(old.clone(), &[line("a", 1, 4)], &["data", "ef_search"]);
         assert_eq!(found, [line("a", 2, 2), line("b", 1, 3), line("a", 1, 4)]);
         assert_eq!(renewed(old, &[line("a", 9, 5)], &["data"]), [line("b", 1, 3), line("a", 9, 5)]);
     }

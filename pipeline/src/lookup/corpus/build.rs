@@ -7,9 +7,9 @@ use memfold_datasets::corpus::CorpusError;
 use memfold_datasets::{
     ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, Corpus, MappedColumns,
 };
-use memfold_index::snapshot::generations::COLUMNS_FILE;
-use memfold_index::snapshot::{FileMode, GenerationWriter};
-use memfold_index::tiers::GraphOutcome;
+use memfold_index::file::generations::COLUMNS_FILE;
+use memfold_index::file::{FileMode, GenerationWriter};
+use memfold_index::index_file::GraphOutcome;
 use memfold_index::{Pool, Progress, Row};
 use memfold_simd::Kernels;
 

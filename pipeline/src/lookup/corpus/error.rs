@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use memfold_datasets::columns::{OpenColumnsError, WriteColumnsError};
 use memfold_datasets::corpus::CorpusError;
+use memfold_index::file::WriteGenerationError;
 use memfold_index::graph::DamagedGraph;
-use memfold_index::snapshot::WriteGenerationError;
-use memfold_index::tiers::OpenTiersError;
-use memfold_index::{DamagedSlab, ScanError};
+use memfold_index::index_file::OpenIndexFileError;
+use memfold_index::{DamagedFlatIndex, ScanError};
 
 use crate::lookup::BuildIndexError;
 use crate::lookup::error::REBUILD;
@@ -137,14 +137,14 @@ impl From<OpenColumnsError> for SearchRowsError {
     }
 }
 
-impl From<OpenTiersError> for SearchRowsError {
-    fn from(error: OpenTiersError) -> Self {
+impl From<OpenIndexFileError> for SearchRowsError {
+    fn from(error: OpenIndexFileError) -> Self {
         Self::Damaged(error.to_string())
     }
 }
 
-impl From<DamagedSlab> for SearchRowsError {
-    fn from(error: DamagedSlab) -> Self {
+impl From<DamagedFlatIndex> for SearchRowsError {
+    fn from(error: DamagedFlatIndex) -> Self {
         Self::Damaged(error.to_string())
     }
 }

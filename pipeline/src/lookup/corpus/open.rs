@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use memfold_index::snapshot::Generations;
+use memfold_index::file::Generations;
 
 use super::{CorpusOrigin, FileStamp};
 use crate::lookup::{IndexFiles, OpenIndexError};

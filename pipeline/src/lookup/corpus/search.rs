@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use memfold_index::tiers::TierViews;
+use memfold_index::index_file::IndexView;
 use memfold_index::{Nearest, Neighbor, Pool, Progress, Row, Scan, ScanError, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
@@ -108,7 +108,7 @@ struct Compared<'a> {
 
 enum How<'a> {
     Every(Scan<'a>),
-    Tiers(Box<TierViews<'a>>),
+    IndexBuild(Box<IndexView<'a>>),
 }
 
 impl<'a> Compared<'a> {
@@ -122,7 +122,7 @@ impl<'a> Compared<'a> {
         }
         let how = match rows {
             SearchedRows::Index(index) => {
-                How::Tiers(Box::new(TierViews::open(index.files().tiers())?))
+                How::IndexBuild(Box::new(IndexView::open(index.files().tiers())?))
             }
             SearchedRows::Corpus(_) => How::Every(Scan::new(matrix, pool, kernels)?),
         };
@@ -133,7 +133,7 @@ impl<'a> Compared<'a> {
     fn nearest(&self) -> Result<Box<dyn Nearest + '_>, SearchRowsError> {
         Ok(match &self.how {
             How::Every(scan) => Box::new(scan),
-            How::Tiers(tiers) => {
+            How::IndexBuild(tiers) => {
                 Box::new(Tier::new::<SearchRowsError>(tiers, self.matrix, self.kernels)?)
             }
         })

@@ -13,7 +13,7 @@ use crate::brain_db::read::access::beside;
 use crate::brain_db::wild::{VectorShape, spell, write_odd_rows};
 use crate::reading::cell::categories_to_json;
 use memfold_datasets::atomic_file::{open_new, place_of};
-use memfold_index::snapshot::FileMode;
+use memfold_index::file::FileMode;
 
 /// Rows per transaction.
 const BATCH_ROWS: u64 = 10_000;

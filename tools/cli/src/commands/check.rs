@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{self, Args};
 use memfold::quick_check::{Check, Incoming, QuickCheck, QuickCheckOptions, Saved};
-use memfold_index::snapshot::FileMode;
+use memfold_index::file::FileMode;
 use memfold_model::text::excerpt;
 use memfold_simd::Kernels;
 

@@ -8,7 +8,7 @@ use memfold::machine::{self, Stopwatch};
 use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::columns::WriteColumnsError;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetWriter};
-use memfold_index::snapshot::FileMode;
+use memfold_index::file::FileMode;
 use memfold_model::text::excerpt;
 use memfold_store::LoadRequest;
 

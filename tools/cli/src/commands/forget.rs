@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{self, Args};
 use memfold::lookup::StoreIndex;
 use memfold::machine;
-use memfold_index::snapshot::Generations;
+use memfold_index::file::Generations;
 use memfold_model::memory::MemoryId;
 use memfold_model::text::excerpt;
 use memfold_plan::report::{Mode, run_id, state_report_dir};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{self, Args};
 use memfold::import::{ImportError, ImportOptions, Imported, import};
 use memfold::machine;
-use memfold_index::snapshot::FileMode;
+use memfold_index::file::FileMode;
 use memfold_model::text::excerpt;
 
 use crate::args::GlobalArgs;

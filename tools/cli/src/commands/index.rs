@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use memfold::machine::Stopwatch;
 use memfold_index::Progress as _;
-use memfold_index::snapshot::Generations;
+use memfold_index::file::Generations;
 use serde::Serialize;
 
 use self::output::{mebibytes, open};

@@ -166,7 +166,7 @@ pub(super) const BLOCKS: &[Block] = &[
                 ("rows", "{name}"),
                 ("build, s", "{build:.1}"),
                 ("bytes per vector", "{bytes:n}"),
-                ("ef_search", "{beam:n}"),
+                ("ef_search", "{ef_search:n}"),
                 ("recall@k", "{last_run.recall_at_k:.4}"),
                 ("queries/s, one thread", "{last_run.qps_one_thread:n}"),
                 ("p50 µs", "{last_run.latency_us.p50:n}"),

@@ -112,9 +112,9 @@ fn peer_lookups(stored: &[Value]) -> Plots {
     }
     let template = "{data}: {rows:n} rows, {threads} threads to build, {run:day}; ";
     let details = filled(template, &set[0][0]);
-    let each_beam = format!("{details}a point for each beam");
+    let each_ef = format!("{details}a point for each ef_search");
     let axes = ("share of the nearest that is missed", "queries/s, one thread");
-    let found = growth("peers-lookups.svg", "Lookups: recall and speed", &each_beam, axes, drawn);
+    let found = growth("peers-lookups.svg", "Lookups: recall and speed", &each_ef, axes, drawn);
     let drawn = set.iter().filter_map(|engine| {
         Some(Bar {
             label: filled("{engine}", &engine[0]),

@@ -53,8 +53,9 @@ pub(super) fn largest(mut lines: Vec<Value>) -> Vec<Value> {
 
 /// Names each set of rows, and what is the same for all its search widths, once.
 pub(super) fn named_once(lines: &[Value]) -> Vec<Value> {
-    let is_shown =
-        |line: &&Value| line["beam"].as_u64().is_none_or(|width| WIDTHS_SHOWN.contains(&width));
+    let is_shown = |line: &&Value| {
+        line["ef_search"].as_u64().is_none_or(|width| WIDTHS_SHOWN.contains(&width))
+    };
     let lines: Vec<Value> = lines.iter().filter(is_shown).cloned().collect();
     let is_first = |at: usize| at == 0 || lines[at - 1]["data"] != lines[at]["data"];
     let rows = lines.iter().enumerate().map(|(at, line)| match is_first(at) {
@@ -167,7 +168,7 @@ fn setting(line: &Value) -> String {
     known.map_or_else(String::new, |(_, template)| filled(template, line))
 }
 
-/// Engines at the same lookups, memfold first, each with the first beam that finds enough.
+/// Engines at the same lookups, memfold first, each with the first `ef_search` that finds enough.
 pub(super) fn lookups(lines: &[Value]) -> Vec<Vec<Value>> {
     let groups = engines(lines).into_iter().map(|group| {
         let ours = enough(&group[0]);
@@ -177,8 +178,8 @@ pub(super) fn lookups(lines: &[Value]) -> Vec<Vec<Value>> {
             let best = engine.iter().filter_map(|line| line["recall_at_k"].as_f64());
             let shown = match enough(engine) {
                 _ if first["build_seconds"].is_null() => filled("{outcome}", first),
-                Some(line) if line["beam"].is_null() => "every row (1)".to_owned(),
-                Some(line) => filled("{beam} ({recall_at_k:.4})", line),
+                Some(line) if line["ef_search"].is_null() => "every row (1)".to_owned(),
+                Some(line) => filled("{ef_search} ({recall_at_k:.4})", line),
                 None => format!("none: {:.4} at most", best.fold(0.0, f64::max)),
             };
             let own = enough(engine).map(self::speed);

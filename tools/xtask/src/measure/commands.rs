@@ -22,7 +22,7 @@ const SAME: &str = "4.5";
 /// The cosine from which on pairs of the store are judged.
 const NEAR: &str = "0.85";
 
-/// Recall and speed of the graph: a line for each beam.
+/// Recall and speed of the graph: a line for each `ef_search`.
 pub(super) fn ann(session: &Session<'_>) -> Result<(), String> {
     let queries = data::folder().map(|folder| folder.join("embeddings/queries_f16.npy"));
     let queries = queries.filter(|path| path.is_file());
@@ -35,8 +35,8 @@ pub(super) fn ann(session: &Session<'_>) -> Result<(), String> {
             ann.arg("--queries").arg(queries);
         }
         let line = |said: Value| {
-            let (beam, recipe) = (&said["search_beam_width"], rows.recipe());
-            json!({ "data": rows.name, "beam": beam, "rows_from": recipe, "last_run": said })
+            let (ef_search, recipe) = (&said["ef_search"], rows.recipe());
+            json!({ "data": rows.name, "ef_search": ef_search, "rows_from": recipe, "last_run": said })
         };
         session.keep(parse(&said(&mut ann)?)?.into_iter().map(line).collect())?;
     }

@@ -18,7 +18,7 @@ use crate::brain_db::read::access::beside;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::session::{Session, SessionError};
 use crate::memory_store::LoadStoreError;
-use memfold_index::snapshot::FileMode;
+use memfold_index::file::FileMode;
 use memfold_model::runs::RunningRun;
 
 /// A living run shows itself at least so often.

@@ -7,7 +7,7 @@ use memfold::lookup::corpus::{
     BuildCorpusIndex, BuiltCorpusIndex, CorpusIndex, build_corpus_index, verify_corpus_index,
 };
 use memfold::machine::Stopwatch;
-use memfold_index::snapshot::FileMode;
+use memfold_index::file::FileMode;
 use memfold_simd::Kernels;
 
 use super::output::{files_screen, open, refused, tell_built, tell_verified, tier};

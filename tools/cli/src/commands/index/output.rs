@@ -6,7 +6,7 @@ use std::path::Path;
 use memfold::lookup::{
     IndexDifference, IndexFiles, OpenIndexError, VerifiedIndex, VerifyIndexError,
 };
-use memfold_index::tiers::GraphOutcome;
+use memfold_index::index_file::GraphOutcome;
 use memfold_model::text::excerpt;
 
 use crate::args::GlobalArgs;

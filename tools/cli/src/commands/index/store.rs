@@ -8,7 +8,7 @@ use memfold::lookup::{
 };
 use memfold::machine::{self, Stopwatch};
 use memfold_index::NoProgress;
-use memfold_index::snapshot::FileMode;
+use memfold_index::file::FileMode;
 use memfold_simd::Kernels;
 use memfold_store::{BrainDb, LoadRequest};
 

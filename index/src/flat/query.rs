@@ -1,0 +1,494 @@
+//! [`Searches`]: a block of queries on their way over a flat index.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use memfold_simd::panel::PACKED_COLUMNS;
+use memfold_simd::{Kernels, RowBlock, ScoredHit, Similarity};
+
+use super::{DamagedFlatIndex, FlatView};
+use crate::scan::query_norm;
+use crate::transform::{FINE_CODES, PREFIX_CODES, PrefixCodes, QueryBounds};
+use crate::{BestNeighbors, Neighbor, Pool, Row, ScanError, VectorMatrix};
+
+/// Groups of 32 rows that are tested together: their codes, 128 KiB, stay in the second-level cache for all queries.
+const GROUPS_TOGETHER: usize = 64;
+
+/// Proposals of a range are judged when there are this many, so that memory stays bounded.
+const PROPOSED_TOGETHER: usize = 4_096;
+
+/// Fine codes, and vectors, that are on their way from memory.
+const FINE_AHEAD: usize = 8;
+const VECTORS_AHEAD: usize = 3;
+
+/// What is scanned.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rows<'a> {
+    pub(super) flat: FlatView<'a>,
+    pub(super) vectors: &'a VectorMatrix<'a>,
+    pub(super) kernels: &'static Kernels,
+}
+
+/// A block of queries, with memory that is used again.
+#[derive(Debug, Default)]
+pub(super) struct Searches {
+    searches: Vec<Search>,
+    shifted_codes: Vec<u8>,
+    biases: Vec<i32>,
+    scored: Vec<ScoredHit>,
+}
+
+/// One query and what it found.
+#[derive(Debug)]
+struct Search {
+    squared_norm: f64,
+    codes: PrefixCodes,
+    bounds: QueryBounds,
+    /// What passed the first test, and what passed the second too.
+    proposed: Vec<Proposal>,
+    candidates: Vec<Candidate>,
+    best: BestNeighbors,
+    /// The best scores of judged rows, the least on top.
+    judged_scores: BinaryHeap<Reverse<i32>>,
+    found: Vec<Neighbor>,
+}
+
+/// A row that passed the sign test, with its score without the query's bias.
+#[derive(Debug, Clone, Copy)]
+struct Proposal {
+    score: i32,
+    row: Row,
+}
+
+/// A row that passed both tests, with the squared distance of its codes.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    squared_distance: f64,
+    row: Row,
+}
+
+impl Rows<'_> {
+    /// Returns all groups of the flat index.
+    pub(super) fn all_groups(&self) -> Range<usize> {
+        0..self.flat.columns.group_count()
+    }
+
+    fn fine_codes(&self, row: Row) -> &[i8] {
+        &self.flat.fine_codes[row.index() * FINE_CODES..][..FINE_CODES]
+    }
+}
+
+impl Searches {
+    /// Encodes queries, the first of which stands at `position` among those of the caller.
+    pub(super) fn prepare(
+        &mut self,
+        rows: &Rows<'_>,
+        queries: &[&[f32]],
+        position: u32,
+    ) -> Result<(), ScanError> {
+        self.shifted_codes.clear();
+        for (at, &query) in queries.iter().enumerate() {
+            let position = position + at as u32;
+            let squared_norm = query_norm(query, rows.flat.dim(), position, rows.kernels)?;
+            let (codes, bounds) =
+                rows.flat.transform.encode_query(query, squared_norm, rows.kernels);
+            self.shifted_codes.extend(codes.first.map(|code| code.cast_unsigned() ^ 0x80));
+            match self.searches.get_mut(at) {
+                Some(search) => search.begin(squared_norm, codes, bounds),
+                None => self.searches.push(Search::new(squared_norm, codes, bounds)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what a query found, best first.
+    pub(super) fn found(&self, query: usize) -> &[Neighbor] {
+        &self.searches[query].found
+    }
+
+    /// Hands over what each of the first `count` queries found.
+    pub(super) fn into_found(self, count: usize) -> impl Iterator<Item = Vec<Neighbor>> {
+        self.searches.into_iter().take(count).map(|search| search.found)
+    }
+
+    /// Finds all kept rows of some groups at or above the threshold.
+    pub(super) fn range(
+        &mut self,
+        rows: &Rows<'_>,
+        queries: &[&[f32]],
+        groups: Range<usize>,
+        (threshold, keep): (Similarity, impl Fn(Row) -> bool),
+    ) {
+        for groups in together(groups) {
+            let bias = |search: &Search| search.bounds.bias(threshold);
+            self.test(rows, (queries.len(), groups), bias, |search, query, proposal| {
+                if keep(proposal.row) {
+                    search.proposed.push(proposal);
+                }
+                if search.proposed.len() >= PROPOSED_TOGETHER {
+                    search.judge_range(rows, queries[query], threshold);
+                }
+            });
+        }
+        for (search, query) in self.searches.iter_mut().zip(queries) {
+            search.judge_range(rows, query, threshold);
+            search.found.sort_unstable();
+        }
+    }
+
+    /// Finds the `k` most similar of the kept rows of some groups.
+    ///
+    /// A row whose score is among the best `k` is judged at once; that raises what others must reach. The rest is judged
+    /// at the end, nearest codes first, until no other can be similar enough.
+    pub(super) fn k_nearest(
+        &mut self,
+        rows: &Rows<'_>,
+        queries: &[&[f32]],
+        groups: Range<usize>,
+        (k, keep): (usize, impl Fn(Row) -> bool),
+    ) {
+        if k == 0 {
+            return;
+        }
+        self.searches[..queries.len()].iter_mut().for_each(|search| search.best.reset(k));
+        for groups in together(groups) {
+            self.test(rows, (queries.len(), groups), Search::bias, |search, query, proposal| {
+                if keep(proposal.row) {
+                    search.take(rows, queries[query], proposal, k);
+                }
+            });
+        }
+        for (search, query) in self.searches.iter_mut().zip(queries) {
+            search.settle(rows, query);
+        }
+    }
+
+    /// Tests the first `count` queries with the rows of some groups and hands over what passes.
+    fn test(
+        &mut self,
+        rows: &Rows<'_>,
+        (count, groups): (usize, Range<usize>),
+        bias: impl Fn(&Search) -> i32,
+        mut take: impl FnMut(&mut Search, usize, Proposal),
+    ) {
+        // There are fewer than 2³² rows.
+        let first_row = (groups.start * PACKED_COLUMNS) as u32;
+        self.biases.clear();
+        self.biases.extend(self.searches[..count].iter().map(bias));
+        let block = RowBlock {
+            shifted_codes: &self.shifted_codes,
+            biases: &self.biases,
+            dim: PREFIX_CODES,
+        };
+        let columns = rows.flat.columns.group_range(groups);
+        self.scored.clear();
+        rows.kernels.scored_hits(&block, columns, &mut self.scored);
+        for &ScoredHit { hit, score } in &self.scored {
+            let (query, row) = (hit.row as usize, Row(first_row + hit.column));
+            // Padding passes in damaged flat indexes only, where numbers may be any.
+            if row.index() < rows.flat.len() {
+                let score = score.saturating_sub(self.biases[query]);
+                take(&mut self.searches[query], query, Proposal { score, row });
+            }
+        }
+    }
+}
+
+impl Search {
+    const fn new(squared_norm: f64, codes: PrefixCodes, bounds: QueryBounds) -> Self {
+        Self {
+            squared_norm,
+            codes,
+            bounds,
+            proposed: Vec::new(),
+            candidates: Vec::new(),
+            best: BestNeighbors::new(0),
+            judged_scores: BinaryHeap::new(),
+            found: Vec::new(),
+        }
+    }
+
+    fn begin(&mut self, squared_norm: f64, codes: PrefixCodes, bounds: QueryBounds) {
+        (self.squared_norm, self.codes, self.bounds) = (squared_norm, codes, bounds);
+        self.proposed.clear();
+        self.judged_scores.clear();
+        self.found.clear();
+    }
+
+    /// Adds all proposed rows at or above the threshold.
+    fn judge_range(&mut self, rows: &Rows<'_>, query: &[f32], threshold: Similarity) {
+        self.refine(rows, self.bounds.squared_distance_max(threshold));
+        for (at, candidate) in self.candidates.iter().enumerate() {
+            prefetch(rows, self.candidates.get(at + VECTORS_AHEAD));
+            let neighbor = self.judge(rows, query, candidate.row);
+            self.found.extend(neighbor.filter(|found| found.similarity >= threshold));
+        }
+    }
+
+    /// Returns the bias with which all rows pass that may still be among the best.
+    fn bias(&self) -> i32 {
+        let similarity_min = self.best.similarity_min();
+        similarity_min.map_or(QueryBounds::BIAS_OF_ALL, |least| self.bounds.bias(least))
+    }
+
+    /// Judges a row of one of the best scores so far, and keeps others for later.
+    fn take(&mut self, rows: &Rows<'_>, query: &[f32], proposal: Proposal, k: usize) {
+        if self.judged_scores.len() < k {
+            self.judged_scores.push(Reverse(proposal.score));
+        } else if let Some(mut least) = self.judged_scores.peek_mut()
+            && least.0 < proposal.score
+        {
+            *least = Reverse(proposal.score);
+        } else {
+            self.proposed.push(proposal);
+            return;
+        }
+        if let Some(neighbor) = self.judge(rows, query, proposal.row) {
+            self.best.offer(neighbor);
+        }
+    }
+
+    /// Judges what was kept for later, as far as it may matter, and sorts the best.
+    fn settle(&mut self, rows: &Rows<'_>, query: &[f32]) {
+        let bias = self.bias();
+        self.proposed.retain(|proposal| proposal.score.saturating_add(bias) >= 0);
+        self.refine(rows, self.squared_distance_max());
+        self.candidates.sort_unstable_by(|a, b| {
+            a.squared_distance.total_cmp(&b.squared_distance).then(a.row.cmp(&b.row))
+        });
+        for at in 0..self.candidates.len() {
+            let candidate = self.candidates[at];
+            if candidate.squared_distance > self.squared_distance_max() {
+                break;
+            }
+            prefetch(rows, self.candidates.get(at + VECTORS_AHEAD));
+            if let Some(neighbor) = self.judge(rows, query, candidate.row) {
+                self.best.offer(neighbor);
+            }
+        }
+        self.best.drain_into(&mut self.found);
+        self.found.sort_unstable();
+    }
+
+    fn squared_distance_max(&self) -> f64 {
+        let similarity_min = self.best.similarity_min();
+        similarity_min.map_or(f64::INFINITY, |least| self.bounds.squared_distance_max(least))
+    }
+
+    /// Turns proposals whose codes are near enough into candidates.
+    fn refine(&mut self, rows: &Rows<'_>, squared_distance_max: f64) {
+        self.candidates.clear();
+        for (at, &Proposal { score, row }) in self.proposed.iter().enumerate() {
+            if let Some(ahead) = self.proposed.get(at + FINE_AHEAD) {
+                rows.kernels.prefetch(bytemuck::cast_slice(rows.fine_codes(ahead.row)));
+            }
+            let fine_dot = rows.kernels.dot_i8(&self.codes.fine, rows.fine_codes(row));
+            let fine_length = rows.flat.fine_lengths[row.index()];
+            let squared_distance = self.bounds.squared_distance(score, fine_dot, fine_length);
+            if squared_distance <= squared_distance_max {
+                self.candidates.push(Candidate { squared_distance, row });
+            }
+        }
+        self.proposed.clear();
+    }
+
+    fn judge(&self, rows: &Rows<'_>, query: &[f32], row: Row) -> Option<Neighbor> {
+        let vector = rows.vectors.vector(row);
+        let norms = (self.squared_norm, rows.kernels.dot(vector, vector));
+        let similarity = rows.kernels.similarity(query, vector, norms)?;
+        Some(Neighbor { row, similarity })
+    }
+}
+
+/// Cuts groups into runs that are tested together.
+fn together(groups: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let end = groups.end;
+    groups.step_by(GROUPS_TOGETHER).map(move |first| first..end.min(first + GROUPS_TOGETHER))
+}
+
+fn prefetch(rows: &Rows<'_>, candidate: Option<&Candidate>) {
+    if let Some(candidate) = candidate {
+        rows.kernels.prefetch(bytemuck::cast_slice(rows.vectors.vector(candidate.row)));
+    }
+}
+
+/// Queries that are scanned together: whole tiles of every kernel.
+const QUERIES_TOGETHER: usize = 24;
+
+/// Groups of the smallest part into which a flat index is cut: shorter ones, of 65,536 rows, are scanned before another
+/// thread has woken up. Tests have few rows, and parts too.
+const PART_GROUPS_MIN: usize = if cfg!(test) { 4 } else { 2_048 };
+
+/// Answers queries over a flat index and the vectors that it was built from, with memory that is used again: after some
+/// queries, one allocates nothing.
+///
+/// Answers are exact: those of [`Scan`](crate::Scan). Cost: 64 multiplications of int8 for each row, and a canonical
+/// similarity for each row that passes.
+///
+/// # Examples
+/// ```
+/// use memfold_index::flat::{FlatIndex, FlatScan};
+/// use memfold_index::{Pool, Row, VectorMatrix};
+/// use memfold_simd::Kernels;
+///
+/// let (pool, kernels) = (Pool::new(None)?, Kernels::active());
+/// let vectors = VectorMatrix::from_slice(&[1.0, 0.0, 0.0, 1.0, 1.0, 1.0], 2)?;
+/// let flat = FlatIndex::build(&vectors, &pool, kernels)?;
+/// let mut scan = FlatScan::new(flat.view(), &vectors, kernels)?;
+/// let nearest = scan.k_nearest(&[2.0, 1.0], 2)?;
+/// assert_eq!([nearest[0].row, nearest[1].row], [Row(2), Row(0)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct FlatScan<'a> {
+    rows: Rows<'a>,
+    searches: Searches,
+}
+
+impl<'a> FlatScan<'a> {
+    /// Takes a flat index and the vectors that it was built from, in constant time.
+    ///
+    /// # Errors
+    /// When they have different numbers of rows or dimensions.
+    pub fn new(
+        flat: FlatView<'a>,
+        vectors: &'a VectorMatrix<'a>,
+        kernels: &'static Kernels,
+    ) -> Result<Self, DamagedFlatIndex> {
+        if (flat.len(), flat.dim()) != (vectors.len(), vectors.dim()) {
+            return Err(DamagedFlatIndex::Vectors {
+                flat_rows: flat.len(),
+                flat_dim: flat.dim(),
+                rows: vectors.len(),
+                dim: vectors.dim(),
+            });
+        }
+        Ok(Self { rows: Rows { flat, vectors, kernels }, searches: Searches::default() })
+    }
+
+    /// Returns the `k` rows most similar to `query`, best first; of rows equally similar the smaller ones. Fewer when
+    /// there are fewer rows.
+    ///
+    /// # Errors
+    /// When the query has another dimension or no direction.
+    pub fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<&[Neighbor], ScanError> {
+        self.k_nearest_where(query, k, |_| true)
+    }
+
+    /// Returns the `k` most similar of the rows that `keep` holds for.
+    ///
+    /// # Errors
+    /// When the query has another dimension or no direction.
+    pub fn k_nearest_where(
+        &mut self,
+        query: &[f32],
+        k: usize,
+        keep: impl Fn(Row) -> bool,
+    ) -> Result<&[Neighbor], ScanError> {
+        self.searches.prepare(&self.rows, &[query], 0)?;
+        self.searches.k_nearest(&self.rows, &[query], self.rows.all_groups(), (k, keep));
+        Ok(self.searches.found(0))
+    }
+
+    /// Returns every row with a similarity of at least `threshold`, best first.
+    ///
+    /// # Errors
+    /// When the query has another dimension or no direction.
+    pub fn range(
+        &mut self,
+        query: &[f32],
+        threshold: Similarity,
+    ) -> Result<&[Neighbor], ScanError> {
+        self.range_where(query, threshold, |_| true)
+    }
+
+    /// Returns those of the rows with a similarity of at least `threshold` that `keep` holds for.
+    ///
+    /// # Errors
+    /// When the query has another dimension or no direction.
+    pub fn range_where(
+        &mut self,
+        query: &[f32],
+        threshold: Similarity,
+        keep: impl Fn(Row) -> bool,
+    ) -> Result<&[Neighbor], ScanError> {
+        self.searches.prepare(&self.rows, &[query], 0)?;
+        self.searches.range(&self.rows, &[query], self.rows.all_groups(), (threshold, keep));
+        Ok(self.searches.found(0))
+    }
+
+    /// Answers [`k_nearest`](Self::k_nearest) for every row of `queries`, in their order, on all threads: several queries
+    /// share a pass over the flat index, and where there are fewer blocks of 24 than threads, a large flat index is cut into parts.
+    ///
+    /// # Errors
+    /// When the queries have another dimension or one has no direction.
+    pub fn k_nearest_batch(
+        &self,
+        queries: &VectorMatrix<'_>,
+        k: usize,
+        pool: &Pool,
+    ) -> Result<Vec<Vec<Neighbor>>, ScanError> {
+        let mut found = self.batch(queries, pool, |searches, queries, groups| {
+            searches.k_nearest(&self.rows, queries, groups, (k, |_| true));
+        })?;
+        found.iter_mut().for_each(|found| found.truncate(k));
+        Ok(found)
+    }
+
+    /// Answers [`range`](Self::range) for every row of `queries` in the same way.
+    ///
+    /// # Errors
+    /// When the queries have another dimension or one has no direction.
+    pub fn range_batch(
+        &self,
+        queries: &VectorMatrix<'_>,
+        threshold: Similarity,
+        pool: &Pool,
+    ) -> Result<Vec<Vec<Neighbor>>, ScanError> {
+        self.batch(queries, pool, |searches, queries, groups| {
+            searches.range(&self.rows, queries, groups, (threshold, |_| true));
+        })
+    }
+
+    /// Searches blocks of queries in parts of the flat index and joins what the parts found.
+    fn batch(
+        &self,
+        queries: &VectorMatrix<'_>,
+        pool: &Pool,
+        search: impl Fn(&mut Searches, &[&[f32]], Range<usize>) + Sync + Send,
+    ) -> Result<Vec<Vec<Neighbor>>, ScanError> {
+        let block_count = queries.len().div_ceil(QUERIES_TOGETHER);
+        let group_count = self.rows.all_groups().len();
+        let part_count =
+            pool.threads().div_ceil(block_count.max(1)).min(group_count / PART_GROUPS_MIN).max(1);
+        let part_groups = group_count.div_ceil(part_count);
+        let found = pool.map(block_count * part_count, |task| {
+            let (block, part) = (task / part_count, task % part_count);
+            let first = block * QUERIES_TOGETHER;
+            let end = queries.len().min(first + QUERIES_TOGETHER);
+            // A matrix has fewer than 2³² rows.
+            let block: Vec<&[f32]> =
+                (first as u32..end as u32).map(|at| queries.vector(Row(at))).collect();
+            let mut searches = Searches::default();
+            searches.prepare(&self.rows, &block, first as u32)?;
+            let groups = part * part_groups..group_count.min((part + 1) * part_groups);
+            search(&mut searches, &block, groups);
+            Ok(searches.into_found(block.len()).collect::<Vec<_>>())
+        });
+        let mut joined: Vec<Vec<Neighbor>> = Vec::with_capacity(queries.len());
+        for (task, found) in found.into_iter().enumerate() {
+            let found = found?;
+            if task % part_count == 0 {
+                joined.extend(found);
+                continue;
+            }
+            let start = joined.len() - found.len();
+            joined[start..].iter_mut().zip(found).for_each(|(joined, found)| joined.extend(found));
+        }
+        if part_count > 1 {
+            joined.iter_mut().for_each(|found| found.sort_unstable());
+        }
+        Ok(joined)
+    }
+}

@@ -1,0 +1,374 @@
+//! [`FlatView`]: a flat index where it lies.
+
+use std::io::{Seek, Write};
+
+use memfold_simd::panel::{PACKED_BIASES, PACKED_COLUMNS};
+use memfold_simd::{ColumnPanel, Columns, Kernels};
+use twox_hash::XxHash3_64;
+
+use crate::file::{SectionFile, SectionFileWriter, SectionId, WriteSectionFileError};
+use crate::index_file::OpenIndexFileError;
+use crate::scan::squared_norm;
+use crate::transform::covariance::{CoordinateRanges, LearnedDirections};
+use crate::transform::{
+    DamagedTransform, FINE_CODES, PREFIX_CODES, PrefixTransform, normalize_into,
+};
+use crate::{Pool, Row, ScanError, VectorMatrix};
+
+/// A borrowed flat index: of a [`FlatIndex`](super::FlatIndex) or of a mapped file.
+#[derive(Debug, Clone, Copy)]
+pub struct FlatView<'a> {
+    pub(super) transform: PrefixTransform<'a>,
+    pub(super) columns: Columns<'a>,
+    /// [`FINE_CODES`] for each row.
+    pub(super) fine_codes: &'a [i8],
+    /// One for each row.
+    pub(super) fine_lengths: &'a [i32],
+}
+
+/// Slices that are no flat index.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DamagedFlatIndex {
+    /// The transform has another shape.
+    #[error(transparent)]
+    Transform(#[from] DamagedTransform),
+    /// There are codes or norms for more or fewer rows.
+    #[error("{found} {what} of {row_count} rows, expected {expected}")]
+    Length {
+        /// "codes" or "norms".
+        what: &'static str,
+        /// The rows.
+        row_count: usize,
+        /// How many there should be.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// Kernels read whole lines of 64 bytes.
+    #[error("codes or norms begin between two multiples of 64 bytes")]
+    Alignment,
+    /// The vectors are those of another flat index.
+    #[error(
+        "a flat index of {flat_rows} rows of dimension {flat_dim}, but {rows} vectors of dimension {dim}"
+    )]
+    Vectors {
+        /// Rows of the flat index.
+        flat_rows: usize,
+        /// Dimension of the flat index's rows.
+        flat_dim: usize,
+        /// Vectors given.
+        rows: usize,
+        /// Their dimension.
+        dim: usize,
+    },
+}
+
+impl<'a> FlatView<'a> {
+    /// Takes what a [`FlatIndex`](super::FlatIndex) of `row_count` vectors of `dim` values stored, in constant time.
+    ///
+    /// # Errors
+    /// When lengths do not fit each other, or codes and norms do not begin at a multiple of 64 bytes.
+    pub fn new(
+        transform: &'a [f32],
+        codes: &'a [i8],
+        norms: &'a [i32],
+        (row_count, dim): (usize, usize),
+    ) -> Result<Self, DamagedFlatIndex> {
+        let transform = PrefixTransform::new(transform, dim)?;
+        let groups = row_count.div_ceil(PACKED_COLUMNS);
+        let first_codes = groups.saturating_mul(PACKED_COLUMNS * PREFIX_CODES);
+        let code_count = first_codes.saturating_add(row_count.saturating_mul(FINE_CODES));
+        let bias_count = groups.saturating_mul(PACKED_BIASES);
+        let norm_count = bias_count.saturating_add(row_count);
+        let lengths = [("codes", code_count, codes.len()), ("norms", norm_count, norms.len())];
+        for (what, expected, found) in lengths {
+            if expected != found {
+                return Err(DamagedFlatIndex::Length { what, row_count, expected, found });
+            }
+        }
+        let (first_codes, fine_codes) = codes.split_at(first_codes);
+        let (biases, fine_lengths) = norms.split_at(bias_count);
+        let columns = Columns::from_packed(first_codes, biases, PREFIX_CODES);
+        let columns = columns.ok_or(DamagedFlatIndex::Alignment)?;
+        Ok(Self { transform, columns, fine_codes, fine_lengths })
+    }
+
+    /// Returns the number of rows.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.fine_lengths.len()
+    }
+
+    /// Tells whether there are no rows.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.fine_lengths.is_empty()
+    }
+
+    /// Returns the dimension of the rows.
+    #[must_use]
+    pub const fn dim(&self) -> usize {
+        self.transform.dim()
+    }
+}
+
+/// The section of the middles, directions and steps of the flat index's codes.
+pub const PREFIX_TRANSFORM: SectionId = SectionId::new(13);
+/// The int8 codes of each row that scans read.
+const PREFIX_CODES_SECTION: SectionId = SectionId::new(2);
+/// What scans know about each row beside its codes.
+const PREFIX_NORMS: SectionId = SectionId::new(14);
+
+/// Counts the changes of the builder that change what it builds.
+pub(crate) const BUILDER: u32 = 1;
+
+impl FlatIndex {
+    /// Adds the sections of the rows, without the transform, to a file of as many rows.
+    ///
+    /// # Errors
+    /// When the output fails.
+    pub fn write_rows<W: Write + Seek>(
+        &self,
+        writer: SectionFileWriter<W>,
+    ) -> Result<SectionFileWriter<W>, WriteSectionFileError> {
+        writer.chunks(PREFIX_CODES_SECTION, self.codes())?.chunks(PREFIX_NORMS, self.norms())
+    }
+}
+
+impl<'a> FlatView<'a> {
+    /// Takes the rows of a mapped file in constant time, with the numbers of the transform that made them.
+    ///
+    /// # Errors
+    /// When a section is missing or has another length than the others ask for.
+    pub fn open_rows(
+        file: &'a SectionFile,
+        transform: &'a [f32],
+    ) -> Result<Self, OpenIndexFileError> {
+        let head = file.head();
+        Ok(Self::new(
+            transform,
+            file.section(PREFIX_CODES_SECTION)?,
+            file.section(PREFIX_NORMS)?,
+            (head.row_count as usize, head.dim as usize),
+        )?)
+    }
+}
+
+/// Distinct vectors from which directions are learned.
+pub const SAMPLED_ROWS: usize = 4_096;
+
+/// Rows of a task.
+const BATCH_ROWS: usize = 1_024;
+
+/// Returns the unit vectors of up to [`SAMPLED_ROWS`] distinct rows, those with the smallest hashes, and checks that
+/// every row has a direction.
+pub(super) fn sampled_units(
+    matrix: &VectorMatrix<'_>,
+    pool: &Pool,
+    kernels: &Kernels,
+) -> Result<Vec<f32>, ScanError> {
+    let batches = pool.map(matrix.len().div_ceil(BATCH_ROWS), |batch| {
+        let rows = batch * BATCH_ROWS..matrix.len().min((batch + 1) * BATCH_ROWS);
+        let mut hashed: Vec<(u64, Row)> = rows
+            .map(|row| {
+                // A matrix has fewer than 2³² rows.
+                let row = Row(row as u32);
+                let vector = matrix.vector(row);
+                squared_norm(vector, kernels).ok_or(ScanError::InvalidRow { row: row.0 })?;
+                Ok((XxHash3_64::oneshot(bytemuck::cast_slice(vector)), row))
+            })
+            .collect::<Result<_, ScanError>>()?;
+        keep_smallest(&mut hashed);
+        Ok(hashed)
+    });
+    let mut sample = Vec::new();
+    for batch in batches {
+        sample.extend(batch?);
+        if sample.len() > 16 * SAMPLED_ROWS {
+            keep_smallest(&mut sample);
+        }
+    }
+    keep_smallest(&mut sample);
+    let (mut units, mut unit) = (Vec::with_capacity(sample.len() * matrix.dim()), Vec::new());
+    for (_, row) in sample {
+        let vector = matrix.vector(row);
+        normalize_into(vector, kernels.dot(vector, vector), &mut unit);
+        units.extend_from_slice(&unit);
+    }
+    Ok(units)
+}
+
+/// Keeps the smallest hashes, each once, in order.
+fn keep_smallest(hashed: &mut Vec<(u64, Row)>) {
+    hashed.sort_unstable();
+    hashed.dedup_by_key(|&mut (hash, _)| hash);
+    hashed.truncate(SAMPLED_ROWS);
+}
+
+/// Rows of a task: whole groups.
+const TASK_ROWS: usize = 2_048;
+
+/// The codes of all rows and what they were made with, in memory.
+///
+/// [`transform`](Self::transform), [`codes`](Self::codes) and [`norms`](Self::norms) are what a file stores and what
+/// [`FlatView::new`] takes.
+#[derive(Debug, Clone)]
+pub struct FlatIndex {
+    transform: Vec<f32>,
+    encoded: Encoded,
+    dim: usize,
+}
+
+/// Rows with their codes.
+#[derive(Debug, Clone, Default)]
+struct Encoded {
+    panel: ColumnPanel,
+    fine_codes: Vec<i8>,
+    fine_lengths: Vec<i32>,
+}
+
+impl FlatIndex {
+    /// Learns a transform from the rows and encodes them.
+    ///
+    /// Reads every row three times; cost: about `rows · dim · 256` multiplications in f64. Holds 204 bytes for each row.
+    ///
+    /// # Errors
+    /// When a row has no direction.
+    pub fn build(
+        matrix: &VectorMatrix<'_>,
+        pool: &Pool,
+        kernels: &Kernels,
+    ) -> Result<Self, ScanError> {
+        let dim = matrix.dim();
+        let units = sampled_units(matrix, pool, kernels)?;
+        let directions = LearnedDirections::of(&units, dim, pool, kernels);
+        let ranges = in_batches(matrix, pool, |rows| {
+            let mut ranges = CoordinateRanges::NONE;
+            for vector in rows.map(|row| matrix.vector(row)) {
+                let squared_norm = kernels.dot(vector, vector);
+                directions.widen_first(&mut ranges, (vector, squared_norm), kernels);
+            }
+            ranges
+        });
+        let ranges = ranges.iter().fold(CoordinateRanges::NONE, CoordinateRanges::joined);
+        let numbers = directions.into_numbers(&ranges, kernels);
+        let transform = transform_of(&numbers, dim);
+        let batches = in_batches(matrix, pool, |rows| {
+            Encoded::of(rows.map(|row| matrix.vector(row)), &transform, kernels)
+        });
+        let mut encoded = Encoded::default();
+        batches.into_iter().for_each(|batch| encoded.append(&batch));
+        Ok(Self { transform: numbers, encoded, dim })
+    }
+
+    /// Encodes rows by the numbers of a transform that was learned from others: complete all the same, only slower to scan
+    /// where these lie elsewhere.
+    ///
+    /// # Errors
+    /// When the numbers are no transform of these rows' dimension.
+    pub fn encode(
+        matrix: &VectorMatrix<'_>,
+        transform: &[f32],
+        kernels: &Kernels,
+    ) -> Result<Self, DamagedTransform> {
+        let dim = matrix.dim();
+        let rows = matrix.rows().map(|row| matrix.vector(row));
+        let encoded = Encoded::of(rows, &PrefixTransform::new(transform, dim)?, kernels);
+        Ok(Self { transform: transform.to_vec(), encoded, dim })
+    }
+
+    /// Returns the transform's numbers.
+    #[must_use]
+    pub fn transform(&self) -> &[f32] {
+        &self.transform
+    }
+
+    /// Returns the codes of the sign test in groups of 32 rows, then the fine codes row after row.
+    #[must_use]
+    pub fn codes(&self) -> [&[i8]; 2] {
+        [self.encoded.panel.as_packed().0, &self.encoded.fine_codes]
+    }
+
+    /// Returns the biases in groups of 32 rows, then the squared lengths of fine codes.
+    #[must_use]
+    pub fn norms(&self) -> [&[i32]; 2] {
+        [self.encoded.panel.as_packed().1, &self.encoded.fine_lengths]
+    }
+
+    /// Returns the bytes of transform, codes and norms.
+    #[must_use]
+    pub fn byte_count(&self) -> u64 {
+        let codes: usize = self.codes().iter().map(|codes| codes.len()).sum();
+        let norms: usize = self.norms().iter().map(|norms| norms.len()).sum();
+        (codes + 4 * (norms + self.transform.len())) as u64
+    }
+
+    /// Returns the number of rows.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.encoded.panel.len()
+    }
+
+    /// Tells whether there are no rows.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.encoded.panel.is_empty()
+    }
+
+    /// Lends the flat index to a scan.
+    #[must_use]
+    pub fn view(&self) -> FlatView<'_> {
+        FlatView {
+            transform: transform_of(&self.transform, self.dim),
+            columns: self.encoded.panel.columns(),
+            fine_codes: &self.encoded.fine_codes,
+            fine_lengths: &self.encoded.fine_lengths,
+        }
+    }
+}
+
+/// Computes `task` for batches of rows and returns the results in their order.
+fn in_batches<T: Send>(
+    matrix: &VectorMatrix<'_>,
+    pool: &Pool,
+    task: impl Fn(&mut dyn ExactSizeIterator<Item = Row>) -> T + Sync + Send,
+) -> Vec<T> {
+    pool.map(matrix.len().div_ceil(TASK_ROWS), |batch| {
+        let end = matrix.len().min((batch + 1) * TASK_ROWS);
+        // A matrix has fewer than 2³² rows.
+        let rows = batch as u32 * TASK_ROWS as u32..end as u32;
+        task(&mut rows.map(Row))
+    })
+}
+
+fn transform_of(numbers: &[f32], dim: usize) -> PrefixTransform<'_> {
+    PrefixTransform::new(numbers, dim).expect("whole directions and positive steps were learned")
+}
+
+impl Encoded {
+    fn of<'a>(
+        vectors: impl Iterator<Item = &'a [f32]>,
+        transform: &PrefixTransform<'_>,
+        kernels: &Kernels,
+    ) -> Self {
+        let mut encoded = Self::default();
+        let (mut codes, mut biases) = (Vec::new(), Vec::new());
+        for vector in vectors {
+            let squared_norm = kernels.dot(vector, vector);
+            let (row, bounds) = transform.encode_row(vector, squared_norm, kernels);
+            codes.extend_from_slice(&row.first);
+            biases.push(bounds.bias);
+            encoded.fine_codes.extend_from_slice(&row.fine);
+            encoded.fine_lengths.push(bounds.fine_length);
+        }
+        encoded.panel.pack(&codes, &biases, PREFIX_CODES);
+        encoded
+    }
+
+    fn append(&mut self, other: &Self) {
+        self.panel.append(&other.panel);
+        self.fine_codes.extend_from_slice(&other.fine_codes);
+        self.fine_lengths.extend_from_slice(&other.fine_lengths);
+    }
+}
