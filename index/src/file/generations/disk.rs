@@ -305,7 +305,7 @@ impl FileMode {
 }
 
 #[cfg(test)]
-mod tests {
+mod mode_tests {
     use super::*;
 
     #[test]
