@@ -20,7 +20,9 @@
 mod provider;
 mod http;
 mod local;
+mod open;
 pub mod fill;
 
 pub use memfold_plan::policy::{EmbedSettings, KeyFromElsewhere, Provider};
-pub use provider::{EmbedError, Embedder, embedder};
+pub use open::embedder;
+pub use provider::{EmbedError, Embedder};

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
 
-use super::draft::Draft;
-use super::provenance::{self, Merged};
+use super::units::{self, Draft, Merged};
 use memfold_model::decisions::content_hash;
 use memfold_model::memory::MemoryId;
 use memfold_model::time::Instant;
@@ -274,7 +273,7 @@ impl Editing<'_> {
             from.push(row.id.clone());
             count = count.saturating_add(below_count).saturating_add(1);
         }
-        provenance::of_survivor(&Merged {
+        units::of_survivor(&Merged {
             from,
             count,
             run_id: self.context.run_id,
@@ -285,7 +284,7 @@ impl Editing<'_> {
 
     fn mark_absorbed(&mut self, id: &MemoryId, survivor: &MemoryId, words: Words) {
         let root = self.root_source(id);
-        let source = provenance::of_absorbed(survivor, self.context.run_id, root);
+        let source = units::of_absorbed(survivor, self.context.run_id, root);
         let old = self.facts.get(id).map(|facts| &*facts.categories).unwrap_or_default();
         let categories = archived_categories(old.iter().map(|category| &**category));
         self.mark_archived(id, &categories, (source, words));
@@ -331,7 +330,7 @@ impl Editing<'_> {
             Leaving::Moves => self.take_out(id, None),
             Leaving::Stays(words) => {
                 let (rule, run_id) = (&action.rationale.rule_id, self.context.run_id);
-                let source = provenance::of_archived(rule, run_id, self.root_source(id));
+                let source = units::of_archived(rule, run_id, self.root_source(id));
                 let categories = action.new_categories.clone().unwrap_or_default();
                 self.mark_archived(id, &categories, (source, words));
             }

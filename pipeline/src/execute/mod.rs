@@ -9,29 +9,23 @@
 
 mod select;
 mod units;
-mod draft;
-mod provenance;
 mod edits;
-mod flags;
-mod alone;
-mod rules;
-mod pace;
+mod request;
 mod apply;
 mod undo;
 mod review;
 
-pub use apply::{
-    ExecuteError, ExecuteRequest, Execution, RunWatcher, UnitOutcome, UnitResult, Unwatched,
-    execute, execute_watched, preview,
+pub use apply::{execute, execute_watched, preview};
+pub use request::{
+    CHANGE_SHARE_MAX, ExecuteError, ExecuteRequest, Execution, Review, RunWatcher, UnitOutcome,
+    UnitResult, Unwatched, WriteRules, forbidden_by,
 };
-pub use flags::{Rejudged, rejudge_flags};
 pub use review::{KeepBothRequest, keep_both};
+pub use units::{Rejudged, rejudge_flags};
 
-pub(crate) use alone::{action_of, carry_out_alone, changes_of, merge_of_two, write_unit};
-pub(crate) use draft::Draft;
 pub(crate) use edits::{EditContext, fold_away, near_flag};
-pub use rules::{CHANGE_SHARE_MAX, Review, WriteRules, forbidden_by};
 pub use select::{Pick, PickError, Selection};
 pub(crate) use undo::decision;
 pub use undo::{Undo, UndoError, UndoOutcome, UndoRequest, UndoTarget, preview_undo, undo};
 pub use units::{Blocked, ExecutionUnit};
+pub(crate) use units::{Draft, action_of, carry_out_alone, changes_of, merge_of_two, write_unit};

@@ -3,26 +3,25 @@
 //! A file is read twice: first every line is checked, so that a bad one stops the import before anything is written;
 //! then all rows are inserted in one transaction, each with its search entry and its embedding.
 
-mod error;
-mod line;
-mod lines;
-
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _};
 use std::path::Path;
 
 use jiff::tz::TimeZone;
 use memfold_index::Progress;
 use memfold_index::file::FileMode;
-
-pub use self::error::{BadLine, ImportError};
-use self::line::{Context, Line};
-use self::lines::Lines;
 use memfold_model::memory::VectorSpace;
 use memfold_model::time::Instant;
 use memfold_store::brain_db::{
-    ImportedMemory, NewEmbedding, NewStore, Session, SessionError, SessionOptions, Writes,
+    CreateStoreError, ImportedMemory, NewEmbedding, NewStore, Session, SessionError,
+    SessionOptions, Writes,
 };
+
+use self::line::{Context, Line};
+
+mod line;
 
 /// Bad lines that are named.
 const BAD_LINES_MAX: usize = 20;
@@ -208,4 +207,122 @@ impl<'a> Inserting<'a> {
         *self.imported.vectors.entry(space).or_default() += 1;
         Ok(())
     }
+}
+
+/// A line that is no memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadLine {
+    /// Its number, from 1.
+    pub number: u64,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl fmt::Display for BadLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.number, self.reason)
+    }
+}
+
+/// Why nothing was imported.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// The file cannot be read.
+    #[error("{source}")]
+    Read {
+        /// What the system says.
+        #[from]
+        source: io::Error,
+    },
+    /// Lines are no memories.
+    #[error("{}", listed(*count, bad))]
+    Lines {
+        /// How many.
+        count: u64,
+        /// The first of them.
+        bad: Vec<BadLine>,
+    },
+    /// The store cannot be created.
+    #[error(transparent)]
+    Create(#[from] CreateStoreError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+impl ImportError {
+    /// Returns what the user can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Lines { .. } => Some(
+                "nothing was imported; mend or remove these lines and import the file again".into(),
+            ),
+            Self::Create(error) => error.hint(),
+            Self::Session(error) => error.hint(),
+            Self::Read { .. } | Self::Cancelled => None,
+        }
+    }
+}
+
+fn listed(count: u64, bad: &[BadLine]) -> String {
+    let shown: Vec<String> = bad.iter().map(BadLine::to_string).collect();
+    match count - bad.len() as u64 {
+        0 if count == 1 => shown.concat(),
+        0 => format!("{count} bad lines: {}", shown.join("; ")),
+        more => format!("{count} bad lines: {}; and {more} more", shown.join("; ")),
+    }
+}
+
+/// Longer lines are refused: no memory is this long.
+const LINE_BYTES_MAX: u64 = 64 << 20;
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// A line with its number, or what is wrong with it.
+type NumberedLine<'a> = (u64, Result<&'a [u8], String>);
+
+/// Lines of a file with their numbers; blank ones are passed over.
+struct Lines<'a> {
+    input: BufReader<&'a mut File>,
+    buffer: Vec<u8>,
+    number: u64,
+}
+
+impl<'a> Lines<'a> {
+    /// Begins at the start of the file.
+    fn open(file: &'a mut File) -> io::Result<Self> {
+        file.rewind()?;
+        let input = BufReader::with_capacity(BUFFER_BYTES, file);
+        Ok(Self { input, buffer: Vec::new(), number: 0 })
+    }
+
+    /// Returns the next line and its number, or what is wrong with it; `None` at the end.
+    fn next(&mut self) -> io::Result<Option<NumberedLine<'_>>> {
+        loop {
+            self.buffer.clear();
+            let mut limited = self.input.by_ref().take(LINE_BYTES_MAX);
+            if limited.read_until(b'\n', &mut self.buffer)? == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            if self.buffer.len() as u64 == LINE_BYTES_MAX && self.buffer.last() != Some(&b'\n') {
+                self.input.skip_until(b'\n')?;
+                let reason = format!("longer than {} MiB", LINE_BYTES_MAX >> 20);
+                return Ok(Some((self.number, Err(reason))));
+            }
+            let is_first = self.number == 1;
+            if !without_mark(&self.buffer, is_first).trim_ascii().is_empty() {
+                return Ok(Some((self.number, Ok(without_mark(&self.buffer, is_first)))));
+            }
+        }
+    }
+}
+
+/// Takes the byte order mark off the first line, which some editors put there.
+fn without_mark(line: &[u8], is_first: bool) -> &[u8] {
+    if is_first { line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line) } else { line }
 }

@@ -13,7 +13,7 @@ use memfold_index::index_file::{GraphOutcome, IndexBuild, TextKeys};
 use memfold_index::{Pool, Progress, Row};
 use memfold_simd::Kernels;
 
-use super::texts::{NewTextRows, TEXTS_FILE, text_hash};
+use super::files::{NewTextRows, TEXTS_FILE, text_hash};
 use super::{BuildIndexError, ORIGIN_FILE, Origin};
 use crate::export::{Export, ExportOptions};
 use memfold_model::memory::VectorSpace;

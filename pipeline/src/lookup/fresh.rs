@@ -8,15 +8,23 @@
 //! | text keys, text ids, text id ends | as in `texts.mft`: every row that came, with or without a vector |
 //! | watermarks | u8: JSON as in `origin.json` |
 
-use memfold_index::file::{FileHead, FileKind, SectionFile, SectionFileWriter, SectionId};
-use memfold_index::flat::{FlatIndex, FlatView, PREFIX_TRANSFORM};
-use memfold_index::index_file::OpenIndexFileError;
-use memfold_index::{MatrixError, VectorMatrix};
-use memfold_simd::Kernels;
+use std::path::Path;
+use std::time::Duration;
 
-use super::SealError;
-use super::texts::{NewTextRows, TextRows};
-use memfold_store::brain_db::Marks;
+use memfold_index::file::{
+    FileHead, FileKind, FileMode, FreshWriter, Generation, Generations, SectionFile,
+    SectionFileWriter, SectionId, WriteGenerationError, WriteSectionFileError,
+};
+use memfold_index::flat::{FlatIndex, FlatView, PREFIX_TRANSFORM};
+use memfold_index::index_file::{IndexView, OpenIndexFileError};
+use memfold_index::{MatrixError, VectorMatrix};
+use memfold_model::memory::MemoryId;
+use memfold_simd::Kernels;
+use memfold_store::brain_db::{Marks, StoreReader};
+use memfold_store::{BrainDb, LoadRequest, LoadStoreError, OpenStoreError};
+
+use super::files::{IndexFiles, NewTextRows, TEXTS_FILE, TextRows, text_hash};
+use super::{OpenIndexError, Origin, SearchError};
 
 /// How far into the store a segment reaches.
 const WATERMARKS: SectionId = SectionId::new(10);
@@ -156,6 +164,260 @@ fn split(mut bytes: &[u8], rows: usize) -> Option<Vec<Box<str>>> {
         bytes = rest;
     }
     (bytes.is_empty() && ids.len() == rows).then_some(ids)
+}
+
+/// An index of a store: mapped files of one generation, and what they were built from.
+#[derive(Debug, Clone)]
+pub struct StoreIndex {
+    files: IndexFiles,
+    origin: Origin,
+    texts: SectionFile,
+    fresh: Vec<FreshSegment>,
+}
+
+impl StoreIndex {
+    /// Opens the live generation in a folder; `None` where nothing was ever published.
+    ///
+    /// Costs some system calls and a few pages, whatever the size, and the ids of rows sealed since.
+    ///
+    /// # Errors
+    /// When a file is missing, damaged, of another version, or does not fit the others.
+    pub fn open(folder: &Path) -> Result<Option<Self>, OpenIndexError> {
+        Generations::at(folder).current()?.map(Self::of).transpose()
+    }
+
+    /// Reads a generation and the segments that it has seen.
+    pub(super) fn of(generation: Generation) -> Result<Self, OpenIndexError> {
+        let (files, origin) = IndexFiles::open(generation, Origin::from_json, |origin| origin.dim)?;
+        let texts = files.mapped(TEXTS_FILE)?;
+        let path = files.generation().folder().join(TEXTS_FILE);
+        let texts = SectionFile::from_mapped(texts.clone(), &path, FileKind::Texts)
+            .map_err(|error| OpenIndexError::Generation(error.into()))?;
+        TextRows::open(&texts).map_err(|reason| OpenIndexError::Origin { path, reason })?;
+        let mut fresh = Vec::new();
+        for file in files.generation().fresh() {
+            let path = file.path().to_owned();
+            let opened = FreshSegment::open(file.clone());
+            fresh.push(opened.map_err(|reason| OpenIndexError::Origin { path, reason })?);
+        }
+        Ok(Self { files, origin, texts, fresh })
+    }
+
+    /// Returns its files.
+    #[must_use]
+    pub const fn files(&self) -> &IndexFiles {
+        &self.files
+    }
+
+    /// Returns what it was built from.
+    #[must_use]
+    pub const fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Returns the rows that were sealed since, in the order in which they came.
+    #[must_use]
+    pub fn fresh(&self) -> &[FreshSegment] {
+        &self.fresh
+    }
+
+    /// Returns the file of rows that are known by their text alone.
+    pub(super) const fn texts(&self) -> &SectionFile {
+        &self.texts
+    }
+
+    /// Returns the ids of rows whose text may have the loose key of this one, ascending. Some may be gone.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    pub(crate) fn ids_of_text(&self, text: &str) -> Result<Vec<String>, SearchError> {
+        let damaged = |reason: String| SearchError::Damaged(reason);
+        let (hash, columns) = (text_hash(text), self.files.columns());
+        let tiers = IndexView::open(self.files.tiers()).map_err(|e| damaged(e.to_string()))?;
+        let rows = tiers.text_keys.rows(hash).filter(|row| row.index() < columns.len());
+        let mut ids = rows
+            .map(|row| Ok(columns.id_at(row)?.to_owned()))
+            .collect::<Result<Vec<_>, SearchError>>()?;
+        let others = TextRows::open(&self.texts).map_err(damaged)?;
+        ids.extend(others.ids(hash).map(str::to_owned));
+        for segment in &self.fresh {
+            ids.extend(segment.texts().map_err(damaged)?.ids(hash).map(str::to_owned));
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(ids)
+    }
+
+    /// Tells whether the index in a folder names one of the memories, or cannot be read; `None` where there is no index.
+    #[must_use]
+    pub fn names_any(folder: &Path, ids: &[MemoryId]) -> Option<bool> {
+        match Self::open(folder) {
+            Ok(None) => None,
+            Ok(Some(index)) => Some(index.names(ids).unwrap_or(true)),
+            Err(_) => Some(true),
+        }
+    }
+
+    fn names(&self, ids: &[MemoryId]) -> Result<bool, SearchError> {
+        let damaged = |reason: String| SearchError::Damaged(reason);
+        let is_one = |id: &str| ids.iter().any(|wanted| wanted.as_str() == id);
+        let columns = self.files.columns();
+        if columns.ids().map_err(|error| damaged(error.to_string()))?.iter().flatten().any(is_one) {
+            return Ok(true);
+        }
+        let others = TextRows::open(&self.texts).map_err(damaged)?;
+        if others.all_ids().any(is_one) {
+            return Ok(true);
+        }
+        for segment in &self.fresh {
+            let texts = segment.texts().map_err(damaged)?;
+            let rows = 0..segment.len();
+            if texts.all_ids().any(is_one) || rows.into_iter().any(|row| is_one(segment.id(row))) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns where the store ended when it was built, or rows were sealed last.
+    pub(crate) fn marks(&self) -> &Marks {
+        self.fresh.last().map_or(&self.origin.marks, FreshSegment::marks)
+    }
+}
+
+/// Most rows of a segment; a store that has got more wants a new generation.
+const ROWS_MAX: usize = 65_536;
+
+/// How to seal.
+#[derive(Clone, Copy)]
+pub struct SealFresh<'a> {
+    /// The folder of generations.
+    pub folder: &'a Path,
+    /// Permissions of its files: those of the store.
+    pub mode: FileMode,
+    /// How to read the store.
+    pub load: LoadRequest<'a>,
+    /// Fewer rows are left as they are.
+    pub rows_min: usize,
+    /// The kernels.
+    pub kernels: &'static Kernels,
+    /// How long to wait for another process that seals; zero tries once.
+    pub wait: Duration,
+}
+
+/// What became of the rows that came since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sealed {
+    /// They are a segment now.
+    Segment {
+        /// Its number, from 1.
+        number: u32,
+        /// Its rows.
+        rows: usize,
+    },
+    /// They are too few.
+    TooFew {
+        /// How many.
+        rows: usize,
+    },
+    /// There is no index to seal them into.
+    NoIndex,
+}
+
+/// Why nothing was sealed. The index is what it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SealError {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] LoadStoreError),
+    /// The index cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenIndexError),
+    /// The segment cannot be written.
+    #[error(transparent)]
+    Generation(#[from] WriteGenerationError),
+    /// The segment's file cannot be written.
+    #[error(transparent)]
+    File(#[from] WriteSectionFileError),
+    /// Rows were renumbered, or it is another store.
+    #[error("the index no longer fits the store")]
+    Foreign,
+    /// More rows came than a segment takes.
+    #[error("more than {ROWS_MAX} rows have come since the index was built")]
+    TooMany,
+    /// The index turned out to be damaged.
+    #[error("{0}")]
+    Damaged(String),
+}
+
+impl From<OpenStoreError> for SealError {
+    fn from(error: OpenStoreError) -> Self {
+        LoadStoreError::from(error).into()
+    }
+}
+
+impl SealError {
+    /// Returns what the user can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Store(error) => error.hint(),
+            Self::Open(error) => error.hint(),
+            Self::Generation(error) => error.hint(),
+            Self::File(_) => None,
+            Self::Foreign | Self::TooMany | Self::Damaged(_) => {
+                Some("build a new generation with `memfold index build`".to_owned())
+            }
+        }
+    }
+}
+
+/// Seals the live rows that came after the index was built and after the last segment, for lookups of every process.
+///
+/// # Errors
+/// When the store cannot be read, the index cannot be opened, fits no longer, or cannot be written, or another process
+/// seals for longer than the time to wait.
+pub fn seal_fresh(store: &BrainDb, request: &SealFresh<'_>) -> Result<Sealed, SealError> {
+    let Some(index) = StoreIndex::open(request.folder)? else { return Ok(Sealed::NoIndex) };
+    let mut generation = index.files().generation().clone();
+    let writer = FreshWriter::begin(&mut generation, request.mode, request.wait)?;
+    // With the segments that others have sealed meanwhile.
+    let index = StoreIndex::of(writer.generation().clone())?;
+    let rows = store.look_up(&request.load, |reader| fresh_rows(reader, &index))?;
+    if rows.texts.len().max(rows.ids.len()) < request.rows_min.max(1) {
+        return Ok(Sealed::TooFew { rows: rows.ids.len() });
+    }
+    rows.write(writer.create()?, (index.files().tiers(), request.kernels))?;
+    Ok(Sealed::Segment { number: writer.publish()?, rows: rows.ids.len() })
+}
+
+fn fresh_rows(reader: &StoreReader<'_>, index: &StoreIndex) -> Result<FreshRows, SealError> {
+    let reaches = reader.reaches(index.marks())?;
+    if reaches.is_lost() {
+        return Err(SealError::Foreign);
+    }
+    let origin = index.origin();
+    let space = origin.space();
+    let mut rows = FreshRows { marks: reader.marks()?, ..FreshRows::default() };
+    let texts = &mut rows.texts;
+    if !reader.texts_since(reaches.memories, ROWS_MAX, |id, text| texts.push(id, text))?
+        || !reader
+            .archived_texts_since(reaches.archive, ROWS_MAX, |id, text| texts.push(id, text))?
+        || !reader
+            .revived_texts_since(reaches.revived, ROWS_MAX, |id, text| texts.push(id, text))?
+    {
+        return Err(SealError::TooMany);
+    }
+    reader.since(reaches, (&space, &origin.shapes), |id, vector| {
+        let live = reader.live(id, (Some(&space), &origin.shapes))?;
+        if live.is_some_and(|live| live.vector == vector) {
+            rows.ids.push(id.into());
+            rows.vectors.extend_from_slice(vector);
+        }
+        if rows.ids.len() > ROWS_MAX { Err(SealError::TooMany) } else { Ok(()) }
+    })?;
+    Ok(rows)
 }
 
 #[cfg(test)]

@@ -12,34 +12,24 @@
 //!
 //! [`corpus`] does the same for files of vectors, which change only as a whole.
 
-mod origin;
 mod error;
-mod texts;
 mod build;
 mod fresh;
 mod files;
-mod open;
-mod seal;
-mod matches;
-mod tier;
 mod search;
 mod near;
-mod query;
 mod inspect;
 pub mod corpus;
 
 pub use build::{BuildIndex, BuiltIndex, TierChoice, build_index};
 pub use error::{BuildIndexError, OpenIndexError, SearchError};
-pub use files::{IndexFiles, IndexTier};
-pub use fresh::FreshSegment;
+pub use files::{IndexFiles, IndexTier, ORIGIN_FILE, Origin, TEXTS_FILE};
+pub use fresh::{FreshSegment, StoreIndex};
 pub use inspect::{
     Freshness, IndexDifference, Thoroughness, VerifiedIndex, VerifyIndexError, freshness, verify,
 };
-pub use open::StoreIndex;
-pub use origin::{ORIGIN_FILE, Origin};
-pub use query::Query;
-pub use texts::TEXTS_FILE;
+pub use search::Query;
 
+pub use fresh::{SealError, SealFresh, Sealed, seal_fresh};
 pub(crate) use near::{NearRows, near_rows};
-pub use seal::{SealError, SealFresh, Sealed, seal_fresh};
 pub use search::{Match, Matches, Searched, Wanted, search, search_all};

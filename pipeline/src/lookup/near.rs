@@ -5,7 +5,7 @@ use memfold_index::index_file::IndexView;
 use memfold_index::{Nearest as _, Row, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
-use super::tier::Tier;
+use super::search::Tier;
 use super::{SearchError, StoreIndex};
 
 /// A row near a vector.

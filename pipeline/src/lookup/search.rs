@@ -1,21 +1,21 @@
 //! [`search`]: the nearest live memories.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use memfold_index::flat::{FlatScan, PREFIX_TRANSFORM};
+use memfold_index::graph::{DamagedGraph, Searcher};
 use memfold_index::index_file::IndexView;
 use memfold_index::scan::query_norm;
-use memfold_index::{Nearest as _, Neighbor, Row, ScanError, VectorMatrix};
-use memfold_simd::{Kernels, Similarity};
-
-use super::matches::Best;
-use super::query::{Asked, Query};
-use super::tier::Tier;
-use super::{SearchError, StoreIndex};
+use memfold_index::{DamagedFlatIndex, Nearest, Neighbor, Row, ScanError, VectorMatrix};
 use memfold_model::memory::{Memory, VectorSpace};
+use memfold_model::text::strict_key;
+use memfold_simd::{Kernels, Similarity};
 use memfold_store::brain_db::{LiveMemory, Reaches, StoreReader};
 use memfold_store::reading::ModelShapes;
 use memfold_store::{BrainDb, LoadRequest};
+
+use super::{SearchError, StoreIndex};
 
 /// Which matches are wanted; without either, all memories are.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -337,4 +337,165 @@ fn find(
     };
     found.retain(|neighbor| wanted.allows(neighbor.similarity));
     Ok(found)
+}
+
+/// What a search looks for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Query<'a> {
+    /// What is near a vector.
+    Vector(&'a [f32]),
+    /// What is near the live memory of this id, which is no match itself.
+    Memory(&'a str),
+    /// What is near the vector of a live memory with this text (but for white space and the form of Unicode).
+    ///
+    /// Where there is no index, only texts that are spelled alike are found.
+    Text(&'a str),
+}
+
+/// A query as it is compared.
+pub(super) struct Asked<'a> {
+    pub(super) vector: Cow<'a, [f32]>,
+    /// The memory that is no match.
+    pub(super) except: Option<&'a str>,
+}
+
+impl<'a> Query<'a> {
+    /// Finds its vector.
+    pub(super) fn resolve(self, compared: &Compared<'_>) -> Result<Asked<'a>, SearchError> {
+        let (found, except) = match self {
+            Self::Vector(vector) => (Cow::Borrowed(vector), None),
+            Self::Memory(id) => {
+                let found = compared.live(id)?;
+                let found = found.ok_or_else(|| SearchError::NoMemory { id: id.into() })?;
+                (Cow::Owned(found.vector), Some(id))
+            }
+            Self::Text(text) => {
+                let found = of_text(compared, text)?.ok_or(SearchError::NoText)?;
+                (Cow::Owned(found.vector), None)
+            }
+        };
+        Ok(Asked { vector: found, except })
+    }
+}
+
+/// Returns the first live memory with a text, by their ids.
+fn of_text(compared: &Compared<'_>, text: &str) -> Result<Option<LiveMemory>, SearchError> {
+    let indexed = compared.index.map_or(Ok(Vec::new()), |(index, _)| index.ids_of_text(text))?;
+    match first_of(compared, indexed, text)? {
+        Some(found) => Ok(Some(found)),
+        None => first_of(compared, compared.reader.ids_of_text(text)?, text),
+    }
+}
+
+fn first_of(
+    compared: &Compared<'_>,
+    mut ids: Vec<String>,
+    text: &str,
+) -> Result<Option<LiveMemory>, SearchError> {
+    let key = strict_key(text);
+    ids.sort_unstable();
+    for id in &ids {
+        let live = compared.live(id)?;
+        if let Some(live) = live.filter(|live| strict_key(&live.memory.content) == key) {
+            return Ok(Some(live));
+        }
+    }
+    Ok(None)
+}
+
+/// Matches by similarity, then by id.
+#[derive(Debug)]
+pub(super) struct Best {
+    wanted: Wanted,
+    matches: Vec<Match>,
+    ids: BTreeSet<Box<str>>,
+}
+
+impl Best {
+    pub(super) const fn new(wanted: Wanted) -> Self {
+        Self { wanted, matches: Vec::new(), ids: BTreeSet::new() }
+    }
+
+    /// Tells whether a memory of this similarity would be among the matches.
+    pub(super) fn wants(&self, similarity: Similarity, id: &str) -> bool {
+        if !self.wanted.allows(similarity) || self.ids.contains(id) {
+            return false;
+        }
+        !self.is_full()
+            || self
+                .matches
+                .last()
+                .is_some_and(|last| (similarity, last.memory.id.as_str()) > (last.similarity, id))
+    }
+
+    /// Tells whether there are as many as were asked for.
+    pub(super) fn is_full(&self) -> bool {
+        self.wanted.neighbors.is_some_and(|count| self.matches.len() >= count)
+    }
+
+    /// Returns the least similarity among the matches.
+    pub(super) fn worst(&self) -> Option<Similarity> {
+        self.matches.last().map(|last| last.similarity)
+    }
+
+    /// Puts a match that is wanted in its place.
+    pub(super) fn take(&mut self, found: Match) {
+        let place = self.matches.partition_point(|other| {
+            (other.similarity, found.memory.id.as_str())
+                > (found.similarity, other.memory.id.as_str())
+        });
+        self.ids.insert(found.memory.id.as_str().into());
+        self.matches.insert(place, found);
+        if let Some(count) = self.wanted.neighbors
+            && self.matches.len() > count
+            && let Some(last) = self.matches.pop()
+        {
+            self.ids.remove(last.memory.id.as_str());
+        }
+    }
+
+    pub(super) fn into_matches(self) -> Vec<Match> {
+        self.matches
+    }
+}
+
+/// `ef_search` of a lookup in the graph: at least this, and wider where more is asked for.
+const EF_SEARCH: usize = 128;
+
+/// What answers lookups.
+pub(super) enum Tier<'a> {
+    Scan(FlatScan<'a>),
+    Graph(Searcher<'a>),
+}
+
+impl<'a> Tier<'a> {
+    /// Takes the graph where there is one.
+    pub(super) fn new<E: From<DamagedFlatIndex> + From<DamagedGraph>>(
+        tiers: &'a IndexView<'a>,
+        matrix: &'a VectorMatrix<'a>,
+        kernels: &'static Kernels,
+    ) -> Result<Self, E> {
+        Ok(match &tiers.graph {
+            Some(graph) => Self::Graph(Searcher::new(graph, matrix, kernels)?),
+            None => Self::Scan(FlatScan::new(tiers.flat, matrix, kernels)?),
+        })
+    }
+}
+
+impl Nearest for Tier<'_> {
+    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
+        let found = match self {
+            Self::Scan(scan) => scan.k_nearest(query, k)?,
+            Self::Graph(graph) => graph.k_nearest(query, k, EF_SEARCH.max(k.saturating_mul(2)))?,
+        };
+        Ok(found.to_vec())
+    }
+
+    fn range(&mut self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
+        let found = match self {
+            Self::Scan(scan) => scan.range(query, threshold)?,
+            Self::Graph(graph) => graph.range(query, threshold, EF_SEARCH)?,
+        };
+        Ok(found.to_vec())
+    }
 }

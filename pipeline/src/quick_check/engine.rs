@@ -7,24 +7,28 @@ use std::thread;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use memfold_guard::LexiconError;
 use memfold_index::NoProgress;
 use memfold_index::file::{FileMode, Generations};
-use memfold_simd::Kernels;
+use memfold_model::text::{excerpt, strict_key};
+use memfold_model::time::Instant;
+use memfold_plan::policy::{Policy, QuickCheckPolicy};
+use memfold_simd::{Kernels, Similarity};
+use memfold_store::brain_db::{
+    KeptReader, OpenOptions, Session, SessionError, SessionOptions, StoreReader, Writes,
+};
+use memfold_store::reading::{archives, reserved_prefix};
+use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
 
 use super::Incoming;
-use super::decide::Decided;
-use super::gather::{Gathered, Wanted, gather};
-use super::lazy_guard::LazyGuard;
-use super::save::SaveRun;
-use super::weigh::{Rules, Weighed};
+use super::answer::{Check, CheckMatch, Coverage, ElapsedUs, Saved, Written};
+use super::decide::{Decided, Fitness, decide};
+use super::gather::{Gathered, Wanted, catch_up, gather};
+use super::weigh::{LazyGuard, MATCHES_MAX, Rules, Weighed, weigh};
+use super::write::{Writing, Wrote};
 use crate::lookup::{
     OpenIndexError, SealError, SealFresh, Sealed, SearchError, StoreIndex, seal_fresh,
 };
-use memfold_guard::LexiconError;
-use memfold_model::time::Instant;
-use memfold_plan::policy::{Policy, QuickCheckPolicy};
-use memfold_store::brain_db::{KeptReader, OpenOptions};
-use memfold_store::{BrainDb, LoadRequest};
 
 /// How to check and save.
 #[derive(Clone)]
@@ -229,5 +233,285 @@ impl Shared {
         }
         *known = StoreIndex::open(&self.options.index_folder)?.map(Arc::new);
         Ok(known.clone())
+    }
+}
+
+impl QuickCheck {
+    /// Decides what is to be done with a memory, and writes nothing. `now` is the time by which memories expire.
+    ///
+    /// What keeps the store or the index from being looked through, and a vector that is none, are told in the answer.
+    #[must_use]
+    pub fn check(&self, incoming: &Incoming, now: Instant) -> Check {
+        let clock = self.shared.options.clock;
+        let started = clock();
+        let Looked { gathered, judged, in_time } = self.gather(incoming, now, true);
+        let (weighed, decided) = judged.unwrap_or_default();
+        let ended = clock();
+        let times = Times { started, guard: ended - gathered.found_at.unwrap_or(ended), ended };
+        answer(&gathered, (&weighed, &decided), incoming, (in_time, times))
+    }
+}
+
+impl Shared {
+    /// Reads what was found as it is now, and decides.
+    pub(super) fn judge(
+        &self,
+        reader: &StoreReader<'_>,
+        gathered: &Gathered,
+        incoming: &Incoming,
+        now: Instant,
+    ) -> Result<(Weighed, Decided), SearchError> {
+        let rules = self.rules();
+        let weighed = weigh(reader, gathered, incoming, rules)?;
+        let (text, vector) = (incoming.text.as_deref(), incoming.vector.as_deref());
+        let reading = weighed.reading.as_ref();
+        let fitness = Fitness { reader, gathered, rules, text, vector, reading, now };
+        let decided = decide((&weighed, incoming), |found| fitness.unfit(found))?;
+        Ok((weighed, decided))
+    }
+}
+
+/// Seconds of the clock, and how many of them the judging took.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    pub(super) started: f64,
+    pub(super) guard: f64,
+    pub(super) ended: f64,
+}
+
+/// Puts together what a check says. `in_time`: whether it ended by itself.
+pub(super) fn answer(
+    gathered: &Gathered,
+    (weighed, decided): (&Weighed, &Decided),
+    incoming: &Incoming,
+    (in_time, Times { started, guard, ended }): (bool, Times),
+) -> Check {
+    let has_texts = gathered.texts.is_some() || incoming.text.is_none();
+    let has_near = gathered.near.is_some() && incoming.vector.is_some();
+    let wants_near = incoming.vector.is_some();
+    let coverage = match (gathered.texts.is_some() || has_near, has_near) {
+        (false, _) => Coverage::None,
+        (true, true) if has_texts => Coverage::Full,
+        (true, _) => Coverage::ExactOnly,
+    };
+    let checked = in_time && has_texts && (has_near || !wants_near);
+    let matches = weighed.matches.iter().take(MATCHES_MAX).map(|found| CheckMatch {
+        id: found.memory.id.clone(),
+        similarity: found.similarity.map(Similarity::get),
+        verdict: found.judgement.as_ref().map(|judgement| judgement.verdict),
+        differences: found.differences.clone(),
+    });
+    let us = |seconds: f64| (seconds.max(0.0) * 1e6) as u64;
+    let opened = gathered.opened_at.unwrap_or(ended);
+    let found = gathered.found_at.unwrap_or(ended);
+    Check {
+        decision: decided.choice.decision(),
+        reason: if checked { decided.reason.clone() } else { unchecked(gathered, decided) },
+        matches: matches.collect(),
+        matches_total: weighed.total,
+        checked,
+        coverage,
+        index: gathered.used.clone(),
+        elapsed_us: ElapsedUs {
+            open: us(opened - started),
+            search: us(found - opened),
+            guard: us(guard),
+            total: us(ended - started),
+        },
+        notes: gathered.notes.clone(),
+    }
+}
+
+/// The reason where not everything was looked through.
+fn unchecked(gathered: &Gathered, decided: &Decided) -> String {
+    let why = gathered.notes.first().map_or("it could not be checked", String::as_str);
+    format!("{}; not checked in full: {why}", decided.reason)
+}
+
+/// Characters of a category in an error.
+const CATEGORY_CHARS: usize = 60;
+
+/// The run of this process and day.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SaveRun {
+    /// `YYYY-MM-DD`.
+    pub(super) day: String,
+    pub(super) run_id: String,
+    /// Units so far.
+    pub(super) units: i64,
+}
+
+/// Why nothing was saved. Nothing is half done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SaveError {
+    /// The store cannot be written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadStoreError),
+    /// What was found cannot be read again.
+    #[error(transparent)]
+    Search(#[from] SearchError),
+    /// There is no text, or only white space.
+    #[error("there is no text to save")]
+    NoText,
+    /// The source is one that memfold writes itself, and by which it knows memories that are no longer in use.
+    #[error(
+        "a source cannot begin with \"{prefix}\": memfold keeps its own marks there, and the memory would be hidden"
+    )]
+    ReservedSource {
+        /// How it begins.
+        prefix: &'static str,
+    },
+    /// The category marks archived memories.
+    #[error(
+        "the category \"{}\" marks archived memories, and the memory would be hidden",
+        excerpt(category, CATEGORY_CHARS)
+    )]
+    ReservedCategory {
+        /// The category.
+        category: String,
+    },
+    /// Another memory has the id.
+    #[error("the id {id} is that of another memory, which says something else")]
+    IdTaken {
+        /// The id.
+        id: String,
+    },
+}
+
+impl SaveError {
+    /// Returns what the user can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Session(error) => error.hint(),
+            Self::Load(error) => error.hint(),
+            Self::Search(error) => error.hint(),
+            Self::NoText => Some("give one with --text".to_owned()),
+            Self::ReservedSource { .. } => {
+                Some("name where the memory comes from, such as --source chat".to_owned())
+            }
+            Self::ReservedCategory { .. } => Some("name another category".to_owned()),
+            Self::IdTaken { .. } => {
+                Some("save under another id, or leave it out and one is made".to_owned())
+            }
+        }
+    }
+}
+
+impl QuickCheck {
+    /// Decides what is to be done with a memory and does it, in one transaction that is on disk when this returns.
+    ///
+    /// Rows that came while it was checked are looked at again inside the transaction, and so is whatever decides. A check
+    /// that cannot be made, or takes too long, does not keep the memory from being saved.
+    ///
+    /// # Errors
+    /// When there is no text, the source is one of memfold's own marks, the id is another memory's, or the store cannot be written; it is then as it was.
+    pub fn save(&self, incoming: &Incoming, now: Instant) -> Result<Saved, SaveError> {
+        let clock = self.shared.options.clock;
+        let started = clock();
+        if incoming.text.as_deref().is_none_or(|text| strict_key(text).is_empty()) {
+            return Err(SaveError::NoText);
+        }
+        if let Some(prefix) = incoming.source.as_deref().and_then(reserved_prefix) {
+            return Err(SaveError::ReservedSource { prefix });
+        }
+        if let Some(category) = incoming.categories.iter().find(|category| archives(category)) {
+            return Err(SaveError::ReservedCategory { category: category.clone() });
+        }
+        let options = SessionOptions {
+            busy_timeout: self.shared.options.busy_timeout,
+            holder: self.shared.options.holder.clone(),
+        };
+        let Looked { mut gathered, in_time, .. } = match self.shared.options.read_only {
+            true => Looked { gathered: Gathered::unasked(), judged: None, in_time: false },
+            false => self.gather(incoming, now, false),
+        };
+        let session = Session::open_beside_runs(self.shared.store.path(), &options)?;
+        let mut run = self.run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut next_run = run.clone();
+        let (mut begun, mut judged_at) = (started, started);
+        let ((weighed, decided), wrote) = session.write(|writes| {
+            begun = clock();
+            let judged = self.judge_again(writes, &mut gathered, incoming, now)?;
+            judged_at = clock();
+            let writing = Writing::new(&self.shared, writes, incoming, now)?;
+            let wrote = writing.write(&judged, &mut next_run)?;
+            Ok::<_, SaveError>((judged, wrote))
+        })?;
+        *run = next_run;
+        let times = Times { started, guard: judged_at - begun, ended: clock() };
+        let check = answer(&gathered, (&weighed, &decided), incoming, (in_time, times));
+        Ok(self.saved(check, wrote, &gathered))
+    }
+
+    fn saved(&self, mut check: super::Check, wrote: Wrote, gathered: &Gathered) -> Saved {
+        let Wrote { id, written, replaced, run_id, note } = wrote;
+        check.notes.extend(note);
+        let is_new = u64::from(written != Written::Touched);
+        Saved {
+            fresh_rows: gathered.used.fresh_rows + is_new,
+            unsealed_rows: gathered.unsealed_rows + is_new,
+            check,
+            id,
+            written,
+            replaced,
+            run_id,
+        }
+    }
+
+    /// Adds what came since the store was looked through, and decides on all of it as it is now.
+    fn judge_again(
+        &self,
+        writes: &Writes<'_>,
+        gathered: &mut Gathered,
+        incoming: &Incoming,
+        now: Instant,
+    ) -> Result<(Weighed, Decided), SaveError> {
+        if self.shared.options.read_only {
+            return Ok(Default::default());
+        }
+        let time_zone = &self.shared.options.time_zone;
+        let load = LoadRequest { time_zone, now, progress: &memfold_index::NoProgress };
+        writes.look_up(&load, |reader| {
+            let wanted = self.shared.wanted(incoming);
+            let index = self.shared.known_index();
+            if gathered.texts.is_none() {
+                // The texts at least are looked through, so that none is saved twice: without vectors that is fast.
+                let alone = Incoming { vector: None, ..incoming.clone() };
+                let texts = Wanted { lends: false, ..self.shared.wanted(&alone) };
+                let again = gather_again(reader, index.as_deref(), &texts)?;
+                (gathered.texts, gathered.used) = (again.texts, again.used);
+            } else if !catch_up(reader, &wanted, gathered)? {
+                *gathered = gather_again(reader, index.as_deref(), &wanted)?;
+            }
+            Ok::<_, SaveError>(self.shared.judge(reader, gathered, incoming, now)?)
+        })
+    }
+
+    /// Tells whether rows should be sealed after a save.
+    #[must_use]
+    pub fn wants_sealing(&self, saved: &Saved) -> bool {
+        saved.check.index.kind != "none" && Self::should_seal(saved.unsealed_rows)
+    }
+}
+
+fn gather_again(
+    reader: &StoreReader<'_>,
+    index: Option<&StoreIndex>,
+    wanted: &Wanted<'_>,
+) -> Result<Gathered, SearchError> {
+    let again = Mutex::default();
+    gather(reader, index, wanted, &again)?;
+    Ok(again.into_inner().unwrap_or_default())
+}
+
+impl Gathered {
+    fn unasked() -> Self {
+        let notes = vec!["read_only is set: the memory is saved as it is".to_owned()];
+        Self { notes, ..Self::default() }
     }
 }

@@ -14,23 +14,18 @@
 //! and can never cause a wrong merge; and two processes that save the same text at once end with one row.
 //! An index that is missing, broken or slow never keeps a memory from being saved.
 
-mod incoming;
 mod answer;
-mod lazy_guard;
 mod gather;
 mod weigh;
 mod decide;
-mod again;
 mod engine;
-mod check;
 mod sample;
-mod save;
 mod write;
 
-pub use answer::{Check, CheckMatch, Coverage, Decision, ElapsedUs, IndexUsed, Saved, Written};
-pub use engine::{QuickCheck, QuickCheckOptions};
-pub use incoming::Incoming;
-pub use save::SaveError;
+pub use answer::{
+    Check, CheckMatch, Coverage, Decision, ElapsedUs, Incoming, IndexUsed, Saved, Written,
+};
+pub use engine::{QuickCheck, QuickCheckOptions, SaveError};
 
 #[cfg(test)]
 mod tests;

@@ -1,21 +1,20 @@
 //! Reading what was found again, as it is now, and judging it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
-use memfold_simd::{Kernels, Similarity};
-
-use super::Incoming;
-use super::gather::Gathered;
-use super::lazy_guard::LazyGuard;
-use crate::lookup::SearchError;
-use memfold_guard::{Judgement, Reading};
-use memfold_model::memory::CategoryList;
-use memfold_model::memory::{Memory, MemoryId};
+use memfold_guard::{Guard, Judgement, LexiconError, Reading};
+use memfold_model::memory::{CategoryList, Memory, MemoryId};
 use memfold_model::text::{TextKey, strict_key};
 use memfold_plan::detect::{newest_first, separating};
 use memfold_plan::plan::differences;
-use memfold_plan::policy::{CheckScope, Policy, QuickCheckPolicy};
+use memfold_plan::policy::{CheckScope, GuardPolicy, Policy, QuickCheckPolicy};
+use memfold_simd::{Kernels, Similarity};
 use memfold_store::brain_db::{Fate, OpenFlag, StoreReader};
+
+use super::Incoming;
+use super::gather::Gathered;
+use crate::lookup::SearchError;
 
 /// Matches that are judged.
 pub(super) const MATCHES_MAX: usize = 100;
@@ -335,5 +334,26 @@ impl Equal {
             Self::Live(memory) | Self::Folded { into: memory, .. } => Some(memory),
             Self::Archived { .. } => None,
         }
+    }
+}
+
+/// A fact guard that is made when it is first needed: most memories are like none before.
+pub(super) struct LazyGuard {
+    policy: GuardPolicy,
+    made: OnceLock<Guard>,
+}
+
+impl LazyGuard {
+    /// Makes it at once where the user has a lexicon, so that a mistake in it is told.
+    pub(super) fn new(policy: &GuardPolicy) -> Result<Self, LexiconError> {
+        let made = match &policy.lexicon {
+            Some(_) => OnceLock::from(Guard::new(policy)?),
+            None => OnceLock::new(),
+        };
+        Ok(Self { policy: policy.clone(), made })
+    }
+
+    pub(super) fn get(&self) -> &Guard {
+        self.made.get_or_init(|| Guard::new(&self.policy).expect("the built-in lexicon is valid"))
     }
 }

@@ -1,18 +1,15 @@
 //! Writing a decision down, inside the transaction that made it.
 
 use super::Incoming;
-use super::answer::Written;
+use super::answer::{IMPORTANCE_DEFAULT, Written};
 use super::decide::{Choice, Decided};
-use super::engine::Shared;
-use super::incoming::IMPORTANCE_DEFAULT;
-use super::save::{SaveError, SaveRun};
+use super::engine::{SaveError, SaveRun, Shared};
 use super::weigh::{Equal, Match, Weighed};
 use crate::execute::{
     Draft, EditContext, action_of, carry_out_alone, changes_of, fold_away, merge_of_two, near_flag,
     write_unit,
 };
-use memfold_model::memory::CategoryList;
-use memfold_model::memory::{Memory, MemoryId};
+use memfold_model::memory::{CategoryList, Memory, MemoryId};
 use memfold_model::runs::RunKind;
 use memfold_model::text::strict_key;
 use memfold_model::time::Instant;

@@ -6,24 +6,17 @@
 //! tells without reading it, or the index is of no use. [`search_rows`] therefore believes the vectors of the columns, and
 //! reads the file only where there is no index.
 
-mod stamp;
-mod origin;
-mod error;
-mod order;
 mod build;
-mod open;
 mod rows;
 mod search;
-mod verify;
 
-pub use build::{BuildCorpusIndex, BuiltCorpusIndex, build_corpus_index};
-pub use error::{BuildCorpusIndexError, SearchRowsError};
-pub use open::CorpusIndex;
-pub use origin::{CorpusColumns, CorpusOrigin};
-pub use rows::SearchedRows;
+pub use build::{
+    BuildCorpusIndex, BuildCorpusIndexError, BuiltCorpusIndex, SearchRowsError, build_corpus_index,
+};
+pub use rows::{
+    CorpusColumns, CorpusIndex, CorpusOrigin, FileStamp, SearchedRows, verify_corpus_index,
+};
 pub use search::{RowMatch, RowQuery, search_rows, search_rows_all};
-pub use stamp::FileStamp;
-pub use verify::verify_corpus_index;
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,22 @@
 //! [`SearchedRows`]: where rows are looked for, and what they are called there.
 
-use memfold_datasets::Corpus;
-use memfold_index::{Row, VectorMatrix};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
 
-use super::{CorpusIndex, SearchRowsError};
+use memfold_datasets::Corpus;
+use memfold_datasets::corpus::CorpusOptions;
+use memfold_index::file::Generations;
+use memfold_index::graph::gate;
+use memfold_index::{Pool, Progress, Row, VectorMatrix};
+use memfold_simd::Kernels;
+
+use super::SearchRowsError;
+use crate::lookup::files::{VERSION, read_origin};
+use crate::lookup::inspect::{
+    HasTexts, IndexDifference, VerifiedIndex, VerifyIndexError, verify_files,
+};
+use crate::lookup::{IndexFiles, OpenIndexError};
 
 /// Where rows are looked for.
 #[derive(Debug, Clone, Copy)]
@@ -101,4 +114,229 @@ impl<'a> SearchedRows<'a> {
         }
         Ok(first.map(|(_, row)| row))
     }
+}
+
+/// Which columns of a file are read; `None`: those of the usual names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct CorpusColumns {
+    /// The column of the vectors.
+    pub vector: Option<String>,
+    /// The column of the ids.
+    pub id: Option<String>,
+}
+
+impl CorpusColumns {
+    /// Returns how a file is read by these columns; see [`CorpusOptions`].
+    #[must_use]
+    pub fn options<'a>(&self, scratch_dir: &Path, progress: &'a dyn Progress) -> CorpusOptions<'a> {
+        let (vector_column, id_column) = (self.vector.clone(), self.id.clone());
+        CorpusOptions { vector_column, id_column, progress, ..CorpusOptions::new(scratch_dir) }
+    }
+}
+
+/// What a generation was built from, as its `origin.json` says it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct CorpusOrigin {
+    version: u32,
+    /// The file.
+    pub corpus: FileStamp,
+    /// The columns that were asked for.
+    pub columns: CorpusColumns,
+    /// Components of each vector.
+    pub dim: u32,
+    /// Rows of the file.
+    pub rows: u64,
+    /// Those of them that have no usable vector.
+    pub skipped: u64,
+    /// Whether rows have ids.
+    pub has_ids: bool,
+}
+
+/// What is found out when a file is read.
+pub(super) struct ReadRows {
+    pub(super) dim: u32,
+    pub(super) rows: u64,
+    pub(super) skipped: u64,
+    pub(super) has_ids: bool,
+}
+
+impl CorpusOrigin {
+    pub(super) fn new(corpus: FileStamp, columns: CorpusColumns, read: ReadRows) -> Self {
+        let ReadRows { dim, rows, skipped, has_ids } = read;
+        Self { version: VERSION, corpus, columns, dim, rows, skipped, has_ids }
+    }
+
+    /// Reads the file; an error says what is wrong with it.
+    pub(super) fn from_json(bytes: &[u8]) -> Result<Self, String> {
+        read_origin(bytes, ("model", "a store, not of a file of vectors"))
+    }
+
+    pub(super) fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec_pretty(self).expect("maps with text keys can be written as JSON")
+    }
+}
+
+/// Bytes read at each end.
+const END_BYTES: u64 = 65_536;
+
+/// What tells a file from what it was, without reading all of it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct FileStamp {
+    /// Its name, for people; files may be renamed.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// When it was written last, in UTC; `None` where the system does not tell.
+    pub modified: Option<String>,
+    /// The blake3 of its first and its last 65,536 bytes, in hexadecimal digits.
+    pub ends: String,
+}
+
+impl FileStamp {
+    /// Looks at the file at `path`.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn take(path: &Path) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let metadata = file.metadata()?;
+        let bytes = metadata.len();
+        let mut ends = Vec::new();
+        file.by_ref().take(END_BYTES).read_to_end(&mut ends)?;
+        file.seek(SeekFrom::Start(bytes.saturating_sub(END_BYTES)))?;
+        file.take(END_BYTES).read_to_end(&mut ends)?;
+        let modified = metadata.modified().ok().map(jiff::Timestamp::try_from);
+        Ok(Self {
+            name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            bytes,
+            modified: modified.and_then(Result::ok).map(|at| at.to_string()),
+            ends: blake3::hash(&ends).to_string(),
+        })
+    }
+
+    /// Tells whether a file is the same, whatever its name.
+    #[must_use]
+    pub fn fits(&self, other: &Self) -> bool {
+        (self.bytes, &self.modified, &self.ends) == (other.bytes, &other.modified, &other.ends)
+    }
+}
+
+/// By the bytes of the id (rows without one first), then of the vector, then as in the file.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct RowOrder<'a>(&'a str, VectorBytes<'a>, Row);
+
+/// A vector by its bytes: f32, little-endian.
+#[derive(Debug)]
+struct VectorBytes<'a>(&'a [f32]);
+
+impl VectorBytes<'_> {
+    fn bytes(&self) -> impl Iterator<Item = [u8; 4]> {
+        self.0.iter().map(|component| component.to_le_bytes())
+    }
+}
+
+impl PartialEq for VectorBytes<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for VectorBytes<'_> {}
+
+impl PartialOrd for VectorBytes<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for VectorBytes<'_> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.bytes().cmp(other.bytes())
+    }
+}
+
+/// Returns the kept rows of a corpus in that order.
+pub(super) fn sorted(corpus: &Corpus, matrix: &VectorMatrix<'_>, pool: &Pool) -> Vec<Row> {
+    let mut rows: Vec<Row> = matrix.rows().collect();
+    pool.sort_by_key(&mut rows, |&row| {
+        let id = corpus.id(row).unwrap_or_default();
+        RowOrder(id, VectorBytes(matrix.vector(row)), row)
+    });
+    rows
+}
+
+/// An index of a file: mapped files of one generation, and what they were built from.
+#[derive(Debug, Clone)]
+pub struct CorpusIndex {
+    files: IndexFiles,
+    origin: CorpusOrigin,
+}
+
+impl CorpusIndex {
+    /// Opens the live generation in a folder, in constant time; `None` where nothing was ever published.
+    ///
+    /// # Errors
+    /// When a file is missing, damaged, of another version, does not fit the others, or is of a store.
+    pub fn open(folder: &Path) -> Result<Option<Self>, OpenIndexError> {
+        let Some(generation) = Generations::at(folder).current()? else { return Ok(None) };
+        let (files, origin) =
+            IndexFiles::open(generation, CorpusOrigin::from_json, |origin| origin.dim)?;
+        Ok(Some(Self { files, origin }))
+    }
+
+    /// Tells whether the file at `path` looks as it did when it was indexed: length, time of the last change, both ends.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn fits(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.origin.corpus.fits(&FileStamp::take(path)?))
+    }
+
+    /// Returns its files.
+    #[must_use]
+    pub const fn files(&self) -> &IndexFiles {
+        &self.files
+    }
+
+    /// Returns what it was built from.
+    #[must_use]
+    pub const fn origin(&self) -> &CorpusOrigin {
+        &self.origin
+    }
+}
+
+/// Compares every byte of an index with what was written, and looks up rows in its graph: 10,000, or all of them where it is
+/// compared with its file too.
+///
+/// # Errors
+/// The first damage found, or the caller asked to stop.
+pub fn verify_corpus_index(
+    index: &CorpusIndex,
+    corpus: Option<&Corpus>,
+    tools: (&Pool, &'static Kernels, &dyn Progress),
+) -> Result<VerifiedIndex, VerifyIndexError> {
+    let lookups = if corpus.is_some() { usize::MAX } else { gate::SAMPLED_LOOKUPS };
+    let verified = verify_files(index.files(), HasTexts(false), lookups, tools)?;
+    let difference = corpus.map(|corpus| difference(index, corpus)).transpose()?;
+    Ok(VerifiedIndex { difference, ..verified })
+}
+
+/// Compares every row with the one at its place in the file.
+fn difference(index: &CorpusIndex, corpus: &Corpus) -> Result<IndexDifference, VerifyIndexError> {
+    let columns = index.files().columns();
+    let (records, indexed, matrix) = (columns.records()?, columns.vectors(), corpus.matrix());
+    let mut found = IndexDifference::default();
+    for row in indexed.rows() {
+        let record = records.record(row);
+        match corpus.row_at(record.rowid.cast_unsigned()) {
+            None => found.gone += 1,
+            Some(at) => {
+                let is_same = matrix.vector(at) == indexed.vector(row)
+                    && corpus.id(at).unwrap_or_default() == record.id;
+                *(if is_same { &mut found.same } else { &mut found.changed }) += 1;
+            }
+        }
+    }
+    found.fresh = matrix.len() as u64 - found.same - found.changed;
+    Ok(found)
 }

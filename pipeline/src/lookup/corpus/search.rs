@@ -8,7 +8,7 @@ use memfold_simd::{Kernels, Similarity};
 
 use super::{SearchRowsError, SearchedRows};
 use crate::lookup::Wanted;
-use crate::lookup::tier::Tier;
+use crate::lookup::search::Tier;
 
 /// Queries that one thread answers before it looks for others.
 const QUERIES_TOGETHER: usize = 64;

@@ -1,0 +1,509 @@
+//! Memories without an embedding get one: found in one pass, embedded outside of any transaction, inserted in short ones.
+//!
+//! Only rows are inserted, into the owner's `embeddings`, for memories that still have none; nothing is replaced, so
+//! there is nothing to take back. Any number of processes may do this at once.
+
+use std::ops::Range;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+use std::{io, thread};
+
+use jiff::tz::TimeZone;
+use memfold_index::{Progress, Row};
+use memfold_model::memory::{Embedding, Memory, MemoryId, SpaceIndex, Standing, VectorSpace};
+use memfold_model::time::Instant;
+use memfold_plan::detect::newest_first;
+use memfold_store::brain_db::{NewEmbedding, Session, SessionError};
+use memfold_store::reading::MODEL_UNNAMED;
+use memfold_store::{BrainDb, LoadRequest, LoadStoreError, MemoryStore, VectorSink};
+use serde::Serialize;
+
+use super::{EmbedError, Embedder};
+
+/// Why embeddings are missing still. What was written before stays.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FillError {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadStoreError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The provider gave no vectors.
+    #[error(transparent)]
+    Embed(#[from] EmbedError),
+    /// Vectors of another model could not be compared with those of the store.
+    #[error("the store's vectors are of the model {expected:?}, these would be of {found:?}")]
+    Model {
+        /// The store's.
+        expected: String,
+        /// The provider's.
+        found: String,
+    },
+    /// Vectors of another dimension could not be compared with those of the store.
+    #[error("the store's vectors have {expected} dimensions, those of {place} have {found}")]
+    Dimension {
+        /// The store's.
+        expected: u32,
+        /// The provider's.
+        found: usize,
+        /// Who made them.
+        place: String,
+    },
+    /// No thread could be started.
+    #[error("no thread could be started: {0}")]
+    Thread(#[source] std::io::Error),
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+impl FillError {
+    /// Returns what the user can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Load(error) => error.hint(),
+            Self::Session(error) => error.hint(),
+            Self::Embed(error) => error.hint(),
+            Self::Model { expected, .. } => Some(format!(
+                "use the store's model; if it is the same under another name, say so: \
+                 --set embed.model={expected} --set embed.request_model=NAME"
+            )),
+            Self::Dimension { .. } => Some(
+                "use the store's model: `memfold doctor DB` names it, `embed.request_model` is what \
+                 the provider is asked for"
+                    .to_owned(),
+            ),
+            Self::Thread(_) => Some("end other programs, or allow more threads".to_owned()),
+            Self::Cancelled => Some("what was written stays; running again continues".to_owned()),
+        }
+    }
+
+    /// Tells whether the caller asked to stop.
+    #[must_use]
+    pub const fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Cancelled | Self::Load(LoadStoreError::Cancelled))
+    }
+}
+
+/// So many texts refused one after the other, and none taken, are not the texts' fault.
+const REFUSALS_IN_A_ROW: u32 = 10;
+
+/// How to fill.
+pub struct Fill<'a> {
+    /// Who makes the vectors.
+    pub provider: Box<dyn Embedder>,
+    /// The model and dimension that they must have; `None`: any.
+    pub space: Option<VectorSpace>,
+    /// Memories at once.
+    pub batch_size: usize,
+    /// The time, asked once for each batch: other programs look for what came since they last looked.
+    pub clock: &'a dyn Fn() -> Instant,
+    /// The zone of naive times.
+    pub time_zone: &'a TimeZone,
+    /// Where progress goes.
+    pub progress: &'a dyn Progress,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Filled {
+    /// Memories that were given an embedding.
+    pub filled: u64,
+    /// Memories that somebody else gave one meanwhile.
+    pub present: u64,
+    /// Memories that are gone, or whose text changed meanwhile.
+    pub changed: u64,
+    /// Memories that the provider, or the store, does not take.
+    pub refused: Vec<Refusal>,
+    /// The model written with the vectors; `None`: what the owner's table has for a default.
+    pub model: Option<String>,
+    /// The dimension of the vectors.
+    pub dim: Option<usize>,
+}
+
+/// A memory that stays without an embedding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Refusal {
+    /// The memory.
+    pub id: MemoryId,
+    /// Why.
+    pub reason: String,
+}
+
+/// Gives memories an embedding; says what was done, and what ended it before its time. What was done stays, and doing it
+/// again continues.
+///
+/// # Errors
+/// In the second part: what the provider or the store refuse altogether, and the wish to stop.
+pub fn fill(
+    session: &Session,
+    pending: &[Pending],
+    fill: Fill<'_>,
+) -> (Filled, Result<(), FillError>) {
+    let mut filled = Filled::default();
+    let done = Filler::start(session, fill, &mut filled).and_then(|filler| filler.run(pending));
+    (filled, done)
+}
+
+struct Filler<'a> {
+    session: &'a Session,
+    worker: Worker,
+    common: Common,
+    batch_size: usize,
+    clock: &'a dyn Fn() -> Instant,
+    time_zone: &'a TimeZone,
+    progress: &'a dyn Progress,
+    filled: &'a mut Filled,
+    refusals_in_a_row: u32,
+}
+
+/// A memory's place in its batch, and its vector.
+type Placed = (usize, Vec<f32>);
+
+impl<'a> Filler<'a> {
+    fn start(
+        session: &'a Session,
+        fill: Fill<'a>,
+        filled: &'a mut Filled,
+    ) -> Result<Self, FillError> {
+        let Fill { provider, space, batch_size, clock, time_zone, progress } = fill;
+        check_space(space.as_ref(), provider.model())?;
+        Ok(Self {
+            session,
+            worker: Worker::start(provider)?,
+            common: Common::new(space),
+            batch_size: batch_size.max(1),
+            clock,
+            time_zone,
+            progress,
+            filled,
+            refusals_in_a_row: 0,
+        })
+    }
+
+    fn run(mut self, pending: &[Pending]) -> Result<(), FillError> {
+        self.progress.begin("embed", Some(pending.len() as u64));
+        for batch in pending.chunks(self.batch_size) {
+            if self.progress.cancelled() {
+                return Err(FillError::Cancelled);
+            }
+            let placed = self.embed(batch)?;
+            self.write(batch, &placed)?;
+            self.progress.advance(batch.len() as u64);
+        }
+        self.progress.end();
+        Ok(())
+    }
+
+    /// Asks for the vectors of a batch; where a text is refused, for those of ever smaller parts of it.
+    fn embed(&mut self, batch: &[Pending]) -> Result<Vec<Placed>, FillError> {
+        let mut placed = Vec::with_capacity(batch.len());
+        let whole = 0..batch.len();
+        let mut parts: Vec<Range<usize>> = Vec::from([whole]);
+        while let Some(part) = parts.pop() {
+            let texts = batch[part.clone()].iter().map(|one| one.content.to_string()).collect();
+            match self.worker.ask(texts, self.progress) {
+                Ok((vectors, model)) => {
+                    let place = self.worker.place();
+                    self.filled.model = self.common.check(place, (model.as_deref(), &vectors))?;
+                    self.filled.dim = self.common.dim();
+                    self.refusals_in_a_row = 0;
+                    placed.extend(part.zip(vectors));
+                }
+                Err(FillError::Embed(error)) if error.concerns_texts() && part.len() > 1 => {
+                    let middle = part.start + part.len() / 2;
+                    parts.extend([middle..part.end, part.start..middle]);
+                }
+                Err(FillError::Embed(error)) if error.concerns_texts() => {
+                    self.refuse(&batch[part.start], error.into())?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(placed)
+    }
+
+    /// Inserts the vectors of a batch; one by one where the store refuses them together.
+    fn write(&mut self, batch: &[Pending], placed: &[Placed]) -> Result<(), FillError> {
+        let refused = match self.write_together(batch, placed) {
+            Err(error) if !error.stops_the_run() => error,
+            written => return Ok(written?),
+        };
+        if placed.len() == 1 {
+            return self.refuse(&batch[placed[0].0], refused.into());
+        }
+        for one in placed {
+            match self.write_together(batch, std::slice::from_ref(one)) {
+                Ok(()) => self.refusals_in_a_row = 0,
+                Err(error) if !error.stops_the_run() => self.refuse(&batch[one.0], error.into())?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Inserts vectors in one transaction, as far as their memories are still there and still lack one.
+    fn write_together(&mut self, batch: &[Pending], placed: &[Placed]) -> Result<(), SessionError> {
+        let at = (self.clock)().to_naive_local(self.time_zone);
+        let model = self.filled.model.as_deref();
+        let [mut filled, mut present, mut changed] = [0; 3];
+        self.session.write::<_, SessionError>(|writes| {
+            let layout = writes.layout()?;
+            for (position, vector) in placed {
+                let Pending { id, content } = &batch[*position];
+                if !writes.has_text(id, content)? {
+                    changed += 1;
+                } else if writes.has_embedding_row(id.as_str())? {
+                    present += 1;
+                } else {
+                    let memory_id = id.as_str();
+                    let new = NewEmbedding { memory_id, content, vector, model, at: &at };
+                    writes.insert_embedding(&layout, &new)?;
+                    filled += 1;
+                }
+            }
+            Ok(())
+        })?;
+        self.filled.filled += filled;
+        self.filled.present += present;
+        self.filled.changed += changed;
+        Ok(())
+    }
+
+    fn refuse(&mut self, memory: &Pending, error: FillError) -> Result<(), FillError> {
+        let (id, reason) = (memory.id.clone(), error.to_string());
+        self.filled.refused.push(Refusal { id, reason });
+        self.refusals_in_a_row += 1;
+        if self.refusals_in_a_row < REFUSALS_IN_A_ROW { Ok(()) } else { Err(error) }
+    }
+}
+
+/// How far embeddings reach.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Coverage {
+    /// Memories in use.
+    pub live: u64,
+    /// Those of them that have a valid vector of their text.
+    pub with_embedding: u64,
+    /// Those that have no embedding.
+    pub missing: u64,
+    /// Those whose embedding is of an earlier text.
+    pub stale: u64,
+    /// Those whose embedding is no vector.
+    pub invalid: u64,
+}
+
+/// What a store lacks.
+#[derive(Debug, Clone)]
+pub struct Unembedded {
+    /// Counts.
+    pub coverage: Coverage,
+    /// The model and dimension of most vectors; `None` where there are none.
+    pub space: Option<VectorSpace>,
+    /// The memories in use that have no embedding, newest first.
+    pub pending: Vec<Pending>,
+}
+
+impl Unembedded {
+    /// Returns the name of the store's model, where its embeddings name one.
+    #[must_use]
+    pub fn model(&self) -> Option<&str> {
+        named(self.space.as_ref())
+    }
+}
+
+/// A memory without an embedding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    id: MemoryId,
+    content: Box<str>,
+}
+
+/// Finds the memories that lack an embedding; writes nothing.
+///
+/// # Errors
+/// When the store cannot be read, or takes no embeddings of ours.
+pub fn unembedded(store: &BrainDb, request: &LoadRequest<'_>) -> Result<Unembedded, FillError> {
+    let mut counts = VectorCounts::default();
+    let snapshot = store.load(request, &mut counts)?;
+    let mut live: Vec<Memory> = snapshot.memories;
+    live.retain(|memory| memory.standing == Standing::Live);
+    let coverage = covered(&live);
+    if coverage.missing > 0 {
+        store.look_on(|reads| reads.layout()?.check_takes_embeddings())?;
+    }
+    live.retain(|memory| memory.embedding == Embedding::Missing);
+    live.sort_by(newest_first);
+    let pending = live.into_iter().map(|Memory { id, content, .. }| Pending { id, content });
+    Ok(Unembedded { coverage, space: counts.modal(), pending: pending.collect() })
+}
+
+fn covered(live: &[Memory]) -> Coverage {
+    let mut coverage = Coverage { live: live.len() as u64, ..Coverage::default() };
+    for memory in live {
+        let count = match memory.embedding {
+            Embedding::Vector { .. } => &mut coverage.with_embedding,
+            Embedding::Missing => &mut coverage.missing,
+            Embedding::Stale => &mut coverage.stale,
+            Embedding::Invalid(_) => &mut coverage.invalid,
+        };
+        *count += 1;
+    }
+    coverage
+}
+
+/// Counts vectors and keeps none.
+#[derive(Debug, Default)]
+struct VectorCounts {
+    spaces: Vec<(VectorSpace, u32)>,
+}
+
+impl VectorCounts {
+    /// The space of most vectors; of several the first by name.
+    fn modal(mut self) -> Option<VectorSpace> {
+        self.spaces.sort_by(|(a, count_a), (b, count_b)| count_b.cmp(count_a).then(a.cmp(b)));
+        self.spaces.into_iter().next().map(|(space, _)| space)
+    }
+}
+
+impl VectorSink for VectorCounts {
+    fn open_space(&mut self, space: &VectorSpace) -> io::Result<SpaceIndex> {
+        self.spaces.push((space.clone(), 0));
+        u32::try_from(self.spaces.len() - 1).map(SpaceIndex).map_err(io::Error::other)
+    }
+
+    fn push(&mut self, space: SpaceIndex, _vector: &[f32]) -> io::Result<Row> {
+        let (_, count) = &mut self.spaces[space.0 as usize];
+        *count += 1;
+        Ok(Row(*count - 1))
+    }
+
+    fn restart(&mut self) -> io::Result<()> {
+        self.spaces.clear();
+        Ok(())
+    }
+}
+
+/// Refuses a model that is not the store's; a store whose vectors name none takes any.
+///
+/// # Errors
+/// The two names.
+pub fn check_space(space: Option<&VectorSpace>, model: Option<&str>) -> Result<(), FillError> {
+    match (named(space), model) {
+        (Some(expected), Some(found)) if expected != found => {
+            Err(FillError::Model { expected: expected.to_owned(), found: found.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The name of a space's model, where it has one.
+fn named(space: Option<&VectorSpace>) -> Option<&str> {
+    space.map(|space| &*space.model).filter(|model| *model != MODEL_UNNAMED)
+}
+
+/// What all vectors of one run have in common.
+#[derive(Debug)]
+struct Common {
+    space: Option<VectorSpace>,
+    dim: Option<usize>,
+}
+
+impl Common {
+    const fn new(space: Option<VectorSpace>) -> Self {
+        Self { space, dim: None }
+    }
+
+    /// Checks the vectors of an answer, and returns the model's name to be written with them.
+    fn check(
+        &mut self,
+        place: &str,
+        (model, vectors): (Option<&str>, &[Vec<f32>]),
+    ) -> Result<Option<String>, FillError> {
+        check_space(self.space.as_ref(), model)?;
+        let expected = self.space.as_ref().map(|space| space.dim as usize).or(self.dim);
+        let found = vectors.first().map(Vec::len);
+        if let (Some(expected), Some(found)) = (expected, found)
+            && expected != found
+        {
+            let expected = u32::try_from(expected).unwrap_or(u32::MAX);
+            return Err(FillError::Dimension { expected, found, place: place.to_owned() });
+        }
+        self.dim = self.dim.or(found);
+        Ok(model.or(named(self.space.as_ref())).map(str::to_owned))
+    }
+
+    /// The dimension of the vectors seen.
+    const fn dim(&self) -> Option<usize> {
+        self.dim
+    }
+}
+
+/// How often to look whether somebody wants to stop.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// A provider at work.
+struct Worker {
+    place: String,
+    questions: Sender<Vec<String>>,
+    answers: Receiver<Answer>,
+}
+
+struct Answer {
+    vectors: Result<Vec<Vec<f32>>, EmbedError>,
+    model: Option<String>,
+}
+
+impl Worker {
+    /// Hires a provider.
+    fn start(mut provider: Box<dyn Embedder>) -> Result<Self, FillError> {
+        let place = provider.place().to_owned();
+        let (questions, asked) = mpsc::channel::<Vec<String>>();
+        let (answer, answers) = mpsc::channel();
+        let work = move || {
+            for texts in asked {
+                let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+                let vectors = provider.embed(&texts);
+                let model = provider.model().map(str::to_owned);
+                if answer.send(Answer { vectors, model }).is_err() {
+                    return;
+                }
+            }
+        };
+        // It is not waited for: whoever stops does not care for an answer that may never come.
+        thread::Builder::new().name("embed".to_owned()).spawn(work).map_err(FillError::Thread)?;
+        Ok(Self { place, questions, answers })
+    }
+
+    /// Where texts go.
+    fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Returns the vectors of texts and the name of their model.
+    fn ask(
+        &self,
+        texts: Vec<String>,
+        progress: &dyn Progress,
+    ) -> Result<(Vec<Vec<f32>>, Option<String>), FillError> {
+        // Where nobody listens, nobody answers either.
+        let _heard = self.questions.send(texts);
+        loop {
+            match self.answers.recv_timeout(GLANCE) {
+                Ok(Answer { vectors, model }) => return Ok((vectors?, model)),
+                Err(RecvTimeoutError::Timeout) if progress.cancelled() => {
+                    return Err(FillError::Cancelled);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    let reason = "it ended unexpectedly".to_owned();
+                    let place = self.place.clone();
+                    return Err(EmbedError::BrokenOff { place, reason }.into());
+                }
+            }
+        }
+    }
+}

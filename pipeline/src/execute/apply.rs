@@ -1,0 +1,425 @@
+//! [`execute`]: a run that applies a plan.
+
+use std::collections::BTreeMap;
+
+use memfold_model::memory::MemoryId;
+use memfold_model::runs::{RunKind, RunState};
+use memfold_plan::plan::{ActionState, SavedAction, SavedPlan, action_label, plan_id};
+use memfold_plan::report::Executed;
+use memfold_store::brain_db::{
+    ActionUpdate, BrainDb, Deed, Layout, Mark, RunStart, Session, SessionError, UnitRecord,
+    UnitRow, Writes, apply,
+};
+
+use super::edits::{EditContext, Edited, edits};
+use super::request::{
+    ExecuteError, ExecuteRequest, Execution, RunWatcher, UnitOutcome, UnitResult, Unwatched,
+};
+use super::select::{APPROVED_NOTE, is_approved};
+use super::units::{give_way, heartbeat, kept_note, units};
+use super::{Blocked, ExecutionUnit, Selection};
+pub(super) use memfold_store::reading::Cell;
+
+/// Applies the wanted actions of a plan, unit by unit, and saves the plan first.
+///
+/// Between two transactions others get as much time as the last one took. The cost of a unit is one commit that
+/// reaches the disk and a few writes for each row.
+///
+/// # Errors
+/// When the plan belongs to another store or configuration, when all of it is stale, or when the store
+/// fails; what was applied until then stays applied, and a later run continues.
+pub fn execute(session: &Session, request: &ExecuteRequest<'_>) -> Result<Execution, ExecuteError> {
+    execute_watched(session, request, &mut Unwatched)
+}
+
+/// As [`execute`], telling a watcher of each step when it is done.
+///
+/// # Errors
+/// As [`execute`].
+pub fn execute_watched(
+    session: &Session,
+    request: &ExecuteRequest<'_>,
+    watcher: &mut dyn RunWatcher,
+) -> Result<Execution, ExecuteError> {
+    request.rules.check(request.policy, request.plan)?;
+    check_configuration(request)?;
+    check_store(session, request)?;
+    check_anything_fresh(session, request)?;
+    let backup = session.is_first_execution()?.then(|| session.back_up(request.run_id));
+    let at = request.now.to_naive_local(request.time_zone);
+    let saved = save(session, request, &at)?;
+    let (units, blocked) = units(&saved.actions, request.selection);
+    let expected = session.read(|reads| expected_digests(reads, &saved))?;
+    let run_id = begin(session, request, &saved, &at)?;
+    watcher.began(&run_id);
+    let mut run = Run {
+        session,
+        request,
+        watcher,
+        plan_id: &saved.plan_id,
+        run_id: &run_id,
+        at: &at,
+        expected,
+        started: (request.clock)(),
+        executed: Executed::default(),
+        outcomes: Vec::new(),
+        kept: BTreeMap::new(),
+    };
+    let ended = run.apply_all(&units);
+    let state = match &ended {
+        Err(_) => RunState::Interrupted,
+        Ok(false) => RunState::Interrupted,
+        Ok(true) if run.executed.stale + run.executed.failed > 0 => RunState::Partial,
+        Ok(true) => RunState::Done,
+    };
+    let (executed, outcomes) = (run.executed, run.outcomes);
+    let notes = run.kept.iter().map(|(reason, count)| kept_note(*count, reason)).collect();
+    let finished = session.write(|writes| {
+        writes.finish_run(&run_id, (state, &at), executed)?;
+        writes.close_outdated_flags()
+    });
+    match (ended, finished) {
+        (Err(error), _) | (Ok(_), Err(error)) => {
+            Err(ExecuteError::Stopped { run_id, executed, error })
+        }
+        (Ok(_), Ok(())) => Ok(Execution {
+            run_id,
+            plan_id: saved.plan_id,
+            executed,
+            remaining: (units.len() - outcomes.len()) as u64,
+            outcomes,
+            blocked,
+            state,
+            backup,
+            notes,
+        }),
+    }
+}
+
+fn check_configuration(request: &ExecuteRequest<'_>) -> Result<(), ExecuteError> {
+    if request.plan.config_hash == request.config_hash {
+        return Ok(());
+    }
+    Err(ExecuteError::AnotherConfiguration {
+        expected: request.plan.config_hash.clone(),
+        found: request.config_hash.to_owned(),
+    })
+}
+
+fn check_store(session: &Session, request: &ExecuteRequest<'_>) -> Result<(), ExecuteError> {
+    let found = session.store_id()?;
+    if found == request.plan.store_id {
+        return Ok(());
+    }
+    Err(ExecuteError::AnotherStore { expected: request.plan.store_id.clone(), found })
+}
+
+/// Refuses a plan of which nothing can be applied, before anything is written.
+fn check_anything_fresh(
+    session: &Session,
+    request: &ExecuteRequest<'_>,
+) -> Result<(), ExecuteError> {
+    let known = session.plan(&plan_id(request.plan));
+    let saved = known.unwrap_or_else(|_| SavedPlan::proposed(request.plan.clone()));
+    let (units, _) = units(&saved.actions, request.selection);
+    session.read(|reads| check_freshness(reads, &saved, &units))
+}
+
+fn save(
+    session: &Session,
+    request: &ExecuteRequest<'_>,
+    at: &str,
+) -> Result<SavedPlan, ExecuteError> {
+    session.prepare(at)?;
+    let plan_id = session.save_plan(request.plan, request.access_counts, at)?;
+    Ok(session.plan(&plan_id)?)
+}
+
+/// Begins a run with tables that are there; runs that were killed are marked first.
+fn begin(
+    session: &Session,
+    request: &ExecuteRequest<'_>,
+    saved: &SavedPlan,
+    at: &str,
+) -> Result<String, SessionError> {
+    session.begin_run(&RunStart {
+        run_id: request.run_id,
+        kind: RunKind::Execute,
+        plan_id: Some(&saved.plan_id),
+        target: None,
+        holder: request.holder,
+        at,
+    })
+}
+
+/// What is known of a unit once it was applied.
+struct Applied {
+    digests: BTreeMap<MemoryId, String>,
+    importance_before: Option<f64>,
+    kept: Vec<(MemoryId, String)>,
+}
+
+/// A run under way.
+struct Run<'a> {
+    session: &'a Session,
+    request: &'a ExecuteRequest<'a>,
+    watcher: &'a mut dyn RunWatcher,
+    plan_id: &'a str,
+    run_id: &'a str,
+    at: &'a str,
+    expected: BTreeMap<MemoryId, String>,
+    started: f64,
+    executed: Executed,
+    outcomes: Vec<UnitOutcome>,
+    /// Why memories were not moved away, and how many.
+    kept: BTreeMap<String, u64>,
+}
+
+impl Run<'_> {
+    /// Applies units up to the limit; `false` where the user asked to stop.
+    fn apply_all(&mut self, units: &[ExecutionUnit<'_>]) -> Result<bool, SessionError> {
+        let progress = self.request.progress;
+        progress.begin("apply", Some(units.len() as u64));
+        for unit in units {
+            if self.request.limit.is_some_and(|limit| self.executed.applied >= limit) {
+                break;
+            }
+            if progress.cancelled() {
+                progress.end();
+                return Ok(false);
+            }
+            self.apply_one(unit)?;
+            progress.advance(1);
+        }
+        progress.end();
+        Ok(true)
+    }
+
+    fn apply_one(&mut self, unit: &ExecutionUnit<'_>) -> Result<(), SessionError> {
+        let started = (self.request.clock)();
+        let before = self.executed;
+        let mut importance_before = None;
+        let result = match self.session.write(|writes| self.transact(writes, unit)) {
+            Ok(Ok(applied)) => {
+                self.expected.extend(applied.digests);
+                importance_before = applied.importance_before;
+                for (_, reason) in applied.kept {
+                    *self.kept.entry(reason).or_default() += 1;
+                }
+                UnitResult::Applied
+            }
+            Ok(Err(reason)) => UnitResult::Stale(reason),
+            Err(error) if error.stops_the_run() => return Err(error),
+            Err(error) => {
+                let reason = error.to_string();
+                self.note_failure(unit, &reason)?;
+                UnitResult::Failed(reason)
+            }
+        };
+        self.executed = counted(before, &result);
+        let outcome = UnitOutcome { importance_before, ..UnitOutcome::of(unit, result) };
+        self.watcher.tried(&outcome);
+        self.outcomes.push(outcome);
+        give_way((self.request.clock)() - started);
+        Ok(())
+    }
+
+    /// One transaction: the unit, or a note that it is stale.
+    fn transact(
+        &self,
+        writes: &Writes<'_>,
+        unit: &ExecutionUnit<'_>,
+    ) -> Result<Result<Applied, String>, SessionError> {
+        let layout = writes.layout()?;
+        let rows = match read_fresh(writes, &layout, unit, &self.expected)? {
+            Ok(rows) => rows,
+            Err(reason) => {
+                let executed = counted(self.executed, &UnitResult::Stale(String::new()));
+                for action in &unit.actions {
+                    let note = approval(action).map(|word| format!("{word}; {reason}"));
+                    let note = note.as_deref().unwrap_or(&reason);
+                    self.mark_action(
+                        writes,
+                        action.position,
+                        (ActionState::Stale, None, Some(note)),
+                    )?;
+                }
+                self.beat(writes, executed)?;
+                return Ok(Err(reason));
+            }
+        };
+        let number = (self.executed.applied + 1) as i64;
+        let mark = Mark { run_id: self.run_id, unit: number, at: self.at };
+        let context = EditContext {
+            policy: self.request.policy,
+            time_zone: self.request.time_zone,
+            run_id: self.run_id,
+            now: self.request.now,
+            at: self.at,
+        };
+        let Edited { changes, kept } = edits(&unit.actions, &rows, (writes, &layout), context)?;
+        apply(writes, &layout, &mark, &changes)?;
+        let digests = digests_after(writes, &layout, &rows)?;
+        let record = UnitRecord {
+            run_id: self.run_id.to_owned(),
+            unit: number,
+            undone_by: None,
+            is_applied: true,
+            plan_id: Some(self.plan_id.to_owned()),
+            deeds: unit.actions.iter().map(|action| deed(action)).collect(),
+            reverts: None,
+            digests: digests.clone(),
+        };
+        writes.insert_unit(&record, self.at)?;
+        for action in &unit.actions {
+            let change = (ActionState::Applied, Some(number), approval(action));
+            self.mark_action(writes, action.position, change)?;
+        }
+        self.beat(writes, counted(self.executed, &UnitResult::Applied))?;
+        let importance = rows.first().and_then(|row| row.image.get("importance"));
+        let importance_before = importance.and_then(|value| Cell::from(value).number());
+        Ok(Ok(Applied { digests, importance_before, kept }))
+    }
+
+    fn note_failure(&self, unit: &ExecutionUnit<'_>, reason: &str) -> Result<(), SessionError> {
+        self.session.write(|writes| {
+            for action in &unit.actions {
+                let change = (action.state, None, Some(reason));
+                self.mark_action(writes, action.position, change)?;
+            }
+            self.beat(writes, counted(self.executed, &UnitResult::Failed(String::new())))
+        })
+    }
+
+    fn mark_action(
+        &self,
+        writes: &Writes<'_>,
+        position: usize,
+        (state, unit, note): (ActionState, Option<i64>, Option<&str>),
+    ) -> Result<(), SessionError> {
+        let update = ActionUpdate { state, run_id: Some(self.run_id), unit, note };
+        writes.set_action_state(self.plan_id, position, &update)
+    }
+
+    fn beat(&self, writes: &Writes<'_>, executed: Executed) -> Result<(), SessionError> {
+        let at = heartbeat(self.request.now, self.request.clock, self.started)
+            .to_naive_local(self.request.time_zone);
+        writes.beat(self.run_id, &at, executed)
+    }
+}
+
+/// What an action notes that a person approved.
+fn approval(action: &SavedAction) -> Option<&'static str> {
+    (action.state == ActionState::Approved || is_approved(action.note.as_deref()))
+        .then_some(APPROVED_NOTE)
+}
+
+fn deed(action: &SavedAction) -> Deed {
+    let effective = action.effective();
+    Deed {
+        label: action_label(action.position),
+        position: action.position,
+        action: effective.action,
+        ids: effective.target_ids.clone(),
+    }
+}
+
+fn digests_after(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    rows: &[UnitRow],
+) -> Result<BTreeMap<MemoryId, String>, SessionError> {
+    let mut digests = BTreeMap::new();
+    for row in rows {
+        let after = writes.memory(layout, &row.id)?;
+        let digest = after.map_or_else(String::new, |row| row.digest.to_string());
+        digests.insert(row.id.clone(), digest);
+    }
+    Ok(digests)
+}
+
+fn counted(mut executed: Executed, result: &UnitResult) -> Executed {
+    match result {
+        UnitResult::Applied => executed.applied += 1,
+        UnitResult::Stale(_) => executed.stale += 1,
+        UnitResult::Failed(_) => executed.failed += 1,
+    }
+    executed
+}
+
+/// Tells which units would be applied and which are stale, without writing.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn preview(
+    store: &BrainDb,
+    saved: &SavedPlan,
+    selection: &Selection,
+) -> Result<(Vec<UnitOutcome>, Vec<Blocked>), SessionError> {
+    let (units, blocked) = units(&saved.actions, selection);
+    let outcomes = store.look_on(|reads| {
+        let expected = expected_digests(reads, saved)?;
+        let layout = reads.layout()?;
+        let tried = units.iter().map(|unit| {
+            let read = read_fresh(reads, &layout, unit, &expected)?;
+            let result = read.map_or_else(UnitResult::Stale, |_| UnitResult::Applied);
+            Ok(UnitOutcome::of(unit, result))
+        });
+        tried.collect::<Result<Vec<_>, SessionError>>()
+    })?;
+    Ok((outcomes, blocked))
+}
+
+/// What each memory must look like: as the plan saw it, or as earlier units of the plan left it.
+fn expected_digests(
+    reads: &Writes<'_>,
+    saved: &SavedPlan,
+) -> Result<BTreeMap<MemoryId, String>, SessionError> {
+    let mut expected = saved.plan.base_digests.clone();
+    for unit in reads.units_of_plan(&saved.plan_id)? {
+        expected.extend(unit.digests);
+    }
+    Ok(expected)
+}
+
+fn check_freshness(
+    reads: &Writes<'_>,
+    saved: &SavedPlan,
+    units: &[ExecutionUnit<'_>],
+) -> Result<(), ExecuteError> {
+    let expected = expected_digests(reads, saved)?;
+    let layout = reads.layout()?;
+    let mut example = None;
+    for unit in units {
+        match read_fresh(reads, &layout, unit, &expected)? {
+            Ok(_) => return Ok(()),
+            Err(reason) => {
+                example.get_or_insert(reason);
+            }
+        }
+    }
+    match example {
+        Some(example) => Err(ExecuteError::AllStale { units: units.len() as u64, example }),
+        None => Ok(()),
+    }
+}
+
+/// The rows of a unit, or why it is stale.
+fn read_fresh(
+    reads: &Writes<'_>,
+    layout: &Layout,
+    unit: &ExecutionUnit<'_>,
+    expected: &BTreeMap<MemoryId, String>,
+) -> Result<Result<Vec<UnitRow>, String>, SessionError> {
+    let mut rows = Vec::new();
+    for id in unit.ids() {
+        let Some(row) = reads.memory(layout, id)? else {
+            return Ok(Err(format!("{id} is gone")));
+        };
+        if expected.get(id).is_none_or(|digest| *digest != row.digest.to_string()) {
+            return Ok(Err(format!("{id} was changed since the plan was made")));
+        }
+        rows.push(row);
+    }
+    Ok(Ok(rows))
+}

@@ -1,0 +1,524 @@
+//! [`undo`]: a run that takes units back, each whole or not at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::tz::TimeZone;
+use memfold_index::Progress;
+use memfold_model::decisions::content_hash;
+use memfold_model::memory::MemoryId;
+use memfold_model::runs::{RunKind, RunState};
+use memfold_model::time::Instant;
+use memfold_plan::plan::{ActionState, ActionType};
+use memfold_plan::report::Executed;
+use memfold_store::brain_db::{
+    ActionUpdate, BrainDb, Deed, Layout, Mark, NowRows, RunStart, Session, SessionError,
+    UnitRecord, Writes, apply,
+};
+use memfold_store::journal::{Change, Conflict, Record, RevertOptions, StoredValue, Table, revert};
+
+use super::select::{APPROVED_NOTE, is_approved};
+use super::units::{give_way, heartbeat};
+
+/// Tells what an undo would take back, without writing.
+///
+/// # Errors
+/// When there is nothing to take back, or the store cannot be read.
+pub fn preview_undo(
+    store: &BrainDb,
+    target: &UndoTarget,
+    options: RevertOptions,
+) -> Result<Vec<UndoOutcome>, UndoError> {
+    store.look_on(|reads| {
+        let layout = reads.layout()?;
+        let units = find(reads, target)?;
+        let going: BTreeSet<(&str, i64)> = units.iter().map(key).collect();
+        let examined = units.iter().map(|unit| {
+            let found = examine(reads, &layout, unit, (options, &going))?;
+            Ok(outcome(unit, found.map(drop)))
+        });
+        examined.collect()
+    })
+}
+
+/// Takes units back, last first, and keeps the next run from doing the same again.
+///
+/// # Errors
+/// When there is nothing to take back or the store fails; what was taken back until then stays so.
+pub fn undo(session: &Session, request: &UndoRequest<'_>) -> Result<Undo, UndoError> {
+    let units = session.read(|reads| find(reads, request.target))?;
+    let at = request.now.to_naive_local(request.time_zone);
+    session.prepare(&at)?;
+    let run_id = session.begin_run(&RunStart {
+        run_id: request.run_id,
+        kind: RunKind::Undo,
+        plan_id: None,
+        target: Some(&request.target.to_string()),
+        holder: request.holder,
+        at: &at,
+    })?;
+    let mut run = Run {
+        session,
+        request,
+        run_id: &run_id,
+        at: &at,
+        started: (request.clock)(),
+        executed: Executed::default(),
+        outcomes: Vec::new(),
+    };
+    let ended = run.take_all_back(&units);
+    let state = match &ended {
+        Err(_) | Ok(false) => RunState::Interrupted,
+        Ok(true) if run.executed.stale + run.executed.failed > 0 => RunState::Partial,
+        Ok(true) => RunState::Done,
+    };
+    let (executed, outcomes) = (run.executed, run.outcomes);
+    let finished = session.finish_run(&run_id, (state, &at), executed);
+    match (ended, finished) {
+        (Err(error), _) | (Ok(_), Err(error)) => {
+            Err(UndoError::Stopped { run_id, executed, error })
+        }
+        (Ok(_), Ok(())) => {
+            let remaining = (units.len() - outcomes.len()) as u64;
+            Ok(Undo { run_id, executed, outcomes, remaining, state })
+        }
+    }
+}
+
+/// What to take back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UndoTarget {
+    /// All that a run did, last first.
+    Run(String),
+    /// The unit with an action: of a run, or of the last run that applied an action of this label.
+    Action {
+        /// The run.
+        run_id: Option<String>,
+        /// The action's label, `a17`.
+        label: String,
+    },
+    /// The last unit that changed a memory.
+    Memory(MemoryId),
+}
+
+impl std::fmt::Display for UndoTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Run(run) => write!(f, "run {run}"),
+            Self::Action { run_id: Some(run), label } => write!(f, "action {label} of run {run}"),
+            Self::Action { run_id: None, label } => write!(f, "action {label}"),
+            Self::Memory(id) => write!(f, "memory {id}"),
+        }
+    }
+}
+
+/// What to undo, and how.
+#[derive(Clone, Copy)]
+pub struct UndoRequest<'a> {
+    /// What to take back.
+    pub target: &'a UndoTarget,
+    /// What may be done about conflicts.
+    pub options: RevertOptions,
+    /// Leaves out the decisions that keep the next run from doing the same again.
+    pub remerge_ok: bool,
+    /// The id wanted for the run.
+    pub run_id: &'a str,
+    /// The run's time.
+    pub now: Instant,
+    /// The zone of naive times.
+    pub time_zone: &'a TimeZone,
+    /// Who runs: `<machine> <process>`.
+    pub holder: &'a str,
+    /// Where progress goes, and the wish to stop comes from.
+    pub progress: &'a dyn Progress,
+    /// Seconds since any fixed moment.
+    pub clock: &'a dyn Fn() -> f64,
+}
+
+/// Why nothing can be undone, or an undo stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UndoError {
+    /// The store cannot be written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The store failed in the middle; what was taken back stays so.
+    #[error("undo {run_id} stopped after {} units: {error}", executed.applied)]
+    Stopped {
+        /// The undo's own run.
+        run_id: String,
+        /// Units by result so far.
+        executed: Executed,
+        /// Why.
+        #[source]
+        error: SessionError,
+    },
+    /// The store knows nothing of the kind.
+    #[error("there is no {target} to undo")]
+    Unknown {
+        /// What was asked for.
+        target: String,
+    },
+    /// It was taken back already.
+    #[error("{target} was undone already, by {by}")]
+    Undone {
+        /// What was asked for.
+        target: String,
+        /// The undo.
+        by: String,
+    },
+    /// Its journal was pruned.
+    #[error("the journal of {target} was pruned")]
+    Pruned {
+        /// What was asked for.
+        target: String,
+    },
+}
+
+impl UndoError {
+    /// Returns what the user can do.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Session(error) | Self::Stopped { error, .. } => error.hint(),
+            Self::Unknown { .. } => Some("`memfold runs DB` lists what was done".to_owned()),
+            Self::Undone { by, .. } => {
+                Some(format!("`memfold undo DB {by}` takes the undo itself back"))
+            }
+            Self::Pruned { .. } => {
+                Some("`memfold restore DB ID` brings single memories back".to_owned())
+            }
+        }
+    }
+}
+
+/// An undo under way.
+struct Run<'a> {
+    session: &'a Session,
+    request: &'a UndoRequest<'a>,
+    run_id: &'a str,
+    at: &'a str,
+    started: f64,
+    executed: Executed,
+    outcomes: Vec<UndoOutcome>,
+}
+
+impl Run<'_> {
+    /// Takes all units back; `false` where the user asked to stop.
+    fn take_all_back(&mut self, units: &[UnitRecord]) -> Result<bool, SessionError> {
+        let progress = self.request.progress;
+        progress.begin("undo", Some(units.len() as u64));
+        for unit in units {
+            if progress.cancelled() {
+                progress.end();
+                return Ok(false);
+            }
+            self.take_back(unit)?;
+            progress.advance(1);
+        }
+        progress.end();
+        Ok(true)
+    }
+
+    fn take_back(&mut self, unit: &UnitRecord) -> Result<(), SessionError> {
+        let started = (self.request.clock)();
+        let found = match self.try_to_take_back(unit) {
+            Ok(found) => {
+                match found {
+                    Ok(()) => self.executed.applied += 1,
+                    Err(_) => self.executed.stale += 1,
+                }
+                found
+            }
+            Err(error) if error.stops_the_run() => return Err(error),
+            Err(error) => {
+                self.executed.failed += 1;
+                Err(vec![(error.to_string(), None)])
+            }
+        };
+        self.outcomes.push(outcome(unit, found));
+        give_way((self.request.clock)() - started);
+        Ok(())
+    }
+
+    fn try_to_take_back(&self, unit: &UnitRecord) -> Result<TakenBack, SessionError> {
+        if self.session.read(|reads| reads.moved_memories(key(unit)))? {
+            return self.session.write_back(|writes| self.transact(writes, unit));
+        }
+        self.session.write(|writes| self.transact(writes, unit))
+    }
+
+    /// One transaction: the unit goes back whole, or nothing is written.
+    fn transact(&self, writes: &Writes<'_>, unit: &UnitRecord) -> Result<TakenBack, SessionError> {
+        let layout = writes.layout()?;
+        let alone = BTreeSet::new();
+        let changes = match examine(writes, &layout, unit, (self.request.options, &alone))? {
+            Ok(changes) => changes,
+            Err(conflicts) => return Ok(Err(conflicts)),
+        };
+        let number = (self.executed.applied + 1) as i64;
+        let mark = Mark { run_id: self.run_id, unit: number, at: self.at };
+        apply(writes, &layout, &mark, &changes)?;
+        let root = self.turn_over(writes, unit)?;
+        if unit.reverts.is_none() && !self.request.remerge_ok {
+            let group = format!("{}/{number}", self.run_id);
+            apply(writes, &layout, &mark, &decisions(writes, &layout, unit, &group)?)?;
+        }
+        let record = UnitRecord {
+            run_id: self.run_id.to_owned(),
+            unit: number,
+            undone_by: None,
+            is_applied: true,
+            plan_id: None,
+            deeds: root.deeds,
+            reverts: Some((unit.run_id.clone(), unit.unit)),
+            digests: digests(writes, &layout, &unit.deeds)?,
+        };
+        writes.insert_unit(&record, self.at)?;
+        let executed = Executed { applied: self.executed.applied + 1, ..self.executed };
+        let at = heartbeat(self.request.now, self.request.clock, self.started)
+            .to_naive_local(self.request.time_zone);
+        writes.beat(self.run_id, &at, executed)?;
+        Ok(Ok(()))
+    }
+
+    /// Marks a unit as undone; what it had undone itself is in force again, and so on to the unit that
+    /// carried out actions, which is returned.
+    fn turn_over(
+        &self,
+        writes: &Writes<'_>,
+        unit: &UnitRecord,
+    ) -> Result<UnitRecord, SessionError> {
+        let mut by = Some(self.run_id.to_owned());
+        let mut at = unit.clone();
+        loop {
+            writes.mark_unit(key(&at), by.as_deref())?;
+            let Some((run, number)) = at.reverts.clone() else { break };
+            let reverted = writes.unit((&run, number))?;
+            let Some(reverted) = reverted else { break };
+            by = if by.is_some() { None } else { Some(at.run_id.clone()) };
+            at = reverted;
+        }
+        if let Some(plan_id) = &at.plan_id {
+            for deed in &at.deeds {
+                let noted = writes.action_note(plan_id, deed.position)?;
+                let approved = is_approved(noted.as_deref()).then_some(APPROVED_NOTE);
+                let state = match by {
+                    None => ActionState::Applied,
+                    // The next run may make the same plan, under the same name.
+                    Some(_) if self.request.remerge_ok && approved.is_some() => {
+                        ActionState::Approved
+                    }
+                    Some(_) if self.request.remerge_ok => ActionState::Proposed,
+                    Some(_) => ActionState::Undone,
+                };
+                let (run_id, unit) = (Some(at.run_id.as_str()), Some(at.unit));
+                let update = ActionUpdate { state, run_id, unit, note: approved };
+                writes.set_action_state(plan_id, deed.position, &update)?;
+            }
+        }
+        Ok(at)
+    }
+}
+
+/// A unit's run and number.
+fn key(unit: &UnitRecord) -> (&str, i64) {
+    (&unit.run_id, unit.unit)
+}
+
+/// The units to take back, last first.
+fn find(reads: &Writes<'_>, target: &UndoTarget) -> Result<Vec<UnitRecord>, UndoError> {
+    let unknown = || UndoError::Unknown { target: target.to_string() };
+    if !reads.has_own_tables()? {
+        return Err(unknown());
+    }
+    let mut units = match target {
+        UndoTarget::Run(run) => {
+            let units = reads.units_of_run(run)?;
+            if units.is_empty() {
+                return Err(missing(reads, target, run)?);
+            }
+            units
+        }
+        UndoTarget::Action { run_id, label } => {
+            let found = reads.unit_of_action(run_id.as_deref(), label)?;
+            vec![found.ok_or_else(unknown)?]
+        }
+        UndoTarget::Memory(id) => {
+            let found = reads.last_unit_of_memory(id)?;
+            vec![found.ok_or_else(unknown)?]
+        }
+    };
+    if let Some(by) = units.first().and_then(|unit| unit.undone_by.clone())
+        && units.iter().all(|unit| !unit.is_applied)
+    {
+        return Err(UndoError::Undone { target: target.to_string(), by });
+    }
+    units.retain(|unit| unit.is_applied);
+    units.reverse();
+    Ok(units)
+}
+
+/// A run without units did nothing, or was pruned, or never was.
+fn missing(reads: &Writes<'_>, target: &UndoTarget, run: &str) -> Result<UndoError, SessionError> {
+    let applied = reads.applied_units(run)?;
+    let target = target.to_string();
+    Ok(match applied {
+        Some(1..) => UndoError::Pruned { target },
+        _ => UndoError::Unknown { target },
+    })
+}
+
+type Examined = Result<Vec<Change>, Vec<Reason>>;
+
+/// The changes that take a unit back, or why that cannot be done. `going` are units that go in the same undo.
+fn examine(
+    reads: &Writes<'_>,
+    layout: &Layout,
+    unit: &UnitRecord,
+    (options, going): (RevertOptions, &BTreeSet<(&str, i64)>),
+) -> Result<Examined, SessionError> {
+    let later = reads.later_units(key(unit))?;
+    let blocking = later.iter().find(|(run, number)| !going.contains(&(run.as_str(), *number)));
+    if let Some((run, _)) = blocking {
+        return Ok(Err(vec![(format!("a later run built on it: undo {run} first"), None)]));
+    }
+    let entries = reads.journal(key(unit))?;
+    if entries.is_empty() {
+        return Ok(Err(vec![("its journal was pruned".to_owned(), None)]));
+    }
+    let rows = NowRows { writes: reads, layout };
+    let reverted = revert(&entries, &rows, options)?;
+    Ok(reverted.map_err(|conflicts| conflicts.iter().map(told).collect()))
+}
+
+fn told(conflict: &Conflict) -> Reason {
+    (conflict.to_string(), conflict.remedy())
+}
+
+/// The base digests of what a unit touched, as it is now.
+fn digests(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    deeds: &[Deed],
+) -> Result<BTreeMap<MemoryId, String>, SessionError> {
+    let mut digests = BTreeMap::new();
+    for id in deeds.iter().flat_map(|deed| &deed.ids) {
+        let row = writes.memory(layout, id)?;
+        let digest = row.map_or_else(String::new, |row| row.digest.to_string());
+        digests.insert(id.clone(), digest);
+    }
+    Ok(digests)
+}
+
+/// What keeps the next run from doing the same again, while the texts stay as they are.
+fn decisions(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    unit: &UnitRecord,
+    group: &str,
+) -> Result<Vec<Change>, SessionError> {
+    let mut changes = Vec::new();
+    let rules = [ActionType::Merge, ActionType::Promote, ActionType::Archive];
+    let touched = unit.deeds.iter().filter(|deed| rules.contains(&deed.action));
+    for id in touched.flat_map(|deed| &deed.ids).collect::<BTreeSet<_>>() {
+        changes.extend(decision(writes, layout, ("taken_back", id), ("group_id", group.into()))?);
+    }
+    for deed in &unit.deeds {
+        match deed.action {
+            ActionType::Merge => {
+                for id in &deed.ids {
+                    let group = ("group_id", group.into());
+                    changes.extend(decision(writes, layout, ("keep_both", id), group)?);
+                }
+            }
+            ActionType::Promote | ActionType::Archive => {
+                let action = ("action", deed.action.name().into());
+                for id in &deed.ids {
+                    changes.extend(decision(writes, layout, ("declined", id), action.clone())?);
+                }
+            }
+            ActionType::FlagContradiction => {
+                let unit = (unit.run_id.as_str(), unit.unit);
+                changes.extend(writes.closed_flags_of(unit)?.into_iter().map(Change::Record));
+            }
+            ActionType::Noop => {}
+        }
+    }
+    Ok(changes)
+}
+
+/// A decision about a memory whose text is as it is; `None` where the memory is gone.
+pub(crate) fn decision(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    (kind, id): (&str, &MemoryId),
+    with: (&'static str, StoredValue),
+) -> Result<Option<Change>, SessionError> {
+    let row = writes.memory(layout, id)?;
+    let content = row.as_ref().and_then(|row| row.image.get("content")?.as_text());
+    Ok(content.map(|content| {
+        Change::Record(Record {
+            table: Table::Decisions,
+            cells: vec![
+                ("kind", kind.into()),
+                ("memory_id", id.as_str().into()),
+                ("content_hash", content_hash(content).into()),
+                with,
+            ],
+        })
+    }))
+}
+
+/// A reason not to take a unit back, and the flag that gets past it.
+type Reason = (String, Option<&'static str>);
+
+/// Whether a unit was taken back, or why it cannot be.
+type TakenBack = Result<(), Vec<Reason>>;
+
+/// A unit and whether it was, or can be, taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndoOutcome {
+    /// The unit: its run and number.
+    pub unit: (String, i64),
+    /// What it did, by label and type: `a3 merge`.
+    pub what: String,
+    /// The memories it changed, survivors first.
+    pub ids: Vec<MemoryId>,
+    /// Why it cannot be taken back; empty: it was, or can be.
+    pub conflicts: Vec<String>,
+    /// Flags of the command line that get past all of the conflicts.
+    pub remedies: Vec<&'static str>,
+}
+
+/// What an undo did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undo {
+    /// Its own run, which can be undone in turn.
+    pub run_id: String,
+    /// Units by result: conflicts count as stale.
+    pub executed: Executed,
+    /// Each unit.
+    pub outcomes: Vec<UndoOutcome>,
+    /// Units that were not tried after an interruption.
+    pub remaining: u64,
+    /// How it ended.
+    pub state: RunState,
+}
+
+fn outcome(unit: &UnitRecord, found: TakenBack) -> UndoOutcome {
+    let conflicts = found.err().unwrap_or_default();
+    let what: Vec<String> =
+        unit.deeds.iter().map(|deed| format!("{} {}", deed.label, deed.action.name())).collect();
+    let mut seen = BTreeSet::new();
+    let ids = unit.deeds.iter().flat_map(|deed| &deed.ids).filter(|id| seen.insert(*id)).cloned();
+    let all_have_remedies = conflicts.iter().all(|(_, remedy)| remedy.is_some());
+    let remedies: BTreeSet<&'static str> =
+        conflicts.iter().filter(|_| all_have_remedies).filter_map(|(_, remedy)| *remedy).collect();
+    UndoOutcome {
+        unit: (unit.run_id.clone(), unit.unit),
+        what: if what.is_empty() { "undo".to_owned() } else { what.join(", ") },
+        ids: ids.collect(),
+        conflicts: conflicts.into_iter().map(|(text, _)| text).collect(),
+        remedies: remedies.into_iter().collect(),
+    }
+}
