@@ -6,8 +6,10 @@
 use arrow_ipc::{Block, FieldNode, MetadataVersion};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 
-use super::write::ALIGNMENT;
 use crate::schema::BATCH_ROWS;
+
+/// Buffers start at multiples of this many bytes, a cache line.
+pub(crate) const ALIGNMENT: usize = 64;
 
 /// Bytes before a message: continuation marker and length.
 pub(super) const PREFIX_BYTES: usize = 8;

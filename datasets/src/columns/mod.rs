@@ -8,10 +8,11 @@ mod layout;
 mod read;
 mod write;
 
+pub(crate) use layout::ALIGNMENT;
 pub(crate) use layout::BlockSpan;
 pub(crate) use read::{MAGIC, STREAM_START, footer_bytes};
 pub use read::{MappedColumns, MappedRecord, OpenColumnsError, Records, TextColumn};
-pub(crate) use write::{ALIGNMENT, BatchBuilder, first_not_finite};
+pub(crate) use write::{BatchBuilder, first_not_finite};
 pub use write::{ColumnRecord, ColumnsWriter, WriteColumnsError};
 
 #[cfg(test)]

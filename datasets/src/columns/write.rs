@@ -14,14 +14,12 @@ use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use arrow_schema::{ArrowError, SchemaRef};
 use memfold_index::{Mapped, Row};
 
+use super::layout::ALIGNMENT;
 use super::{MappedColumns, OpenColumnsError};
 use crate::atomic_file::NewFile;
 use crate::schema::{
     BATCH_ROWS, ColumnSet, ColumnsMeta, DIM_MAX, category_field, component_field, key,
 };
-
-/// Buffers start at multiples of this many bytes, a cache line.
-pub(crate) const ALIGNMENT: usize = 64;
 
 /// One row to be written.
 #[derive(Debug, Clone, Copy, Default)]

@@ -2,13 +2,11 @@
 
 use std::ops::Range;
 
-use memfold_index::{Pool, VectorMatrix};
+use memfold_index::{Pool, Row, VectorMatrix};
 use memfold_simd::Kernels;
 
-use super::like::{positions, strided};
-use super::recipe;
-use super::recipe::Stream;
-use super::vectors::{RANK, Shape};
+use super::background::{RANK, Shape};
+use super::stream::{self, Stream};
 
 /// Rows that mean and covariance are learned from, …
 const SHAPE_ROWS_MAX: usize = 16_384;
@@ -58,7 +56,7 @@ impl Covariance {
 /// Returns up to [`RANK`] orthonormal directions along which centred `rows` vary most.
 fn leading_directions(rows: &[f64], dim: usize, pool: &Pool) -> Vec<Vec<f64>> {
     let start = |k: usize| {
-        let mut stream = Stream::new(0, recipe::START, k as u64);
+        let mut stream = Stream::new(0, stream::START, k as u64);
         (0..dim).map(|_| stream.normal()).collect()
     };
     let mut directions: Vec<Vec<f64>> = (0..RANK.min(dim)).map(start).collect();
@@ -308,6 +306,18 @@ pub(crate) fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Vec<f64> 
         right[row] = (right[row] - known) / matrix[row][row];
     }
     right
+}
+
+/// Copies up to `rows_max` evenly strided rows.
+pub(crate) fn strided(matrix: &VectorMatrix<'_>, rows_max: usize) -> Vec<f32> {
+    let rows = positions(matrix.len(), rows_max).map(|at| matrix.vector(Row(at as u32)));
+    rows.flatten().copied().collect()
+}
+
+/// Returns up to `limit` positions of `0..len`, evenly strided.
+pub(crate) fn positions(len: usize, limit: usize) -> impl Iterator<Item = usize> {
+    let count = len.min(limit);
+    (0..count).map(move |k| (k as u64 * len as u64 / count as u64) as usize)
 }
 
 #[cfg(test)]

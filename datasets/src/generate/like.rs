@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use memfold_index::{JoinError, JoinOptions, Row, VectorMatrix};
+use memfold_index::{JoinError, JoinOptions, VectorMatrix};
 
-use super::covariance::{Codes, Covariance, dot};
-use super::neighborhoods::Neighborhoods;
-use super::recipe::{Groups, LearnedBackground, ObservedGroup};
-use super::vectors::{Duplicates, Shape};
+use super::background::{Neighborhoods, Shape};
+use super::covariance::{Codes, Covariance, dot, strided};
+use super::duplicates::{Duplicates, ObservedGroup};
+use super::recipe::{Groups, LearnedBackground};
 use super::{VectorRecipe, VectorRecipeBuilder};
 
 /// Rows whose duplicates and neighbours are looked at.
@@ -219,25 +219,13 @@ impl SimilarityQuantiles {
     }
 }
 
-/// Copies up to `rows_max` evenly strided rows.
-pub(crate) fn strided(matrix: &VectorMatrix<'_>, rows_max: usize) -> Vec<f32> {
-    let rows = positions(matrix.len(), rows_max).map(|at| matrix.vector(Row(at as u32)));
-    rows.flatten().copied().collect()
-}
-
-/// Returns up to `limit` positions of `0..len`, evenly strided.
-pub(crate) fn positions(len: usize, limit: usize) -> impl Iterator<Item = usize> {
-    let count = len.min(limit);
-    (0..count).map(move |k| (k as u64 * len as u64 / count as u64) as usize)
-}
-
 #[cfg(test)]
 mod like_tests {
     use std::num::NonZeroUsize;
 
     use memfold_index::Pool;
 
-    use super::super::recipe::Stream;
+    use super::super::stream::Stream;
     use super::*;
     use crate::VectorGenerator;
     use crate::generate::Likeness;

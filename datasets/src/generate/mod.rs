@@ -7,13 +7,16 @@
 
 mod recipe;
 mod vectors;
-mod neighborhoods;
+mod background;
+mod duplicates;
 mod like;
 mod covariance;
+mod stream;
 
 pub use like::{
     DUPLICATE_THRESHOLDS, DuplicateCounts, LikeError, Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES,
     SimilarityQuantiles,
 };
-pub use recipe::{RecipeError, Shuffle, VectorRecipe, VectorRecipeBuilder};
+pub use recipe::{RecipeError, VectorRecipe, VectorRecipeBuilder};
+pub use stream::Shuffle;
 pub use vectors::{GeneratedRow, VectorGenerator};

@@ -1,16 +1,10 @@
 //! [`VectorGenerator`]: the rows of a recipe.
 
-use memfold_index::{
-    JoinError, JoinOptions, JoinedPairs, PairStream, Row, VectorMatrix, join_pairs,
-};
-use memfold_simd::Similarity;
-
-use super::covariance::{add_scaled, dot, normalize, orthonormalize};
-use super::neighborhoods::{Drift, Nest};
-use super::recipe::{
-    Groups, InventedGroups, LearnedBackground, ObservedCopy, ObservedGroup, Shuffle, Stream,
-};
-use super::{VectorRecipe, recipe};
+use super::background::{Background, Nest, Shape};
+use super::covariance::{add_scaled, dot, normalize};
+use super::duplicates::{Drift, ObservedCopy, ObservedGroup};
+use super::recipe::{Groups, InventedGroups, LearnedBackground, VectorRecipe};
+use super::stream::{self, Shuffle, Stream};
 
 /// Computes the rows of a recipe; each depends on the recipe and its number alone.
 #[derive(Debug, Clone)]
@@ -48,7 +42,7 @@ impl VectorGenerator {
             }
             None => Background::topical(Shape::synthetic(dim, seed), seed),
         };
-        let order = Stream::new(seed, recipe::ORDER, 0).next_u64();
+        let order = Stream::new(seed, stream::ORDER, 0).next_u64();
         let shuffle = Shuffle::new(recipe.rows.into(), order);
         Self { recipe, shuffle, group_starts, background }
     }
@@ -80,7 +74,7 @@ impl VectorGenerator {
         let position = self.shuffle.apply(row.into()) as u32;
         let (group, member) = self.place(position);
         let original = self.background.draw(group);
-        let stream = Stream::new(self.recipe.seed, recipe::COPY, position.into());
+        let stream = Stream::new(self.recipe.seed, stream::COPY, position.into());
         let (values, similarity) = match (&self.recipe.groups, member) {
             (_, 0) => (original, 1.0),
             (Groups::Invented(groups), _) => self.invented_copy(original, group, groups, stream),
@@ -109,7 +103,7 @@ impl VectorGenerator {
         }
         let width = groups.similarity_max - groups.similarity_min;
         let similarity = groups.similarity_min + width * own.uniform();
-        let mut common = Stream::new(self.recipe.seed, recipe::DRIFT, group);
+        let mut common = Stream::new(self.recipe.seed, stream::DRIFT, group);
         let mut across: Vec<f64> =
             original.iter().map(|_| common.normal() + own.normal()).collect();
         // Twice: the first pass leaves a remainder when both are nearly parallel.
@@ -133,7 +127,7 @@ impl VectorGenerator {
         let Some(drift) = drift else { return (original, 1.0) };
         let stream = |drift| {
             let item = group << 32 | u64::from(drift);
-            Stream::new(self.recipe.seed, recipe::DRIFT, item)
+            Stream::new(self.recipe.seed, stream::DRIFT, item)
         };
         let across = Drift::direction(drifts, drift, &original, stream);
         (at_cosine(similarity, &original, &across), similarity)
@@ -163,7 +157,7 @@ fn at_cosine(similarity: f64, original: &[f64], across: &[f64]) -> Vec<f64> {
 /// Returns what a group looks like: each of those seen comes once, in an order that the seed gives, before one comes
 /// again.
 fn observed(groups: &[ObservedGroup], seed: u64, group: u64) -> &ObservedGroup {
-    let (count, order) = (groups.len() as u64, Stream::new(seed, recipe::OBSERVED, 0).next_u64());
+    let (count, order) = (groups.len() as u64, Stream::new(seed, stream::OBSERVED, 0).next_u64());
     &groups[Shuffle::new(count, order).apply(group % count) as usize]
 }
 
@@ -174,7 +168,7 @@ fn group_starts(recipe: &VectorRecipe) -> Vec<u32> {
         Groups::Invented(groups) => cumulative_inverse_squares(groups.size_max),
         Groups::Observed(_) => Vec::new(),
     };
-    let mut stream = Stream::new(recipe.seed, recipe::SIZES, 0);
+    let mut stream = Stream::new(recipe.seed, stream::SIZES, 0);
     let mut draw = |group: u64| match &recipe.groups {
         Groups::Invented(_) => {
             let drawn = stream.uniform() * cumulative[cumulative.len() - 1];
@@ -199,272 +193,6 @@ fn cumulative_inverse_squares(max: u32) -> Vec<f64> {
         total
     };
     (2..=max).map(add).collect()
-}
-
-/// Directions of a background that vary on their own account; the others share what is left.
-pub(crate) const RANK: usize = 96;
-/// Topics that the background gathers around.
-const TOPIC_COUNT: u64 = 256;
-/// Share of the leading directions' variance that lies between topics: two rows of a topic meet near
-/// 0.4, others near 0.1.
-const TOPIC_WEIGHT: f64 = 0.5;
-/// Share of a synthetic vector's squared length that is common to all.
-const COMMON_WEIGHT: f64 = 0.1;
-/// Share of the rest that the leading directions have: the strongest 64 of 384 then hold about 0.65
-/// of the variance, as in sentence embeddings (0.63 for all-MiniLM-L6-v2 on commit messages).
-const LEADING_WEIGHT: f64 = 0.7;
-/// The direction with half the variance of the strongest.
-const HALF_VARIANCE_AT: f64 = 8.0;
-
-/// Mean and covariance of unit vectors: `factors` of low rank and a variance of its own for each
-/// dimension.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Shape {
-    pub(crate) mean: Vec<f64>,
-    /// Orthogonal directions, each as long as its standard deviation.
-    pub(crate) factors: Vec<Vec<f64>>,
-    /// Standard deviation of each dimension beside the factors.
-    pub(crate) residual: Vec<f64>,
-}
-
-/// Components computed together: as many as stay in registers.
-const TILE: usize = 32;
-
-/// Draws unit vectors of a shape that gather.
-#[derive(Debug, Clone)]
-pub(crate) struct Background {
-    mean: Vec<f64>,
-    /// For each tile of components, its part of each factor; zeros beyond the dimension.
-    factor_tiles: Vec<Vec<[f32; TILE]>>,
-    residual: Vec<f64>,
-    rank: usize,
-    gathering: Gathering,
-    seed: u64,
-}
-
-/// What items gather around.
-#[derive(Debug, Clone)]
-enum Gathering {
-    /// Coordinates of each topic along the factors.
-    Topics(Vec<Vec<f64>>),
-    Nested(Nest),
-}
-
-impl Shape {
-    /// Returns a shape with the spectrum of sentence embeddings, in random directions.
-    pub(crate) fn synthetic(dim: usize, seed: u64) -> Self {
-        let direction = |purpose, item| -> Vec<f64> {
-            let mut stream = Stream::new(seed, purpose, item);
-            (0..dim).map(|_| stream.normal()).collect()
-        };
-        let mut mean = direction(recipe::COMMON, 0);
-        normalize(&mut mean);
-        mean.iter_mut().for_each(|value| *value *= COMMON_WEIGHT.sqrt());
-        let rank = RANK.min(dim);
-        let directions = (0..rank).map(|k| direction(recipe::FACTORS, k as u64)).collect();
-        let mut factors = orthonormalize(directions);
-        let variance = |k: usize| 1.0 / (1.0 + k as f64 / HALF_VARIANCE_AT);
-        let total: f64 = (0..factors.len()).map(variance).sum();
-        for (k, factor) in factors.iter_mut().enumerate() {
-            let deviation = ((1.0 - COMMON_WEIGHT) * LEADING_WEIGHT * variance(k) / total).sqrt();
-            factor.iter_mut().for_each(|value| *value *= deviation);
-        }
-        let rest = (1.0 - COMMON_WEIGHT) * (1.0 - LEADING_WEIGHT) / dim as f64;
-        Self { mean, factors, residual: vec![rest.sqrt(); dim] }
-    }
-}
-
-impl Background {
-    /// Gathers around [`TOPIC_COUNT`] topics.
-    pub(crate) fn topical(shape: Shape, seed: u64) -> Self {
-        let rank = shape.factors.len();
-        let topic = |item| {
-            let mut stream = Stream::new(seed, recipe::TOPIC, item);
-            (0..rank).map(|_| TOPIC_WEIGHT.sqrt() * stream.normal()).collect()
-        };
-        let topics = (0..TOPIC_COUNT).map(topic).collect();
-        Self::new(shape, Gathering::Topics(topics), seed)
-    }
-
-    /// Gathers in nested groups.
-    pub(crate) fn nested(shape: Shape, nest: Nest, seed: u64) -> Self {
-        Self::new(shape, Gathering::Nested(nest), seed)
-    }
-
-    fn new(shape: Shape, gathering: Gathering, seed: u64) -> Self {
-        let tile = |start: usize, factor: &[f64]| {
-            std::array::from_fn(|at| factor.get(start + at).map_or(0.0, |&value| value as f32))
-        };
-        let starts = (0..shape.mean.len()).step_by(TILE);
-        let factor_tiles =
-            starts.map(|start| shape.factors.iter().map(|factor| tile(start, factor)).collect());
-        Self {
-            factor_tiles: factor_tiles.collect(),
-            rank: shape.factors.len(),
-            gathering,
-            mean: shape.mean,
-            residual: shape.residual,
-            seed,
-        }
-    }
-
-    /// Returns the unit vector number `item`.
-    pub(crate) fn draw(&self, item: u64) -> Vec<f64> {
-        let latent = self.latent(item);
-        let (along, beside) = latent.split_at(self.rank);
-        let coordinates: Vec<f32> = along.iter().map(|&value| value as f32).collect();
-        let mut values = self.mean.clone();
-        for (values, tile) in values.chunks_mut(TILE).zip(&self.factor_tiles) {
-            let mut sums = [0.0_f32; TILE];
-            for (coordinate, factor) in coordinates.iter().zip(tile) {
-                for at in 0..TILE {
-                    sums[at] += coordinate * factor[at];
-                }
-            }
-            values.iter_mut().zip(sums).for_each(|(value, sum)| *value += f64::from(sum));
-        }
-        for ((value, deviation), own) in values.iter_mut().zip(&self.residual).zip(beside) {
-            *value += deviation * own;
-        }
-        normalize(&mut values);
-        values
-    }
-
-    /// Returns coordinates of mean 0 and variance 1: along the factors, then beside them for each dimension.
-    fn latent(&self, item: u64) -> Vec<f64> {
-        let topics = match &self.gathering {
-            Gathering::Topics(topics) => topics,
-            Gathering::Nested(nest) => {
-                let mut latent = vec![0.0; self.rank + self.residual.len()];
-                nest.add(item, &mut latent);
-                return latent;
-            }
-        };
-        let mut stream = Stream::new(self.seed, recipe::OWN, item);
-        let topic = &topics[stream.below(TOPIC_COUNT) as usize];
-        let own_weight = (1.0 - TOPIC_WEIGHT).sqrt();
-        let mut latent: Vec<f64> =
-            topic.iter().map(|center| center + own_weight * stream.normal()).collect();
-        latent.extend(self.residual.iter().map(|_| stream.normal()));
-        latent
-    }
-}
-
-/// The threshold at which a row is a duplicate, …
-const THRESHOLD: f64 = 0.85;
-/// … and those for vectors that are nearly all that near.
-const NARROWER_THRESHOLDS: [f64; 2] = [0.95, 0.98];
-
-/// Groups of rows around the first one that is near: stars, as they are generated.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Duplicates {
-    /// Rows in groups of two or more.
-    pub(crate) share: f64,
-    /// In the order of their first rows.
-    pub(crate) groups: Vec<Star>,
-    /// Rows that are no copies, ascending.
-    pub(crate) firsts: Vec<Row>,
-}
-
-/// A row and what is near it.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Star {
-    pub(crate) first: Row,
-    /// Other rows that are bit-equal to the first.
-    pub(crate) equal_count: u32,
-    /// Ascending.
-    pub(crate) near: Vec<NearRow>,
-}
-
-/// A row near the first of its group.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct NearRow {
-    pub(crate) row: Row,
-    /// Bit-equal rows, itself among them.
-    pub(crate) count: u32,
-    /// To the first.
-    pub(crate) similarity: f64,
-}
-
-/// A row's place among duplicates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Copies {
-    /// Bit-equal rows, itself among them; 0 for all but the first of them.
-    count: u32,
-    taken: bool,
-}
-
-impl Duplicates {
-    /// Counts at the lowest threshold that discriminates.
-    pub(crate) fn count(
-        sample: &VectorMatrix<'_>,
-        options: &JoinOptions<'_>,
-    ) -> Result<Self, JoinError> {
-        let mut counted = Self::at(sample, THRESHOLD, options);
-        for threshold in NARROWER_THRESHOLDS {
-            if let Err(JoinError::PairBudget { .. }) = counted {
-                counted = Self::at(sample, threshold, options);
-            }
-        }
-        counted
-    }
-
-    /// Counts at one threshold.
-    pub(crate) fn at(
-        sample: &VectorMatrix<'_>,
-        threshold: f64,
-        options: &JoinOptions<'_>,
-    ) -> Result<Self, JoinError> {
-        let threshold = Similarity::clamped(threshold).unwrap_or_default();
-        let joined = join_pairs(sample, threshold, options).map(PairStream::collect)?;
-        Ok(Self::of(sample, &joined))
-    }
-
-    fn of(sample: &VectorMatrix<'_>, joined: &JoinedPairs) -> Self {
-        let mut copies = vec![Copies { count: 1, taken: false }; sample.len()];
-        for group in &joined.groups {
-            copies[group[0].index()].count = group.len() as u32;
-            group[1..].iter().for_each(|row| copies[row.index()].count = 0);
-        }
-        let mut found = Self::default();
-        let mut pairs = joined.pairs.as_slice();
-        for row in sample.rows() {
-            let own = pairs.partition_point(|pair| pair.left <= row);
-            let (neighbors, later) = pairs.split_at(own);
-            pairs = later;
-            let Copies { count, taken } = copies[row.index()];
-            if taken || count == 0 {
-                continue;
-            }
-            found.firsts.push(row);
-            let untaken = neighbors.iter().filter(|pair| !copies[pair.right.index()].taken);
-            let near: Vec<NearRow> = untaken
-                .map(|pair| NearRow {
-                    row: pair.right,
-                    count: copies[pair.right.index()].count,
-                    similarity: pair.similarity.get(),
-                })
-                .collect();
-            near.iter().for_each(|near| copies[near.row.index()].taken = true);
-            if count > 1 || !near.is_empty() {
-                found.groups.push(Star { first: row, equal_count: count - 1, near });
-            }
-        }
-        let in_groups: usize = found.sizes().map(|size| size as usize).sum();
-        found.share = in_groups as f64 / sample.len() as f64;
-        found
-    }
-
-    /// Returns the sizes of groups, two or more.
-    pub(crate) fn sizes(&self) -> impl Iterator<Item = u32> {
-        self.groups.iter().map(Star::size)
-    }
-}
-
-impl Star {
-    fn size(&self) -> u32 {
-        1 + self.equal_count + self.near.iter().map(|near| near.count).sum::<u32>()
-    }
 }
 
 #[cfg(test)]
@@ -536,28 +264,5 @@ mod vectors_tests {
         assert_eq!(error.to_string(), "dim must be between 2 and 65536, found 1");
         let error = VectorRecipe::builder(1, 2, 0).similarities(0.9, 0.8).build().unwrap_err();
         assert_eq!(error.to_string(), "largest similarity must be between 0.9 and 1, found 0.8");
-    }
-}
-
-#[cfg(test)]
-mod duplicates_tests {
-    use memfold_index::Pool;
-
-    use super::*;
-
-    #[test]
-    fn duplicates_gather_around_the_first() {
-        let pool = Pool::new(None).unwrap();
-        let options = JoinOptions::new(&pool);
-        // 0 = 4, near 1; 1 near 2, 2 not near 0; 3 alone.
-        let values = [1.0, 0.0, 0.9, 0.43, 0.7, 0.7, -1.0, 0.0, 1.0, 0.0];
-        let matrix = VectorMatrix::from_slice(&values, 2).unwrap();
-        let found = Duplicates::count(&matrix, &options).unwrap();
-        assert_eq!((found.share, found.firsts.as_slice()), (0.6, &[Row(0), Row(2), Row(3)][..]));
-        assert_eq!(found.sizes().collect::<Vec<_>>(), [3]);
-        let Star { first, equal_count, near } = &found.groups[0];
-        assert_eq!((*first, *equal_count, near.len()), (Row(0), 1, 1));
-        assert_eq!((near[0].row, near[0].count), (Row(1), 1));
-        assert!((near[0].similarity - 0.902).abs() < 1e-3, "{found:?}");
     }
 }

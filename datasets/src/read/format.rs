@@ -8,12 +8,6 @@ use super::npy;
 use crate::read::{HEADER_BYTES_MAX, PREFIX_BYTES};
 use crate::{columns, parquet};
 
-/// The formats that are read, as errors list them.
-pub(crate) const EXPECTED_FORMATS: &str = "Arrow IPC, Parquet, npy, npz, safetensors, HDF5, JSON \
-     lines, fvecs, ivecs, bvecs, fbin, f16bin, u8bin, i8bin or ibin";
-/// What to do about a file of no such format.
-pub(crate) const UNKNOWN_FORMAT_HINT: &str = "save it with numpy.save or as Parquet";
-
 /// Bytes that tell every format apart.
 const START_BYTES: u64 = 64;
 /// Bytes of an unknown file that an error shows.

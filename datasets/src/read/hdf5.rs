@@ -12,9 +12,9 @@ use hdf5_reader::{
     Dataset, Datatype, H5Type, Hdf5File as Reader, OpenOptions, SliceInfo, SliceInfoElem,
 };
 
-use super::file::{InputError, ReadMatrixError};
 use super::matrix::{INFLATED_RATIO_MAX, Layout, MapOwner, batch_of, map_file};
 use super::npz::{Candidate, NotPicked, pick};
+use super::{InputError, ReadMatrixError};
 use crate::components::ElementType;
 use crate::guarded::guarded;
 

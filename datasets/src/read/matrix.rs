@@ -14,7 +14,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use half::bf16;
 use memfold_index::{MapError, Mapped};
 
-use super::file::{InputError, ReadMatrixError};
+use super::{InputError, ReadMatrixError};
 use crate::components::ElementType;
 use crate::read::npy::read_layout;
 use crate::schema::{BATCH_ROWS, Column, DIM_MAX};

@@ -13,15 +13,16 @@ mod npz;
 mod hdf5;
 mod jsonl;
 mod file;
+mod error;
 mod cells;
 pub mod vector_file;
 pub mod corpus;
 
 pub(crate) use arrow::ArrowFile;
 pub(crate) use cells::{CellKind, Cells, Texts};
+pub(crate) use error::EXPECTED_FORMATS;
+pub use error::{InputError, NpyError, ReadArrowError, ReadJsonlError, ReadMatrixError};
 pub(crate) use file::{Batches, InputFile, InputOptions};
-pub use file::{InputError, ReadArrowError, ReadMatrixError};
-pub use jsonl::ReadJsonlError;
 pub(crate) use matrix::Layout;
 pub(crate) use npz::{HEADER_BYTES_MAX, PREFIX_BYTES};
 

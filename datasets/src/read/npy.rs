@@ -12,6 +12,7 @@ use crate::atomic_file::NewFile;
 use crate::columns::first_not_finite;
 use crate::components::ElementType;
 use crate::read::Layout;
+pub use crate::read::NpyError;
 use crate::schema::DIM_MAX;
 
 /// The first bytes of an npy file.
@@ -46,78 +47,6 @@ impl Component {
             Self::F16 => "<f2",
             Self::F32 => "<f4",
             Self::F64 => "<f8",
-        }
-    }
-}
-
-/// An npy file could not be read or written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum NpyError {
-    /// The system refused.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// The header is not one that holds vectors.
-    #[error("{}: {found}", path.display())]
-    Header {
-        /// The file.
-        path: PathBuf,
-        /// What was found, and what was expected.
-        found: String,
-    },
-    /// The file is shorter or longer than its header says.
-    #[error("{}: {found} bytes, expected {expected} for {rows} × {dim}", path.display())]
-    Length {
-        /// The file.
-        path: PathBuf,
-        /// Bytes in the file.
-        found: u64,
-        /// Bytes that the shape needs.
-        expected: u64,
-        /// Rows in the header.
-        rows: usize,
-        /// Components in the header.
-        dim: usize,
-    },
-    /// A component is NaN or infinite, or too large for 32 bits.
-    #[error("{}: row {row}: component {component} is {value}", path.display())]
-    NotFinite {
-        /// The file.
-        path: PathBuf,
-        /// The row.
-        row: usize,
-        /// The component, from 0.
-        component: usize,
-        /// What it holds.
-        value: f32,
-    },
-    /// What was given to write holds no whole number of rows.
-    #[error("{}: {found} values are no whole rows of {dim}", path.display())]
-    Ragged {
-        /// The file.
-        path: PathBuf,
-        /// Values given.
-        found: usize,
-        /// Components of a row.
-        dim: usize,
-    },
-}
-
-impl NpyError {
-    /// Returns advice, where there is some.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Header { .. } => {
-                Some("save it with np.save(path, np.ascontiguousarray(x, dtype='<f4'))".into())
-            }
-            Self::Length { .. } => Some("the copy is incomplete; fetch the file again".into()),
-            _ => None,
         }
     }
 }

@@ -14,8 +14,8 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use zip::read::ZipFile;
 use zip::{CompressionMethod, ZipArchive};
 
-use super::file::{InputError, ReadMatrixError};
 use super::matrix::{INFLATED_RATIO_MAX, Layout, MapOwner, MappedMatrix, batch_of, map_file};
+use super::{InputError, ReadMatrixError};
 use crate::components::ElementType;
 use crate::read::npy::{Header, HeaderError};
 

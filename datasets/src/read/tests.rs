@@ -9,7 +9,7 @@ use arrow_buffer::Buffer;
 use super::support::{Form, ROWS, batch, fixture, read, write};
 use super::*;
 use crate::parquet::TypesFrom;
-use crate::read::format::EXPECTED_FORMATS;
+use crate::read::EXPECTED_FORMATS;
 use crate::read::npy::{Component, NpyWriter};
 
 mod build;

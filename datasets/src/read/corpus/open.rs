@@ -11,7 +11,7 @@ use memfold_index::{NoProgress, Progress, Row, VectorMatrix};
 use super::load::{Loaded, load};
 use super::vectors::{EXPECTED, SkippedRows, Width, width_of};
 use crate::parquet::{TypesFrom, column_list};
-use crate::read::format::EXPECTED_FORMATS;
+use crate::read::EXPECTED_FORMATS;
 use crate::read::{CellKind, InputError, InputFile, InputOptions, Texts};
 use crate::schema::{Column, DIM_MAX, VECTOR_NAMES};
 

@@ -16,8 +16,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::value::RawValue;
 
 use super::learn::{BadLine, ComponentSeed, Kind, Learnt, MARKED_ROWS, component, learn};
-use crate::read::file::InputError;
 use crate::read::matrix::map_file;
+use crate::read::{InputError, ReadJsonlError};
 
 /// Rows of a batch.
 const DECODED_ROWS: usize = 1024;
@@ -513,32 +513,6 @@ impl<'de> Visitor<'de> for VectorSeed<'_> {
             return Err(A::Error::custom(found));
         }
         Ok(true)
-    }
-}
-
-/// A file of JSON lines could not be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReadJsonlError {
-    /// A line is no object, or not like the others.
-    #[error("{}: line {line}: {found}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1.
-        line: u64,
-        /// What was found.
-        found: String,
-    },
-}
-
-impl ReadJsonlError {
-    /// Returns advice.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Line { .. } => "write one object on each line, with vectors of one length".into(),
-        }
     }
 }
 

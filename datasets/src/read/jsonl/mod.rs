@@ -8,4 +8,3 @@ mod file;
 mod learn;
 
 pub(crate) use file::JsonlFile;
-pub use file::ReadJsonlError;

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::read::format::EXPECTED_FORMATS;
+use crate::read::EXPECTED_FORMATS;
 use crate::read::npy::{Component, NpyWriter};
 use crate::{ColumnsMeta, ColumnsWriter, ParquetWriter};
 

@@ -8,10 +8,12 @@ mod component;
 mod json_lines;
 mod output;
 mod run;
+mod error;
 
 pub use crate::read::format::VectorFormat;
 pub use component::ComponentType;
-pub use run::{ConvertError, ConvertOptions, Converted, VectorFault, convert};
+pub use error::{ConvertError, VectorFault};
+pub use run::{ConvertOptions, Converted, convert};
 
 #[cfg(test)]
 mod tests;

@@ -1,249 +1,148 @@
-//! [`Neighborhoods`]: how near items come to those around them, learned from real ones.
+//! Groups of duplicates: [`Duplicates`] finds them in given vectors, [`ObservedGroup`] repeats one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
-use std::sync::Arc;
 
-use memfold_index::{Pool, Progress, Row, VectorMatrix};
-use memfold_simd::Kernels;
+use memfold_index::{
+    JoinError, JoinOptions, JoinedPairs, PairStream, Row, VectorMatrix, join_pairs,
+};
+use memfold_simd::{Kernels, Similarity};
 
-use super::covariance::{Codes, add_scaled, dot, normalize, orthonormalize, solve};
-use super::recipe;
-use super::recipe::{ObservedCopy, ObservedGroup, Shuffle, Stream};
-use super::vectors::{Background, Shape, Star};
+use super::covariance::{add_scaled, dot, normalize, orthonormalize, solve};
+use super::stream::Stream;
 
-/// Nested groups of 2^shift items, from the widest; the last one is a pair.
-const SHIFTS: [u32; 6] = [10, 8, 6, 4, 2, 1];
-/// Kinds of groups that a kind of the next wider level falls into.
-const BRANCHES: usize = 4;
-/// Groups that a level has at least: with fewer, their centres would bend the covariance.
-const GROUPS_MIN: usize = 64;
-/// Items whose neighbours are looked at: one for each kind of pair.
-const QUERIES_MAX: usize = BRANCHES.pow(SHIFTS.len() as u32);
-/// Items of a trial whose neighbours are looked at.
-const TRIAL_QUERIES_MAX: usize = 1024;
-/// Trials; more of them mend nothing that shows.
-const TRIALS: usize = 4;
-/// The seed of trials: what is learned does not depend on the seed of what is generated.
-const TRIAL_SEED: u64 = 0;
+/// The threshold at which a row is a duplicate, …
+const THRESHOLD: f64 = 0.85;
+/// … and those for vectors that are nearly all that near.
+const NARROWER_THRESHOLDS: [f64; 2] = [0.95, 0.98];
 
-/// Which share of their variance items have in common with the groups they stand in.
-///
-/// Items stand in groups of 1,024 that fall into groups of 256, 64, 16, 4 and 2. The latent coordinates of an
-/// item are a sum of independent parts, one for each group and one of its own, whose variances add up to 1:
-/// however near the members of a group are, the covariance of all items is that of the [`Shape`]. (A nested
-/// random-effects model: Searle, Casella and McCulloch, *Variance Components*, 1992.)
-///
-/// A group is of one of several kinds, each with a share of its own. The kinds are those of real rows: sorted by
-/// their similarity to neighbours far away, cut into [`BRANCHES`], sorted by that to nearer neighbours within each
-/// part, and so on. So a group that stands close holds groups as close as those that stand close in reality.
+/// Groups of rows around the first one that is near: stars, as they are generated.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Duplicates {
+    /// Rows in groups of two or more.
+    pub(crate) share: f64,
+    /// In the order of their first rows.
+    pub(crate) groups: Vec<Star>,
+    /// Rows that are no copies, ascending.
+    pub(crate) firsts: Vec<Row>,
+}
+
+/// A row and what is near it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Star {
+    pub(crate) first: Row,
+    /// Other rows that are bit-equal to the first.
+    pub(crate) equal_count: u32,
+    /// Ascending.
+    pub(crate) near: Vec<NearRow>,
+}
+
+/// A row near the first of its group.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct NearRow {
+    pub(crate) row: Row,
+    /// Bit-equal rows, itself among them.
+    pub(crate) count: u32,
+    /// To the first.
+    pub(crate) similarity: f64,
+}
+
+/// A row's place among duplicates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Copies {
+    /// Bit-equal rows, itself among them; 0 for all but the first of them.
+    count: u32,
+    taken: bool,
+}
+
+impl Duplicates {
+    /// Counts at the lowest threshold that discriminates.
+    pub(crate) fn count(
+        sample: &VectorMatrix<'_>,
+        options: &JoinOptions<'_>,
+    ) -> Result<Self, JoinError> {
+        let mut counted = Self::at(sample, THRESHOLD, options);
+        for threshold in NARROWER_THRESHOLDS {
+            if let Err(JoinError::PairBudget { .. }) = counted {
+                counted = Self::at(sample, threshold, options);
+            }
+        }
+        counted
+    }
+
+    /// Counts at one threshold.
+    pub(crate) fn at(
+        sample: &VectorMatrix<'_>,
+        threshold: f64,
+        options: &JoinOptions<'_>,
+    ) -> Result<Self, JoinError> {
+        let threshold = Similarity::clamped(threshold).unwrap_or_default();
+        let joined = join_pairs(sample, threshold, options).map(PairStream::collect)?;
+        Ok(Self::of(sample, &joined))
+    }
+
+    fn of(sample: &VectorMatrix<'_>, joined: &JoinedPairs) -> Self {
+        let mut copies = vec![Copies { count: 1, taken: false }; sample.len()];
+        for group in &joined.groups {
+            copies[group[0].index()].count = group.len() as u32;
+            group[1..].iter().for_each(|row| copies[row.index()].count = 0);
+        }
+        let mut found = Self::default();
+        let mut pairs = joined.pairs.as_slice();
+        for row in sample.rows() {
+            let own = pairs.partition_point(|pair| pair.left <= row);
+            let (neighbors, later) = pairs.split_at(own);
+            pairs = later;
+            let Copies { count, taken } = copies[row.index()];
+            if taken || count == 0 {
+                continue;
+            }
+            found.firsts.push(row);
+            let untaken = neighbors.iter().filter(|pair| !copies[pair.right.index()].taken);
+            let near: Vec<NearRow> = untaken
+                .map(|pair| NearRow {
+                    row: pair.right,
+                    count: copies[pair.right.index()].count,
+                    similarity: pair.similarity.get(),
+                })
+                .collect();
+            near.iter().for_each(|near| copies[near.row.index()].taken = true);
+            if count > 1 || !near.is_empty() {
+                found.groups.push(Star { first: row, equal_count: count - 1, near });
+            }
+        }
+        let in_groups: usize = found.sizes().map(|size| size as usize).sum();
+        found.share = in_groups as f64 / sample.len() as f64;
+        found
+    }
+
+    /// Returns the sizes of groups, two or more.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = u32> {
+        self.groups.iter().map(Star::size)
+    }
+}
+
+impl Star {
+    fn size(&self) -> u32 {
+        1 + self.equal_count + self.near.iter().map(|near| near.count).sum::<u32>()
+    }
+}
+
+/// A group that was seen.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Neighborhoods {
-    levels: Vec<Level>,
+pub(crate) struct ObservedGroup {
+    /// Not empty.
+    pub(crate) copies: Vec<ObservedCopy>,
+    /// Which way copies lie from the first.
+    pub(crate) drifts: Vec<Drift>,
 }
 
-/// Groups of one size.
-#[derive(Debug, Clone, PartialEq)]
-struct Level {
-    shift: u32,
-    /// For each kind, the variance in common; those within kind `k` of the next wider level are `4k..4k + 4`.
-    shares: Vec<f64>,
-}
-
-/// Neighbourhoods and the order in which items fill them.
-#[derive(Debug, Clone)]
-pub(crate) struct Nest {
-    neighborhoods: Arc<Neighborhoods>,
-    /// Wider groups than these are left out, because there would be too few of them.
-    shift_max: u32,
-    order: Shuffle,
-    seed: u64,
-}
-
-impl Neighborhoods {
-    /// Learns from items that are no duplicates of each other, whole rows of `values`.
-    ///
-    /// Similarities that random neighbours have anyway are in what is seen. So trials are generated, looked at in
-    /// the same way, and shares moved by what the trials are off, quantile by quantile (the method of simulated
-    /// moments: McFadden, *Econometrica* 57, 1989).
-    pub(crate) fn learn(
-        values: &[f32],
-        shape: &Arc<Shape>,
-        pool: &Pool,
-        kernels: &Kernels,
-        progress: &dyn Progress,
-    ) -> Self {
-        let dim = shape.mean.len();
-        let items = values.len() / dim;
-        let shifts = shifts_of(items);
-        let ranks: Vec<Range<usize>> = (0..shifts.len()).map(|at| ranks(shifts, at)).collect();
-        progress.begin("learn neighborhoods", Some(TRIALS as u64 + 1));
-        let look = |values: &[f32], queries_max| {
-            let seen = Codes::of(values, dim, pool).neighbors(queries_max, &ranks, pool, kernels);
-            progress.advance(1);
-            seen
-        };
-        let mut learning = Learning::of(&look(values, QUERIES_MAX), shifts, shape);
-        for _ in 0..TRIALS {
-            if shifts.is_empty() || progress.cancelled() {
-                break;
-            }
-            let neighborhoods = Arc::new(learning.found.clone());
-            let nest = Nest::new(neighborhoods, items as u64, TRIAL_SEED);
-            let trial = Background::nested(Shape::clone(shape), nest, TRIAL_SEED);
-            learning.correct(&look(&generate(&trial, items, pool), TRIAL_QUERIES_MAX));
-        }
-        progress.end();
-        learning.found
-    }
-}
-
-/// Returns the levels that have enough groups of so many items, from the widest.
-fn shifts_of(items: usize) -> &'static [u32] {
-    let wide = SHIFTS.iter().take_while(|&&shift| items >> shift < GROUPS_MIN).count();
-    &SHIFTS[wide..]
-}
-
-/// Returns the ranks of neighbours that share a group of a level with an item, but none of the next narrower one.
-fn ranks(shifts: &[u32], level: usize) -> Range<usize> {
-    let narrower = shifts.get(level + 1).map_or(0, |shift| (1 << shift) - 1);
-    narrower..(1 << shifts[level]) - 1
-}
-
-/// Draws all items in order.
-fn generate(background: &Background, items: usize, pool: &Pool) -> Vec<f32> {
-    const BATCH: usize = 256;
-    let batches = pool.map(items.div_ceil(BATCH), |batch| {
-        let items = batch * BATCH..items.min((batch + 1) * BATCH);
-        let draw = |item| background.draw(item as u64).into_iter().map(|value| value as f32);
-        items.flat_map(draw).collect::<Vec<f32>>()
-    });
-    batches.concat()
-}
-
-/// Neighbourhoods that are still compared with what was seen.
-struct Learning {
-    found: Neighborhoods,
-    /// For each level, the similarities seen, ascending.
-    seen: Vec<Vec<f64>>,
-    /// For each level, its kinds by what was seen of them, ascending.
-    orders: Vec<Vec<usize>>,
-    /// Squared length of the mean: the similarity of items that share nothing.
-    common: f64,
-}
-
-impl Learning {
-    /// Cuts rows into kinds; `profiles` holds their similarities at each level.
-    fn of(profiles: &[Vec<f64>], shifts: &[u32], shape: &Shape) -> Self {
-        let common = dot(&shape.mean, &shape.mean).min(1.0);
-        let mut learning = Self {
-            found: Neighborhoods { levels: Vec::new() },
-            seen: Vec::new(),
-            orders: Vec::new(),
-            common,
-        };
-        let mut kinds: Vec<Vec<usize>> = vec![(0..profiles.len()).collect()];
-        for (level, &shift) in shifts.iter().enumerate() {
-            let of = |row: usize| profiles[row][level];
-            kinds = kinds.into_iter().flat_map(|rows| parts(rows, of)).collect();
-            let means: Vec<f64> = kinds.iter().map(|rows| mean(rows, of)).collect();
-            let mut order: Vec<usize> = (0..kinds.len()).collect();
-            order.sort_by(|&a, &b| means[a].total_cmp(&means[b]));
-            learning.orders.push(order);
-            learning.seen.push(sorted(profiles, level));
-            let shares = means.iter().map(|mean| (mean - common) / (1.0 - common).max(1e-9));
-            let shares = shares.map(|share| share.clamp(0.0, 1.0)).collect();
-            learning.found.levels.push(Level { shift, shares });
-        }
-        learning.found.nest_shares();
-        learning
-    }
-
-    /// Moves shares by what a trial is off.
-    fn correct(&mut self, trial: &[Vec<f64>]) {
-        for (at, level) in self.found.levels.iter_mut().enumerate() {
-            let found = sorted(trial, at);
-            let kinds = self.orders[at].len();
-            for (position, &kind) in self.orders[at].iter().enumerate() {
-                let quantile = (position as f64 + 0.5) / kinds as f64;
-                let off = value_at(&self.seen[at], quantile) - value_at(&found, quantile);
-                let share = level.shares[kind] + off / (1.0 - self.common).max(1e-9);
-                level.shares[kind] = share.clamp(0.0, 1.0);
-            }
-        }
-        self.found.nest_shares();
-    }
-}
-
-impl Neighborhoods {
-    /// Lets no kind have less in common than the wider one around it.
-    fn nest_shares(&mut self) {
-        for level in 1..self.levels.len() {
-            let (wider, narrower) = self.levels.split_at_mut(level);
-            let wider = &wider[level - 1].shares;
-            for (kind, share) in narrower[0].shares.iter_mut().enumerate() {
-                *share = share.max(wider[kind / BRANCHES]);
-            }
-        }
-    }
-}
-
-/// Cuts rows in order of their value into [`BRANCHES`] parts; none of them is empty.
-fn parts(mut rows: Vec<usize>, value: impl Fn(usize) -> f64) -> Vec<Vec<usize>> {
-    rows.sort_by(|&a, &b| value(a).total_cmp(&value(b)));
-    let part = |k: usize| {
-        let start = k * rows.len() / BRANCHES;
-        let end = ((k + 1) * rows.len() / BRANCHES).max(start + 1);
-        rows[start..end].to_vec()
-    };
-    (0..BRANCHES).map(part).collect()
-}
-
-fn mean(rows: &[usize], value: impl Fn(usize) -> f64) -> f64 {
-    rows.iter().map(|&row| value(row)).sum::<f64>() / rows.len() as f64
-}
-
-fn sorted(profiles: &[Vec<f64>], level: usize) -> Vec<f64> {
-    let mut values: Vec<f64> = profiles.iter().map(|profile| profile[level]).collect();
-    values.sort_unstable_by(f64::total_cmp);
-    values
-}
-
-/// Returns the value that the share of ascending values does not exceed.
-fn value_at(ascending: &[f64], quantile: f64) -> f64 {
-    ascending[((quantile * ascending.len() as f64) as usize).min(ascending.len() - 1)]
-}
-
-impl Nest {
-    pub(crate) fn new(neighborhoods: Arc<Neighborhoods>, items: u64, seed: u64) -> Self {
-        let shifts = shifts_of(items as usize);
-        Self {
-            neighborhoods,
-            shift_max: shifts.first().copied().unwrap_or(0),
-            order: Shuffle::new(items, Stream::new(seed, recipe::NEST_ORDER, 0).next_u64()),
-            seed,
-        }
-    }
-
-    /// Adds the latent coordinates of an item, of mean 0 and variance 1 each, to `latent`.
-    pub(crate) fn add(&self, item: u64, latent: &mut [f64]) {
-        let place = self.order.apply(item);
-        let mut add = |variance: f64, mut stream: Stream| {
-            let deviation = variance.sqrt();
-            latent.iter_mut().for_each(|value| *value += deviation * stream.normal());
-        };
-        let (mut kind, mut common) = (0, 0.0);
-        for (level, Level { shift, shares }) in self.neighborhoods.levels.iter().enumerate() {
-            let group = (level as u64) << 40 | place >> shift.min(&self.shift_max);
-            let branch = Stream::new(self.seed, recipe::NEST_KIND, group).below(BRANCHES as u64);
-            kind = kind * BRANCHES + branch as usize;
-            if *shift <= self.shift_max && shares[kind] > common {
-                add(shares[kind] - common, Stream::new(self.seed, recipe::NEST_GROUP, group));
-                common = shares[kind];
-            }
-        }
-        add(1.0 - common, Stream::new(self.seed, recipe::OWN, item));
-    }
+/// A copy of the first row of a group. Bit-equal ones are equal here.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ObservedCopy {
+    /// To the first; 1.0 for a bit-equal one.
+    pub(crate) similarity: f64,
+    /// Where its drift stands in its group; `None` for a bit-equal one.
+    pub(crate) drift: Option<u32>,
 }
 
 /// Earlier copies that a drift is told by; with two of them pairs at 0.95 are a tenth fewer than were seen.
@@ -396,8 +295,7 @@ fn across(mut values: Vec<f64>, others: &[Vec<f64>]) -> Option<Vec<f64>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::vectors::NearRow;
+mod drift_tests {
     use super::*;
 
     const DIM: usize = 24;
@@ -487,5 +385,28 @@ mod tests {
             found / count
         });
         assert!(same > other + 0.03, "{same} {other}");
+    }
+}
+
+#[cfg(test)]
+mod duplicates_tests {
+    use memfold_index::Pool;
+
+    use super::*;
+
+    #[test]
+    fn duplicates_gather_around_the_first() {
+        let pool = Pool::new(None).unwrap();
+        let options = JoinOptions::new(&pool);
+        // 0 = 4, near 1; 1 near 2, 2 not near 0; 3 alone.
+        let values = [1.0, 0.0, 0.9, 0.43, 0.7, 0.7, -1.0, 0.0, 1.0, 0.0];
+        let matrix = VectorMatrix::from_slice(&values, 2).unwrap();
+        let found = Duplicates::count(&matrix, &options).unwrap();
+        assert_eq!((found.share, found.firsts.as_slice()), (0.6, &[Row(0), Row(2), Row(3)][..]));
+        assert_eq!(found.sizes().collect::<Vec<_>>(), [3]);
+        let Star { first, equal_count, near } = &found.groups[0];
+        assert_eq!((*first, *equal_count, near.len()), (Row(0), 1, 1));
+        assert_eq!((near[0].row, near[0].count), (Row(1), 1));
+        assert!((near[0].similarity - 0.902).abs() < 1e-3, "{found:?}");
     }
 }
