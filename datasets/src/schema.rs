@@ -28,11 +28,11 @@ pub mod key {
     /// Always `cosine`.
     pub const METRIC: &str = "memfold.metric";
     /// Whether every vector has unit length.
-    pub const NORMALISED: &str = "memfold.normalised";
+    pub(crate) const NORMALISED: &str = "memfold.normalised";
     /// Digest of what the rows were read from; absent where there is none.
-    pub const SOURCE_HASH: &str = "memfold.source_hash";
+    pub(crate) const SOURCE_HASH: &str = "memfold.source_hash";
     /// Whether the vectors were generated.
-    pub const SYNTHETIC: &str = "memfold.synthetic";
+    pub(crate) const SYNTHETIC: &str = "memfold.synthetic";
     /// Rows in the file. Written when the file is finished, so it stands in the footer.
     pub const ROW_COUNT: &str = "memfold.row_count";
 }

@@ -44,7 +44,7 @@ impl BestNeighbors {
     }
 
     /// Keeps `neighbor` if it is among the best so far.
-    pub fn offer(&mut self, neighbor: Neighbor) {
+    pub(crate) fn offer(&mut self, neighbor: Neighbor) {
         if self.kept.len() < self.limit {
             self.kept.push(neighbor);
         } else if let Some(mut worst) = self.kept.peek_mut()
@@ -62,19 +62,19 @@ impl BestNeighbors {
     }
 
     /// Empties the list and sets how many neighbours it keeps; its memory stays.
-    pub fn reset(&mut self, limit: usize) {
+    pub(crate) fn reset(&mut self, limit: usize) {
         self.kept.clear();
         self.limit = limit;
     }
 
     /// Empties the list and appends what was kept, in no particular order; its memory stays.
-    pub fn drain_into(&mut self, found: &mut Vec<Neighbor>) {
+    pub(crate) fn drain_into(&mut self, found: &mut Vec<Neighbor>) {
         found.extend(self.kept.drain());
     }
 
     /// Returns the kept neighbours, best first.
     #[must_use]
-    pub fn into_sorted(self) -> Vec<Neighbor> {
+    pub(crate) fn into_sorted(self) -> Vec<Neighbor> {
         self.kept.into_sorted_vec()
     }
 }

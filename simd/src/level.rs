@@ -8,7 +8,7 @@ use std::fmt;
 
 /// The environment variable that forces a level, for tests and comparisons. It never changes an
 /// answer.
-pub const LEVEL_VARIABLE: &str = "MEMFOLD_ISA";
+pub(crate) const LEVEL_VARIABLE: &str = "MEMFOLD_ISA";
 
 /// A level of the instruction set for which there are kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,7 +52,7 @@ impl Level {
 
     /// Tells whether this processor has the level.
     #[must_use]
-    pub fn is_available(self) -> bool {
+    pub(crate) fn is_available(self) -> bool {
         match self {
             Self::Scalar => true,
             #[cfg(target_arch = "x86_64")]

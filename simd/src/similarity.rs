@@ -21,7 +21,7 @@ impl Similarity {
     /// Returns `dot / √(norms.0 · norms.1)`, given canonical dot products; `None` where a norm is
     /// zero or not finite.
     #[must_use]
-    pub fn from_dot(dot: f64, norms: (f64, f64)) -> Option<Self> {
+    pub(crate) fn from_dot(dot: f64, norms: (f64, f64)) -> Option<Self> {
         Self::clamped(dot / (norms.0 * norms.1).sqrt())
     }
 

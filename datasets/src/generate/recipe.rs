@@ -115,13 +115,6 @@ impl VectorRecipeBuilder {
         self
     }
 
-    /// Sets the share of copies that are bit-equal to the first of their group; groups are invented.
-    #[must_use]
-    pub fn exact_share(mut self, share: f64) -> Self {
-        self.invented().exact_share = share;
-        self
-    }
-
     /// Sets the largest group; sizes from 2 to this come in proportion to 1 / size².
     #[must_use]
     pub fn group_size_max(mut self, size: u32) -> Self {

@@ -279,7 +279,7 @@ impl ParquetVectors {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_column(path: &Path, name: &str) -> Result<Self, ReadParquetError> {
+    pub(crate) fn open_column(path: &Path, name: &str) -> Result<Self, ReadParquetError> {
         Self::from_source(ColumnSource::open(path, &[name])?)
     }
 

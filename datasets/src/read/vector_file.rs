@@ -58,7 +58,7 @@ impl VectorFile {
     ///
     /// # Errors
     /// As [`open`](Self::open), and when there is no such array.
-    pub fn open_member(path: &Path, member: Option<&str>) -> Result<Self, VectorFileError> {
+    pub(crate) fn open_member(path: &Path, member: Option<&str>) -> Result<Self, VectorFileError> {
         let format = InputFile::detect(path)?;
         let reader = match format {
             VectorFormat::Columns => {

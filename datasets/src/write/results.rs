@@ -20,7 +20,7 @@ use crate::parquet::{ParquetOutput, WriteTableError, key_values};
 mod tests;
 
 /// The version that [`key::SCHEMA_VERSION`] carries.
-pub const RESULT_SCHEMA_VERSION: u32 = 1;
+pub(crate) const RESULT_SCHEMA_VERSION: u32 = 1;
 
 /// Rows gathered before they are encoded.
 const BATCH_ROWS: usize = 65_536;
@@ -32,7 +32,7 @@ pub mod key {
     /// [`RESULT_SCHEMA_VERSION`].
     pub const SCHEMA_VERSION: &str = "memfold.schema_version";
     /// `pairs`, `distinct_pairs` or `clusters`.
-    pub const KIND: &str = "memfold.kind";
+    pub(crate) const KIND: &str = "memfold.kind";
     /// The thresholds, ascending as given, with commas between them.
     pub const THRESHOLD: &str = "memfold.threshold";
     /// Rows in the file. Written when the file is finished.

@@ -114,7 +114,7 @@ impl Coding {
     /// Returns the largest squared distance of codes at which two vectors of a cosine of at least `threshold` are
     /// expected: rounding adds a twelfth for each coordinate of both and a random part, taken six times.
     #[must_use]
-    pub fn squared_radius(&self, threshold: f64) -> i32 {
+    pub(crate) fn squared_radius(&self, threshold: f64) -> i32 {
         let apart = (2.0 - 2.0 * threshold).max(0.0).sqrt() / f64::from(self.step);
         let rounding = self.mean.len() as f64 / 6.0;
         let radius = apart * apart + rounding + 6.0 * ((apart * apart + rounding) / 6.0).sqrt();

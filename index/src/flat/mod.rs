@@ -12,7 +12,7 @@
 //!
 //! # The same bytes everywhere
 //!
-//! Directions are learned from the [`SAMPLED_ROWS`] distinct vectors of the smallest hashes, by canonical dot products and
+//! Directions are learned from the 4,096 distinct vectors of the smallest hashes, by canonical dot products and
 //! f64 arithmetic that is neither fused nor reordered. So a flat index is a function of its rows, whatever the machine and
 //! the number of threads.
 //!
@@ -34,7 +34,6 @@ pub use query::FlatScan;
 pub(crate) use view::BUILDER;
 pub use view::FlatIndex;
 pub use view::PREFIX_TRANSFORM;
-pub use view::SAMPLED_ROWS;
 pub use view::{DamagedFlatIndex, FlatView};
 
 #[cfg(test)]

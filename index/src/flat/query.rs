@@ -407,7 +407,7 @@ impl<'a> FlatScan<'a> {
     ///
     /// # Errors
     /// When the query has another dimension or no direction.
-    pub fn range_where(
+    pub(crate) fn range_where(
         &mut self,
         query: &[f32],
         threshold: Similarity,

@@ -156,7 +156,7 @@ impl<'a> FlatView<'a> {
 }
 
 /// Distinct vectors from which directions are learned.
-pub const SAMPLED_ROWS: usize = 4_096;
+pub(crate) const SAMPLED_ROWS: usize = 4_096;
 
 /// Rows of a task.
 const BATCH_ROWS: usize = 1_024;

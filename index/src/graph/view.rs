@@ -322,7 +322,7 @@ pub struct GraphOptions {
 
 impl GraphOptions {
     /// The largest M.
-    pub const DEGREE_MAX: usize = 64;
+    pub(crate) const DEGREE_MAX: usize = 64;
 
     /// Returns the places for links of each node: 2 M.
     pub(super) const fn link_count(&self) -> usize {

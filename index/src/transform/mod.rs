@@ -93,14 +93,14 @@ pub mod quantizer;
 pub mod prefix;
 
 pub use covariance::Covariance;
-pub use prefix::{
-    FINE_CODES, PREFIX_CODES, PrefixBounds, PrefixCodes, PrefixTransform, QueryBounds,
-};
+pub(crate) use prefix::FINE_CODES;
+pub(crate) use prefix::PREFIX_CODES;
+pub use prefix::{PrefixBounds, PrefixCodes, PrefixTransform, QueryBounds};
 pub use quantizer::Projection;
 pub use quantizer::{Quantizer, RowBounds};
 
 /// Covers the rounding of the canonical similarity in `2 − 2t`.
-pub const SIMILARITY_SLACK: f64 = 1e-9;
+pub(crate) const SIMILARITY_SLACK: f64 = 1e-9;
 
 /// Numbers that are no transform.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -121,13 +121,13 @@ pub enum DamagedTransform {
 
 /// Bounds the relative error of a dot product of `dim` terms in f32, in any order of additions.
 #[must_use]
-pub fn f32_dot_error(dim: usize) -> f64 {
+pub(crate) fn f32_dot_error(dim: usize) -> f64 {
     // 1.01 ≥ 1 / (1 − dim · 2⁻²⁴) up to dim = 65,536; two more terms for the operands' own rounding.
     (dim as f64 + 2.0) * (0.5 * f64::from(f32::EPSILON)) * 1.01
 }
 
 /// Writes `vector / √squared_norm`, computed in f64 and rounded once.
-pub fn normalize_into(vector: &[f32], squared_norm: f64, unit: &mut Vec<f32>) {
+pub(crate) fn normalize_into(vector: &[f32], squared_norm: f64, unit: &mut Vec<f32>) {
     let norm = squared_norm.sqrt();
     unit.clear();
     unit.extend(vector.iter().map(|&value| (f64::from(value) / norm) as f32));

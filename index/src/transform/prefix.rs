@@ -6,10 +6,10 @@ use super::quantizer::{BIAS_LIMIT, CODE_MAX, NO_FRACTION};
 use super::{DamagedTransform, SIMILARITY_SLACK};
 
 /// Codes of each row that every scan reads.
-pub const PREFIX_CODES: usize = 64;
+pub(crate) const PREFIX_CODES: usize = 64;
 
 /// Codes of each row that are read where the first let it pass.
-pub const FINE_CODES: usize = 128;
+pub(crate) const FINE_CODES: usize = 128;
 
 /// Numbers before the middles: the two steps, and the bound of `‖P‖²`.
 pub(super) const HEAD: usize = 3;
@@ -121,7 +121,7 @@ impl<'a> PrefixTransform<'a> {
 
     /// Returns the codes of a row and what the tests know about it.
     #[must_use]
-    pub fn encode_row(
+    pub(crate) fn encode_row(
         &self,
         row: &[f32],
         squared_norm: f64,
@@ -201,7 +201,7 @@ impl Part<'_> {
 
 impl QueryBounds {
     /// The bias with which every row passes.
-    pub const BIAS_OF_ALL: i32 = BIAS_LIMIT as i32;
+    pub(crate) const BIAS_OF_ALL: i32 = BIAS_LIMIT as i32;
 
     /// Returns the query's bias in (7): rows that fail with it are less similar than `threshold`.
     #[must_use]
@@ -215,7 +215,7 @@ impl QueryBounds {
     /// Returns the largest [`squared_distance`](Self::squared_distance) of rows of at least this similarity: the right
     /// side of (8).
     #[must_use]
-    pub fn squared_distance_max(&self, threshold: Similarity) -> f64 {
+    pub(crate) fn squared_distance_max(&self, threshold: Similarity) -> f64 {
         let errors = [self.first.error, self.fine.error].map(|error| error * error);
         let reach = self.reach(threshold) + (errors[0] + errors[1]).sqrt();
         reach * reach * (1.0 + 1e-9)

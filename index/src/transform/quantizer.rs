@@ -8,7 +8,7 @@ use super::{SIMILARITY_SLACK, f32_dot_error};
 pub const BIAS_LIMIT: f64 = 268_435_456.0;
 
 /// The most coordinates for which [`BIAS_LIMIT`] exceeds every negative part of a score.
-pub const WIDTH_MAX: usize = 8_192;
+pub(crate) const WIDTH_MAX: usize = 8_192;
 
 /// The sample's range is widened by this share, so that few other rows are clipped.
 const RANGE_MARGIN: f64 = 0.02;
@@ -190,7 +190,7 @@ impl Projection {
 
     /// Returns an upper bound of `‖P‖²`, for these and for the first few directions alike.
     #[must_use]
-    pub const fn squared_norm_max(&self) -> f64 {
+    pub(crate) const fn squared_norm_max(&self) -> f64 {
         self.squared_norm_max
     }
 

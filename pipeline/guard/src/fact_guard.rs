@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use sha2::{Digest, Sha256};
-
 use super::compare::{Comparison, Finding, lacking_quotes};
 use super::lexicon::{BUILT_IN, Entry, Lexicon, Roles};
 use super::matching::{Matching, weighs};
@@ -146,12 +144,6 @@ impl Guard {
     #[must_use]
     pub fn lexicon_text(&self) -> &str {
         &self.lexicon_text
-    }
-
-    /// Returns the sha256 of [`Guard::lexicon_text`].
-    #[must_use]
-    pub fn lexicon_bytes_hash(&self) -> [u8; 32] {
-        Sha256::digest(self.lexicon_text()).into()
     }
 }
 

@@ -264,7 +264,10 @@ struct Open {
 ///
 /// # Errors
 /// Those of the lineage.
-pub fn absorbed_tree<L: Lineage>(lineage: &L, id: &MemoryId) -> Result<Few<Branch>, L::Error> {
+pub(crate) fn absorbed_tree<L: Lineage>(
+    lineage: &L,
+    id: &MemoryId,
+) -> Result<Few<Branch>, L::Error> {
     let mut seen = BTreeSet::from([id.clone()]);
     let mut opened: Vec<Open> = Vec::new();
     let mut hidden = vec![0_u64];

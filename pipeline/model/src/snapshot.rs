@@ -112,7 +112,7 @@ impl SkipReason {
     ///
     /// Each row has at most one such reason: rows in the store = live rows + these counts.
     #[must_use]
-    pub const fn leaves_out_row(self) -> bool {
+    pub(crate) const fn leaves_out_row(self) -> bool {
         matches!(
             self,
             Self::IdNull

@@ -52,7 +52,7 @@ impl Instant {
 
     /// Returns the nearest jiff timestamp (values out of its range are clamped to its ends).
     #[must_use]
-    pub fn to_timestamp(self) -> Timestamp {
+    pub(crate) fn to_timestamp(self) -> Timestamp {
         let limit = if self.0 < 0 { Timestamp::MIN } else { Timestamp::MAX };
         Timestamp::from_microsecond(self.0).unwrap_or(limit)
     }

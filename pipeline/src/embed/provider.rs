@@ -175,7 +175,7 @@ pub enum EmbedError {
 impl EmbedError {
     /// Tells whether the texts may be what is wrong, so that other texts could do better.
     #[must_use]
-    pub const fn concerns_texts(&self) -> bool {
+    pub(crate) const fn concerns_texts(&self) -> bool {
         matches!(self, Self::Status { status: 400 | 413 | 422, .. } | Self::Vector { .. })
     }
 

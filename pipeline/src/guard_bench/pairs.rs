@@ -167,7 +167,7 @@ impl Label {
 
     /// Tells whether the pair is said to contradict itself.
     #[must_use]
-    pub fn is_contradiction(&self) -> bool {
+    pub(crate) fn is_contradiction(&self) -> bool {
         matches!(self, Self::Word(word) if word == Self::CONTRADICTION)
     }
 }

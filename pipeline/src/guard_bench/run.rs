@@ -274,7 +274,7 @@ impl ContradictionCurve {
 
     /// Returns how many pairs are labelled `contradiction`.
     #[must_use]
-    pub const fn wanted_count(&self) -> u64 {
+    pub(crate) const fn wanted_count(&self) -> u64 {
         self.wanted_count
     }
 

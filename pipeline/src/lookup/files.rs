@@ -208,7 +208,7 @@ const TEXT_IDS: SectionId = SectionId::new(16);
 const TEXT_ID_ENDS: SectionId = SectionId::new(17);
 
 /// The file of a generation that holds them.
-pub const TEXTS_FILE: &str = "texts.mft";
+pub(crate) const TEXTS_FILE: &str = "texts.mft";
 
 /// Rows known by their text alone, where they lie in a mapped file.
 #[derive(Debug, Clone, Copy)]

@@ -23,7 +23,7 @@ pub mod corpus;
 
 pub use build::{BuildIndex, BuiltIndex, TierChoice, build_index};
 pub use error::{BuildIndexError, OpenIndexError, SearchError};
-pub use files::{IndexFiles, IndexTier, ORIGIN_FILE, Origin, TEXTS_FILE};
+pub use files::{IndexFiles, IndexTier, ORIGIN_FILE, Origin};
 pub use fresh::{FreshSegment, StoreIndex};
 pub use inspect::{
     Freshness, IndexDifference, Thoroughness, VerifiedIndex, VerifyIndexError, freshness, verify,

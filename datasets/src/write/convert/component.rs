@@ -74,7 +74,7 @@ impl ComponentType {
 
     /// Returns the one type that `format` holds; `None` where it holds all.
     #[must_use]
-    pub const fn only_in(format: VectorFormat) -> Option<Self> {
+    pub(crate) const fn only_in(format: VectorFormat) -> Option<Self> {
         match format {
             VectorFormat::Fvecs | VectorFormat::Fbin => Some(Self::F32),
             VectorFormat::F16bin => Some(Self::F16),

@@ -299,7 +299,7 @@ impl FileMode {
 
     /// Returns the bits of folders: who may read may enter.
     #[must_use]
-    pub const fn folder_bits(self) -> u32 {
+    pub(crate) const fn folder_bits(self) -> u32 {
         self.bits | (self.bits & 0o444) >> 2
     }
 }

@@ -74,7 +74,7 @@ impl FileKind {
 
     /// Returns the kind with a number.
     #[must_use]
-    pub const fn from_number(number: u32) -> Option<Self> {
+    pub(crate) const fn from_number(number: u32) -> Option<Self> {
         match number {
             1 => Some(Self::Index),
             2 => Some(Self::Fresh),
@@ -180,7 +180,7 @@ impl ElementType {
 
     /// Returns the type with a number.
     #[must_use]
-    pub fn from_number(number: u32) -> Option<Self> {
+    pub(crate) fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|element| element.number() == number)
     }
 

@@ -109,7 +109,11 @@ impl SectionFile {
     ///
     /// # Errors
     /// When there is none of this number, it holds other numbers, or more or fewer.
-    pub fn section_of<T: Element>(&self, id: SectionId, count: u64) -> Result<&[T], SectionError> {
+    pub(crate) fn section_of<T: Element>(
+        &self,
+        id: SectionId,
+        count: u64,
+    ) -> Result<&[T], SectionError> {
         let values = self.section(id)?;
         let found = values.len() as u64;
         if found != count {

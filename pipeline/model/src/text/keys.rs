@@ -165,7 +165,7 @@ pub fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
 }
 
 /// Tokens per shingle.
-pub const SHINGLE_TOKENS: usize = 3;
+pub(crate) const SHINGLE_TOKENS: usize = 3;
 
 /// Returns the Jaccard index of two texts' sets of lower-cased words, in \[0, 1\]; 1 where both have none.
 #[must_use]

@@ -6,6 +6,4 @@ mod excerpt;
 mod keys;
 
 pub use excerpt::{characters, excerpt, is_deceptive, printable, printable_json};
-pub use keys::{
-    SHINGLE_TOKENS, TextKey, Token, jaccard, loose_key, shingle_containment, strict_key, tokens,
-};
+pub use keys::{TextKey, Token, jaccard, loose_key, shingle_containment, strict_key, tokens};

@@ -112,7 +112,7 @@ pub struct Detection {
 
 impl Detection {
     /// Returns all contradictory pairs, those of live memories first.
-    pub fn all_contradictions(&self) -> impl Iterator<Item = &Contradiction> {
+    pub(crate) fn all_contradictions(&self) -> impl Iterator<Item = &Contradiction> {
         self.contradictions.iter().chain(&self.folded_contradictions)
     }
 }

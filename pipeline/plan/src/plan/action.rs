@@ -106,7 +106,7 @@ pub struct Evidence {
 }
 
 /// Version of the plan file's format.
-pub const PLAN_SCHEMA_VERSION: u32 = 1;
+pub(crate) const PLAN_SCHEMA_VERSION: u32 = 1;
 
 /// The plan file: what to do, what it rests on, and nothing of when, where or how it was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -271,12 +271,6 @@ fn stem(word: &str) -> String {
         }
     }
     word.trim_end_matches('e').to_owned()
-}
-
-/// Returns the JSON Schema of the plan file.
-#[must_use]
-pub fn plan_schema() -> serde_json::Value {
-    schemars::schema_for!(Plan).to_value()
 }
 
 #[cfg(test)]

@@ -24,19 +24,16 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
-pub use action::{
-    Action, ActionType, Evidence, PLAN_SCHEMA_VERSION, Plan, Rationale, Risk, action_label,
-};
+pub(crate) use action::PLAN_SCHEMA_VERSION;
+pub use action::{Action, ActionType, Evidence, Plan, Rationale, Risk, action_label};
 pub use conditions::{FactGuard, GuardedTexts, SimilarityOf};
 pub use conditions::{differences, lacks, signal_kinds};
 pub use context::PlanInput;
 pub use decide::{Decided, decide};
 pub use saved::{canonical_json, plan_digest, plan_id};
 
-pub use action::plan_schema;
 pub use conditions::ProtectedBy;
 pub use saved::{ActionState, PlanSummary, SavedAction, SavedPlan};
-pub use single::largest_access_count;
 pub use swap::{SwapInput, SwapRefusal, swap_survivor};
 
 pub use action::risk;

@@ -7,7 +7,6 @@ use super::context::Merge;
 use super::context::{Context, Values, largest_own_count};
 use super::flags::Flag;
 use crate::policy::{Rule, RuleAction};
-use memfold_model::Snapshot;
 use memfold_model::decisions::SingleAction;
 use memfold_model::memory::{Memory, MemoryId, MemoryIndex, Standing};
 
@@ -35,13 +34,6 @@ pub(super) enum Change {
 
 /// Archival by access count says nothing where this share of live rows was never read.
 const UNREAD_SHARE_MAX: f64 = 0.9;
-
-/// Returns the access count that promotions read: the largest of a unit's members, without what one
-/// took over from another. This is what a promotion is recorded at.
-#[must_use]
-pub fn largest_access_count(snapshot: &Snapshot, live: MemoryIndex, ghosts: &[MemoryIndex]) -> i64 {
-    largest_own_count(&snapshot.memories, live, ghosts)
-}
 
 /// Decides on each unit that is neither protected nor absorbed, newest first; notes say which rules
 /// are off.

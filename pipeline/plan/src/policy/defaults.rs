@@ -15,6 +15,7 @@ macro_rules! defaults {
         $(#[doc = $reason] pub const $name: $type = $value;)*
 
         /// Why each default is what it is: key path (`*` for every rule) and reason.
+        #[cfg(test)]
         pub(super) const REASONS: &[(&str, &str)] = &[$(($key, $reason)),*];
     };
 }
@@ -294,15 +295,11 @@ defaults! {
 }
 
 /// The hierarchical linkages need a full distance matrix: 20,000 rows take 1.6 GB.
-pub const MAX_COMPONENT_ROWS: NonZeroUsize = non_zero(20_000);
-
-/// Distinct pairs per distinct row where `detect.pair_budget` is null: more is an embedder's fault
-/// or a threshold set too low, and memory must stay bounded.
-pub const PAIRS_PER_ROW: u64 = 64;
+pub(crate) const MAX_COMPONENT_ROWS: NonZeroUsize = non_zero(20_000);
 
 /// The strict profile's further marks: what is core or critical, what a user made and what was
 /// decided, however the tags of other memory systems spell it.
-pub const STRICT_CATEGORIES: [&str; 6] = [
+pub(crate) const STRICT_CATEGORIES: [&str; 6] = [
     "core",
     "critical",
     "priority:critical",
@@ -312,21 +309,17 @@ pub const STRICT_CATEGORIES: [&str; 6] = [
 ];
 
 /// Ids that the strict profile never touches: other memory systems keep their own state there.
-pub const STRICT_IDS: [&str; 4] =
+pub(crate) const STRICT_IDS: [&str; 4] =
     ["mem_userprofile0", "mem_systemconfig", "mem_learnpattern", "mem_terminology"];
 
 /// The strict profile's age: a week's work is still going on.
-pub const STRICT_AGE_HOURS: f64 = 7.0 * 24.0;
+pub(crate) const STRICT_AGE_HOURS: f64 = 7.0 * 24.0;
 
 /// The strict profile's access count: what is read this often had better not move.
-pub const STRICT_ACCESS_COUNT_MIN: i64 = 10;
-
-/// From this share of never-read live rows on, the access counter says nothing and
-/// archive rules stay off.
-pub const UNREAD_SHARE_MAX: f64 = 0.9;
+pub(crate) const STRICT_ACCESS_COUNT_MIN: i64 = 10;
 
 /// The zone of a machine that tells none.
-pub const MACHINE_TIME_ZONE: &str = "UTC";
+pub(crate) const MACHINE_TIME_ZONE: &str = "UTC";
 
 const fn non_zero(value: usize) -> NonZeroUsize {
     NonZeroUsize::new(value).expect("every default count is above zero")

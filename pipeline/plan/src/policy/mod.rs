@@ -11,15 +11,12 @@ mod hash;
 mod rule;
 mod sections;
 
-pub use config::{
-    ConfigError, ConfigLoader, Configuration, Settings, config_schema, configuration_markdown,
-};
+pub use config::{ConfigError, ConfigLoader, Configuration, Settings, config_schema};
 pub use hash::config_hash;
 pub use memfold_guard::{GuardPolicy, SignalWeights};
-pub use rule::{
-    ARCHIVE, CONTRADICTION, Conditions, EXACT_DUPLICATE, NEAR_DUPLICATE, PROMOTE, Rule, RuleAction,
-    Trigger,
-};
+pub(crate) use rule::EXACT_DUPLICATE;
+pub(crate) use rule::NEAR_DUPLICATE;
+pub use rule::{ARCHIVE, CONTRADICTION, Conditions, Rule, RuleAction, Trigger};
 pub use sections::{
     Absorbed, Canonical, CategoryMerge, CheckScope, ClusterPolicy, DetectPolicy, EmbedSettings,
     FlagPolicy, FlagTarget, GraphIndex, JoinMethod, KeyFromElsewhere, Linkage, MergePolicy, Policy,

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::sections::{Absorbed, Canonical};
 
 /// Merges what is equal but for spelling.
-pub const EXACT_DUPLICATE: &str = "R1-exact-duplicate-merge";
+pub(crate) const EXACT_DUPLICATE: &str = "R1-exact-duplicate-merge";
 /// Merges what says the same; `threshold` sets its `min_similarity`.
-pub const NEAR_DUPLICATE: &str = "R2-near-duplicate-merge";
+pub(crate) const NEAR_DUPLICATE: &str = "R2-near-duplicate-merge";
 /// Raises procedures that proved their worth.
-pub const PROMOTE: &str = "R3-promote-high-value-procedural";
+pub(crate) const PROMOTE: &str = "R3-promote-high-value-procedural";
 /// Archives what nobody reads.
 pub const ARCHIVE: &str = "R4-archive-low-utility";
 /// Flags contradictions.
@@ -142,7 +142,7 @@ impl Trigger {
 
     /// Returns whether rules of this trigger run in every run.
     #[must_use]
-    pub const fn is_always(self) -> bool {
+    pub(crate) const fn is_always(self) -> bool {
         matches!(self, Self::OnSimilarity | Self::OnContradiction)
     }
 }

@@ -43,7 +43,7 @@ pub struct Policy {
 
 impl Policy {
     /// Returns the rules that run, in order: those of [`Self::trigger`] and the `on_*` ones, or all.
-    pub fn active_rules(&self) -> impl Iterator<Item = &Rule> {
+    pub(crate) fn active_rules(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter().filter(|rule| {
             self.trigger.is_none_or(|trigger| rule.trigger == trigger || rule.trigger.is_always())
         })

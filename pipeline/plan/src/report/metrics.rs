@@ -79,7 +79,7 @@ pub struct StoreFigures {
 impl StoreFigures {
     /// Returns the share of consolidated rows, from 0 to 1.
     #[must_use]
-    pub fn consolidated_share(&self) -> f64 {
+    pub(crate) fn consolidated_share(&self) -> f64 {
         share(self.consolidated, self.memories)
     }
 

@@ -11,7 +11,6 @@ pub mod log_lines;
 mod markdown;
 mod metrics;
 mod model;
-mod schema;
 mod screen;
 mod write;
 
@@ -24,12 +23,12 @@ pub use diff::{Piece, PieceKind, word_diff};
 pub use markdown::markdown;
 pub use memfold_model::runs::Executed;
 pub use metrics::{StoreFigures, WriteMetricsError, applied_metrics, metrics, write_metrics};
+pub(crate) use model::REPORT_SCHEMA_VERSION;
 pub use model::{
     AbsorbedByRisk, AbsorbedSample, Detected, Loaded, MergeSample, Mode, PairSample, Planned,
-    ProtectedRow, ProtectedRows, REPORT_SCHEMA_VERSION, Recall, RecallKind, Report, RowView,
-    Samples, ScopeView, Seconds, Sensitivity, Stats, UnknownCategory,
+    ProtectedRow, ProtectedRows, Recall, RecallKind, Report, RowView, Samples, ScopeView, Seconds,
+    Sensitivity, Stats, UnknownCategory,
 };
-pub use schema::{applied_report_schema, report_schema};
 pub use screen::{Commands, grouped, quoted as shell_word, screen, shell_words};
 pub use write::{
     ReadPlanError, ReportPaths, Reported, WritePlanError, WriteReportError, ensure_report_dir,

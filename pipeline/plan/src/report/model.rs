@@ -12,7 +12,7 @@ use super::Piece;
 use crate::plan::{Action, Risk};
 
 /// Version of the report's format.
-pub const REPORT_SCHEMA_VERSION: u32 = 1;
+pub(crate) const REPORT_SCHEMA_VERSION: u32 = 1;
 
 /// Whether a run wrote to the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

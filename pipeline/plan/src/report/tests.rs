@@ -1,6 +1,12 @@
 //! Reports of a hand-made run.
 
-use super::{Commands, Executed, Mode, Report, Run, Seconds, markdown, screen, write_report_in};
+use std::path::Path;
+
+use super::{
+    AppliedReport, Commands, Executed, Mode, Report, Run, Seconds, markdown, screen,
+    write_report_in,
+};
+use crate::plan::Plan;
 use crate::plan::fixture::{Fixture, NOW, row};
 
 pub(super) fn report() -> Report {
@@ -61,4 +67,25 @@ fn reports_are_never_overwritten() {
     let error = super::write_report(&first.json, &report).unwrap_err();
     assert!(error.to_string().ends_with("a file is there already"), "{error}");
     assert!(error.hint().is_some());
+}
+
+/// `BLESS=1` writes the schemas instead of comparing them.
+#[test]
+fn published_schemas_are_those_of_the_types() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
+    let schemas = [
+        ("plan", schemars::schema_for!(Plan)),
+        ("report", schemars::schema_for!(Report)),
+        ("applied-report", schemars::schema_for!(AppliedReport)),
+    ];
+    for (name, schema) in schemas {
+        let path = folder.join(format!("{name}.schema.json"));
+        let expected = serde_json::to_string_pretty(&schema.to_value()).unwrap() + "\n";
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(&path, &expected).unwrap();
+        }
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(found == expected, "{} is old: run with BLESS=1", path.display());
+    }
 }

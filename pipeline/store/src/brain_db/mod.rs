@@ -27,7 +27,7 @@ pub use read::open::{BrainDb, KeptReader, OpenOptions, OpenStoreError, Shortage}
 pub use read::recorded::FlagKind;
 pub use read::rows::{Fate, Ghost, LiveMemory, OpenFlag};
 pub use write::beside::BackupOutcome;
-pub use write::changes::{Mark, NowRows, apply, archived_image};
+pub use write::changes::{Mark, NowRows, apply};
 pub use write::insert::{ImportedMemory, NewEmbedding, NewRow};
 pub use write::layout::Layout;
 pub use write::rows::{Reference, UnitRow, Words};

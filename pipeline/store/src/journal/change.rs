@@ -152,7 +152,7 @@ impl Table {
 
     /// Tells whether it is one of memfold's own tables, whose rows are switched on and off by `active`.
     #[must_use]
-    pub const fn is_own(self) -> bool {
+    pub(crate) const fn is_own(self) -> bool {
         !matches!(self, Self::Memories | Self::Atoms)
     }
 }
@@ -411,7 +411,7 @@ impl JournalEntry {
 
     /// Returns the JSON of the columns `before`: of the whole row where it was kept.
     #[must_use]
-    pub fn before_json(&self) -> Option<Value> {
+    pub(crate) fn before_json(&self) -> Option<Value> {
         match (&self.image, self.columns.is_empty()) {
             (Some(image), _) => Some(image.to_json()),
             (None, true) => None,
@@ -421,13 +421,13 @@ impl JournalEntry {
 
     /// Returns the JSON of the changed columns `after`.
     #[must_use]
-    pub fn after_json(&self) -> Option<Value> {
+    pub(crate) fn after_json(&self) -> Option<Value> {
         (!self.columns.is_empty()).then(|| self.cells(|change| &change.after))
     }
 
     /// Returns the JSON of the counters' movements.
     #[must_use]
-    pub fn deltas_json(&self) -> Option<Value> {
+    pub(crate) fn deltas_json(&self) -> Option<Value> {
         let deltas: Map<String, Value> = self
             .columns
             .iter()

@@ -17,7 +17,7 @@ use memfold_model::text;
 use memfold_model::time::Instant;
 
 /// Cells of a [`RawMemory`].
-pub const MEMORY_CELLS: usize = 9;
+pub(crate) const MEMORY_CELLS: usize = 9;
 
 /// A row of a memory table as stored; columns that do not exist are NULL.
 #[derive(Debug, Clone, Copy)]

@@ -7,5 +7,5 @@ pub(crate) mod embedding;
 
 pub use cell::{Cell, archives, categories_to_json, reserved_prefix};
 pub use embedding::read_rows;
-pub use memory::{MEMORY_CELLS, RawMemory, RowFacts, row_facts};
+pub use memory::{RawMemory, RowFacts, row_facts};
 pub use vector::{MODEL_UNNAMED, ModelShapes};

@@ -119,12 +119,13 @@ impl ConfigLoader {
     }
 
     /// Looks for the system's `config.yaml` in this folder.
-    pub fn system_folder(self, folder: impl Into<PathBuf>) -> Self {
+    pub(crate) fn system_folder(self, folder: impl Into<PathBuf>) -> Self {
         Self { system_folder: Some(folder.into()), ..self }
     }
 
     /// Looks for the user's `config.yaml` in this folder.
-    pub fn user_folder(self, folder: impl Into<PathBuf>) -> Self {
+    #[cfg(test)]
+    pub(crate) fn user_folder(self, folder: impl Into<PathBuf>) -> Self {
         Self { user_folder: Some(folder.into()), ..self }
     }
 

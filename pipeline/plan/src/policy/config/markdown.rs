@@ -65,7 +65,7 @@ a plan and is part of its `config_hash`.
 
 /// Returns docs/configuration.md: every key with its meaning, its default and why.
 #[must_use]
-pub fn configuration_markdown() -> String {
+pub(crate) fn configuration_markdown() -> String {
     let mut text = INTRODUCTION.to_owned();
     let defaults =
         serde_json::to_value(Config::default()).expect("the built-in configuration is plain JSON");

@@ -13,6 +13,7 @@ mod files;
 mod keys;
 mod layers;
 mod loader;
+#[cfg(test)]
 mod markdown;
 mod rules;
 mod schema;
@@ -26,7 +27,6 @@ pub use keys::{
     ProtectionConfig, QuickCheckConfig, ScopeConfig,
 };
 pub use loader::{ConfigLoader, Configuration, Entry};
-pub use markdown::configuration_markdown;
 pub use rules::{Action, ParamsConfig, RuleConfig, ThenConfig, WhenConfig};
 pub use schema::config_schema;
 pub(crate) use schema::nearest;

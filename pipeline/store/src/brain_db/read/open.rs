@@ -28,7 +28,7 @@ pub struct OpenOptions {
 
 impl OpenOptions {
     /// The owner's own patience with locks.
-    pub const BUSY_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
+    pub(crate) const BUSY_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
     /// Sets how long to wait for a lock of another process (default 5 s).
     #[must_use]

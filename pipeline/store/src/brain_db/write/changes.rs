@@ -447,7 +447,10 @@ fn archived(writes: &Writes<'_>, id: &str) -> Result<Vec<(String, RowImage, bool
 }
 
 /// Returns a memory's row in the archive table.
-pub fn archived_image(reads: &Writes<'_>, id: &str) -> Result<Option<RowImage>, SessionError> {
+pub(crate) fn archived_image(
+    reads: &Writes<'_>,
+    id: &str,
+) -> Result<Option<RowImage>, SessionError> {
     let rows = archived(reads, id)?;
     Ok(rows.into_iter().find(|(table, _, _)| table == "stm").map(|(_, image, _)| image))
 }
