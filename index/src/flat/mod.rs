@@ -31,9 +31,7 @@ mod view;
 mod query;
 
 pub use query::FlatScan;
-pub(crate) use view::BUILDER;
 pub use view::FlatIndex;
-pub use view::PREFIX_TRANSFORM;
 pub use view::{DamagedFlatIndex, FlatView};
 
 #[cfg(test)]

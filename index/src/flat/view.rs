@@ -1,13 +1,9 @@
 //! [`FlatView`]: a flat index where it lies.
 
-use std::io::{Seek, Write};
-
 use memfold_simd::panel::{PACKED_BIASES, PACKED_COLUMNS};
 use memfold_simd::{ColumnPanel, Columns, Kernels};
 use twox_hash::XxHash3_64;
 
-use crate::file::{SectionFile, SectionFileWriter, SectionId, WriteSectionFileError};
-use crate::index_file::OpenIndexFileError;
 use crate::scan::squared_norm;
 use crate::transform::covariance::{CoordinateRanges, LearnedDirections};
 use crate::transform::{
@@ -110,48 +106,6 @@ impl<'a> FlatView<'a> {
     #[must_use]
     pub const fn dim(&self) -> usize {
         self.transform.dim()
-    }
-}
-
-/// The section of the middles, directions and steps of the flat index's codes.
-pub const PREFIX_TRANSFORM: SectionId = SectionId::new(13);
-/// The int8 codes of each row that scans read.
-const PREFIX_CODES_SECTION: SectionId = SectionId::new(2);
-/// What scans know about each row beside its codes.
-const PREFIX_NORMS: SectionId = SectionId::new(14);
-
-/// Counts the changes of the builder that change what it builds.
-pub(crate) const BUILDER: u32 = 1;
-
-impl FlatIndex {
-    /// Adds the sections of the rows, without the transform, to a file of as many rows.
-    ///
-    /// # Errors
-    /// When the output fails.
-    pub fn write_rows<W: Write + Seek>(
-        &self,
-        writer: SectionFileWriter<W>,
-    ) -> Result<SectionFileWriter<W>, WriteSectionFileError> {
-        writer.chunks(PREFIX_CODES_SECTION, self.codes())?.chunks(PREFIX_NORMS, self.norms())
-    }
-}
-
-impl<'a> FlatView<'a> {
-    /// Takes the rows of a mapped file in constant time, with the numbers of the transform that made them.
-    ///
-    /// # Errors
-    /// When a section is missing or has another length than the others ask for.
-    pub fn open_rows(
-        file: &'a SectionFile,
-        transform: &'a [f32],
-    ) -> Result<Self, OpenIndexFileError> {
-        let head = file.head();
-        Ok(Self::new(
-            transform,
-            file.section(PREFIX_CODES_SECTION)?,
-            file.section(PREFIX_NORMS)?,
-            (head.row_count as usize, head.dim as usize),
-        )?)
     }
 }
 

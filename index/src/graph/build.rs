@@ -2,18 +2,17 @@
 //!
 //! Lost nodes: what a search for them does not find is linked from where that search ends.
 
-use std::convert::Infallible;
 use std::sync::Mutex;
 
 use memfold_simd::Kernels;
 
+use super::layers::{Layers, SCANNED_NODES_MAX, entry};
 use super::link::{Linked, Tools, link, repair};
 use super::partition::{Partition, Probes};
 use super::traversal::Traversal;
 use super::view::{GraphSections, GraphView, LinkTable, Links};
 use super::{BuildGraphError, GraphOptions};
-use crate::codes::{CodeRows, Coding, Members, NodeCodes, hash_codes};
-use crate::components::component_firsts;
+use crate::codes::{Coding, Members, NodeCodes, hash_codes};
 use crate::distinct::DistinctRows;
 use crate::{Pool, Progress, VectorMatrix};
 
@@ -293,109 +292,4 @@ fn lost(graph: &Graph, nodes: &[u32], tools: Tools<'_>) -> Vec<(u32, Vec<u32>)> 
         lost
     });
     batches.concat()
-}
-
-/// A node in 2⁶ is in the next layer too.
-const LEVEL_BITS: u32 = 6;
-
-/// A hash has no more levels.
-pub(super) const LAYERS_MAX: usize = 10;
-
-/// A layer of no more nodes is searched from end to end, and has none above it.
-pub(super) const TOP_NODES_MAX: usize = 256;
-
-/// A set of no more nodes is searched from end to end and has no layers: that costs less than any graph.
-pub(super) const SCANNED_NODES_MAX: usize = 4_096;
-
-/// The layers above the lowest, from below.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Layers {
-    /// The number of nodes of each layer.
-    pub(super) sizes: Vec<u32>,
-    /// The nodes of each layer, ascending.
-    pub(super) nodes: Vec<u32>,
-    /// 2 M links for each of them: positions in its layer; see [`Links`].
-    pub(super) links: Vec<u8>,
-}
-
-impl Layers {
-    /// Builds them over the lowest layer, whose links are given.
-    pub(super) fn build(
-        codes: CodeRows<'_>,
-        base_links: Links<'_>,
-        tools: Tools<'_>,
-    ) -> Result<Self, BuildGraphError> {
-        let mut layers = Self::default();
-        if codes.len() <= SCANNED_NODES_MAX {
-            return Ok(layers);
-        }
-        let levels: Vec<u32> = (0..codes.len() as u32)
-            .map(|node| codes.hash(node).leading_zeros() / LEVEL_BITS)
-            .collect();
-        let mut chosen = first_nodes(base_links);
-        for level in 1..=LAYERS_MAX as u32 {
-            let in_layer =
-                |&node: &u32| levels[node as usize] >= level || chosen.binary_search(&node).is_ok();
-            let nodes: Vec<u32> = (0..codes.len() as u32).filter(in_layer).collect();
-            if nodes.is_empty() {
-                break;
-            }
-            let Linked { links, .. } = layers.push(codes, &nodes, tools)?;
-            if nodes.len() <= TOP_NODES_MAX {
-                break;
-            }
-            let firsts = first_nodes(links.view());
-            chosen = firsts.iter().map(|&position| nodes[position as usize]).collect();
-        }
-        Ok(layers)
-    }
-
-    fn push(
-        &mut self,
-        codes: CodeRows<'_>,
-        nodes: &[u32],
-        tools: Tools<'_>,
-    ) -> Result<Linked, BuildGraphError> {
-        let GraphOptions { probes, .. } = tools.options;
-        let picked = codes.picked(nodes);
-        let names: Vec<u32> = (0..nodes.len() as u32).collect();
-        let (partition, probes) =
-            Partition::of(picked.view(), &names, probes, (tools.pool, tools.kernels));
-        self.sizes.push(nodes.len() as u32);
-        self.nodes.extend_from_slice(nodes);
-        let linked = link(picked.view(), &partition, &probes, tools)?;
-        self.links.extend_from_slice(linked.links.as_bytes());
-        Ok(linked)
-    }
-}
-
-/// Returns the node from which every other one can be reached: the first of the highest layer.
-pub(super) fn entry(layer_sizes: &[u32], layer_nodes: &[u32]) -> u32 {
-    let top = layer_sizes.last().map_or(0, |&size| size as usize);
-    layer_nodes.get(layer_nodes.len().saturating_sub(top)).copied().unwrap_or(0)
-}
-
-/// Returns the first node of each connected component, ascending; nothing where there is only one.
-pub(super) fn first_nodes(links: Links<'_>) -> Vec<u32> {
-    let edges = (0..links.len() as u32)
-        .flat_map(|node| links.of(node).map(move |other| Ok::<_, Infallible>((node, other))));
-    let Ok(firsts) = component_firsts(links.len(), edges);
-    let is_first = |&(node, &first): &(u32, &u32)| node == first;
-    let firsts: Vec<u32> = (0..).zip(&firsts).filter(is_first).map(|(node, _)| node).collect();
-    if firsts.len() > 1 { firsts } else { Vec::new() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::graph::view::LinkTable;
-
-    #[test]
-    fn components_are_what_links_join() {
-        let firsts = |lists: &[&[u32]]| first_nodes(LinkTable::new(lists.len(), 2, lists).view());
-        assert_eq!(firsts(&[&[1], &[0], &[3], &[], &[3]]), [0, 2]);
-        assert!(firsts(&[&[1, 2], &[0], &[]]).is_empty(), "one direction is enough");
-        assert!(firsts(&[]).is_empty());
-        assert_eq!(firsts(&[&[], &[]]), [0, 1]);
-    }
 }

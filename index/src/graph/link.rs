@@ -2,8 +2,8 @@
 
 use memfold_simd::Kernels;
 
+use super::nearest::{Comparer, Near, NearestList};
 use super::partition::{Partition, Probes};
-use super::searcher::{Comparer, Near, NearestList};
 use super::view::LinkTable;
 use super::{BuildGraphError, GraphOptions};
 use crate::codes::CodeRows;

@@ -21,21 +21,20 @@
 mod build;
 mod view;
 mod searcher;
-mod file;
+mod error;
 
+mod layers;
+mod nearest;
 mod traversal;
 mod link;
 pub mod gate;
 mod partition;
 
+pub use build::Graph;
+pub use error::{BuildGraphError, DamagedGraph};
+pub(crate) use layers::LAYERS_MAX;
+pub use searcher::Searcher;
+pub use view::{GraphOptions, GraphSections, GraphView};
+
 #[cfg(test)]
 mod tests;
-
-pub use build::Graph;
-pub(crate) use file::BUILDER;
-#[cfg(test)]
-pub(crate) use file::DUPLICATE_GROUPS;
-pub use file::{BuildGraphError, DamagedGraph};
-pub use searcher::Searcher;
-pub use view::GraphOptions;
-pub use view::{GraphSections, GraphView};

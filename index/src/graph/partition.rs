@@ -2,7 +2,7 @@
 
 use memfold_simd::Kernels;
 
-use super::searcher::{Comparer, NearestList, PackedNodes};
+use super::nearest::{Comparer, NearestList, PackedNodes};
 use crate::Pool;
 use crate::codes::{CodeRows, NodeCodes};
 

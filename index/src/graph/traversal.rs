@@ -2,7 +2,7 @@
 
 use memfold_simd::Kernels;
 
-use super::searcher::Near;
+use super::nearest::Near;
 use super::view::{GraphView, Layer};
 use crate::codes::squared_distance;
 

@@ -17,11 +17,16 @@ use super::file::{
     FileHead, FileKind, SectionError, SectionFile, SectionFileWriter, SectionId,
     WriteSectionFileError,
 };
-use super::flat::{DamagedFlatIndex, FlatIndex, FlatView, PREFIX_TRANSFORM};
+use super::flat::{DamagedFlatIndex, FlatIndex, FlatView};
 use super::graph::gate::{self, GateError, GateReport};
-use super::graph::{self, BuildGraphError, DamagedGraph, Graph, GraphOptions, GraphView};
+use super::graph::{BuildGraphError, DamagedGraph, Graph, GraphOptions, GraphView};
 use super::transform::{DamagedTransform, FINE_CODES, PREFIX_CODES};
-use super::{Pool, Progress, Row, ScanError, VectorMatrix, flat};
+use super::{Pool, Progress, Row, ScanError, VectorMatrix};
+use sections::{FLAT_BUILDER, GRAPH_BUILDER};
+
+mod sections;
+
+pub use sections::PREFIX_TRANSFORM;
 
 #[cfg(test)]
 mod tests;
@@ -32,14 +37,14 @@ struct Parameters {
     graph: Option<GraphOptions>,
 }
 
-const FLAT_WORDS: [u32; 3] = [flat::BUILDER, PREFIX_CODES as u32, FINE_CODES as u32];
+const FLAT_WORDS: [u32; 3] = [FLAT_BUILDER, PREFIX_CODES as u32, FINE_CODES as u32];
 
 impl Parameters {
     fn to_bytes(self) -> Vec<u8> {
         let mut words = FLAT_WORDS.to_vec();
         if let Some(GraphOptions { degree, candidates, probes }) = self.graph {
             // Each is at most 1,024.
-            words.extend([graph::BUILDER, degree as u32, candidates as u32, probes as u32]);
+            words.extend([GRAPH_BUILDER, degree as u32, candidates as u32, probes as u32]);
         }
         words.into_iter().flat_map(u32::to_le_bytes).collect()
     }
@@ -50,7 +55,7 @@ impl Parameters {
         let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
         let graph = match words.strip_prefix(&FLAT_WORDS)? {
             [] => None,
-            [graph::BUILDER, degree, candidates, probes] => {
+            [GRAPH_BUILDER, degree, candidates, probes] => {
                 let [degree, candidates, probes] =
                     [degree, candidates, probes].map(|&n| n as usize);
                 Some(GraphOptions { degree, candidates, probes }.validated()?)

@@ -4,11 +4,12 @@ use std::io::{Cursor, Write};
 
 use memfold_simd::{Kernels, Level, Similarity};
 
+use super::sections::DUPLICATE_GROUPS;
 use super::{GraphOutcome, IndexBuild, IndexView, OpenIndexFileError, TextKeys};
 use crate::file::{FileHead, FileKind, SectionFile, SectionFileWriter};
 use crate::flat::FlatScan;
 use crate::graph::gate::{self, GateError};
-use crate::graph::{DUPLICATE_GROUPS, GraphOptions, Searcher};
+use crate::graph::{GraphOptions, Searcher};
 use crate::{NoProgress, Pool, Row, VectorMatrix};
 
 const DIM: usize = 24;

@@ -15,7 +15,8 @@ use memfold_index::file::{
     FileHead, FileKind, FileMode, FreshWriter, Generation, Generations, SectionFile,
     SectionFileWriter, SectionId, WriteGenerationError, WriteSectionFileError,
 };
-use memfold_index::flat::{FlatIndex, FlatView, PREFIX_TRANSFORM};
+use memfold_index::flat::{FlatIndex, FlatView};
+use memfold_index::index_file::PREFIX_TRANSFORM;
 use memfold_index::index_file::{IndexView, OpenIndexFileError};
 use memfold_index::{MatrixError, VectorMatrix};
 use memfold_model::memory::MemoryId;

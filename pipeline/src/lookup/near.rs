@@ -1,7 +1,8 @@
 //! Rows of an index near a vector, as it was indexed.
 
-use memfold_index::flat::{FlatScan, PREFIX_TRANSFORM};
+use memfold_index::flat::FlatScan;
 use memfold_index::index_file::IndexView;
+use memfold_index::index_file::PREFIX_TRANSFORM;
 use memfold_index::{Nearest as _, Row, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 

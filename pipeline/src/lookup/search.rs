@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use memfold_index::flat::{FlatScan, PREFIX_TRANSFORM};
+use memfold_index::flat::FlatScan;
 use memfold_index::graph::{DamagedGraph, Searcher};
 use memfold_index::index_file::IndexView;
+use memfold_index::index_file::PREFIX_TRANSFORM;
 use memfold_index::scan::query_norm;
 use memfold_index::{DamagedFlatIndex, Nearest, Neighbor, Row, ScanError, VectorMatrix};
 use memfold_model::memory::{Memory, VectorSpace};

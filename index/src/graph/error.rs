@@ -1,0 +1,81 @@
+//! Why there is no graph, or none that can be searched.
+
+use crate::codes::DamagedCoding;
+use crate::distinct::DistinctError;
+
+/// Why there is no graph.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildGraphError {
+    /// A row holds NaN, an infinite value, or only zeros.
+    #[error("row {row}: {reason}")]
+    InvalidVector {
+        /// The row.
+        row: u32,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The vectors are too long for distances of codes.
+    #[error(transparent)]
+    Coding(#[from] DamagedCoding),
+    /// Rows are numbered with 31 bits.
+    #[error("{found} rows are more than a graph can number (2,147,483,648)")]
+    TooManyRows {
+        /// Rows given.
+        found: usize,
+    },
+    /// A parameter is out of range.
+    #[error("degree must be 2 to 64, candidates degree to 1,024, probes 1 to 256")]
+    Options,
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+impl From<DistinctError> for BuildGraphError {
+    fn from(error: DistinctError) -> Self {
+        match error {
+            DistinctError::InvalidVector { row, reason } => Self::InvalidVector { row, reason },
+            DistinctError::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+/// Slices that are no graph.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DamagedGraph {
+    /// The coding is none.
+    #[error(transparent)]
+    Coding(#[from] DamagedCoding),
+    /// A section has another length than the others ask for.
+    #[error("{section}: {found} values, expected {expected}")]
+    Length {
+        /// The section.
+        section: &'static str,
+        /// Values in it.
+        found: usize,
+        /// Values that the other sections ask for.
+        expected: usize,
+    },
+    /// The degree is out of range.
+    #[error("degree {found}, expected 2 to 64")]
+    Degree {
+        /// The degree found.
+        found: usize,
+    },
+    /// There are more upper layers than levels in a hash.
+    #[error("{found} upper layers, expected 10 at most")]
+    Layers {
+        /// Layers found.
+        found: usize,
+    },
+    /// The vectors do not belong to this graph.
+    #[error("vectors of {found} dimensions, the graph has {expected}")]
+    Dimension {
+        /// The graph's dimension.
+        expected: usize,
+        /// The vectors'.
+        found: usize,
+    },
+}
