@@ -6,11 +6,11 @@ use std::sync::Mutex;
 
 use memfold_simd::Kernels;
 
-use super::layers::{Layers, SCANNED_NODES_MAX, entry};
+use super::layers::Layers;
 use super::link::{Linked, Tools, link, repair};
 use super::partition::{Partition, Probes};
 use super::traversal::Traversal;
-use super::view::{GraphSections, GraphView, LinkTable, Links};
+use super::view::{GraphSections, GraphView, LinkTable, Links, SCANNED_NODES_MAX, entry};
 use super::{BuildGraphError, GraphOptions};
 use crate::codes::{Coding, Members, NodeCodes, hash_codes};
 use crate::distinct::DistinctRows;

@@ -9,22 +9,13 @@ use std::convert::Infallible;
 
 use super::link::{Linked, Tools, link};
 use super::partition::Partition;
-use super::view::Links;
+use super::view::{LAYERS_MAX, Links, SCANNED_NODES_MAX, TOP_NODES_MAX};
 use super::{BuildGraphError, GraphOptions};
 use crate::codes::CodeRows;
 use crate::components::component_firsts;
 
 /// A node in 2⁶ is in the next layer too.
 const LEVEL_BITS: u32 = 6;
-
-/// A hash has no more levels.
-pub(crate) const LAYERS_MAX: usize = 10;
-
-/// A layer of no more nodes is searched from end to end, and has none above it.
-pub(super) const TOP_NODES_MAX: usize = 256;
-
-/// A set of no more nodes is searched from end to end and has no layers: that costs less than any graph.
-pub(super) const SCANNED_NODES_MAX: usize = 4_096;
 
 /// The layers above the lowest, from below.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -86,12 +77,6 @@ impl Layers {
         self.links.extend_from_slice(linked.links.as_bytes());
         Ok(linked)
     }
-}
-
-/// Returns the node from which every other one can be reached: the first of the highest layer.
-pub(super) fn entry(layer_sizes: &[u32], layer_nodes: &[u32]) -> u32 {
-    let top = layer_sizes.last().map_or(0, |&size| size as usize);
-    layer_nodes.get(layer_nodes.len().saturating_sub(top)).copied().unwrap_or(0)
 }
 
 /// Returns the first node of each connected component, ascending; nothing where there is only one.

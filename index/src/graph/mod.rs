@@ -32,8 +32,8 @@ mod partition;
 
 pub use build::Graph;
 pub use error::{BuildGraphError, DamagedGraph};
-pub(crate) use layers::LAYERS_MAX;
 pub use searcher::Searcher;
+pub(crate) use view::LAYERS_MAX;
 pub use view::{GraphOptions, GraphSections, GraphView};
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 use memfold_simd::{Kernels, Similarity};
 
 use super::DamagedGraph;
-use super::layers::SCANNED_NODES_MAX;
 use super::nearest::Near;
 use super::traversal::Traversal;
-use super::view::GraphView;
+use super::view::{GraphView, SCANNED_NODES_MAX};
 use crate::{Neighbor, Row, ScanError, VectorMatrix};
 
 /// Nodes that are judged for `k` rows: codes misplace a few.

@@ -1,7 +1,6 @@
 //! [`GraphView`]: a graph over borrowed slices, as a mapped file gives them.
 
 use super::DamagedGraph;
-use super::layers::{LAYERS_MAX, TOP_NODES_MAX, entry};
 use crate::Row;
 use crate::codes::{CodeRows, Coding, MembersView, Pages};
 
@@ -341,6 +340,21 @@ impl Default for GraphOptions {
     fn default() -> Self {
         Self { degree: 20, candidates: 64, probes: 8 }
     }
+}
+
+/// A hash has no more levels.
+pub(crate) const LAYERS_MAX: usize = 10;
+
+/// A layer of no more nodes is searched from end to end, and has none above it.
+pub(super) const TOP_NODES_MAX: usize = 256;
+
+/// A set of no more nodes is searched from end to end and has no layers: that costs less than any graph.
+pub(super) const SCANNED_NODES_MAX: usize = 4_096;
+
+/// Returns the node from which every other one can be reached: the first of the highest layer.
+pub(super) fn entry(layer_sizes: &[u32], layer_nodes: &[u32]) -> u32 {
+    let top = layer_sizes.last().map_or(0, |&size| size as usize);
+    layer_nodes.get(layer_nodes.len().saturating_sub(top)).copied().unwrap_or(0)
 }
 
 #[cfg(test)]
