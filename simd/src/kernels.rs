@@ -5,7 +5,7 @@ use crate::panel::{BIAS_MAX, Columns, Hit, RowBlock, ScoredHit};
 use crate::{Level, Similarity};
 
 /// The longest int8 vectors whose dot product is certain to fit an i32.
-pub(crate) const DOT_I8_DIM_MAX: usize = 65_536;
+pub const DOT_I8_DIM_MAX: usize = 65_536;
 
 /// Takes a vector, rows of its length, which of these, and where the products go.
 type DotsPicked = fn(&[i8], &[i8], &[u32], &mut Vec<i32>);

@@ -8,7 +8,7 @@ use crate::kernels::Peaks;
 use crate::{Level, arch, portable};
 
 /// The most rounds of one call: an f32 counts no further by ones.
-pub(crate) const ROUNDS_MAX: u32 = 1 << 24;
+pub const ROUNDS_MAX: u32 = 1 << 24;
 
 /// Multiplies int8 codes and adds to i32 sums, as the level's int8 kernels do, and returns how often; `None` where the
 /// processor lacks the level. Takes less than a microsecond a round.

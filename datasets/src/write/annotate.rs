@@ -336,7 +336,7 @@ impl CopySchema {
 }
 
 /// The columns that are added, in this order after those of the input.
-pub(crate) const COLUMN_NAMES: [&str; 4] =
+pub const COLUMN_NAMES: [&str; 4] =
     ["cluster", "cluster_size", "cluster_similarity", "is_survivor"];
 
 /// The cluster of two or more that a row belongs to.

@@ -20,7 +20,7 @@ use crate::parquet::{ParquetOutput, WriteTableError, key_values};
 mod tests;
 
 /// The version that [`key::SCHEMA_VERSION`] carries.
-pub(crate) const RESULT_SCHEMA_VERSION: u32 = 1;
+pub const RESULT_SCHEMA_VERSION: u32 = 1;
 
 /// Rows gathered before they are encoded.
 const BATCH_ROWS: usize = 65_536;
@@ -29,7 +29,7 @@ const GROUP_ROWS: usize = 1 << 20;
 
 /// Metadata keys of results. Values are text; numbers are decimal.
 pub mod key {
-    /// [`RESULT_SCHEMA_VERSION`].
+    /// The version of the layout, `1`.
     pub const SCHEMA_VERSION: &str = "memfold.schema_version";
     /// `pairs`, `distinct_pairs` or `clusters`.
     pub(crate) const KIND: &str = "memfold.kind";

@@ -6,7 +6,7 @@
 //! The file is a function of the vectors in their order, the text keys, the options and the identity that the caller gives it;
 //! its sections are described by [`flat`](crate::flat), [`graph`](crate::graph) and [`TextKeys`]. Its parameters are numbers
 //! of 32 bits: the version of the flat index's builder, the codes of its first and of its second test, and, with a graph, the
-//! version of the graph's builder and [`GraphOptions`](crate::graph::GraphOptions).
+//! version of the graph's builder and [`GraphOptions`].
 
 use std::io::{Seek, Write};
 

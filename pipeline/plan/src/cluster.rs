@@ -29,7 +29,7 @@ pub fn components(count: usize, edges: impl IntoIterator<Item = (u32, u32)>) -> 
 }
 
 /// The mark of a vertex that is in no clique of a kind.
-pub(crate) const NO_CLIQUE: u32 = u32::MAX;
+pub const NO_CLIQUE: u32 = u32::MAX;
 
 /// Vertices in processing order and the links between them.
 ///
@@ -216,7 +216,7 @@ impl<'a> Greedy<'a> {
 
 /// Returns how many distances `count` rows have: the upper triangle without the diagonal.
 #[must_use]
-pub(crate) const fn condensed_len(count: usize) -> usize {
+pub const fn condensed_len(count: usize) -> usize {
     count * count.saturating_sub(1) / 2
 }
 

@@ -109,7 +109,7 @@ pub struct DetectPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JoinMethod {
-    /// Exact as far as it is fastest.
+    /// The faster one: at every size measured so far the exact join.
     Auto,
     /// The exact join.
     Exact,

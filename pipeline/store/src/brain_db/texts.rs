@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use memfold_datasets::generate::Shuffle;
 
 /// Groups that say what no other group says: as many as there are numbers of rows.
-pub(crate) const GROUPS_MAX: u64 = 1 << 32;
+pub const GROUPS_MAX: u64 = 1 << 32;
 
 /// Two wordings of one statement; `{…}` are slots that a group fills the same way in both.
 ///

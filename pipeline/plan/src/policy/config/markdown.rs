@@ -9,15 +9,14 @@ use super::layers::{ALIASES, UNUSED};
 use super::schema::{Kind, Shape, config_schema, joined, resolved};
 use super::words::{environment_names, provider_variables};
 use crate::policy::Profile;
-use crate::policy::defaults::REASONS;
 
 const INTRODUCTION: &str = "\
 # Configuration
 
-<!-- Made from the code: `BLESS=1 cargo test -p memfold-pipeline configuration_md` writes this file. -->
+<!-- Made from the code: `BLESS=1 cargo test -p memfold-plan configuration_md` writes this file. -->
 
-A configuration is YAML or JSON. Every key may be left out; an unknown one is an error. `memfold config show`
-prints the merged result and where each value came from, `memfold config schema` the JSON Schema.
+A configuration is YAML or JSON. Every key may be left out; an unknown one is an error. `memfold config
+show` prints the merged result and the source of each value, `memfold config schema` the JSON Schema.
 
 ```yaml
 # memfold.yaml, beside the store
@@ -41,29 +40,27 @@ Later layers win:
 7. `--set KEY=VALUE`, from left to right
 8. flags such as `--threshold`
 
-`.yml` and `.json` do as well as `.yaml`, one file per folder. Mappings merge key by key and rules by `id`; lists and
-plain values are replaced whole. Relative paths in a file count from that file's folder, elsewhere from the working
-directory. A configuration or lexicon is a regular file or a link to one; pipes, also those of `<(...)`, and devices
-are refused.
+`.yml` and `.json` work as well, one file per folder. Mappings merge key by key and rules by `id`; lists and
+plain values are replaced. Relative paths in a file count from its folder, elsewhere from the working directory.
+Only regular files and links to them are read.
 
-A store can come from somebody else, and the file beside it with it. So that file is read only where it is yours or root's and nobody
-else can write it (a group of the owner's own number may); any other one is an error. And it does not say where texts and keys go: its section
-`embed`, and a `reports_dir` outside of the store's folder, are left out with a note. Put these into your own file, or name a file with `--config`.
+A store can come from somebody else, and so can the file beside it. It is read only where it is yours or root's and
+nobody else can write it. Its section `embed`, and a `reports_dir` outside of the store's folder, are ignored with
+a note: put these into your own file, or name a file with `--config`.
 
 An environment variable is the key in capitals after `MEMFOLD_`, with `_` for `.`: `guard.enabled` is
-`MEMFOLD_GUARD_ENABLED`. An empty one counts as unset. Yes is `1`, `true`, `yes`, `on` or `enabled`; no is `0`,
-`false`, `no`, `off` or `disabled`; lists are separated by commas. An unknown `MEMFOLD_` variable is reported. `--set` takes the same words, YAML lists
-(`--set cluster.separate_by=[private]`) and keys of rules (`--set rules.R4-archive-low-utility.enabled=yes`).
+`MEMFOLD_GUARD_ENABLED`. An empty one counts as unset; booleans are `1`, `true`, `yes`, `on`, `enabled` and their
+opposites; lists are separated by commas. `--set` takes the same words, YAML lists (`--set
+cluster.separate_by=[private]`) and keys of rules (`--set rules.R4-archive-low-utility.enabled=yes`). camelCase
+equals snake_case; the wrappers `brain:` and `consolidation:` may stand around everything.
 
-camelCase is the same as snake_case, and the wrappers `brain:` and `consolidation:` may stand around everything.
-
-Everything here but `enabled`, `read_only`, `quick_check`, `embed`, `busy_timeout_ms`, `helios_metrics`, `reports_dir` and `detect.recall_target` can change
-a plan and is part of its `config_hash`.
+Every key but `enabled`, `read_only`, `quick_check`, `embed`, `busy_timeout_ms`, `helios_metrics`, `reports_dir` and
+`detect.recall_target` can change a plan and is part of its `config_hash`.
 
 ## Keys
 ";
 
-/// Returns docs/configuration.md: every key with its meaning, its default and why.
+/// Returns docs/configuration.md: every key with its meaning and its default.
 #[must_use]
 pub(crate) fn configuration_markdown() -> String {
     let mut text = INTRODUCTION.to_owned();
@@ -85,19 +82,18 @@ pub(crate) fn configuration_markdown() -> String {
     text
 }
 
-/// Writes a table of keys with defaults and reasons.
+/// Writes a table of keys with their defaults.
 fn write_table<'a>(
     text: &mut String,
     section: &str,
     keys: impl Iterator<Item = (&'a String, &'static Value)>,
     defaults: &Value,
 ) {
-    text.push_str("\n| key | default | meaning | why this default |\n|---|---|---|---|\n");
+    text.push_str("\n| key | default | meaning |\n|---|---|---|\n");
     for (key, schema) in keys {
         let path = joined(section, key);
-        let reason = REASONS.iter().find(|(of, _)| *of == path).map_or("", |(_, reason)| reason);
         let meaning = meaning(schema);
-        let _ = writeln!(text, "| `{path}` | {} | {meaning} | {reason} |", code(&defaults[key]));
+        let _ = writeln!(text, "| `{path}` | {} | {meaning} |", code(&defaults[key]));
     }
 }
 
@@ -129,11 +125,7 @@ fn write_rules(text: &mut String, properties: &'static Map<String, Value>, built
     for rule in builtin.as_array().into_iter().flatten() {
         write_rule(text, rule);
     }
-    text.push_str("```\n\n| value | why |\n|---|---|\n");
-    for (key, reason) in REASONS.iter().filter(|(key, _)| key.starts_with("rules.")) {
-        let key = key.trim_start_matches("rules.").replace('*', "every merge rule");
-        let _ = writeln!(text, "| {} | {reason} |", key.replacen('.', " `", 1) + "`");
-    }
+    text.push_str("```\n");
 }
 
 /// Writes a rule as YAML in flow style.
@@ -262,15 +254,9 @@ mod tests {
     }
 
     #[test]
-    fn every_key_has_a_meaning_and_a_reason() {
+    fn every_key_has_a_meaning() {
         for (key, schema) in leaves() {
             assert!(!description(schema).is_empty(), "{key} has no meaning");
-            assert!(REASONS.iter().any(|(of, _)| *of == key), "{key} has no reason");
-        }
-        let provenance = crate::policy::ConfigLoader::new().load().unwrap().provenance();
-        for (key, _) in REASONS.iter().filter(|(key, _)| !key.contains('*')) {
-            let known = leaves().iter().any(|(leaf, _)| leaf == key);
-            assert!(known || provenance.contains_key(*key), "{key} is no key");
         }
     }
 }
