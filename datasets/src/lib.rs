@@ -22,6 +22,7 @@ pub use columns::{ColumnRecord, ColumnsWriter, MappedColumns};
 
 pub use generate::{VectorGenerator, VectorRecipe};
 pub use parquet::{ParquetText, ParquetVectors, ParquetWriter};
+pub use read::ReadError;
 pub use read::corpus::{self, Corpus, CorpusOptions};
 pub use read::npy::{self, NpyReader, NpyWriter};
 pub use read::vector_file::{self, VectorFile};

@@ -1,5 +1,6 @@
 //! [`ParquetTable`]: columns of a Parquet file as record batches.
 
+use crate::read::ReadError;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +13,6 @@ use parquet::arrow::arrow_reader::{
     ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
 };
 
-use super::ReadParquetError;
 use super::file::ParquetFile;
 use crate::columns::first_not_finite;
 use crate::components::Components;
@@ -39,7 +39,7 @@ pub(crate) struct ParquetTable {
 }
 
 impl ParquetTable {
-    pub(crate) fn open(path: &Path, types: TypesFrom) -> Result<Self, ReadParquetError> {
+    pub(crate) fn open(path: &Path, types: TypesFrom) -> Result<Self, ReadError> {
         let file = match types {
             TypesFrom::Parquet => ParquetFile::open(path)?,
             TypesFrom::Arrow => ParquetFile::open_as_stored(path)?,
@@ -65,7 +65,7 @@ impl ParquetTable {
         &self,
         positions: &[usize],
         batch_rows: usize,
-    ) -> Result<TableBatches, ReadParquetError> {
+    ) -> Result<TableBatches, ReadError> {
         TableBatches::begin(&self.file, positions, self.row_count(), |builder| {
             builder.with_batch_size(batch_rows.min(DECODE_ROWS))
         })
@@ -76,7 +76,7 @@ impl ParquetTable {
         &self,
         positions: &[usize],
         rows: &[usize],
-    ) -> Result<TableBatches, ReadParquetError> {
+    ) -> Result<TableBatches, ReadError> {
         let ranges = rows.iter().map(|&row| row..row + 1);
         let selection = RowSelection::from_consecutive_ranges(ranges, self.row_count());
         TableBatches::begin(&self.file, positions, rows.len(), |builder| {
@@ -105,7 +105,7 @@ impl TableBatches {
         choose: impl FnOnce(
             ParquetRecordBatchReaderBuilder<File>,
         ) -> ParquetRecordBatchReaderBuilder<File>,
-    ) -> Result<Self, ReadParquetError> {
+    ) -> Result<Self, ReadError> {
         let fields = file.metadata().schema().fields();
         for &position in positions {
             file.check_chunks(fields[position].name())?;
@@ -127,11 +127,11 @@ impl TableBatches {
         Ok(Self { file, columns, reader, row_count, rows_read: 0, is_over: false })
     }
 
-    fn damaged(&self, found: &str) -> ReadParquetError {
+    fn damaged(&self, found: &str) -> ReadError {
         self.file.damaged(format!("column {}: {found}", self.columns))
     }
 
-    fn next_batch(&mut self) -> Result<Option<RecordBatch>, ReadParquetError> {
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, ReadError> {
         let rows_read = self.rows_read;
         let next = guarded(|| self.reader.next().transpose().map_err(arrow_message))
             .and_then(|read| read)
@@ -147,7 +147,7 @@ impl TableBatches {
 }
 
 impl Iterator for TableBatches {
-    type Item = Result<RecordBatch, ReadParquetError>;
+    type Item = Result<RecordBatch, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_over {
@@ -187,7 +187,7 @@ impl std::fmt::Debug for ColumnSource {
 
 impl ColumnSource {
     /// Opens the first of the columns `names` that the file has.
-    pub(super) fn open(path: &Path, names: &[&str]) -> Result<Self, ReadParquetError> {
+    pub(super) fn open(path: &Path, names: &[&str]) -> Result<Self, ReadError> {
         let table = ParquetTable::open(path, TypesFrom::Parquet)?;
         let (position, field) = table.file().find_column(names)?;
         let (column, data_type) = (field.name().as_str().into(), field.data_type().clone());
@@ -217,7 +217,7 @@ impl ColumnSource {
     }
 
     /// Returns the next rows with the number of the first; `None` after the last.
-    pub(super) fn next_rows(&mut self) -> Result<Option<(usize, ArrayRef)>, ReadParquetError> {
+    pub(super) fn next_rows(&mut self) -> Result<Option<(usize, ArrayRef)>, ReadError> {
         let Some(batch) = self.batches.next().transpose()? else { return Ok(None) };
         let first_row = self.rows_read;
         self.rows_read += batch.num_rows();
@@ -225,8 +225,8 @@ impl ColumnSource {
     }
 
     /// Returns the error that the column's type is none of `expected`.
-    pub(super) fn type_error(&self, expected: &'static str) -> ReadParquetError {
-        ReadParquetError::ColumnType {
+    pub(super) fn type_error(&self, expected: &'static str) -> ReadError {
+        ReadError::ColumnType {
             path: self.path(),
             column: self.column(),
             expected,
@@ -253,7 +253,7 @@ const EXPECTED: &str =
 /// while reader.read_rows(4096, &mut values)? > 0 {
 ///     assert!(values.len() % reader.dim() == 0);
 /// }
-/// # Ok::<(), memfold_datasets::parquet::ReadParquetError>(())
+/// # Ok::<(), memfold_datasets::parquet::ReadError>(())
 /// ```
 #[derive(Debug)]
 pub struct ParquetVectors {
@@ -271,7 +271,7 @@ impl ParquetVectors {
     /// # Errors
     /// When the file cannot be read, is no Parquet file, has no such column, or its first rows are
     /// no vectors of one length.
-    pub fn open(path: &Path) -> Result<Self, ReadParquetError> {
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
         Self::from_source(ColumnSource::open(path, &VECTOR_NAMES)?)
     }
 
@@ -279,11 +279,11 @@ impl ParquetVectors {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub(crate) fn open_column(path: &Path, name: &str) -> Result<Self, ReadParquetError> {
+    pub(crate) fn open_column(path: &Path, name: &str) -> Result<Self, ReadError> {
         Self::from_source(ColumnSource::open(path, &[name])?)
     }
 
-    fn from_source(source: ColumnSource) -> Result<Self, ReadParquetError> {
+    fn from_source(source: ColumnSource) -> Result<Self, ReadError> {
         let is_vector = match source.data_type() {
             DataType::FixedSizeBinary(bytes) => bytes % 4 == 0,
             DataType::List(field) => Components::accept(field.data_type()),
@@ -301,13 +301,13 @@ impl ParquetVectors {
     }
 
     /// Returns the dimension of a file without rows, where its metadata or type say it.
-    fn dim_of_empty(&self) -> Result<usize, ReadParquetError> {
+    fn dim_of_empty(&self) -> Result<usize, ReadError> {
         let dim = match (self.meta(), self.source.data_type()) {
             (Some(meta), _) => Some(meta.dim as usize),
             (None, DataType::FixedSizeBinary(bytes)) => usize::try_from(bytes / 4).ok(),
             _ => None,
         };
-        dim.filter(|dim| (1..=DIM_MAX).contains(dim)).ok_or_else(|| ReadParquetError::Empty {
+        dim.filter(|dim| (1..=DIM_MAX).contains(dim)).ok_or_else(|| ReadError::Empty {
             path: self.source.path(),
             column: self.source.column(),
         })
@@ -346,7 +346,7 @@ impl ParquetVectors {
         &mut self,
         rows_max: usize,
         values: &mut Vec<f32>,
-    ) -> Result<usize, ReadParquetError> {
+    ) -> Result<usize, ReadError> {
         values.clear();
         let wanted = rows_max.saturating_mul(self.dim);
         while values.len() < wanted {
@@ -364,19 +364,19 @@ impl ParquetVectors {
     ///
     /// # Errors
     /// As [`read_rows`](Self::read_rows).
-    pub fn read_all(mut self) -> Result<Vec<f32>, ReadParquetError> {
+    pub fn read_all(mut self) -> Result<Vec<f32>, ReadError> {
         let mut values = Vec::new();
         self.read_rows(usize::MAX, &mut values)?;
         Ok(values)
     }
 
     /// Decodes the next rows; returns false at the end.
-    fn decode_rows(&mut self) -> Result<bool, ReadParquetError> {
+    fn decode_rows(&mut self) -> Result<bool, ReadError> {
         self.decoded.clear();
         self.position = 0;
         let Some((first_row, rows)) = self.source.next_rows()? else { return Ok(false) };
         if let Some(row) = rows.nulls().and_then(|nulls| nulls.iter().position(|valid| !valid)) {
-            return Err(ReadParquetError::NullRow {
+            return Err(ReadError::NullRow {
                 path: self.source.path(),
                 column: self.source.column(),
                 row: first_row + row,
@@ -393,7 +393,7 @@ impl ParquetVectors {
         }
         match first_not_finite(&self.decoded) {
             None => Ok(true),
-            Some(at) => Err(ReadParquetError::NotFinite {
+            Some(at) => Err(ReadError::ParquetNotFinite {
                 path: self.source.path(),
                 column: self.source.column(),
                 row: first_row + at / self.dim,
@@ -403,11 +403,7 @@ impl ParquetVectors {
         }
     }
 
-    fn decode_lists(
-        &mut self,
-        first_row: usize,
-        lists: &ListArray,
-    ) -> Result<(), ReadParquetError> {
+    fn decode_lists(&mut self, first_row: usize, lists: &ListArray) -> Result<(), ReadError> {
         for (row, length) in lists.offsets().lengths().enumerate() {
             self.check_length(first_row + row, length)?;
         }
@@ -417,7 +413,7 @@ impl ParquetVectors {
         // Offsets are never negative and never fall: the array was built with that check.
         let values = lists.values().slice(start as usize, (end - start) as usize);
         if let Some(at) = values.nulls().and_then(|nulls| nulls.iter().position(|valid| !valid)) {
-            return Err(ReadParquetError::NullComponent {
+            return Err(ReadError::NullComponent {
                 path: self.source.path(),
                 column: self.source.column(),
                 row: first_row + at / self.dim,
@@ -426,7 +422,7 @@ impl ParquetVectors {
         }
         let components = Components::of(&values).ok_or_else(|| self.source.type_error(EXPECTED))?;
         if let Some((at, value)) = components.first_inexact(0..values.len()) {
-            return Err(ReadParquetError::Inexact {
+            return Err(ReadError::Inexact {
                 path: self.source.path(),
                 column: self.source.column(),
                 row: first_row + at / self.dim,
@@ -439,11 +435,11 @@ impl ParquetVectors {
     }
 
     /// Checks a row's length against the first's, which it sets.
-    fn check_length(&mut self, row: usize, found: usize) -> Result<(), ReadParquetError> {
+    fn check_length(&mut self, row: usize, found: usize) -> Result<(), ReadError> {
         let (path, column) = (|| self.source.path(), || self.source.column());
         if self.dim == 0 {
             if found == 0 || found > DIM_MAX {
-                return Err(ReadParquetError::Dimension { path: path(), column: column(), found });
+                return Err(ReadError::Dimension { path: path(), column: column(), found });
             }
             self.dim = found;
         }
@@ -451,7 +447,7 @@ impl ParquetVectors {
         if found == expected {
             return Ok(());
         }
-        Err(ReadParquetError::Length { path: path(), column: column(), row, found, expected })
+        Err(ReadError::ParquetLength { path: path(), column: column(), row, found, expected })
     }
 }
 
@@ -466,7 +462,7 @@ impl ParquetVectors {
 /// for text in ParquetText::open("texts.parquet".as_ref(), &["text", "content"])? {
 ///     let text: Option<String> = text?;
 /// }
-/// # Ok::<(), memfold_datasets::parquet::ReadParquetError>(())
+/// # Ok::<(), memfold_datasets::parquet::ReadError>(())
 /// ```
 #[derive(Debug)]
 pub struct ParquetText {
@@ -481,7 +477,7 @@ impl ParquetText {
     ///
     /// # Errors
     /// When the file cannot be read, is no Parquet file, or has no such column of text.
-    pub fn open(path: &Path, names: &[&str]) -> Result<Self, ReadParquetError> {
+    pub fn open(path: &Path, names: &[&str]) -> Result<Self, ReadError> {
         let source = ColumnSource::open(path, names)?;
         if source.data_type() != &DataType::Utf8 {
             return Err(source.type_error("text"));
@@ -503,7 +499,7 @@ impl ParquetText {
     }
 
     /// Decodes the next rows; returns false at the end.
-    fn decode_rows(&mut self) -> Result<bool, ReadParquetError> {
+    fn decode_rows(&mut self) -> Result<bool, ReadError> {
         let Some((_, rows)) = self.source.next_rows()? else { return Ok(false) };
         let texts = rows.as_string_opt::<i32>().ok_or_else(|| self.source.type_error("text"))?;
         self.batch = texts.clone();
@@ -513,7 +509,7 @@ impl ParquetText {
 }
 
 impl Iterator for ParquetText {
-    type Item = Result<Option<String>, ReadParquetError>;
+    type Item = Result<Option<String>, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.position == self.batch.len() && !self.is_over {

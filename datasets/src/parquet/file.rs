@@ -1,5 +1,6 @@
 //! [`ParquetFile`]: an open file whose footer makes sense.
 
+use crate::read::ReadError;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,6 @@ use parquet::basic::Compression;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 
 use crate::guarded::guarded;
-use crate::schema::DIM_MAX;
 
 /// The first and last bytes of a Parquet file.
 pub(crate) const MAGIC: &[u8] = b"PAR1";
@@ -34,21 +34,19 @@ pub(super) struct ParquetFile {
 impl ParquetFile {
     /// Opens the file with plain Parquet types, which are fewer than the Arrow types that a file may
     /// claim besides.
-    pub(super) fn open(path: &Path) -> Result<Self, ReadParquetError> {
+    pub(super) fn open(path: &Path) -> Result<Self, ReadError> {
         Self::open_with(path, ArrowReaderOptions::new().with_skip_arrow_metadata(true))
     }
 
     /// Opens the file with the Arrow types that it was written from.
-    pub(super) fn open_as_stored(path: &Path) -> Result<Self, ReadParquetError> {
+    pub(super) fn open_as_stored(path: &Path) -> Result<Self, ReadError> {
         Self::open_with(path, ArrowReaderOptions::new())
     }
 
-    fn open_with(path: &Path, options: ArrowReaderOptions) -> Result<Self, ReadParquetError> {
-        let io_failed = |source| ReadParquetError::Io { path: path.into(), source };
-        let damaged = |found| ReadParquetError::Damaged {
-            path: path.into(),
-            found: format!("footer: {found}"),
-        };
+    fn open_with(path: &Path, options: ArrowReaderOptions) -> Result<Self, ReadError> {
+        let io_failed = |source| ReadError::Io { path: path.into(), source };
+        let damaged =
+            |found| ReadError::Damaged { path: path.into(), found: format!("footer: {found}") };
         let mut file = File::open(path).map_err(io_failed)?;
         let length = file.metadata().map_err(io_failed)?.len();
         check_footer(&read_footer(&mut file, length, path)?).map_err(damaged)?;
@@ -72,9 +70,9 @@ impl ParquetFile {
     }
 
     /// Returns another handle of the file.
-    pub(super) fn handle(&self) -> Result<File, ReadParquetError> {
+    pub(super) fn handle(&self) -> Result<File, ReadError> {
         let handle = self.file.try_clone();
-        handle.map_err(|source| ReadParquetError::Io { path: self.path.clone(), source })
+        handle.map_err(|source| ReadError::Io { path: self.path.clone(), source })
     }
 
     /// Returns the names of all columns.
@@ -89,10 +87,10 @@ impl ParquetFile {
     }
 
     /// Finds the first of the columns `names` that the file has.
-    pub(super) fn find_column(&self, names: &[&str]) -> Result<(usize, &Field), ReadParquetError> {
+    pub(super) fn find_column(&self, names: &[&str]) -> Result<(usize, &Field), ReadError> {
         let schema = self.metadata.schema();
         let found = names.iter().find_map(|name| schema.column_with_name(name));
-        found.ok_or_else(|| ReadParquetError::NoColumn {
+        found.ok_or_else(|| ReadError::NoColumn {
             path: self.path.clone(),
             expected: names.join(", "),
             found: column_list(schema),
@@ -101,7 +99,7 @@ impl ParquetFile {
 
     /// Checks that the parts of a column lie inside the file and are compressed in a way that this
     /// build can read.
-    pub(super) fn check_chunks(&self, column: &str) -> Result<(), ReadParquetError> {
+    pub(super) fn check_chunks(&self, column: &str) -> Result<(), ReadError> {
         let groups = self.metadata.metadata().row_groups().iter();
         for chunk in groups.flat_map(RowGroupMetaData::columns) {
             if chunk.column_path().parts().first().is_none_or(|name| name != column) {
@@ -121,14 +119,14 @@ impl ParquetFile {
             if !is_known(compression) {
                 let found = compression.to_string().split('(').next().unwrap_or_default().into();
                 let (path, column) = (self.path.clone(), column.into());
-                return Err(ReadParquetError::Compression { path, column, found });
+                return Err(ReadError::Compression { path, column, found });
             }
         }
         Ok(())
     }
 
-    pub(super) fn damaged(&self, found: String) -> ReadParquetError {
-        ReadParquetError::Damaged { path: self.path.clone(), found }
+    pub(super) fn damaged(&self, found: String) -> ReadError {
+        ReadError::Damaged { path: self.path.clone(), found }
     }
 }
 
@@ -170,9 +168,9 @@ fn row_count(metadata: &ParquetMetaData) -> Result<usize, String> {
 }
 
 /// Returns the bytes of the footer, whose place and length are checked against the file's.
-fn read_footer(file: &mut File, length: u64, path: &Path) -> Result<Vec<u8>, ReadParquetError> {
-    let io_failed = |source| ReadParquetError::Io { path: path.into(), source };
-    let not_parquet = |found| ReadParquetError::NotParquet { path: path.into(), found };
+fn read_footer(file: &mut File, length: u64, path: &Path) -> Result<Vec<u8>, ReadError> {
+    let io_failed = |source| ReadError::Io { path: path.into(), source };
+    let not_parquet = |found| ReadError::NotParquet { path: path.into(), found };
     let mut start = Vec::new();
     file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut start).map_err(io_failed)?;
     if start != MAGIC {
@@ -292,183 +290,6 @@ impl Walk<'_> {
         let byte = self.bytes.get(self.position).copied();
         self.position += usize::from(byte.is_some());
         byte
-    }
-}
-
-/// A Parquet file could not be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReadParquetError {
-    /// The system refused.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// It does not begin and end as a Parquet file.
-    #[error("{}: not a readable Parquet file ({found})", path.display())]
-    NotParquet {
-        /// The file.
-        path: PathBuf,
-        /// What was found.
-        found: String,
-    },
-    /// Its parts contradict each other, or it uses what the decoder does not know.
-    #[error("{}: damaged: {found}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Where, and what was found.
-        found: String,
-    },
-    /// It has no column of the names asked for.
-    #[error("{}: no column {expected}, found {found}", path.display())]
-    NoColumn {
-        /// The file.
-        path: PathBuf,
-        /// The names asked for.
-        expected: String,
-        /// The columns of the file with their types.
-        found: String,
-    },
-    /// The column has another type.
-    #[error("{}: column {column:?} is {found}, expected {expected}", path.display())]
-    ColumnType {
-        /// The file.
-        path: PathBuf,
-        /// The column.
-        column: Box<str>,
-        /// The types that can be read.
-        expected: &'static str,
-        /// Its type.
-        found: String,
-    },
-    /// The column is compressed in a way that this build cannot read.
-    #[error(
-        "{}: column {column:?} is compressed with {found}, expected none, snappy or zstd",
-        path.display()
-    )]
-    Compression {
-        /// The file.
-        path: PathBuf,
-        /// The column.
-        column: Box<str>,
-        /// Its compression.
-        found: Box<str>,
-    },
-    /// The number of components is out of range, or unknown because there is no row.
-    #[error(
-        "{}: column {column:?}: vectors of {found} components, expected 1 to {DIM_MAX}",
-        path.display()
-    )]
-    Dimension {
-        /// The file.
-        path: PathBuf,
-        /// The column.
-        column: Box<str>,
-        /// Components of the first row.
-        found: usize,
-    },
-    /// The file has no rows, so the number of components is unknown.
-    #[error("{}: column {column:?}: no rows", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-        /// The column.
-        column: Box<str>,
-    },
-    /// A vector of another length than the first.
-    #[error(
-        "{}: column {column:?}: row {row}: vector has {found} components, expected {expected} as in row 0",
-        path.display()
-    )]
-    Length {
-        /// The file.
-        path: PathBuf,
-        /// The column.
-        column: Box<str>,
-        /// The row.
-        row: usize,
-        /// Its components.
-        found: usize,
-        /// Components of the first row.
-        expected: usize,
-    },
-    /// A row has no vector.
-    #[error("{}: column {column:?}: row {row} is null, expected a vector", path.display())]
-    NullRow {
-        /// The file.
-        path: PathBuf,
-        /// The column.
-        column: Box<str>,
-        /// The row.
-        row: usize,
-    },
-    /// A vector has a hole.
-    #[error("{}: column {column:?}: row {row}: component {component} is null", path.display())]
-    NullComponent {
-        /// The file.
-        path: PathBuf,
-        /// The column.
-        column: Box<str>,
-        /// The row.
-        row: usize,
-        /// The component, from 0.
-        component: usize,
-    },
-    /// A component is NaN or infinite, or too large for 32 bits.
-    #[error("{}: column {column:?}: row {row}: component {component} is {value}", path.display())]
-    NotFinite {
-        /// The file.
-        path: PathBuf,
-        /// The column.
-        column: Box<str>,
-        /// The row.
-        row: usize,
-        /// The component, from 0.
-        component: usize,
-        /// What it holds, as f32.
-        value: f32,
-    },
-    /// An integer that f32 does not hold.
-    #[error(
-        "{}: column {column:?}: row {row}: component {component} is {value}, which f32 cannot hold exactly",
-        path.display()
-    )]
-    Inexact {
-        /// The file.
-        path: PathBuf,
-        /// The column.
-        column: Box<str>,
-        /// The row.
-        row: usize,
-        /// The component, from 0.
-        component: usize,
-        /// What it holds.
-        value: i64,
-    },
-}
-
-impl ReadParquetError {
-    /// Returns advice, where there is some.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        let advice = match self {
-            Self::NotParquet { .. } => "fetch or write the file again; its copy may be incomplete",
-            Self::Damaged { .. } => "fetch or write the file again",
-            Self::Compression { .. } => "write it again with compression=\"zstd\"",
-            Self::NoColumn { .. } => "rename the column that you mean, or choose it by its name",
-            Self::ColumnType { .. } => "docs/formats.md lists the types that can be read",
-            Self::Length { .. } => "keep the rows of one embedding model",
-            Self::NullRow { .. } | Self::NullComponent { .. } | Self::NotFinite { .. } => {
-                "leave such rows out of the file"
-            }
-            Self::Inexact { .. } => "write the vectors as f32 if they may be rounded",
-            Self::Io { .. } | Self::Dimension { .. } | Self::Empty { .. } => return None,
-        };
-        Some(advice.into())
     }
 }
 

@@ -11,7 +11,6 @@ mod write;
 
 pub(crate) use batches::{DECODE_ROWS, ParquetTable, TypesFrom};
 pub use batches::{ParquetText, ParquetVectors};
-pub use file::ReadParquetError;
 pub(crate) use file::{MAGIC, column_list};
 pub(crate) use write::{ParquetOutput, key_values, plain_components};
 pub use write::{ParquetWriter, WriteTableError};

@@ -1,3 +1,4 @@
+use crate::read::ReadError;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -283,7 +284,7 @@ impl Damaged {
     }
 
     /// Reads everything; returns how many rows were there.
-    fn read(&self) -> Result<usize, ReadParquetError> {
+    fn read(&self) -> Result<usize, ReadError> {
         let text =
             ParquetText::open(self.file.path(), &["text"])?.collect::<Result<Vec<_>, _>>()?;
         let reader = ParquetVectors::open(self.file.path())?;

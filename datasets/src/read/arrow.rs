@@ -10,7 +10,7 @@ use arrow_ipc::{Block, Message, MessageHeader, MetadataVersion};
 use arrow_schema::{Schema, SchemaRef};
 use memfold_index::Mapped;
 
-use super::ReadArrowError;
+use super::ReadError;
 use crate::columns::{BlockSpan, STREAM_START, footer_bytes};
 use crate::guarded::guarded;
 use crate::schema::BATCH_ROWS;
@@ -27,16 +27,16 @@ pub(crate) struct ArrowFile {
 
 impl ArrowFile {
     /// Maps the file at `path` and checks where its messages lie; reads no rows.
-    pub(crate) fn open(path: &Path) -> Result<Self, ReadArrowError> {
-        let mapped = Mapped::open(path).map_err(|source| ReadArrowError::Map { source })?;
+    pub(crate) fn open(path: &Path) -> Result<Self, ReadError> {
+        let mapped = Mapped::open(path).map_err(|source| ReadError::Map { source })?;
         Self::from_buffer(Buffer::from(bytes::Bytes::from_owner(mapped)), path)
     }
 
     /// Reads the bytes of a file; `path` is the name that errors use.
-    pub(super) fn from_buffer(bytes: Buffer, path: &Path) -> Result<Self, ReadArrowError> {
+    pub(super) fn from_buffer(bytes: Buffer, path: &Path) -> Result<Self, ReadError> {
         let messages = Messages::find(&bytes).map_err(|why| match why {
-            NoMessages::NotArrow(found) => ReadArrowError::NotArrow { path: path.into(), found },
-            NoMessages::Damaged(found) => ReadArrowError::Damaged { path: path.into(), found },
+            NoMessages::NotArrow(found) => ReadError::NotArrow { path: path.into(), found },
+            NoMessages::Damaged(found) => ReadError::Damaged { path: path.into(), found },
         })?;
         let row_count = messages.batches.iter().map(|placed| placed.rows).sum();
         Ok(Self { path: path.into(), bytes, messages: Arc::new(messages), row_count })
@@ -59,7 +59,7 @@ impl ArrowFile {
     pub(crate) fn batches(
         &self,
         positions: &[usize],
-    ) -> impl Iterator<Item = Result<RecordBatch, ReadArrowError>> + use<> {
+    ) -> impl Iterator<Item = Result<RecordBatch, ReadError>> + use<> {
         let mut decoder = Decoder::new(self, positions);
         let messages = Arc::clone(&self.messages);
         let batches = 0..messages.batches.len();
@@ -76,7 +76,7 @@ impl ArrowFile {
         &self,
         positions: &[usize],
         rows: &[usize],
-    ) -> Result<Vec<RecordBatch>, ReadArrowError> {
+    ) -> Result<Vec<RecordBatch>, ReadError> {
         let mut decoder = Decoder::new(self, positions);
         let (mut taken, mut first_row, mut rows) = (Vec::new(), 0, rows);
         for placed in &self.messages.batches {
@@ -95,8 +95,8 @@ impl ArrowFile {
         self.bytes.slice_with_length(placed.span.start, placed.span.length)
     }
 
-    fn damaged(&self, found: String) -> ReadArrowError {
-        ReadArrowError::Damaged { path: self.path.clone(), found }
+    fn damaged(&self, found: String) -> ReadError {
+        ReadError::Damaged { path: self.path.clone(), found }
     }
 }
 
@@ -115,7 +115,7 @@ impl Decoder {
         Self { file: file.clone(), decoder, dictionaries_read: 0 }
     }
 
-    fn decode(&mut self, placed: &Placed) -> Result<RecordBatch, ReadArrowError> {
+    fn decode(&mut self, placed: &Placed) -> Result<RecordBatch, ReadError> {
         self.read_dictionaries(placed.dictionaries)?;
         let bytes = self.file.bytes_of(placed);
         let read = guarded(|| self.decoder.read_record_batch(&placed.block, &bytes));
@@ -130,7 +130,7 @@ impl Decoder {
     }
 
     /// Reads dictionaries until `count` were read.
-    fn read_dictionaries(&mut self, count: usize) -> Result<(), ReadArrowError> {
+    fn read_dictionaries(&mut self, count: usize) -> Result<(), ReadError> {
         while self.dictionaries_read < count {
             let i = self.dictionaries_read;
             let placed = &self.file.messages.dictionaries[i];

@@ -10,7 +10,7 @@ use super::hdf5::Hdf5File;
 use super::jsonl::JsonlFile;
 use super::matrix::{MappedMatrix, VecsFile, open_bin, open_npy};
 use super::npz::{DeflatedMatrix, NpzFile, open_tensor};
-use super::{ArrowFile, InputError};
+use super::{ArrowFile, ReadError};
 use crate::components::ElementType;
 use crate::parquet::{DECODE_ROWS, ParquetTable, TypesFrom};
 use crate::read::format::VectorFormat;
@@ -40,26 +40,26 @@ pub(crate) struct InputOptions {
 }
 
 /// Record batches of a file, which they keep open.
-pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, InputError>> + Send>;
+pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ReadError>> + Send>;
 
 impl InputFile {
     /// Opens the file at `path`, whose content tells the format; of JSON lines alone are the rows read,
     /// to learn their columns.
     #[cfg(test)]
-    pub(crate) fn open(path: &Path, types: TypesFrom) -> Result<Self, InputError> {
+    pub(crate) fn open(path: &Path, types: TypesFrom) -> Result<Self, ReadError> {
         Self::open_with(path, &InputOptions { types, member: None })
     }
 
     /// Opens the file at `path`, whose content tells the format.
-    pub(crate) fn open_with(path: &Path, options: &InputOptions) -> Result<Self, InputError> {
+    pub(crate) fn open_with(path: &Path, options: &InputOptions) -> Result<Self, ReadError> {
         Self::open_as(path, Self::detect(path)?, options)
     }
 
     /// Tells the format of the file at `path`.
-    pub(crate) fn detect(path: &Path) -> Result<VectorFormat, InputError> {
+    pub(crate) fn detect(path: &Path) -> Result<VectorFormat, ReadError> {
         VectorFormat::detect(path)
-            .map_err(|source| InputError::Io { path: path.into(), source })?
-            .map_err(|found| InputError::Unknown { path: path.into(), found })
+            .map_err(|source| ReadError::Io { path: path.into(), source })?
+            .map_err(|found| ReadError::Unknown { path: path.into(), found })
     }
 
     /// Opens the file at `path`, which is of `format`.
@@ -67,7 +67,7 @@ impl InputFile {
         path: &Path,
         format: VectorFormat,
         options: &InputOptions,
-    ) -> Result<Self, InputError> {
+    ) -> Result<Self, ReadError> {
         let member = options.member.as_deref();
         let bins = |element| open_bin(path, element).map(Self::Matrix);
         let vecs = |element| VecsFile::open(path, element).map(Self::Vecs);
@@ -137,7 +137,7 @@ impl InputFile {
     }
 
     /// Returns the columns at `positions`, ascending, of all rows in order.
-    pub(crate) fn batches(&self, positions: &[usize]) -> Result<Batches, InputError> {
+    pub(crate) fn batches(&self, positions: &[usize]) -> Result<Batches, ReadError> {
         self.batches_of(positions, DECODE_ROWS)
     }
 
@@ -147,14 +147,14 @@ impl InputFile {
         &self,
         positions: &[usize],
         rows: usize,
-    ) -> Result<Batches, InputError> {
+    ) -> Result<Batches, ReadError> {
         Ok(match self {
             Self::Arrow(file) => {
-                Box::new(file.batches(positions).map(|batch| batch.map_err(InputError::from)))
+                Box::new(file.batches(positions).map(|batch| batch.map_err(ReadError::from)))
             }
             Self::Parquet(table) => {
                 let batches = table.batches(positions, rows)?;
-                Box::new(batches.map(|batch| batch.map_err(InputError::from)))
+                Box::new(batches.map(|batch| batch.map_err(ReadError::from)))
             }
             Self::Matrix(matrix) => Box::new(matrix.batches().map(Ok)),
             Self::Deflated(matrix) => Box::new(matrix.batches()),
@@ -169,7 +169,7 @@ impl InputFile {
         &self,
         position: usize,
         rows: &[usize],
-    ) -> Result<Vec<RecordBatch>, InputError> {
+    ) -> Result<Vec<RecordBatch>, ReadError> {
         match self {
             Self::Arrow(file) => Ok(file.batches_of_rows(&[position], rows)?),
             Self::Parquet(table) => {

@@ -12,9 +12,9 @@ use hdf5_reader::{
     Dataset, Datatype, H5Type, Hdf5File as Reader, OpenOptions, SliceInfo, SliceInfoElem,
 };
 
+use super::ReadError;
 use super::matrix::{INFLATED_RATIO_MAX, Layout, MapOwner, batch_of, map_file};
 use super::npz::{Candidate, NotPicked, pick};
-use super::{InputError, ReadMatrixError};
 use crate::components::ElementType;
 use crate::guarded::guarded;
 
@@ -50,19 +50,19 @@ impl fmt::Debug for Hdf5File {
 impl Hdf5File {
     /// Maps the file at `path`, and finds the data set `member`; without a name `train`, or the one
     /// that holds vectors.
-    pub(super) fn open(path: &Path, member: Option<&str>) -> Result<Self, InputError> {
+    pub(super) fn open(path: &Path, member: Option<&str>) -> Result<Self, ReadError> {
         let bytes = map_file(path)?;
         let length = bytes.len() as u64;
-        let damaged = |found| ReadMatrixError::Damaged { path: path.into(), found };
+        let damaged = |found| ReadError::Damaged { path: path.into(), found };
         let dataset = decoded(|| {
             let reader = Reader::from_owner(MapOwner(bytes), options())?;
             find(&reader, member)
         });
         let dataset = dataset.map_err(damaged)?.map_err(|NotPicked { expected, found }| {
-            ReadMatrixError::NoArray { path: path.into(), expected, found }
+            ReadError::NoArray { path: path.into(), expected, found }
         })?;
         let name = dataset.name().to_owned();
-        let layout = layout_of(&dataset).map_err(|found| ReadMatrixError::Header {
+        let layout = layout_of(&dataset).map_err(|found| ReadError::Header {
             path: path.into(),
             found: format!("data set {name:?}: {found}"),
         })?;
@@ -84,17 +84,17 @@ impl Hdf5File {
     }
 
     /// Returns all rows in order.
-    pub(crate) fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, InputError>> + use<> {
+    pub(crate) fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, ReadError>> + use<> {
         let (layout, file) = (self.layout, self.clone());
         layout.spans(layout.copied_rows()).map(move |(start, rows)| file.batch(start, rows))
     }
 
     /// Returns one row.
-    pub(crate) fn batch_of_row(&self, row: usize) -> Result<RecordBatch, InputError> {
+    pub(crate) fn batch_of_row(&self, row: usize) -> Result<RecordBatch, ReadError> {
         self.batch(row, 1)
     }
 
-    fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch, InputError> {
+    fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch, ReadError> {
         let read = match self.layout.element {
             ElementType::F32 => self.read::<f32>(start, rows),
             ElementType::F64 => self.read::<f64>(start, rows),
@@ -104,7 +104,7 @@ impl Hdf5File {
             ElementType::I64 => self.read::<i64>(start, rows),
             ElementType::F16 | ElementType::Bf16 => Err("values of 16 bits".into()),
         };
-        let bytes = read.map_err(|found| ReadMatrixError::Damaged {
+        let bytes = read.map_err(|found| ReadError::Damaged {
             path: self.path.clone(),
             found: format!("data set {:?}: row {start} and after: {found}", self.name),
         })?;

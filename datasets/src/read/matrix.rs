@@ -14,7 +14,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use half::bf16;
 use memfold_index::{MapError, Mapped};
 
-use super::{InputError, ReadMatrixError};
+use super::ReadError;
 use crate::components::ElementType;
 use crate::read::npy::read_layout;
 use crate::schema::{BATCH_ROWS, Column, DIM_MAX};
@@ -170,13 +170,13 @@ fn widened(bytes: &[u8]) -> Buffer {
 }
 
 /// Maps the file at `path`.
-pub(super) fn map_file(path: &Path) -> Result<Buffer, InputError> {
+pub(super) fn map_file(path: &Path) -> Result<Buffer, ReadError> {
     let mapped = Mapped::open(path).map_err(|error| {
         let source = match error {
             MapError::Open { source, .. } | MapError::Map { source, .. } => source,
             other => std::io::Error::other(other.to_string()),
         };
-        InputError::Io { path: path.into(), source }
+        ReadError::Io { path: path.into(), source }
     })?;
     Ok(Buffer::from(bytes::Bytes::from_owner(mapped)))
 }
@@ -194,9 +194,9 @@ impl AsRef<[u8]> for MapOwner {
 const HEADER_BYTES: usize = 8;
 
 /// Maps the file at `path` and checks its header and length.
-pub(super) fn open_bin(path: &Path, element: ElementType) -> Result<MappedMatrix, InputError> {
+pub(super) fn open_bin(path: &Path, element: ElementType) -> Result<MappedMatrix, ReadError> {
     let bytes = map_file(path)?;
-    let header = |found| ReadMatrixError::Header { path: path.into(), found };
+    let header = |found| ReadError::Header { path: path.into(), found };
     let Some((&[n0, n1, n2, n3, d0, d1, d2, d3], rows)) = bytes.split_first_chunk() else {
         let found = format!("{} bytes, expected a header of {HEADER_BYTES}", bytes.len());
         return Err(header(found).into());
@@ -205,7 +205,7 @@ pub(super) fn open_bin(path: &Path, element: ElementType) -> Result<MappedMatrix
     let dim = u32::from_le_bytes([d0, d1, d2, d3]);
     let layout = Layout::checked(row_count.into(), dim.into(), element).map_err(header)?;
     if layout.data_bytes() != rows.len() as u64 {
-        return Err(ReadMatrixError::Length {
+        return Err(ReadError::Length {
             path: path.into(),
             found: bytes.len() as u64,
             expected: layout.data_bytes() + HEADER_BYTES as u64,
@@ -218,7 +218,7 @@ pub(super) fn open_bin(path: &Path, element: ElementType) -> Result<MappedMatrix
 }
 
 /// Maps the file at `path` and checks its header and length.
-pub(super) fn open_npy(path: &Path) -> Result<MappedMatrix, InputError> {
+pub(super) fn open_npy(path: &Path) -> Result<MappedMatrix, ReadError> {
     let bytes = map_file(path)?;
     let (layout, data_start) = read_layout(&mut bytes.as_slice(), bytes.len() as u64, path)?;
     Ok(MappedMatrix::new(bytes, data_start, layout, HashMap::new()))
@@ -238,9 +238,9 @@ pub(crate) struct VecsFile {
 
 impl VecsFile {
     /// Maps the file at `path` and checks its first row and its length.
-    pub(super) fn open(path: &Path, element: ElementType) -> Result<Self, InputError> {
+    pub(super) fn open(path: &Path, element: ElementType) -> Result<Self, ReadError> {
         let bytes = map_file(path)?;
-        let header = |found| ReadMatrixError::Header { path: path.into(), found };
+        let header = |found| ReadError::Header { path: path.into(), found };
         let Some(&dim) = bytes.first_chunk() else {
             let found = format!("{} bytes, expected at least one row", bytes.len());
             return Err(header(found).into());
@@ -269,18 +269,18 @@ impl VecsFile {
     }
 
     /// Returns all rows in order.
-    pub(crate) fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, InputError>> + use<> {
+    pub(crate) fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, ReadError>> + use<> {
         let (layout, file) = (self.layout, self.clone());
         layout.spans(layout.copied_rows()).map(move |(start, rows)| file.batch(start, rows))
     }
 
     /// Returns one row.
-    pub(crate) fn batch_of_row(&self, row: usize) -> Result<RecordBatch, InputError> {
+    pub(crate) fn batch_of_row(&self, row: usize) -> Result<RecordBatch, ReadError> {
         self.batch(row, 1)
     }
 
     /// Copies rows without what stands before each, which must be the dimension.
-    fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch, InputError> {
+    fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch, ReadError> {
         let Layout { dim, element, .. } = self.layout;
         let row_bytes = self.layout.row_bytes();
         let mut components = MutableBuffer::with_capacity(rows * row_bytes);
@@ -295,13 +295,8 @@ impl VecsFile {
         Ok(batch_of(&self.schema, element, components.into()))
     }
 
-    fn length_error(&self, row: usize, prefix: &[u8]) -> ReadMatrixError {
+    fn length_error(&self, row: usize, prefix: &[u8]) -> ReadError {
         let found = prefix.first_chunk().map_or(0, |&prefix| u32::from_le_bytes(prefix));
-        ReadMatrixError::RowLength {
-            path: self.path.clone(),
-            row,
-            found,
-            expected: self.layout.dim,
-        }
+        ReadError::RowLength { path: self.path.clone(), row, found, expected: self.layout.dim }
     }
 }

@@ -20,8 +20,9 @@ pub mod corpus;
 
 pub(crate) use arrow::ArrowFile;
 pub(crate) use cells::{CellKind, Cells, Texts};
+#[cfg(test)]
 pub(crate) use error::EXPECTED_FORMATS;
-pub use error::{InputError, NpyError, ReadArrowError, ReadJsonlError, ReadMatrixError};
+pub use error::ReadError;
 pub(crate) use file::{Batches, InputFile, InputOptions};
 pub(crate) use matrix::Layout;
 pub(crate) use npz::{HEADER_BYTES_MAX, PREFIX_BYTES};

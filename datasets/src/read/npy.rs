@@ -12,7 +12,7 @@ use crate::atomic_file::NewFile;
 use crate::columns::first_not_finite;
 use crate::components::ElementType;
 use crate::read::Layout;
-pub use crate::read::NpyError;
+pub use crate::read::ReadError;
 use crate::schema::DIM_MAX;
 
 /// The first bytes of an npy file.
@@ -74,8 +74,8 @@ impl NpyReader {
     ///
     /// # Errors
     /// When it cannot be read, is no npy file of vectors, or has the wrong length.
-    pub fn open(path: &Path) -> Result<Self, NpyError> {
-        let failed = |source| NpyError::Io { path: path.into(), source };
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let failed = |source| ReadError::Io { path: path.into(), source };
         let file = File::open(path).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
         Self::new(BufReader::with_capacity(1 << 20, file), length, path)
@@ -87,7 +87,7 @@ impl<R: Read> NpyReader<R> {
     ///
     /// # Errors
     /// When it cannot be read, is no npy file of vectors, or has the wrong length.
-    pub fn new(mut input: R, length: u64, path: &Path) -> Result<Self, NpyError> {
+    pub fn new(mut input: R, length: u64, path: &Path) -> Result<Self, ReadError> {
         let shape = read_shape(&mut input, length, path)?;
         Ok(Self { input, path: path.into(), shape, rows_read: 0, bytes: Vec::new() })
     }
@@ -120,18 +120,22 @@ impl<R: Read> NpyReader<R> {
     ///
     /// # Errors
     /// When reading fails or a component is not finite.
-    pub fn read_rows(&mut self, rows_max: usize, values: &mut Vec<f32>) -> Result<usize, NpyError> {
+    pub fn read_rows(
+        &mut self,
+        rows_max: usize,
+        values: &mut Vec<f32>,
+    ) -> Result<usize, ReadError> {
         let Shape { rows, dim, component } = self.shape;
         let count = rows_max.min(rows - self.rows_read);
         self.bytes.resize(count * dim * component.bytes(), 0);
         self.input
             .read_exact(&mut self.bytes)
-            .map_err(|source| NpyError::Io { path: self.path.clone(), source })?;
+            .map_err(|source| ReadError::Io { path: self.path.clone(), source })?;
         values.clear();
         widen(&self.bytes, component, values);
         if let Some(at) = first_not_finite(values) {
             let (row, component) = (self.rows_read + at / dim, at % dim);
-            return Err(NpyError::NotFinite {
+            return Err(ReadError::NotFinite {
                 path: self.path.clone(),
                 row,
                 component,
@@ -146,7 +150,7 @@ impl<R: Read> NpyReader<R> {
     ///
     /// # Errors
     /// When reading fails or a component is not finite.
-    pub fn read_all(mut self) -> Result<Vec<f32>, NpyError> {
+    pub fn read_all(mut self) -> Result<Vec<f32>, ReadError> {
         let mut values = Vec::new();
         self.read_rows(usize::MAX, &mut values)?;
         Ok(values)
@@ -180,7 +184,7 @@ const ELEMENT_TYPES: [(&str, ElementType); 7] = [
 const FLOAT_TYPES: usize = 3;
 
 /// Reads the header of a file of `length` bytes that holds floats; returns it.
-fn read_shape(input: &mut impl Read, length: u64, path: &Path) -> Result<Shape, NpyError> {
+fn read_shape(input: &mut impl Read, length: u64, path: &Path) -> Result<Shape, ReadError> {
     let floats = &ELEMENT_TYPES[..FLOAT_TYPES];
     let (Layout { rows, dim, element }, _) = read_layout_of(floats, input, length, path)?;
     let component = match element {
@@ -196,7 +200,7 @@ pub(crate) fn read_layout(
     input: &mut impl Read,
     length: u64,
     path: &Path,
-) -> Result<(Layout, usize), NpyError> {
+) -> Result<(Layout, usize), ReadError> {
     read_layout_of(&ELEMENT_TYPES, input, length, path)
 }
 
@@ -205,17 +209,17 @@ fn read_layout_of(
     input: &mut impl Read,
     length: u64,
     path: &Path,
-) -> Result<(Layout, usize), NpyError> {
+) -> Result<(Layout, usize), ReadError> {
     let header = Header::read(input).map_err(|error| match error {
-        HeaderError::Io(source) => NpyError::Io { path: path.into(), source },
-        HeaderError::Text(found) => NpyError::Header { path: path.into(), found },
+        HeaderError::Io(source) => ReadError::Io { path: path.into(), source },
+        HeaderError::Text(found) => ReadError::Header { path: path.into(), found },
     })?;
     let layout = header.layout_of(types);
-    let layout = layout.map_err(|found| NpyError::Header { path: path.into(), found })?;
+    let layout = layout.map_err(|found| ReadError::Header { path: path.into(), found })?;
     let expected = layout.data_bytes() + header.data_start as u64;
     if expected != length {
         let Layout { rows, dim, .. } = layout;
-        return Err(NpyError::Length { path: path.into(), found: length, expected, rows, dim });
+        return Err(ReadError::Length { path: path.into(), found: length, expected, rows, dim });
     }
     Ok((layout, header.data_start))
 }
@@ -353,8 +357,8 @@ impl NpyWriter {
     ///
     /// # Errors
     /// When the folder cannot be written.
-    pub fn create(path: &Path, dim: usize, component: Component) -> Result<Self, NpyError> {
-        let failed = |source| NpyError::Io { path: path.into(), source };
+    pub fn create(path: &Path, dim: usize, component: Component) -> Result<Self, ReadError> {
+        let failed = |source| ReadError::Io { path: path.into(), source };
         let shape = Shape { rows: 0, dim, component };
         let mut output = BufWriter::with_capacity(1 << 20, NewFile::create(path).map_err(failed)?);
         output.write_all(&header_bytes(shape)).map_err(failed)?;
@@ -365,15 +369,15 @@ impl NpyWriter {
     ///
     /// # Errors
     /// When the values are no whole rows, are not finite, or writing fails.
-    pub fn push(&mut self, values: &[f32]) -> Result<(), NpyError> {
+    pub fn push(&mut self, values: &[f32]) -> Result<(), ReadError> {
         let Shape { dim, component, rows } = self.shape;
         let path = || self.path.clone();
         if !values.len().is_multiple_of(dim) {
-            return Err(NpyError::Ragged { path: path(), found: values.len(), dim });
+            return Err(ReadError::Ragged { path: path(), found: values.len(), dim });
         }
         if let Some(at) = first_not_finite(values) {
             let (row, component, value) = (rows + at / dim, at % dim, values[at]);
-            return Err(NpyError::NotFinite { path: path(), row, component, value });
+            return Err(ReadError::NotFinite { path: path(), row, component, value });
         }
         let mut bytes = Vec::with_capacity(values.len() * component.bytes());
         for &value in values {
@@ -385,14 +389,14 @@ impl NpyWriter {
         }
         self.shape.rows += values.len() / dim;
         let written = self.output.write_all(&bytes);
-        written.map_err(|source| NpyError::Io { path: self.path.clone(), source })
+        written.map_err(|source| ReadError::Io { path: self.path.clone(), source })
     }
 
     /// Writes the row count and publishes the file.
     ///
     /// # Errors
     /// When the system refuses; the file's place then holds what it held before.
-    pub fn finish(self) -> Result<(), NpyError> {
+    pub fn finish(self) -> Result<(), ReadError> {
         let Self { output, path, shape } = self;
         let publish = || -> io::Result<()> {
             let mut file = output.into_inner().map_err(io::IntoInnerError::into_error)?;
@@ -400,7 +404,7 @@ impl NpyWriter {
             file.write_all(&header_bytes(shape))?;
             file.publish().map(drop)
         };
-        publish().map_err(|source| NpyError::Io { path, source })
+        publish().map_err(|source| ReadError::Io { path, source })
     }
 }
 
@@ -420,7 +424,7 @@ fn header_bytes(shape: Shape) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn read(bytes: &[u8]) -> Result<Vec<f32>, NpyError> {
+    fn read(bytes: &[u8]) -> Result<Vec<f32>, ReadError> {
         NpyReader::new(bytes, bytes.len() as u64, Path::new("v.npy"))?.read_all()
     }
 

@@ -14,8 +14,8 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use zip::read::ZipFile;
 use zip::{CompressionMethod, ZipArchive};
 
+use super::ReadError;
 use super::matrix::{INFLATED_RATIO_MAX, Layout, MapOwner, MappedMatrix, batch_of, map_file};
-use super::{InputError, ReadMatrixError};
 use crate::components::ElementType;
 use crate::read::npy::{Header, HeaderError};
 
@@ -56,9 +56,9 @@ struct Member {
 impl NpzFile {
     /// Maps the file at `path`, finds the array called `member` or the one that holds vectors, and
     /// checks its header against the length that the zip file claims.
-    pub(super) fn open(path: &Path, member: Option<&str>) -> Result<Self, InputError> {
+    pub(super) fn open(path: &Path, member: Option<&str>) -> Result<Self, ReadError> {
         let bytes = map_file(path)?;
-        let damaged = |found| ReadMatrixError::Damaged { path: path.into(), found };
+        let damaged = |found| ReadError::Damaged { path: path.into(), found };
         let mut members = members(&bytes).map_err(damaged)?;
         let mut candidates = Vec::with_capacity(members.len());
         let mut headers = Vec::with_capacity(members.len());
@@ -72,11 +72,11 @@ impl NpzFile {
             headers.push(header);
         }
         let at = pick(&candidates, member).map_err(|NotPicked { expected, found }| {
-            ReadMatrixError::NoArray { path: path.into(), expected, found }
+            ReadError::NoArray { path: path.into(), expected, found }
         })?;
         let (member, header) = (members.swap_remove(at), headers.swap_remove(at));
         let layout = header.and_then(|header| Ok((header.layout()?, header.data_start)));
-        let (layout, data_start) = layout.map_err(|found| ReadMatrixError::Header {
+        let (layout, data_start) = layout.map_err(|found| ReadError::Header {
             path: path.into(),
             found: format!("array {:?}: {found}", member.name),
         })?;
@@ -88,7 +88,7 @@ impl NpzFile {
         bytes: Buffer,
         member: Member,
         (layout, data_start): (Layout, usize),
-    ) -> Result<Self, ReadMatrixError> {
+    ) -> Result<Self, ReadError> {
         let name = &member.name;
         let expected = data_start as u64 + layout.data_bytes();
         if expected != member.length {
@@ -97,7 +97,7 @@ impl NpzFile {
                 "array {name:?}: {} bytes, expected {expected} for {rows} × {dim}",
                 member.length
             );
-            return Err(ReadMatrixError::Damaged { path: path.into(), found });
+            return Err(ReadError::Damaged { path: path.into(), found });
         }
         if !member.is_deflated {
             let start = member.start + data_start;
@@ -119,13 +119,13 @@ impl DeflatedMatrix {
     }
 
     /// Returns all rows in order; after an error there are no more.
-    pub(crate) fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, InputError>> + use<> {
+    pub(crate) fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, ReadError>> + use<> {
         let mut rows = InflatedRows::new(self.clone());
         std::iter::from_fn(move || rows.next_batch().transpose())
     }
 
     /// Returns the rows asked for, ascending, each in a batch. Costs inflating all before them.
-    pub(crate) fn batches_of_rows(&self, rows: &[usize]) -> Result<Vec<RecordBatch>, InputError> {
+    pub(crate) fn batches_of_rows(&self, rows: &[usize]) -> Result<Vec<RecordBatch>, ReadError> {
         let (mut taken, mut first_row, mut rows) = (Vec::new(), 0, rows);
         for batch in self.batches() {
             if rows.is_empty() {
@@ -140,9 +140,9 @@ impl DeflatedMatrix {
         Ok(taken)
     }
 
-    fn damaged(&self, found: &str) -> InputError {
+    fn damaged(&self, found: &str) -> ReadError {
         let found = format!("array {:?}: {found}", self.member.name);
-        ReadMatrixError::Damaged { path: self.path.clone(), found }.into()
+        ReadError::Damaged { path: self.path.clone(), found }.into()
     }
 }
 
@@ -160,7 +160,7 @@ impl InflatedRows {
         Self { matrix, inflater: None, rows_read: 0, is_over: false }
     }
 
-    fn next_batch(&mut self) -> Result<Option<RecordBatch>, InputError> {
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, ReadError> {
         if self.is_over {
             return Ok(None);
         }
@@ -341,17 +341,17 @@ struct Tensor {
 }
 
 /// Maps the file at `path`, and finds the tensor called `member` or the one that holds vectors.
-pub(super) fn open_tensor(path: &Path, member: Option<&str>) -> Result<MappedMatrix, InputError> {
+pub(super) fn open_tensor(path: &Path, member: Option<&str>) -> Result<MappedMatrix, ReadError> {
     let bytes = map_file(path)?;
-    let header_error = |found| ReadMatrixError::Header { path: path.into(), found };
-    let damaged = |found| ReadMatrixError::Damaged { path: path.into(), found };
+    let header_error = |found| ReadError::Header { path: path.into(), found };
+    let damaged = |found| ReadError::Damaged { path: path.into(), found };
     let (header, data_start) = header_bytes(&bytes).map_err(header_error)?;
     let TensorHeader { tensors, metadata } = serde_json::from_slice(header)
         .map_err(|error| header_error(format!("unreadable header: {error}")))?;
     check_places(&tensors, (bytes.len() - data_start) as u64).map_err(damaged)?;
     let candidates: Vec<Candidate> = tensors.iter().map(candidate).collect();
     let at = pick(&candidates, member).map_err(|NotPicked { expected, found }| {
-        ReadMatrixError::NoArray { path: path.into(), expected, found }
+        ReadError::NoArray { path: path.into(), expected, found }
     })?;
     let (name, tensor) = &tensors[at];
     let layout = tensor.layout();

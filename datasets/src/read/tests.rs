@@ -193,7 +193,7 @@ fn what_is_wrong_is_named() {
 }
 
 /// Opens a file and decodes all its rows; returns how many.
-fn decode(bytes: Vec<u8>) -> Result<usize, ReadArrowError> {
+fn decode(bytes: Vec<u8>) -> Result<usize, ReadError> {
     let file = ArrowFile::from_buffer(Buffer::from_vec(bytes), Path::new("f"))?;
     let positions: Vec<usize> = (0..file.schema().fields().len()).collect();
     file.batches(&positions).map(|batch| batch.map(|batch| batch.num_rows())).sum()

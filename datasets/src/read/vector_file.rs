@@ -11,7 +11,7 @@ pub use super::format::VectorFormat;
 use crate::columns::{MappedColumns, OpenColumnsError, first_not_finite};
 use crate::components::Components;
 use crate::parquet::{ParquetVectors, column_list};
-use crate::read::{Batches, InputError, InputFile, InputOptions};
+use crate::read::{Batches, InputFile, InputOptions, ReadError};
 use crate::schema::{ColumnsMeta, VECTOR_NAMES};
 
 /// Vectors from a file of any format of [`VectorFormat`], as f32.
@@ -28,7 +28,7 @@ use crate::schema::{ColumnsMeta, VECTOR_NAMES};
 /// while file.read_rows(4096, &mut values)? > 0 {
 ///     assert!(values.len() % file.dim() == 0);
 /// }
-/// # Ok::<(), memfold_datasets::vector_file::VectorFileError>(())
+/// # Ok::<(), memfold_datasets::ReadError>(())
 /// ```
 #[derive(Debug)]
 pub struct VectorFile {
@@ -48,7 +48,7 @@ impl VectorFile {
     ///
     /// # Errors
     /// When it cannot be read, is of no known format, or is damaged.
-    pub fn open(path: &Path) -> Result<Self, VectorFileError> {
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
         Self::open_member(path, None)
     }
 
@@ -58,7 +58,7 @@ impl VectorFile {
     ///
     /// # Errors
     /// As [`open`](Self::open), and when there is no such array.
-    pub(crate) fn open_member(path: &Path, member: Option<&str>) -> Result<Self, VectorFileError> {
+    pub(crate) fn open_member(path: &Path, member: Option<&str>) -> Result<Self, ReadError> {
         let format = InputFile::detect(path)?;
         let reader = match format {
             VectorFormat::Columns => {
@@ -66,8 +66,8 @@ impl VectorFile {
                 Reader::Columns { columns, rows_read: 0, path: path.into() }
             }
             VectorFormat::Parquet => Reader::Parquet(match member {
-                None => ParquetVectors::open(path).map_err(InputError::from)?,
-                Some(name) => ParquetVectors::open_column(path, name).map_err(InputError::from)?,
+                None => ParquetVectors::open(path).map_err(ReadError::from)?,
+                Some(name) => ParquetVectors::open_column(path, name).map_err(ReadError::from)?,
             }),
             _ => {
                 let member = member.map(str::to_owned);
@@ -129,7 +129,7 @@ impl VectorFile {
         &mut self,
         rows_max: usize,
         values: &mut Vec<f32>,
-    ) -> Result<usize, VectorFileError> {
+    ) -> Result<usize, ReadError> {
         match &mut self.reader {
             Reader::Columns { columns, rows_read, path } => {
                 let count = copy_rows(columns, *rows_read, rows_max, values)
@@ -138,7 +138,7 @@ impl VectorFile {
                 Ok(count)
             }
             Reader::Parquet(reader) => {
-                Ok(reader.read_rows(rows_max, values).map_err(InputError::from)?)
+                Ok(reader.read_rows(rows_max, values).map_err(ReadError::from)?)
             }
             Reader::Input(rows) => rows.read(rows_max, values),
         }
@@ -148,7 +148,7 @@ impl VectorFile {
     ///
     /// # Errors
     /// As [`read_rows`](Self::read_rows).
-    pub fn read_all(mut self) -> Result<Vec<f32>, VectorFileError> {
+    pub fn read_all(mut self) -> Result<Vec<f32>, ReadError> {
         let mut values = Vec::new();
         self.read_rows(usize::MAX, &mut values)?;
         Ok(values)
@@ -206,7 +206,7 @@ impl InputRows {
         file: &InputFile,
         path: &Path,
         member: Option<&str>,
-    ) -> Result<Self, VectorFileError> {
+    ) -> Result<Self, ReadError> {
         let schema = file.schema();
         let usual = member.map_or(&VECTOR_NAMES[..], |_| &[]).iter().copied();
         let names = || member.into_iter().chain(usual.clone());
@@ -224,7 +224,7 @@ impl InputRows {
         let Some((position, dim)) = vectors else {
             let expected = names().collect::<Vec<_>>().join(", ");
             let found = column_list(schema);
-            return Err(VectorFileError::NoVectors { path: path.into(), expected, found });
+            return Err(ReadError::NoVectors { path: path.into(), expected, found });
         };
         let (batches, row_count) = (file.batches(&[position])?, file.row_count());
         Ok(Self { path: path.into(), batches, begun: None, row_count, rows_read: 0, dim })
@@ -243,7 +243,7 @@ impl InputRows {
         &mut self,
         rows_max: usize,
         values: &mut Vec<f32>,
-    ) -> Result<usize, VectorFileError> {
+    ) -> Result<usize, ReadError> {
         values.clear();
         let mut count = 0;
         while count < rows_max {
@@ -264,103 +264,27 @@ impl InputRows {
     }
 
     /// Appends the rows of a batch.
-    fn append(
-        &mut self,
-        batch: &RecordBatch,
-        values: &mut Vec<f32>,
-    ) -> Result<(), VectorFileError> {
+    fn append(&mut self, batch: &RecordBatch, values: &mut Vec<f32>) -> Result<(), ReadError> {
         let path = || self.path.clone();
         let vectors = batch.column(0).as_fixed_size_list();
         let row_of = |component: usize| self.rows_read + component / self.dim;
         if let Some(at) = (0..vectors.len()).find(|&i| vectors.is_null(i)) {
-            return Err(VectorFileError::NullRow { path: path(), row: self.rows_read + at });
+            return Err(ReadError::VectorFileNullRow { path: path(), row: self.rows_read + at });
         }
         let components = Components::of(vectors.values()).expect("the type was checked");
         let (first, start) = (vectors.offset() * self.dim, values.len());
         let range = first..first + vectors.len() * self.dim;
         if let Some((at, value)) = components.first_inexact(range.clone()) {
             let (row, component) = (row_of(at - first), (at - first) % self.dim);
-            return Err(VectorFileError::Inexact { path: path(), row, component, value });
+            return Err(ReadError::VectorFileInexact { path: path(), row, component, value });
         }
         components.append(range, values);
         if let Some(at) = first_not_finite(&values[start..]) {
             let (row, component, value) = (row_of(at), at % self.dim, values[start + at]);
-            return Err(VectorFileError::NotFinite { path: path(), row, component, value });
+            return Err(ReadError::NotFinite { path: path(), row, component, value });
         }
         self.rows_read += vectors.len();
         Ok(())
-    }
-}
-
-/// A file of vectors could not be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum VectorFileError {
-    /// A column file that cannot be read.
-    #[error(transparent)]
-    Columns(#[from] OpenColumnsError),
-    /// A file that cannot be read, or of no format that is read here.
-    #[error(transparent)]
-    Input(#[from] InputError),
-    /// It has no vectors under the usual names.
-    #[error("{}: no vectors named {expected}, found {found}", path.display())]
-    NoVectors {
-        /// The file.
-        path: PathBuf,
-        /// The names looked for.
-        expected: String,
-        /// The columns of the file with their types.
-        found: String,
-    },
-    /// A row has no vector.
-    #[error("{}: row {row} is null, expected a vector", path.display())]
-    NullRow {
-        /// The file.
-        path: PathBuf,
-        /// The row.
-        row: usize,
-    },
-    /// A component is NaN or infinite, or too large for 32 bits.
-    #[error("{}: row {row}: component {component} is {value}", path.display())]
-    NotFinite {
-        /// The file.
-        path: PathBuf,
-        /// The row.
-        row: usize,
-        /// The component, from 0.
-        component: usize,
-        /// What it holds, as f32.
-        value: f32,
-    },
-    /// An integer that f32 does not hold.
-    #[error(
-        "{}: row {row}: component {component} is {value}, which f32 cannot hold exactly",
-        path.display()
-    )]
-    Inexact {
-        /// The file.
-        path: PathBuf,
-        /// The row.
-        row: usize,
-        /// The component, from 0.
-        component: usize,
-        /// What it holds.
-        value: i64,
-    },
-}
-
-impl VectorFileError {
-    /// Returns advice, where there is some.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        let advice = match self {
-            Self::Columns(error) => return error.hint(),
-            Self::Input(error) => return error.hint(),
-            Self::NoVectors { .. } => "name the vectors \"vector\"",
-            Self::NullRow { .. } | Self::NotFinite { .. } => "leave such rows out of the file",
-            Self::Inexact { .. } => "write the vectors as f32 if they may be rounded",
-        };
-        Some(advice.into())
     }
 }
 

@@ -16,7 +16,7 @@ use super::table_file::{TableFile, TableFormat, stored_column, stored_field};
 use crate::parquet::WriteTableError;
 use crate::read::corpus::Corpus;
 use crate::read::format::VectorFormat;
-use crate::read::{InputError, InputFile};
+use crate::read::{InputFile, ReadError};
 use crate::schema::{Column, key};
 
 #[cfg(test)]
@@ -180,7 +180,7 @@ pub enum AnnotateError {
     },
     /// An input cannot be read.
     #[error(transparent)]
-    Input(#[from] InputError),
+    Input(#[from] ReadError),
     /// An input was written to since the corpus was read.
     #[error("{}: {found} rows, expected {expected} as when it was read first", path.display())]
     Changed {

@@ -10,7 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use memfold::embed::{Embedder, embedder};
 use memfold::lookup::corpus::CorpusColumns;
 use memfold::quick_check::Incoming;
-use memfold_datasets::corpus::{Corpus, CorpusError};
+use memfold_datasets::ReadError;
+use memfold_datasets::corpus::Corpus;
 use memfold_datasets::vector_file::VectorFormat;
 use memfold_index::Progress;
 use memfold_store::BrainDb;
@@ -67,9 +68,9 @@ pub(crate) fn open_columns(
 }
 
 /// Says why a corpus could not be read.
-pub(crate) fn unreadable(error: &CorpusError) -> Failure {
+pub(crate) fn unreadable(error: &ReadError) -> Failure {
     match error {
-        CorpusError::Cancelled => Failure::interrupted(),
+        ReadError::Cancelled => Failure::interrupted(),
         error => Failure::new("read the vectors", error, error.hint()),
     }
 }

@@ -1,5 +1,6 @@
 //! Lists of all kinds, written by Arrow in pages of all kinds, come out as they were written.
 
+use crate::read::ReadError;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use proptest::prelude::*;
 
-use crate::parquet::{ParquetTable, ReadParquetError, TypesFrom};
+use crate::parquet::{ParquetTable, TypesFrom};
 
 /// How the lists of a file are typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +125,7 @@ impl Made {
     }
 }
 
-fn read(path: &Path, batch_rows: usize) -> Result<RecordBatch, ReadParquetError> {
+fn read(path: &Path, batch_rows: usize) -> Result<RecordBatch, ReadError> {
     let table = ParquetTable::open(path, TypesFrom::Arrow)?;
     let positions: Vec<usize> = (0..table.schema().fields().len()).collect();
     let mut read = Vec::new();

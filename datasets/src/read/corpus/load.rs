@@ -11,10 +11,11 @@ use arrow_buffer::{Buffer, ScalarBuffer, ToByteSlice};
 use arrow_schema::SchemaRef;
 use memfold_index::{Mapped, Progress, VectorMatrix};
 
-use super::open::{CorpusError, CorpusOptions, Picked};
+use super::open::{CorpusOptions, Picked};
 use super::vectors::{SkipReason, SkippedRows, VectorCells, Width};
 use crate::atomic_file::NewFile;
 use crate::parquet::TypesFrom;
+use crate::read::ReadError;
 use crate::read::{CellKind, Cells, InputFile, InputOptions};
 use crate::schema::DIM_MAX;
 
@@ -50,10 +51,10 @@ pub(super) struct SourceFile {
 
 impl SourceFile {
     /// Opens the file again.
-    pub(super) fn open(&self) -> Result<InputFile, CorpusError> {
+    pub(super) fn open(&self) -> Result<InputFile, ReadError> {
         let file = InputFile::open_with(&self.path, &self.options)?;
         if file.schema() != &self.schema || file.row_count() as u64 != self.row_count {
-            return Err(CorpusError::Changed { path: self.path.clone() });
+            return Err(ReadError::Changed { path: self.path.clone() });
         }
         Ok(file)
     }
@@ -70,7 +71,7 @@ impl Loaded {
 }
 
 /// Reads the files.
-pub(super) fn load(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Loaded, CorpusError> {
+pub(super) fn load(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Loaded, ReadError> {
     let survey = Survey::of(paths, options)?;
     options.progress.begin("read files", Some(survey.row_count));
     let loaded = Loader::new(&survey, options).load(survey.files);
@@ -86,14 +87,14 @@ struct Survey {
 }
 
 impl Survey {
-    fn of(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Self, CorpusError> {
+    fn of(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Self, ReadError> {
         let mut survey = Self { files: Vec::new(), dim: 0, row_count: 0 };
         let mut first_with_dim = None;
         let input =
             InputOptions { types: TypesFrom::Parquet, member: options.vector_column.clone() };
         for path in paths {
             if options.progress.cancelled() {
-                return Err(CorpusError::Cancelled);
+                return Err(ReadError::Cancelled);
             }
             let file = InputFile::open_with(path, &input)?;
             let picked = Picked::from_file(&file, path, options)?;
@@ -114,17 +115,17 @@ impl Survey {
             });
         }
         survey.check_order(options)?;
-        if survey.files.is_empty() { Err(CorpusError::NoInputs) } else { Ok(survey) }
+        if survey.files.is_empty() { Err(ReadError::NoInputs) } else { Ok(survey) }
     }
 
-    fn agree_on_dim(&mut self, dim: usize, path: &Path, first: &Path) -> Result<(), CorpusError> {
+    fn agree_on_dim(&mut self, dim: usize, path: &Path, first: &Path) -> Result<(), ReadError> {
         if self.dim == 0 {
             self.dim = dim;
         }
         if self.dim == dim {
             return Ok(());
         }
-        Err(CorpusError::DimensionsDiffer {
+        Err(ReadError::DimensionsDiffer {
             path: path.into(),
             found: dim,
             first: first.into(),
@@ -132,12 +133,12 @@ impl Survey {
         })
     }
 
-    fn check_order(&self, options: &CorpusOptions<'_>) -> Result<(), CorpusError> {
+    fn check_order(&self, options: &CorpusOptions<'_>) -> Result<(), ReadError> {
         let mut kinds = self.files.iter().filter_map(|file| Some((file, file.picked.order?.1)));
         let Some((first, expected)) = kinds.next() else { return Ok(()) };
         match kinds.find(|(_, kind)| *kind != expected) {
             None => Ok(()),
-            Some((file, found)) => Err(CorpusError::OrderKindsDiffer {
+            Some((file, found)) => Err(ReadError::OrderKindsDiffer {
                 path: file.path.clone(),
                 column: options.order_column.as_deref().unwrap_or_default().into(),
                 found: found.name(),
@@ -150,20 +151,20 @@ impl Survey {
 
 /// Returns how long the vectors of a file are: as its type says, or as most of its first vectors
 /// are; `None` where there are none.
-fn dim_of(file: &InputFile, path: &Path, picked: &Picked) -> Result<Option<usize>, CorpusError> {
+fn dim_of(file: &InputFile, path: &Path, picked: &Picked) -> Result<Option<usize>, ReadError> {
     let found = match picked.width {
         Width::Fixed(dim) => Some(dim),
         Width::OfRow => most_common(&first_lengths(file, picked.vector)?),
     };
     match found {
         Some(found) if found == 0 || found > DIM_MAX => {
-            Err(CorpusError::Dimension { path: path.into(), found })
+            Err(ReadError::CorpusDimension { path: path.into(), found })
         }
         found => Ok(found),
     }
 }
 
-fn first_lengths(file: &InputFile, vector: usize) -> Result<Vec<usize>, CorpusError> {
+fn first_lengths(file: &InputFile, vector: usize) -> Result<Vec<usize>, ReadError> {
     let mut lengths = Vec::new();
     for batch in file.batches(&[vector])? {
         let Some(cells) = VectorCells::of(batch?.column(0)) else { break };
@@ -223,13 +224,13 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn load(mut self, files: Vec<SourceFile>) -> Result<Loaded, CorpusError> {
+    fn load(mut self, files: Vec<SourceFile>) -> Result<Loaded, ReadError> {
         for source in &files {
             let file = source.open()?;
             let positions = source.picked.positions();
             for batch in file.batches(&positions)? {
                 if self.progress.cancelled() {
-                    return Err(CorpusError::Cancelled);
+                    return Err(ReadError::Cancelled);
                 }
                 let batch = batch?;
                 self.take(source, &batch, file.mapped())?;
@@ -253,7 +254,7 @@ impl<'a> Loader<'a> {
         source: &SourceFile,
         batch: &RecordBatch,
         mapped: Option<&Buffer>,
-    ) -> Result<(), CorpusError> {
+    ) -> Result<(), ReadError> {
         let picked = &source.picked;
         let vectors = VectorCells::of(picked.column(batch, picked.vector))
             .expect("the type of the column was checked");
@@ -270,7 +271,7 @@ impl<'a> Loader<'a> {
         self.rows_read += batch.num_rows() as u64;
         self.rows_kept += kept.len();
         if self.rows_kept > KEPT_ROWS_MAX {
-            return Err(CorpusError::TooManyRows);
+            return Err(ReadError::TooManyRows);
         }
         self.take_cells(picked, batch, &kept);
         self.take_vectors(&vectors, &kept, mapped).map_err(|e| scratch_error(self.scratch_dir, e))
@@ -318,8 +319,8 @@ impl<'a> Loader<'a> {
     }
 }
 
-fn scratch_error(folder: &Path, source: std::io::Error) -> CorpusError {
-    CorpusError::Scratch { folder: folder.into(), source }
+fn scratch_error(folder: &Path, source: std::io::Error) -> ReadError {
+    ReadError::Scratch { folder: folder.into(), source }
 }
 
 /// Stands below every value.

@@ -9,8 +9,7 @@ mod load;
 mod open;
 mod vectors;
 
-pub use crate::read::{InputError, ReadArrowError, ReadJsonlError, ReadMatrixError};
-pub use open::{Corpus, CorpusError, CorpusOptions, Place};
+pub use open::{Corpus, CorpusOptions, Place};
 pub use vectors::{SkipReason, SkippedRow, SkippedRows};
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! [`Corpus`] and how it is asked for.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use arrow_array::{Array, ArrayRef, LargeStringArray, RecordBatch};
@@ -11,9 +10,8 @@ use memfold_index::{NoProgress, Progress, Row, VectorMatrix};
 use super::load::{Loaded, load};
 use super::vectors::{EXPECTED, SkippedRows, Width, width_of};
 use crate::parquet::{TypesFrom, column_list};
-use crate::read::EXPECTED_FORMATS;
-use crate::read::{CellKind, InputError, InputFile, InputOptions, Texts};
-use crate::schema::{Column, DIM_MAX, VECTOR_NAMES};
+use crate::read::{CellKind, InputFile, InputOptions, ReadError, Texts};
+use crate::schema::{Column, VECTOR_NAMES};
 
 /// How a corpus is read.
 pub struct CorpusOptions<'a> {
@@ -92,7 +90,7 @@ impl Corpus {
     /// When a file cannot be read, is of no known format or damaged, lacks a column that was asked
     /// for, or holds vectors of another dimension than the first; when the scratch folder cannot
     /// take the vectors, or the caller asks to stop. Rows without a usable vector are no error.
-    pub fn open(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Self, CorpusError> {
+    pub fn open(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Self, ReadError> {
         let loaded = load(paths, options)?;
         let (vector_column, id_column) = (options.vector_column.clone(), options.id_column.clone());
         Ok(Self { loaded, vector_column, id_column })
@@ -130,7 +128,7 @@ impl Corpus {
     }
 
     /// Opens one of the files as it is stored, with the vectors that were read.
-    pub(crate) fn open_input(&self, path: &Path) -> Result<InputFile, InputError> {
+    pub(crate) fn open_input(&self, path: &Path) -> Result<InputFile, ReadError> {
         let member = self.vector_column.clone();
         InputFile::open_with(path, &InputOptions { types: TypesFrom::Arrow, member })
     }
@@ -204,7 +202,7 @@ impl Corpus {
     ///
     /// # Errors
     /// When a file cannot be read any more.
-    pub fn excerpts(&self, rows: &[Row]) -> Result<Vec<Option<String>>, CorpusError> {
+    pub fn excerpts(&self, rows: &[Row]) -> Result<Vec<Option<String>>, ReadError> {
         let mut wanted: BTreeMap<usize, BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
         for (at, &row) in rows.iter().enumerate() {
             let (file, row) = self.loaded.place(self.ordinal(row));
@@ -223,7 +221,7 @@ impl Corpus {
 }
 
 /// Reads the texts of some rows of a file, ascending.
-fn texts_of(file: &InputFile, rows: &[usize]) -> Result<Vec<Option<String>>, CorpusError> {
+fn texts_of(file: &InputFile, rows: &[usize]) -> Result<Vec<Option<String>>, ReadError> {
     let Some(position) = text_column(file.schema()) else { return Ok(Vec::new()) };
     let mut texts = Vec::with_capacity(rows.len());
     for batch in file.batches_of_rows(position, rows)? {
@@ -256,7 +254,7 @@ impl Picked {
         file: &InputFile,
         path: &Path,
         options: &CorpusOptions<'_>,
-    ) -> Result<Self, CorpusError> {
+    ) -> Result<Self, ReadError> {
         let finder = Finder { schema: file.schema(), path };
         let vector = match &options.vector_column {
             _ if file.is_bare() => 0,
@@ -274,7 +272,7 @@ impl Picked {
         }
         let order = options.order_column.as_ref().map(|name| {
             let position = finder.find(&[name], ORDER_OPTION)?;
-            Ok::<_, CorpusError>((position, finder.order_kind(position)?))
+            Ok::<_, ReadError>((position, finder.order_kind(position)?))
         });
         Ok(Self { vector, width, id, order: order.transpose()? })
     }
@@ -311,9 +309,9 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     /// Finds the first of the columns `names`.
-    fn find(&self, names: &[&str], option: &'static str) -> Result<usize, CorpusError> {
+    fn find(&self, names: &[&str], option: &'static str) -> Result<usize, ReadError> {
         let found = names.iter().find_map(|name| self.schema.index_of(name).ok());
-        found.ok_or_else(|| CorpusError::NoColumn {
+        found.ok_or_else(|| ReadError::CorpusNoColumn {
             path: self.path.into(),
             expected: names.join(", "),
             found: column_list(self.schema),
@@ -321,14 +319,14 @@ impl Finder<'_> {
         })
     }
 
-    fn id_kind(&self, position: usize) -> Result<(), CorpusError> {
+    fn id_kind(&self, position: usize) -> Result<(), ReadError> {
         match CellKind::of(self.schema.field(position).data_type()) {
             Some(CellKind::Text | CellKind::Integer | CellKind::Float | CellKind::Binary) => Ok(()),
             _ => Err(self.type_error(position, "text, numbers or bytes", ID_OPTION)),
         }
     }
 
-    fn order_kind(&self, position: usize) -> Result<CellKind, CorpusError> {
+    fn order_kind(&self, position: usize) -> Result<CellKind, ReadError> {
         match CellKind::of(self.schema.field(position).data_type()) {
             Some(kind) if kind != CellKind::Binary => Ok(kind),
             _ => Err(self.type_error(position, "numbers, times or text", ORDER_OPTION)),
@@ -340,138 +338,14 @@ impl Finder<'_> {
         position: usize,
         expected: &'static str,
         option: &'static str,
-    ) -> CorpusError {
+    ) -> ReadError {
         let field = self.schema.field(position);
-        CorpusError::ColumnType {
+        ReadError::CorpusColumnType {
             path: self.path.into(),
             column: field.name().as_str().into(),
             expected,
             found: field.data_type().to_string(),
             option,
-        }
-    }
-}
-
-/// A corpus could not be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CorpusError {
-    /// There are no files.
-    #[error("no input files")]
-    NoInputs,
-    /// A file that cannot be read.
-    #[error(transparent)]
-    Input(#[from] InputError),
-    /// A file has no column of the names asked for.
-    #[error("{}: no column {expected}, found {found}", path.display())]
-    NoColumn {
-        /// The file.
-        path: PathBuf,
-        /// The names asked for.
-        expected: String,
-        /// The columns of the file with their types.
-        found: String,
-        /// The option that names another.
-        option: &'static str,
-    },
-    /// A column has a type that its use does not allow.
-    #[error("{}: column {column:?} is {found}, expected {expected}", path.display())]
-    ColumnType {
-        /// The file.
-        path: PathBuf,
-        /// The column.
-        column: Box<str>,
-        /// The types that can be read.
-        expected: &'static str,
-        /// Its type.
-        found: String,
-        /// The option that names another.
-        option: &'static str,
-    },
-    /// Vectors of no or too many components.
-    #[error("{}: vectors of {found} components, expected 1 to {DIM_MAX}", path.display())]
-    Dimension {
-        /// The file.
-        path: PathBuf,
-        /// Components of its vectors.
-        found: usize,
-    },
-    /// Two files hold vectors of different lengths.
-    #[error(
-        "{}: vectors of {found} components, expected {expected} as in {}",
-        path.display(),
-        first.display()
-    )]
-    DimensionsDiffer {
-        /// The file.
-        path: PathBuf,
-        /// Components of its vectors.
-        found: usize,
-        /// The first file with vectors.
-        first: PathBuf,
-        /// Components of the first file's vectors.
-        expected: usize,
-    },
-    /// Values of two files cannot be ordered among each other.
-    #[error(
-        "{}: column {column:?} holds {found}, expected {expected} as in {}",
-        path.display(),
-        first.display()
-    )]
-    OrderKindsDiffer {
-        /// The file.
-        path: PathBuf,
-        /// The column.
-        column: Box<str>,
-        /// What it holds there.
-        found: &'static str,
-        /// The first file.
-        first: PathBuf,
-        /// What it holds in the first file.
-        expected: &'static str,
-    },
-    /// Rows with vectors are numbered with 32 bits.
-    #[error("more than {} rows with vectors", u32::MAX - 1)]
-    TooManyRows,
-    /// The vectors could not be kept.
-    #[error("keep the vectors in {}: {source}", folder.display())]
-    Scratch {
-        /// The folder.
-        folder: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// A file was written to while it was read.
-    #[error("{}: changed while it was read", path.display())]
-    Changed {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The caller asked to stop.
-    #[error("interrupted")]
-    Cancelled,
-}
-
-impl CorpusError {
-    /// Returns advice, where there is some.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::NoInputs => Some(format!("name at least one file: {EXPECTED_FORMATS}")),
-            Self::Input(error) => error.hint(),
-            Self::NoColumn { option, .. } | Self::ColumnType { option, .. } => {
-                Some(format!("choose a column with {option}"))
-            }
-            Self::DimensionsDiffer { .. } => {
-                Some("compare files of one embedding model at a time".into())
-            }
-            Self::OrderKindsDiffer { .. } => {
-                Some("write the column with one type in all files".into())
-            }
-            Self::TooManyRows => Some("compare the files in smaller groups".into()),
-            Self::Scratch { .. } => Some("set TMPDIR to a folder with more space".into()),
-            Self::Changed { .. } => Some("run again when nobody writes to it".into()),
-            Self::Dimension { .. } | Self::Cancelled => None,
         }
     }
 }

@@ -1,3 +1,4 @@
+use crate::read::ReadError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +23,7 @@ mod formats;
 /// A vector of a row, where there is one; components may be null.
 type Cell = Option<Vec<Option<f64>>>;
 
-fn open(paths: &[PathBuf]) -> Result<Corpus, CorpusError> {
+fn open(paths: &[PathBuf]) -> Result<Corpus, ReadError> {
     Corpus::open(paths, &CorpusOptions::new(&std::env::temp_dir()))
 }
 
@@ -271,7 +272,7 @@ fn files_without_rows_are_an_empty_corpus() {
         let fixed = one(folder.path(), form, &[("vector", fixed_list_f32(&[], 4))]);
         assert_eq!(open(&[fixed]).unwrap().matrix().len(), 0);
     }
-    assert!(matches!(open(&[]), Err(CorpusError::NoInputs)));
+    assert!(matches!(open(&[]), Err(ReadError::NoInputs)));
 }
 
 #[test]
@@ -281,7 +282,7 @@ fn what_is_wrong_is_named() {
         let path = one(folder.path(), Form::Parquet, columns);
         let error = open(std::slice::from_ref(&path)).unwrap_err();
         assert!(
-            error.hint().is_some() || matches!(error, CorpusError::Dimension { .. }),
+            error.hint().is_some() || matches!(error, ReadError::CorpusDimension { .. }),
             "{error}"
         );
         error.to_string().strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
@@ -382,7 +383,7 @@ fn progress_is_told_and_can_stop() {
     opened.unwrap();
     assert_eq!((done, total), (200_000, 200_000));
     let (opened, done, _) = run(1);
-    assert!(matches!(opened, Err(CorpusError::Cancelled)));
+    assert!(matches!(opened, Err(ReadError::Cancelled)));
     assert_eq!(done, 65_536);
 }
 

@@ -16,8 +16,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::value::RawValue;
 
 use super::learn::{BadLine, ComponentSeed, Kind, Learnt, MARKED_ROWS, component, learn};
+use crate::read::ReadError;
 use crate::read::matrix::map_file;
-use crate::read::{InputError, ReadJsonlError};
 
 /// Rows of a batch.
 const DECODED_ROWS: usize = 1024;
@@ -38,11 +38,11 @@ pub(crate) struct JsonlFile {
 impl JsonlFile {
     /// Maps the file at `path` and reads it once to learn its columns; `member` is the name of
     /// another field that holds vectors.
-    pub(crate) fn open(path: &Path, member: Option<&str>) -> Result<Self, InputError> {
+    pub(crate) fn open(path: &Path, member: Option<&str>) -> Result<Self, ReadError> {
         let bytes = map_file(path)?;
         let learnt = learn(Lines::new(bytes.clone()), member);
         let Learnt { schema, kinds, row_count, marks } =
-            learnt.map_err(|BadLine { line, found }| ReadJsonlError::Line {
+            learnt.map_err(|BadLine { line, found }| ReadError::Line {
                 path: path.into(),
                 line,
                 found,
@@ -63,7 +63,7 @@ impl JsonlFile {
     pub(crate) fn batches(
         &self,
         positions: &[usize],
-    ) -> impl Iterator<Item = Result<RecordBatch, InputError>> + use<> {
+    ) -> impl Iterator<Item = Result<RecordBatch, ReadError>> + use<> {
         let (file, positions) = (self.clone(), positions.to_vec());
         let mut lines = Some(Lines::new(self.bytes.clone()));
         std::iter::from_fn(move || {
@@ -79,7 +79,7 @@ impl JsonlFile {
         &self,
         position: usize,
         rows: &[usize],
-    ) -> Result<Vec<RecordBatch>, InputError> {
+    ) -> Result<Vec<RecordBatch>, ReadError> {
         // The row that the lines stand before.
         let mut lines = Lines::new(self.bytes.clone());
         let mut next_row = 0;
@@ -106,7 +106,7 @@ impl JsonlFile {
         &self,
         lines: &mut Lines,
         positions: &[usize],
-    ) -> Result<Option<RecordBatch>, InputError> {
+    ) -> Result<Option<RecordBatch>, ReadError> {
         let mut decoder = self.decoder(positions);
         let start = lines.place().position;
         while decoder.rows() < DECODED_ROWS && lines.place().position - start < DECODED_BYTES {
@@ -118,7 +118,7 @@ impl JsonlFile {
     }
 
     /// Decodes the next row; returns false after the last.
-    fn read_line(&self, lines: &mut Lines, decoder: &mut Decoder) -> Result<bool, InputError> {
+    fn read_line(&self, lines: &mut Lines, decoder: &mut Decoder) -> Result<bool, ReadError> {
         let range = lines.next_line().map_err(|found| self.bad_line(lines, found))?;
         let Some(range) = range else { return Ok(false) };
         let read = decoder.read(&self.bytes[range]);
@@ -137,7 +137,7 @@ impl JsonlFile {
         positions: &[usize],
         decoder: Decoder,
         lines: &Lines,
-    ) -> Result<RecordBatch, InputError> {
+    ) -> Result<RecordBatch, ReadError> {
         let options = RecordBatchOptions::new().with_row_count(Some(decoder.rows()));
         let columns = decoder.finish();
         let batch = self.schema.project(positions).and_then(|schema| {
@@ -146,8 +146,8 @@ impl JsonlFile {
         batch.map_err(|error| self.bad_line(lines, format!("changed: {error}")))
     }
 
-    fn bad_line(&self, lines: &Lines, found: String) -> InputError {
-        ReadJsonlError::Line { path: self.path.clone(), line: lines.number(), found }.into()
+    fn bad_line(&self, lines: &Lines, found: String) -> ReadError {
+        ReadError::Line { path: self.path.clone(), line: lines.number(), found }.into()
     }
 }
 

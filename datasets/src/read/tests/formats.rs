@@ -9,8 +9,8 @@ use super::build::{Member, bin, npy, safetensors, vecs, zip};
 use super::*;
 use crate::VectorFile;
 use crate::components::ElementType;
+use crate::read::ReadError;
 use crate::read::format::VectorFormat;
-use crate::read::vector_file::VectorFileError;
 
 /// Values that every type holds, in rows of two.
 const VALUES: [u8; 6] = [1, 2, 3, 0, 127, 64];
@@ -264,7 +264,7 @@ fn values_that_f32_cannot_hold_are_named() {
     let values = VectorFile::open(&path).unwrap().read_all().unwrap();
     assert_eq!(values, [16_777_216.0, -16_777_216.0, -2_147_483_648.0, 1_073_741_824.0]);
     let (text, error) = said("v.ibin", bin(2, 2, &i32s([1, 2, 16_777_217, 3])));
-    assert!(matches!(error, VectorFileError::Inexact { row: 1, component: 0, .. }));
+    assert!(matches!(error, ReadError::VectorFileInexact { row: 1, component: 0, .. }));
     assert_eq!(text, "row 1: component 0 is 16777217, which f32 cannot hold exactly");
     let i64s: Vec<u8> = [1_i64, i64::MAX].map(i64::to_le_bytes).concat();
     let (text, _) = said("v.npy", npy("<i8", "(1, 2)", &i64s));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::{ComponentType, VectorFormat};
 use crate::parquet::WriteTableError;
-use crate::read::InputError;
+use crate::read::ReadError;
 use crate::schema::DIM_MAX;
 
 /// A file could not be converted.
@@ -36,7 +36,7 @@ pub enum ConvertError {
     },
     /// The input cannot be read.
     #[error(transparent)]
-    Input(#[from] InputError),
+    Input(#[from] ReadError),
     /// The input has no column of the names asked for.
     #[error("{}: no column {expected}, found {found}", path.display())]
     NoColumn {

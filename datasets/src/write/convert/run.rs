@@ -10,7 +10,7 @@ use super::json_lines::VectorColumn;
 use super::output::{BATCH_BYTES_MAX, Contents, Output, Shape, check_columns};
 use super::{ComponentType, ConvertError, VectorFormat};
 use crate::parquet::{TypesFrom, WriteTableError};
-use crate::read::{InputError, InputFile, InputOptions};
+use crate::read::{InputFile, InputOptions, ReadError};
 
 /// How to convert.
 #[derive(Clone, Copy)]
@@ -221,7 +221,7 @@ impl Run<'_> {
     /// Counts the rows of the batches that have no usable vector.
     fn count_bad(
         &self,
-        batches: impl Iterator<Item = Result<RecordBatch, InputError>>,
+        batches: impl Iterator<Item = Result<RecordBatch, ReadError>>,
     ) -> Result<u64, ConvertError> {
         let mut count = 0;
         for batch in batches {

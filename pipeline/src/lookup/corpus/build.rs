@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use memfold_datasets::ReadError;
 use memfold_datasets::columns::{OpenColumnsError, WriteColumnsError};
-use memfold_datasets::corpus::CorpusError;
 use memfold_datasets::{
     ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, Corpus, MappedColumns,
 };
@@ -93,7 +93,7 @@ pub fn build_corpus_index(
     };
     drop(corpus);
     if look()? != stamp {
-        return Err(CorpusError::Changed { path: PathBuf::from(path) }.into());
+        return Err(ReadError::Changed { path: PathBuf::from(path) }.into());
     }
     let identity = identity_of(&columns, &vec![0; columns.len()])?;
     let tools = (request.pool, request.kernels, request.progress);
@@ -152,7 +152,7 @@ fn record<'a>(corpus: &'a Corpus, row: Row, vector: &'a [f32]) -> ColumnRecord<'
 pub enum BuildCorpusIndexError {
     /// The file could not be read.
     #[error(transparent)]
-    Corpus(#[from] CorpusError),
+    Corpus(#[from] ReadError),
     /// The file could not be looked at.
     #[error("{}: {source}", path.display())]
     Look {
@@ -213,7 +213,7 @@ impl BuildCorpusIndexError {
     #[must_use]
     pub const fn is_cancelled(&self) -> bool {
         match self {
-            Self::Cancelled | Self::Corpus(CorpusError::Cancelled) => true,
+            Self::Cancelled | Self::Corpus(ReadError::Cancelled) => true,
             Self::Index(error) => error.is_cancelled(),
             _ => false,
         }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{self, Args};
 use memfold::export::SYNTHETIC_MODEL;
+use memfold_datasets::ReadError;
 use memfold_datasets::generate::{VectorGenerator, VectorRecipe, VectorRecipeBuilder};
 use memfold_datasets::npy::{Component, NpyWriter};
-use memfold_datasets::vector_file::VectorFileError;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetText, ParquetWriter, VectorFile};
 use memfold_index::{JoinOptions, Progress, VectorMatrix};
 use memfold_model::time::Instant;
@@ -149,7 +149,7 @@ fn like(
     })
 }
 
-fn unreadable(path: &Path, error: &VectorFileError) -> Failure {
+fn unreadable(path: &Path, error: &ReadError) -> Failure {
     let hint = error.hint();
     Failure::new(&format!("read {}", path.display()), error, hint)
 }

@@ -11,7 +11,8 @@ use arrow_array::{
 use memfold_index::Row;
 
 use super::{Cell, cells, list_f64, npy, one, open};
-use crate::read::corpus::{Corpus, CorpusError, CorpusOptions};
+use crate::read::ReadError;
+use crate::read::corpus::{Corpus, CorpusOptions};
 use crate::read::support::{Form, batch, write_as};
 
 #[test]
@@ -86,7 +87,7 @@ fn ids_of_files_without_them_are_missing() {
     assert_eq!(error.hint().as_deref(), Some("choose a column with --id-column NAME"));
 }
 
-fn ranks(columns: &[ArrayRef]) -> Result<Vec<u32>, CorpusError> {
+fn ranks(columns: &[ArrayRef]) -> Result<Vec<u32>, ReadError> {
     let folder = tempfile::tempdir().unwrap();
     let mut paths = Vec::new();
     for (i, column) in columns.iter().enumerate() {

@@ -1,5 +1,6 @@
 //! A corpus of files of every format.
 
+use crate::read::ReadError;
 use memfold_index::Row;
 
 use super::*;
@@ -28,7 +29,7 @@ fn every_format_is_one_corpus() {
     assert!(!corpus.is_lent());
 }
 
-fn open_named(names: &[PathBuf], vector_column: &str) -> Result<Corpus, CorpusError> {
+fn open_named(names: &[PathBuf], vector_column: &str) -> Result<Corpus, ReadError> {
     let folder = std::env::temp_dir();
     let vector_column = Some(vector_column.to_owned());
     Corpus::open(names, &CorpusOptions { vector_column, ..CorpusOptions::new(&folder) })
