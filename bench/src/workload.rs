@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use memfold::consolidate::{ConsolidateError, Outcome, RunContext, consolidate};
 use memfold::lookup::{BuildIndex, BuildIndexError, BuiltIndex, TierChoice, build_index};
 use memfold::quick_check::{QuickCheck, QuickCheckOptions};
-use memfold_datasets::generate::RecipeError;
+use memfold_datasets::generate::GenerateError;
 use memfold_datasets::{VectorGenerator, VectorRecipe};
 use memfold_guard::{Guard, LexiconError};
 use memfold_index::file::FileMode;
@@ -51,7 +51,7 @@ pub enum WorkloadError {
     Folder(#[from] std::io::Error),
     /// The vectors cannot be generated.
     #[error(transparent)]
-    Recipe(#[from] RecipeError),
+    Recipe(#[from] GenerateError),
     /// The store could not be written.
     #[error(transparent)]
     Create(#[from] CreateStoreError),

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use memfold_datasets::columns::WriteColumnsError;
+use memfold_datasets::columns::ColumnFileError;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, MappedColumns};
 use memfold_index::{Row, VectorMatrix};
 
@@ -22,7 +22,7 @@ pub struct ColumnSink {
 pub struct ColumnsError {
     folder: PathBuf,
     #[source]
-    error: WriteColumnsError,
+    error: ColumnFileError,
 }
 
 impl ColumnsError {
@@ -51,9 +51,9 @@ impl ColumnSink {
         Ok(VectorColumns { columns: columns.collect::<Result<_, _>>()? })
     }
 
-    fn other(error: WriteColumnsError) -> io::Error {
+    fn other(error: ColumnFileError) -> io::Error {
         match error {
-            WriteColumnsError::Write { source, .. } => source,
+            ColumnFileError::Write { source, .. } => source,
             error => io::Error::other(error),
         }
     }

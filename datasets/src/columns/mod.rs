@@ -10,10 +10,10 @@ mod write;
 
 pub(crate) use layout::ALIGNMENT;
 pub(crate) use layout::BlockSpan;
+pub use read::{ColumnFileError, MappedColumns, MappedRecord, Records, TextColumn};
 pub(crate) use read::{MAGIC, STREAM_START, footer_bytes};
-pub use read::{MappedColumns, MappedRecord, OpenColumnsError, Records, TextColumn};
 pub(crate) use write::{BatchBuilder, first_not_finite};
-pub use write::{ColumnRecord, ColumnsWriter, WriteColumnsError};
+pub use write::{ColumnRecord, ColumnsWriter};
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,8 @@
 //! [`MappedColumns`]: a finished column file, mapped.
 
+use crate::schema::DIM_MAX;
+use arrow_schema::ArrowError;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,7 +43,7 @@ pub struct MappedColumns {
 /// A column file could not be opened or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenColumnsError {
+pub enum ColumnFileError {
     /// It could not be mapped.
     #[error(transparent)]
     Map(#[from] MapError),
@@ -84,9 +87,66 @@ pub enum OpenColumnsError {
         /// The column asked for.
         column: Column,
     },
+    /// A vector needs at least one component.
+    #[error("dimension must be between 1 and {DIM_MAX}, found {found}")]
+    Dimension {
+        /// The dimension asked for.
+        found: u32,
+    },
+    /// A vector of another dimension.
+    #[error("row {row}: vector has {found} components, expected {expected}")]
+    VectorLength {
+        /// The row.
+        row: u32,
+        /// Its components.
+        found: usize,
+        /// The file's dimension.
+        expected: u32,
+    },
+    /// A vector holds NaN or an infinite value.
+    #[error("row {row}: component {component} is {value}")]
+    NotFinite {
+        /// The row.
+        row: u32,
+        /// The component, from 0.
+        component: usize,
+        /// What it holds.
+        value: f32,
+    },
+    /// The file has columns that a bare vector does not fill.
+    #[error("row {row}: a bare vector in a file with record columns")]
+    RecordExpected {
+        /// The row.
+        row: u32,
+    },
+    /// The file has no columns for what was given.
+    #[error("row {row}: a record in a file of bare vectors")]
+    VectorExpected {
+        /// The row.
+        row: u32,
+    },
+    /// Rows are numbered with 32 bits.
+    #[error("more than {} rows", u32::MAX - 1)]
+    TooManyRows,
+    /// The system refused to write.
+    #[error("write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The text of one batch does not fit its 32-bit offsets, or the format refused it.
+    #[error("write {}: {reason}", path.display())]
+    Encode {
+        /// The file.
+        path: PathBuf,
+        /// What the encoder said.
+        reason: String,
+    },
 }
 
-impl OpenColumnsError {
+impl ColumnFileError {
     /// Returns advice, where there is some.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
@@ -95,7 +155,7 @@ impl OpenColumnsError {
             Self::NotArrow { .. } | Self::Damaged { .. } => {
                 Some("export the file again; it is derived and can be deleted".into())
             }
-            Self::Metadata { source: MetadataError::Version { .. }, .. } => {
+            Self::Metadata { source, .. } if matches!(source, MetadataError::Version { .. }) => {
                 Some("export the file again with this version".into())
             }
             Self::OtherSchema { .. } | Self::Metadata { .. } => Some(
@@ -104,7 +164,20 @@ impl OpenColumnsError {
             Self::NoColumn { column: Column::Text | Column::Lineage, .. } => {
                 Some("export with --with text,lineage".into())
             }
-            Self::NoColumn { .. } => None,
+            Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Some("free some space, or choose another folder for the file".into())
+            }
+            Self::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Some("create the folder first".into())
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn arrow(path: &Path, error: ArrowError) -> Self {
+        match error {
+            ArrowError::IoError(_, source) => Self::Write { path: path.into(), source },
+            other => Self::Encode { path: path.into(), reason: other.to_string() },
         }
     }
 }
@@ -114,7 +187,7 @@ impl MappedColumns {
     ///
     /// # Errors
     /// When it cannot be mapped, is no column file, or is damaged or misaligned.
-    pub fn open(path: &Path) -> Result<Self, OpenColumnsError> {
+    pub fn open(path: &Path) -> Result<Self, ColumnFileError> {
         Self::from_mapped(Mapped::open(path)?, path)
     }
 
@@ -122,14 +195,14 @@ impl MappedColumns {
     ///
     /// # Errors
     /// When it is no column file, or is damaged or misaligned.
-    pub fn from_mapped(mapped: Mapped, path: &Path) -> Result<Self, OpenColumnsError> {
+    pub fn from_mapped(mapped: Mapped, path: &Path) -> Result<Self, ColumnFileError> {
         Self::from_buffer(Buffer::from(bytes::Bytes::from_owner(mapped)), path)
     }
 
-    pub(crate) fn from_buffer(bytes: Buffer, path: &Path) -> Result<Self, OpenColumnsError> {
-        let damaged = |found: String| OpenColumnsError::Damaged { path: path.into(), found };
+    pub(crate) fn from_buffer(bytes: Buffer, path: &Path) -> Result<Self, ColumnFileError> {
+        let damaged = |found: String| ColumnFileError::Damaged { path: path.into(), found };
         let (footer_bytes, data_end) = footer_bytes(&bytes)
-            .map_err(|found| OpenColumnsError::NotArrow { path: path.into(), found })?;
+            .map_err(|found| ColumnFileError::NotArrow { path: path.into(), found })?;
         let footer = arrow_ipc::root_as_footer(footer_bytes)
             .map_err(|error| damaged(format!("unreadable footer: {error}")))?;
         if footer.version() != MetadataVersion::V5 {
@@ -147,7 +220,7 @@ impl MappedColumns {
         columns.with_vectors()
     }
 
-    fn check_blocks(&self) -> Result<(), OpenColumnsError> {
+    fn check_blocks(&self) -> Result<(), ColumnFileError> {
         let mut total = 0;
         for (i, (_, span)) in self.blocks.iter().enumerate() {
             let bytes = &self.bytes[span.start..span.start + span.length];
@@ -165,7 +238,7 @@ impl MappedColumns {
         Ok(())
     }
 
-    fn with_vectors(mut self) -> Result<Self, OpenColumnsError> {
+    fn with_vectors(mut self) -> Result<Self, ColumnFileError> {
         let vectors = self.decode(&[Column::Vector])?;
         self.vectors = vectors
             .iter()
@@ -179,15 +252,13 @@ impl MappedColumns {
     }
 
     /// Decodes some columns of every batch; text is checked to be UTF-8, nothing is copied.
-    fn decode(&self, columns: &[Column]) -> Result<Vec<RecordBatch>, OpenColumnsError> {
+    fn decode(&self, columns: &[Column]) -> Result<Vec<RecordBatch>, ColumnFileError> {
         let mut projection = Vec::new();
         for &column in columns {
             let position = self.meta.columns.columns().position(|other| other == column);
             projection.push(
-                position.ok_or_else(|| OpenColumnsError::NoColumn {
-                    path: self.path.clone(),
-                    column,
-                })?,
+                position
+                    .ok_or_else(|| ColumnFileError::NoColumn { path: self.path.clone(), column })?,
             );
         }
         let decoder = FileDecoder::new(Arc::clone(&self.schema), MetadataVersion::V5)
@@ -204,8 +275,8 @@ impl MappedColumns {
         self.blocks.iter().enumerate().map(decode).collect()
     }
 
-    pub(super) fn damaged(&self, found: String) -> OpenColumnsError {
-        OpenColumnsError::Damaged { path: self.path.clone(), found }
+    pub(super) fn damaged(&self, found: String) -> ColumnFileError {
+        ColumnFileError::Damaged { path: self.path.clone(), found }
     }
 
     /// Returns what the file says about its rows.
@@ -243,7 +314,7 @@ impl MappedColumns {
     ///
     /// # Errors
     /// When the file holds bare vectors, or an id is no UTF-8.
-    pub fn ids(&self) -> Result<TextColumn, OpenColumnsError> {
+    pub fn ids(&self) -> Result<TextColumn, ColumnFileError> {
         let batches = self.decode(&[Column::Id])?;
         Ok(TextColumn::new(batches.iter().map(|batch| batch.column(0).as_string().clone())))
     }
@@ -252,7 +323,7 @@ impl MappedColumns {
     ///
     /// # Errors
     /// When the file holds bare vectors.
-    pub fn find_rowid(&self, rowid: i64) -> Result<Option<Row>, OpenColumnsError> {
+    pub fn find_rowid(&self, rowid: i64) -> Result<Option<Row>, ColumnFileError> {
         let batches = self.decode(&[Column::Rowid])?;
         let numbers = batches.iter().map(|batch| batch.column(0).as_primitive::<Int64Type>());
         let mut numbers = numbers.flat_map(|numbers| numbers.values().iter());
@@ -264,7 +335,7 @@ impl MappedColumns {
     ///
     /// # Errors
     /// When the file holds bare vectors, or a text is no UTF-8.
-    pub fn records(&self) -> Result<Records, OpenColumnsError> {
+    pub fn records(&self) -> Result<Records, ColumnFileError> {
         let wanted: Vec<Column> = match self.meta.columns {
             // Asking for an id gives the error that names the file.
             ColumnSet::Vectors => vec![Column::Id],
@@ -298,9 +369,9 @@ pub(crate) fn footer_bytes(bytes: &[u8]) -> Result<(&[u8], usize), String> {
 fn read_meta(
     footer: arrow_ipc::Footer<'_>,
     path: &Path,
-) -> Result<(ColumnsMeta, usize), OpenColumnsError> {
-    let other = |found: String| OpenColumnsError::OtherSchema { path: path.into(), found };
-    let invalid = |source| OpenColumnsError::Metadata { path: path.into(), source };
+) -> Result<(ColumnsMeta, usize), ColumnFileError> {
+    let other = |found: String| ColumnFileError::OtherSchema { path: path.into(), found };
+    let invalid = |source| ColumnFileError::Metadata { path: path.into(), source };
     let schema = footer.schema().ok_or_else(|| other("no schema".into()))?;
     let fields: Vec<arrow_ipc::Field<'_>> = schema.fields().iter().flatten().collect();
     let names: Vec<&str> = fields.iter().map(|field| field.name().unwrap_or_default()).collect();
@@ -428,7 +499,7 @@ impl MappedColumns {
     ///
     /// # Panics
     /// When `row` is not smaller than the number of rows.
-    pub fn id_at(&self, row: Row) -> Result<&str, OpenColumnsError> {
+    pub fn id_at(&self, row: Row) -> Result<&str, ColumnFileError> {
         let (buffers, at) = self.buffers(row, Column::Id)?;
         let damaged = || self.damaged(format!("row {}: its id", row.0));
         let offset = |at: usize| {
@@ -447,7 +518,7 @@ impl MappedColumns {
     ///
     /// # Panics
     /// When `row` is not smaller than the number of rows.
-    pub fn rowid_at(&self, row: Row) -> Result<i64, OpenColumnsError> {
+    pub fn rowid_at(&self, row: Row) -> Result<i64, ColumnFileError> {
         let (buffers, at) = self.buffers(row, Column::Rowid)?;
         let bytes = buffers[1].get(8 * at..).and_then(<[u8]>::first_chunk);
         let damaged = || self.damaged(format!("row {}: its rowid", row.0));
@@ -456,8 +527,8 @@ impl MappedColumns {
 
     /// Returns the buffers of a column in the batch of a row (the third one empty where it has two), and the row's
     /// place in them.
-    fn buffers(&self, row: Row, column: Column) -> Result<([&[u8]; 3], usize), OpenColumnsError> {
-        let missing = || OpenColumnsError::NoColumn { path: self.path.clone(), column };
+    fn buffers(&self, row: Row, column: Column) -> Result<([&[u8]; 3], usize), ColumnFileError> {
+        let missing = || ColumnFileError::NoColumn { path: self.path.clone(), column };
         let position = self.meta.columns.columns().position(|other| other == column);
         let position = position.ok_or_else(missing)?;
         let fields = self.schema.fields();

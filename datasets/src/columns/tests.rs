@@ -112,7 +112,7 @@ fn what_does_not_fit_is_refused_and_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("columns.arrow");
     let mut writer = ColumnsWriter::create(&path, &ColumnsMeta::vectors(2)).unwrap();
-    let said = |error: WriteColumnsError| error.to_string();
+    let said = |error: ColumnFileError| error.to_string();
     assert_eq!(
         said(writer.push_vector(&[1.0]).unwrap_err()),
         "row 0: vector has 1 components, expected 2"
@@ -177,7 +177,7 @@ fn file_bytes() -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-fn read_all(bytes: &[u8]) -> Result<usize, OpenColumnsError> {
+fn read_all(bytes: &[u8]) -> Result<usize, ColumnFileError> {
     let columns = MappedColumns::from_buffer(arrow_buffer::Buffer::from(bytes), Path::new("f"))?;
     let matrix = columns.vectors();
     let values: usize = matrix.rows().map(|row| matrix.vector(row).len()).sum();

@@ -15,7 +15,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use memfold_index::{Mapped, Row};
 
 use super::layout::ALIGNMENT;
-use super::{MappedColumns, OpenColumnsError};
+use super::{ColumnFileError, MappedColumns};
 use crate::atomic_file::NewFile;
 use crate::schema::{
     BATCH_ROWS, ColumnSet, ColumnsMeta, DIM_MAX, category_field, component_field, key,
@@ -67,101 +67,12 @@ pub struct ColumnsWriter {
     batch: BatchBuilder,
 }
 
-/// A column file could not be written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WriteColumnsError {
-    /// A vector needs at least one component.
-    #[error("dimension must be between 1 and {DIM_MAX}, found {found}")]
-    Dimension {
-        /// The dimension asked for.
-        found: u32,
-    },
-    /// A vector of another dimension.
-    #[error("row {row}: vector has {found} components, expected {expected}")]
-    VectorLength {
-        /// The row.
-        row: u32,
-        /// Its components.
-        found: usize,
-        /// The file's dimension.
-        expected: u32,
-    },
-    /// A vector holds NaN or an infinite value.
-    #[error("row {row}: component {component} is {value}")]
-    NotFinite {
-        /// The row.
-        row: u32,
-        /// The component, from 0.
-        component: usize,
-        /// What it holds.
-        value: f32,
-    },
-    /// The file has columns that a bare vector does not fill.
-    #[error("row {row}: a bare vector in a file with record columns")]
-    RecordExpected {
-        /// The row.
-        row: u32,
-    },
-    /// The file has no columns for what was given.
-    #[error("row {row}: a record in a file of bare vectors")]
-    VectorExpected {
-        /// The row.
-        row: u32,
-    },
-    /// Rows are numbered with 32 bits.
-    #[error("more than {} rows", u32::MAX - 1)]
-    TooManyRows,
-    /// The system refused to write.
-    #[error("write {}: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// The text of one batch does not fit its 32-bit offsets, or the format refused it.
-    #[error("write {}: {reason}", path.display())]
-    Encode {
-        /// The file.
-        path: PathBuf,
-        /// What the encoder said.
-        reason: String,
-    },
-    /// The finished file could not be mapped.
-    #[error(transparent)]
-    Open(#[from] OpenColumnsError),
-}
-
-impl WriteColumnsError {
-    /// Returns advice, where there is some.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Some("free some space, or choose another folder for the file".into())
-            }
-            Self::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Some("create the folder first".into())
-            }
-            _ => None,
-        }
-    }
-
-    fn arrow(path: &Path, error: ArrowError) -> Self {
-        match error {
-            ArrowError::IoError(_, source) => Self::Write { path: path.into(), source },
-            other => Self::Encode { path: path.into(), reason: other.to_string() },
-        }
-    }
-}
-
 impl ColumnsWriter {
     /// Begins a file that takes its place at `path` when finished.
     ///
     /// # Errors
     /// When the dimension is out of range or the folder cannot be written.
-    pub fn create(path: &Path, meta: &ColumnsMeta) -> Result<Self, WriteColumnsError> {
+    pub fn create(path: &Path, meta: &ColumnsMeta) -> Result<Self, ColumnFileError> {
         Self::start(NewFile::create(path), path, meta)
     }
 
@@ -169,7 +80,7 @@ impl ColumnsWriter {
     ///
     /// # Errors
     /// When the dimension is out of range or the file cannot be written.
-    pub fn create_in(file: NewFile, meta: &ColumnsMeta) -> Result<Self, WriteColumnsError> {
+    pub fn create_in(file: NewFile, meta: &ColumnsMeta) -> Result<Self, ColumnFileError> {
         let path = file.path().to_owned();
         Self::start(Ok(file), &path, meta)
     }
@@ -178,7 +89,7 @@ impl ColumnsWriter {
     ///
     /// # Errors
     /// When the dimension is out of range or the folder cannot be written.
-    pub fn create_unlinked(folder: &Path, meta: &ColumnsMeta) -> Result<Self, WriteColumnsError> {
+    pub fn create_unlinked(folder: &Path, meta: &ColumnsMeta) -> Result<Self, ColumnFileError> {
         Self::start(NewFile::create_unlinked(folder), folder, meta)
     }
 
@@ -186,7 +97,7 @@ impl ColumnsWriter {
     ///
     /// # Errors
     /// When the dimension is out of range or the file cannot be written.
-    pub fn from_file(file: File, meta: &ColumnsMeta) -> Result<Self, WriteColumnsError> {
+    pub fn from_file(file: File, meta: &ColumnsMeta) -> Result<Self, ColumnFileError> {
         Self::start(Ok(NewFile::from_file(file)), Path::new("unnamed file"), meta)
     }
 
@@ -194,10 +105,10 @@ impl ColumnsWriter {
         file: io::Result<NewFile>,
         path: &Path,
         meta: &ColumnsMeta,
-    ) -> Result<Self, WriteColumnsError> {
+    ) -> Result<Self, ColumnFileError> {
         let batch = BatchBuilder::new(meta, BATCH_ROWS)?;
-        let failed = |error| WriteColumnsError::arrow(path, error);
-        let file = file.map_err(|source| WriteColumnsError::Write { path: path.into(), source })?;
+        let failed = |error| ColumnFileError::arrow(path, error);
+        let file = file.map_err(|source| ColumnFileError::Write { path: path.into(), source })?;
         let options =
             IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5).map_err(failed)?;
         let writer =
@@ -221,7 +132,7 @@ impl ColumnsWriter {
     ///
     /// # Errors
     /// When the vector does not fit or is not finite, the file holds bare vectors, or writing fails.
-    pub fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, WriteColumnsError> {
+    pub fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, ColumnFileError> {
         let row = self.batch.push(record)?;
         self.write_if_full().map(|()| row)
     }
@@ -230,24 +141,24 @@ impl ColumnsWriter {
     ///
     /// # Errors
     /// When the vector does not fit or is not finite, the file has record columns, or writing fails.
-    pub fn push_vector(&mut self, vector: &[f32]) -> Result<Row, WriteColumnsError> {
+    pub fn push_vector(&mut self, vector: &[f32]) -> Result<Row, ColumnFileError> {
         let row = self.batch.push_vector(vector)?;
         self.write_if_full().map(|()| row)
     }
 
-    fn write_if_full(&mut self) -> Result<(), WriteColumnsError> {
+    fn write_if_full(&mut self) -> Result<(), ColumnFileError> {
         let Some(batch) = self.batch.take_full() else { return Ok(()) };
         let written = batch.and_then(|batch| self.writer.write(&batch));
-        written.map_err(|error| WriteColumnsError::arrow(&self.path, error))
+        written.map_err(|error| ColumnFileError::arrow(&self.path, error))
     }
 
     /// Writes what is left, publishes the file and maps it.
     ///
     /// # Errors
     /// When writing, publishing or mapping fails; the file's place then holds what it held before.
-    pub fn finish(self) -> Result<MappedColumns, WriteColumnsError> {
+    pub fn finish(self) -> Result<MappedColumns, ColumnFileError> {
         let (file, path) = self.finish_file()?;
-        let mapped = Mapped::from_file(&file).map_err(OpenColumnsError::from)?;
+        let mapped = Mapped::from_file(&file).map_err(ColumnFileError::from)?;
         Ok(MappedColumns::from_mapped(mapped, &path)?)
     }
 
@@ -255,13 +166,13 @@ impl ColumnsWriter {
     ///
     /// # Errors
     /// When writing or publishing fails; the file's place then holds what it held before.
-    pub fn publish(self) -> Result<(), WriteColumnsError> {
+    pub fn publish(self) -> Result<(), ColumnFileError> {
         self.finish_file().map(drop)
     }
 
-    fn finish_file(mut self) -> Result<(File, PathBuf), WriteColumnsError> {
+    fn finish_file(mut self) -> Result<(File, PathBuf), ColumnFileError> {
         let (mut writer, path) = (self.writer, self.path);
-        let failed = |error| WriteColumnsError::arrow(&path, error);
+        let failed = |error| ColumnFileError::arrow(&path, error);
         if let Some(rest) = self.batch.take_rest() {
             rest.and_then(|batch| writer.write(&batch)).map_err(failed)?;
         }
@@ -269,7 +180,7 @@ impl ColumnsWriter {
         let file = writer.into_inner().map_err(failed)?;
         match file.publish() {
             Ok(file) => Ok((file, path)),
-            Err(source) => Err(WriteColumnsError::Write { path, source }),
+            Err(source) => Err(ColumnFileError::Write { path, source }),
         }
     }
 }
@@ -309,9 +220,9 @@ struct FieldBuilders {
 
 impl BatchBuilder {
     /// Begins the first batch of a file; each has `batch_rows`, only the last one fewer.
-    pub(crate) fn new(meta: &ColumnsMeta, batch_rows: usize) -> Result<Self, WriteColumnsError> {
+    pub(crate) fn new(meta: &ColumnsMeta, batch_rows: usize) -> Result<Self, ColumnFileError> {
         if meta.dim == 0 || meta.dim as usize > DIM_MAX {
-            return Err(WriteColumnsError::Dimension { found: meta.dim });
+            return Err(ColumnFileError::Dimension { found: meta.dim });
         }
         let fields = match meta.columns {
             ColumnSet::Vectors => None,
@@ -349,35 +260,35 @@ impl BatchBuilder {
     }
 
     /// Appends a row with all its columns and returns its number.
-    pub(crate) fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, WriteColumnsError> {
+    pub(crate) fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, ColumnFileError> {
         self.check(record.vector)?;
         let Some(fields) = &mut self.fields else {
-            return Err(WriteColumnsError::VectorExpected { row: self.row_count });
+            return Err(ColumnFileError::VectorExpected { row: self.row_count });
         };
         fields.push(record);
         Ok(self.append(record.vector))
     }
 
     /// Appends a bare vector and returns its number.
-    pub(crate) fn push_vector(&mut self, vector: &[f32]) -> Result<Row, WriteColumnsError> {
+    pub(crate) fn push_vector(&mut self, vector: &[f32]) -> Result<Row, ColumnFileError> {
         self.check(vector)?;
         if self.fields.is_some() {
-            return Err(WriteColumnsError::RecordExpected { row: self.row_count });
+            return Err(ColumnFileError::RecordExpected { row: self.row_count });
         }
         Ok(self.append(vector))
     }
 
-    fn check(&self, vector: &[f32]) -> Result<(), WriteColumnsError> {
+    fn check(&self, vector: &[f32]) -> Result<(), ColumnFileError> {
         let row = self.row_count;
         if vector.len() != self.dim as usize {
             let (found, expected) = (vector.len(), self.dim);
-            return Err(WriteColumnsError::VectorLength { row, found, expected });
+            return Err(ColumnFileError::VectorLength { row, found, expected });
         }
         if let Some(component) = first_not_finite(vector) {
-            return Err(WriteColumnsError::NotFinite { row, component, value: vector[component] });
+            return Err(ColumnFileError::NotFinite { row, component, value: vector[component] });
         }
         if row == u32::MAX - 1 {
-            return Err(WriteColumnsError::TooManyRows);
+            return Err(ColumnFileError::TooManyRows);
         }
         Ok(())
     }

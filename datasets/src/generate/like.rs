@@ -1,5 +1,6 @@
 //! [`VectorRecipe::like`]: a recipe learned from given vectors.
 
+use super::recipe::GenerateError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,29 +14,6 @@ use super::{VectorRecipe, VectorRecipeBuilder};
 
 /// Rows whose duplicates and neighbours are looked at.
 pub(super) const ROWS_MAX: usize = 131_072;
-
-/// Vectors from which no recipe could be learned.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LikeError {
-    /// There is nothing to learn from.
-    #[error("no rows to learn from")]
-    NoRows,
-    /// The duplicates could not be counted.
-    #[error("count duplicates: {0}")]
-    Join(#[from] JoinError),
-}
-
-impl LikeError {
-    /// Returns advice, where there is some.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::NoRows => None,
-            Self::Join(error) => error.hint(),
-        }
-    }
-}
 
 impl VectorRecipe {
     /// Begins with what `matrix` shows: mean and covariance of its directions (96 leading ones and a
@@ -59,9 +37,9 @@ impl VectorRecipe {
         rows: u32,
         seed: u64,
         options: &JoinOptions<'_>,
-    ) -> Result<VectorRecipeBuilder, LikeError> {
+    ) -> Result<VectorRecipeBuilder, GenerateError> {
         if matrix.is_empty() {
-            return Err(LikeError::NoRows);
+            return Err(GenerateError::NoRows);
         }
         let JoinOptions { pool, kernels, progress, .. } = *options;
         let values = strided(matrix, ROWS_MAX);
@@ -150,9 +128,9 @@ impl Likeness {
     pub fn measure(
         matrix: &VectorMatrix<'_>,
         options: &JoinOptions<'_>,
-    ) -> Result<Self, LikeError> {
+    ) -> Result<Self, GenerateError> {
         if matrix.len() < 2 {
-            return Err(LikeError::NoRows);
+            return Err(GenerateError::NoRows);
         }
         let JoinOptions { pool, kernels, .. } = *options;
         let values = strided(matrix, ROWS_MAX);

@@ -14,9 +14,9 @@ mod covariance;
 mod stream;
 
 pub use like::{
-    DUPLICATE_THRESHOLDS, DuplicateCounts, LikeError, Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES,
+    DUPLICATE_THRESHOLDS, DuplicateCounts, Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES,
     SimilarityQuantiles,
 };
-pub use recipe::{RecipeError, VectorRecipe, VectorRecipeBuilder};
+pub use recipe::{GenerateError, VectorRecipe, VectorRecipeBuilder};
 pub use stream::Shuffle;
 pub use vectors::{GeneratedRow, VectorGenerator};

@@ -1,5 +1,6 @@
 //! [`VectorRecipe`]: what is to be generated.
 
+use memfold_index::JoinError;
 use std::sync::Arc;
 
 use super::background::{Neighborhoods, Shape};
@@ -75,7 +76,7 @@ pub struct VectorRecipeBuilder {
 /// A recipe that cannot be followed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum RecipeError {
+pub enum GenerateError {
     /// A number is outside its range.
     #[error("{name} must be between {min} and {max}, found {found}")]
     Range {
@@ -88,6 +89,23 @@ pub enum RecipeError {
         /// Its largest value.
         max: f64,
     },
+    /// There is nothing to learn from.
+    #[error("no rows to learn from")]
+    NoRows,
+    /// The duplicates could not be counted.
+    #[error("count duplicates: {0}")]
+    Join(#[from] JoinError),
+}
+
+impl GenerateError {
+    /// Returns advice, where there is some.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Join(error) => error.hint(),
+            Self::Range { .. } | Self::NoRows => None,
+        }
+    }
 }
 
 impl VectorRecipe {
@@ -145,11 +163,11 @@ impl VectorRecipeBuilder {
     ///
     /// # Errors
     /// When one is outside its range.
-    pub fn build(self) -> Result<VectorRecipe, RecipeError> {
+    pub fn build(self) -> Result<VectorRecipe, GenerateError> {
         let recipe = self.recipe;
         let in_range = |name, found: f64, min: f64, max: f64| {
             let inside = (min..=max).contains(&found);
-            if inside { Ok(()) } else { Err(RecipeError::Range { name, found, min, max }) }
+            if inside { Ok(()) } else { Err(GenerateError::Range { name, found, min, max }) }
         };
         in_range("rows", recipe.rows.into(), 0.0, f64::from(u32::MAX - 1))?;
         in_range("dim", recipe.dim as f64, 2.0, DIM_MAX as f64)?;

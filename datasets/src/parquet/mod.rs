@@ -12,8 +12,8 @@ mod write;
 pub(crate) use batches::{DECODE_ROWS, ParquetTable, TypesFrom};
 pub use batches::{ParquetText, ParquetVectors};
 pub(crate) use file::{MAGIC, column_list};
+pub use write::ParquetWriter;
 pub(crate) use write::{ParquetOutput, key_values, plain_components};
-pub use write::{ParquetWriter, WriteTableError};
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use parquet::arrow::ArrowWriter;
 use proptest::prelude::*;
 
 use super::*;
-use crate::columns::{ColumnRecord, WriteColumnsError};
+use crate::columns::{ColumnFileError, ColumnRecord};
 use crate::schema::{BATCH_ROWS, ColumnSet, ColumnsMeta};
 
 mod plain;
@@ -261,7 +261,7 @@ fn an_abandoned_file_leaves_nothing() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     let nowhere = folder.path().join("missing").join("rows.parquet");
     let error = ParquetWriter::create(&nowhere, &ColumnsMeta::vectors(2)).err().unwrap();
-    assert!(matches!(error, WriteColumnsError::Write { .. }));
+    assert!(matches!(error, ColumnFileError::Write { .. }));
 }
 
 /// A copy of a fixture to be damaged in place: writing a file anew waits for the disk.

@@ -1,7 +1,7 @@
 //! [`ParquetWriter`]: rows into a Parquet file, with bounded memory.
 
+use crate::write::convert::WriteError;
 use std::collections::HashMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,13 +10,12 @@ use arrow_schema::{ArrowError, SchemaRef};
 use memfold_index::Row;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 
 use crate::atomic_file::NewFile;
-use crate::columns::{BatchBuilder, ColumnRecord, WriteColumnsError};
+use crate::columns::{BatchBuilder, ColumnFileError, ColumnRecord};
 use crate::schema::{BATCH_ROWS, Column, ColumnsMeta, key};
 
 /// Writes the columns of [`crate::schema`] as Parquet, in row groups of 65,536 rows, all but the vectors compressed with
@@ -44,9 +43,9 @@ impl ParquetWriter {
     ///
     /// # Errors
     /// When the dimension is out of range or the folder cannot be written.
-    pub fn create(path: &Path, meta: &ColumnsMeta) -> Result<Self, WriteColumnsError> {
+    pub fn create(path: &Path, meta: &ColumnsMeta) -> Result<Self, ColumnFileError> {
         let file = NewFile::create(path)
-            .map_err(|source| WriteColumnsError::Write { path: path.into(), source })?;
+            .map_err(|source| ColumnFileError::Write { path: path.into(), source })?;
         Self::create_in(file, meta)
     }
 
@@ -54,7 +53,7 @@ impl ParquetWriter {
     ///
     /// # Errors
     /// When the dimension is out of range or the file cannot be written.
-    pub fn create_in(file: NewFile, meta: &ColumnsMeta) -> Result<Self, WriteColumnsError> {
+    pub fn create_in(file: NewFile, meta: &ColumnsMeta) -> Result<Self, ColumnFileError> {
         let batch = BatchBuilder::new(meta, ENCODED_ROWS)?;
         let output = ParquetOutput::begin(file, Arc::clone(batch.schema()), properties(meta))?;
         Ok(Self { output, batch })
@@ -76,7 +75,7 @@ impl ParquetWriter {
     ///
     /// # Errors
     /// When the vector does not fit or is not finite, the file holds bare vectors, or writing fails.
-    pub fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, WriteColumnsError> {
+    pub fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, ColumnFileError> {
         let row = self.batch.push(record)?;
         self.write_if_full().map(|()| row)
     }
@@ -85,19 +84,19 @@ impl ParquetWriter {
     ///
     /// # Errors
     /// When the vector does not fit or is not finite, the file has record columns, or writing fails.
-    pub fn push_vector(&mut self, vector: &[f32]) -> Result<Row, WriteColumnsError> {
+    pub fn push_vector(&mut self, vector: &[f32]) -> Result<Row, ColumnFileError> {
         let row = self.batch.push_vector(vector)?;
         self.write_if_full().map(|()| row)
     }
 
-    fn write_if_full(&mut self) -> Result<(), WriteColumnsError> {
+    fn write_if_full(&mut self) -> Result<(), ColumnFileError> {
         self.batch.take_full().map_or(Ok(()), |batch| self.write(batch))
     }
 
-    fn write(&mut self, batch: Result<RecordBatch, ArrowError>) -> Result<(), WriteColumnsError> {
+    fn write(&mut self, batch: Result<RecordBatch, ArrowError>) -> Result<(), ColumnFileError> {
         let encode = |error: ArrowError| {
             let path = self.output.path().to_owned();
-            WriteColumnsError::Encode { path, reason: error.to_string() }
+            ColumnFileError::Encode { path, reason: error.to_string() }
         };
         let batch = batch.map_err(encode)?;
         Ok(self.output.write(&batch)?)
@@ -107,7 +106,7 @@ impl ParquetWriter {
     ///
     /// # Errors
     /// When writing or publishing fails; the file's place then holds what it held before.
-    pub fn finish(mut self) -> Result<(), WriteColumnsError> {
+    pub fn finish(mut self) -> Result<(), ColumnFileError> {
         if let Some(rest) = self.batch.take_rest() {
             self.write(rest)?;
         }
@@ -116,11 +115,13 @@ impl ParquetWriter {
     }
 }
 
-impl From<WriteTableError> for WriteColumnsError {
-    fn from(error: WriteTableError) -> Self {
+impl From<WriteError> for ColumnFileError {
+    fn from(error: WriteError) -> Self {
         match error {
-            WriteTableError::Write { path, source } => Self::Write { path, source },
-            WriteTableError::Encode { path, reason } => Self::Encode { path, reason },
+            WriteError::TableWrite { path, source } => Self::Write { path, source },
+            WriteError::Encode { path, reason } => Self::Encode { path, reason },
+            // Writers of tables return no other.
+            other => Self::Encode { path: PathBuf::new(), reason: other.to_string() },
         }
     }
 }
@@ -142,56 +143,6 @@ fn properties(meta: &ColumnsMeta) -> WriterProperties {
 /// Rows that are encoded at once: Arrow's encoder takes 12 bytes for each component of a list while it works.
 pub(super) const ENCODED_ROWS: usize = 4096;
 
-/// A file could not be written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WriteTableError {
-    /// The system refused to write.
-    #[error("write {}: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// The format refused the rows.
-    #[error("write {}: {reason}", path.display())]
-    Encode {
-        /// The file.
-        path: PathBuf,
-        /// What the encoder said.
-        reason: String,
-    },
-}
-
-impl WriteTableError {
-    /// Returns advice, where there is some.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        let advice = match self {
-            Self::Write { source, .. } => match source.kind() {
-                io::ErrorKind::StorageFull => "free some space, or choose another folder",
-                io::ErrorKind::NotFound => "create the folder first",
-                io::ErrorKind::PermissionDenied => "choose a folder that you may write to",
-                _ => return None,
-            },
-            Self::Encode { .. } => return None,
-        };
-        Some(advice.into())
-    }
-
-    pub(crate) fn of_parquet(path: &Path, error: ParquetError) -> Self {
-        let encode = |reason| Self::Encode { path: path.into(), reason };
-        match error {
-            ParquetError::External(source) => match source.downcast() {
-                Ok(source) => Self::Write { path: path.into(), source: *source },
-                Err(other) => encode(other.to_string()),
-            },
-            other => encode(other.to_string()),
-        }
-    }
-}
-
 /// Record batches on their way into a Parquet file; holds one row group in memory.
 pub(crate) struct ParquetOutput {
     path: PathBuf,
@@ -204,9 +155,9 @@ impl ParquetOutput {
         path: &Path,
         schema: SchemaRef,
         properties: WriterProperties,
-    ) -> Result<Self, WriteTableError> {
+    ) -> Result<Self, WriteError> {
         let file = NewFile::create(path)
-            .map_err(|source| WriteTableError::Write { path: path.into(), source })?;
+            .map_err(|source| WriteError::TableWrite { path: path.into(), source })?;
         Self::begin(file, schema, properties)
     }
 
@@ -215,10 +166,10 @@ impl ParquetOutput {
         file: NewFile,
         schema: SchemaRef,
         properties: WriterProperties,
-    ) -> Result<Self, WriteTableError> {
+    ) -> Result<Self, WriteError> {
         let path = file.path().to_owned();
         let writer = ArrowWriter::try_new(file, schema, Some(properties))
-            .map_err(|error| WriteTableError::of_parquet(&path, error))?;
+            .map_err(|error| WriteError::of_parquet(&path, error))?;
         Ok(Self { path, writer })
     }
 
@@ -228,25 +179,25 @@ impl ParquetOutput {
     }
 
     /// Appends rows of the file's schema.
-    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteTableError> {
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError> {
         for first in (0..batch.num_rows()).step_by(ENCODED_ROWS) {
             let rows = ENCODED_ROWS.min(batch.num_rows() - first);
             self.writer
                 .write(&batch.slice(first, rows))
-                .map_err(|error| WriteTableError::of_parquet(&self.path, error))?;
+                .map_err(|error| WriteError::of_parquet(&self.path, error))?;
         }
         Ok(())
     }
 
     /// Writes what is left with the last of the metadata, and publishes the file.
-    pub(crate) fn finish(mut self, metadata: Option<KeyValue>) -> Result<(), WriteTableError> {
+    pub(crate) fn finish(mut self, metadata: Option<KeyValue>) -> Result<(), WriteError> {
         if let Some(pair) = metadata {
             self.writer.append_key_value_metadata(pair);
         }
         let file = self.writer.into_inner();
-        let file = file.map_err(|error| WriteTableError::of_parquet(&self.path, error))?;
+        let file = file.map_err(|error| WriteError::of_parquet(&self.path, error))?;
         let published = file.publish().map(drop);
-        published.map_err(|source| WriteTableError::Write { path: self.path, source })
+        published.map_err(|source| WriteError::TableWrite { path: self.path, source })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Why a file cannot be read.
 
-use crate::columns::OpenColumnsError;
+use crate::columns::ColumnFileError;
 use crate::schema::DIM_MAX;
 use std::io;
 use std::path::PathBuf;
@@ -274,7 +274,7 @@ pub enum ReadError {
     },
     /// A column file that cannot be read.
     #[error(transparent)]
-    Columns(#[from] OpenColumnsError),
+    Columns(#[from] ColumnFileError),
     /// It has no vectors under the usual names.
     #[error("{}: no vectors named {expected}, found {found}", path.display())]
     NoVectors {

@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 use memfold_index::Row;
 
 pub use super::format::VectorFormat;
-use crate::columns::{MappedColumns, OpenColumnsError, first_not_finite};
+use crate::columns::{ColumnFileError, MappedColumns, first_not_finite};
 use crate::components::Components;
 use crate::parquet::{ParquetVectors, column_list};
 use crate::read::{Batches, InputFile, InputOptions, ReadError};
@@ -133,7 +133,7 @@ impl VectorFile {
         match &mut self.reader {
             Reader::Columns { columns, rows_read, path } => {
                 let count = copy_rows(columns, *rows_read, rows_max, values)
-                    .map_err(|found| OpenColumnsError::Damaged { path: path.clone(), found })?;
+                    .map_err(|found| ColumnFileError::Damaged { path: path.clone(), found })?;
                 *rows_read += count;
                 Ok(count)
             }

@@ -3,6 +3,7 @@
 //! Every row and column of the files is read again, batch by batch, and written with four more
 //! columns, also the rows that the corpus skipped.
 
+use crate::write::convert::WriteError;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,10 +14,9 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use memfold_index::{Progress, Row};
 
 use super::table_file::{TableFile, TableFormat, stored_column, stored_field};
-use crate::parquet::WriteTableError;
+use crate::read::InputFile;
 use crate::read::corpus::Corpus;
 use crate::read::format::VectorFormat;
-use crate::read::{InputFile, ReadError};
 use crate::schema::{Column, key};
 
 #[cfg(test)]
@@ -40,7 +40,7 @@ pub fn annotate(
     output: &Path,
     membership: &dyn Fn(Row) -> Option<Membership>,
     progress: &dyn Progress,
-) -> Result<u64, AnnotateError> {
+) -> Result<u64, WriteError> {
     let format = format_of(output)?;
     let schema = copy_schema(corpus, output, format)?;
     let file = TableFile::create(output, format, schema.schema())?;
@@ -56,7 +56,7 @@ pub fn annotate(
 /// # Errors
 /// When the extension tells no format, the copy would replace an input, or the inputs have different
 /// columns or one of the added names.
-pub fn check(corpus: &Corpus, output: &Path) -> Result<(), AnnotateError> {
+pub fn check(corpus: &Corpus, output: &Path) -> Result<(), WriteError> {
     copy_schema(corpus, output, format_of(output)?).map(drop)
 }
 
@@ -65,11 +65,11 @@ fn copy_schema(
     corpus: &Corpus,
     output: &Path,
     format: TableFormat,
-) -> Result<CopySchema, AnnotateError> {
+) -> Result<CopySchema, WriteError> {
     let mut common: Option<CommonSchema> = None;
     for path in corpus.paths() {
         if is_same_file(path, output) {
-            return Err(AnnotateError::OutputIsInput { path: output.into() });
+            return Err(WriteError::AnnotateOutputIsInput { path: output.into() });
         }
         let file = corpus.open_input(path)?;
         match &mut common {
@@ -96,7 +96,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn write(&self, mut copy: TableFile) -> Result<u64, AnnotateError> {
+    fn write(&self, mut copy: TableFile) -> Result<u64, WriteError> {
         let mut rows_written = 0;
         for (path, row_count) in self.corpus.row_counts() {
             let first_ordinal = rows_written;
@@ -104,7 +104,7 @@ impl Run<'_> {
             let found = rows_written - first_ordinal;
             if found != row_count {
                 let expected = row_count;
-                return Err(AnnotateError::Changed { path: path.into(), found, expected });
+                return Err(WriteError::AnnotateChanged { path: path.into(), found, expected });
             }
         }
         copy.finish(None)?;
@@ -116,12 +116,12 @@ impl Run<'_> {
         path: &Path,
         copy: &mut TableFile,
         rows_written: &mut u64,
-    ) -> Result<(), AnnotateError> {
+    ) -> Result<(), WriteError> {
         let file = self.corpus.open_input(path)?;
         let positions: Vec<usize> = (0..file.schema().fields().len()).collect();
         for batch in file.batches(&positions)? {
             if self.progress.cancelled() {
-                return Err(AnnotateError::Cancelled);
+                return Err(WriteError::Cancelled);
             }
             let batch = batch?;
             let rows = batch.num_rows() as u64;
@@ -131,7 +131,7 @@ impl Run<'_> {
             let batch = self
                 .schema
                 .batch(ordinals, &batch, added)
-                .map_err(|reason| WriteTableError::Encode { path: self.output.into(), reason })?;
+                .map_err(|reason| WriteError::Encode { path: self.output.into(), reason })?;
             copy.write(&batch)?;
             *rows_written += rows;
             self.progress.advance(rows);
@@ -140,96 +140,15 @@ impl Run<'_> {
     }
 }
 
-/// The annotated copy could not be made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AnnotateError {
-    /// The name of the copy tells no format.
-    #[error("{}: unknown extension, expected {expected}", path.display())]
-    OutputFormat {
-        /// The copy.
-        path: PathBuf,
-        /// Extensions that tell one.
-        expected: &'static str,
-    },
-    /// The copy would replace its own input.
-    #[error("{}: the copy would replace an input", path.display())]
-    OutputIsInput {
-        /// The file.
-        path: PathBuf,
-    },
-    /// An input has a column of a name that is to be added.
-    #[error("{}: there is a column {column:?} already", path.display())]
-    ColumnExists {
-        /// The file.
-        path: PathBuf,
-        /// The column.
-        column: &'static str,
-    },
-    /// The rows of two inputs do not fit one file.
-    #[error("{}: {found}, expected {expected} as in {}", path.display(), first.display())]
-    SchemasDiffer {
-        /// The file.
-        path: PathBuf,
-        /// What it has.
-        found: String,
-        /// The first file.
-        first: PathBuf,
-        /// What the first file has.
-        expected: String,
-    },
-    /// An input cannot be read.
-    #[error(transparent)]
-    Input(#[from] ReadError),
-    /// An input was written to since the corpus was read.
-    #[error("{}: {found} rows, expected {expected} as when it was read first", path.display())]
-    Changed {
-        /// The file.
-        path: PathBuf,
-        /// Rows now.
-        found: u64,
-        /// Rows before.
-        expected: u64,
-    },
-    /// The copy cannot be written.
-    #[error(transparent)]
-    Write(#[from] WriteTableError),
-    /// The caller asked to stop.
-    #[error("interrupted")]
-    Cancelled,
-}
-
-impl AnnotateError {
-    /// Returns advice, where there is some.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        let advice = match self {
-            Self::OutputFormat { .. } => "name the copy with one of these extensions",
-            Self::OutputIsInput { .. } => "give the copy another name",
-            Self::ColumnExists { .. } => {
-                "rename or drop the column first; it may come from an earlier run"
-            }
-            Self::SchemasDiffer { .. } => {
-                "annotate files of the same columns together, others alone"
-            }
-            Self::Input(error) => return error.hint(),
-            Self::Changed { .. } => "run again when nobody writes to it",
-            Self::Write(error) => return error.hint(),
-            Self::Cancelled => return None,
-        };
-        Some(advice.into())
-    }
-}
-
 /// Extensions that tell a format.
 const EXTENSIONS: &str = ".parquet, .pq, .arrow, .ipc or .feather";
 
 /// Returns the format that the name of the copy tells.
-fn format_of(path: &Path) -> Result<TableFormat, AnnotateError> {
+fn format_of(path: &Path) -> Result<TableFormat, WriteError> {
     match VectorFormat::of_extension(path) {
         Some(VectorFormat::Columns) => Ok(TableFormat::Arrow),
         Some(VectorFormat::Parquet) => Ok(TableFormat::Parquet),
-        _ => Err(AnnotateError::OutputFormat { path: path.into(), expected: EXTENSIONS }),
+        _ => Err(WriteError::AnnotateOutputFormat { path: path.into(), expected: EXTENSIONS }),
     }
 }
 
@@ -251,12 +170,12 @@ struct CommonSchema {
 }
 
 impl CommonSchema {
-    fn new(file: &InputFile, path: &Path) -> Result<Self, AnnotateError> {
+    fn new(file: &InputFile, path: &Path) -> Result<Self, WriteError> {
         let is_bare = file.is_bare();
         let schema = Arc::clone(file.schema());
         for column in COLUMN_NAMES {
             if schema.index_of(column).is_ok() {
-                return Err(AnnotateError::ColumnExists { path: path.into(), column });
+                return Err(WriteError::ColumnExists { path: path.into(), column });
             }
         }
         let fields = schema.fields().iter().map(|field| Field::clone(field)).collect();
@@ -264,8 +183,8 @@ impl CommonSchema {
     }
 
     /// Adds a file, which must have the same columns; a column may hold nulls if it may in one file.
-    fn add(&mut self, file: &InputFile, path: &Path) -> Result<(), AnnotateError> {
-        let differ = |found: String, expected: String| AnnotateError::SchemasDiffer {
+    fn add(&mut self, file: &InputFile, path: &Path) -> Result<(), WriteError> {
+        let differ = |found: String, expected: String| WriteError::SchemasDiffer {
             path: path.into(),
             found,
             first: self.first.clone(),
@@ -281,7 +200,7 @@ impl CommonSchema {
                 let name = |field: &Field| {
                     format!("column {at} is {:?} ({})", field.name(), field.data_type())
                 };
-                return Err(AnnotateError::SchemasDiffer {
+                return Err(WriteError::SchemasDiffer {
                     path: path.into(),
                     found: name(other),
                     first: self.first.clone(),

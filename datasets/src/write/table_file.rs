@@ -1,5 +1,6 @@
 //! [`TableFile`]: record batches into an Arrow or Parquet file that appears whole or not at all.
 
+use crate::write::convert::WriteError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use parquet::file::properties::WriterProperties;
 use crate::atomic_file::NewFile;
 use crate::columns::ALIGNMENT;
 use crate::guarded::guarded;
-use crate::parquet::{ParquetOutput, WriteTableError, key_values, plain_components};
+use crate::parquet::{ParquetOutput, key_values, plain_components};
 use crate::read::Texts;
 use crate::schema::{BATCH_ROWS, key};
 
@@ -42,17 +43,17 @@ impl TableFile {
         path: &Path,
         format: TableFormat,
         schema: &SchemaRef,
-    ) -> Result<Self, WriteTableError> {
+    ) -> Result<Self, WriteError> {
         if format == TableFormat::Parquet {
             check_types(path, schema)?;
             let properties = unless_given_up(path, || {
-                properties(schema).map_err(|error| WriteTableError::of_parquet(path, error))
+                properties(schema).map_err(|error| WriteError::of_parquet(path, error))
             })?;
             let output = ParquetOutput::create(path, Arc::clone(schema), properties)?;
             return Ok(Self::Parquet(Box::new(output)));
         }
         let file = NewFile::create(path)
-            .map_err(|source| WriteTableError::Write { path: path.into(), source })?;
+            .map_err(|source| WriteError::TableWrite { path: path.into(), source })?;
         let options = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5);
         let writer = options
             .and_then(|options| FileWriter::try_new_with_options(file, schema, options))
@@ -61,7 +62,7 @@ impl TableFile {
     }
 
     /// Appends a batch whose columns were made with [`stored_column`].
-    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteTableError> {
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError> {
         match self {
             Self::Arrow { writer, path } => {
                 unless_given_up(path, || writer.write(batch).map_err(|error| of_arrow(path, error)))
@@ -74,7 +75,7 @@ impl TableFile {
     }
 
     /// Writes what is left, and [`key::ROW_COUNT`] where there is a count, and publishes the file.
-    pub(crate) fn finish(self, row_count: Option<u64>) -> Result<(), WriteTableError> {
+    pub(crate) fn finish(self, row_count: Option<u64>) -> Result<(), WriteError> {
         let row_count = row_count.map(|rows| rows.to_string());
         match self {
             Self::Arrow { mut writer, path } => {
@@ -83,7 +84,7 @@ impl TableFile {
                 }
                 let file = writer.into_inner().map_err(|error| of_arrow(&path, error))?;
                 let published = file.publish().map(drop);
-                published.map_err(|source| WriteTableError::Write { path, source })
+                published.map_err(|source| WriteError::TableWrite { path, source })
             }
             Self::Parquet(output) => output
                 .finish(row_count.map(|rows| KeyValue::new(key::ROW_COUNT.to_owned(), Some(rows)))),
@@ -94,17 +95,17 @@ impl TableFile {
 /// Runs an encoder; an assert of it about a rare type becomes an error.
 fn unless_given_up<T>(
     path: &Path,
-    encode: impl FnOnce() -> Result<T, WriteTableError>,
-) -> Result<T, WriteTableError> {
+    encode: impl FnOnce() -> Result<T, WriteError>,
+) -> Result<T, WriteError> {
     guarded(encode)
-        .unwrap_or_else(|found| Err(WriteTableError::Encode { path: path.into(), reason: found }))
+        .unwrap_or_else(|found| Err(WriteError::Encode { path: path.into(), reason: found }))
 }
 
 /// Refuses types that Parquet has no form for and its encoder does not expect.
-fn check_types(path: &Path, schema: &Schema) -> Result<(), WriteTableError> {
+fn check_types(path: &Path, schema: &Schema) -> Result<(), WriteError> {
     match schema.fields().iter().find(|field| has_union(field.data_type())) {
         None => Ok(()),
-        Some(field) => Err(WriteTableError::Encode {
+        Some(field) => Err(WriteError::Encode {
             path: path.into(),
             reason: format!("column {:?} is a union, which Parquet does not hold", field.name()),
         }),
@@ -126,10 +127,10 @@ fn has_union(data_type: &DataType) -> bool {
     }
 }
 
-fn of_arrow(path: &Path, error: ArrowError) -> WriteTableError {
+fn of_arrow(path: &Path, error: ArrowError) -> WriteError {
     match error {
-        ArrowError::IoError(_, source) => WriteTableError::Write { path: path.into(), source },
-        other => WriteTableError::Encode { path: path.into(), reason: other.to_string() },
+        ArrowError::IoError(_, source) => WriteError::TableWrite { path: path.into(), source },
+        other => WriteError::Encode { path: path.into(), reason: other.to_string() },
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use memfold_datasets::columns::{OpenColumnsError, WriteColumnsError};
+use memfold_datasets::columns::ColumnFileError;
 use memfold_index::ScanError;
 use memfold_index::file::{OpenGenerationError, WriteGenerationError, WriteSectionFileError};
 use memfold_index::flat::DamagedFlatIndex;
@@ -22,12 +22,9 @@ pub enum BuildIndexError {
     /// The store could not be read.
     #[error(transparent)]
     Read(#[from] ExportError),
-    /// The columns could not be written.
+    /// The columns could not be written, or not be read back.
     #[error(transparent)]
-    Columns(#[from] WriteColumnsError),
-    /// The columns could not be read back.
-    #[error(transparent)]
-    ReadBack(#[from] OpenColumnsError),
+    Columns(#[from] ColumnFileError),
     /// The vectors could not be indexed.
     #[error(transparent)]
     IndexBuild(#[from] BuildIndexFileError),
@@ -67,7 +64,6 @@ impl BuildIndexError {
             Self::Read(error) => error.hint(),
             Self::Columns(error) => error.hint(),
             Self::Generation(error) => error.hint(),
-            Self::ReadBack(error) => error.hint(),
             Self::IndexBuild(_) => None,
             Self::File(_) | Self::Write { .. } => Some(
                 "check the free space of the folder, or name another one with --index-dir".into(),
@@ -117,7 +113,7 @@ pub enum OpenIndexError {
     },
     /// Its columns cannot be read.
     #[error(transparent)]
-    Columns(#[from] OpenColumnsError),
+    Columns(#[from] ColumnFileError),
     /// Its index cannot be read.
     #[error("{}: {source}", path.display())]
     IndexBuild {
@@ -189,8 +185,8 @@ impl From<OpenStoreError> for SearchError {
     }
 }
 
-impl From<OpenColumnsError> for SearchError {
-    fn from(error: OpenColumnsError) -> Self {
+impl From<ColumnFileError> for SearchError {
+    fn from(error: ColumnFileError) -> Self {
         Self::Damaged(error.to_string())
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use memfold_datasets::columns::OpenColumnsError;
+use memfold_datasets::columns::ColumnFileError;
 use memfold_index::file::VerifyError;
 use memfold_index::graph::gate::{self, GateError, GateReport};
 use memfold_index::index_file::IndexView;
@@ -65,7 +65,7 @@ pub enum VerifyIndexError {
     File(#[from] VerifyError),
     /// The columns cannot be read.
     #[error(transparent)]
-    Columns(#[from] OpenColumnsError),
+    Columns(#[from] ColumnFileError),
     /// Rows of the columns are not those that were indexed.
     #[error("{}: ids, vectors or text keys are not those that were indexed", path.display())]
     Content {

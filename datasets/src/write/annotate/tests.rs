@@ -309,7 +309,7 @@ fn an_interrupted_copy_leaves_nothing() {
     let corpus = open(&[path]);
     for name in FORMATS {
         let stopped = annotate(&corpus, &folder.path().join(name), &|_| None, &StopSoon::default());
-        assert!(matches!(stopped, Err(AnnotateError::Cancelled)));
+        assert!(matches!(stopped, Err(WriteError::Cancelled)));
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }

@@ -1,17 +1,18 @@
 //! Why a file cannot be converted.
 
+use parquet::errors::ParquetError;
 use std::fmt;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use super::{ComponentType, VectorFormat};
-use crate::parquet::WriteTableError;
 use crate::read::ReadError;
 use crate::schema::DIM_MAX;
 
 /// A file could not be converted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ConvertError {
+pub enum WriteError {
     /// The name of the output tells no format.
     #[error("{}: unknown extension", path.display())]
     OutputFormat {
@@ -155,12 +156,69 @@ pub enum ConvertError {
         /// Rows that it had.
         expected: u64,
     },
-    /// The output cannot be written.
-    #[error(transparent)]
-    Write(#[from] WriteTableError),
     /// The caller asked to stop.
     #[error("interrupted")]
     Cancelled,
+    /// The system refused to write.
+    #[error("write {}: {source}", path.display())]
+    TableWrite {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The format refused the rows.
+    #[error("write {}: {reason}", path.display())]
+    Encode {
+        /// The file.
+        path: PathBuf,
+        /// What the encoder said.
+        reason: String,
+    },
+    /// The name of the copy tells no format.
+    #[error("{}: unknown extension, expected {expected}", path.display())]
+    AnnotateOutputFormat {
+        /// The copy.
+        path: PathBuf,
+        /// Extensions that tell one.
+        expected: &'static str,
+    },
+    /// The copy would replace its own input.
+    #[error("{}: the copy would replace an input", path.display())]
+    AnnotateOutputIsInput {
+        /// The file.
+        path: PathBuf,
+    },
+    /// An input has a column of a name that is to be added.
+    #[error("{}: there is a column {column:?} already", path.display())]
+    ColumnExists {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: &'static str,
+    },
+    /// The rows of two inputs do not fit one file.
+    #[error("{}: {found}, expected {expected} as in {}", path.display(), first.display())]
+    SchemasDiffer {
+        /// The file.
+        path: PathBuf,
+        /// What it has.
+        found: String,
+        /// The first file.
+        first: PathBuf,
+        /// What the first file has.
+        expected: String,
+    },
+    /// An input was written to since the corpus was read.
+    #[error("{}: {found} rows, expected {expected} as when it was read first", path.display())]
+    AnnotateChanged {
+        /// The file.
+        path: PathBuf,
+        /// Rows now.
+        found: u64,
+        /// Rows before.
+        expected: u64,
+    },
 }
 
 /// What is wrong with the vector of a row.
@@ -203,7 +261,7 @@ impl fmt::Display for VectorFault {
     }
 }
 
-impl ConvertError {
+impl WriteError {
     /// Returns advice, where there is some.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
@@ -225,10 +283,39 @@ impl ConvertError {
             Self::OutOfRange { .. } => "choose a wider type",
             Self::TooManyRows { .. } => "write npy, Arrow or Parquet",
             Self::ColumnNotHeld { .. } => "write Arrow or Parquet, or drop the column first",
-            Self::Changed { .. } => "run again when nobody writes to it",
-            Self::Write(error) => return error.hint(),
-            Self::Dimension { .. } | Self::NoRows { .. } | Self::Cancelled => return None,
+            Self::Changed { .. } | Self::AnnotateChanged { .. } => {
+                "run again when nobody writes to it"
+            }
+            Self::TableWrite { source, .. } => match source.kind() {
+                io::ErrorKind::StorageFull => "free some space, or choose another folder",
+                io::ErrorKind::NotFound => "create the folder first",
+                io::ErrorKind::PermissionDenied => "choose a folder that you may write to",
+                _ => return None,
+            },
+            Self::AnnotateOutputFormat { .. } => "name the copy with one of these extensions",
+            Self::AnnotateOutputIsInput { .. } => "give the copy another name",
+            Self::ColumnExists { .. } => {
+                "rename or drop the column first; it may come from an earlier run"
+            }
+            Self::SchemasDiffer { .. } => {
+                "annotate files of the same columns together, others alone"
+            }
+            Self::Encode { .. }
+            | Self::Dimension { .. }
+            | Self::NoRows { .. }
+            | Self::Cancelled => return None,
         };
         Some(advice.into())
+    }
+
+    pub(crate) fn of_parquet(path: &Path, error: ParquetError) -> Self {
+        let encode = |reason| Self::Encode { path: path.into(), reason };
+        match error {
+            ParquetError::External(source) => match source.downcast() {
+                Ok(source) => Self::TableWrite { path: path.into(), source: *source },
+                Err(other) => encode(other.to_string()),
+            },
+            other => encode(other.to_string()),
+        }
     }
 }

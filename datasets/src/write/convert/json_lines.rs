@@ -21,10 +21,10 @@ use serde::Serialize;
 
 use super::component::{VectorCells, shape_of};
 use super::output::Shape;
-use super::{ComponentType, ConvertError};
+use super::{ComponentType, WriteError};
 use crate::atomic_file::NewFile;
 use crate::guarded::guarded;
-use crate::parquet::{WriteTableError, column_list};
+use crate::parquet::column_list;
 use crate::read::{CellKind, Cells, InputFile, Texts};
 use crate::schema::{ColumnSet, ColumnsMeta, DIM_MAX, VECTOR_NAMES, key};
 use crate::write::table_file::{TableFormat, stored_column, stored_field};
@@ -47,9 +47,9 @@ pub(super) struct JsonLinesFile {
 
 impl JsonLinesFile {
     /// Begins a file of rows with the columns of `schema`, all of which [`is_held`].
-    pub(super) fn create(path: &Path, schema: &Schema) -> Result<Self, WriteTableError> {
+    pub(super) fn create(path: &Path, schema: &Schema) -> Result<Self, WriteError> {
         let file = NewFile::create(path)
-            .map_err(|source| WriteTableError::Write { path: path.into(), source })?;
+            .map_err(|source| WriteError::TableWrite { path: path.into(), source })?;
         let key = |(at, field): (usize, &Arc<arrow_schema::Field>)| {
             let start = if at == 0 { "{" } else { "," };
             format!("{start}{}:", json_text(field.name())).into_bytes()
@@ -59,9 +59,9 @@ impl JsonLinesFile {
         Ok(Self { output, path: path.into(), keys, line: Vec::new() })
     }
 
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteTableError> {
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError> {
         let columns: Option<Vec<Column>> = batch.columns().iter().map(Column::of).collect();
-        let columns = columns.ok_or_else(|| WriteTableError::Encode {
+        let columns = columns.ok_or_else(|| WriteError::Encode {
             path: self.path.clone(),
             reason: "a column of a type that JSON does not hold".into(),
         })?;
@@ -74,19 +74,19 @@ impl JsonLinesFile {
             self.line.extend_from_slice(b"}\n");
             self.output
                 .write_all(&self.line)
-                .map_err(|source| WriteTableError::Write { path: self.path.clone(), source })?;
+                .map_err(|source| WriteError::TableWrite { path: self.path.clone(), source })?;
         }
         Ok(())
     }
 
     /// Publishes the file.
-    pub(super) fn finish(self) -> Result<(), WriteTableError> {
+    pub(super) fn finish(self) -> Result<(), WriteError> {
         let Self { output, path, .. } = self;
         let publish = || -> io::Result<()> {
             let file = output.into_inner().map_err(io::IntoInnerError::into_error)?;
             file.publish().map(drop)
         };
-        publish().map_err(|source| WriteTableError::Write { path, source })
+        publish().map_err(|source| WriteError::TableWrite { path, source })
     }
 }
 
@@ -320,17 +320,17 @@ impl VectorColumn {
         schema: &Schema,
         path: &Path,
         name: Option<&str>,
-    ) -> Result<Self, ConvertError> {
+    ) -> Result<Self, WriteError> {
         let names = name.map_or(VECTOR_NAMES.to_vec(), |name| vec![name]);
         let position = names.iter().find_map(|name| schema.index_of(name).ok());
-        let position = position.ok_or_else(|| ConvertError::NoColumn {
+        let position = position.ok_or_else(|| WriteError::NoColumn {
             path: path.into(),
             expected: names.join(", "),
             found: column_list(schema),
         })?;
         let field = schema.field(position);
         let (component, width) =
-            shape_of(field.data_type()).ok_or_else(|| ConvertError::ColumnType {
+            shape_of(field.data_type()).ok_or_else(|| WriteError::ColumnType {
                 path: path.into(),
                 column: field.name().clone(),
                 found: field.data_type().to_string(),
@@ -339,21 +339,21 @@ impl VectorColumn {
     }
 
     /// Returns the number of components, which the first vector says where the type does not.
-    pub(super) fn dim(&self, file: &InputFile, path: &Path) -> Result<usize, ConvertError> {
+    pub(super) fn dim(&self, file: &InputFile, path: &Path) -> Result<usize, WriteError> {
         let dim = match self.width {
             Some(width) => Some(width),
             None => self.first_length(file)?.or_else(|| stated_dim(file.schema())),
         };
         match dim {
             Some(dim) if (1..=DIM_MAX).contains(&dim) => Ok(dim),
-            Some(found) => Err(ConvertError::Dimension { path: path.into(), found }),
+            Some(found) => Err(WriteError::Dimension { path: path.into(), found }),
             // Vectors there are none of have any length: the rows will be refused one by one.
             None if file.row_count() > 0 => Ok(1),
-            None => Err(ConvertError::NoRows { path: path.into() }),
+            None => Err(WriteError::NoRows { path: path.into() }),
         }
     }
 
-    fn first_length(&self, file: &InputFile) -> Result<Option<usize>, ConvertError> {
+    fn first_length(&self, file: &InputFile) -> Result<Option<usize>, WriteError> {
         for batch in file.batches(&[self.position])? {
             let length = VectorCells::of(batch?.column(0)).first_length();
             if length.is_some() {

@@ -12,7 +12,7 @@ mod error;
 
 pub use crate::read::format::VectorFormat;
 pub use component::ComponentType;
-pub use error::{ConvertError, VectorFault};
+pub use error::{VectorFault, WriteError};
 pub use run::{ConvertOptions, Converted, convert};
 
 #[cfg(test)]

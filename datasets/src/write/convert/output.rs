@@ -14,10 +14,9 @@ use zip::{CompressionMethod, ZipWriter};
 
 use super::component::bytes_of;
 use super::json_lines::{JsonLinesFile, TableColumns, is_held};
-use super::{ComponentType, ConvertError};
+use super::{ComponentType, WriteError};
 use crate::atomic_file::NewFile;
 use crate::guarded::guarded;
-use crate::parquet::WriteTableError;
 use crate::read::format::VectorFormat;
 use crate::schema::BATCH_ROWS;
 use crate::write::table_file::{TableFile, TableFormat};
@@ -50,14 +49,14 @@ pub(super) struct Contents<'a> {
 
 impl<'a> Output<'a> {
     /// Begins a file that takes its place at `path` when finished.
-    pub(super) fn create(path: &'a Path, contents: &Contents<'_>) -> Result<Self, WriteTableError> {
+    pub(super) fn create(path: &'a Path, contents: &Contents<'_>) -> Result<Self, WriteError> {
         let Contents { format, schema, vector, shape } = *contents;
         let table = |format| {
             let columns = TableColumns::new(schema, vector, shape, Some(format));
             let file = TableFile::create(path, format, columns.schema())?;
             let rebatcher = (format == TableFormat::Arrow)
                 .then(|| Rebatcher::new(Arc::clone(columns.schema()), batch_rows(&columns, shape)));
-            Ok(Kind::Table { file, columns, rebatcher })
+            Ok::<_, WriteError>(Kind::Table { file, columns, rebatcher })
         };
         let kind = match format {
             VectorFormat::Columns => table(TableFormat::Arrow)?,
@@ -85,8 +84,8 @@ impl<'a> Output<'a> {
         batch: &RecordBatch,
         components: ArrayRef,
         first_row: u64,
-    ) -> Result<(), WriteTableError> {
-        let encode = |reason| WriteTableError::Encode { path: self.path.into(), reason };
+    ) -> Result<(), WriteError> {
+        let encode = |reason| WriteError::Encode { path: self.path.into(), reason };
         match &mut self.kind {
             Kind::Table { file, columns, rebatcher } => {
                 let batch = columns.batch(batch, components, first_row).map_err(encode)?;
@@ -106,12 +105,12 @@ impl<'a> Output<'a> {
     }
 
     /// Writes what is left and publishes the file.
-    pub(super) fn finish(self, rows: u64) -> Result<(), WriteTableError> {
+    pub(super) fn finish(self, rows: u64) -> Result<(), WriteError> {
         match self.kind {
             Kind::Table { mut file, columns, rebatcher } => {
                 let last = rebatcher.map_or(Ok(None), |mut rebatcher| rebatcher.take());
-                let last = last
-                    .map_err(|reason| WriteTableError::Encode { path: self.path.into(), reason })?;
+                let last =
+                    last.map_err(|reason| WriteError::Encode { path: self.path.into(), reason })?;
                 if let Some(last) = last {
                     file.write(&last)?;
                 }
@@ -132,13 +131,13 @@ fn batch_rows(columns: &TableColumns, shape: Shape) -> usize {
 }
 
 /// Refuses columns that the format cannot hold.
-pub(super) fn check_columns(input: &Path, contents: &Contents<'_>) -> Result<(), ConvertError> {
+pub(super) fn check_columns(input: &Path, contents: &Contents<'_>) -> Result<(), WriteError> {
     if contents.format != VectorFormat::Jsonl {
         return Ok(());
     }
     match contents.schema.fields().iter().find(|field| !is_held(field.data_type())) {
         None => Ok(()),
-        Some(field) => Err(ConvertError::ColumnNotHeld {
+        Some(field) => Err(WriteError::ColumnNotHeld {
             path: input.into(),
             column: field.name().clone(),
             found: field.data_type().to_string(),
@@ -172,7 +171,7 @@ impl VectorsFile {
         format: VectorFormat,
         shape: Shape,
         metadata: &HashMap<String, String>,
-    ) -> Result<Self, WriteTableError> {
+    ) -> Result<Self, WriteError> {
         let start = || -> io::Result<Self> {
             let file = NewFile::create(path)?;
             let sink = match format {
@@ -184,17 +183,17 @@ impl VectorsFile {
             vectors.write_bytes(&header(format, shape, metadata))?;
             Ok(vectors)
         };
-        start().map_err(|source| WriteTableError::Write { path: path.into(), source })
+        start().map_err(|source| WriteError::TableWrite { path: path.into(), source })
     }
 
     /// Appends whole vectors.
-    pub(super) fn write(&mut self, components: &ArrayRef) -> Result<(), WriteTableError> {
+    pub(super) fn write(&mut self, components: &ArrayRef) -> Result<(), WriteError> {
         let bytes = bytes_of(components);
         let written = match self.row_prefix {
             None => self.write_bytes(&bytes),
             Some(prefix) => self.write_rows(&bytes, prefix),
         };
-        written.map_err(|source| WriteTableError::Write { path: self.path.clone(), source })
+        written.map_err(|source| WriteError::TableWrite { path: self.path.clone(), source })
     }
 
     fn write_rows(&mut self, bytes: &[u8], prefix: [u8; 4]) -> io::Result<()> {
@@ -219,7 +218,7 @@ impl VectorsFile {
     }
 
     /// Publishes the file.
-    pub(super) fn finish(self) -> Result<(), WriteTableError> {
+    pub(super) fn finish(self) -> Result<(), WriteError> {
         let Self { sink, path, .. } = self;
         let publish = || -> io::Result<()> {
             let file = match sink {
@@ -228,7 +227,7 @@ impl VectorsFile {
             };
             file.publish().map(drop)
         };
-        publish().map_err(|source| WriteTableError::Write { path, source })
+        publish().map_err(|source| WriteError::TableWrite { path, source })
     }
 }
 

@@ -8,8 +8,8 @@ use memfold_index::Progress;
 use super::component::{Rounding, VectorCells, converted};
 use super::json_lines::VectorColumn;
 use super::output::{BATCH_BYTES_MAX, Contents, Output, Shape, check_columns};
-use super::{ComponentType, ConvertError, VectorFormat};
-use crate::parquet::{TypesFrom, WriteTableError};
+use super::{ComponentType, VectorFormat, WriteError};
+use crate::parquet::TypesFrom;
 use crate::read::{InputFile, InputOptions, ReadError};
 
 /// How to convert.
@@ -65,12 +65,12 @@ pub fn convert(
     input: &Path,
     output: &Path,
     options: &ConvertOptions<'_>,
-) -> Result<Converted, ConvertError> {
+) -> Result<Converted, WriteError> {
     let format = options.format.or_else(|| VectorFormat::of_output(output));
     let format = format.filter(|format| VectorFormat::WRITTEN.contains(format));
-    let format = format.ok_or_else(|| ConvertError::OutputFormat { path: output.into() })?;
+    let format = format.ok_or_else(|| WriteError::OutputFormat { path: output.into() })?;
     if is_same_file(input, output) {
-        return Err(ConvertError::OutputIsInput { path: output.into() });
+        return Err(WriteError::OutputIsInput { path: output.into() });
     }
     let from = InputFile::detect(input)?;
     let member = options.member.map(str::to_owned);
@@ -86,7 +86,7 @@ pub fn convert(
     options.progress.end();
     written?;
     let length = std::fs::metadata(output)
-        .map_err(|source| WriteTableError::Write { path: output.into(), source })?;
+        .map_err(|source| WriteError::TableWrite { path: output.into(), source })?;
     Ok(Converted {
         rows: shape.rows,
         dim,
@@ -118,11 +118,11 @@ impl Target {
         format: VectorFormat,
         asked: Option<ComponentType>,
         found: ComponentType,
-    ) -> Result<Self, ConvertError> {
+    ) -> Result<Self, WriteError> {
         let rounding = if asked.is_some() { Rounding::Nearest } else { Rounding::Exact };
         let component = match (asked, ComponentType::only_in(format)) {
             (Some(found), Some(expected)) if found != expected => {
-                return Err(ConvertError::TypeNotHeld { format, expected, found });
+                return Err(WriteError::TypeNotHeld { format, expected, found });
             }
             (Some(asked), _) => asked,
             (None, only) => only.unwrap_or(found),
@@ -142,12 +142,12 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn check_rows(&self) -> Result<(), ConvertError> {
+    fn check_rows(&self) -> Result<(), WriteError> {
         let (format, rows) = (self.target.format, self.shape.rows);
         let rows_max = format.rows_max();
         if rows > rows_max {
             let path = self.input.into();
-            return Err(ConvertError::TooManyRows { path, rows, format, rows_max });
+            return Err(WriteError::TooManyRows { path, rows, format, rows_max });
         }
         Ok(())
     }
@@ -180,7 +180,7 @@ impl Run<'_> {
         (BATCH_BYTES_MAX / self.shape.row_bytes()).max(1)
     }
 
-    fn write(&self, path: &Path) -> Result<(), ConvertError> {
+    fn write(&self, path: &Path) -> Result<(), WriteError> {
         let contents = Contents {
             format: self.target.format,
             schema: self.file.schema(),
@@ -201,7 +201,7 @@ impl Run<'_> {
                     let rows_bad = cells.fault_count(self.shape.dim) + self.count_bad(batches)?;
                     let (row, rows) = (rows_read + row as u64, self.shape.rows);
                     let path = self.input.into();
-                    return Err(ConvertError::Vector { path, row, fault, rows, rows_bad });
+                    return Err(WriteError::Vector { path, row, fault, rows, rows_bad });
                 }
             };
             self.write_batch(&mut output, &batch, &components, rows_read)?;
@@ -209,20 +209,20 @@ impl Run<'_> {
         }
         if rows_read != self.shape.rows {
             let (found, expected) = (rows_read, self.shape.rows);
-            return Err(ConvertError::Changed { path: self.input.into(), found, expected });
+            return Err(WriteError::Changed { path: self.input.into(), found, expected });
         }
         Ok(output.finish(rows_read)?)
     }
 
-    fn unless_cancelled(&self, batch: RecordBatch) -> Result<RecordBatch, ConvertError> {
-        if self.progress.cancelled() { Err(ConvertError::Cancelled) } else { Ok(batch) }
+    fn unless_cancelled(&self, batch: RecordBatch) -> Result<RecordBatch, WriteError> {
+        if self.progress.cancelled() { Err(WriteError::Cancelled) } else { Ok(batch) }
     }
 
     /// Counts the rows of the batches that have no usable vector.
     fn count_bad(
         &self,
         batches: impl Iterator<Item = Result<RecordBatch, ReadError>>,
-    ) -> Result<u64, ConvertError> {
+    ) -> Result<u64, WriteError> {
         let mut count = 0;
         for batch in batches {
             let batch = self.unless_cancelled(batch?)?;
@@ -240,7 +240,7 @@ impl Run<'_> {
         batch: &RecordBatch,
         components: &ArrayRef,
         first_row: u64,
-    ) -> Result<(), ConvertError> {
+    ) -> Result<(), WriteError> {
         let (step, dim) = (self.rows_at_once(), self.shape.dim);
         for start in (0..batch.num_rows()).step_by(step) {
             let rows = step.min(batch.num_rows() - start);
@@ -253,7 +253,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn converted(&self, components: ArrayRef, first_row: u64) -> Result<ArrayRef, ConvertError> {
+    fn converted(&self, components: ArrayRef, first_row: u64) -> Result<ArrayRef, WriteError> {
         let (found, expected) = (self.column.component, self.target.component);
         if found == expected {
             return Ok(components);
@@ -264,10 +264,10 @@ impl Run<'_> {
             let (path, row, value) = (self.input.into(), first_row + row as u64, misfit.value);
             match rounding {
                 Rounding::Exact => {
-                    ConvertError::Inexact { path, row, component, value, found, expected }
+                    WriteError::Inexact { path, row, component, value, found, expected }
                 }
                 Rounding::Nearest => {
-                    ConvertError::OutOfRange { path, row, component, value, expected }
+                    WriteError::OutOfRange { path, row, component, value, expected }
                 }
             }
         })

@@ -200,7 +200,7 @@ fn progress_counts_every_row_and_stops_where_asked() {
     let stopped = Counted { stop_at: 1, ..Counted::default() };
     for name in ["b.npy", "b.arrow", "b.parquet", "b.jsonl", "b.npz"] {
         let options = ConvertOptions { progress: &stopped, ..options() };
-        assert!(matches!(refused(&source, name, &options), ConvertError::Cancelled), "{name}");
+        assert!(matches!(refused(&source, name, &options), WriteError::Cancelled), "{name}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use memfold_datasets::ReadError;
-use memfold_datasets::columns::{OpenColumnsError, WriteColumnsError};
+use memfold_datasets::columns::ColumnFileError;
 use memfold_datasets::{
     ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, Corpus, MappedColumns,
 };
@@ -183,14 +183,8 @@ impl From<WriteGenerationError> for BuildCorpusIndexError {
     }
 }
 
-impl From<WriteColumnsError> for BuildCorpusIndexError {
-    fn from(error: WriteColumnsError) -> Self {
-        Self::Index(error.into())
-    }
-}
-
-impl From<OpenColumnsError> for BuildCorpusIndexError {
-    fn from(error: OpenColumnsError) -> Self {
+impl From<ColumnFileError> for BuildCorpusIndexError {
+    fn from(error: ColumnFileError) -> Self {
         Self::Index(error.into())
     }
 }
@@ -264,8 +258,8 @@ pub enum SearchRowsError {
     Cancelled,
 }
 
-impl From<OpenColumnsError> for SearchRowsError {
-    fn from(error: OpenColumnsError) -> Self {
+impl From<ColumnFileError> for SearchRowsError {
+    fn from(error: ColumnFileError) -> Self {
         Self::Damaged(error.to_string())
     }
 }

@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{self, Args};
 use memfold::machine::Stopwatch;
 use memfold_datasets::convert::{
-    ComponentType, ConvertError, ConvertOptions, Converted, VectorFormat, convert,
+    ComponentType, ConvertOptions, Converted, VectorFormat, WriteError, convert,
 };
 use memfold_model::text::excerpt;
 
@@ -97,7 +97,7 @@ pub(crate) fn run(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     if args.to.is_none() && VectorFormat::of_output(&args.output).is_none() {
-        let error = ConvertError::OutputFormat { path: args.output.clone() };
+        let error = WriteError::OutputFormat { path: args.output.clone() };
         return Err(failure(args, &error));
     }
     let output = Some(args.output.clone());
@@ -124,13 +124,13 @@ pub(crate) fn run(
     Ok(Exit::Done)
 }
 
-fn failure(args: &ConvertArgs, error: &ConvertError) -> Failure {
+fn failure(args: &ConvertArgs, error: &WriteError) -> Failure {
     let hint = error.hint();
     match error {
-        ConvertError::Cancelled => Failure::interrupted(),
-        ConvertError::OutputFormat { .. }
-        | ConvertError::OutputIsInput { .. }
-        | ConvertError::TypeNotHeld { .. } => {
+        WriteError::Cancelled => Failure::interrupted(),
+        WriteError::OutputFormat { .. }
+        | WriteError::OutputIsInput { .. }
+        | WriteError::TypeNotHeld { .. } => {
             Failure::usage(error.to_string(), hint.unwrap_or_default())
         }
         error => Failure::new(&format!("convert {}", args.input.display()), error, hint),

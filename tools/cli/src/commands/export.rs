@@ -6,7 +6,7 @@ use clap::{self, Args, ValueEnum};
 use memfold::export::{self, ExportError, ExportOptions, Exported, RecordWriter};
 use memfold::machine::{self, Stopwatch};
 use memfold_datasets::atomic_file::NewFile;
-use memfold_datasets::columns::WriteColumnsError;
+use memfold_datasets::columns::ColumnFileError;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetWriter};
 use memfold_index::file::FileMode;
 use memfold_model::text::excerpt;
@@ -162,10 +162,10 @@ pub fn export(
     // Texts and vectors of a store are for those who may read the store.
     let mode =
         std::fs::metadata(&args.db).map_or(FileMode::PRIVATE, |found| FileMode::like(&found));
-    let create = |meta: &ColumnsMeta| -> Result<Box<dyn RecordWriter>, WriteColumnsError> {
+    let create = |meta: &ColumnsMeta| -> Result<Box<dyn RecordWriter>, ColumnFileError> {
         let path = args.output.as_path();
         let file = NewFile::create_with(path, mode)
-            .map_err(|source| WriteColumnsError::Write { path: path.into(), source })?;
+            .map_err(|source| ColumnFileError::Write { path: path.into(), source })?;
         Ok(match format {
             ExportFormat::Arrow => Box::new(ColumnsWriter::create_in(file, meta)?),
             ExportFormat::Parquet => Box::new(ParquetWriter::create_in(file, meta)?),

@@ -13,7 +13,7 @@ use memfold_index::NoProgress;
 
 use crate::read::support::{self, Form};
 use crate::write::convert::{
-    ComponentType, ConvertError, ConvertOptions, Converted, VectorFormat, convert,
+    ComponentType, ConvertOptions, Converted, VectorFormat, WriteError, convert,
 };
 
 /// Components of the vectors here.
@@ -92,7 +92,7 @@ pub(super) fn converted(input: &Path, output: &Path) -> Converted {
 
 /// Converts what cannot be, and returns the error; nothing is left behind.
 #[track_caller]
-pub(super) fn refused(input: &Path, name: &str, options: &ConvertOptions<'_>) -> ConvertError {
+pub(super) fn refused(input: &Path, name: &str, options: &ConvertOptions<'_>) -> WriteError {
     let folder = input.parent().unwrap();
     let files = || {
         let mut names: Vec<_> =

@@ -5,7 +5,7 @@ use arrow_array::builder::{FixedSizeListBuilder, Float32Builder, ListBuilder};
 use arrow_array::{ArrayRef, Float32Array, Float64Array, StringArray};
 
 use super::material::{one_column, options, refused, said, vectors};
-use super::{ComponentType, ConvertError, ConvertOptions, VectorFormat, link};
+use super::{ComponentType, ConvertOptions, VectorFormat, WriteError, link};
 
 fn floats(folder: &Path, values: &[f64]) -> std::path::PathBuf {
     one_column(folder, "vector", vectors(Arc::new(Float64Array::from(values.to_vec())), 2))
@@ -111,7 +111,7 @@ fn what_cannot_begin_writes_nothing() {
         r#"in.arrow: no column other, found "vector" (FixedSizeList(2 x Float64))"#
     );
     let missing = folder.path().join("missing.npy");
-    assert!(matches!(refused(&missing, "a.arrow", &options()), ConvertError::Input(_)));
+    assert!(matches!(refused(&missing, "a.arrow", &options()), WriteError::Input(_)));
     let text = StringArray::from(vec!["a"]);
     let input = one_column(folder.path(), "vector", Arc::new(text));
     assert_eq!(

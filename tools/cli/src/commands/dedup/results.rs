@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use memfold::dedup::{Clustering, DedupError, DedupSeconds, Member, each_logical_pair};
 use memfold::machine::Stopwatch;
-use memfold_datasets::annotate::{AnnotateError, Membership, annotate};
-use memfold_datasets::parquet::WriteTableError;
+use memfold_datasets::annotate::{Membership, annotate};
+use memfold_datasets::convert::WriteError;
 use memfold_datasets::results::{
     ClusterRow, ClustersWriter, PairRow, PairsForm, PairsWriter, ResultOptions,
 };
@@ -385,10 +385,10 @@ impl From<Stopped> for Failure {
 }
 
 /// The copy of the input could not be written.
-pub(super) fn unannotated(error: &AnnotateError) -> Failure {
+pub(super) fn unannotated(error: &WriteError) -> Failure {
     match error {
-        AnnotateError::Cancelled => Failure::interrupted(),
-        AnnotateError::OutputFormat { .. } => {
+        WriteError::Cancelled => Failure::interrupted(),
+        WriteError::AnnotateOutputFormat { .. } => {
             let hint = error.hint();
             Failure { exit: Exit::Usage, ..Failure::new("annotate the input", error, hint) }
         }
@@ -396,6 +396,6 @@ pub(super) fn unannotated(error: &AnnotateError) -> Failure {
     }
 }
 
-fn unwritten(what: &str, error: &WriteTableError) -> Failure {
+fn unwritten(what: &str, error: &WriteError) -> Failure {
     Failure::new(&format!("write {what}"), error, error.hint())
 }

@@ -6,7 +6,7 @@ use memfold::lookup::corpus::{CorpusColumns, CorpusIndex, RowMatch, SearchedRows
 use memfold::lookup::{Match, Matches, OpenIndexError, Searched, StoreIndex, Wanted};
 use memfold::machine::Stopwatch;
 use memfold_datasets::Corpus;
-use memfold_datasets::parquet::WriteTableError;
+use memfold_datasets::convert::WriteError;
 use memfold_datasets::results::{NeighborRow, NeighborsWriter};
 use memfold_model::text::excerpt;
 
@@ -312,7 +312,7 @@ pub(super) fn write<'a>(
     rows: impl Iterator<Item = NeighborRow<'a>>,
     output: &Path,
 ) -> Result<u64, Failure> {
-    let failed = |error: WriteTableError| {
+    let failed = |error: WriteError| {
         let hint = error.hint();
         Failure::new(&format!("write {}", output.display()), &error, hint)
     };
