@@ -17,6 +17,6 @@ pub use generations::{
 pub use large_writes::LargeWrites;
 pub use map::{MapError, Mapped};
 pub use sections::{
-    Element, ElementType, FileHead, FileKind, OpenSectionFileError, Section, SectionError,
-    SectionFile, SectionFileWriter, SectionId, VerifyError, WriteSectionFileError,
+    Element, ElementType, FileHead, FileKind, Section, SectionFile, SectionFileError,
+    SectionFileWriter, SectionId,
 };

@@ -14,8 +14,7 @@ use memfold_simd::Kernels;
 
 use super::file::sections::REBUILD;
 use super::file::{
-    FileHead, FileKind, SectionError, SectionFile, SectionFileWriter, SectionId,
-    WriteSectionFileError,
+    FileHead, FileKind, SectionFile, SectionFileError, SectionFileWriter, SectionId,
 };
 use super::flat::{DamagedFlatIndex, FlatIndex, FlatView};
 use super::graph::gate::{self, GateError, GateReport};
@@ -151,7 +150,7 @@ pub struct IndexView<'a> {
 pub enum OpenIndexFileError {
     /// A section is missing or of another kind.
     #[error(transparent)]
-    Section(#[from] SectionError),
+    Section(#[from] SectionFileError),
     /// Sections of the flat index do not fit each other.
     #[error("the sections of the flat index do not fit each other: {0}")]
     Flat(#[from] DamagedFlatIndex),
@@ -287,7 +286,7 @@ impl IndexBuild {
         output: W,
         store_identity: [u8; 32],
         text_keys: &[u64],
-    ) -> Result<W, WriteSectionFileError> {
+    ) -> Result<W, SectionFileError> {
         let rows = self.flat.view();
         let nodes = self.graph.as_ref().map_or(rows.len(), |graph| graph.view().node_count());
         let parameters = Parameters { graph: self.graph.as_ref().map(Graph::options) };

@@ -13,7 +13,7 @@
 use std::io::{Seek, Write};
 
 use super::OpenIndexFileError;
-use crate::file::{SectionFile, SectionFileWriter, SectionId, WriteSectionFileError};
+use crate::file::{SectionFile, SectionFileError, SectionFileWriter, SectionId};
 use crate::flat::{FlatIndex, FlatView};
 use crate::graph::{DamagedGraph, Graph, GraphSections, GraphView, LAYERS_MAX};
 
@@ -38,7 +38,7 @@ impl Graph {
     pub(crate) fn write_sections<W: Write + Seek>(
         &self,
         writer: SectionFileWriter<W>,
-    ) -> Result<SectionFileWriter<W>, WriteSectionFileError> {
+    ) -> Result<SectionFileWriter<W>, SectionFileError> {
         let sections = self.sections();
         let layer_count = [sections.layer_sizes.len() as u32];
         let numbers = [&layer_count[..], sections.layer_sizes, sections.layer_nodes];
@@ -140,7 +140,7 @@ impl FlatIndex {
     pub fn write_rows<W: Write + Seek>(
         &self,
         writer: SectionFileWriter<W>,
-    ) -> Result<SectionFileWriter<W>, WriteSectionFileError> {
+    ) -> Result<SectionFileWriter<W>, SectionFileError> {
         writer.chunks(PREFIX_CODES_SECTION, self.codes())?.chunks(PREFIX_NORMS, self.norms())
     }
 }

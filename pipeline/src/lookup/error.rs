@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use memfold_datasets::columns::ColumnFileError;
 use memfold_index::ScanError;
-use memfold_index::file::{OpenGenerationError, WriteGenerationError, WriteSectionFileError};
+use memfold_index::file::{OpenGenerationError, SectionFileError, WriteGenerationError};
 use memfold_index::flat::DamagedFlatIndex;
 use memfold_index::graph::DamagedGraph;
 use memfold_index::index_file::{BuildIndexFileError, OpenIndexFileError};
@@ -30,7 +30,7 @@ pub enum BuildIndexError {
     IndexBuild(#[from] BuildIndexFileError),
     /// The file of the index could not be written.
     #[error(transparent)]
-    File(#[from] WriteSectionFileError),
+    File(#[from] SectionFileError),
     /// The generation could not be published.
     #[error(transparent)]
     Generation(#[from] WriteGenerationError),

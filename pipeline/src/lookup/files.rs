@@ -5,8 +5,7 @@ use std::io::{Seek, Write};
 use memfold_datasets::MappedColumns;
 use memfold_index::file::generations::{COLUMNS_FILE, INDEX_FILE};
 use memfold_index::file::{
-    FileHead, FileKind, Generation, SectionFile, SectionFileWriter, SectionId,
-    WriteSectionFileError,
+    FileHead, FileKind, Generation, SectionFile, SectionFileError, SectionFileWriter, SectionId,
 };
 use memfold_index::index_file::{IndexView, TEXT_KEYS, TextKeys};
 use memfold_index::{Mapped, Row};
@@ -278,7 +277,7 @@ impl NewTextRows {
     pub(super) fn write<W: Write + Seek>(
         &self,
         output: SectionFileWriter<W>,
-    ) -> Result<SectionFileWriter<W>, WriteSectionFileError> {
+    ) -> Result<SectionFileWriter<W>, SectionFileError> {
         let rows = (0..).map(Row);
         let keys = TextKeys::sorted(self.hashes.iter().copied().zip(rows));
         output
@@ -292,7 +291,7 @@ impl NewTextRows {
         &self,
         output: W,
         (dim, store_identity): (u32, [u8; 32]),
-    ) -> Result<W, WriteSectionFileError> {
+    ) -> Result<W, SectionFileError> {
         // A store has fewer rows than 2^32.
         let rows = self.len() as u32;
         let head = FileHead {

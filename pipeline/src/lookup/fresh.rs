@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use memfold_index::file::{
     FileHead, FileKind, FileMode, FreshWriter, Generation, Generations, SectionFile,
-    SectionFileWriter, SectionId, WriteGenerationError, WriteSectionFileError,
+    SectionFileError, SectionFileWriter, SectionId, WriteGenerationError,
 };
 use memfold_index::flat::{FlatIndex, FlatView};
 use memfold_index::index_file::PREFIX_TRANSFORM;
@@ -340,7 +340,7 @@ pub enum SealError {
     Generation(#[from] WriteGenerationError),
     /// The segment's file cannot be written.
     #[error(transparent)]
-    File(#[from] WriteSectionFileError),
+    File(#[from] SectionFileError),
     /// Rows were renumbered, or it is another store.
     #[error("the index no longer fits the store")]
     Foreign,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use memfold_datasets::columns::ColumnFileError;
-use memfold_index::file::VerifyError;
+use memfold_index::file::SectionFileError;
 use memfold_index::graph::gate::{self, GateError, GateReport};
 use memfold_index::index_file::IndexView;
 use memfold_index::{Pool, Progress, Row};
@@ -62,7 +62,7 @@ pub struct IndexDifference {
 pub enum VerifyIndexError {
     /// A block is not as it was written.
     #[error(transparent)]
-    File(#[from] VerifyError),
+    File(#[from] SectionFileError),
     /// The columns cannot be read.
     #[error(transparent)]
     Columns(#[from] ColumnFileError),
@@ -99,7 +99,7 @@ impl VerifyIndexError {
     pub const fn is_cancelled(&self) -> bool {
         matches!(
             self,
-            Self::File(VerifyError::Cancelled)
+            Self::File(SectionFileError::Cancelled)
                 | Self::Gate(GateError::Cancelled)
                 | Self::Store(LoadStoreError::Cancelled)
         )

@@ -4,8 +4,8 @@ use std::io::Cursor;
 use std::path::Path;
 
 use memfold_index::file::{
-    Element, ElementType, FileHead, FileKind, SectionFile, SectionFileWriter, SectionId,
-    WriteSectionFileError,
+    Element, ElementType, FileHead, FileKind, SectionFile, SectionFileError, SectionFileWriter,
+    SectionId,
 };
 use twox_hash::XxHash3_64;
 
@@ -16,7 +16,7 @@ use super::place::map;
 const HEADER_BYTES: usize = 4_096;
 
 type Writer = SectionFileWriter<Cursor<Vec<u8>>>;
-type Written = Result<Writer, WriteSectionFileError>;
+type Written = Result<Writer, SectionFileError>;
 
 /// A section file taken apart.
 #[derive(Debug, Clone)]
@@ -86,7 +86,7 @@ impl Parts {
         }
     }
 
-    fn written(&self) -> Result<Vec<u8>, WriteSectionFileError> {
+    fn written(&self) -> Result<Vec<u8>, SectionFileError> {
         let mut writer = SectionFileWriter::new(Cursor::new(Vec::new()), self.head.clone())?;
         for (kind, element, bytes) in &self.sections {
             let part = (*kind, bytes.as_slice());

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::disk::Refused;
 use super::names::FILES_MAX;
 use crate::file::sections::REBUILD;
-use crate::file::{MapError, OpenSectionFileError};
+use crate::file::{MapError, SectionFileError};
 
 /// Advice for a place that holds something else.
 const MOVE_AWAY: &str = "move it away, or choose another folder with --index-dir";
@@ -67,7 +67,7 @@ pub enum OpenGenerationError {
     },
     /// A section file is damaged or of another version.
     #[error(transparent)]
-    Sections(#[from] OpenSectionFileError),
+    Sections(#[from] SectionFileError),
     /// A file could not be mapped.
     #[error(transparent)]
     Map(#[from] MapError),
@@ -177,7 +177,7 @@ pub enum WriteGenerationError {
     Open(#[from] OpenGenerationError),
     /// A section file to be published is not whole.
     #[error(transparent)]
-    Sections(#[from] OpenSectionFileError),
+    Sections(#[from] SectionFileError),
     /// The system refused.
     #[error("{action} {}", path.display())]
     Io {

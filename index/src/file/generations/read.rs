@@ -10,7 +10,7 @@ use super::disk::Refused;
 use super::manifest::{Manifest, ManifestFile, head_checksum};
 use super::{INDEX_FILE, OpenGenerationError, names};
 use crate::file::sections::Checksum;
-use crate::file::{FileKind, SectionFile, VerifyError};
+use crate::file::{FileKind, SectionFile, SectionFileError};
 use crate::{Mapped, Progress};
 
 /// Generations that may vanish while one tries to open them. Each is two builds that end within the
@@ -156,7 +156,7 @@ impl Generation {
     ///
     /// # Errors
     /// The first file that is not as it was written, or that the caller asked to stop.
-    pub fn verify(&self, progress: &dyn Progress) -> Result<bool, VerifyError> {
+    pub fn verify(&self, progress: &dyn Progress) -> Result<bool, SectionFileError> {
         let bytes = self.files.values().map(|file| file.len() as u64).sum();
         progress.begin("verify files", Some(bytes));
         let mut is_compared = true;
@@ -166,7 +166,7 @@ impl Generation {
                 continue;
             };
             if checksum_of(mapped, progress)? != expected {
-                return Err(VerifyError::File { path: self.folder.join(&file.name) });
+                return Err(SectionFileError::File { path: self.folder.join(&file.name) });
             }
         }
         progress.end();
@@ -256,11 +256,11 @@ fn check(path: &Path, mapped: &Mapped, expected: &ManifestFile) -> Result<(), Op
 }
 
 /// Returns the checksum of all bytes, looking now and then for the wish to stop; counts bytes as progress.
-fn checksum_of(bytes: &[u8], progress: &dyn Progress) -> Result<u64, VerifyError> {
+fn checksum_of(bytes: &[u8], progress: &dyn Progress) -> Result<u64, SectionFileError> {
     let mut hasher = Checksum::default();
     for piece in bytes.chunks(PIECE_BYTES) {
         if progress.cancelled() {
-            return Err(VerifyError::Cancelled);
+            return Err(SectionFileError::Cancelled);
         }
         hasher.update(piece);
         progress.advance(piece.len() as u64);

@@ -13,7 +13,7 @@ pub(crate) const REBUILD: &str =
 /// A section file could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenSectionFileError {
+pub enum SectionFileError {
     /// It could not be mapped.
     #[error(transparent)]
     Map(#[from] MapError),
@@ -63,23 +63,6 @@ pub enum OpenSectionFileError {
         /// What was found.
         found: String,
     },
-}
-
-impl OpenSectionFileError {
-    /// Returns advice, where there is some.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Map(error) => error.hint(),
-            _ => Some(REBUILD.into()),
-        }
-    }
-}
-
-/// A section is not there, or not as the reader needs it.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SectionError {
     /// The file has no such section.
     #[error("{}: no section {id}", path.display())]
     Missing {
@@ -102,7 +85,7 @@ pub enum SectionError {
     },
     /// It holds more or fewer numbers.
     #[error("{}: section {id} holds {found} values, expected {expected}", path.display())]
-    Length {
+    SectionLength {
         /// The file.
         path: PathBuf,
         /// The section.
@@ -112,20 +95,6 @@ pub enum SectionError {
         /// Values in the file.
         found: u64,
     },
-}
-
-impl SectionError {
-    /// Returns advice.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        Some(REBUILD.into())
-    }
-}
-
-/// A file is not what was written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum VerifyError {
     /// The table of checksums does not fit the header.
     #[error("{}: damaged: checksums from byte {offset} on", path.display())]
     Table {
@@ -165,23 +134,6 @@ pub enum VerifyError {
     /// The caller asked to stop.
     #[error("interrupted")]
     Cancelled,
-}
-
-impl VerifyError {
-    /// Returns advice, where there is some.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Cancelled => None,
-            _ => Some(REBUILD.into()),
-        }
-    }
-}
-
-/// A section file could not be written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WriteSectionFileError {
     /// The head holds what no file may.
     #[error("head of an index file: {found}")]
     Head {
@@ -204,15 +156,19 @@ pub enum WriteSectionFileError {
     },
 }
 
-impl WriteSectionFileError {
+impl SectionFileError {
     /// Returns advice, where there is some.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Map(error) => error.hint(),
             Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("free some space, or choose another folder with --index-dir".into())
             }
-            _ => None,
+            Self::Write { .. } | Self::Head { .. } | Self::Repeated { .. } | Self::Cancelled => {
+                None
+            }
+            _ => Some(REBUILD.into()),
         }
     }
 }

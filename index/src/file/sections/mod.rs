@@ -17,7 +17,7 @@ mod read;
 mod error;
 
 pub(crate) use error::REBUILD;
-pub use error::{OpenSectionFileError, SectionError, VerifyError, WriteSectionFileError};
+pub use error::SectionFileError;
 pub(super) use format::{Checksum, HEADER_BYTES, checksum};
 pub use format::{Element, ElementType, FileKind, SectionId};
 pub use header::{FileHead, Section};

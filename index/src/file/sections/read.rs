@@ -3,11 +3,11 @@
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use super::SectionFileError;
 use super::format::{
     BLOCK_BYTES, Element, FileKind, HEADER_BYTES, SECTION_ALIGNMENT, SectionId, checksum,
 };
 use super::header::{FileHead, Header, HeaderFault, Section};
-use super::{OpenSectionFileError, SectionError, VerifyError, WriteSectionFileError};
 use crate::{Mapped, Progress};
 
 /// A section file in memory; sections are lent from the map.
@@ -27,7 +27,7 @@ impl SectionFile {
     ///
     /// # Errors
     /// When it cannot be mapped, is of another kind or version, is cut short or too long, or its header is damaged.
-    pub fn open(path: &Path, kind: FileKind) -> Result<Self, OpenSectionFileError> {
+    pub fn open(path: &Path, kind: FileKind) -> Result<Self, SectionFileError> {
         Self::from_mapped(Mapped::open(path)?, path, kind)
     }
 
@@ -39,15 +39,11 @@ impl SectionFile {
         bytes: Mapped,
         path: &Path,
         kind: FileKind,
-    ) -> Result<Self, OpenSectionFileError> {
+    ) -> Result<Self, SectionFileError> {
         let header = read_header(&bytes, path)?;
         if header.head.kind != kind {
             let found = header.head.kind;
-            return Err(OpenSectionFileError::FileKind {
-                path: path.into(),
-                expected: kind,
-                found,
-            });
+            return Err(SectionFileError::FileKind { path: path.into(), expected: kind, found });
         }
         Ok(Self { path: path.into(), bytes, header })
     }
@@ -94,12 +90,13 @@ impl SectionFile {
     ///
     /// # Errors
     /// When there is none of this number or it holds other numbers.
-    pub fn section<T: Element>(&self, id: SectionId) -> Result<&[T], SectionError> {
+    pub fn section<T: Element>(&self, id: SectionId) -> Result<&[T], SectionFileError> {
         let path = || self.path.clone();
-        let section = self.find(id).ok_or_else(|| SectionError::Missing { path: path(), id })?;
+        let section =
+            self.find(id).ok_or_else(|| SectionFileError::Missing { path: path(), id })?;
         if section.element != T::TYPE {
             let (expected, found) = (T::TYPE, section.element);
-            return Err(SectionError::Element { path: path(), id, expected, found });
+            return Err(SectionFileError::Element { path: path(), id, expected, found });
         }
         // Sections begin at multiples of a page and hold whole numbers, so nothing is cut or moved.
         Ok(bytemuck::cast_slice(self.bytes_of(section)))
@@ -113,12 +110,12 @@ impl SectionFile {
         &self,
         id: SectionId,
         count: u64,
-    ) -> Result<&[T], SectionError> {
+    ) -> Result<&[T], SectionFileError> {
         let values = self.section(id)?;
         let found = values.len() as u64;
         if found != count {
             let path = self.path.clone();
-            return Err(SectionError::Length { path, id, expected: count, found });
+            return Err(SectionFileError::SectionLength { path, id, expected: count, found });
         }
         Ok(values)
     }
@@ -133,8 +130,8 @@ impl SectionFile {
     }
 }
 
-fn read_header(bytes: &[u8], path: &Path) -> Result<Header, OpenSectionFileError> {
-    let length = |expected| OpenSectionFileError::Length {
+fn read_header(bytes: &[u8], path: &Path) -> Result<Header, SectionFileError> {
+    let length = |expected| SectionFileError::Length {
         path: path.into(),
         expected,
         found: bytes.len() as u64,
@@ -149,11 +146,11 @@ fn read_header(bytes: &[u8], path: &Path) -> Result<Header, OpenSectionFileError
     let header = header.map_err(|fault| match fault {
         HeaderFault::Magic => {
             let found = beginning(bytes);
-            OpenSectionFileError::NotSections { path: path.into(), found }
+            SectionFileError::NotSections { path: path.into(), found }
         }
-        HeaderFault::Version(found) => OpenSectionFileError::Version { path: path.into(), found },
+        HeaderFault::Version(found) => SectionFileError::Version { path: path.into(), found },
         HeaderFault::Damaged(offset, found) => {
-            OpenSectionFileError::Damaged { path: path.into(), offset, found }
+            SectionFileError::Damaged { path: path.into(), offset, found }
         }
     })?;
     if header.file_bytes() != bytes.len() as u64 {
@@ -182,11 +179,11 @@ impl SectionFile {
     ///
     /// # Errors
     /// The first damage in the file, or that the caller asked to stop.
-    pub fn verify(&self, progress: &dyn Progress) -> Result<(), VerifyError> {
+    pub fn verify(&self, progress: &dyn Progress) -> Result<(), SectionFileError> {
         let table_offset = self.header.table_offset();
         let table = &self.bytes[table_offset as usize..];
         if checksum(table) != self.header.table_checksum {
-            return Err(VerifyError::Table { path: self.path.clone(), offset: table_offset });
+            return Err(SectionFileError::Table { path: self.path.clone(), offset: table_offset });
         }
         let table: &[u64] = bytemuck::cast_slice(table);
         progress.begin("verify", Some(table.len() as u64));
@@ -195,7 +192,11 @@ impl SectionFile {
         verified
     }
 
-    fn verify_sections(&self, table: &[u64], progress: &dyn Progress) -> Result<(), VerifyError> {
+    fn verify_sections(
+        &self,
+        table: &[u64],
+        progress: &dyn Progress,
+    ) -> Result<(), SectionFileError> {
         let starts = self.sections().iter().skip(1).map(|section| section.offset);
         let ends = starts.chain([self.header.table_offset()]);
         for (section, next) in self.sections().iter().zip(ends) {
@@ -204,7 +205,7 @@ impl SectionFile {
             if let Some(position) = padding.iter().position(|&byte| byte != 0) {
                 let offset = section.end() + position as u64;
                 let (path, id) = (self.path.clone(), section.id);
-                return Err(VerifyError::Padding { path, id, offset });
+                return Err(SectionFileError::Padding { path, id, offset });
             }
         }
         Ok(())
@@ -215,14 +216,14 @@ impl SectionFile {
         section: &Section,
         checksums: &[u64],
         progress: &dyn Progress,
-    ) -> Result<(), VerifyError> {
+    ) -> Result<(), SectionFileError> {
         let blocks = self.bytes_of(section).chunks(BLOCK_BYTES).zip(checksums);
         for (number, (block, &expected)) in blocks.enumerate() {
             if number.is_multiple_of(BATCH_BLOCKS) && progress.cancelled() {
-                return Err(VerifyError::Cancelled);
+                return Err(SectionFileError::Cancelled);
             }
             if checksum(block) != expected {
-                return Err(VerifyError::Block {
+                return Err(SectionFileError::Block {
                     path: self.path.clone(),
                     id: section.id,
                     offset: section.offset + (number * BLOCK_BYTES) as u64,
@@ -277,9 +278,9 @@ impl<W: Write + Seek> SectionFileWriter<W> {
     ///
     /// # Errors
     /// When the head is out of range or writing fails.
-    pub fn new(mut output: W, head: FileHead) -> Result<Self, WriteSectionFileError> {
+    pub fn new(mut output: W, head: FileHead) -> Result<Self, SectionFileError> {
         if let Some((_, found)) = head.fault() {
-            return Err(WriteSectionFileError::Head { found });
+            return Err(SectionFileError::Head { found });
         }
         output.write_all(&[0; HEADER_BYTES]).map_err(|e| failed("the header", e))?;
         Ok(Self {
@@ -298,7 +299,7 @@ impl<W: Write + Seek> SectionFileWriter<W> {
         self,
         id: SectionId,
         values: &[T],
-    ) -> Result<Self, WriteSectionFileError> {
+    ) -> Result<Self, SectionFileError> {
         self.chunks(id, [values])
     }
 
@@ -310,9 +311,9 @@ impl<W: Write + Seek> SectionFileWriter<W> {
         mut self,
         id: SectionId,
         chunks: impl IntoIterator<Item = C>,
-    ) -> Result<Self, WriteSectionFileError> {
+    ) -> Result<Self, SectionFileError> {
         if self.header.sections.iter().any(|section| section.id == id) {
-            return Err(WriteSectionFileError::Repeated { id });
+            return Err(SectionFileError::Repeated { id });
         }
         let mut section = Section {
             id,
@@ -337,7 +338,7 @@ impl<W: Write + Seek> SectionFileWriter<W> {
     ///
     /// # Errors
     /// When writing fails.
-    pub fn finish(mut self) -> Result<W, WriteSectionFileError> {
+    pub fn finish(mut self) -> Result<W, SectionFileError> {
         // Fixed widths, little-endian: the same bytes as in memory, as for sections.
         let table: &[u8] = bytemuck::cast_slice(&self.checksums);
         self.header.table_checksum = checksum(table);
@@ -388,6 +389,6 @@ fn pad(output: &mut impl Write, end: u64) -> io::Result<()> {
     output.write_all(&[0; SECTION_ALIGNMENT as usize][..length as usize])
 }
 
-fn failed(part: impl Into<String>, source: io::Error) -> WriteSectionFileError {
-    WriteSectionFileError::Write { part: part.into(), source }
+fn failed(part: impl Into<String>, source: io::Error) -> SectionFileError {
+    SectionFileError::Write { part: part.into(), source }
 }

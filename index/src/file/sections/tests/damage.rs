@@ -40,8 +40,8 @@ fn every_other_length_is_noticed() {
     for length in 0..bytes.len() {
         let error = open(&bytes[..length]).unwrap_err();
         let named = match length {
-            0..8 => matches!(error, OpenSectionFileError::NotSections { .. }),
-            _ => matches!(error, OpenSectionFileError::Length { .. }),
+            0..8 => matches!(error, SectionFileError::NotSections { .. }),
+            _ => matches!(error, SectionFileError::Length { .. }),
         };
         assert!(named, "{length}: {error}");
         assert!(error.hint().unwrap().contains("memfold index build"));

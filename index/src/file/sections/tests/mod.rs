@@ -49,7 +49,7 @@ fn scratch_file() -> File {
     tempfile::tempfile_in("/dev/shm").or_else(|_| tempfile::tempfile()).unwrap()
 }
 
-fn open(bytes: &[u8]) -> Result<SectionFile, OpenSectionFileError> {
+fn open(bytes: &[u8]) -> Result<SectionFile, SectionFileError> {
     SectionFile::from_mapped(map(bytes), Path::new("some.mfi"), FileKind::Index)
 }
 
@@ -220,7 +220,7 @@ impl Progress for Stop {
 #[test]
 fn verifying_can_be_interrupted() {
     let error = open(&small_file()).unwrap().verify(&Stop).unwrap_err();
-    assert!(matches!(error, VerifyError::Cancelled), "{error}");
+    assert!(matches!(error, SectionFileError::Cancelled), "{error}");
     assert_eq!(error.hint(), None);
 }
 
