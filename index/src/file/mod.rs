@@ -11,8 +11,7 @@ pub mod sections;
 pub mod generations;
 
 pub use generations::{
-    FileMode, FreshWriter, Generation, GenerationWriter, Generations, OpenGenerationError,
-    WriteGenerationError,
+    FileMode, FreshWriter, Generation, GenerationError, GenerationWriter, Generations,
 };
 pub use large_writes::LargeWrites;
 pub use map::{MapError, Mapped};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use memfold_datasets::columns::ColumnFileError;
 use memfold_index::ScanError;
-use memfold_index::file::{OpenGenerationError, SectionFileError, WriteGenerationError};
+use memfold_index::file::{GenerationError, SectionFileError};
 use memfold_index::flat::DamagedFlatIndex;
 use memfold_index::graph::DamagedGraph;
 use memfold_index::index_file::{BuildIndexFileError, OpenIndexFileError};
@@ -33,7 +33,7 @@ pub enum BuildIndexError {
     File(#[from] SectionFileError),
     /// The generation could not be published.
     #[error(transparent)]
-    Generation(#[from] WriteGenerationError),
+    Generation(#[from] GenerationError),
     /// A file of the generation could not be written.
     #[error("write {}: {source}", path.display())]
     Write {
@@ -92,7 +92,7 @@ impl BuildIndexError {
 pub enum OpenIndexError {
     /// The generation cannot be opened.
     #[error(transparent)]
-    Generation(#[from] OpenGenerationError),
+    Generation(#[from] GenerationError),
     /// It lacks a file.
     #[error("{}: generation {generation} has no {name}", folder.display())]
     NoFile {

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use memfold_index::file::{
-    FileHead, FileKind, FileMode, FreshWriter, Generation, Generations, SectionFile,
-    SectionFileError, SectionFileWriter, SectionId, WriteGenerationError,
+    FileHead, FileKind, FileMode, FreshWriter, Generation, GenerationError, Generations,
+    SectionFile, SectionFileError, SectionFileWriter, SectionId,
 };
 use memfold_index::flat::{FlatIndex, FlatView};
 use memfold_index::index_file::PREFIX_TRANSFORM;
@@ -337,7 +337,7 @@ pub enum SealError {
     Open(#[from] OpenIndexError),
     /// The segment cannot be written.
     #[error(transparent)]
-    Generation(#[from] WriteGenerationError),
+    Generation(#[from] GenerationError),
     /// The segment's file cannot be written.
     #[error(transparent)]
     File(#[from] SectionFileError),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::WriteGenerationError;
+use super::GenerationError;
 
 /// An act on the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,7 +172,7 @@ impl LockFile {
         path: &Path,
         mode: FileMode,
         wait: Duration,
-    ) -> Result<Self, WriteGenerationError> {
+    ) -> Result<Self, GenerationError> {
         let mut left = wait;
         loop {
             let file = open(disk, path, mode)?;
@@ -186,12 +186,12 @@ impl LockFile {
 }
 
 /// Locks the file, taking what it waits from `left`.
-fn wait_for(file: &File, path: &Path, left: &mut Duration) -> Result<(), WriteGenerationError> {
+fn wait_for(file: &File, path: &Path, left: &mut Duration) -> Result<(), GenerationError> {
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(()),
             Err(TryLockError::WouldBlock) if left.is_zero() => {
-                return Err(WriteGenerationError::Locked { path: path.into() });
+                return Err(GenerationError::Locked { path: path.into() });
             }
             Err(TryLockError::WouldBlock) => {
                 std::thread::sleep(POLL.min(*left));
@@ -204,11 +204,11 @@ fn wait_for(file: &File, path: &Path, left: &mut Duration) -> Result<(), WriteGe
     }
 }
 
-fn open(disk: &Disk, path: &Path, mode: FileMode) -> Result<File, WriteGenerationError> {
+fn open(disk: &Disk, path: &Path, mode: FileMode) -> Result<File, GenerationError> {
     loop {
         match fs::symlink_metadata(path) {
             Ok(found) if !found.is_file() => {
-                return Err(WriteGenerationError::NotAFile { path: path.into() });
+                return Err(GenerationError::NotAFile { path: path.into() });
             }
             Ok(_) => match OpenOptions::new().read(true).write(true).open(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

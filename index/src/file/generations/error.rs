@@ -14,7 +14,7 @@ const MOVE_AWAY: &str = "move it away, or choose another folder with --index-dir
 /// The live generation could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenGenerationError {
+pub enum GenerationError {
     /// Something else has the name of a folder.
     #[error("{}: not a folder", path.display())]
     NotAFolder {
@@ -87,49 +87,10 @@ pub enum OpenGenerationError {
         /// What the operating system said.
         source: io::Error,
     },
-}
-
-impl OpenGenerationError {
-    /// Returns advice, where there is some.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::NotAFolder { .. } | Self::NotAFile { .. } => Some(MOVE_AWAY.into()),
-            Self::Sections(error) => error.hint(),
-            Self::Map(error) => error.hint(),
-            Self::Unsettled { .. } => Some("try again when fewer builds run".into()),
-            Self::Io { .. } => None,
-            _ => Some(REBUILD.into()),
-        }
-    }
-}
-
-impl From<Refused> for OpenGenerationError {
-    fn from(Refused { action, path, source }: Refused) -> Self {
-        Self::Io { action, path, source }
-    }
-}
-
-/// A generation or a segment of fresh rows could not be published.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WriteGenerationError {
-    /// Something else has the name of a folder.
-    #[error("{}: not a folder", path.display())]
-    NotAFolder {
-        /// What was found.
-        path: PathBuf,
-    },
     /// The folder of generations is a link; others' folders are read through links, not changed.
     #[error("{}: a link to another folder", path.display())]
     Link {
         /// The link.
-        path: PathBuf,
-    },
-    /// Something else has the name of a file; links are not followed.
-    #[error("{}: not a regular file", path.display())]
-    NotAFile {
-        /// What was found.
         path: PathBuf,
     },
     /// Another process writes.
@@ -172,25 +133,9 @@ pub enum WriteGenerationError {
         /// The highest number in use.
         number: u64,
     },
-    /// What is already there cannot be read.
-    #[error(transparent)]
-    Open(#[from] OpenGenerationError),
-    /// A section file to be published is not whole.
-    #[error(transparent)]
-    Sections(#[from] SectionFileError),
-    /// The system refused.
-    #[error("{action} {}", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// On which file.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
 }
 
-impl WriteGenerationError {
+impl GenerationError {
     /// Returns advice, where there is some.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
@@ -202,18 +147,21 @@ impl WriteGenerationError {
             Self::Locked { .. } => "wait until it has finished; one process writes at a time",
             Self::Gone { .. } => "open the live generation and try again",
             Self::NumbersSpent { .. } => "delete the folder; it is derived, nothing is lost",
-            Self::Open(error) => return error.hint(),
-            // It was never published, so there is nothing to rebuild.
-            Self::Sections(_)
-            | Self::FileName { .. }
-            | Self::TooManyFiles { .. }
-            | Self::Empty { .. } => return None,
+            Self::Sections(error) => return error.hint(),
+            Self::Map(error) => return error.hint(),
+            Self::Unsettled { .. } => "try again when fewer builds run",
+            Self::FileName { .. } | Self::TooManyFiles { .. } | Self::Empty { .. } => return None,
+            Self::ManifestVersion { .. }
+            | Self::Manifest { .. }
+            | Self::Missing { .. }
+            | Self::Length { .. }
+            | Self::Beginning { .. } => REBUILD,
             Self::Io { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                     "free some space, or choose another folder with --index-dir"
                 }
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    "choose a folder that can be written with --index-dir"
+                    "choose a folder that you may read and write with --index-dir"
                 }
                 // Some network file systems know no locks.
                 io::ErrorKind::Unsupported => "choose a folder on a local disk with --index-dir",
@@ -225,7 +173,7 @@ impl WriteGenerationError {
     }
 }
 
-impl From<Refused> for WriteGenerationError {
+impl From<Refused> for GenerationError {
     fn from(Refused { action, path, source }: Refused) -> Self {
         Self::Io { action, path, source }
     }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::disk::{Disk, LockFile, Refused};
-use super::{FileMode, Generation, OpenGenerationError, WriteGenerationError, names};
+use super::{FileMode, Generation, GenerationError, names};
 use crate::Mapped;
 use crate::file::sections::{HEADER_BYTES, checksum};
 use crate::file::{FileKind, SectionFile};
@@ -112,7 +112,7 @@ impl Manifest {
     }
 
     /// Reads the manifest of a folder; `None` where nothing has been published.
-    pub(super) fn read(folder: &Path) -> Result<Option<Self>, OpenGenerationError> {
+    pub(super) fn read(folder: &Path) -> Result<Option<Self>, GenerationError> {
         let path = folder.join(names::MANIFEST);
         let Some(bytes) = read_small(&path)? else {
             return Ok(None);
@@ -120,11 +120,9 @@ impl Manifest {
         match Self::decode(&bytes) {
             Ok(manifest) => Ok(Some(manifest)),
             Err(ManifestFault::Version(found)) => {
-                Err(OpenGenerationError::ManifestVersion { path, found })
+                Err(GenerationError::ManifestVersion { path, found })
             }
-            Err(ManifestFault::Damaged(found)) => {
-                Err(OpenGenerationError::Manifest { path, found })
-            }
+            Err(ManifestFault::Damaged(found)) => Err(GenerationError::Manifest { path, found }),
         }
     }
 
@@ -176,10 +174,10 @@ fn parse(text: &str) -> Option<Manifest> {
 }
 
 /// Reads a small regular file; `None` where there is none.
-fn read_small(path: &Path) -> Result<Option<Vec<u8>>, OpenGenerationError> {
+fn read_small(path: &Path) -> Result<Option<Vec<u8>>, GenerationError> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => {}
-        Ok(_) => return Err(OpenGenerationError::NotAFile { path: path.into() }),
+        Ok(_) => return Err(GenerationError::NotAFile { path: path.into() }),
         Err(error) => return absent(path, error).map(|()| None),
     }
     let file = match File::open(path) {
@@ -192,18 +190,18 @@ fn read_small(path: &Path) -> Result<Option<Vec<u8>>, OpenGenerationError> {
         .map_err(|error| Refused::new("read", path, error))?;
     if bytes.len() as u64 > BYTES_MAX {
         let found = format!("it is longer than {BYTES_MAX} bytes");
-        return Err(OpenGenerationError::Manifest { path: path.into(), found });
+        return Err(GenerationError::Manifest { path: path.into(), found });
     }
     Ok(Some(bytes))
 }
 
 /// Accepts that there is no manifest, but not that there is no folder to hold one.
-fn absent(path: &Path, error: io::Error) -> Result<(), OpenGenerationError> {
+fn absent(path: &Path, error: io::Error) -> Result<(), GenerationError> {
     match error.kind() {
         io::ErrorKind::NotFound => Ok(()),
         io::ErrorKind::NotADirectory => {
             let folder = path.parent().unwrap_or(path);
-            Err(OpenGenerationError::NotAFolder { path: folder.into() })
+            Err(GenerationError::NotAFolder { path: folder.into() })
         }
         _ => Err(Refused::new("read", path, error).into()),
     }
@@ -233,7 +231,7 @@ impl<'g> FreshWriter<'g> {
         generation: &'g mut Generation,
         mode: FileMode,
         wait: Duration,
-    ) -> Result<Self, WriteGenerationError> {
+    ) -> Result<Self, GenerationError> {
         Self::begin_on(Disk::default(), generation, mode, wait)
     }
 
@@ -242,8 +240,8 @@ impl<'g> FreshWriter<'g> {
         generation: &'g mut Generation,
         mode: FileMode,
         wait: Duration,
-    ) -> Result<Self, WriteGenerationError> {
-        let gone = || WriteGenerationError::Gone { path: generation.folder().to_owned() };
+    ) -> Result<Self, GenerationError> {
+        let gone = || GenerationError::Gone { path: generation.folder().to_owned() };
         if !generation.is_in_place() {
             return Err(gone());
         }
@@ -276,7 +274,7 @@ impl<'g> FreshWriter<'g> {
     ///
     /// # Errors
     /// When it was opened before, the generation is gone, or the system refuses.
-    pub fn create(&self) -> Result<File, WriteGenerationError> {
+    pub fn create(&self) -> Result<File, GenerationError> {
         self.disk.create_file(&self.path, self.mode).map_err(|refused| self.refused(refused))
     }
 
@@ -285,13 +283,13 @@ impl<'g> FreshWriter<'g> {
     /// # Errors
     /// When the file is no finished segment, the generation is gone, or the system refuses; the segment is then
     /// not there, unless only the very last step failed, which makes its name durable.
-    pub fn publish(self) -> Result<u32, WriteGenerationError> {
+    pub fn publish(self) -> Result<u32, GenerationError> {
         let number = self.generation.next_fresh();
         let place = self.generation.folder().join(names::fresh(number));
         let refused = |refused| self.refused(refused);
         let file = File::open(&self.path)
             .map_err(|error| refused(Refused::new("open", &self.path, error)))?;
-        let mapped = Mapped::map(&file, &self.path).map_err(OpenGenerationError::from)?;
+        let mapped = Mapped::map(&file, &self.path).map_err(GenerationError::from)?;
         SectionFile::from_mapped(mapped, &self.path, FileKind::Fresh)?;
         self.disk.sync_file(&file, &self.path).map_err(refused)?;
         self.disk.rename(&self.path, &place).map_err(refused)?;
@@ -301,11 +299,11 @@ impl<'g> FreshWriter<'g> {
     }
 
     /// Says so where the folder went away under our hands.
-    fn refused(&self, refused: Refused) -> WriteGenerationError {
+    fn refused(&self, refused: Refused) -> GenerationError {
         if self.generation.is_in_place() {
             refused.into()
         } else {
-            WriteGenerationError::Gone { path: self.generation.folder().to_owned() }
+            GenerationError::Gone { path: self.generation.folder().to_owned() }
         }
     }
 }

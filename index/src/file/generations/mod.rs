@@ -30,7 +30,7 @@ mod write;
 mod error;
 
 pub use disk::FileMode;
-pub use error::{OpenGenerationError, WriteGenerationError};
+pub use error::GenerationError;
 pub use manifest::FreshWriter;
 pub use names::{COLUMNS_FILE, INDEX_FILE};
 pub use read::{Generation, Generations};

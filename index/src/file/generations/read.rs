@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use super::disk::Refused;
 use super::manifest::{Manifest, ManifestFile, head_checksum};
-use super::{INDEX_FILE, OpenGenerationError, names};
+use super::{GenerationError, INDEX_FILE, names};
 use crate::file::sections::Checksum;
 use crate::file::{FileKind, SectionFile, SectionFileError};
 use crate::{Mapped, Progress};
@@ -61,47 +61,44 @@ impl Generations {
     ///
     /// # Errors
     /// When the manifest, a file or a segment of fresh rows is missing, damaged or cannot be read.
-    pub fn current(&self) -> Result<Option<Generation>, OpenGenerationError> {
+    pub fn current(&self) -> Result<Option<Generation>, GenerationError> {
         let mut tried = None;
         for _ in 0..ATTEMPTS {
             let Some(manifest) = Manifest::read(&self.folder)? else { return Ok(None) };
             match Generation::open(&self.folder, &manifest) {
                 // It was replaced since MANIFEST was read, unless MANIFEST still says so.
-                Err(OpenGenerationError::Missing { .. }) if tried.as_ref() != Some(&manifest) => {
+                Err(GenerationError::Missing { .. }) if tried.as_ref() != Some(&manifest) => {
                     tried = Some(manifest);
                 }
                 opened => return opened.map(Some),
             }
         }
-        Err(OpenGenerationError::Unsettled { path: self.folder.clone() })
+        Err(GenerationError::Unsettled { path: self.folder.clone() })
     }
 
     /// Tells whether a generation is still the live one; reads the manifest and nothing else.
     ///
     /// # Errors
     /// When the manifest is damaged or cannot be read.
-    pub fn is_current(&self, generation: &Generation) -> Result<bool, OpenGenerationError> {
+    pub fn is_current(&self, generation: &Generation) -> Result<bool, GenerationError> {
         let live = Manifest::read(&self.folder)?;
         Ok(live.as_ref() == Some(&generation.manifest) && generation.is_in_place())
     }
 }
 
 impl Generation {
-    fn open(folder: &Path, manifest: &Manifest) -> Result<Self, OpenGenerationError> {
+    fn open(folder: &Path, manifest: &Manifest) -> Result<Self, GenerationError> {
         Self::map_files(folder, manifest)?.with_fresh()
     }
 
     /// Maps the files that the manifest names.
-    pub(super) fn map_files(
-        folder: &Path,
-        manifest: &Manifest,
-    ) -> Result<Self, OpenGenerationError> {
+    pub(super) fn map_files(folder: &Path, manifest: &Manifest) -> Result<Self, GenerationError> {
         let folder = folder.join(names::generation(manifest.number));
         let identity = FolderIdentity::of(&folder)?;
         let mut files = BTreeMap::new();
         for expected in &manifest.files {
             let path = folder.join(&expected.name);
-            let mapped = map(&path)?.ok_or(OpenGenerationError::Missing { path: path.clone() })?;
+            let mapped = map(&path)?.ok_or(GenerationError::Missing { path: path.clone() })?;
             check(&path, &mapped, expected)?;
             files.insert(expected.name.clone(), mapped);
         }
@@ -109,13 +106,13 @@ impl Generation {
     }
 
     /// Maps all segments sealed so far.
-    pub(super) fn with_fresh(mut self) -> Result<Self, OpenGenerationError> {
+    pub(super) fn with_fresh(mut self) -> Result<Self, GenerationError> {
         self.see_fresh()?;
         // Folders are renamed before they are emptied: one that is still in place had all its segments.
         if self.is_in_place() {
             Ok(self)
         } else {
-            Err(OpenGenerationError::Missing { path: self.folder })
+            Err(GenerationError::Missing { path: self.folder })
         }
     }
 
@@ -177,10 +174,10 @@ impl Generation {
     ///
     /// # Errors
     /// When the generation has none, or it is damaged.
-    pub fn index(&self) -> Result<SectionFile, OpenGenerationError> {
+    pub fn index(&self) -> Result<SectionFile, GenerationError> {
         let path = self.folder.join(INDEX_FILE);
         let Some(mapped) = self.file(INDEX_FILE) else {
-            return Err(OpenGenerationError::Missing { path });
+            return Err(GenerationError::Missing { path });
         };
         Ok(SectionFile::from_mapped(mapped.clone(), &path, FileKind::Index)?)
     }
@@ -197,7 +194,7 @@ impl Generation {
     ///
     /// # Errors
     /// When a segment is damaged or cannot be mapped; those before it are kept.
-    pub fn see_fresh(&mut self) -> Result<usize, OpenGenerationError> {
+    pub fn see_fresh(&mut self) -> Result<usize, GenerationError> {
         if !self.is_in_place() {
             return Ok(0);
         }
@@ -228,10 +225,10 @@ impl Generation {
 }
 
 /// Maps a regular file that is not a link; `None` where there is nothing of this name.
-pub(super) fn map(path: &Path) -> Result<Option<Mapped>, OpenGenerationError> {
+pub(super) fn map(path: &Path) -> Result<Option<Mapped>, GenerationError> {
     let opened = match fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() => {
-            return Err(OpenGenerationError::NotAFile { path: path.into() });
+            return Err(GenerationError::NotAFile { path: path.into() });
         }
         Ok(_) => File::open(path),
         Err(error) => Err(error),
@@ -243,14 +240,14 @@ pub(super) fn map(path: &Path) -> Result<Option<Mapped>, OpenGenerationError> {
     }
 }
 
-fn check(path: &Path, mapped: &Mapped, expected: &ManifestFile) -> Result<(), OpenGenerationError> {
+fn check(path: &Path, mapped: &Mapped, expected: &ManifestFile) -> Result<(), GenerationError> {
     let found = mapped.len() as u64;
     if found != expected.bytes {
         let (path, expected) = (path.into(), expected.bytes);
-        return Err(OpenGenerationError::Length { path, expected, found });
+        return Err(GenerationError::Length { path, expected, found });
     }
     if head_checksum(mapped) != expected.head_checksum {
-        return Err(OpenGenerationError::Beginning { path: path.into() });
+        return Err(GenerationError::Beginning { path: path.into() });
     }
     Ok(())
 }
@@ -278,7 +275,7 @@ struct FolderIdentity {
 }
 
 impl FolderIdentity {
-    fn of(path: &Path) -> Result<Self, OpenGenerationError> {
+    fn of(path: &Path) -> Result<Self, GenerationError> {
         match fs::symlink_metadata(path) {
             Ok(found) if found.is_dir() => Ok(Self {
                 #[cfg(unix)]
@@ -288,9 +285,9 @@ impl FolderIdentity {
                 },
                 created: found.created().ok(),
             }),
-            Ok(_) => Err(OpenGenerationError::NotAFolder { path: path.into() }),
+            Ok(_) => Err(GenerationError::NotAFolder { path: path.into() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(OpenGenerationError::Missing { path: path.into() })
+                Err(GenerationError::Missing { path: path.into() })
             }
             Err(error) => Err(Refused::new("open", path, error).into()),
         }

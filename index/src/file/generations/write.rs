@@ -9,10 +9,7 @@ use super::disk::LockFile;
 use super::disk::{Disk, Refused};
 use super::manifest::{Manifest, ManifestFile, head_checksum, pending_path};
 use super::names::FILES_MAX;
-use super::{
-    COLUMNS_FILE, FileMode, Generations, INDEX_FILE, OpenGenerationError, WriteGenerationError,
-    names, read,
-};
+use super::{COLUMNS_FILE, FileMode, GenerationError, Generations, INDEX_FILE, names, read};
 use crate::file::sections::checksum;
 use crate::file::{FileKind, SectionFile};
 
@@ -60,11 +57,7 @@ impl GenerationWriter {
     ///
     /// # Errors
     /// When another process writes, something else stands where a folder or file belongs, or the system refuses.
-    pub fn begin(
-        folder: &Path,
-        mode: FileMode,
-        wait: Duration,
-    ) -> Result<Self, WriteGenerationError> {
+    pub fn begin(folder: &Path, mode: FileMode, wait: Duration) -> Result<Self, GenerationError> {
         Self::begin_on(Disk::default(), folder, mode, wait)
     }
 
@@ -73,14 +66,14 @@ impl GenerationWriter {
         folder: &Path,
         mode: FileMode,
         wait: Duration,
-    ) -> Result<Self, WriteGenerationError> {
+    ) -> Result<Self, GenerationError> {
         ensure_folder(&disk, folder, mode)?;
         let lock = LockFile::take(&disk, &folder.join(names::LOCK), mode, wait)?;
         let live = match Manifest::read(folder) {
             Ok(manifest) => Ok(manifest),
-            Err(
-                OpenGenerationError::Manifest { .. } | OpenGenerationError::ManifestVersion { .. },
-            ) => Err(()),
+            Err(GenerationError::Manifest { .. } | GenerationError::ManifestVersion { .. }) => {
+                Err(())
+            }
             Err(error) => return Err(error.into()),
         };
         let highest = highest_number(folder)?;
@@ -91,7 +84,7 @@ impl GenerationWriter {
         }
         let live = live.ok().flatten().map(|manifest| manifest.number);
         let highest = highest.max(live.unwrap_or(0));
-        let number = highest.checked_add(1).ok_or_else(|| WriteGenerationError::NumbersSpent {
+        let number = highest.checked_add(1).ok_or_else(|| GenerationError::NumbersSpent {
             path: folder.into(),
             number: highest,
         })?;
@@ -117,10 +110,10 @@ impl GenerationWriter {
     ///
     /// # Errors
     /// When it exists, its name is none for such a file, or the system refuses.
-    pub fn create(&self, name: &str) -> Result<File, WriteGenerationError> {
+    pub fn create(&self, name: &str) -> Result<File, GenerationError> {
         let path = self.path.join(name);
         if !names::is_file(name) {
-            return Err(WriteGenerationError::FileName { path });
+            return Err(GenerationError::FileName { path });
         }
         Ok(self.disk.create_file(&path, self.mode)?)
     }
@@ -132,7 +125,7 @@ impl GenerationWriter {
     /// # Errors
     /// When a file is not fit to be published or the system refuses. The live generation is then what it was,
     /// unless only the very last step failed, which makes the new manifest's name durable.
-    pub fn publish(mut self) -> Result<u64, WriteGenerationError> {
+    pub fn publish(mut self) -> Result<u64, GenerationError> {
         let files = self.seal_files()?;
         let manifest = Manifest { number: self.number, previous: self.live, files };
         self.disk.set_mode(&self.path, self.mode.folder_bits())?;
@@ -149,26 +142,26 @@ impl GenerationWriter {
     }
 
     /// Checks each file, gives it its permissions and makes it durable.
-    fn seal_files(&self) -> Result<Vec<ManifestFile>, WriteGenerationError> {
+    fn seal_files(&self) -> Result<Vec<ManifestFile>, GenerationError> {
         let mut names = names_in(&self.path)?;
         names.sort_unstable();
         if names.is_empty() {
-            return Err(WriteGenerationError::Empty { path: self.path.clone() });
+            return Err(GenerationError::Empty { path: self.path.clone() });
         }
         if names.len() > FILES_MAX {
             let found = names.len();
-            return Err(WriteGenerationError::TooManyFiles { path: self.path.clone(), found });
+            return Err(GenerationError::TooManyFiles { path: self.path.clone(), found });
         }
         names.into_iter().map(|name| self.seal_file(name)).collect()
     }
 
-    fn seal_file(&self, name: String) -> Result<ManifestFile, WriteGenerationError> {
+    fn seal_file(&self, name: String) -> Result<ManifestFile, GenerationError> {
         let path = self.path.join(&name);
         if !names::is_file(&name) {
-            return Err(WriteGenerationError::FileName { path });
+            return Err(GenerationError::FileName { path });
         }
         let Some(mapped) = read::map(&path)? else {
-            return Err(OpenGenerationError::Missing { path }.into());
+            return Err(GenerationError::Missing { path }.into());
         };
         self.disk.set_mode(&path, self.mode.file_bits())?;
         let file = File::open(&path).map_err(|e| Refused::new("open", &path, e))?;
@@ -200,7 +193,7 @@ impl Generations {
     ///
     /// # Errors
     /// When the folder is a link, another process writes, or the system refuses.
-    pub fn remove(&self, wait: Duration) -> Result<bool, WriteGenerationError> {
+    pub fn remove(&self, wait: Duration) -> Result<bool, GenerationError> {
         let (disk, folder) = (Disk::default(), self.folder());
         if !folder_exists(folder)? {
             return Ok(false);
@@ -228,22 +221,20 @@ impl Generations {
 
 /// Tells whether there is a folder. A link to one is refused: what is superfluous there is removed, and the folder may
 /// be anybody's.
-fn folder_exists(path: &Path) -> Result<bool, WriteGenerationError> {
+fn folder_exists(path: &Path) -> Result<bool, GenerationError> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => Ok(true),
-        Ok(found) if found.is_symlink() => Err(WriteGenerationError::Link { path: path.into() }),
-        Ok(_) => Err(WriteGenerationError::NotAFolder { path: path.into() }),
+        Ok(found) if found.is_symlink() => Err(GenerationError::Link { path: path.into() }),
+        Ok(_) => Err(GenerationError::NotAFolder { path: path.into() }),
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound => Ok(false),
-            io::ErrorKind::NotADirectory => {
-                Err(WriteGenerationError::NotAFolder { path: path.into() })
-            }
+            io::ErrorKind::NotADirectory => Err(GenerationError::NotAFolder { path: path.into() }),
             _ => Err(Refused::new("open", path, error).into()),
         },
     }
 }
 
-fn ensure_folder(disk: &Disk, path: &Path, mode: FileMode) -> Result<(), WriteGenerationError> {
+fn ensure_folder(disk: &Disk, path: &Path, mode: FileMode) -> Result<(), GenerationError> {
     if folder_exists(path)? {
         return Ok(());
     }
@@ -253,7 +244,7 @@ fn ensure_folder(disk: &Disk, path: &Path, mode: FileMode) -> Result<(), WriteGe
             return if folder_exists(path)? {
                 Ok(())
             } else {
-                Err(WriteGenerationError::NotAFolder { path: path.into() })
+                Err(GenerationError::NotAFolder { path: path.into() })
             };
         }
         created => created?,
@@ -266,7 +257,7 @@ fn ensure_folder(disk: &Disk, path: &Path, mode: FileMode) -> Result<(), WriteGe
 }
 
 /// Names in a folder; those that are no text are nobody's and come out as what no name of ours equals.
-fn names_in(folder: &Path) -> Result<Vec<String>, WriteGenerationError> {
+fn names_in(folder: &Path) -> Result<Vec<String>, GenerationError> {
     let failed = |error| Refused::new("list", folder, error);
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
@@ -276,7 +267,7 @@ fn names_in(folder: &Path) -> Result<Vec<String>, WriteGenerationError> {
 }
 
 /// Returns the highest number that a folder of a generation has, finished or not.
-fn highest_number(folder: &Path) -> Result<u64, WriteGenerationError> {
+fn highest_number(folder: &Path) -> Result<u64, GenerationError> {
     let names = names_in(folder)?;
     let numbers = names.iter().filter_map(|name| names::parse_generation(name));
     Ok(numbers.map(|(number, _)| number).max().unwrap_or(0))
@@ -293,7 +284,7 @@ fn sweep(disk: &Disk, folder: &Path, kept: &[Option<u64>]) {
 }
 
 /// Lists folders of generations that are not among these, and unfinished ones, as far as they are ours.
-fn superfluous(folder: &Path, kept: &[Option<u64>]) -> Result<Vec<String>, WriteGenerationError> {
+fn superfluous(folder: &Path, kept: &[Option<u64>]) -> Result<Vec<String>, GenerationError> {
     let is_kept = |name: &String| match names::parse_generation(name) {
         Some((number, pending)) => !pending && kept.contains(&Some(number)),
         None => true,

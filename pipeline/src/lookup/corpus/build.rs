@@ -10,7 +10,7 @@ use memfold_datasets::{
     ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, Corpus, MappedColumns,
 };
 use memfold_index::file::generations::COLUMNS_FILE;
-use memfold_index::file::{FileMode, GenerationWriter, WriteGenerationError};
+use memfold_index::file::{FileMode, GenerationError, GenerationWriter};
 use memfold_index::graph::DamagedGraph;
 use memfold_index::index_file::{GraphOutcome, OpenIndexFileError};
 use memfold_index::{DamagedFlatIndex, Pool, Progress, Row, ScanError};
@@ -177,8 +177,8 @@ pub enum BuildCorpusIndexError {
     Cancelled,
 }
 
-impl From<WriteGenerationError> for BuildCorpusIndexError {
-    fn from(error: WriteGenerationError) -> Self {
+impl From<GenerationError> for BuildCorpusIndexError {
+    fn from(error: GenerationError) -> Self {
         Self::Index(error.into())
     }
 }

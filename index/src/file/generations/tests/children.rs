@@ -26,7 +26,7 @@ fn child_that_publishes() {
 fn seal_somewhere(folder: &Path) {
     match try_seal(&mut open(folder)) {
         // Or two generations of another process came in between.
-        Ok(_) | Err(WriteGenerationError::Gone { .. }) => {}
+        Ok(_) | Err(GenerationError::Gone { .. }) => {}
         Err(error) => panic!("{error:?}"),
     }
 }

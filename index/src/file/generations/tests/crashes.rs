@@ -39,7 +39,7 @@ fn faulty(fault: Fault) -> (Disk, Trace) {
 }
 
 /// Publishes the next generation on such a disk.
-fn publish_on(folder: &Path, fault: Fault) -> (Result<u64, WriteGenerationError>, Vec<Step>) {
+fn publish_on(folder: &Path, fault: Fault) -> (Result<u64, GenerationError>, Vec<Step>) {
     let (disk, trace) = faulty(fault);
     let run = || {
         let writer = GenerationWriter::begin_on(disk, folder, FileMode::PRIVATE, LONG)?;

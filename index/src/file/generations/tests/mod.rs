@@ -87,14 +87,14 @@ fn seal(generation: &mut Generation) -> u32 {
     try_seal(generation).unwrap()
 }
 
-fn try_seal(generation: &mut Generation) -> Result<u32, WriteGenerationError> {
+fn try_seal(generation: &mut Generation) -> Result<u32, GenerationError> {
     let writer = FreshWriter::begin(generation, FileMode::PRIVATE, LONG)?;
     write_fresh(&writer)?;
     writer.publish()
 }
 
 /// Writes the next segment; all it holds follows from its number and the generation's.
-fn write_fresh(writer: &FreshWriter<'_>) -> Result<(), WriteGenerationError> {
+fn write_fresh(writer: &FreshWriter<'_>) -> Result<(), GenerationError> {
     let generation = writer.generation();
     let stamp = generation.number() * 1_000 + u64::from(generation.next_fresh());
     write_sections(writer.create()?, FileKind::Fresh, stamp);
@@ -174,7 +174,7 @@ fn one_process_writes_at_a_time() {
     let writer = begin(place.path());
     for wait in [Duration::ZERO, Duration::from_millis(25)] {
         let error = GenerationWriter::begin(place.path(), FileMode::PRIVATE, wait).unwrap_err();
-        assert!(matches!(error, WriteGenerationError::Locked { .. }), "{error}");
+        assert!(matches!(error, GenerationError::Locked { .. }), "{error}");
         assert!(error.to_string().ends_with("LOCK: held by another writer"), "{error}");
         assert!(error.hint().is_some());
     }
@@ -221,7 +221,7 @@ fn rows_are_sealed_while_a_generation_is_built() {
     let held = FreshWriter::begin(&mut generation, FileMode::PRIVATE, LONG).unwrap();
     let mut other = open(place.path());
     let error = FreshWriter::begin(&mut other, FileMode::PRIVATE, Duration::ZERO).unwrap_err();
-    assert!(matches!(error, WriteGenerationError::Locked { .. }), "{error}");
+    assert!(matches!(error, GenerationError::Locked { .. }), "{error}");
     drop(held);
     drop(builder);
     assert_eq!(live(place.path()), 1);
@@ -284,9 +284,9 @@ fn only_what_is_whole_is_published() {
 
     let writer = begin(place.path());
     let error = writer.create("fresh-0001.mfi").unwrap_err();
-    assert!(matches!(error, WriteGenerationError::FileName { .. }), "{error}");
+    assert!(matches!(error, GenerationError::FileName { .. }), "{error}");
     writer.create("a").unwrap();
-    assert!(matches!(writer.create("a"), Err(WriteGenerationError::Io { action: "create", .. })));
+    assert!(matches!(writer.create("a"), Err(GenerationError::Io { action: "create", .. })));
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn segments_are_published_only_if_they_are_segments() {
             write_sections(file, kind, 1);
         }
         let error = writer.publish().unwrap_err();
-        assert!(matches!(error, WriteGenerationError::Sections(_)), "{error}");
+        assert!(matches!(error, GenerationError::Sections(_)), "{error}");
         assert_eq!(list(generation.folder()), ["LOCK", "columns.arrow", "index.mfi"]);
     }
 }
@@ -329,7 +329,7 @@ fn removing_leaves_no_trace_and_readers_their_files() {
     let mut old = open(&folder);
     let writer = begin(&folder);
     let error = generations.remove(Duration::ZERO).unwrap_err();
-    assert!(matches!(error, WriteGenerationError::Locked { .. }), "{error}");
+    assert!(matches!(error, GenerationError::Locked { .. }), "{error}");
     drop(writer);
     generations.remove(Duration::ZERO).unwrap();
     assert!(!folder.exists());
@@ -342,7 +342,7 @@ fn removing_leaves_no_trace_and_readers_their_files() {
     assert!(!generations.is_current(&old).unwrap());
     assert_eq!(old.see_fresh().unwrap(), 0);
     let error = FreshWriter::begin(&mut old, FileMode::PRIVATE, LONG).unwrap_err();
-    assert!(matches!(error, WriteGenerationError::Gone { .. }), "{error}");
+    assert!(matches!(error, GenerationError::Gone { .. }), "{error}");
 }
 
 #[cfg(unix)]

@@ -87,9 +87,7 @@ fn sealers_take_turns_while_generations_come_and_go() {
                     let mut generation = open(place.path());
                     match try_seal(&mut generation) {
                         Ok(_) => sealed.fetch_add(1, Ordering::Relaxed),
-                        Err(WriteGenerationError::Gone { .. }) => {
-                            gone.fetch_add(1, Ordering::Relaxed)
-                        }
+                        Err(GenerationError::Gone { .. }) => gone.fetch_add(1, Ordering::Relaxed),
                         Err(error) => panic!("{error:?}"),
                     };
                     assert_whole(&generation);
@@ -118,7 +116,7 @@ fn a_generation_that_vanishes_while_it_is_opened_is_opened_again() {
     publish(place.path());
     publish(place.path());
     let error = late.with_fresh().unwrap_err();
-    assert!(matches!(error, OpenGenerationError::Missing { .. }), "{error}");
+    assert!(matches!(error, GenerationError::Missing { .. }), "{error}");
 }
 
 #[test]
@@ -129,7 +127,7 @@ fn removing_and_publishing_take_turns() {
     // The folder may go between finding it and locking it.
     let begin = || loop {
         match GenerationWriter::begin(&folder, FileMode::PRIVATE, LONG) {
-            Err(WriteGenerationError::Io { source, .. })
+            Err(GenerationError::Io { source, .. })
                 if source.kind() == std::io::ErrorKind::NotFound => {}
             begun => return begun.unwrap(),
         }
