@@ -30,6 +30,18 @@ pub enum BuildGraphError {
     /// The caller asked to stop.
     #[error("interrupted")]
     Cancelled,
+    /// An option is out of range.
+    #[error("{option} must be between {min} and {max}, found {found}")]
+    Option {
+        /// The option.
+        option: &'static str,
+        /// Its least value.
+        min: usize,
+        /// Its greatest value.
+        max: usize,
+        /// The value found.
+        found: usize,
+    },
 }
 
 impl From<DistinctError> for BuildGraphError {

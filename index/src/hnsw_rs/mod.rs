@@ -25,7 +25,8 @@ use hnsw_rs::anndists::dist::distances::Distance;
 use memfold_simd::{Kernels, Similarity};
 
 use super::codes::Members;
-use super::distinct::{DistinctError, DistinctRows};
+use super::distinct::DistinctRows;
+use super::graph::BuildGraphError;
 use super::scan::query_norm;
 use super::transform::normalize_into;
 use super::{Nearest, Neighbor, Pool, Progress, Row, ScanError, VectorMatrix};
@@ -59,41 +60,6 @@ pub struct HnswRsOptions {
     pub ef_search: usize,
 }
 
-/// Why there is no index.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildHnswRsError {
-    /// A row holds NaN, an infinite value, or only zeros.
-    #[error("row {row}: {reason}")]
-    InvalidVector {
-        /// The row.
-        row: u32,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// An option is out of range.
-    #[error("{option} must be between {min} and {max}, found {found}")]
-    Option {
-        /// The option.
-        option: &'static str,
-        /// Its least value.
-        min: usize,
-        /// Its greatest value.
-        max: usize,
-        /// The value found.
-        found: usize,
-    },
-    /// Points are numbered with 31 bits.
-    #[error("{found} rows are more than the index can number (2,147,483,648)")]
-    TooManyRows {
-        /// Rows given.
-        found: usize,
-    },
-    /// The caller asked to stop.
-    #[error("interrupted")]
-    Cancelled,
-}
-
 /// An `hnsw_rs` index over borrowed vectors, which judge its proposals.
 pub struct HnswRsIndex<'a> {
     /// `None` only while it is dropped.
@@ -123,26 +89,17 @@ impl Default for HnswRsOptions {
 }
 
 impl HnswRsOptions {
-    fn check(&self) -> Result<(), BuildHnswRsError> {
+    fn check(&self) -> Result<(), BuildGraphError> {
         let ranges = [
             ("max_neighbors", 2, 255, self.max_neighbors),
             ("ef_construction", 1, 65_536, self.ef_construction),
         ];
         for (option, min, max, found) in ranges {
             if !(min..=max).contains(&found) {
-                return Err(BuildHnswRsError::Option { option, min, max, found });
+                return Err(BuildGraphError::Option { option, min, max, found });
             }
         }
         Ok(())
-    }
-}
-
-impl From<DistinctError> for BuildHnswRsError {
-    fn from(error: DistinctError) -> Self {
-        match error {
-            DistinctError::InvalidVector { row, reason } => Self::InvalidVector { row, reason },
-            DistinctError::Cancelled => Self::Cancelled,
-        }
     }
 }
 
@@ -166,10 +123,10 @@ impl<'a> HnswRsIndex<'a> {
         pool: &Pool,
         kernels: &'static Kernels,
         progress: &dyn Progress,
-    ) -> Result<Self, BuildHnswRsError> {
+    ) -> Result<Self, BuildGraphError> {
         options.check()?;
         if vectors.len() > Members::ROWS_MAX {
-            return Err(BuildHnswRsError::TooManyRows { found: vectors.len() });
+            return Err(BuildGraphError::TooManyRows { found: vectors.len() });
         }
         // Rows are checked before, and grouped after, they have length 1.
         DistinctRows::of(vectors, kernels, pool, progress)?;
@@ -195,7 +152,7 @@ impl<'a> HnswRsIndex<'a> {
         progress.begin("insert points", Some(points.len() as u64));
         for (point, &row) in distinct.rows.iter().enumerate() {
             if point % BATCH_ROWS == 0 && progress.cancelled() {
-                return Err(BuildHnswRsError::Cancelled);
+                return Err(BuildGraphError::Cancelled);
             }
             index.graph().insert((units.vector(row), point));
             progress.advance(1);

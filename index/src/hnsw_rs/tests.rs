@@ -2,14 +2,15 @@
 
 use memfold_simd::{Kernels, Similarity};
 
-use super::{BuildHnswRsError, HnswRsIndex, HnswRsOptions};
+use super::{HnswRsIndex, HnswRsOptions};
+use crate::graph::BuildGraphError;
 use crate::join::tests::{SHAPES, Shape, rows};
 use crate::{NoProgress, Pool, Progress, Row, Scan, ScanError, VectorMatrix};
 
 fn build<'a>(
     vectors: &'a VectorMatrix<'a>,
     options: &HnswRsOptions,
-) -> Result<HnswRsIndex<'a>, BuildHnswRsError> {
+) -> Result<HnswRsIndex<'a>, BuildGraphError> {
     let pool = Pool::new(None).unwrap();
     HnswRsIndex::build(vectors, options, &pool, Kernels::active(), &NoProgress)
 }
@@ -90,12 +91,12 @@ fn what_would_panic_or_exit_is_refused() {
         let values = [[1.0, 0.0], bad].concat();
         let vectors = VectorMatrix::from_slice(&values, 2).unwrap();
         let error = build(&vectors, &options).unwrap_err();
-        assert!(matches!(error, BuildHnswRsError::InvalidVector { row: 1, .. }), "{error}");
+        assert!(matches!(error, BuildGraphError::InvalidVector { row: 1, .. }), "{error}");
     }
     let vectors = VectorMatrix::from_slice(&[1.0, 0.0], 2).unwrap();
     for max_neighbors in [0, 1, 256, usize::MAX] {
         let error = build(&vectors, &HnswRsOptions { max_neighbors, ..options }).unwrap_err();
-        assert!(matches!(error, BuildHnswRsError::Option { .. }), "{error}");
+        assert!(matches!(error, BuildGraphError::Option { .. }), "{error}");
     }
     let none = HnswRsOptions { ef_construction: 0, ..options };
     assert!(build(&vectors, &none).is_err());
@@ -132,5 +133,5 @@ fn a_build_can_be_stopped() {
     let vectors = VectorMatrix::from_slice(&[1.0, 2.0, 3.0], 3).unwrap();
     let (pool, options) = (Pool::new(None).unwrap(), HnswRsOptions::default());
     let error = HnswRsIndex::build(&vectors, &options, &pool, Kernels::active(), &Stop);
-    assert_eq!(error.unwrap_err(), BuildHnswRsError::Cancelled);
+    assert_eq!(error.unwrap_err(), BuildGraphError::Cancelled);
 }

@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use crate::distinct::DistinctError;
 use crate::graph::BuildGraphError;
-#[cfg(feature = "hnsw_rs")]
-use crate::hnsw_rs::BuildHnswRsError;
 
 /// Why a join gave no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -62,17 +60,6 @@ impl From<BuildGraphError> for JoinError {
         match error {
             BuildGraphError::InvalidVector { row, reason } => Self::InvalidVector { row, reason },
             BuildGraphError::Cancelled => Self::Cancelled,
-            error => Self::Index { reason: error.to_string() },
-        }
-    }
-}
-
-#[cfg(feature = "hnsw_rs")]
-impl From<BuildHnswRsError> for JoinError {
-    fn from(error: BuildHnswRsError) -> Self {
-        match error {
-            BuildHnswRsError::InvalidVector { row, reason } => Self::InvalidVector { row, reason },
-            BuildHnswRsError::Cancelled => Self::Cancelled,
             error => Self::Index { reason: error.to_string() },
         }
     }

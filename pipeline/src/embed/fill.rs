@@ -15,78 +15,10 @@ use memfold_model::time::Instant;
 use memfold_plan::detect::newest_first;
 use memfold_store::brain_db::{NewEmbedding, Session, SessionError};
 use memfold_store::reading::MODEL_UNNAMED;
-use memfold_store::{BrainDb, LoadRequest, LoadStoreError, MemoryStore, VectorSink};
+use memfold_store::{BrainDb, LoadRequest, MemoryStore, VectorSink};
 use serde::Serialize;
 
 use super::{EmbedError, Embedder};
-
-/// Why embeddings are missing still. What was written before stays.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FillError {
-    /// The store cannot be read.
-    #[error(transparent)]
-    Load(#[from] LoadStoreError),
-    /// The store cannot be written.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// The provider gave no vectors.
-    #[error(transparent)]
-    Embed(#[from] EmbedError),
-    /// Vectors of another model could not be compared with those of the store.
-    #[error("the store's vectors are of the model {expected:?}, these would be of {found:?}")]
-    Model {
-        /// The store's.
-        expected: String,
-        /// The provider's.
-        found: String,
-    },
-    /// Vectors of another dimension could not be compared with those of the store.
-    #[error("the store's vectors have {expected} dimensions, those of {place} have {found}")]
-    Dimension {
-        /// The store's.
-        expected: u32,
-        /// The provider's.
-        found: usize,
-        /// Who made them.
-        place: String,
-    },
-    /// No thread could be started.
-    #[error("no thread could be started: {0}")]
-    Thread(#[source] std::io::Error),
-    /// The caller asked to stop.
-    #[error("interrupted")]
-    Cancelled,
-}
-
-impl FillError {
-    /// Returns what the user can do.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Load(error) => error.hint(),
-            Self::Session(error) => error.hint(),
-            Self::Embed(error) => error.hint(),
-            Self::Model { expected, .. } => Some(format!(
-                "use the store's model; if it is the same under another name, say so: \
-                 --set embed.model={expected} --set embed.request_model=NAME"
-            )),
-            Self::Dimension { .. } => Some(
-                "use the store's model: `memfold doctor DB` names it, `embed.request_model` is what \
-                 the provider is asked for"
-                    .to_owned(),
-            ),
-            Self::Thread(_) => Some("end other programs, or allow more threads".to_owned()),
-            Self::Cancelled => Some("what was written stays; running again continues".to_owned()),
-        }
-    }
-
-    /// Tells whether the caller asked to stop.
-    #[must_use]
-    pub const fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Cancelled | Self::Load(LoadStoreError::Cancelled))
-    }
-}
 
 /// So many texts refused one after the other, and none taken, are not the texts' fault.
 const REFUSALS_IN_A_ROW: u32 = 10;
@@ -142,7 +74,7 @@ pub fn fill(
     session: &Session,
     pending: &[Pending],
     fill: Fill<'_>,
-) -> (Filled, Result<(), FillError>) {
+) -> (Filled, Result<(), EmbedError>) {
     let mut filled = Filled::default();
     let done = Filler::start(session, fill, &mut filled).and_then(|filler| filler.run(pending));
     (filled, done)
@@ -168,7 +100,7 @@ impl<'a> Filler<'a> {
         session: &'a Session,
         fill: Fill<'a>,
         filled: &'a mut Filled,
-    ) -> Result<Self, FillError> {
+    ) -> Result<Self, EmbedError> {
         let Fill { provider, space, batch_size, clock, time_zone, progress } = fill;
         check_space(space.as_ref(), provider.model())?;
         Ok(Self {
@@ -184,11 +116,11 @@ impl<'a> Filler<'a> {
         })
     }
 
-    fn run(mut self, pending: &[Pending]) -> Result<(), FillError> {
+    fn run(mut self, pending: &[Pending]) -> Result<(), EmbedError> {
         self.progress.begin("embed", Some(pending.len() as u64));
         for batch in pending.chunks(self.batch_size) {
             if self.progress.cancelled() {
-                return Err(FillError::Cancelled);
+                return Err(EmbedError::Cancelled);
             }
             let placed = self.embed(batch)?;
             self.write(batch, &placed)?;
@@ -199,7 +131,7 @@ impl<'a> Filler<'a> {
     }
 
     /// Asks for the vectors of a batch; where a text is refused, for those of ever smaller parts of it.
-    fn embed(&mut self, batch: &[Pending]) -> Result<Vec<Placed>, FillError> {
+    fn embed(&mut self, batch: &[Pending]) -> Result<Vec<Placed>, EmbedError> {
         let mut placed = Vec::with_capacity(batch.len());
         let whole = 0..batch.len();
         let mut parts: Vec<Range<usize>> = Vec::from([whole]);
@@ -213,11 +145,11 @@ impl<'a> Filler<'a> {
                     self.refusals_in_a_row = 0;
                     placed.extend(part.zip(vectors));
                 }
-                Err(FillError::Embed(error)) if error.concerns_texts() && part.len() > 1 => {
+                Err(error) if error.concerns_texts() && part.len() > 1 => {
                     let middle = part.start + part.len() / 2;
                     parts.extend([middle..part.end, part.start..middle]);
                 }
-                Err(FillError::Embed(error)) if error.concerns_texts() => {
+                Err(error) if error.concerns_texts() => {
                     self.refuse(&batch[part.start], error.into())?;
                 }
                 Err(error) => return Err(error),
@@ -227,7 +159,7 @@ impl<'a> Filler<'a> {
     }
 
     /// Inserts the vectors of a batch; one by one where the store refuses them together.
-    fn write(&mut self, batch: &[Pending], placed: &[Placed]) -> Result<(), FillError> {
+    fn write(&mut self, batch: &[Pending], placed: &[Placed]) -> Result<(), EmbedError> {
         let refused = match self.write_together(batch, placed) {
             Err(error) if !error.stops_the_run() => error,
             written => return Ok(written?),
@@ -273,7 +205,7 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
-    fn refuse(&mut self, memory: &Pending, error: FillError) -> Result<(), FillError> {
+    fn refuse(&mut self, memory: &Pending, error: EmbedError) -> Result<(), EmbedError> {
         let (id, reason) = (memory.id.clone(), error.to_string());
         self.filled.refused.push(Refusal { id, reason });
         self.refusals_in_a_row += 1;
@@ -326,7 +258,7 @@ pub struct Pending {
 ///
 /// # Errors
 /// When the store cannot be read, or takes no embeddings of ours.
-pub fn unembedded(store: &BrainDb, request: &LoadRequest<'_>) -> Result<Unembedded, FillError> {
+pub fn unembedded(store: &BrainDb, request: &LoadRequest<'_>) -> Result<Unembedded, EmbedError> {
     let mut counts = VectorCounts::default();
     let snapshot = store.load(request, &mut counts)?;
     let mut live: Vec<Memory> = snapshot.memories;
@@ -391,10 +323,10 @@ impl VectorSink for VectorCounts {
 ///
 /// # Errors
 /// The two names.
-pub fn check_space(space: Option<&VectorSpace>, model: Option<&str>) -> Result<(), FillError> {
+pub fn check_space(space: Option<&VectorSpace>, model: Option<&str>) -> Result<(), EmbedError> {
     match (named(space), model) {
         (Some(expected), Some(found)) if expected != found => {
-            Err(FillError::Model { expected: expected.to_owned(), found: found.to_owned() })
+            Err(EmbedError::FillModel { expected: expected.to_owned(), found: found.to_owned() })
         }
         _ => Ok(()),
     }
@@ -422,7 +354,7 @@ impl Common {
         &mut self,
         place: &str,
         (model, vectors): (Option<&str>, &[Vec<f32>]),
-    ) -> Result<Option<String>, FillError> {
+    ) -> Result<Option<String>, EmbedError> {
         check_space(self.space.as_ref(), model)?;
         let expected = self.space.as_ref().map(|space| space.dim as usize).or(self.dim);
         let found = vectors.first().map(Vec::len);
@@ -430,7 +362,7 @@ impl Common {
             && expected != found
         {
             let expected = u32::try_from(expected).unwrap_or(u32::MAX);
-            return Err(FillError::Dimension { expected, found, place: place.to_owned() });
+            return Err(EmbedError::Dimension { expected, found, place: place.to_owned() });
         }
         self.dim = self.dim.or(found);
         Ok(model.or(named(self.space.as_ref())).map(str::to_owned))
@@ -459,7 +391,7 @@ struct Answer {
 
 impl Worker {
     /// Hires a provider.
-    fn start(mut provider: Box<dyn Embedder>) -> Result<Self, FillError> {
+    fn start(mut provider: Box<dyn Embedder>) -> Result<Self, EmbedError> {
         let place = provider.place().to_owned();
         let (questions, asked) = mpsc::channel::<Vec<String>>();
         let (answer, answers) = mpsc::channel();
@@ -474,7 +406,7 @@ impl Worker {
             }
         };
         // It is not waited for: whoever stops does not care for an answer that may never come.
-        thread::Builder::new().name("embed".to_owned()).spawn(work).map_err(FillError::Thread)?;
+        thread::Builder::new().name("embed".to_owned()).spawn(work).map_err(EmbedError::Thread)?;
         Ok(Self { place, questions, answers })
     }
 
@@ -488,14 +420,14 @@ impl Worker {
         &self,
         texts: Vec<String>,
         progress: &dyn Progress,
-    ) -> Result<(Vec<Vec<f32>>, Option<String>), FillError> {
+    ) -> Result<(Vec<Vec<f32>>, Option<String>), EmbedError> {
         // Where nobody listens, nobody answers either.
         let _heard = self.questions.send(texts);
         loop {
             match self.answers.recv_timeout(GLANCE) {
                 Ok(Answer { vectors, model }) => return Ok((vectors?, model)),
                 Err(RecvTimeoutError::Timeout) if progress.cancelled() => {
-                    return Err(FillError::Cancelled);
+                    return Err(EmbedError::Cancelled);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {

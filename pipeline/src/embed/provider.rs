@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use memfold_store::LoadStoreError;
+use memfold_store::brain_db::SessionError;
+
 /// Makes vectors of texts.
 pub trait Embedder: Send {
     /// Returns the model's name as a store should spell it, where it is configured or the provider said it.
@@ -170,6 +173,36 @@ pub enum EmbedError {
         /// Why.
         reason: String,
     },
+    /// The store cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadStoreError),
+    /// The store cannot be written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// Vectors of another model could not be compared with those of the store.
+    #[error("the store's vectors are of the model {expected:?}, these would be of {found:?}")]
+    FillModel {
+        /// The store's.
+        expected: String,
+        /// The provider's.
+        found: String,
+    },
+    /// Vectors of another dimension could not be compared with those of the store.
+    #[error("the store's vectors have {expected} dimensions, those of {place} have {found}")]
+    Dimension {
+        /// The store's.
+        expected: u32,
+        /// The provider's.
+        found: usize,
+        /// Who made them.
+        place: String,
+    },
+    /// No thread could be started.
+    #[error("no thread could be started: {0}")]
+    Thread(#[source] std::io::Error),
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Cancelled,
 }
 
 impl EmbedError {
@@ -183,6 +216,20 @@ impl EmbedError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::Load(error) => return error.hint(),
+            Self::Session(error) => return error.hint(),
+            Self::FillModel { expected, .. } => {
+                return Some(format!(
+                    "use the store's model; if it is the same under another name, say so: \
+                     --set embed.model={expected} --set embed.request_model=NAME"
+                ));
+            }
+            Self::Dimension { .. } => {
+                "use the store's model: `memfold doctor DB` names it, `embed.request_model` is what \
+                 the provider is asked for"
+            }
+            Self::Thread(_) => "end other programs, or allow more threads",
+            Self::Cancelled => "what was written stays; running again continues",
             Self::Setting { advice, .. } => advice,
             Self::NotBuilt => {
                 "build it with `cargo install --path tools/cli --locked --features embed-candle`, or \
@@ -220,6 +267,12 @@ impl EmbedError {
             }
         };
         Some(hint.to_owned())
+    }
+
+    /// Tells whether the caller asked to stop.
+    #[must_use]
+    pub const fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Cancelled | Self::Load(LoadStoreError::Cancelled))
     }
 }
 

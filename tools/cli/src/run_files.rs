@@ -7,7 +7,7 @@ use memfold::execute::{RunWatcher, UnitOutcome, UnitResult};
 use memfold_model::runs::RunState;
 use memfold_plan::plan::{Action, ActionType};
 use memfold_plan::report::{
-    Executed, Mode, Report, ReportPaths, Reported, WriteReportError, ensure_report_dir, log_lines,
+    Executed, Mode, Report, ReportFileError, ReportPaths, Reported, ensure_report_dir, log_lines,
     state_report_dir, write_metrics, write_report, write_report_in,
 };
 
@@ -138,7 +138,7 @@ impl Written {
     }
 }
 
-fn unreported(error: &WriteReportError) -> Failure {
+fn unreported(error: &ReportFileError) -> Failure {
     let hint = error.hint();
     Failure::new("write the report", error, hint)
 }

@@ -8,7 +8,7 @@ use memfold::machine;
 use memfold_model::runs::RunState;
 use memfold_model::text::excerpt;
 use memfold_plan::plan::action_label;
-use memfold_plan::report::{WriteReportError, ensure_report_dir, state_report_dir};
+use memfold_plan::report::{ReportFileError, ensure_report_dir, state_report_dir};
 use memfold_store::brain_db::{BackupOutcome, Session, SessionError, SessionOptions};
 
 use crate::args::GlobalArgs;
@@ -88,7 +88,7 @@ pub(crate) fn undo_failure(error: &UndoError) -> Failure {
 /// Finds a folder for the reports of runs that write: the configured one, `reports/consolidation` beside the
 /// store, or one in the user's state folder.
 pub(crate) fn report_dir(store: &Path, settings: &Settings) -> Result<PathBuf, Failure> {
-    let failed = |error: WriteReportError| {
+    let failed = |error: ReportFileError| {
         let hint = error.hint();
         Failure::new("find a place for the report; nothing was executed", &error, hint)
     };

@@ -31,6 +31,6 @@ pub use model::{
 };
 pub use screen::{Commands, grouped, quoted as shell_word, screen, shell_words};
 pub use write::{
-    ReadPlanError, ReportPaths, Reported, WritePlanError, WriteReportError, ensure_report_dir,
-    read_plan, state_report_dir, write_plan, write_report, write_report_in,
+    ReportFileError, ReportPaths, Reported, WritePlanError, ensure_report_dir, read_plan,
+    state_report_dir, write_plan, write_report, write_report_in,
 };

@@ -49,7 +49,7 @@ pub struct ReportPaths {
 /// Why a report could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum WriteReportError {
+pub enum ReportFileError {
     /// The folder cannot be made.
     #[error("create report folder {}: {error}", path.display())]
     CreateFolder {
@@ -74,118 +74,6 @@ pub enum WriteReportError {
         #[source]
         error: io::Error,
     },
-}
-
-impl WriteReportError {
-    /// Returns what the user can do.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Exists { .. } => {
-                Some("reports are never overwritten: give --report another name".to_owned())
-            }
-            Self::CreateFolder { .. } | Self::Write { .. } => {
-                Some("give --report-dir a folder that you may write and that has room".to_owned())
-            }
-        }
-    }
-}
-
-/// Makes sure that a report can be written into a folder, which is made where missing.
-///
-/// # Errors
-/// When the folder cannot be made or written.
-pub fn ensure_report_dir(folder: &Path) -> Result<(), WriteReportError> {
-    std::fs::create_dir_all(folder)
-        .map_err(|error| WriteReportError::CreateFolder { path: folder.to_owned(), error })?;
-    // It is removed as soon as it is made.
-    tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|error| WriteReportError::Write {
-        path: folder.to_owned(),
-        error: without_path(error),
-    })
-}
-
-/// Returns the folder for reports on a store whose own folder cannot be written, if the user has a home.
-#[must_use]
-pub fn state_report_dir(store: &Path) -> Option<PathBuf> {
-    use etcetera::BaseStrategy as _;
-    let strategy = etcetera::choose_base_strategy().ok()?;
-    let state = strategy.state_dir().unwrap_or_else(|| strategy.data_dir());
-    let name = blake3::hash(store.as_os_str().as_encoded_bytes()).to_hex();
-    Some(state.join("memfold").join("reports").join(&name[..16]))
-}
-
-/// Writes `<run_id>.json` and `<run_id>.md` into a folder, which is made where missing; where the name
-/// is taken, `<run_id>-2` and so on.
-///
-/// # Errors
-/// When the folder cannot be made or written.
-pub fn write_report_in(
-    folder: &Path,
-    report: &dyn Reported,
-) -> Result<ReportPaths, WriteReportError> {
-    std::fs::create_dir_all(folder)
-        .map_err(|error| WriteReportError::CreateFolder { path: folder.to_owned(), error })?;
-    let mut number = 1_u32;
-    loop {
-        let suffix = if number == 1 { String::new() } else { format!("-{number}") };
-        match write_report(&folder.join(format!("{}{suffix}.json", report.run_id())), report) {
-            Err(WriteReportError::Exists { .. }) if number < u32::MAX => number += 1,
-            done => return done,
-        }
-    }
-}
-
-/// Writes a report to a file, and its Markdown beside it with the ending `.md`.
-///
-/// # Errors
-/// When one of the files is there already or cannot be written; then neither stays.
-pub fn write_report(json: &Path, report: &dyn Reported) -> Result<ReportPaths, WriteReportError> {
-    let paths = ReportPaths::of(json);
-    let mut document = report.to_json().map_err(|error| WriteReportError::Write {
-        path: paths.json.clone(),
-        error: error.into(),
-    })?;
-    document.push(b'\n');
-    write_new(&paths.markdown, report.to_markdown().as_bytes())?;
-    if let Err(error) = write_new(&paths.json, &document) {
-        // The Markdown is ours: it was new a moment ago. Its loss is not worth a second error.
-        let _ = std::fs::remove_file(&paths.markdown);
-        return Err(error);
-    }
-    Ok(paths)
-}
-
-impl ReportPaths {
-    /// Returns where a report will stand: the Markdown is beside the JSON and never has its name, whatever its ending.
-    #[must_use]
-    pub fn of(json: &Path) -> Self {
-        let beside = json.with_extension("md");
-        let markdown = if beside == json { json.with_extension("md.md") } else { beside };
-        Self { json: json.to_owned(), markdown }
-    }
-}
-
-fn write_new(path: &Path, bytes: &[u8]) -> Result<(), WriteReportError> {
-    let failed =
-        |error| WriteReportError::Write { path: path.to_owned(), error: without_path(error) };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file =
-        tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
-    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
-    match file.persist_noclobber(path) {
-        Ok(_) => Ok(()),
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(WriteReportError::Exists { path: path.to_owned() })
-        }
-        Err(error) => Err(failed(error.error)),
-    }
-}
-
-/// Why a plan file could not be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReadPlanError {
     /// The file cannot be read.
     #[error("read plan {}: {error}", path.display())]
     Read {
@@ -214,11 +102,17 @@ pub enum ReadPlanError {
     },
 }
 
-impl ReadPlanError {
+impl ReportFileError {
     /// Returns what the user can do.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Exists { .. } => {
+                Some("reports are never overwritten: give --report another name".to_owned())
+            }
+            Self::CreateFolder { .. } | Self::Write { .. } => {
+                Some("give --report-dir a folder that you may write and that has room".to_owned())
+            }
             Self::Read { .. } => None,
             Self::Parse { .. } => Some(
                 "a plan is what `memfold consolidate DB --plan FILE` writes; a report is not a plan"
@@ -228,6 +122,97 @@ impl ReadPlanError {
                 Some("make the plan again with this version of memfold".to_owned())
             }
         }
+    }
+}
+
+/// Makes sure that a report can be written into a folder, which is made where missing.
+///
+/// # Errors
+/// When the folder cannot be made or written.
+pub fn ensure_report_dir(folder: &Path) -> Result<(), ReportFileError> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| ReportFileError::CreateFolder { path: folder.to_owned(), error })?;
+    // It is removed as soon as it is made.
+    tempfile::NamedTempFile::new_in(folder).map(drop).map_err(|error| ReportFileError::Write {
+        path: folder.to_owned(),
+        error: without_path(error),
+    })
+}
+
+/// Returns the folder for reports on a store whose own folder cannot be written, if the user has a home.
+#[must_use]
+pub fn state_report_dir(store: &Path) -> Option<PathBuf> {
+    use etcetera::BaseStrategy as _;
+    let strategy = etcetera::choose_base_strategy().ok()?;
+    let state = strategy.state_dir().unwrap_or_else(|| strategy.data_dir());
+    let name = blake3::hash(store.as_os_str().as_encoded_bytes()).to_hex();
+    Some(state.join("memfold").join("reports").join(&name[..16]))
+}
+
+/// Writes `<run_id>.json` and `<run_id>.md` into a folder, which is made where missing; where the name
+/// is taken, `<run_id>-2` and so on.
+///
+/// # Errors
+/// When the folder cannot be made or written.
+pub fn write_report_in(
+    folder: &Path,
+    report: &dyn Reported,
+) -> Result<ReportPaths, ReportFileError> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| ReportFileError::CreateFolder { path: folder.to_owned(), error })?;
+    let mut number = 1_u32;
+    loop {
+        let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+        match write_report(&folder.join(format!("{}{suffix}.json", report.run_id())), report) {
+            Err(ReportFileError::Exists { .. }) if number < u32::MAX => number += 1,
+            done => return done,
+        }
+    }
+}
+
+/// Writes a report to a file, and its Markdown beside it with the ending `.md`.
+///
+/// # Errors
+/// When one of the files is there already or cannot be written; then neither stays.
+pub fn write_report(json: &Path, report: &dyn Reported) -> Result<ReportPaths, ReportFileError> {
+    let paths = ReportPaths::of(json);
+    let mut document = report.to_json().map_err(|error| ReportFileError::Write {
+        path: paths.json.clone(),
+        error: error.into(),
+    })?;
+    document.push(b'\n');
+    write_new(&paths.markdown, report.to_markdown().as_bytes())?;
+    if let Err(error) = write_new(&paths.json, &document) {
+        // The Markdown is ours: it was new a moment ago. Its loss is not worth a second error.
+        let _ = std::fs::remove_file(&paths.markdown);
+        return Err(error);
+    }
+    Ok(paths)
+}
+
+impl ReportPaths {
+    /// Returns where a report will stand: the Markdown is beside the JSON and never has its name, whatever its ending.
+    #[must_use]
+    pub fn of(json: &Path) -> Self {
+        let beside = json.with_extension("md");
+        let markdown = if beside == json { json.with_extension("md.md") } else { beside };
+        Self { json: json.to_owned(), markdown }
+    }
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> Result<(), ReportFileError> {
+    let failed =
+        |error| ReportFileError::Write { path: path.to_owned(), error: without_path(error) };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut file =
+        tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
+    match file.persist_noclobber(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(ReportFileError::Exists { path: path.to_owned() })
+        }
+        Err(error) => Err(failed(error.error)),
     }
 }
 
@@ -260,15 +245,15 @@ impl WritePlanError {
 ///
 /// # Errors
 /// When the file cannot be read, is no plan, or is one of another version.
-pub fn read_plan(path: &Path) -> Result<Plan, ReadPlanError> {
+pub fn read_plan(path: &Path) -> Result<Plan, ReportFileError> {
     let path_of = || path.to_owned();
     let text = std::fs::read_to_string(path)
-        .map_err(|error| ReadPlanError::Read { path: path_of(), error })?;
-    let parse = |error| ReadPlanError::Parse { path: path_of(), error };
+        .map_err(|error| ReportFileError::Read { path: path_of(), error })?;
+    let parse = |error| ReportFileError::Parse { path: path_of(), error };
     let value: serde_json::Value = serde_json::from_str(&text).map_err(parse)?;
     match value.get("schema_version") {
         Some(found) if *found != PLAN_SCHEMA_VERSION => {
-            Err(ReadPlanError::Version { path: path_of(), found: found.to_string() })
+            Err(ReportFileError::Version { path: path_of(), found: found.to_string() })
         }
         _ => serde_json::from_str(&text).map_err(parse),
     }

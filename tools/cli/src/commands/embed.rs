@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{self, Args};
-use memfold::embed::fill::{
-    Fill, FillError, Filled, Refusal, Unembedded, check_space, fill, unembedded,
-};
+use memfold::embed::EmbedError;
+use memfold::embed::fill::{Fill, Filled, Refusal, Unembedded, check_space, fill, unembedded};
 use memfold::embed::{Embedder, Provider, embedder};
 use memfold::machine::{self, Stopwatch};
 use memfold_index::Progress;
@@ -103,7 +102,7 @@ fn provider(
     let variables = |name: &str| std::env::var(name).ok();
     let configured = &settings.configuration.settings.embed;
     let provider = embedder(configured, lacking.model(), &variables);
-    let provider = provider.map_err(|error| failed(&FillError::Embed(error), 0))?;
+    let provider = provider.map_err(|error| failed(&error, 0))?;
     if let Some(provider) = &provider {
         check_space(lacking.space.as_ref(), provider.model()).map_err(|error| failed(&error, 0))?;
     }
@@ -146,7 +145,7 @@ fn nobody() -> Failure {
 }
 
 /// A failure after so many embeddings were written.
-fn failed(error: &FillError, filled: u64) -> Failure {
+fn failed(error: &EmbedError, filled: u64) -> Failure {
     let failure = match error {
         error if error.is_cancelled() && filled == 0 => return Failure::interrupted(),
         error if error.is_cancelled() => Failure {
@@ -154,7 +153,7 @@ fn failed(error: &FillError, filled: u64) -> Failure {
             message: "interrupted".to_owned(),
             hint: Some("running again continues".to_owned()),
         },
-        FillError::Session(error) => writing::session_failure("embed", error),
+        EmbedError::Session(error) => writing::session_failure("embed", error),
         error => Failure::new("embed", error, error.hint()),
     };
     match filled {
