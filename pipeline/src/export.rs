@@ -26,7 +26,7 @@ pub struct ExportOptions<'a> {
     pub model: Option<&'a str>,
     /// Whether texts are written.
     pub text: bool,
-    /// Whether it is written what each memory was folded into.
+    /// Whether it is written what each memory was merged into.
     pub lineage: bool,
     /// The folder for unlinked temporary files as large as the vectors, where the store has to be held.
     pub scratch_dir: &'a Path,

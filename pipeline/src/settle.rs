@@ -26,11 +26,11 @@ const ID_CHARS: usize = 80;
 pub enum Settlement {
     /// Both stay, and no run folds them while their texts stay.
     KeepBoth,
-    /// The older one folds into the newer one: they say the same.
+    /// The older one merges into the newer one: they say the same.
     Merge,
-    /// The older one folds into the newer one, which holds in its place.
+    /// The older one merges into the newer one, which holds in its place.
     Supersede,
-    /// The newer one folds into the older one, which goes on to hold.
+    /// The newer one merges into the older one, which goes on to hold.
     OlderHolds,
 }
 

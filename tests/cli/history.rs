@@ -46,7 +46,7 @@ UPDATE stm SET categories = '["archived"]', source = 'archived:{"merged_into":"m
     WHERE id = 'm000000';
 "#;
 
-/// The pair of which the older one was folded into the newer one.
+/// The pair of which the older one was merged into the newer one.
 fn folded() -> Place {
     let place = Place::with_pair();
     Connection::open(place.path("brain.db")).unwrap().execute_batch(TABLES).unwrap();
@@ -159,7 +159,7 @@ fn an_id_leads_to_the_living() {
     connection.execute("DELETE FROM stm WHERE id = 'm000001'", []).unwrap();
     place.run(&["resolve", "brain.db", "m000000"]).fails(
         1,
-        "m000000 was folded into m000001, which is gone",
+        "m000000 was merged into m000001, which is gone",
         "`memfold restore DB m000000` brings m000000 back",
     );
 }

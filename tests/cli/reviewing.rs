@@ -184,7 +184,7 @@ fn what_was_answered_is_what_is_applied() {
         store.query_row(sql, [format!("m{number:06}")], |row| row.get(0)).unwrap()
     };
     let archived: Vec<u32> = (0..8).filter(|&number| archived(number)).collect();
-    assert_eq!(archived, [1, 4], "the newer kiln folded into the older one");
+    assert_eq!(archived, [1, 4], "the newer kiln merged into the older one");
     assert_eq!(states(&place), ["a1 applied", "a2 rejected", "a3 applied", "a4 rejected"]);
     drop(store);
     let again = place.json(&consolidate(&["--json"]));

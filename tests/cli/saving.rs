@@ -273,7 +273,7 @@ fn pairs_that_wait_are_listed_and_settled() {
     assert!(screen.contains("contradiction") && screen.contains("alike"), "{screen}");
     let before = place.files();
     let dry = place.succeed(&["flags", "brain.db", "--merge", key(1)]);
-    assert!(dry.contains("would be folded into"), "{dry}");
+    assert!(dry.contains("would be merged into"), "{dry}");
     assert!(place.files() == before);
     let apart = place.succeed(&["flags", "brain.db", "--merge", key(0)]);
     assert!(apart.contains("by your word; the fact guard finds the two contradictory"), "{apart}");

@@ -14,7 +14,7 @@ fn execute(place: &Place, further: &[&str]) -> Value {
     place.json(&[&arguments[..], further].concat())
 }
 
-/// The pair, of which m000000 was folded into m000001.
+/// The pair, of which m000000 was merged into m000001.
 fn folded(further: &[&str]) -> (Place, String) {
     let place = Place::with_pair();
     let document = execute(&place, further);
@@ -165,7 +165,7 @@ fn a_forgotten_memory_leaves_nothing_behind() {
         .unwrap();
     let files = place.files();
     let refused = place.run(&forget("m000001", &["--execute"]));
-    refused.fails_with(1, &["1 memories were folded into m000001: m000000", "--with-absorbed"]);
+    refused.fails_with(1, &["1 memories were merged into m000001: m000000", "--with-absorbed"]);
     let preview = place.succeed(&forget("m000001", &["--with-absorbed"]));
     insta::assert_snapshot!("forget", preview.replace(&run, "RUN"));
     assert!(files == place.files());

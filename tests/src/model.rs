@@ -137,7 +137,7 @@ impl Taken {
     }
 }
 
-/// The ids that were folded into a row, and how many they are.
+/// The ids that were merged into a row, and how many they are.
 fn merged(source: &str) -> (Vec<String>, u64) {
     let Some(fields) = fields("consolidation:", source) else { return (Vec::new(), 0) };
     let from = fields["merged_from"].as_array().into_iter().flatten();

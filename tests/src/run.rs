@@ -133,7 +133,7 @@ impl Run {
     }
 }
 
-/// Returns the merges of a plan: the survivor first, then what folds into it.
+/// Returns the merges of a plan: the survivor first, then what merges into it.
 #[must_use]
 pub fn merges(plan: &Plan) -> Vec<Vec<&str>> {
     let merges = plan.actions.iter().filter(|action| action.action == ActionType::Merge);

@@ -115,7 +115,7 @@ impl<'a> Sight<'a> {
             Err(complaint) => return Ok(Some(complaint)),
         };
         if !fact.group.contains(home) {
-            return Ok(Some(format!("folded into {home}, which says something else")));
+            return Ok(Some(format!("merged into {home}, which says something else")));
         }
         let row = &self.rows[home];
         if fact.is_indexed && !self.is_found_by_words(fact, row.rowid)? {

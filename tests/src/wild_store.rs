@@ -42,7 +42,7 @@ pub struct Fact {
 }
 
 /// Writes a store of `rows` memories and some dozens of odd ones, and returns what it knows: three fifths
-/// of the rows in groups that say the same, some already folded into another, some without an embedding or
+/// of the rows in groups that say the same, some already merged into another, some without an embedding or
 /// a full-text entry, times of half a year in several spellings.
 ///
 /// # Panics

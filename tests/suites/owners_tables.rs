@@ -215,7 +215,7 @@ fn found(desk: &Desk, word: &str) -> Vec<i64> {
     desk.ask(&format!("SELECT rowid FROM stm_fts WHERE stm_fts MATCH '{word}' ORDER BY rowid"))
 }
 
-/// Copies whose last one to be folded has the highest row number, so that the next memory gets that number.
+/// Copies whose last one to be merged has the highest row number, so that the next memory gets that number.
 fn last_copy_folds() -> Desk {
     let rows = [said(9, "Tea comes on Friday.", 1), said(2, KILN, 0), said(1, KILN, 0)];
     let desk = Desk::of(&rows, StoreStyle::Plain).set("merge.absorbed=move");

@@ -179,7 +179,7 @@ fn moved_rows_leave_the_owners_tables_and_are_still_known() {
         ["m000002", "m000003"]
     );
     assert_eq!(desk.ask::<i64>("SELECT id FROM stm_fts_docsize ORDER BY 1"), [3, 4]);
-    // A newer row that is near the survivor, and far from what was folded into it, stays by itself.
+    // A newer row that is near the survivor, and far from what was merged into it, stays by itself.
     let mut far = unit_vector(16, 0);
     far[5] = 0.33;
     let bytes: String =

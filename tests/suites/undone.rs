@@ -228,7 +228,7 @@ fn an_edited_column_is_a_conflict_unless_forced() {
     assert_eq!(conflicts.len(), 1);
     assert_eq!(conflicts[0].conflicts, ["categories of m000000 was changed since"]);
     assert_eq!(conflicts[0].remedies, ["--force"]);
-    // The whole unit stays: the survivor still knows what was folded into it.
+    // The whole unit stays: the survivor still knows what was merged into it.
     let Value::Text(source) = desk.cell("m000001", "source") else { panic!() };
     assert!(source.starts_with("consolidation:"), "{source}");
     desk.revert_with(RevertOptions { force: true, recreate: false });

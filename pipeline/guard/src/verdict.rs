@@ -121,7 +121,7 @@ pub struct Judgement {
 /// Whether a survivor's text carries everything that a row's text says.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct Absorption {
-    /// Whether the row may be folded into the survivor.
+    /// Whether the row may be merged into the survivor.
     pub absorbable: bool,
     /// Specifics of the row (numbers, dates, names …) that the survivor lacks.
     pub lacking_specifics: Vec<String>,

@@ -8,7 +8,7 @@ use crate::time::Instant;
 /// Decisions that a plan must honour.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decisions {
-    /// Absorbed id → the id it was folded into, from lineage and provenance.
+    /// Absorbed id → the id it was merged into, from lineage and provenance.
     pub folded_into: BTreeMap<MemoryId, MemoryId>,
     /// Memories that a person keeps apart.
     pub keep_both: KeepApart,
@@ -78,8 +78,8 @@ impl KeepApart {
         self.count += 1;
     }
 
-    /// As [`Self::insert_group`], for the memories of a merge that was undone. They do not fold into each other, but
-    /// are clustered as before the merge: else an undo would set others free to fold.
+    /// As [`Self::insert_group`], for the memories of a merge that was undone. They do not merge into each other, but
+    /// are clustered as before the merge: else an undo would set others free to merge.
     pub fn insert_undone_group(&mut self, members: impl IntoIterator<Item = MemoryId>) {
         let number = self.count;
         self.insert_group(members);

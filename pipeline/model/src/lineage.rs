@@ -1,4 +1,4 @@
-//! Lineage: what a memory is now, what was folded into it, and what it was folded into.
+//! Lineage: what a memory is now, what was merged into it, and what it was merged into.
 //!
 //! Everything here follows single steps that a store knows ([`Lineage`]); nothing reads a store itself. Whatever
 //! a store says, every walk ends: cycles are noticed, long lists and deep trees are cut and counted.
@@ -39,7 +39,7 @@ impl Resolved {
     }
 }
 
-/// Follows an id through what it was folded into.
+/// Follows an id through what it was merged into.
 ///
 /// # Errors
 /// Those of the lineage.
@@ -66,12 +66,12 @@ pub fn resolve<L: Lineage>(lineage: &L, id: &MemoryId) -> Result<Resolved, L::Er
     Ok(resolved)
 }
 
-/// One memory folded into another. Texts are as stored: escape them where they are shown.
+/// One memory merged into another. Texts are as stored: escape them where they are shown.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Fold {
-    /// The memory that was folded.
+    /// The memory that was merged.
     pub absorbed: MemoryId,
-    /// What it was folded into.
+    /// What it was merged into.
     pub survivor: MemoryId,
     /// Their canonical similarity then.
     pub similarity: Option<f64>,
@@ -107,7 +107,7 @@ pub enum Whereabouts {
     Expired,
     /// In the store, a record about other memories.
     Record,
-    /// In the store, archived, folded into another.
+    /// In the store, archived, merged into another.
     Ghost,
     /// In the store, archived.
     Archived,
@@ -159,13 +159,13 @@ pub trait Lineage {
     /// When the store cannot be read.
     fn place(&self, id: &MemoryId) -> Result<Place, Self::Error>;
 
-    /// Returns what a memory that is no longer live was folded into.
+    /// Returns what a memory that is no longer live was merged into.
     ///
     /// # Errors
     /// When the store cannot be read.
     fn folded_into(&self, id: &MemoryId) -> Result<Option<Fold>, Self::Error>;
 
-    /// Returns what was folded into a memory directly, the earliest first.
+    /// Returns what was merged into a memory directly, the earliest first.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -238,7 +238,7 @@ const DEPTH_MAX: usize = 20;
 /// Characters of a text.
 const TEXT_CHARS: usize = 160;
 
-/// A memory that was folded into the one above it.
+/// A memory that was merged into the one above it.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Branch {
     /// How it came there.
@@ -248,7 +248,7 @@ pub struct Branch {
     pub whereabouts: Whereabouts,
     /// An excerpt of its text, escaped.
     pub text: Option<String>,
-    /// What had been folded into it, as far as shown.
+    /// What had been merged into it, as far as shown.
     pub branches: Few<Self>,
 }
 
@@ -259,7 +259,7 @@ struct Open {
     branch: Branch,
 }
 
-/// Returns what was folded into a memory, generation by generation until the tree is full. A memory
+/// Returns what was merged into a memory, generation by generation until the tree is full. A memory
 /// that appears a second time, as in a circle, is counted and not shown.
 ///
 /// # Errors
@@ -423,12 +423,12 @@ pub struct FlagNote {
 /// All that is known of one memory.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Explanation {
-    /// Where it is, and what it was folded into.
+    /// Where it is, and what it was merged into.
     #[serde(flatten)]
     pub resolved: Resolved,
     /// The memory itself, where it is still there.
     pub memory: Option<MemoryView>,
-    /// What was folded into it.
+    /// What was merged into it.
     pub absorbed: Few<Branch>,
     /// Its promotions, the latest first.
     pub promotions: Few<Promotion>,

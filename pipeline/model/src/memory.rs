@@ -114,7 +114,7 @@ pub enum Standing {
     Live,
     /// Folded into another memory, whose unit it belongs to. The survivor may itself be a ghost or be gone.
     Ghost {
-        /// The id it was folded into.
+        /// The id it was merged into.
         survivor: MemoryId,
     },
     /// Known, but no candidate.

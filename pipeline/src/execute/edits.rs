@@ -61,7 +61,7 @@ pub(crate) fn edits(
     Ok(Edited { changes: editing.draft.into_changes(context.at), kept: editing.kept })
 }
 
-/// Returns the changes by which a memory folds into another that says the same in another spelling, and takes nothing
+/// Returns the changes by which a memory merges into another that says the same in another spelling, and takes nothing
 /// over.
 pub(crate) fn fold_away(
     row: &UnitRow,
@@ -178,7 +178,7 @@ impl Editing<'_> {
         Ok(())
     }
 
-    /// Gives a survivor what it takes over from the rows that fold into it.
+    /// Gives a survivor what it takes over from the rows that merge into it.
     fn take_over(&mut self, survivor: &MemoryId, action: &Action) {
         let Some(was) = self.draft.was(survivor) else { return };
         let absorbed: Vec<&UnitRow> =

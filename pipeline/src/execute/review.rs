@@ -161,7 +161,7 @@ mod tests {
         }
     }
 
-    /// A store of `a` and `b`, with a plan to fold `a` and one that is gone into `b`.
+    /// A store of `a` and `b`, with a plan to merge `a` and one that is gone into `b`.
     fn place() -> Place {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("brain.db");

@@ -319,7 +319,7 @@ pub struct Rejudged {
 }
 
 /// Judges the pairs that saves flagged as alike and that still stand as they were, by the present rules. Those of which a
-/// side was folded, edited or deleted close by themselves.
+/// side was merged, edited or deleted close by themselves.
 ///
 /// # Errors
 /// When the store cannot be written.
@@ -366,7 +366,7 @@ const SOURCE_BYTES_MAX: usize = 4096;
 /// What a survivor says of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Merged<'a> {
-    /// All ever folded into it, latest last.
+    /// All ever merged into it, latest last.
     pub(super) from: Vec<MemoryId>,
     /// How many they are.
     pub(super) count: u64,
@@ -398,7 +398,7 @@ pub(super) fn of_survivor(merged: &Merged<'_>) -> String {
     }
 }
 
-/// Returns the source of a row that was folded into another.
+/// Returns the source of a row that was merged into another.
 pub(super) fn of_absorbed(survivor: &MemoryId, run_id: &str, root: &str) -> String {
     prefixed(
         "archived:",

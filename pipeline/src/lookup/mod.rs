@@ -3,7 +3,7 @@
 //! [`build_index`] derives a generation from a store: its vectors in the order of ids as mapped columns, flat index and graph over
 //! them, and an [`Origin`] that says how far into the store it reaches. [`StoreIndex`] opens the live one in constant time.
 //! [`search`] asks it, then the rows that the store has got since, and believes neither: every match is read
-//! again from the store, in one read transaction, and judged by the vector that it has now. So a row that was folded, archived,
+//! again from the store, in one read transaction, and judged by the vector that it has now. So a row that was merged, archived,
 //! deleted or replaced since is never returned, and one that was saved a moment ago is. [`seal_fresh`] makes a
 //! segment of rows that came since, so that they need not be compared one by one. What an index can hide is an old row
 //! whose vector another program overwrote in place, until the next build.

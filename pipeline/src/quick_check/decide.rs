@@ -17,7 +17,7 @@ use crate::lookup::SearchError;
 
 /// Matches that are tried as what the new memory takes the place of.
 const TRIED_MAX: usize = 8;
-/// A memory that more were folded into is left to a whole run.
+/// A memory that more were merged into is left to a whole run.
 const GHOSTS_MAX: usize = 512;
 
 /// What is to be done, with the place of what it is done to.
@@ -110,7 +110,7 @@ pub(super) fn same(equal: &Equal) -> String {
     match equal {
         Equal::Live(memory) => format!("the same text as {}", memory.id),
         Equal::Folded { ghost, into, superseded: false } => {
-            format!("the same text as {ghost}, which was folded into {}", into.id)
+            format!("the same text as {ghost}, which was merged into {}", into.id)
         }
         Equal::Folded { ghost, into, superseded: true } => {
             format!("the same text as {ghost}, whose place {} was given", into.id)
@@ -142,7 +142,7 @@ impl Fitness<'_> {
     pub(super) fn unfit(&self, found: &Match) -> Result<Option<String>, SearchError> {
         let id = &found.memory.id;
         let Some(reading) = self.reading else {
-            return Ok(Some(format!("like {id}; without a text nothing is folded")));
+            return Ok(Some(format!("like {id}; without a text nothing is merged")));
         };
         let threshold = self.rules.check.auto_dedup_threshold;
         let Some(similarity) = found.similarity else {
@@ -164,7 +164,7 @@ impl Fitness<'_> {
         }
         let space = self.gathered.space.as_ref().map(|(space, shapes)| (space, shapes));
         let Some(ghosts) = self.reader.ghosts(&found.memory, space, GHOSTS_MAX)? else {
-            return Ok(Some(format!("like {id}, into which more than {GHOSTS_MAX} were folded")));
+            return Ok(Some(format!("like {id}, into which more than {GHOSTS_MAX} were merged")));
         };
         let own = strict_key(&found.memory.content);
         let apart = |ghost: &Ghost| {
@@ -175,7 +175,7 @@ impl Fitness<'_> {
         Ok(ghosts.iter().find_map(apart))
     }
 
-    /// Why the new memory does not stand for what was once folded into its match.
+    /// Why the new memory does not stand for what was once merged into its match.
     fn kept_apart(&self, guard: &Guard, reading: &Reading, ghost: &Ghost) -> Option<String> {
         let id = &ghost.id;
         let both = ghost.vector.as_deref().zip(self.vector);
@@ -183,14 +183,14 @@ impl Fitness<'_> {
         let threshold = self.rules.check.auto_dedup_threshold;
         if let Some(similarity) = similarity.filter(|found| *found < threshold) {
             let similarity = similarity.get();
-            return Some(format!("{id}, folded into it, is at {similarity:.4}"));
+            return Some(format!("{id}, merged into it, is at {similarity:.4}"));
         }
         let old = guard.read(&ghost.content);
         if !guard.judge(&old, reading).verdict.links() {
-            return Some(format!("{id}, folded into it, says something else"));
+            return Some(format!("{id}, merged into it, says something else"));
         }
         (!guard.absorbs(reading, &old).absorbable)
-            .then(|| format!("{id}, folded into it, says more"))
+            .then(|| format!("{id}, merged into it, says more"))
     }
 }
 

@@ -158,7 +158,7 @@ fn space_of(
     Ok((VectorSpace { model, dim: vector.len() as u32 }, shapes))
 }
 
-/// Finds the vector of a memory, or of one folded into another, whose text is that of the new one: what contradicts a text
+/// Finds the vector of a memory, or of one merged into another, whose text is that of the new one: what contradicts a text
 /// that is said again is near to it.
 fn lent(
     reader: &StoreReader<'_>,

@@ -43,7 +43,7 @@ impl Rules<'_> {
 pub(super) enum Equal {
     /// A live memory.
     Live(Box<Memory>),
-    /// A memory that was folded into a live one. `superseded`: a person let something else take its place.
+    /// A memory that was merged into a live one. `superseded`: a person let something else take its place.
     Folded { ghost: MemoryId, into: Box<Memory>, superseded: bool },
     /// A memory that a rule archived.
     Archived { memory: Box<Memory> },
@@ -153,7 +153,7 @@ impl Weighing<'_> {
         Ok(())
     }
 
-    /// Follows a ghost to the live memory that it was folded into at last, and tells whether a person let another memory
+    /// Follows a ghost to the live memory that it was merged into at last, and tells whether a person let another memory
     /// take its place on the way.
     fn live_end(
         &self,

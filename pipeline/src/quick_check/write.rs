@@ -208,7 +208,7 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// Tells whether the text stands in the store in just this spelling, under the memory or what was folded into it.
+    /// Tells whether the text stands in the store in just this spelling, under the memory or what was merged into it.
     fn is_kept(&self, memory: &Memory) -> Result<bool, SaveError> {
         if *memory.content == *self.text {
             return Ok(true);

@@ -96,7 +96,7 @@ fn runs() -> Vec<Step> {
     ]
 }
 
-/// What was folded is restored, and what was done is undone.
+/// What was merged is restored, and what was done is undone.
 fn taken_back() -> Vec<Step> {
     vec![
         says(

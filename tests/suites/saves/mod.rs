@@ -154,7 +154,7 @@ fn a_newer_wording_takes_the_place_of_the_old_one_and_can_be_undone() {
         desk.now(),
     );
     assert_eq!(resolved.unwrap().live_id().unwrap().as_str(), id);
-    // The old wording is known: it was folded into the new one.
+    // The old wording is known: it was merged into the new one.
     let again = save(&quick_check, &desk, &Incoming::text(OLD));
     assert_eq!((again.written, again.id.as_str()), (Written::Touched, id));
     drop(desk.undo_all(&saved.run_id.unwrap()));

@@ -70,7 +70,7 @@ fn dates_are_dates_between_other_scripts() {
     check(&[(Compatible, "完成（2026-08-03）", "完成(2026-08-03)")]);
 }
 
-/// Of times with an offset or a fraction the guard saw the hour alone, and let them fold into each other.
+/// Of times with an offset or a fraction the guard saw the hour alone, and let them merge into each other.
 #[test]
 fn offsets_and_fractions_belong_to_a_time() {
     let guard = guard();

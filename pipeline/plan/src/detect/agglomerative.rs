@@ -1,6 +1,6 @@
 //! Hierarchical linkages: the distances of each connected component.
 //!
-//! What is clustered are rows, those that were folded into others among them: on unchanged memories every run then finds
+//! What is clustered are rows, those that were merged into others among them: on unchanged memories every run then finds
 //! the clusters of the first one.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use crate::policy::Linkage;
 use memfold_model::decisions::share;
 use memfold_model::memory::MemoryIndex;
 
-/// Further than any two vectors: these never fold together.
+/// Further than any two vectors: these are never merged.
 const APART: f64 = 2.5;
 
 /// What distances between rows are computed from.

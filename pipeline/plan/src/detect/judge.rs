@@ -42,7 +42,7 @@ pub(super) struct Contradictions {
     pub(super) live_pairs: u64,
     /// The worst of these.
     pub(super) live: Vec<Contradiction>,
-    /// The worst pairs of which a side was folded into another memory.
+    /// The worst pairs of which a side was merged into another memory.
     pub(super) folded: Vec<Contradiction>,
 }
 
@@ -156,7 +156,7 @@ impl Judge<'_> {
         }
     }
 
-    /// The row that speaks for a node in whatever run: the newest, live or folded into another, but for what was folded
+    /// The row that speaks for a node in whatever run: the newest, live or merged into another, but for what was merged
     /// into its own contradiction, because a person said that this one holds.
     fn speaker(&self, node: u32, apart: &BTreeSet<(u32, u32)>) -> MemoryIndex {
         let items = self.nodes.items(node);
@@ -280,7 +280,7 @@ impl NodeLinks {
     }
 }
 
-/// Which keep-both groups each unit is in, by its live row or a ghost. Units of one group never fold together.
+/// Which keep-both groups each unit is in, by its live row or a ghost. Units of one group are never merged.
 pub(super) struct ApartUnits {
     groups: BTreeMap<u32, Vec<u32>>,
 }

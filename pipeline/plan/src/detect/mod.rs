@@ -1,6 +1,6 @@
 //! Detection: which live memories are near or equal, and what the guard says of them.
 //!
-//! 1. `units` gathers each live row in scope with everything ever folded into it, by their newest row.
+//! 1. `units` gathers each live row in scope with everything ever merged into it, by their newest row.
 //! 2. `near` joins the vectors of each space ([`join_spaces`]); pairs of distinct vectors come out.
 //! 3. `nodes` collapses rows that share vector, strict key and class; pairs of vectors become pairs of nodes.
 //! 4. `judge` reads each text once and asks the guard about each pair: linked, apart or contradictory.
@@ -30,7 +30,7 @@ pub use pipeline::{DetectInput, Joins, detect, join_spaces, join_threshold};
 use memfold_guard::Judgement;
 use memfold_model::memory::MemoryIndex;
 
-/// A live row together with everything ever folded into it.
+/// A live row together with everything ever merged into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
     /// The live row.
@@ -86,7 +86,7 @@ pub struct Detection {
     pub clusters: Vec<Cluster>,
     /// The worst contradictory pairs, highest score first, then newest first.
     pub contradictions: Vec<Contradiction>,
-    /// The worst contradictory pairs of which a side was folded into another memory, in the same order.
+    /// The worst contradictory pairs of which a side was merged into another memory, in the same order.
     pub folded_contradictions: Vec<Contradiction>,
     /// How many contradictory pairs of live rows there are.
     pub contradiction_pairs: u64,

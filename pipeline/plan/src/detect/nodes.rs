@@ -173,7 +173,7 @@ pub(super) fn build(
     assemble(&items, &signatures, units.len(), policy.detect.exact_text, shared_vector_rows)
 }
 
-/// The rows of all units, newest first, whatever was folded into what: so nodes keep their order when rows fold.
+/// The rows of all units, newest first, whatever was merged into what: so nodes keep their order when rows fold.
 fn items_of(memories: &[Memory], units: &[Unit]) -> Vec<Item> {
     let mut items = Vec::with_capacity(units.len());
     for (i, unit) in units.iter().enumerate() {
@@ -390,7 +390,7 @@ pub(super) fn gather(snapshot: &Snapshot, scope: &Scope) -> Units {
     for unit in &mut units {
         unit.ghosts.sort_by(|a, b| memories[a.index()].id.cmp(&memories[b.index()].id));
     }
-    // A row that folded into an older one keeps its place: else the next run would cluster anew.
+    // A row that merged into an older one keeps its place: else the next run would cluster anew.
     if units.iter().any(|unit| !unit.ghosts.is_empty()) {
         units.sort_by_cached_key(|unit| {
             let members = std::iter::once(&unit.live).chain(&unit.ghosts);

@@ -218,8 +218,8 @@ fn expand(clusters: Vec<Vec<u32>>, vertices: &Vertices) -> Vec<Vec<u32>> {
     groups
 }
 
-/// Cuts groups into runs of at most `size_max` rows, newest first; leftovers of one unit are no group. What was folded
-/// into a unit counts: else the next run would fold together what this one keeps in two.
+/// Cuts groups into runs of at most `size_max` rows, newest first; leftovers of one unit are no group. What was merged
+/// into a unit counts: else the next run would merge together what this one keeps in two.
 fn split(groups: Vec<Vec<u32>>, size_max: usize, rows: impl Fn(u32) -> usize) -> Vec<Vec<u32>> {
     if size_max == usize::MAX {
         return groups;
@@ -290,7 +290,7 @@ fn notes(
     if gathered.stray_ghosts > 0 {
         let count = gathered.stray_ghosts;
         notes.push(format!(
-            "{count} archived memories were folded into one that is gone or archived itself"
+            "{count} archived memories were merged into one that is gone or archived itself"
         ));
     }
     if contradiction_pairs > CONTRADICTIONS_MAX as u64 {

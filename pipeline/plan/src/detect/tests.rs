@@ -173,7 +173,7 @@ impl Definition<'_> {
         self.near(a, b) && (!self.policy.guard.enabled || self.passes(a, b))
     }
 
-    /// Equal vector (or none), text and class: what was folded into one might as well have been folded into the other.
+    /// Equal vector (or none), text and class: what was merged into one might as well have been merged into the other.
     fn equal(&self, a: MemoryIndex, b: MemoryIndex) -> bool {
         let (a, b) = (&self.snapshot.memories[a.index()], &self.snapshot.memories[b.index()]);
         let vectors = (self.vector(a), self.vector(b));
@@ -227,7 +227,7 @@ impl Definition<'_> {
             x != y && rows(x).any(|n| rows(y).any(|m| kept.are_apart(id(&n), id(&m))))
         };
         let decided = |m: &MemoryIndex| units.iter().any(|other| apart(m, other));
-        // Equal rows are one, with all that was folded into any of them.
+        // Equal rows are one, with all that was merged into any of them.
         let mut groups: Vec<Vec<MemoryIndex>> = Vec::new();
         for unit in live {
             let joins = |g: &&mut Vec<MemoryIndex>| {

@@ -7,8 +7,8 @@ use super::nodes::{NONE, Nodes};
 use crate::cluster::{LinkGraph, NO_CLIQUE};
 use memfold_model::decisions::share;
 
-/// What is clustered: units whose live rows are equal are one, with everything folded into any of them,
-/// because what was folded into one of two equal rows might as well have been folded into the other.
+/// What is clustered: units whose live rows are equal are one, with everything merged into any of them,
+/// because what was merged into one of two equal rows might as well have been merged into the other.
 pub(super) struct Vertices {
     /// Units of each vertex, newest first; vertices by their newest unit.
     pub(super) units: Vec<Vec<u32>>,

@@ -54,7 +54,7 @@ pub struct Action {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schemars(with = "Option<String>")]
     pub canonical_id: Option<MemoryId>,
-    /// Whether the survivor is protected: rows fold into it, its own row stays as it is.
+    /// Whether the survivor is protected: rows merge into it, its own row stays as it is.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub survivor_protected: bool,
     /// A new text (never planned without an LLM stage).
@@ -166,7 +166,7 @@ impl Risk {
 }
 
 impl Action {
-    /// Returns the memories that a merge folds into its survivor; empty for other actions.
+    /// Returns the memories that a merge merges into its survivor; empty for other actions.
     #[must_use]
     pub fn absorbed_ids(&self) -> &[MemoryId] {
         match self.action {

@@ -84,7 +84,7 @@ pub fn decide(input: &PlanInput<'_>) -> Decided {
     }
 }
 
-/// Folds clusters until nothing is left to fold, looking again at each cluster as its merges leave it: else the next
+/// Folds clusters until nothing is left to merge, looking again at each cluster as its merges leave it: else the next
 /// run would do that.
 fn fold_all<'a>(context: &Context<'a>) -> Fates<'a> {
     let clusters = &context.input.detection.clusters;

@@ -140,7 +140,7 @@ fn usable_rules<'a>(context: &Context<'a>) -> (Vec<&'a Rule>, Vec<String>) {
     (if only_noops { Vec::new() } else { rules }, notes)
 }
 
-/// Counts memories, and those never read. What was folded counts as itself, and its survivor without what it took
+/// Counts memories, and those never read. What was merged counts as itself, and its survivor without what it took
 /// over: so neither merges nor undoing them turn a rule on or off.
 fn known_and_unread(memories: &[Memory]) -> (usize, usize) {
     let mut taken_over: BTreeMap<&MemoryId, i64> = BTreeMap::new();

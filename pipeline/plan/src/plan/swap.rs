@@ -18,7 +18,7 @@ const CHOSEN: &str = "survivor chosen by a person";
 pub struct SwapInput<'a> {
     /// The merge as it stands.
     pub action: &'a Action,
-    /// Its memories as they are now with all that was once folded into them, among others.
+    /// Its memories as they are now with all that was once merged into them, among others.
     pub memories: &'a BTreeMap<MemoryId, Memory>,
     /// How merges are made.
     pub policy: &'a Policy,
@@ -34,7 +34,7 @@ pub enum SwapRefusal {
     #[error("only a merge has a survivor")]
     NoMerge,
     /// The survivor is protected.
-    #[error("the survivor is protected: it cannot fold into another")]
+    #[error("the survivor is protected: it cannot merge into another")]
     Protected,
     /// A memory of the merge is gone.
     #[error("memory {id} is gone")]
@@ -56,7 +56,7 @@ pub enum SwapRefusal {
     Different {
         /// The memory that would survive.
         id: MemoryId,
-        /// A memory of the merge, or one that was once folded into it.
+        /// A memory of the merge, or one that was once merged into it.
         other: MemoryId,
         /// What differs, fit to be shown.
         differences: Vec<String>,
@@ -75,7 +75,7 @@ pub enum SwapRefusal {
 
 /// Makes the next absorbed memory that can carry the others the survivor. Repeated, it comes back to
 /// the first. A memory survives only if it could have in the plan: the guard lets it absorb each of the
-/// others and all that was once folded into them, and it has a valid vector if any of them has.
+/// others and all that was once merged into them, and it has a valid vector if any of them has.
 ///
 /// # Errors
 /// When none can: the reason of the first.
@@ -121,7 +121,7 @@ fn obstacle(input: &SwapInput<'_>, rows: &[&Memory]) -> Option<SwapRefusal> {
     others.into_iter().find_map(|other| unsaid(input.guard, survivor, other))
 }
 
-/// A memory and all that was once folded into it.
+/// A memory and all that was once merged into it.
 fn unit<'a>(memories: &'a BTreeMap<MemoryId, Memory>, row: &'a Memory) -> Vec<&'a Memory> {
     let mut unit = vec![row];
     let mut seen = 0;
@@ -307,7 +307,7 @@ mod tests {
     fn what_was_once_folded_in_keeps_its_say() {
         let mut table = table(vec![row("a", "x y z", 2), row("b", "x y z", 3)]);
         let memories = &mut table.fixture.snapshot.memories;
-        // g was folded into f, which was folded into a; each into the other would go on for ever.
+        // g was merged into f, which was merged into a; each into the other would go on for ever.
         memories.extend([ghost("f", "x y", "a"), ghost("g", "x y z 8080", "f")]);
         let refused = table.swap(&table.action).unwrap_err();
         assert_eq!(refused.to_string(), "memory b lacks \"8080\" of g");

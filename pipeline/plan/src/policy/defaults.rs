@@ -32,13 +32,13 @@ pub const CONTRADICTION_THRESHOLD: f64 = 0.7;
 pub const SHARED_VECTOR_TEXTS_MAX: NonZeroUsize = non_zero(20);
 /// Every absorbed row is at or above the threshold to its survivor, so chains cannot drift.
 pub const LINKAGE: Linkage = Linkage::GreedyComplete;
-/// What is somebody's own, or secret, is never folded into what is not.
+/// What is somebody's own, or secret, is never merged into what is not.
 pub const SEPARATE_BY: [&str; 4] = ["private", "confidential", "user:*", "agent:*"];
 /// Cosine alone is no evidence: Oct 15th and Oct 16th are 0.99 alike.
 pub const GUARD_ENABLED: bool = true;
 /// A survivor that lacks more than a fifth of a row's content words does not say the same.
 pub const LACKING_WORDS_MAX: f64 = 0.2;
-/// What a person marked, wrote or decided is not a machine's to fold.
+/// What a person marked, wrote or decided is not a machine's to merge.
 pub const PROTECTION_ENABLED: bool = true;
 /// Categories and tags that ask to keep.
 pub const PROTECTED_CATEGORIES: [&str; 5] =
@@ -107,7 +107,7 @@ pub const SCOPE_UNTIL: Option<&str> = None;
 pub const SCOPE_SOURCES: [&str; 0] = [];
 /// Old and new copies must meet.
 pub const SCOPE_NEWEST: Option<NonZeroUsize> = None;
-/// As for merges: what a nightly run would fold may be folded at once.
+/// As for merges: what a nightly run would merge may be merged at once.
 pub const AUTO_DEDUP_THRESHOLD: f64 = 0.95;
 /// Topics begin here; what is nearer is worth a second look.
 pub const FLAG_THRESHOLD: f64 = 0.85;

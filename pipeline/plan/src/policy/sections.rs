@@ -49,7 +49,7 @@ impl Policy {
         })
     }
 
-    /// Returns what happens to the memories that a rule folds into others: as the rule says, else as all do.
+    /// Returns what happens to the memories that a rule merges into others: as the rule says, else as all do.
     #[must_use]
     pub fn absorbed_by(&self, rule_id: &str) -> Absorbed {
         let own =
@@ -168,7 +168,7 @@ pub struct ClusterPolicy {
     pub linkage: Linkage,
     /// The largest cluster.
     pub max_cluster_size: Option<NonZeroUsize>,
-    /// Category patterns (`private`, `user:*`): rows that differ in these never fold together.
+    /// Category patterns (`private`, `user:*`): rows that differ in these are never merged.
     pub separate_by: Vec<String>,
     /// The largest connected component for the hierarchical linkages.
     pub max_component_rows: usize,

@@ -65,7 +65,7 @@ pub fn failed(actions: &str, error: &str) -> String {
     Line::new("ERROR").text("actions", actions).text("error", error).end()
 }
 
-/// Memories were folded into another one.
+/// Memories were merged into another one.
 #[must_use]
 pub fn merge(canonical: &MemoryId, merged_from: &[MemoryId], rule: &str) -> String {
     Line::new("MERGE")

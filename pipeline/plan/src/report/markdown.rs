@@ -132,7 +132,7 @@ impl Page {
         self.line(format!("  > {}", escaped(&survivor.excerpt)));
         for AbsorbedSample { row: gone, similarity, diff } in &merge.absorbed {
             let similarity = similarity.map_or(String::new(), |s| format!(", similarity {s:.4}"));
-            self.line(format!("- folds in: {}{similarity}", row(gone)));
+            self.line(format!("- merges in: {}{similarity}", row(gone)));
             if !diff.is_empty() {
                 self.line(format!("  > {}", shown_diff(diff)));
             }

@@ -249,7 +249,7 @@ pub struct MergeSample {
     pub importance_after: f64,
     /// The survivor's access count afterwards.
     pub access_count_after: i64,
-    /// What folds into it: the first 20.
+    /// What merges into it: the first 20.
     pub absorbed: Vec<AbsorbedSample>,
     /// Absorbed rows beyond those.
     pub absorbed_not_shown: u64,

@@ -121,7 +121,7 @@ pub enum Table {
     Memories,
     /// What the owner learned from memories, which it names.
     Atoms,
-    /// Who was folded into whom.
+    /// Who was merged into whom.
     Lineage,
     /// What people and earlier runs decided.
     Decisions,
@@ -268,7 +268,7 @@ pub enum Change {
     TakeOut {
         /// The memory's id.
         id: String,
-        /// What it was folded into.
+        /// What it was merged into.
         survivor: Option<String>,
         /// What it said when it was put in, where that is known: by these words it may be searchable.
         said: Option<String>,
@@ -361,7 +361,7 @@ pub struct JournalEntry {
     pub columns: Vec<ColumnChange>,
     /// The whole row as it was before, where it was kept; of a search entry its words, where they were not the row's.
     pub image: Option<RowImage>,
-    /// What a memory that left was folded into.
+    /// What a memory that left was merged into.
     pub survivor: Option<String>,
 }
 

@@ -196,9 +196,9 @@ const DEPTH_MAX: usize = 16;
 pub(crate) struct Provenance {
     /// The first source; `consolidation` or `archived` where the original was overwritten.
     pub(crate) root: Box<str>,
-    /// The memory this row was folded into.
+    /// The memory this row was merged into.
     pub(crate) merged_into: Option<MemoryId>,
-    /// The memories that were folded into this row.
+    /// The memories that were merged into this row.
     pub(crate) merged_from: Vec<MemoryId>,
     /// How many that were: the list may be cut.
     pub(crate) merged_count: u64,

@@ -216,7 +216,7 @@ impl<'a> MemoryReader<'a> {
         read.memories.extend(archived.filter_map(|(memory, is_new)| is_new.then_some(memory)));
     }
 
-    /// Learns who was folded into whom: a row's own word first, then lineage, then survivors' lists.
+    /// Learns who was merged into whom: a row's own word first, then lineage, then survivors' lists.
     fn fold(&mut self, lineage: Vec<(MemoryId, MemoryId)>) {
         let read = &mut self.read;
         for memory in &read.memories {
@@ -276,9 +276,9 @@ pub struct RowFacts {
     pub expires_at: Option<Instant>,
     /// The first source, before any consolidation.
     pub root_source: Box<str>,
-    /// The memories that its source names as folded into it; the list may be cut.
+    /// The memories that its source names as merged into it; the list may be cut.
     pub merged_from: Vec<MemoryId>,
-    /// How many memories its source says were folded into it.
+    /// How many memories its source says were merged into it.
     pub merged_count: u64,
     /// What it may take part in, by its own word.
     pub(crate) standing: Standing,

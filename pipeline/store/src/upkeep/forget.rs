@@ -26,7 +26,7 @@ const ID_CHARS: usize = 80;
 /// What goes with a memory. Counts are rows, unless they say otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Erasure {
-    /// The memories that go: the one that was named, those folded into it, and flags about them.
+    /// The memories that go: the one that was named, those merged into it, and flags about them.
     pub ids: Vec<MemoryId>,
     /// Memories in the owner's table.
     pub memories: u64,
@@ -68,7 +68,7 @@ pub struct Forgotten {
 /// Tells what forgetting a memory would erase, without writing.
 ///
 /// # Errors
-/// When nothing is known of it, when others were folded into it and `with_absorbed` is not set, or
+/// When nothing is known of it, when others were merged into it and `with_absorbed` is not set, or
 /// when the store cannot be read.
 pub fn preview_forget(
     store: &BrainDb,
@@ -106,7 +106,7 @@ pub fn forget(
     Ok(Forgotten { run_id, erasure, is_log_empty })
 }
 
-/// The memory, what was folded into it, and flags about any of them in the owner's table.
+/// The memory, what was merged into it, and flags about any of them in the owner's table.
 fn all_ids(
     reads: &Writes<'_>,
     (id, with_absorbed): (&MemoryId, bool),
@@ -132,7 +132,7 @@ fn all_ids(
     Ok(ids)
 }
 
-/// All that was folded into a memory and lives on in it only.
+/// All that was merged into a memory and lives on in it only.
 fn ghosts(lineage: &StoreLineage<'_>, id: &MemoryId) -> rusqlite::Result<BTreeSet<MemoryId>> {
     let mut found = BTreeSet::new();
     let mut open = vec![id.clone()];

@@ -32,7 +32,7 @@ const SOURCE_DEFAULT: &str = "agent";
 pub enum RestoreReason {
     /// Its text was edited after it was archived.
     Edited,
-    /// What it was folded into is gone.
+    /// What it was merged into is gone.
     SurvivorGone,
 }
 
@@ -43,7 +43,7 @@ pub struct RestoreCandidate {
     pub id: MemoryId,
     /// Why.
     pub reason: RestoreReason,
-    /// What it was folded into, at the end of all folds.
+    /// What it was merged into, at the end of all folds.
     pub survivor: Option<MemoryId>,
     /// An excerpt of its text, escaped.
     pub text: Option<String>,
@@ -116,7 +116,7 @@ pub fn preview_restore(
     store.look_on(|reads| Ok(examine(reads, id, (time_zone, now))?.restoration))
 }
 
-/// Brings an archived memory back to life and keeps it apart from what it was folded into. Returns the run
+/// Brings an archived memory back to life and keeps it apart from what it was merged into. Returns the run
 /// as well, which can be undone.
 ///
 /// # Errors
@@ -217,7 +217,7 @@ fn examine(
     Ok(Examined { restoration, row, resolved, facts, lineage_keys, is_unsearchable })
 }
 
-/// What it was folded into, as far as it is still there: directly, and at the end of all folds.
+/// What it was merged into, as far as it is still there: directly, and at the end of all folds.
 fn apart_from(
     reads: &Writes<'_>,
     layout: &Layout,

@@ -75,7 +75,7 @@ pub enum UpkeepError {
         id: String,
     },
     /// Others were merged into it and would be lost with it.
-    #[error("{} memories were folded into {id}: {}{}", ghosts.len(), list(ghosts), if ghosts.len() > LISTED_MAX { ", …" } else { "" })]
+    #[error("{} memories were merged into {id}: {}{}", ghosts.len(), list(ghosts), if ghosts.len() > LISTED_MAX { ", …" } else { "" })]
     HasAbsorbed {
         /// The memory, escaped.
         id: String,

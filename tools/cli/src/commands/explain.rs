@@ -46,7 +46,7 @@ struct TextsDocument {
     judgement: Judgement,
     /// Whether the newer text carries all of the older one.
     absorption: Absorption,
-    /// Whether the older one could be folded into the newer one.
+    /// Whether the older one could be merged into the newer one.
     mergeable: bool,
 }
 
@@ -187,7 +187,7 @@ const fn is(whereabouts: Whereabouts) -> &'static str {
         Whereabouts::Live => "is live",
         Whereabouts::Expired => "has expired",
         Whereabouts::Record => "is a record of a contradiction",
-        Whereabouts::Ghost => "is archived: it was folded into another",
+        Whereabouts::Ghost => "is archived: it was merged into another",
         Whereabouts::Archived => "is archived",
         Whereabouts::Moved => "is in the archive table",
         Whereabouts::Unreadable => "cannot be read",

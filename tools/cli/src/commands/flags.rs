@@ -224,7 +224,7 @@ fn told(settled: &Settled, is_done: bool) -> String {
     let would = if is_done { "" } else { "would be " };
     let mut text = match settled.settlement {
         Settlement::KeepBoth => format!("{newer} and {older} {would}kept both\n"),
-        Settlement::Merge => format!("{older} {would}folded into {newer}\n"),
+        Settlement::Merge => format!("{older} {would}merged into {newer}\n"),
         Settlement::Supersede => format!("{older} {would}superseded by {newer}\n"),
         Settlement::OlderHolds => format!("{newer} {would}superseded by {older}\n"),
     };

@@ -87,7 +87,7 @@ fn not_live(resolved: &Resolved) -> Failure {
     let (id, last) = (shown(&resolved.id), shown(resolved.last()));
     let restore = format!("`memfold restore DB {id}` brings {id} back");
     if resolved.is_circle {
-        let message = format!("{id} was folded into {last}, which leads back to itself");
+        let message = format!("{id} was merged into {last}, which leads back to itself");
         return Failure::plain(message, restore);
     }
     let (is, hint) = match resolved.end {
@@ -109,7 +109,7 @@ fn not_live(resolved: &Resolved) -> Failure {
     let message = if resolved.folds.is_empty() {
         format!("{id} {is}")
     } else {
-        format!("{id} was folded into {last}, which {is}")
+        format!("{id} was merged into {last}, which {is}")
     };
     Failure::plain(message, hint)
 }

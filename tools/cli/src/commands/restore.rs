@@ -115,9 +115,9 @@ fn described(store: &Path, candidate: &RestoreCandidate) -> String {
     let why = match (candidate.reason, survivor) {
         (RestoreReason::Edited, _) => "its text was edited after it was archived".to_owned(),
         (RestoreReason::SurvivorGone, Some(survivor)) => {
-            format!("it was folded into {survivor}, which is gone")
+            format!("it was merged into {survivor}, which is gone")
         }
-        (RestoreReason::SurvivorGone, None) => "what it was folded into is gone".to_owned(),
+        (RestoreReason::SurvivorGone, None) => "what it was merged into is gone".to_owned(),
     };
     let mut text = format!("{}: {why}\n", excerpt(candidate.id.as_str(), ID_CHARS));
     if let Some(content) = &candidate.text {

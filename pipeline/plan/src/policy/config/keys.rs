@@ -96,7 +96,7 @@ pub struct ClusterConfig {
     /// Larger clusters are split, always in the same way; null: no limit.
     #[schemars(range(min = 2))]
     pub max_cluster_size: Option<NonZeroUsize>,
-    /// Categories, `*` for any ending: memories that differ in these never fold together.
+    /// Categories, `*` for any ending: memories that differ in these are never merged.
     pub separate_by: Vec<String>,
 }
 

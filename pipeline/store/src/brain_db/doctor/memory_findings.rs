@@ -22,7 +22,7 @@ pub(crate) fn judge_rows(memories: &MemoryFacts, store: &str) -> Vec<Finding> {
         visible_archived(memories),
         to_restore(
             &memories.survivor_gone,
-            ("survivor_gone", "folded into a memory that is gone"),
+            ("survivor_gone", "merged into a memory that is gone"),
             store,
         ),
         to_restore(
@@ -84,7 +84,7 @@ fn visible_archived(memories: &MemoryFacts) -> Option<Finding> {
         "{} still in the memory table: readers that filter nothing see them",
         counted(count, "archived memory is", "archived memories are")
     );
-    let advice = "merges move what they fold out of the table, unless merge.absorbed is archive";
+    let advice = "merges move what they merge out of the table, unless merge.absorbed is archive";
     Some(Finding::new(Severity::Info, "archived_visible", what).count(count).advice(advice))
 }
 

@@ -268,7 +268,7 @@ fn still_says(connection: &Connection, id: &str, hash: &str) -> rusqlite::Result
     Ok(std::str::from_utf8(content).is_ok_and(|content| content_hash(content) == hash))
 }
 
-/// Returns the keys of the rows in force that say what a memory was folded into.
+/// Returns the keys of the rows in force that say what a memory was merged into.
 pub(crate) fn active_folds_of(
     connection: &Connection,
     absorbed: &str,

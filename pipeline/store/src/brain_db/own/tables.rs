@@ -22,7 +22,7 @@ pub(crate) const MIGRATIONS: &[&str] = &[FIRST, SECOND, ASSERTED, REVIVED];
 /// * `runs`: what was started and how it ended; `prev_hash` chains each to the one that ended before.
 /// * `units`: what was done in one transaction; `digests` holds the base digests of its rows afterwards.
 /// * `journal`: changed columns before and after.
-/// * `lineage`: who was folded into whom.
+/// * `lineage`: who was merged into whom.
 /// * `decisions`: `keep_both` (rows of one group stay apart while their texts stay), `declined` (an action
 ///   that a person took back), `taken_back` (whatever a run did to this memory was undone), `promoted` (and at
 ///   which access count).

@@ -173,7 +173,7 @@ impl<'a> StoreLineage<'a> {
         }
     }
 
-    /// The text of a memory in the archive table, and what it was folded into.
+    /// The text of a memory in the archive table, and what it was merged into.
     fn moved(&self, id: &MemoryId) -> rusqlite::Result<Option<(Option<String>, Option<String>)>> {
         if !self.has_archive {
             return Ok(None);
@@ -295,7 +295,7 @@ impl Lineage for StoreLineage<'_> {
         folds.retain(|fold| seen.insert(fold.absorbed.clone()));
         let mut direct = Vec::with_capacity(folds.len());
         for fold in folds {
-            // A list names all ever folded, also what came along with another.
+            // A list names all ever merged, also what came along with another.
             if self.latest(&fold.absorbed)?.is_some_and(|latest| latest.survivor == *id) {
                 direct.push(fold);
             }
@@ -353,7 +353,7 @@ pub(crate) struct Claims {
     own: HashMap<String, String>,
     /// Absorbed id → survivor, by survivors' lists.
     listed: HashMap<String, String>,
-    /// Survivor → all that any row says was folded into it.
+    /// Survivor → all that any row says was merged into it.
     absorbed: HashMap<String, Vec<String>>,
 }
 
@@ -393,12 +393,12 @@ impl Claims {
         }
     }
 
-    /// Returns what any row says a memory was folded into, its own word first.
+    /// Returns what any row says a memory was merged into, its own word first.
     pub(crate) fn survivor(&self, id: &str) -> Option<&str> {
         self.own.get(id).or_else(|| self.listed.get(id)).map(String::as_str)
     }
 
-    /// Returns what any row says was folded into a memory, with repeats.
+    /// Returns what any row says was merged into a memory, with repeats.
     pub(crate) fn absorbed(&self, id: &str) -> &[String] {
         self.absorbed.get(id).map_or(&[], Vec::as_slice)
     }

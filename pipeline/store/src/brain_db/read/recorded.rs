@@ -297,7 +297,7 @@ impl Pass<'_> {
         if self.archive_columns()?.is_some() { self.count(TABLE) } else { Ok(0) }
     }
 
-    /// Reads what was moved out of a table, the latest record first, with what it was folded into.
+    /// Reads what was moved out of a table, the latest record first, with what it was merged into.
     /// Returns how many records are broken.
     fn archived(
         &self,

@@ -1,4 +1,4 @@
-//! What became of a single memory, and what was folded into it.
+//! What became of a single memory, and what was merged into it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,11 +30,11 @@ pub struct LiveMemory {
 pub enum Fate {
     /// It is live.
     Live(Box<Memory>),
-    /// It was folded into another.
+    /// It was merged into another.
     Folded {
         /// What it says.
         content: Box<str>,
-        /// What it was folded into.
+        /// What it was merged into.
         survivor: MemoryId,
     },
     /// A rule of ours archived it.
@@ -46,7 +46,7 @@ pub enum Fate {
     Other,
 }
 
-/// A memory that was folded into another.
+/// A memory that was merged into another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ghost {
     /// The id.
@@ -132,7 +132,7 @@ impl StoreReader<'_> {
         Ok(self.live(id, (Some(space), shapes))?.map(|live| live.vector))
     }
 
-    /// Returns all that was folded into a memory, directly or along with others; `None` where that is more than `most`.
+    /// Returns all that was merged into a memory, directly or along with others; `None` where that is more than `most`.
     pub fn ghosts(
         &self,
         live: &Memory,
@@ -141,7 +141,7 @@ impl StoreReader<'_> {
     ) -> Result<Option<Vec<Ghost>>, LoadStoreError> {
         let mut ghosts: Vec<Ghost> = Vec::new();
         let mut seen = BTreeSet::from([live.id.clone()]);
-        // The source of a memory names what was folded into it; that of a ghost no longer does.
+        // The source of a memory names what was merged into it; that of a ghost no longer does.
         let mut open = vec![(live.id.clone(), &*live.source)];
         while let Some((survivor, source)) = open.pop() {
             for id in self.folded_into(&survivor, source)? {
@@ -149,7 +149,7 @@ impl StoreReader<'_> {
                     continue;
                 }
                 let Fate::Folded { content, survivor } = self.fate(id.as_str())? else { continue };
-                // A list names all ever folded, also what somebody folded elsewhere since.
+                // A list names all ever merged, also what somebody folded elsewhere since.
                 if !seen.contains(&survivor) {
                     continue;
                 }
@@ -168,7 +168,7 @@ impl StoreReader<'_> {
         Ok(Some(ghosts))
     }
 
-    /// The memories that are said to be folded into one: by our own tables, then by its source.
+    /// The memories that are said to be merged into one: by our own tables, then by its source.
     fn folded_into(
         &self,
         survivor: &MemoryId,
@@ -236,7 +236,7 @@ impl StoreReader<'_> {
         if !read.memories.iter().any(is_archived) || !self.own()?.has_lineage {
             return Ok(Some(read));
         }
-        // Its own marks do not say into what it was folded, but ours may.
+        // Its own marks do not say into what it was merged, but ours may.
         let mut memories = MemoryReader::new(*self.pass.request);
         memories.take(&raw_memory(row).map_err(failed)?, row.get(0).map_err(failed)?);
         Ok(Some(memories.finish(self.lineage_of(id)?)))

@@ -151,7 +151,7 @@ fn passages(material: &Material<'_>, action: &Action) -> Vec<Passage> {
     match (action.action, rest) {
         (ActionType::Merge, _) => {
             let mut passages = vec![passage(material, "stays", first, None)];
-            let folded = rest.iter().map(|id| passage(material, "folds in", id, Some(first)));
+            let folded = rest.iter().map(|id| passage(material, "merges in", id, Some(first)));
             passages.extend(folded);
             passages
         }
@@ -270,7 +270,7 @@ fn values(material: &Material<'_>, action: &Action) -> Vec<String> {
 /// The memories that a plan names as they are now, and what is known beside them.
 #[derive(Debug)]
 pub(crate) struct Material<'a> {
-    /// The memories with all that was once folded into them; those that are gone are missing.
+    /// The memories with all that was once merged into them; those that are gone are missing.
     pub(crate) memories: BTreeMap<MemoryId, Memory>,
     /// How merges are made.
     pub(crate) policy: &'a Policy,
@@ -280,7 +280,7 @@ pub(crate) struct Material<'a> {
     pub(crate) now: Instant,
 }
 
-/// Reads the memories that the changes of a plan name, and all that was once folded into them.
+/// Reads the memories that the changes of a plan name, and all that was once merged into them.
 pub(crate) fn named_memories(
     store: &dyn MemoryStore,
     plan: &SavedPlan,

@@ -24,7 +24,7 @@ fn store(rows: &[(&str, &str, &str, &str)], has_tables: bool) -> Connection {
     connection
 }
 
-/// c was folded into b, b into a; d was archived.
+/// c was merged into b, b into a; d was archived.
 fn chain(has_tables: bool) -> Connection {
     let into = |id: &str| format!(r#"archived:{{"merged_into":"{id}","previous_source":"agent"}}"#);
     let survivor = r#"consolidation:{"merged_from":["c","b"],"previous_source":"agent"}"#;
