@@ -171,11 +171,11 @@ fn described(explained: &Explanation) -> String {
         text.push_str(&of_memory(memory));
     }
     if !explained.resolved.folds.is_empty() {
-        text.push_str("\nfolded into\n");
+        text.push_str("\nmerged into\n");
         text.push_str(&of_folds(&explained.resolved));
     }
     if !explained.absorbed.shown.is_empty() || explained.absorbed.more > 0 {
-        text.push_str("\nfolded into it\n");
+        text.push_str("\nmerged into it\n");
         of_branches(&explained.absorbed, "", &mut text);
     }
     text.push_str(&of_decisions(explained));
