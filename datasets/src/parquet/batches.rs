@@ -253,7 +253,7 @@ const EXPECTED: &str =
 /// while reader.read_rows(4096, &mut values)? > 0 {
 ///     assert!(values.len() % reader.dim() == 0);
 /// }
-/// # Ok::<(), memfold_datasets::parquet::ReadError>(())
+/// # Ok::<(), memfold_datasets::ReadError>(())
 /// ```
 #[derive(Debug)]
 pub struct ParquetVectors {
@@ -462,7 +462,7 @@ impl ParquetVectors {
 /// for text in ParquetText::open("texts.parquet".as_ref(), &["text", "content"])? {
 ///     let text: Option<String> = text?;
 /// }
-/// # Ok::<(), memfold_datasets::parquet::ReadError>(())
+/// # Ok::<(), memfold_datasets::ReadError>(())
 /// ```
 #[derive(Debug)]
 pub struct ParquetText {
