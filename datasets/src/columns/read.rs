@@ -155,7 +155,7 @@ impl ColumnFileError {
             Self::NotArrow { .. } | Self::Damaged { .. } => {
                 Some("export the file again; it is derived and can be deleted".into())
             }
-            Self::Metadata { source, .. } if matches!(source, MetadataError::Version { .. }) => {
+            Self::Metadata { source: MetadataError::Version { .. }, .. } => {
                 Some("export the file again with this version".into())
             }
             Self::OtherSchema { .. } | Self::Metadata { .. } => Some(

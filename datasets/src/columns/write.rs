@@ -159,7 +159,7 @@ impl ColumnsWriter {
     pub fn finish(self) -> Result<MappedColumns, ColumnFileError> {
         let (file, path) = self.finish_file()?;
         let mapped = Mapped::from_file(&file).map_err(ColumnFileError::from)?;
-        Ok(MappedColumns::from_mapped(mapped, &path)?)
+        MappedColumns::from_mapped(mapped, &path)
     }
 
     /// Writes what is left and publishes the file, without reading any of it again.

@@ -149,12 +149,10 @@ impl InputFile {
         rows: usize,
     ) -> Result<Batches, ReadError> {
         Ok(match self {
-            Self::Arrow(file) => {
-                Box::new(file.batches(positions).map(|batch| batch.map_err(ReadError::from)))
-            }
+            Self::Arrow(file) => Box::new(file.batches(positions)),
             Self::Parquet(table) => {
                 let batches = table.batches(positions, rows)?;
-                Box::new(batches.map(|batch| batch.map_err(ReadError::from)))
+                Box::new(batches)
             }
             Self::Matrix(matrix) => Box::new(matrix.batches().map(Ok)),
             Self::Deflated(matrix) => Box::new(matrix.batches()),

@@ -69,7 +69,7 @@ impl Hdf5File {
         if layout.data_bytes() > length.saturating_mul(INFLATED_RATIO_MAX) {
             let Layout { rows, dim, .. } = layout;
             let found = format!("data set {name:?}: {rows} × {dim} in a file of {length} bytes");
-            return Err(damaged(found).into());
+            return Err(damaged(found));
         }
         let (dataset, schema) = (Arc::new(dataset), layout.schema(HashMap::new()));
         Ok(Self { path: path.into(), name, dataset, layout, schema })

@@ -199,7 +199,7 @@ pub(super) fn open_bin(path: &Path, element: ElementType) -> Result<MappedMatrix
     let header = |found| ReadError::Header { path: path.into(), found };
     let Some((&[n0, n1, n2, n3, d0, d1, d2, d3], rows)) = bytes.split_first_chunk() else {
         let found = format!("{} bytes, expected a header of {HEADER_BYTES}", bytes.len());
-        return Err(header(found).into());
+        return Err(header(found));
     };
     let row_count = u32::from_le_bytes([n0, n1, n2, n3]);
     let dim = u32::from_le_bytes([d0, d1, d2, d3]);
@@ -211,8 +211,7 @@ pub(super) fn open_bin(path: &Path, element: ElementType) -> Result<MappedMatrix
             expected: layout.data_bytes() + HEADER_BYTES as u64,
             rows: layout.rows,
             dim: layout.dim,
-        }
-        .into());
+        });
     }
     Ok(MappedMatrix::new(bytes, HEADER_BYTES, layout, HashMap::new()))
 }
@@ -243,7 +242,7 @@ impl VecsFile {
         let header = |found| ReadError::Header { path: path.into(), found };
         let Some(&dim) = bytes.first_chunk() else {
             let found = format!("{} bytes, expected at least one row", bytes.len());
-            return Err(header(found).into());
+            return Err(header(found));
         };
         let dim = u32::from_le_bytes(dim);
         let row = Layout::checked(1, dim.into(), element).map_err(header)?;
@@ -253,7 +252,7 @@ impl VecsFile {
                 "{} bytes, expected whole rows of {row_bytes} for a dim of {dim}",
                 bytes.len()
             );
-            return Err(header(found).into());
+            return Err(header(found));
         }
         let row_count = (bytes.len() / row_bytes) as u64;
         let layout = Layout::checked(row_count, dim.into(), element).map_err(header)?;
@@ -288,7 +287,7 @@ impl VecsFile {
         for (i, row) in stored.chunks_exact(PREFIX_BYTES + row_bytes).take(rows).enumerate() {
             let (prefix, row_components) = row.split_at(PREFIX_BYTES);
             if *prefix != (dim as u32).to_le_bytes() {
-                return Err(self.length_error(start + i, prefix).into());
+                return Err(self.length_error(start + i, prefix));
             }
             components.extend_from_slice(row_components);
         }

@@ -80,7 +80,7 @@ impl NpzFile {
             path: path.into(),
             found: format!("array {:?}: {found}", member.name),
         })?;
-        Ok(Self::checked(path, bytes, member, (layout, data_start))?)
+        Self::checked(path, bytes, member, (layout, data_start))
     }
 
     fn checked(
@@ -142,7 +142,7 @@ impl DeflatedMatrix {
 
     fn damaged(&self, found: &str) -> ReadError {
         let found = format!("array {:?}: {found}", self.member.name);
-        ReadError::Damaged { path: self.path.clone(), found }.into()
+        ReadError::Damaged { path: self.path.clone(), found }
     }
 }
 
@@ -362,7 +362,7 @@ pub(super) fn open_tensor(path: &Path, member: Option<&str>) -> Result<MappedMat
         let (found, expected) = (end - start, layout.data_bytes());
         let found =
             format!("tensor {name:?}: {found} bytes, expected {expected} for {rows} × {dim}");
-        return Err(damaged(found).into());
+        return Err(damaged(found));
     }
     // The tensor lies inside the file.
     Ok(MappedMatrix::new(bytes, data_start + start as usize, layout, metadata))

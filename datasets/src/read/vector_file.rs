@@ -66,8 +66,8 @@ impl VectorFile {
                 Reader::Columns { columns, rows_read: 0, path: path.into() }
             }
             VectorFormat::Parquet => Reader::Parquet(match member {
-                None => ParquetVectors::open(path).map_err(ReadError::from)?,
-                Some(name) => ParquetVectors::open_column(path, name).map_err(ReadError::from)?,
+                None => ParquetVectors::open(path)?,
+                Some(name) => ParquetVectors::open_column(path, name)?,
             }),
             _ => {
                 let member = member.map(str::to_owned);
@@ -137,9 +137,7 @@ impl VectorFile {
                 *rows_read += count;
                 Ok(count)
             }
-            Reader::Parquet(reader) => {
-                Ok(reader.read_rows(rows_max, values).map_err(ReadError::from)?)
-            }
+            Reader::Parquet(reader) => Ok(reader.read_rows(rows_max, values)?),
             Reader::Input(rows) => rows.read(rows_max, values),
         }
     }

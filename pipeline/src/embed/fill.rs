@@ -150,7 +150,7 @@ impl<'a> Filler<'a> {
                     parts.extend([middle..part.end, part.start..middle]);
                 }
                 Err(error) if error.concerns_texts() => {
-                    self.refuse(&batch[part.start], error.into())?;
+                    self.refuse(&batch[part.start], error)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -433,7 +433,7 @@ impl Worker {
                 Err(RecvTimeoutError::Disconnected) => {
                     let reason = "it ended unexpectedly".to_owned();
                     let place = self.place.clone();
-                    return Err(EmbedError::BrokenOff { place, reason }.into());
+                    return Err(EmbedError::BrokenOff { place, reason });
                 }
             }
         }

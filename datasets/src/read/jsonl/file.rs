@@ -147,7 +147,7 @@ impl JsonlFile {
     }
 
     fn bad_line(&self, lines: &Lines, found: String) -> ReadError {
-        ReadError::Line { path: self.path.clone(), line: lines.number(), found }.into()
+        ReadError::Line { path: self.path.clone(), line: lines.number(), found }
     }
 }
 

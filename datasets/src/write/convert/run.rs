@@ -211,7 +211,7 @@ impl Run<'_> {
             let (found, expected) = (rows_read, self.shape.rows);
             return Err(WriteError::Changed { path: self.input.into(), found, expected });
         }
-        Ok(output.finish(rows_read)?)
+        output.finish(rows_read)
     }
 
     fn unless_cancelled(&self, batch: RecordBatch) -> Result<RecordBatch, WriteError> {

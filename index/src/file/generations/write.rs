@@ -74,7 +74,7 @@ impl GenerationWriter {
             Err(GenerationError::Manifest { .. } | GenerationError::ManifestVersion { .. }) => {
                 Err(())
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         let highest = highest_number(folder)?;
         // Without a readable manifest nothing is known to be superfluous before there is a new one.
@@ -161,7 +161,7 @@ impl GenerationWriter {
             return Err(GenerationError::FileName { path });
         }
         let Some(mapped) = read::map(&path)? else {
-            return Err(GenerationError::Missing { path }.into());
+            return Err(GenerationError::Missing { path });
         };
         self.disk.set_mode(&path, self.mode.file_bits())?;
         let file = File::open(&path).map_err(|e| Refused::new("open", &path, e))?;
