@@ -1,11 +1,12 @@
 //! Workloads: stores to consolidate, and what a run needs beside a store.
 
+use memfold::MemfoldError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use memfold::consolidate::{ConsolidateError, Outcome, RunContext, consolidate};
-use memfold::lookup::{BuildIndex, BuildIndexError, BuiltIndex, TierChoice, build_index};
+use memfold::consolidate::{Outcome, RunContext, consolidate};
+use memfold::lookup::{BuildIndex, BuiltIndex, IndexError, TierChoice, build_index};
 use memfold::quick_check::{QuickCheck, QuickCheckOptions};
 use memfold_datasets::generate::GenerateError;
 use memfold_datasets::{VectorGenerator, VectorRecipe};
@@ -42,10 +43,16 @@ const NOW: Instant = Instant(1_814_313_600_000_000);
 /// What nothing should take on a machine that benchmarks: a lock, or a check.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Why a workload could not be built.
+/// Why a run of a workload failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum WorkloadError {
+pub enum RunError {
+    /// The store could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenStoreError),
+    /// No plan was made.
+    #[error(transparent)]
+    Consolidate(#[from] MemfoldError),
     /// No temporary folder could be made.
     #[error("temporary folder: {0}")]
     Folder(#[from] std::io::Error),
@@ -63,18 +70,6 @@ pub enum WorkloadError {
     Lexicon(#[from] LexiconError),
 }
 
-/// Why a run of a workload failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The store could not be opened.
-    #[error(transparent)]
-    Open(#[from] OpenStoreError),
-    /// No plan was made.
-    #[error(transparent)]
-    Consolidate(#[from] ConsolidateError),
-}
-
 /// A generated `brain.db` in a temporary folder, removed when dropped.
 ///
 /// Vectors and texts are synthetic: 30 % of the memories stand in groups of 2 to 48 that say the same,
@@ -90,7 +85,7 @@ impl SyntheticStore {
     ///
     /// # Errors
     /// When the temporary folder cannot be written.
-    pub fn build(row_count: u32) -> Result<Self, WorkloadError> {
+    pub fn build(row_count: u32) -> Result<Self, RunError> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("brain.db");
         let generator = VectorGenerator::new(VectorRecipe::builder(row_count, DIM, SEED).build()?);
@@ -159,7 +154,7 @@ impl SyntheticVectors {
     ///
     /// # Errors
     /// When there are more than a generator makes.
-    pub fn new(row_count: u32, query_count: u32) -> Result<Self, WorkloadError> {
+    pub fn new(row_count: u32, query_count: u32) -> Result<Self, RunError> {
         let recipe = VectorRecipe::builder(row_count + query_count, DIM, SEED).build()?;
         let generator = VectorGenerator::new(recipe);
         let (mut values, mut vector) = (Vec::new(), vec![0.0; DIM]);
@@ -198,7 +193,7 @@ impl Workbench {
     ///
     /// # Errors
     /// When the threads cannot be started.
-    pub fn start() -> Result<Self, WorkloadError> {
+    pub fn start() -> Result<Self, RunError> {
         let policy = Policy::builtin();
         let guard = Guard::new(&policy.guard)?;
         let config_hash = config_hash(&policy, guard.lexicon_text().as_bytes());
@@ -221,7 +216,7 @@ impl Workbench {
     ///
     /// # Errors
     /// When the store cannot be read or its folder not written.
-    pub fn build_index(&self, store: &SyntheticStore) -> Result<BuiltIndex, BuildIndexError> {
+    pub fn build_index(&self, store: &SyntheticStore) -> Result<BuiltIndex, IndexError> {
         let request = BuildIndex {
             folder: &store.index_folder(),
             mode: FileMode::PRIVATE,

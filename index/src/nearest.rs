@@ -4,7 +4,7 @@ use memfold_simd::Similarity;
 
 use crate::flat::FlatScan;
 use crate::graph::Searcher;
-use crate::{Neighbor, Scan, ScanError};
+use crate::{Neighbor, Scan, VectorError};
 
 /// Answers queries one by one; neighbours come best first, with canonical similarities, and of rows equally similar
 /// the smaller ones come first.
@@ -15,13 +15,14 @@ pub trait Nearest {
     ///
     /// # Errors
     /// When the query has another dimension or no direction.
-    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError>;
+    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, VectorError>;
 
     /// Returns the rows with a similarity of at least `threshold`.
     ///
     /// # Errors
     /// When the query has another dimension or no direction.
-    fn range(&mut self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError>;
+    fn range(&mut self, query: &[f32], threshold: Similarity)
+    -> Result<Vec<Neighbor>, VectorError>;
 }
 
 /// A graph's searcher with one `ef_search` for all queries.
@@ -34,32 +35,44 @@ pub struct GraphSearcher<'a> {
 }
 
 impl Nearest for GraphSearcher<'_> {
-    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
+    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, VectorError> {
         self.searcher.k_nearest(query, k, self.ef_search).map(<[_]>::to_vec)
     }
 
-    fn range(&mut self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
+    fn range(
+        &mut self,
+        query: &[f32],
+        threshold: Similarity,
+    ) -> Result<Vec<Neighbor>, VectorError> {
         self.searcher.range(query, threshold, self.ef_search).map(<[_]>::to_vec)
     }
 }
 
 /// Borrowed, so that threads can share one.
 impl Nearest for &Scan<'_> {
-    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
+    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, VectorError> {
         Scan::k_nearest(self, query, k)
     }
 
-    fn range(&mut self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
+    fn range(
+        &mut self,
+        query: &[f32],
+        threshold: Similarity,
+    ) -> Result<Vec<Neighbor>, VectorError> {
         Scan::range(self, query, threshold)
     }
 }
 
 impl Nearest for FlatScan<'_> {
-    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
+    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, VectorError> {
         FlatScan::k_nearest(self, query, k).map(<[_]>::to_vec)
     }
 
-    fn range(&mut self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
+    fn range(
+        &mut self,
+        query: &[f32],
+        threshold: Similarity,
+    ) -> Result<Vec<Neighbor>, VectorError> {
         FlatScan::range(self, query, threshold).map(<[_]>::to_vec)
     }
 }

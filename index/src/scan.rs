@@ -7,10 +7,10 @@ use memfold_simd::{Kernels, Similarity};
 
 use crate::{BestNeighbors, Neighbor, Pool, Row, VectorMatrix};
 
-/// Why a query cannot be answered.
+/// Why vectors, or a query among them, cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ScanError {
+pub enum VectorError {
     /// The query has another dimension than the rows.
     #[error("query of dimension {found}, expected {expected}")]
     Dimension {
@@ -31,9 +31,31 @@ pub enum ScanError {
         /// The row.
         row: u32,
     },
+    /// A vector needs at least one component.
+    #[error("dimension must be between 1 and 65,536, found {found}")]
+    MatrixDimension {
+        /// The dimension asked for.
+        found: usize,
+    },
+    /// A chunk does not hold whole rows, or not as many as the first one.
+    #[error("chunk {chunk} holds {found} values, expected {expected}")]
+    Chunk {
+        /// The chunk's position.
+        chunk: usize,
+        /// Values in it.
+        found: usize,
+        /// Values that would fit.
+        expected: usize,
+    },
+    /// Rows are numbered with 32 bits.
+    #[error("{found} rows are more than a matrix can number (4,294,967,295)")]
+    TooManyRows {
+        /// Rows given.
+        found: usize,
+    },
 }
 
-impl ScanError {
+impl VectorError {
     /// Says which query of many it was.
     #[must_use]
     pub fn at(self, position: u32) -> Self {
@@ -61,11 +83,11 @@ impl<'a> Scan<'a> {
         matrix: &'a VectorMatrix<'a>,
         pool: &Pool,
         kernels: &'static Kernels,
-    ) -> Result<Self, ScanError> {
+    ) -> Result<Self, VectorError> {
         let squared_norms = pool.map(matrix.len(), |row| {
             // A matrix has fewer than 2³² rows.
             let row = Row(row as u32);
-            squared_norm(matrix.vector(row), kernels).ok_or(ScanError::InvalidRow { row: row.0 })
+            squared_norm(matrix.vector(row), kernels).ok_or(VectorError::InvalidRow { row: row.0 })
         });
         let squared_norms = squared_norms.into_iter().collect::<Result<_, _>>()?;
         Ok(Self { matrix, squared_norms, kernels })
@@ -76,7 +98,7 @@ impl<'a> Scan<'a> {
     ///
     /// # Errors
     /// When the query has another dimension or no direction.
-    pub fn k_nearest(&self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
+    pub fn k_nearest(&self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, VectorError> {
         let mut best = BestNeighbors::new(k);
         self.neighbors(query, 0)?.for_each(|neighbor| best.offer(neighbor));
         Ok(best.into_sorted())
@@ -86,7 +108,11 @@ impl<'a> Scan<'a> {
     ///
     /// # Errors
     /// When the query has another dimension or no direction.
-    pub fn range(&self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
+    pub fn range(
+        &self,
+        query: &[f32],
+        threshold: Similarity,
+    ) -> Result<Vec<Neighbor>, VectorError> {
         self.range_at(query, 0, threshold)
     }
 
@@ -99,7 +125,7 @@ impl<'a> Scan<'a> {
         queries: &VectorMatrix<'_>,
         k: usize,
         pool: &Pool,
-    ) -> Result<Vec<Vec<Neighbor>>, ScanError> {
+    ) -> Result<Vec<Vec<Neighbor>>, VectorError> {
         let found = pool.map(queries.len(), |at| {
             let mut best = BestNeighbors::new(k);
             let query = queries.vector(Row(at as u32));
@@ -118,7 +144,7 @@ impl<'a> Scan<'a> {
         queries: &VectorMatrix<'_>,
         threshold: Similarity,
         pool: &Pool,
-    ) -> Result<Vec<Vec<Neighbor>>, ScanError> {
+    ) -> Result<Vec<Vec<Neighbor>>, VectorError> {
         let found = pool.map(queries.len(), |at| {
             self.range_at(queries.vector(Row(at as u32)), at as u32, threshold)
         });
@@ -130,7 +156,7 @@ impl<'a> Scan<'a> {
         query: &[f32],
         position: u32,
         threshold: Similarity,
-    ) -> Result<Vec<Neighbor>, ScanError> {
+    ) -> Result<Vec<Neighbor>, VectorError> {
         let neighbors = self.neighbors(query, position)?;
         let mut found: Vec<_> =
             neighbors.filter(|neighbor| neighbor.similarity >= threshold).collect();
@@ -143,7 +169,7 @@ impl<'a> Scan<'a> {
         &self,
         query: &[f32],
         position: u32,
-    ) -> Result<impl Iterator<Item = Neighbor>, ScanError> {
+    ) -> Result<impl Iterator<Item = Neighbor>, VectorError> {
         let query_norm = query_norm(query, self.matrix.dim(), position, self.kernels)?;
         let rows = self.matrix.rows().zip(&self.squared_norms);
         Ok(rows.filter_map(move |(row, &norm)| {
@@ -164,12 +190,12 @@ pub fn query_norm(
     dim: usize,
     position: u32,
     kernels: &Kernels,
-) -> Result<f64, ScanError> {
+) -> Result<f64, VectorError> {
     let (expected, found) = (dim, query.len());
     if expected != found {
-        return Err(ScanError::Dimension { expected, found });
+        return Err(VectorError::Dimension { expected, found });
     }
-    squared_norm(query, kernels).ok_or(ScanError::InvalidQuery { query: position })
+    squared_norm(query, kernels).ok_or(VectorError::InvalidQuery { query: position })
 }
 
 /// Returns the canonical squared norm of a vector that has a direction.
@@ -231,14 +257,14 @@ mod tests {
     #[test]
     fn what_has_no_direction_is_refused() {
         scanned(|scan, pool| {
-            let expected = ScanError::Dimension { expected: 2, found: 1 };
+            let expected = VectorError::Dimension { expected: 2, found: 1 };
             assert_eq!(scan.k_nearest(&[1.0], 1).unwrap_err(), expected);
             let queries = [1.0, 0.0, f32::NAN, 0.0];
             let queries = VectorMatrix::from_slice(&queries, 2).unwrap();
-            let expected = ScanError::InvalidQuery { query: 1 };
+            let expected = VectorError::InvalidQuery { query: 1 };
             assert_eq!(scan.k_nearest_batch(&queries, 1, pool).unwrap_err(), expected);
             let error = Scan::new(&queries, pool, Kernels::active()).unwrap_err();
-            assert_eq!(error, ScanError::InvalidRow { row: Row(1).0 });
+            assert_eq!(error, VectorError::InvalidRow { row: Row(1).0 });
         });
     }
 }

@@ -1,5 +1,7 @@
 //! [`VectorMatrix`]: a borrowed matrix of f32 rows, in one or more contiguous chunks.
 
+use crate::scan::VectorError;
+
 /// Borrowed f32 vectors of one dimension, stored in chunks of equally many rows (the last may be shorter).
 ///
 /// Chunks let a mapped file be read batch by batch without a copy.
@@ -11,40 +13,12 @@ pub struct VectorMatrix<'a> {
     row_count: usize,
 }
 
-/// Why slices do not form a matrix.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum MatrixError {
-    /// A vector needs at least one component.
-    #[error("dimension must be between 1 and 65,536, found {found}")]
-    Dimension {
-        /// The dimension asked for.
-        found: usize,
-    },
-    /// A chunk does not hold whole rows, or not as many as the first one.
-    #[error("chunk {chunk} holds {found} values, expected {expected}")]
-    Chunk {
-        /// The chunk's position.
-        chunk: usize,
-        /// Values in it.
-        found: usize,
-        /// Values that would fit.
-        expected: usize,
-    },
-    /// Rows are numbered with 32 bits.
-    #[error("{found} rows are more than a matrix can number (4,294,967,295)")]
-    TooManyRows {
-        /// Rows given.
-        found: usize,
-    },
-}
-
 impl<'a> VectorMatrix<'a> {
     /// Makes a matrix of `values.len() / dim` rows from one contiguous slice.
     ///
     /// # Errors
     /// When the dimension is out of range or the slice holds no whole number of rows.
-    pub fn from_slice(values: &'a [f32], dim: usize) -> Result<Self, MatrixError> {
+    pub fn from_slice(values: &'a [f32], dim: usize) -> Result<Self, VectorError> {
         let chunks = if values.is_empty() { Vec::new() } else { vec![values] };
         Self::from_chunks(chunks, dim)
     }
@@ -53,21 +27,21 @@ impl<'a> VectorMatrix<'a> {
     ///
     /// # Errors
     /// When the dimension is out of range, a chunk breaks the rule above, or there are too many rows.
-    pub fn from_chunks(chunks: Vec<&'a [f32]>, dim: usize) -> Result<Self, MatrixError> {
+    pub fn from_chunks(chunks: Vec<&'a [f32]>, dim: usize) -> Result<Self, VectorError> {
         if dim == 0 || dim > 65_536 {
-            return Err(MatrixError::Dimension { found: dim });
+            return Err(VectorError::MatrixDimension { found: dim });
         }
         let full = chunks.first().map_or(dim, |chunk| chunk.len());
         for (i, chunk) in chunks.iter().enumerate() {
             let last = i + 1 == chunks.len();
             let whole = chunk.len() % dim == 0 && !chunk.is_empty();
             if !whole || chunk.len() > full || (!last && chunk.len() != full) {
-                return Err(MatrixError::Chunk { chunk: i, found: chunk.len(), expected: full });
+                return Err(VectorError::Chunk { chunk: i, found: chunk.len(), expected: full });
             }
         }
         let row_count = chunks.iter().map(|chunk| chunk.len() / dim).sum::<usize>();
         if u32::try_from(row_count).is_err() || row_count == u32::MAX as usize {
-            return Err(MatrixError::TooManyRows { found: row_count });
+            return Err(VectorError::TooManyRows { found: row_count });
         }
         Ok(Self { chunks, chunk_rows: full / dim, dim, row_count })
     }
@@ -169,11 +143,11 @@ mod tests {
     #[test]
     fn what_is_no_matrix_is_refused() {
         let dimension = |dim| VectorMatrix::from_slice(&[1.0], dim).unwrap_err();
-        assert_eq!(dimension(0), MatrixError::Dimension { found: 0 });
-        assert_eq!(dimension(65_537), MatrixError::Dimension { found: 65_537 });
-        assert_eq!(dimension(2), MatrixError::Chunk { chunk: 0, found: 1, expected: 1 });
+        assert_eq!(dimension(0), VectorError::MatrixDimension { found: 0 });
+        assert_eq!(dimension(65_537), VectorError::MatrixDimension { found: 65_537 });
+        assert_eq!(dimension(2), VectorError::Chunk { chunk: 0, found: 1, expected: 1 });
         let short_first: Vec<&[f32]> = vec![&[1.0, 2.0], &[3.0, 4.0, 5.0, 6.0]];
         let error = VectorMatrix::from_chunks(short_first, 2).unwrap_err();
-        assert_eq!(error, MatrixError::Chunk { chunk: 1, found: 4, expected: 2 });
+        assert_eq!(error, VectorError::Chunk { chunk: 1, found: 4, expected: 2 });
     }
 }

@@ -1,5 +1,6 @@
 //! The stages in one call: load → export → join → cluster → plan.
 
+use crate::MemfoldError;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -7,15 +8,15 @@ use jiff::tz::TimeZone;
 use memfold_index::{JoinOptions, Pool, Progress, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
-use crate::columns::{ColumnSink, ColumnsError};
+use crate::columns::ColumnSink;
 use memfold_guard::Guard;
 use memfold_model::memory::{MemoryId, MemoryIndex};
 use memfold_model::time::Instant;
-use memfold_plan::detect::{DetectError, DetectInput, detect, join_spaces, join_threshold};
+use memfold_plan::detect::{DetectInput, detect, join_spaces, join_threshold};
 use memfold_plan::plan::{GuardedTexts, Plan, PlanInput, decide};
 use memfold_plan::policy::Policy;
 use memfold_plan::report::{Executed, Mode, Report, Run, Seconds};
-use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, Snapshot};
+use memfold_store::{LoadRequest, MemoryStore, Snapshot};
 
 /// What a run works with; only `now` and `time_zone` reach the plan.
 #[derive(Clone, Copy)]
@@ -49,39 +50,6 @@ pub struct Outcome {
     pub report: Report,
 }
 
-/// Why a run gave no plan.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConsolidateError {
-    /// The store could not be read.
-    #[error(transparent)]
-    Load(#[from] LoadStoreError),
-    /// The temporary columns could not be written or mapped.
-    #[error(transparent)]
-    Columns(#[from] ColumnsError),
-    /// Detection gave no answer.
-    #[error(transparent)]
-    Detect(#[from] DetectError),
-}
-
-impl ConsolidateError {
-    /// Returns what the user can do.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Load(error) => error.hint(),
-            Self::Columns(error) => error.hint(),
-            Self::Detect(error) => error.hint(),
-        }
-    }
-
-    /// Tells whether the caller asked to stop.
-    #[must_use]
-    pub const fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Load(LoadStoreError::Cancelled) | Self::Detect(DetectError::Cancelled))
-    }
-}
-
 /// Loads a store, finds what it says twice and plans what to do. Writes nothing to the store.
 ///
 /// # Errors
@@ -92,7 +60,7 @@ pub fn consolidate(
     policy: &Policy,
     guard: &Guard,
     context: &RunContext<'_>,
-) -> Result<Outcome, ConsolidateError> {
+) -> Result<Outcome, MemfoldError> {
     let mut laps = Laps::new(context.clock);
     let mut sink = ColumnSink::new(context.scratch_dir);
     let request =

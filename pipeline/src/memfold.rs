@@ -1,5 +1,8 @@
 //! [`Memfold`]: a store with its configuration, the door to plans and runs.
 
+use crate::columns::ColumnsError;
+use memfold_plan::detect::DetectError;
+use memfold_store::LoadStoreError;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +19,7 @@ use memfold_simd::Kernels;
 use memfold_store::brain_db::{Session, SessionError, SessionOptions};
 use memfold_store::{BrainDb, OpenOptions, OpenStoreError};
 
-use crate::consolidate::{ConsolidateError, Outcome, RunContext, consolidate};
+use crate::consolidate::{Outcome, RunContext, consolidate};
 use crate::execute::{
     CHANGE_SHARE_MAX, ExecuteError, ExecuteRequest, Execution, Review, Selection, WriteRules,
     execute, rejudge_flags,
@@ -267,15 +270,27 @@ pub enum MemfoldError {
     /// No thread can be started.
     #[error(transparent)]
     Threads(#[from] StartPoolError),
-    /// There is no plan.
-    #[error(transparent)]
-    Plan(#[from] ConsolidateError),
     /// The store cannot be written.
     #[error(transparent)]
     Session(#[from] SessionError),
     /// The plan was not applied, or not to the end.
     #[error(transparent)]
-    Execute(#[from] ExecuteError),
+    Execute(Box<ExecuteError>),
+    /// The store could not be read.
+    #[error(transparent)]
+    Load(#[from] LoadStoreError),
+    /// The temporary columns could not be written or mapped.
+    #[error(transparent)]
+    Columns(#[from] ColumnsError),
+    /// Detection gave no answer.
+    #[error(transparent)]
+    Detect(#[from] DetectError),
+}
+
+impl From<ExecuteError> for MemfoldError {
+    fn from(error: ExecuteError) -> Self {
+        Self::Execute(Box::new(error))
+    }
 }
 
 impl MemfoldError {
@@ -290,9 +305,17 @@ impl MemfoldError {
                 Some("use an IANA name such as Europe/Berlin, or UTC".to_owned())
             }
             Self::Threads(_) => Some("use fewer threads".to_owned()),
-            Self::Plan(error) => error.hint(),
+            Self::Load(error) => error.hint(),
+            Self::Columns(error) => error.hint(),
+            Self::Detect(error) => error.hint(),
             Self::Session(error) => error.hint(),
             Self::Execute(error) => error.hint(),
         }
+    }
+
+    /// Tells whether the caller asked to stop.
+    #[must_use]
+    pub const fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Load(LoadStoreError::Cancelled) | Self::Detect(DetectError::Cancelled))
     }
 }

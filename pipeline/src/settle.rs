@@ -1,5 +1,6 @@
 //! [`settle`]: a person decides about a pair that waits for a look.
 
+use crate::execute::ExecuteError;
 use serde::Serialize;
 
 use crate::execute::{EditContext, carry_out_alone, decision, merge_of_two, write_unit};
@@ -11,10 +12,10 @@ use memfold_model::text::excerpt;
 use memfold_plan::detect::newest_first;
 use memfold_plan::plan::{ActionType, Evidence};
 use memfold_plan::policy::Policy;
-use memfold_store::brain_db::{Fate, Mark, Session, SessionError, WaitingFlag, Writes};
+use memfold_store::brain_db::{Fate, Mark, Session, WaitingFlag, Writes};
 use memfold_store::journal::{Change, ColumnChange, RowKey, Table};
 use memfold_store::upkeep::UpkeepRun;
-use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
+use memfold_store::{BrainDb, LoadRequest};
 
 /// The rule that stands in lineage.
 const RULE: &str = "flag";
@@ -64,45 +65,6 @@ pub struct Settled {
     pub note: Option<String>,
 }
 
-/// Why a pair cannot be settled.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SettleError {
-    /// The store cannot be written.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// The store cannot be read.
-    #[error(transparent)]
-    Load(#[from] LoadStoreError),
-    /// No pair of this name waits.
-    #[error("no pair {key} waits for a look")]
-    Unknown {
-        /// The name, escaped.
-        key: String,
-    },
-    /// A memory is not what it was when the pair was flagged.
-    #[error("{id} was edited, archived or deleted since the pair was flagged")]
-    Changed {
-        /// The memory, escaped.
-        id: String,
-    },
-}
-
-impl SettleError {
-    /// Returns what the user can do.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Session(error) => error.hint(),
-            Self::Load(error) => error.hint(),
-            Self::Unknown { .. } => Some("`memfold flags DB` lists them".to_owned()),
-            Self::Changed { .. } => {
-                Some("look at both again; the flag closes with the next run".to_owned())
-            }
-        }
-    }
-}
-
 /// What settling depends on.
 #[derive(Clone, Copy)]
 pub struct SettleRules<'a> {
@@ -121,7 +83,7 @@ pub fn preview_settlement(
     (key, settlement): (&str, Settlement),
     rules: SettleRules<'_>,
     load: &LoadRequest<'_>,
-) -> Result<Settled, SettleError> {
+) -> Result<Settled, ExecuteError> {
     store.look_on(|reads| Ok(examine(reads, (key, settlement), rules, load)?.settled))
 }
 
@@ -134,7 +96,7 @@ pub fn settle(
     (key, settlement): (&str, Settlement),
     rules: SettleRules<'_>,
     run: &UpkeepRun<'_>,
-) -> Result<(String, Settled), SettleError> {
+) -> Result<(String, Settled), ExecuteError> {
     let load = LoadRequest {
         time_zone: run.time_zone,
         now: run.now,
@@ -170,15 +132,15 @@ fn examine(
     (key, settlement): (&str, Settlement),
     rules: SettleRules<'_>,
     load: &LoadRequest<'_>,
-) -> Result<Examined, SettleError> {
+) -> Result<Examined, ExecuteError> {
     let flag = reads.waiting_flag(key)?;
-    let flag = flag.ok_or_else(|| SettleError::Unknown { key: excerpt(key, ID_CHARS) })?;
+    let flag = flag.ok_or_else(|| ExecuteError::UnknownPair { key: excerpt(key, ID_CHARS) })?;
     let side = |at: usize| {
         let (id, hash) = &flag.sides[at];
-        let fate = reads.look_up(load, |reader| Ok::<_, SettleError>(reader.fate(id)?))?;
+        let fate = reads.look_up(load, |reader| Ok::<_, ExecuteError>(reader.fate(id)?))?;
         match fate {
             Fate::Live(memory) if content_hash(&memory.content) == *hash => Ok(*memory),
-            _ => Err(SettleError::Changed { id: excerpt(id, ID_CHARS) }),
+            _ => Err(ExecuteError::Changed { id: excerpt(id, ID_CHARS) }),
         }
     };
     let mut both = [side(0)?, side(1)?];
@@ -203,7 +165,7 @@ fn carry_out(
     writes: &Writes<'_>,
     examined: &Examined,
     context: EditContext<'_>,
-) -> Result<Option<String>, SettleError> {
+) -> Result<Option<String>, ExecuteError> {
     const UNIT: i64 = 1;
     let Examined { settled, flag, newer, older } = examined;
     let layout = writes.layout()?;
@@ -238,7 +200,7 @@ fn carry_out(
     for memory in [stays, goes] {
         let row = writes.memory(&layout, &memory.id)?;
         rows.push(
-            row.ok_or_else(|| SettleError::Changed { id: excerpt(memory.id.as_str(), ID_CHARS) })?,
+            row.ok_or_else(|| ExecuteError::Changed { id: excerpt(memory.id.as_str(), ID_CHARS) })?,
         );
     }
     let evidence = Evidence { similarity: flag.similarity, ..Evidence::default() };

@@ -7,8 +7,8 @@ use crate::PlainMemory;
 use jiff::tz::TimeZone;
 use memfold::consolidate::Outcome;
 use memfold::execute::{
-    ExecuteError, ExecuteRequest, Execution, Review, Selection, Undo, UndoError, UndoOutcome,
-    UndoRequest, UndoTarget, WriteRules, execute, preview_undo, undo,
+    ExecuteError, ExecuteRequest, Execution, Review, Selection, Undo, UndoOutcome, UndoRequest,
+    UndoTarget, WriteRules, execute, preview_undo, undo,
 };
 use memfold::quick_check::{QuickCheck, QuickCheckOptions};
 use memfold_index::NoProgress;
@@ -261,7 +261,7 @@ impl Desk {
     ///
     /// # Errors
     /// When there is nothing to undo, or the store fails.
-    pub fn try_undo(&self, target: &UndoTarget) -> Result<Undo, UndoError> {
+    pub fn try_undo(&self, target: &UndoTarget) -> Result<Undo, ExecuteError> {
         undo(
             &self.session(),
             &UndoRequest {

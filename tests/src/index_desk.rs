@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use memfold::lookup::{
-    BuildIndex, BuildIndexError, BuiltIndex, Freshness, Matches, Query, SealFresh, Sealed,
-    SearchError, StoreIndex, Thoroughness, TierChoice, VerifiedIndex, VerifyIndexError, Wanted,
-    build_index, freshness, seal_fresh, search, verify,
+    BuildIndex, BuiltIndex, Freshness, IndexError, Matches, Query, SealFresh, Sealed, SearchError,
+    StoreIndex, Thoroughness, TierChoice, VerifiedIndex, Wanted, build_index, freshness,
+    seal_fresh, search, verify,
 };
 use memfold_index::file::FileMode;
 use memfold_index::{NoProgress, Pool};
@@ -79,7 +79,7 @@ impl IndexDesk {
     ///
     /// # Panics
     /// When no thread can be started.
-    pub fn try_build(&self, tier: TierChoice) -> Result<BuiltIndex, BuildIndexError> {
+    pub fn try_build(&self, tier: TierChoice) -> Result<BuiltIndex, IndexError> {
         let pool = Pool::new(std::num::NonZero::new(self.threads)).expect("threads can be started");
         build_index(
             &self.store,
@@ -169,11 +169,7 @@ impl IndexDesk {
     ///
     /// # Errors
     /// As [`verify`].
-    pub fn verify(
-        &self,
-        index: &StoreIndex,
-        pool: &Pool,
-    ) -> Result<VerifiedIndex, VerifyIndexError> {
+    pub fn verify(&self, index: &StoreIndex, pool: &Pool) -> Result<VerifiedIndex, IndexError> {
         verify(index, &self.load(), &Thoroughness { store: None, pool, kernels: self.kernels })
     }
 

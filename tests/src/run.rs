@@ -1,10 +1,11 @@
 //! Runs in a line.
 
+use memfold::MemfoldError;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
 use jiff::tz::TimeZone;
-use memfold::consolidate::{ConsolidateError, Outcome, RunContext, consolidate};
+use memfold::consolidate::{Outcome, RunContext, consolidate};
 use memfold_guard::Guard;
 use memfold_index::{NoProgress, Pool};
 use memfold_model::memory::MemoryId;
@@ -115,7 +116,7 @@ impl Run {
     ///
     /// # Panics
     /// When the configuration is wrong.
-    pub fn try_plan(&self, store: &dyn MemoryStore) -> Result<Outcome, ConsolidateError> {
+    pub fn try_plan(&self, store: &dyn MemoryStore) -> Result<Outcome, MemfoldError> {
         let policy = self.policy();
         let guard = Guard::new(&policy.guard).expect("the built-in lexicon is valid");
         let scratch = tempfile::tempdir().expect("the folder of temporary files is writable");

@@ -21,7 +21,7 @@ fn open(desk: &Desk, settings: &[&str]) -> Memfold {
 
 fn refusal(memfold: &Memfold, options: &ApplyOptions) -> ExecuteError {
     match memfold.plan().unwrap().apply_with(options) {
-        Err(MemfoldError::Execute(error)) => error,
+        Err(MemfoldError::Execute(error)) => *error,
         other => panic!("not refused: {other:?}"),
     }
 }

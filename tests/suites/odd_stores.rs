@@ -1,6 +1,6 @@
 //! Stores at the edges of what there is: executed and undone as any other.
 
-use memfold::execute::{ExecuteError, UndoError, UndoTarget};
+use memfold::execute::{ExecuteError, UndoTarget};
 use memfold_model::runs::RunState;
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::PlainMemory;
@@ -49,7 +49,7 @@ fn where_there_is_nothing_nothing_is_done() {
         let execution = desk.try_apply(&desk.plan()).unwrap();
         assert_eq!((execution.state, execution.executed.applied), (RunState::Done, 0));
         let undo = desk.try_undo(&UndoTarget::Run(execution.run_id));
-        assert!(matches!(undo, Err(UndoError::Unknown { .. })), "{undo:?}");
+        assert!(matches!(undo, Err(ExecuteError::Unknown { .. })), "{undo:?}");
         assert_eq!(diff(&before, &desk.image()), Vec::<String>::new());
     }
 }

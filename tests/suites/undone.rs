@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memfold::execute::{Undo, UndoError, UndoTarget};
+use memfold::execute::{ExecuteError, Undo, UndoTarget};
 use memfold_model::memory::MemoryId;
 use memfold_model::runs::RunState;
 use memfold_plan::plan::{Action, ActionType, action_label};
@@ -76,8 +76,8 @@ fn action_by_action_leads_back_as_well() {
         let target = UndoTarget::Action { run_id, label: action_label(position) };
         match desk.try_undo(&target) {
             Ok(undo) => assert_eq!(undo.state, RunState::Done, "{:?}", undo.outcomes),
-            Err(UndoError::Undone { .. }) => assert_ne!(action.action, ActionType::Merge),
-            Err(UndoError::Unknown { .. }) => assert_eq!(action.action, ActionType::Noop),
+            Err(ExecuteError::Undone { .. }) => assert_ne!(action.action, ActionType::Merge),
+            Err(ExecuteError::Unknown { .. }) => assert_eq!(action.action, ActionType::Noop),
             Err(error) => panic!("{error}"),
         }
     }
@@ -98,7 +98,7 @@ fn memory_by_memory_leads_back_as_well() {
             assert!(
                 matches!(
                     undo,
-                    Ok(Undo { state: RunState::Done, .. }) | Err(UndoError::Unknown { .. })
+                    Ok(Undo { state: RunState::Done, .. }) | Err(ExecuteError::Unknown { .. })
                 ),
                 "{undo:?}"
             );

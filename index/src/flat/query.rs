@@ -10,7 +10,7 @@ use memfold_simd::{Kernels, RowBlock, ScoredHit, Similarity};
 use super::{DamagedFlatIndex, FlatView};
 use crate::scan::query_norm;
 use crate::transform::{FINE_CODES, PREFIX_CODES, PrefixCodes, QueryBounds};
-use crate::{BestNeighbors, Neighbor, Pool, Row, ScanError, VectorMatrix};
+use crate::{BestNeighbors, Neighbor, Pool, Row, VectorError, VectorMatrix};
 
 /// Groups of 32 rows that are tested together: their codes, 128 KiB, stay in the second-level cache for all queries.
 const GROUPS_TOGETHER: usize = 64;
@@ -86,7 +86,7 @@ impl Searches {
         rows: &Rows<'_>,
         queries: &[&[f32]],
         position: u32,
-    ) -> Result<(), ScanError> {
+    ) -> Result<(), VectorError> {
         self.shifted_codes.clear();
         for (at, &query) in queries.iter().enumerate() {
             let position = position + at as u32;
@@ -372,7 +372,7 @@ impl<'a> FlatScan<'a> {
     ///
     /// # Errors
     /// When the query has another dimension or no direction.
-    pub fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<&[Neighbor], ScanError> {
+    pub fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<&[Neighbor], VectorError> {
         self.k_nearest_where(query, k, |_| true)
     }
 
@@ -385,7 +385,7 @@ impl<'a> FlatScan<'a> {
         query: &[f32],
         k: usize,
         keep: impl Fn(Row) -> bool,
-    ) -> Result<&[Neighbor], ScanError> {
+    ) -> Result<&[Neighbor], VectorError> {
         self.searches.prepare(&self.rows, &[query], 0)?;
         self.searches.k_nearest(&self.rows, &[query], self.rows.all_groups(), (k, keep));
         Ok(self.searches.found(0))
@@ -399,7 +399,7 @@ impl<'a> FlatScan<'a> {
         &mut self,
         query: &[f32],
         threshold: Similarity,
-    ) -> Result<&[Neighbor], ScanError> {
+    ) -> Result<&[Neighbor], VectorError> {
         self.range_where(query, threshold, |_| true)
     }
 
@@ -412,7 +412,7 @@ impl<'a> FlatScan<'a> {
         query: &[f32],
         threshold: Similarity,
         keep: impl Fn(Row) -> bool,
-    ) -> Result<&[Neighbor], ScanError> {
+    ) -> Result<&[Neighbor], VectorError> {
         self.searches.prepare(&self.rows, &[query], 0)?;
         self.searches.range(&self.rows, &[query], self.rows.all_groups(), (threshold, keep));
         Ok(self.searches.found(0))
@@ -428,7 +428,7 @@ impl<'a> FlatScan<'a> {
         queries: &VectorMatrix<'_>,
         k: usize,
         pool: &Pool,
-    ) -> Result<Vec<Vec<Neighbor>>, ScanError> {
+    ) -> Result<Vec<Vec<Neighbor>>, VectorError> {
         let mut found = self.batch(queries, pool, |searches, queries, groups| {
             searches.k_nearest(&self.rows, queries, groups, (k, |_| true));
         })?;
@@ -445,7 +445,7 @@ impl<'a> FlatScan<'a> {
         queries: &VectorMatrix<'_>,
         threshold: Similarity,
         pool: &Pool,
-    ) -> Result<Vec<Vec<Neighbor>>, ScanError> {
+    ) -> Result<Vec<Vec<Neighbor>>, VectorError> {
         self.batch(queries, pool, |searches, queries, groups| {
             searches.range(&self.rows, queries, groups, (threshold, |_| true));
         })
@@ -457,7 +457,7 @@ impl<'a> FlatScan<'a> {
         queries: &VectorMatrix<'_>,
         pool: &Pool,
         search: impl Fn(&mut Searches, &[&[f32]], Range<usize>) + Sync + Send,
-    ) -> Result<Vec<Vec<Neighbor>>, ScanError> {
+    ) -> Result<Vec<Vec<Neighbor>>, VectorError> {
         let block_count = queries.len().div_ceil(QUERIES_TOGETHER);
         let group_count = self.rows.all_groups().len();
         let part_count =

@@ -8,7 +8,7 @@ use twox_hash::XxHash3_64;
 
 use super::{DamagedFlatIndex, FlatIndex, FlatScan, FlatView};
 use crate::join::tests::{LEVELS, SHAPES, Shape, Values, rows};
-use crate::{Pool, Row, Scan, ScanError, VectorMatrix};
+use crate::{Pool, Row, Scan, VectorError, VectorMatrix};
 
 fn pool(threads: usize) -> Pool {
     Pool::new(NonZeroUsize::new(threads)).unwrap()
@@ -146,17 +146,17 @@ fn what_cannot_be_asked_is_refused() {
     let values = [1.0, 2.0, 0.0, 0.0];
     let matrix = VectorMatrix::from_slice(&values, 2).unwrap();
     let error = FlatIndex::build(&matrix, &pool, kernels).unwrap_err();
-    assert_eq!(error, ScanError::InvalidRow { row: 1 });
+    assert_eq!(error, VectorError::InvalidRow { row: 1 });
     let matrix = VectorMatrix::from_slice(&values[..2], 2).unwrap();
     let flat = FlatIndex::build(&matrix, &pool, kernels).unwrap();
     let mut scan = FlatScan::new(flat.view(), &matrix, kernels).unwrap();
     let error = scan.k_nearest(&[1.0], 1).unwrap_err();
-    assert_eq!(error, ScanError::Dimension { expected: 2, found: 1 });
+    assert_eq!(error, VectorError::Dimension { expected: 2, found: 1 });
     let error = scan.range(&[f32::NAN, 0.0], Similarity::ONE).unwrap_err();
-    assert_eq!(error, ScanError::InvalidQuery { query: 0 });
+    assert_eq!(error, VectorError::InvalidQuery { query: 0 });
     let queries = VectorMatrix::from_slice(&values, 2).unwrap();
     let error = scan.k_nearest_batch(&queries, 1, &pool).unwrap_err();
-    assert_eq!(error, ScanError::InvalidQuery { query: 1 });
+    assert_eq!(error, VectorError::InvalidQuery { query: 1 });
     let error = FlatScan::new(flat.view(), &queries, kernels).unwrap_err();
     let expected = DamagedFlatIndex::Vectors { flat_rows: 1, flat_dim: 2, rows: 2, dim: 2 };
     assert_eq!(error, expected);

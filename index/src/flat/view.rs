@@ -9,7 +9,7 @@ use crate::transform::covariance::{CoordinateRanges, LearnedDirections};
 use crate::transform::{
     DamagedTransform, FINE_CODES, PREFIX_CODES, PrefixTransform, normalize_into,
 };
-use crate::{Pool, Row, ScanError, VectorMatrix};
+use crate::{Pool, Row, VectorError, VectorMatrix};
 
 /// A borrowed flat index: of a [`FlatIndex`](super::FlatIndex) or of a mapped file.
 #[derive(Debug, Clone, Copy)]
@@ -121,7 +121,7 @@ pub(super) fn sampled_units(
     matrix: &VectorMatrix<'_>,
     pool: &Pool,
     kernels: &Kernels,
-) -> Result<Vec<f32>, ScanError> {
+) -> Result<Vec<f32>, VectorError> {
     let batches = pool.map(matrix.len().div_ceil(BATCH_ROWS), |batch| {
         let rows = batch * BATCH_ROWS..matrix.len().min((batch + 1) * BATCH_ROWS);
         let mut hashed: Vec<(u64, Row)> = rows
@@ -129,10 +129,10 @@ pub(super) fn sampled_units(
                 // A matrix has fewer than 2³² rows.
                 let row = Row(row as u32);
                 let vector = matrix.vector(row);
-                squared_norm(vector, kernels).ok_or(ScanError::InvalidRow { row: row.0 })?;
+                squared_norm(vector, kernels).ok_or(VectorError::InvalidRow { row: row.0 })?;
                 Ok((XxHash3_64::oneshot(bytemuck::cast_slice(vector)), row))
             })
-            .collect::<Result<_, ScanError>>()?;
+            .collect::<Result<_, VectorError>>()?;
         keep_smallest(&mut hashed);
         Ok(hashed)
     });
@@ -193,7 +193,7 @@ impl FlatIndex {
         matrix: &VectorMatrix<'_>,
         pool: &Pool,
         kernels: &Kernels,
-    ) -> Result<Self, ScanError> {
+    ) -> Result<Self, VectorError> {
         let dim = matrix.dim();
         let units = sampled_units(matrix, pool, kernels)?;
         let directions = LearnedDirections::of(&units, dim, pool, kernels);

@@ -2,6 +2,7 @@
 
 use crate::codes::DamagedCoding;
 use crate::distinct::DistinctError;
+use crate::scan::VectorError;
 
 /// Why there is no graph.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -42,6 +43,9 @@ pub enum BuildGraphError {
         /// The value found.
         found: usize,
     },
+    /// A row has no direction.
+    #[error(transparent)]
+    Row(#[from] VectorError),
 }
 
 impl From<DistinctError> for BuildGraphError {

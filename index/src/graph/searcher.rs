@@ -6,7 +6,7 @@ use super::DamagedGraph;
 use super::nearest::Near;
 use super::traversal::Traversal;
 use super::view::{GraphView, SCANNED_NODES_MAX};
-use crate::{Neighbor, Row, ScanError, VectorMatrix};
+use crate::{Neighbor, Row, VectorError, VectorMatrix};
 
 /// Nodes that are judged for `k` rows: codes misplace a few.
 const fn judged_nodes(k: usize) -> usize {
@@ -69,7 +69,7 @@ impl<'a> Searcher<'a> {
         query: &[f32],
         k: usize,
         ef_search: usize,
-    ) -> Result<&[Neighbor], ScanError> {
+    ) -> Result<&[Neighbor], VectorError> {
         let norm = self.encode(query)?;
         self.propose(ef_search.max(judged_nodes(k)), judged_nodes(k));
         self.judge(query, norm, |_| true, None);
@@ -88,7 +88,7 @@ impl<'a> Searcher<'a> {
         query: &[f32],
         (k, ef_search): (usize, usize),
         keep: impl Fn(Row) -> bool,
-    ) -> Result<&[Neighbor], ScanError> {
+    ) -> Result<&[Neighbor], VectorError> {
         let norm = self.encode(query)?;
         let (kept, seen) = self.estimate(&keep);
         if kept * SELECTIVE < seen {
@@ -118,7 +118,7 @@ impl<'a> Searcher<'a> {
         query: &[f32],
         threshold: Similarity,
         ef_search: usize,
-    ) -> Result<&[Neighbor], ScanError> {
+    ) -> Result<&[Neighbor], VectorError> {
         let norm = self.encode(query)?;
         let squared_radius = self.graph.coding.squared_radius(threshold.get());
         if self.graph.node_count() > SCANNED_NODES_MAX {
@@ -135,15 +135,15 @@ impl<'a> Searcher<'a> {
     }
 
     /// Encodes the query and returns its squared norm.
-    fn encode(&mut self, query: &[f32]) -> Result<f64, ScanError> {
+    fn encode(&mut self, query: &[f32]) -> Result<f64, VectorError> {
         let (expected, found) = (self.graph.dim(), query.len());
         if expected != found {
-            return Err(ScanError::Dimension { expected, found });
+            return Err(VectorError::Dimension { expected, found });
         }
         self.graph
             .coding
             .encode_query(query, self.kernels, &mut self.traversal.query)
-            .ok_or(ScanError::InvalidQuery { query: 0 })
+            .ok_or(VectorError::InvalidQuery { query: 0 })
     }
 
     /// Proposes the nearest `count` of about `ef_search` nodes.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use twox_hash::XxHash3_64;
 
 use super::*;
-use crate::{Neighbor, NoProgress, Pool, Progress, Row, Scan, ScanError, VectorMatrix};
+use crate::{Neighbor, NoProgress, Pool, Progress, Row, Scan, VectorError, VectorMatrix};
 
 /// splitmix64.
 fn mixed(seed: u64) -> u64 {
@@ -276,12 +276,12 @@ fn what_cannot_be_searched_is_refused() {
     let graph = built(&matrix);
     let view = graph.view();
     let mut searcher = Searcher::new(&view, &matrix, kernels).unwrap();
-    let expected = ScanError::Dimension { expected: 2, found: 3 };
+    let expected = VectorError::Dimension { expected: 2, found: 3 };
     assert_eq!(searcher.k_nearest(&[1.0; 3], 1, 8).unwrap_err(), expected);
     let error = searcher.k_nearest(&[0.0; 2], 1, 8).unwrap_err();
-    assert_eq!(error, ScanError::InvalidQuery { query: 0 });
+    assert_eq!(error, VectorError::InvalidQuery { query: 0 });
     let error = searcher.k_nearest(&[f32::INFINITY, 0.0], 1, 8).unwrap_err();
-    assert_eq!(error, ScanError::InvalidQuery { query: 0 });
+    assert_eq!(error, VectorError::InvalidQuery { query: 0 });
     let others = self::matrix(&[1.0; 3], 3);
     assert!(Searcher::new(&view, &others, kernels).is_err());
 }

@@ -29,7 +29,7 @@ use super::distinct::DistinctRows;
 use super::graph::BuildGraphError;
 use super::scan::query_norm;
 use super::transform::normalize_into;
-use super::{Nearest, Neighbor, Pool, Progress, Row, ScanError, VectorMatrix};
+use super::{Nearest, Neighbor, Pool, Progress, Row, VectorError, VectorMatrix};
 
 #[cfg(test)]
 mod tests;
@@ -184,7 +184,7 @@ impl<'a> HnswRsIndex<'a> {
     ///
     /// # Errors
     /// When the query has another dimension or no direction.
-    pub fn k_nearest(&self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
+    pub fn k_nearest(&self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, VectorError> {
         let query = self.prepare(query)?;
         let mut found = Vec::new();
         for (point, _) in self.propose(&query, k) {
@@ -199,7 +199,11 @@ impl<'a> HnswRsIndex<'a> {
     ///
     /// # Errors
     /// When the query has another dimension or no direction.
-    pub fn range(&self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
+    pub fn range(
+        &self,
+        query: &[f32],
+        threshold: Similarity,
+    ) -> Result<Vec<Neighbor>, VectorError> {
         let query = self.prepare(query)?;
         let distance_max = 1.0 - threshold.get() + RANGE_SLACK;
         let mut width = self.ef_search.max(1);
@@ -222,7 +226,7 @@ impl<'a> HnswRsIndex<'a> {
         self.graph.as_ref().expect("taken when the index is dropped")
     }
 
-    fn prepare<'q>(&self, vector: &'q [f32]) -> Result<Query<'q>, ScanError> {
+    fn prepare<'q>(&self, vector: &'q [f32]) -> Result<Query<'q>, VectorError> {
         let squared_norm = query_norm(vector, self.vectors.dim(), 0, self.kernels)?;
         let mut unit = Vec::new();
         normalize_into(vector, squared_norm, &mut unit);
@@ -262,11 +266,15 @@ fn unit_rows(vectors: &VectorMatrix<'_>, kernels: &Kernels) -> Vec<f32> {
 }
 
 impl Nearest for HnswRsIndex<'_> {
-    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
+    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, VectorError> {
         Self::k_nearest(self, query, k)
     }
 
-    fn range(&mut self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
+    fn range(
+        &mut self,
+        query: &[f32],
+        threshold: Similarity,
+    ) -> Result<Vec<Neighbor>, VectorError> {
         Self::range(self, query, threshold)
     }
 }

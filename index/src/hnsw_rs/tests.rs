@@ -5,7 +5,7 @@ use memfold_simd::{Kernels, Similarity};
 use super::{HnswRsIndex, HnswRsOptions};
 use crate::graph::BuildGraphError;
 use crate::join::tests::{SHAPES, Shape, rows};
-use crate::{NoProgress, Pool, Progress, Row, Scan, ScanError, VectorMatrix};
+use crate::{NoProgress, Pool, Progress, Row, Scan, VectorError, VectorMatrix};
 
 fn build<'a>(
     vectors: &'a VectorMatrix<'a>,
@@ -102,9 +102,9 @@ fn what_would_panic_or_exit_is_refused() {
     assert!(build(&vectors, &none).is_err());
     let index = build(&vectors, &options).unwrap();
     let error = index.k_nearest(&[1.0], 1).unwrap_err();
-    assert_eq!(error, ScanError::Dimension { expected: 2, found: 1 });
+    assert_eq!(error, VectorError::Dimension { expected: 2, found: 1 });
     let error = index.range(&[f32::NAN, 1.0], Similarity::ONE).unwrap_err();
-    assert_eq!(error, ScanError::InvalidQuery { query: 0 });
+    assert_eq!(error, VectorError::InvalidQuery { query: 0 });
 }
 
 #[test]

@@ -20,7 +20,7 @@ use super::flat::{DamagedFlatIndex, FlatIndex, FlatView};
 use super::graph::gate::{self, GateError, GateReport};
 use super::graph::{BuildGraphError, DamagedGraph, Graph, GraphOptions, GraphView};
 use super::transform::{DamagedTransform, FINE_CODES, PREFIX_CODES};
-use super::{Pool, Progress, Row, ScanError, VectorMatrix};
+use super::{Pool, Progress, Row, VectorMatrix};
 use sections::{FLAT_BUILDER, GRAPH_BUILDER};
 
 mod sections;
@@ -210,21 +210,6 @@ pub struct IndexBuild {
     graph: Option<Graph>,
 }
 
-/// Why no index was built.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildIndexFileError {
-    /// A row has no direction.
-    #[error(transparent)]
-    Row(#[from] ScanError),
-    /// The graph could not be built.
-    #[error(transparent)]
-    Graph(#[from] BuildGraphError),
-    /// The caller asked to stop.
-    #[error("interrupted")]
-    Cancelled,
-}
-
 /// What became of the graph.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GraphOutcome {
@@ -248,7 +233,7 @@ impl IndexBuild {
         graph: Option<GraphOptions>,
         (pool, kernels): (&Pool, &'static Kernels),
         progress: &dyn Progress,
-    ) -> Result<(Self, GraphOutcome), BuildIndexFileError> {
+    ) -> Result<(Self, GraphOutcome), BuildGraphError> {
         progress.begin("encode vectors", None);
         let flat = FlatIndex::build(matrix, pool, kernels)?;
         progress.end();
@@ -260,7 +245,7 @@ impl IndexBuild {
         let tools = (pool, kernels);
         match gate::check(&graph.view(), matrix, lookups, tools, progress) {
             Ok(report) => Ok((Self { flat, graph: Some(graph) }, GraphOutcome::Kept(report))),
-            Err(GateError::Cancelled) => Err(BuildIndexFileError::Cancelled),
+            Err(GateError::Cancelled) => Err(BuildGraphError::Cancelled),
             Err(refused) => Ok((Self { flat, graph: None }, GraphOutcome::Refused(refused))),
         }
     }

@@ -22,7 +22,7 @@ use super::cascade::Verdict;
 use super::stream::PairRecord;
 use super::{JoinError, JoinOptions, Pair};
 use crate::flat::{FlatIndex, FlatScan};
-use crate::{Row, ScanError, Sorted, VectorMatrix};
+use crate::{Row, Sorted, VectorError, VectorMatrix};
 
 /// The two-sided 95 % quantile of a normal distribution.
 const QUANTILE: f64 = 1.96;
@@ -315,7 +315,7 @@ fn mean_weighted_by_itself(counts: &[u32]) -> f64 {
 }
 
 /// A row of the join that has no direction: there is none, they were all checked.
-fn unscanned(error: ScanError) -> JoinError {
+fn unscanned(error: VectorError) -> JoinError {
     JoinError::Index { reason: error.to_string() }
 }
 

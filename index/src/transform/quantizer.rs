@@ -8,7 +8,7 @@ use super::{SIMILARITY_SLACK, f32_dot_error};
 pub const BIAS_LIMIT: f64 = 268_435_456.0;
 
 /// The most coordinates for which [`BIAS_LIMIT`] exceeds every negative part of a score.
-pub const WIDTH_MAX: usize = 8_192;
+pub(crate) const WIDTH_MAX: usize = 8_192;
 
 /// The sample's range is widened by this share, so that few other rows are clipped.
 const RANGE_MARGIN: f64 = 0.02;
@@ -50,7 +50,7 @@ impl Quantizer {
     /// test of similarity ≥ `threshold`.
     ///
     /// # Panics
-    /// When `width` is larger than the projection's or than [`WIDTH_MAX`].
+    /// When `width` is larger than the projection's or than 256 components.
     #[must_use]
     pub fn fit(projection: &Projection, width: usize, coordinates: &[f32], threshold: f64) -> Self {
         assert!(width <= projection.width() && width <= WIDTH_MAX, "{width} coordinates");

@@ -29,7 +29,7 @@ pub fn components(count: usize, edges: impl IntoIterator<Item = (u32, u32)>) -> 
 }
 
 /// The mark of a vertex that is in no clique of a kind.
-pub const NO_CLIQUE: u32 = u32::MAX;
+pub(crate) const NO_CLIQUE: u32 = u32::MAX;
 
 /// Vertices in processing order and the links between them.
 ///
@@ -46,7 +46,7 @@ pub struct LinkGraph {
 
 impl LinkGraph {
     /// Makes the graph of `cliques.len()` vertices. `cliques` names each vertex's clique of both
-    /// kinds ([`NO_CLIQUE`]: none; otherwise dense from 0); `edges` are undirected, each given once.
+    /// kinds (`u32::MAX`: none; otherwise dense from 0); `edges` are undirected, each given once.
     #[must_use]
     pub fn new(cliques: Vec<[u32; 2]>, edges: &[(u32, u32)]) -> Self {
         let vertex_count = cliques.len();
@@ -216,7 +216,7 @@ impl<'a> Greedy<'a> {
 
 /// Returns how many distances `count` rows have: the upper triangle without the diagonal.
 #[must_use]
-pub const fn condensed_len(count: usize) -> usize {
+pub(crate) const fn condensed_len(count: usize) -> usize {
     count * count.saturating_sub(1) / 2
 }
 
@@ -227,7 +227,7 @@ pub const fn condensed_len(count: usize) -> usize {
 /// On data without ties the groups equal those of scikit-learn's `AgglomerativeClustering`.
 ///
 /// # Panics
-/// When `distances` has another length than [`condensed_len`], or `linkage` is
+/// When `distances` has another length than `n (n − 1) / 2`, or `linkage` is
 /// [`Linkage::GreedyComplete`], which needs no distances.
 #[must_use]
 pub fn agglomerate(

@@ -80,7 +80,7 @@ pub fn execute_watched(
     });
     match (ended, finished) {
         (Err(error), _) | (Ok(_), Err(error)) => {
-            Err(ExecuteError::Stopped { run_id, executed, error })
+            Err(ExecuteError::Stopped { run_id, executed, error: Box::new(error) })
         }
         (Ok(_), Ok(())) => Ok(Execution {
             run_id,

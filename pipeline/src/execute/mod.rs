@@ -26,6 +26,6 @@ pub use units::{Rejudged, rejudge_flags};
 pub(crate) use edits::{EditContext, fold_away, near_flag};
 pub use select::{Pick, PickError, Selection};
 pub(crate) use undo::decision;
-pub use undo::{Undo, UndoError, UndoOutcome, UndoRequest, UndoTarget, preview_undo, undo};
+pub use undo::{Undo, UndoOutcome, UndoRequest, UndoTarget, preview_undo, undo};
 pub use units::{Blocked, ExecutionUnit};
 pub(crate) use units::{Draft, action_of, carry_out_alone, changes_of, merge_of_two, write_unit};

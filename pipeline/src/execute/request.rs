@@ -1,5 +1,6 @@
 //! What a run is asked for, and why it may be refused.
 
+use memfold_store::LoadStoreError;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
@@ -10,7 +11,7 @@ use memfold_model::time::Instant;
 use memfold_plan::plan::{ActionType, Plan, Risk, SavedPlan, plan_digest};
 use memfold_plan::policy::{Policy, Settings};
 use memfold_plan::report::{AppliedReport, AppliedRun, Executed};
-use memfold_store::brain_db::{BackupOutcome, FindPlanError, SessionError};
+use memfold_store::brain_db::{BackupOutcome, SessionError};
 
 use super::{Blocked, ExecutionUnit, Selection};
 
@@ -45,7 +46,7 @@ pub struct ExecuteRequest<'a> {
     pub clock: &'a dyn Fn() -> f64,
 }
 
-/// Why nothing could be applied, or a run stopped.
+/// Why nothing could be applied, taken back or settled, or why a run stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExecuteError {
@@ -61,7 +62,7 @@ pub enum ExecuteError {
         executed: Executed,
         /// Why.
         #[source]
-        error: SessionError,
+        error: Box<SessionError>,
     },
     /// The configuration forbids every write.
     #[error("{key}, so nothing may be written")]
@@ -122,9 +123,52 @@ pub enum ExecuteError {
         /// The first one's reason.
         example: String,
     },
-    /// What the store holds of the plan cannot be read.
+    /// The store failed in the middle; what was taken back stays so.
+    #[error("undo {run_id} stopped after {} units: {error}", executed.applied)]
+    UndoStopped {
+        /// The undo's own run.
+        run_id: String,
+        /// Units by result so far.
+        executed: Executed,
+        /// Why.
+        #[source]
+        error: Box<SessionError>,
+    },
+    /// The store knows nothing of the kind.
+    #[error("there is no {target} to undo")]
+    Unknown {
+        /// What was asked for.
+        target: String,
+    },
+    /// It was taken back already.
+    #[error("{target} was undone already, by {by}")]
+    Undone {
+        /// What was asked for.
+        target: String,
+        /// The undo.
+        by: String,
+    },
+    /// Its journal was pruned.
+    #[error("the journal of {target} was pruned")]
+    Pruned {
+        /// What was asked for.
+        target: String,
+    },
+    /// The store cannot be read.
     #[error(transparent)]
-    Plan(#[from] FindPlanError),
+    Load(#[from] LoadStoreError),
+    /// No pair of this name waits.
+    #[error("no pair {key} waits for a look")]
+    UnknownPair {
+        /// The name, escaped.
+        key: String,
+    },
+    /// A memory is not what it was when the pair was flagged.
+    #[error("{id} was edited, archived or deleted since the pair was flagged")]
+    Changed {
+        /// The memory, escaped.
+        id: String,
+    },
 }
 
 /// `all 3 units of the plan are`
@@ -140,7 +184,20 @@ impl ExecuteError {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Session(error) | Self::Stopped { error, .. } => error.hint(),
+            Self::Session(error) => error.hint(),
+            Self::Stopped { error, .. } | Self::UndoStopped { error, .. } => error.hint(),
+            Self::Load(error) => error.hint(),
+            Self::Unknown { .. } => Some("`memfold runs DB` lists what was done".to_owned()),
+            Self::Undone { by, .. } => {
+                Some(format!("`memfold undo DB {by}` takes the undo itself back"))
+            }
+            Self::Pruned { .. } => {
+                Some("`memfold restore DB ID` brings single memories back".to_owned())
+            }
+            Self::UnknownPair { .. } => Some("`memfold flags DB` lists them".to_owned()),
+            Self::Changed { .. } => {
+                Some("look at both again; the flag closes with the next run".to_owned())
+            }
             Self::Forbidden { .. } => {
                 Some("`memfold config show DB` says where it is set".to_owned())
             }
@@ -163,7 +220,6 @@ impl ExecuteError {
             Self::AllStale { .. } => {
                 Some("make the plan again: memfold consolidate DB --save-plan".to_owned())
             }
-            Self::Plan(error) => error.hint(),
         }
     }
 }

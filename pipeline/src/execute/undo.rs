@@ -1,5 +1,6 @@
 //! [`undo`]: a run that takes units back, each whole or not at all.
 
+use crate::execute::ExecuteError;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
@@ -27,7 +28,7 @@ pub fn preview_undo(
     store: &BrainDb,
     target: &UndoTarget,
     options: RevertOptions,
-) -> Result<Vec<UndoOutcome>, UndoError> {
+) -> Result<Vec<UndoOutcome>, ExecuteError> {
     store.look_on(|reads| {
         let layout = reads.layout()?;
         let units = find(reads, target)?;
@@ -44,7 +45,7 @@ pub fn preview_undo(
 ///
 /// # Errors
 /// When there is nothing to take back or the store fails; what was taken back until then stays so.
-pub fn undo(session: &Session, request: &UndoRequest<'_>) -> Result<Undo, UndoError> {
+pub fn undo(session: &Session, request: &UndoRequest<'_>) -> Result<Undo, ExecuteError> {
     let units = session.read(|reads| find(reads, request.target))?;
     let at = request.now.to_naive_local(request.time_zone);
     session.prepare(&at)?;
@@ -75,7 +76,7 @@ pub fn undo(session: &Session, request: &UndoRequest<'_>) -> Result<Undo, UndoEr
     let finished = session.finish_run(&run_id, (state, &at), executed);
     match (ended, finished) {
         (Err(error), _) | (Ok(_), Err(error)) => {
-            Err(UndoError::Stopped { run_id, executed, error })
+            Err(ExecuteError::UndoStopped { run_id, executed, error: Box::new(error) })
         }
         (Ok(_), Ok(())) => {
             let remaining = (units.len() - outcomes.len()) as u64;
@@ -132,63 +133,6 @@ pub struct UndoRequest<'a> {
     pub progress: &'a dyn Progress,
     /// Seconds since any fixed moment.
     pub clock: &'a dyn Fn() -> f64,
-}
-
-/// Why nothing can be undone, or an undo stopped.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum UndoError {
-    /// The store cannot be written.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// The store failed in the middle; what was taken back stays so.
-    #[error("undo {run_id} stopped after {} units: {error}", executed.applied)]
-    Stopped {
-        /// The undo's own run.
-        run_id: String,
-        /// Units by result so far.
-        executed: Executed,
-        /// Why.
-        #[source]
-        error: SessionError,
-    },
-    /// The store knows nothing of the kind.
-    #[error("there is no {target} to undo")]
-    Unknown {
-        /// What was asked for.
-        target: String,
-    },
-    /// It was taken back already.
-    #[error("{target} was undone already, by {by}")]
-    Undone {
-        /// What was asked for.
-        target: String,
-        /// The undo.
-        by: String,
-    },
-    /// Its journal was pruned.
-    #[error("the journal of {target} was pruned")]
-    Pruned {
-        /// What was asked for.
-        target: String,
-    },
-}
-
-impl UndoError {
-    /// Returns what the user can do.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Session(error) | Self::Stopped { error, .. } => error.hint(),
-            Self::Unknown { .. } => Some("`memfold runs DB` lists what was done".to_owned()),
-            Self::Undone { by, .. } => {
-                Some(format!("`memfold undo DB {by}` takes the undo itself back"))
-            }
-            Self::Pruned { .. } => {
-                Some("`memfold restore DB ID` brings single memories back".to_owned())
-            }
-        }
-    }
 }
 
 /// An undo under way.
@@ -326,8 +270,8 @@ fn key(unit: &UnitRecord) -> (&str, i64) {
 }
 
 /// The units to take back, last first.
-fn find(reads: &Writes<'_>, target: &UndoTarget) -> Result<Vec<UnitRecord>, UndoError> {
-    let unknown = || UndoError::Unknown { target: target.to_string() };
+fn find(reads: &Writes<'_>, target: &UndoTarget) -> Result<Vec<UnitRecord>, ExecuteError> {
+    let unknown = || ExecuteError::Unknown { target: target.to_string() };
     if !reads.has_own_tables()? {
         return Err(unknown());
     }
@@ -351,7 +295,7 @@ fn find(reads: &Writes<'_>, target: &UndoTarget) -> Result<Vec<UnitRecord>, Undo
     if let Some(by) = units.first().and_then(|unit| unit.undone_by.clone())
         && units.iter().all(|unit| !unit.is_applied)
     {
-        return Err(UndoError::Undone { target: target.to_string(), by });
+        return Err(ExecuteError::Undone { target: target.to_string(), by });
     }
     units.retain(|unit| unit.is_applied);
     units.reverse();
@@ -359,12 +303,16 @@ fn find(reads: &Writes<'_>, target: &UndoTarget) -> Result<Vec<UnitRecord>, Undo
 }
 
 /// A run without units did nothing, or was pruned, or never was.
-fn missing(reads: &Writes<'_>, target: &UndoTarget, run: &str) -> Result<UndoError, SessionError> {
+fn missing(
+    reads: &Writes<'_>,
+    target: &UndoTarget,
+    run: &str,
+) -> Result<ExecuteError, SessionError> {
     let applied = reads.applied_units(run)?;
     let target = target.to_string();
     Ok(match applied {
-        Some(1..) => UndoError::Pruned { target },
-        _ => UndoError::Unknown { target },
+        Some(1..) => ExecuteError::Pruned { target },
+        _ => ExecuteError::Unknown { target },
     })
 }
 

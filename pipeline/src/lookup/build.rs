@@ -14,7 +14,7 @@ use memfold_index::{Pool, Progress, Row};
 use memfold_simd::Kernels;
 
 use super::files::{NewTextRows, TEXTS_FILE, text_hash};
-use super::{BuildIndexError, ORIGIN_FILE, Origin};
+use super::{IndexError, ORIGIN_FILE, Origin};
 use crate::export::{Export, ExportOptions};
 use memfold_model::memory::VectorSpace;
 use memfold_store::{BrainDb, LoadRequest};
@@ -82,14 +82,11 @@ pub struct BuiltIndex {
 /// # Errors
 /// When the store cannot be read or has no vectors, the folder cannot be written, another process builds for longer than
 /// the time to wait, or when cancelled. Nothing is published then.
-pub fn build_index(
-    store: &BrainDb,
-    request: &BuildIndex<'_>,
-) -> Result<BuiltIndex, BuildIndexError> {
+pub fn build_index(store: &BrainDb, request: &BuildIndex<'_>) -> Result<BuiltIndex, IndexError> {
     let writer = GenerationWriter::begin(request.folder, request.mode, request.wait)?;
     // Before the rows: what comes between is indexed and looked at once more, and nothing is missed.
     let (name, marks, shapes) = store.look_up(&request.load, |reader| {
-        Ok::<_, BuildIndexError>((reader.recorded_name()?, reader.marks()?, reader.shapes()?))
+        Ok::<_, IndexError>((reader.recorded_name()?, reader.marks()?, reader.shapes()?))
     })?;
     let options = ExportOptions {
         model: request.model,
@@ -127,7 +124,7 @@ pub(super) fn write_tiers(
     (identity, text_keys): ([u8; 32], &[u64]),
     tier: TierChoice,
     (pool, kernels, progress): (&Pool, &'static Kernels, &dyn Progress),
-) -> Result<(GraphOutcome, [u64; 2]), BuildIndexError> {
+) -> Result<(GraphOutcome, [u64; 2]), IndexError> {
     let matrix = columns.vectors();
     let graph = match tier {
         TierChoice::Auto => matrix.len() > SCANNED_ROWS_MAX,
@@ -138,7 +135,7 @@ pub(super) fn write_tiers(
     let (tiers, graph) = IndexBuild::build(&matrix, graph, (pool, kernels), progress)?;
     let output = LargeWrites::new(writer.create(INDEX_FILE)?);
     let mut output = tiers.write(output, identity, text_keys)?;
-    let failed = |source| BuildIndexError::Write { path: writer.path().join(INDEX_FILE), source };
+    let failed = |source| IndexError::Write { path: writer.path().join(INDEX_FILE), source };
     output.flush().map_err(failed)?;
     let bytes = |name: &str| writer.path().join(name).metadata().map_or(0, |found| found.len());
     Ok((graph, [bytes(INDEX_FILE), bytes(COLUMNS_FILE)]))
@@ -149,25 +146,22 @@ fn write_texts(
     writer: &GenerationWriter,
     export: &Export,
     of_index: (u32, [u8; 32]),
-) -> Result<(), BuildIndexError> {
+) -> Result<(), IndexError> {
     let mut texts = NewTextRows::default();
     for memory in export.others() {
         texts.push(memory.id.as_str(), &memory.content);
     }
     let output = BufWriter::new(writer.create(TEXTS_FILE)?);
     let mut output = texts.write_file(output, of_index)?;
-    let failed = |source| BuildIndexError::Write { path: writer.path().join(TEXTS_FILE), source };
+    let failed = |source| IndexError::Write { path: writer.path().join(TEXTS_FILE), source };
     output.flush().map_err(failed)
 }
 
 /// Writes down what a generation is built from.
-pub(super) fn write_origin(
-    writer: &GenerationWriter,
-    origin: &[u8],
-) -> Result<(), BuildIndexError> {
+pub(super) fn write_origin(writer: &GenerationWriter, origin: &[u8]) -> Result<(), IndexError> {
     let mut file = writer.create(ORIGIN_FILE)?;
     file.write_all(origin)
-        .map_err(|source| BuildIndexError::Write { path: writer.path().join(ORIGIN_FILE), source })
+        .map_err(|source| IndexError::Write { path: writer.path().join(ORIGIN_FILE), source })
 }
 
 /// Returns what tells this set of memories from others, and the keys of their texts.

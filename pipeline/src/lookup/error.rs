@@ -1,13 +1,19 @@
 //! Why there is no index, or no answer.
 
+use super::fresh::ROWS_MAX;
+use crate::columns::ColumnsError;
+use memfold_datasets::ReadError;
+use memfold_index::graph::gate::GateError;
+use std::io;
 use std::path::PathBuf;
 
 use memfold_datasets::columns::ColumnFileError;
-use memfold_index::ScanError;
+use memfold_index::VectorError;
 use memfold_index::file::{GenerationError, SectionFileError};
 use memfold_index::flat::DamagedFlatIndex;
+use memfold_index::graph::BuildGraphError;
 use memfold_index::graph::DamagedGraph;
-use memfold_index::index_file::{BuildIndexFileError, OpenIndexFileError};
+use memfold_index::index_file::OpenIndexFileError;
 
 use crate::export::ExportError;
 use memfold_store::{LoadStoreError, OpenStoreError};
@@ -15,10 +21,12 @@ use memfold_store::{LoadStoreError, OpenStoreError};
 pub(super) const REBUILD: &str =
     "run `memfold index build` again; the index is derived and can be deleted";
 
-/// Why an index was not built. The one that was live before still is.
+/// Why there is no index: it was not built, opened, extended or found sound.
+///
+/// Where a build fails, the index that was live before still is.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum BuildIndexError {
+pub enum IndexError {
     /// The store could not be read.
     #[error(transparent)]
     Read(#[from] ExportError),
@@ -27,7 +35,7 @@ pub enum BuildIndexError {
     Columns(#[from] ColumnFileError),
     /// The vectors could not be indexed.
     #[error(transparent)]
-    IndexBuild(#[from] BuildIndexFileError),
+    IndexBuild(#[from] BuildGraphError),
     /// The file of the index could not be written.
     #[error(transparent)]
     File(#[from] SectionFileError),
@@ -42,57 +50,6 @@ pub enum BuildIndexError {
         /// What the operating system said.
         source: std::io::Error,
     },
-}
-
-impl From<LoadStoreError> for BuildIndexError {
-    fn from(error: LoadStoreError) -> Self {
-        Self::Read(error.into())
-    }
-}
-
-impl From<OpenStoreError> for BuildIndexError {
-    fn from(error: OpenStoreError) -> Self {
-        LoadStoreError::from(error).into()
-    }
-}
-
-impl BuildIndexError {
-    /// Returns what the user can do.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Read(error) => error.hint(),
-            Self::Columns(error) => error.hint(),
-            Self::Generation(error) => error.hint(),
-            Self::IndexBuild(_) => None,
-            Self::File(_) | Self::Write { .. } => Some(
-                "check the free space of the folder, or name another one with --index-dir".into(),
-            ),
-        }
-    }
-
-    /// Tells whether the caller asked to stop.
-    #[must_use]
-    pub const fn is_cancelled(&self) -> bool {
-        use memfold_index::graph::BuildGraphError;
-        match self {
-            Self::Read(error) => error.is_cancelled(),
-            Self::IndexBuild(
-                BuildIndexFileError::Cancelled
-                | BuildIndexFileError::Graph(BuildGraphError::Cancelled),
-            ) => true,
-            _ => false,
-        }
-    }
-}
-
-/// Why an index cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenIndexError {
-    /// The generation cannot be opened.
-    #[error(transparent)]
-    Generation(#[from] GenerationError),
     /// It lacks a file.
     #[error("{}: generation {generation} has no {name}", folder.display())]
     NoFile {
@@ -111,12 +68,9 @@ pub enum OpenIndexError {
         /// What is wrong with it.
         reason: String,
     },
-    /// Its columns cannot be read.
-    #[error(transparent)]
-    Columns(#[from] ColumnFileError),
     /// Its index cannot be read.
     #[error("{}: {source}", path.display())]
-    IndexBuild {
+    IndexFile {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
@@ -130,16 +84,130 @@ pub enum OpenIndexError {
         /// What does not fit what.
         what: String,
     },
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] LoadStoreError),
+    /// Rows were renumbered, or it is another store.
+    #[error("the index no longer fits the store")]
+    Foreign,
+    /// More rows came than a segment takes.
+    #[error("more than {ROWS_MAX} rows have come since the index was built")]
+    TooMany,
+    /// The index turned out to be damaged.
+    #[error("{0}")]
+    Damaged(String),
+    /// Rows of the columns are not those that were indexed.
+    #[error("{}: ids, vectors or text keys are not those that were indexed", path.display())]
+    Content {
+        /// The folder of the generation.
+        path: PathBuf,
+    },
+    /// The graph does not find its own rows.
+    #[error("the graph is not fit to be searched: {0}")]
+    Gate(#[from] GateError),
+    /// Vectors of the store could not be kept.
+    #[error(transparent)]
+    Scratch(#[from] ColumnsError),
+    /// The file could not be read.
+    #[error(transparent)]
+    Corpus(#[from] ReadError),
+    /// The file could not be looked at.
+    #[error("{}: {source}", path.display())]
+    Look {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// No row has a vector.
+    #[error("{}: none of its {rows} rows has a usable vector", path.display())]
+    NoVectors {
+        /// The file.
+        path: PathBuf,
+        /// Its rows.
+        rows: u64,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Cancelled,
 }
 
-impl OpenIndexError {
+impl From<OpenStoreError> for IndexError {
+    fn from(error: OpenStoreError) -> Self {
+        LoadStoreError::from(error).into()
+    }
+}
+
+impl IndexError {
     /// Returns what the user can do.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Read(error) => error.hint(),
+            Self::Store(error) => error.hint(),
+            Self::Corpus(error) => error.hint(),
+            Self::Columns(error) => error.hint(),
+            Self::Scratch(error) => error.hint(),
             Self::Generation(error) => error.hint(),
-            Self::IndexBuild { source, .. } => source.hint(),
-            _ => Some(REBUILD.to_owned()),
+            Self::IndexFile { source, .. } => source.hint(),
+            Self::File(SectionFileError::Write { .. }) | Self::Write { .. } => Some(
+                "check the free space of the folder, or name another one with --index-dir".into(),
+            ),
+            Self::NoVectors { .. } => {
+                Some("choose the column of the vectors with --vector-column NAME".to_owned())
+            }
+            Self::IndexBuild(_) | Self::Look { .. } | Self::Cancelled => None,
+            Self::File(_)
+            | Self::NoFile { .. }
+            | Self::Origin { .. }
+            | Self::Mismatch { .. }
+            | Self::Foreign
+            | Self::TooMany
+            | Self::Damaged(_)
+            | Self::Content { .. }
+            | Self::Gate(_) => Some(REBUILD.to_owned()),
+        }
+    }
+
+    /// Tells whether the index is damaged, foreign or full, so that a new generation is the answer.
+    #[must_use]
+    pub const fn is_mended_by_a_build(&self) -> bool {
+        match self {
+            Self::Foreign
+            | Self::TooMany
+            | Self::Damaged(_)
+            | Self::NoFile { .. }
+            | Self::Origin { .. }
+            | Self::Mismatch { .. }
+            | Self::IndexFile { .. }
+            | Self::Columns(_) => true,
+            Self::Generation(error) => matches!(
+                error,
+                GenerationError::Manifest { .. }
+                    | GenerationError::ManifestVersion { .. }
+                    | GenerationError::Missing { .. }
+                    | GenerationError::NotAFile { .. }
+                    | GenerationError::Length { .. }
+                    | GenerationError::Beginning { .. }
+                    | GenerationError::Sections(_)
+                    | GenerationError::Map(_)
+            ),
+            _ => false,
+        }
+    }
+
+    /// Tells whether the caller asked to stop.
+    #[must_use]
+    pub const fn is_cancelled(&self) -> bool {
+        match self {
+            Self::Read(error) => error.is_cancelled(),
+            Self::Cancelled
+            | Self::IndexBuild(BuildGraphError::Cancelled)
+            | Self::File(SectionFileError::Cancelled)
+            | Self::Gate(GateError::Cancelled)
+            | Self::Store(LoadStoreError::Cancelled)
+            | Self::Corpus(ReadError::Cancelled) => true,
+            _ => false,
         }
     }
 }
@@ -153,7 +221,7 @@ pub enum SearchError {
     Store(#[from] LoadStoreError),
     /// The query does not fit the vectors.
     #[error(transparent)]
-    Query(#[from] ScanError),
+    Query(#[from] VectorError),
     /// The memory to search by is not there.
     #[error("no live memory {id:?} with a vector of the model that is searched")]
     NoMemory {
@@ -177,6 +245,35 @@ pub enum SearchError {
     /// The index turned out to be damaged.
     #[error("{0}")]
     Damaged(String),
+    /// There is no such row.
+    #[error("no row {row}: there are {rows}, counted from 0")]
+    NoRow {
+        /// The row asked for.
+        row: u64,
+        /// How many there are.
+        rows: u64,
+    },
+    /// The row has no vector.
+    #[error("row {row} has no usable vector")]
+    NoVector {
+        /// The row asked for.
+        row: u64,
+    },
+    /// No row has the id.
+    #[error("no row with a vector has the id {id:?}")]
+    NoId {
+        /// The id asked for.
+        id: Box<str>,
+    },
+    /// Rows have no ids.
+    #[error("the rows have no ids")]
+    NoIds,
+    /// No row has a vector.
+    #[error("none of the {rows} rows has a usable vector")]
+    NoRowVectors {
+        /// How many there are.
+        rows: u64,
+    },
 }
 
 impl From<OpenStoreError> for SearchError {
@@ -209,8 +306,8 @@ impl SearchError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Store(error) => error.hint(),
-            Self::Query(ScanError::Dimension { .. }) => {
-                Some("embed the query with the model of the store".to_owned())
+            Self::Query(VectorError::Dimension { .. }) => {
+                Some("embed the query with the model of the vectors that are searched".to_owned())
             }
             Self::Query(_) | Self::Cancelled => None,
             Self::NoMemory { .. } => {
@@ -224,6 +321,11 @@ impl SearchError {
                 "`memfold embed` makes vectors; `memfold doctor` tells why some are left out"
                     .to_owned(),
             ),
+            Self::NoIds => Some("name a row by its place with --row N".to_owned()),
+            Self::NoRowVectors { .. } => {
+                Some("choose the column of the vectors with --vector-column NAME".to_owned())
+            }
+            Self::NoRow { .. } | Self::NoVector { .. } | Self::NoId { .. } => None,
             Self::Damaged(_) => Some(REBUILD.to_owned()),
         }
     }

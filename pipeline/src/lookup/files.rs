@@ -16,7 +16,7 @@ use memfold_store::reading::ModelShapes;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::OpenIndexError;
+use super::IndexError;
 use crate::export::Exported;
 
 /// Which tier answers.
@@ -54,15 +54,14 @@ impl IndexFiles {
         generation: Generation,
         read_origin: impl FnOnce(&[u8]) -> Result<T, String>,
         dim_of: impl FnOnce(&T) -> u32,
-    ) -> Result<(Self, T), OpenIndexError> {
+    ) -> Result<(Self, T), IndexError> {
         let bytes = mapped(&generation, ORIGIN_FILE)?;
         let path = generation.folder().join(ORIGIN_FILE);
-        let origin =
-            read_origin(bytes).map_err(|reason| OpenIndexError::Origin { path, reason })?;
+        let origin = read_origin(bytes).map_err(|reason| IndexError::Origin { path, reason })?;
         let bytes = mapped(&generation, COLUMNS_FILE)?.clone();
         let columns = MappedColumns::from_mapped(bytes, &generation.folder().join(COLUMNS_FILE))?;
         let tiers = generation.index()?;
-        let opened = |source| OpenIndexError::IndexBuild { path: tiers.path().into(), source };
+        let opened = |source| IndexError::IndexFile { path: tiers.path().into(), source };
         let tier = match IndexView::open(&tiers).map_err(opened)?.graph {
             Some(_) => IndexTier::Graph,
             None => IndexTier::Scan,
@@ -73,18 +72,18 @@ impl IndexFiles {
     }
 
     /// Returns a file of the generation.
-    pub(super) fn mapped(&self, name: &'static str) -> Result<&Mapped, OpenIndexError> {
+    pub(super) fn mapped(&self, name: &'static str) -> Result<&Mapped, IndexError> {
         mapped(&self.generation, name)
     }
 
     /// Compares rows and dimensions of the parts.
-    fn check(&self, origin_dim: u32) -> Result<(), OpenIndexError> {
+    fn check(&self, origin_dim: u32) -> Result<(), IndexError> {
         let shape = |rows: usize, dim: usize| format!("{rows} rows of dimension {dim}");
         let (columns, head) = (&self.columns, self.tiers.head());
         let found = shape(head.row_count as usize, head.dim as usize);
         let expected = shape(columns.len(), columns.dim());
         let mismatch =
-            |what| Err(OpenIndexError::Mismatch { path: self.generation.folder().into(), what });
+            |what| Err(IndexError::Mismatch { path: self.generation.folder().into(), what });
         if found != expected {
             return mismatch(format!("{INDEX_FILE} has {found}, {COLUMNS_FILE} {expected}"));
         }
@@ -120,11 +119,8 @@ impl IndexFiles {
     }
 }
 
-fn mapped<'g>(
-    generation: &'g Generation,
-    name: &'static str,
-) -> Result<&'g Mapped, OpenIndexError> {
-    generation.file(name).ok_or_else(|| OpenIndexError::NoFile {
+fn mapped<'g>(generation: &'g Generation, name: &'static str) -> Result<&'g Mapped, IndexError> {
+    generation.file(name).ok_or_else(|| IndexError::NoFile {
         folder: generation.folder().into(),
         generation: generation.number(),
         name,

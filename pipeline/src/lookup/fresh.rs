@@ -12,20 +12,20 @@ use std::path::Path;
 use std::time::Duration;
 
 use memfold_index::file::{
-    FileHead, FileKind, FileMode, FreshWriter, Generation, GenerationError, Generations,
-    SectionFile, SectionFileError, SectionFileWriter, SectionId,
+    FileHead, FileKind, FileMode, FreshWriter, Generation, Generations, SectionFile,
+    SectionFileWriter, SectionId,
 };
 use memfold_index::flat::{FlatIndex, FlatView};
 use memfold_index::index_file::PREFIX_TRANSFORM;
 use memfold_index::index_file::{IndexView, OpenIndexFileError};
-use memfold_index::{MatrixError, VectorMatrix};
+use memfold_index::{VectorError, VectorMatrix};
 use memfold_model::memory::MemoryId;
 use memfold_simd::Kernels;
 use memfold_store::brain_db::{Marks, StoreReader};
-use memfold_store::{BrainDb, LoadRequest, LoadStoreError, OpenStoreError};
+use memfold_store::{BrainDb, LoadRequest};
 
 use super::files::{IndexFiles, NewTextRows, TEXTS_FILE, TextRows, text_hash};
-use super::{OpenIndexError, Origin, SearchError};
+use super::{IndexError, Origin, SearchError};
 
 /// How far into the store a segment reaches.
 const WATERMARKS: SectionId = SectionId::new(10);
@@ -98,13 +98,13 @@ impl FreshSegment {
         &self.ids[row]
     }
 
-    pub(super) fn matrix(&self) -> Result<VectorMatrix<'_>, MatrixError> {
+    pub(super) fn matrix(&self) -> Result<VectorMatrix<'_>, VectorError> {
         let values = self.file.section::<f32>(VECTORS).unwrap_or_default();
         let dim = self.file.head().dim as usize;
         let matrix = VectorMatrix::from_slice(values, dim)?;
         match matrix.len() == self.ids.len() {
             true => Ok(matrix),
-            false => Err(MatrixError::Chunk {
+            false => Err(VectorError::Chunk {
                 chunk: 0,
                 found: values.len(),
                 expected: self.len() * dim,
@@ -126,9 +126,9 @@ impl FreshRows {
         &self,
         output: std::fs::File,
         (index, kernels): (&SectionFile, &Kernels),
-    ) -> Result<(), SealError> {
+    ) -> Result<(), IndexError> {
         let head = index.head();
-        let damaged = |error: &dyn std::error::Error| SealError::Damaged(error.to_string());
+        let damaged = |error: &dyn std::error::Error| IndexError::Damaged(error.to_string());
         let matrix = VectorMatrix::from_slice(&self.vectors, head.dim as usize);
         let matrix = matrix.map_err(|error| damaged(&error))?;
         let transform = index.section(PREFIX_TRANSFORM).map_err(|e| damaged(&e))?;
@@ -183,23 +183,23 @@ impl StoreIndex {
     ///
     /// # Errors
     /// When a file is missing, damaged, of another version, or does not fit the others.
-    pub fn open(folder: &Path) -> Result<Option<Self>, OpenIndexError> {
+    pub fn open(folder: &Path) -> Result<Option<Self>, IndexError> {
         Generations::at(folder).current()?.map(Self::of).transpose()
     }
 
     /// Reads a generation and the segments that it has seen.
-    pub(super) fn of(generation: Generation) -> Result<Self, OpenIndexError> {
+    pub(super) fn of(generation: Generation) -> Result<Self, IndexError> {
         let (files, origin) = IndexFiles::open(generation, Origin::from_json, |origin| origin.dim)?;
         let texts = files.mapped(TEXTS_FILE)?;
         let path = files.generation().folder().join(TEXTS_FILE);
         let texts = SectionFile::from_mapped(texts.clone(), &path, FileKind::Texts)
-            .map_err(|error| OpenIndexError::Generation(error.into()))?;
-        TextRows::open(&texts).map_err(|reason| OpenIndexError::Origin { path, reason })?;
+            .map_err(|error| IndexError::Generation(error.into()))?;
+        TextRows::open(&texts).map_err(|reason| IndexError::Origin { path, reason })?;
         let mut fresh = Vec::new();
         for file in files.generation().fresh() {
             let path = file.path().to_owned();
             let opened = FreshSegment::open(file.clone());
-            fresh.push(opened.map_err(|reason| OpenIndexError::Origin { path, reason })?);
+            fresh.push(opened.map_err(|reason| IndexError::Origin { path, reason })?);
         }
         Ok(Self { files, origin, texts, fresh })
     }
@@ -287,7 +287,7 @@ impl StoreIndex {
 }
 
 /// Most rows of a segment; a store that has got more wants a new generation.
-const ROWS_MAX: usize = 65_536;
+pub(super) const ROWS_MAX: usize = 65_536;
 
 /// How to seal.
 #[derive(Clone, Copy)]
@@ -325,61 +325,12 @@ pub enum Sealed {
     NoIndex,
 }
 
-/// Why nothing was sealed. The index is what it was.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SealError {
-    /// The store cannot be read.
-    #[error(transparent)]
-    Store(#[from] LoadStoreError),
-    /// The index cannot be opened.
-    #[error(transparent)]
-    Open(#[from] OpenIndexError),
-    /// The segment cannot be written.
-    #[error(transparent)]
-    Generation(#[from] GenerationError),
-    /// The segment's file cannot be written.
-    #[error(transparent)]
-    File(#[from] SectionFileError),
-    /// Rows were renumbered, or it is another store.
-    #[error("the index no longer fits the store")]
-    Foreign,
-    /// More rows came than a segment takes.
-    #[error("more than {ROWS_MAX} rows have come since the index was built")]
-    TooMany,
-    /// The index turned out to be damaged.
-    #[error("{0}")]
-    Damaged(String),
-}
-
-impl From<OpenStoreError> for SealError {
-    fn from(error: OpenStoreError) -> Self {
-        LoadStoreError::from(error).into()
-    }
-}
-
-impl SealError {
-    /// Returns what the user can do.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Store(error) => error.hint(),
-            Self::Open(error) => error.hint(),
-            Self::Generation(error) => error.hint(),
-            Self::File(_) => None,
-            Self::Foreign | Self::TooMany | Self::Damaged(_) => {
-                Some("build a new generation with `memfold index build`".to_owned())
-            }
-        }
-    }
-}
-
 /// Seals the live rows that came after the index was built and after the last segment, for lookups of every process.
 ///
 /// # Errors
 /// When the store cannot be read, the index cannot be opened, fits no longer, or cannot be written, or another process
 /// seals for longer than the time to wait.
-pub fn seal_fresh(store: &BrainDb, request: &SealFresh<'_>) -> Result<Sealed, SealError> {
+pub fn seal_fresh(store: &BrainDb, request: &SealFresh<'_>) -> Result<Sealed, IndexError> {
     let Some(index) = StoreIndex::open(request.folder)? else { return Ok(Sealed::NoIndex) };
     let mut generation = index.files().generation().clone();
     let writer = FreshWriter::begin(&mut generation, request.mode, request.wait)?;
@@ -393,10 +344,10 @@ pub fn seal_fresh(store: &BrainDb, request: &SealFresh<'_>) -> Result<Sealed, Se
     Ok(Sealed::Segment { number: writer.publish()?, rows: rows.ids.len() })
 }
 
-fn fresh_rows(reader: &StoreReader<'_>, index: &StoreIndex) -> Result<FreshRows, SealError> {
+fn fresh_rows(reader: &StoreReader<'_>, index: &StoreIndex) -> Result<FreshRows, IndexError> {
     let reaches = reader.reaches(index.marks())?;
     if reaches.is_lost() {
-        return Err(SealError::Foreign);
+        return Err(IndexError::Foreign);
     }
     let origin = index.origin();
     let space = origin.space();
@@ -408,7 +359,7 @@ fn fresh_rows(reader: &StoreReader<'_>, index: &StoreIndex) -> Result<FreshRows,
         || !reader
             .revived_texts_since(reaches.revived, ROWS_MAX, |id, text| texts.push(id, text))?
     {
-        return Err(SealError::TooMany);
+        return Err(IndexError::TooMany);
     }
     reader.since(reaches, (&space, &origin.shapes), |id, vector| {
         let live = reader.live(id, (Some(&space), &origin.shapes))?;
@@ -416,7 +367,7 @@ fn fresh_rows(reader: &StoreReader<'_>, index: &StoreIndex) -> Result<FreshRows,
             rows.ids.push(id.into());
             rows.vectors.extend_from_slice(vector);
         }
-        if rows.ids.len() > ROWS_MAX { Err(SealError::TooMany) } else { Ok(()) }
+        if rows.ids.len() > ROWS_MAX { Err(IndexError::TooMany) } else { Ok(()) }
     })?;
     Ok(rows)
 }

@@ -1,11 +1,9 @@
 //! Is an index still that of its store, and is every byte of it as it was written?
 
+use crate::lookup::IndexError;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
-use memfold_datasets::columns::ColumnFileError;
-use memfold_index::file::SectionFileError;
-use memfold_index::graph::gate::{self, GateError, GateReport};
+use memfold_index::graph::gate::{self, GateReport};
 use memfold_index::index_file::IndexView;
 use memfold_index::{Pool, Progress, Row};
 use memfold_simd::Kernels;
@@ -13,9 +11,9 @@ use memfold_simd::Kernels;
 use super::build::identity_of;
 use super::files::IndexFiles;
 use super::{SearchError, StoreIndex};
-use crate::columns::{ColumnSink, ColumnsError};
+use crate::columns::ColumnSink;
 use memfold_model::memory::Standing;
-use memfold_store::{BrainDb, LoadRequest, LoadStoreError, MemoryStore as _};
+use memfold_store::{BrainDb, LoadRequest, MemoryStore as _};
 
 /// How a store stands to its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,56 +52,6 @@ pub struct IndexDifference {
     pub gone: u64,
     /// Live memories, or rows of a file, that came since.
     pub fresh: u64,
-}
-
-/// What is wrong with an index.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum VerifyIndexError {
-    /// A block is not as it was written.
-    #[error(transparent)]
-    File(#[from] SectionFileError),
-    /// The columns cannot be read.
-    #[error(transparent)]
-    Columns(#[from] ColumnFileError),
-    /// Rows of the columns are not those that were indexed.
-    #[error("{}: ids, vectors or text keys are not those that were indexed", path.display())]
-    Content {
-        /// The folder of the generation.
-        path: PathBuf,
-    },
-    /// The graph does not find its own rows.
-    #[error("the graph is not fit to be searched: {0}")]
-    Gate(#[from] GateError),
-    /// The store cannot be read.
-    #[error(transparent)]
-    Store(#[from] LoadStoreError),
-    /// Vectors of the store could not be kept.
-    #[error(transparent)]
-    Scratch(#[from] ColumnsError),
-}
-
-impl VerifyIndexError {
-    /// Returns what the user can do.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Store(error) => error.hint(),
-            Self::Scratch(error) => error.hint(),
-            _ => Some(super::error::REBUILD.to_owned()),
-        }
-    }
-
-    /// Tells whether the caller asked to stop.
-    #[must_use]
-    pub const fn is_cancelled(&self) -> bool {
-        matches!(
-            self,
-            Self::File(SectionFileError::Cancelled)
-                | Self::Gate(GateError::Cancelled)
-                | Self::Store(LoadStoreError::Cancelled)
-        )
-    }
 }
 
 /// Finds out how far an index reaches into its store as it is now.
@@ -150,7 +98,7 @@ pub fn verify(
     index: &StoreIndex,
     load: &LoadRequest<'_>,
     thoroughness: &Thoroughness<'_>,
-) -> Result<VerifiedIndex, VerifyIndexError> {
+) -> Result<VerifiedIndex, IndexError> {
     let Thoroughness { store, pool, kernels } = *thoroughness;
     let lookups = if store.is_some() { usize::MAX } else { gate::SAMPLED_LOOKUPS };
     let tools = (pool, kernels, load.progress);
@@ -169,14 +117,14 @@ pub(super) fn verify_files(
     HasTexts(has_texts): HasTexts,
     lookups: usize,
     (pool, kernels, progress): (&Pool, &'static Kernels, &dyn Progress),
-) -> Result<VerifiedIndex, VerifyIndexError> {
+) -> Result<VerifiedIndex, IndexError> {
     let (generation, file, columns) = (files.generation(), files.tiers(), files.columns());
     file.verify(progress)?;
     for segment in generation.fresh() {
         segment.verify(progress)?;
     }
     let is_compared = generation.verify(progress)?;
-    let content = || VerifyIndexError::Content { path: generation.folder().into() };
+    let content = || IndexError::Content { path: generation.folder().into() };
     let tiers = IndexView::open(file).map_err(|_| content())?;
     progress.begin("compare content", None);
     let hashes = match has_texts {
@@ -201,7 +149,7 @@ fn difference(
     index: &StoreIndex,
     (store, load): (&BrainDb, &LoadRequest<'_>),
     scratch_dir: &std::path::Path,
-) -> Result<IndexDifference, VerifyIndexError> {
+) -> Result<IndexDifference, IndexError> {
     let mut sink = ColumnSink::new(scratch_dir);
     let snapshot = store.load(load, &mut sink)?;
     let columns = sink.finish()?;

@@ -22,14 +22,12 @@ mod inspect;
 pub mod corpus;
 
 pub use build::{BuildIndex, BuiltIndex, TierChoice, build_index};
-pub use error::{BuildIndexError, OpenIndexError, SearchError};
+pub use error::{IndexError, SearchError};
 pub use files::{IndexFiles, IndexTier, ORIGIN_FILE, Origin};
 pub use fresh::{FreshSegment, StoreIndex};
-pub use inspect::{
-    Freshness, IndexDifference, Thoroughness, VerifiedIndex, VerifyIndexError, freshness, verify,
-};
+pub use inspect::{Freshness, IndexDifference, Thoroughness, VerifiedIndex, freshness, verify};
 pub use search::Query;
 
-pub use fresh::{SealError, SealFresh, Sealed, seal_fresh};
+pub use fresh::{SealFresh, Sealed, seal_fresh};
 pub(crate) use near::{NearRows, near_rows};
 pub use search::{Match, Matches, Searched, Wanted, search, search_all};

@@ -8,7 +8,7 @@ use memfold_index::graph::{DamagedGraph, Searcher};
 use memfold_index::index_file::IndexView;
 use memfold_index::index_file::PREFIX_TRANSFORM;
 use memfold_index::scan::query_norm;
-use memfold_index::{DamagedFlatIndex, Nearest, Neighbor, Row, ScanError, VectorMatrix};
+use memfold_index::{DamagedFlatIndex, Nearest, Neighbor, Row, VectorError, VectorMatrix};
 use memfold_model::memory::{Memory, VectorSpace};
 use memfold_model::text::strict_key;
 use memfold_simd::{Kernels, Similarity};
@@ -331,7 +331,7 @@ fn find(
     query: &[f32],
     wanted: Wanted,
     count: Option<usize>,
-) -> Result<Vec<Neighbor>, ScanError> {
+) -> Result<Vec<Neighbor>, VectorError> {
     let mut found = match count {
         Some(count) => tier.k_nearest(query, count)?,
         None => tier.range(query, wanted.least())?,
@@ -484,7 +484,7 @@ impl<'a> Tier<'a> {
 }
 
 impl Nearest for Tier<'_> {
-    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, ScanError> {
+    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, VectorError> {
         let found = match self {
             Self::Scan(scan) => scan.k_nearest(query, k)?,
             Self::Graph(graph) => graph.k_nearest(query, k, EF_SEARCH.max(k.saturating_mul(2)))?,
@@ -492,7 +492,11 @@ impl Nearest for Tier<'_> {
         Ok(found.to_vec())
     }
 
-    fn range(&mut self, query: &[f32], threshold: Similarity) -> Result<Vec<Neighbor>, ScanError> {
+    fn range(
+        &mut self,
+        query: &[f32],
+        threshold: Similarity,
+    ) -> Result<Vec<Neighbor>, VectorError> {
         let found = match self {
             Self::Scan(scan) => scan.range(query, threshold)?,
             Self::Graph(graph) => graph.range(query, threshold, EF_SEARCH)?,

@@ -26,9 +26,7 @@ use super::decide::{Decided, Fitness, decide};
 use super::gather::{Gathered, Wanted, catch_up, gather};
 use super::weigh::{LazyGuard, MATCHES_MAX, Rules, Weighed, weigh};
 use super::write::{Writing, Wrote};
-use crate::lookup::{
-    OpenIndexError, SealError, SealFresh, Sealed, SearchError, StoreIndex, seal_fresh,
-};
+use crate::lookup::{IndexError, SealFresh, Sealed, SearchError, StoreIndex, seal_fresh};
 
 /// How to check and save.
 #[derive(Clone)]
@@ -144,7 +142,7 @@ impl QuickCheck {
     ///
     /// # Errors
     /// When they cannot be sealed; nothing is lost by that.
-    pub fn seal(&self, now: Instant, mode: FileMode) -> Result<Sealed, SealError> {
+    pub fn seal(&self, now: Instant, mode: FileMode) -> Result<Sealed, IndexError> {
         let Shared { store, options, .. } = &*self.shared;
         let load = LoadRequest { time_zone: &options.time_zone, now, progress: &NoProgress };
         let (folder, kernels) = (options.index_folder.as_path(), options.kernels);
@@ -222,7 +220,7 @@ impl Shared {
     }
 
     /// Returns the live index; opened anew only where there is another one, or more segments.
-    pub(super) fn index(&self) -> Result<Option<Arc<StoreIndex>>, OpenIndexError> {
+    pub(super) fn index(&self) -> Result<Option<Arc<StoreIndex>>, IndexError> {
         let Ok(mut known) = self.index.lock() else { return Ok(None) };
         let generations = Generations::at(&self.options.index_folder);
         if let Some(index) = known.as_ref() {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use memfold::execute::{ExecuteError, Execution, UndoError, UnitResult, forbidden_by};
+use memfold::execute::{ExecuteError, Execution, UnitResult, forbidden_by};
 use memfold::machine;
 use memfold_model::runs::RunState;
 use memfold_model::text::excerpt;
@@ -78,9 +78,9 @@ fn hint_of(error: &ExecuteError) -> String {
 }
 
 /// A failure to undo, with its exit code.
-pub(crate) fn undo_failure(error: &UndoError) -> Failure {
+pub(crate) fn undo_failure(error: &ExecuteError) -> Failure {
     match error {
-        UndoError::Session(error) => session_failure("undo", error),
+        ExecuteError::Session(error) => session_failure("undo", error),
         error => Failure::new("undo", error, error.hint()),
     }
 }

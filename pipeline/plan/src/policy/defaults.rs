@@ -9,138 +9,138 @@ use super::{
 use crate::policy::Provider;
 
 /// Above it, mostly spelling and punctuation differ.
-pub const EXACT_DUPLICATE_SIMILARITY: f64 = 0.98;
+pub(crate) const EXACT_DUPLICATE_SIMILARITY: f64 = 0.98;
 /// The same words are the same memory, with or without a vector.
-pub const OR_EQUAL_TEXT: bool = true;
+pub(crate) const OR_EQUAL_TEXT: bool = true;
 /// Below it, texts that say something else become too frequent among the pairs.
-pub const NEAR_DUPLICATE_SIMILARITY: f64 = 0.95;
+pub(crate) const NEAR_DUPLICATE_SIMILARITY: f64 = 0.95;
 /// A merge needs two.
-pub const MERGE_CLUSTER_SIZE_MIN: usize = 2;
+pub(crate) const MERGE_CLUSTER_SIZE_MIN: usize = 2;
 /// Exact as far as it is fastest, because it is also complete.
 pub const METHOD: JoinMethod = JoinMethod::Auto;
 /// It is built on all threads, comes out the same everywhere and finds more.
-pub const GRAPH_INDEX: GraphIndex = GraphIndex::Memfold;
+pub(crate) const GRAPH_INDEX: GraphIndex = GraphIndex::Memfold;
 /// A user who asks for most pairs should hear when one in a hundred may be missing.
 pub const RECALL_TARGET: f64 = 0.99;
 /// Equal texts say the same whatever their vectors are.
-pub const EXACT_TEXT: bool = true;
+pub(crate) const EXACT_TEXT: bool = true;
 /// Contradictions are about one topic, and topics begin here.
-pub const CONTRADICTION_SIMILARITY: f64 = 0.85;
+pub(crate) const CONTRADICTION_SIMILARITY: f64 = 0.85;
 /// One strong signal, or two weak ones, make a flag.
-pub const CONTRADICTION_THRESHOLD: f64 = 0.7;
+pub(crate) const CONTRADICTION_THRESHOLD: f64 = 0.7;
 /// A sound embedder never gives one vector to so many different texts.
-pub const SHARED_VECTOR_TEXTS_MAX: NonZeroUsize = non_zero(20);
+pub(crate) const SHARED_VECTOR_TEXTS_MAX: NonZeroUsize = non_zero(20);
 /// Every absorbed row is at or above the threshold to its survivor, so chains cannot drift.
-pub const LINKAGE: Linkage = Linkage::GreedyComplete;
+pub(crate) const LINKAGE: Linkage = Linkage::GreedyComplete;
 /// What is somebody's own, or secret, is never merged into what is not.
-pub const SEPARATE_BY: [&str; 4] = ["private", "confidential", "user:*", "agent:*"];
+pub(crate) const SEPARATE_BY: [&str; 4] = ["private", "confidential", "user:*", "agent:*"];
 /// Cosine alone is no evidence: Oct 15th and Oct 16th are 0.99 alike.
 pub const GUARD_ENABLED: bool = true;
 /// A survivor that lacks more than a fifth of a row's content words does not say the same.
-pub const LACKING_WORDS_MAX: f64 = 0.2;
+pub(crate) const LACKING_WORDS_MAX: f64 = 0.2;
 /// What a person marked, wrote or decided is not a machine's to merge.
-pub const PROTECTION_ENABLED: bool = true;
+pub(crate) const PROTECTION_ENABLED: bool = true;
 /// Categories and tags that ask to keep.
-pub const PROTECTED_CATEGORIES: [&str; 5] =
+pub(crate) const PROTECTED_CATEGORIES: [&str; 5] =
     ["permanent", "protected", "pinned", "decision", "decisions"];
 /// Root sources of what a person wrote.
-pub const PROTECTED_SOURCES: [&str; 2] = ["manual", "user"];
+pub(crate) const PROTECTED_SOURCES: [&str; 2] = ["manual", "user"];
 /// 3.0 is critical in the owner's scale.
-pub const PROTECTED_IMPORTANCE_MIN: f64 = 3.0;
+pub(crate) const PROTECTED_IMPORTANCE_MIN: f64 = 3.0;
 /// Work of the last day is still going on.
-pub const PROTECTED_AGE_HOURS: f64 = 24.0;
+pub(crate) const PROTECTED_AGE_HOURS: f64 = 24.0;
 /// What was said last is what holds now.
-pub const CANONICAL: Canonical = Canonical::Newest;
+pub(crate) const CANONICAL: Canonical = Canonical::Newest;
 /// Readers of a brain.db filter no archived rows: left in the table, they would go on being found.
-pub const ABSORBED: Absorbed = Absorbed::Move;
+pub(crate) const ABSORBED: Absorbed = Absorbed::Move;
 /// A fact stays findable under every category that it had.
-pub const CATEGORY_MERGE: CategoryMerge = CategoryMerge::Union;
+pub(crate) const CATEGORY_MERGE: CategoryMerge = CategoryMerge::Union;
 /// The top of the owner's scale.
-pub const IMPORTANCE_CAP: f64 = 3.0;
+pub(crate) const IMPORTANCE_CAP: f64 = 3.0;
 /// What a person can look through in one sitting.
-pub const FLAGS_PER_RUN_MAX: usize = 100;
+pub(crate) const FLAGS_PER_RUN_MAX: usize = 100;
 /// One noisy memory must not use up the flags of a run.
-pub const FLAGS_PER_MEMORY_MAX: usize = 3;
+pub(crate) const FLAGS_PER_MEMORY_MAX: usize = 3;
 /// Rows of flags in the owner's table would fill what its agent reads first.
-pub const FLAG_TARGET: FlagTarget = FlagTarget::Table;
+pub(crate) const FLAG_TARGET: FlagTarget = FlagTarget::Table;
 /// Read this often, a procedure has proved its worth.
-pub const PROMOTE_ACCESS_COUNT_MIN: i64 = 5;
+pub(crate) const PROMOTE_ACCESS_COUNT_MIN: i64 = 5;
 /// Only what is notable already is raised.
-pub const PROMOTE_IMPORTANCE_MIN: f64 = 2.0;
+pub(crate) const PROMOTE_IMPORTANCE_MIN: f64 = 2.0;
 /// Categories of procedures.
-pub const PROMOTE_CATEGORIES: [&str; 4] = ["sop", "procedure", "coding", "trading"];
+pub(crate) const PROMOTE_CATEGORIES: [&str; 4] = ["sop", "procedure", "coding", "trading"];
 /// Half a step of the owner's scale.
-pub const PROMOTE_INCREASE: f64 = 0.5;
+pub(crate) const PROMOTE_INCREASE: f64 = 0.5;
 /// A tool that finds duplicates must not surprise with archiving what has none.
-pub const ARCHIVE_ENABLED: bool = false;
+pub(crate) const ARCHIVE_ENABLED: bool = false;
 /// A month without a reader.
-pub const ARCHIVE_AGE_DAYS: f64 = 30.0;
+pub(crate) const ARCHIVE_AGE_DAYS: f64 = 30.0;
 /// Never read.
-pub const ARCHIVE_ACCESS_COUNT_MAX: i64 = 0;
+pub(crate) const ARCHIVE_ACCESS_COUNT_MAX: i64 = 0;
 /// Routine: halfway to notable at most.
-pub const ARCHIVE_IMPORTANCE_MAX: f64 = 1.5;
+pub(crate) const ARCHIVE_IMPORTANCE_MAX: f64 = 1.5;
 /// A store is consolidated unless its owner says no.
-pub const ENABLED: bool = true;
+pub(crate) const ENABLED: bool = true;
 /// Dry run is the default already: `--execute` is what writes.
-pub const READ_ONLY: bool = false;
+pub(crate) const READ_ONLY: bool = false;
 /// A run by hand looks at everything.
 pub const TRIGGER: Option<Trigger> = None;
 /// 64 × distinct rows: it grows with the store.
-pub const PAIR_BUDGET: Option<u64> = None;
+pub(crate) const PAIR_BUDGET: Option<u64> = None;
 /// Copies of one text are one memory, however many they are.
-pub const MAX_CLUSTER_SIZE: Option<NonZeroUsize> = None;
+pub(crate) const MAX_CLUSTER_SIZE: Option<NonZeroUsize> = None;
 /// The built-in lexicon knows the common words.
-pub const LEXICON: Option<&str> = None;
+pub(crate) const LEXICON: Option<&str> = None;
 /// It keeps what a person marked without stopping the run on everything else.
-pub const PROFILE: Profile = Profile::Default;
+pub(crate) const PROFILE: Profile = Profile::Default;
 /// Ids are the store's own; only you know which are special.
-pub const PROTECTED_IDS: [&str; 0] = [];
+pub(crate) const PROTECTED_IDS: [&str; 0] = [];
 /// What is read often is what is worth folding.
-pub const PROTECTED_ACCESS_COUNT_MIN: Option<i64> = None;
+pub(crate) const PROTECTED_ACCESS_COUNT_MIN: Option<i64> = None;
 /// The whole store, so that no duplicate hides outside.
-pub const SCOPE_CATEGORIES: [&str; 0] = [];
+pub(crate) const SCOPE_CATEGORIES: [&str; 0] = [];
 /// From the first memory on.
-pub const SCOPE_SINCE: Option<&str> = None;
+pub(crate) const SCOPE_SINCE: Option<&str> = None;
 /// Up to the last memory.
-pub const SCOPE_UNTIL: Option<&str> = None;
+pub(crate) const SCOPE_UNTIL: Option<&str> = None;
 /// Duplicates come from several writers of one text.
-pub const SCOPE_SOURCES: [&str; 0] = [];
+pub(crate) const SCOPE_SOURCES: [&str; 0] = [];
 /// Old and new copies must meet.
-pub const SCOPE_NEWEST: Option<NonZeroUsize> = None;
+pub(crate) const SCOPE_NEWEST: Option<NonZeroUsize> = None;
 /// As for merges: what a nightly run would merge may be merged at once.
-pub const AUTO_DEDUP_THRESHOLD: f64 = 0.95;
+pub(crate) const AUTO_DEDUP_THRESHOLD: f64 = 0.95;
 /// Topics begin here; what is nearer is worth a second look.
-pub const FLAG_THRESHOLD: f64 = 0.85;
+pub(crate) const FLAG_THRESHOLD: f64 = 0.85;
 /// A fact saved under two categories is still one fact.
-pub const CHECK_SCOPE: CheckScope = CheckScope::All;
+pub(crate) const CHECK_SCOPE: CheckScope = CheckScope::All;
 /// An agent notices a tenth of a second; a check takes a few milliseconds.
-pub const CHECK_TIME_LIMIT_MS: u32 = 50;
+pub(crate) const CHECK_TIME_LIMIT_MS: u32 = 50;
 /// Memories are private: whom their texts are shown to is yours to say.
-pub const EMBED_PROVIDER: Option<Provider> = None;
+pub(crate) const EMBED_PROVIDER: Option<Provider> = None;
 /// On this machine, at the provider's own port; elsewhere only where you say so.
-pub const EMBED_URL: Option<&str> = None;
+pub(crate) const EMBED_URL: Option<&str> = None;
 /// A store has one model, and vectors of another one would not be comparable.
-pub const EMBED_MODEL: Option<&str> = None;
+pub(crate) const EMBED_MODEL: Option<&str> = None;
 /// Most providers go by the model's own name.
-pub const EMBED_REQUEST_MODEL: Option<&str> = None;
+pub(crate) const EMBED_REQUEST_MODEL: Option<&str> = None;
 /// Providers on one's own machine want no key.
-pub const EMBED_API_KEY_ENV: Option<&str> = None;
+pub(crate) const EMBED_API_KEY_ENV: Option<&str> = None;
 /// A batch takes a processor about a second; ten mean that something is wrong.
-pub const EMBED_TIMEOUT_MS: u32 = 10_000;
+pub(crate) const EMBED_TIMEOUT_MS: u32 = 10_000;
 /// A provider that restarts is back soon, and one that stays away should be heard of.
-pub const EMBED_RETRIES: u32 = 2;
+pub(crate) const EMBED_RETRIES: u32 = 2;
 /// More at once is hardly faster, and what is lost by an interruption stays small.
-pub const EMBED_BATCH_SIZE: u32 = 32;
+pub(crate) const EMBED_BATCH_SIZE: u32 = 32;
 /// An agent waits for it. A provider on this machine answers within a tenth of that.
-pub const EMBED_INLINE_TIMEOUT_MS: u32 = 2_000;
+pub(crate) const EMBED_INLINE_TIMEOUT_MS: u32 = 2_000;
 /// No model comes with memfold.
-pub const EMBED_DIR: Option<&str> = None;
+pub(crate) const EMBED_DIR: Option<&str> = None;
 /// What the owner of a `brain.db` waits itself.
 pub const BUSY_TIMEOUT_MS: u32 = 5_000;
 /// Only dashboards made for that monitor need its names.
-pub const HELIOS_METRICS: bool = false;
+pub(crate) const HELIOS_METRICS: bool = false;
 /// Reports belong to the store they are about: `reports/consolidation` beside it.
-pub const REPORTS_DIR: Option<&str> = None;
+pub(crate) const REPORTS_DIR: Option<&str> = None;
 /// Naive times were written on this machine, by its clock.
 pub const TIME_ZONE: Option<&str> = None;
 /// The rules hold the figures: 0.95 for near duplicates, 0.98 for exact ones.

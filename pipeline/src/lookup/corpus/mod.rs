@@ -10,9 +10,7 @@ mod build;
 mod rows;
 mod search;
 
-pub use build::{
-    BuildCorpusIndex, BuildCorpusIndexError, BuiltCorpusIndex, SearchRowsError, build_corpus_index,
-};
+pub use build::{BuildCorpusIndex, BuiltCorpusIndex, build_corpus_index};
 pub use rows::{
     CorpusColumns, CorpusIndex, CorpusOrigin, FileStamp, SearchedRows, verify_corpus_index,
 };

@@ -1,5 +1,6 @@
 //! [`SearchedRows`]: where rows are looked for, and what they are called there.
 
+use crate::lookup::SearchError;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -11,12 +12,9 @@ use memfold_index::graph::gate;
 use memfold_index::{Pool, Progress, Row, VectorMatrix};
 use memfold_simd::Kernels;
 
-use super::SearchRowsError;
 use crate::lookup::files::{VERSION, read_origin};
-use crate::lookup::inspect::{
-    HasTexts, IndexDifference, VerifiedIndex, VerifyIndexError, verify_files,
-};
-use crate::lookup::{IndexFiles, OpenIndexError};
+use crate::lookup::inspect::{HasTexts, IndexDifference, VerifiedIndex, verify_files};
+use crate::lookup::{IndexError, IndexFiles};
 
 /// Where rows are looked for.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +49,7 @@ impl<'a> SearchedRows<'a> {
     }
 
     /// Returns a row's place in the file.
-    pub(super) fn ordinal(self, row: Row) -> Result<u64, SearchRowsError> {
+    pub(super) fn ordinal(self, row: Row) -> Result<u64, SearchError> {
         Ok(match self {
             Self::Index(index) => index.files().columns().rowid_at(row)?.cast_unsigned(),
             Self::Corpus(corpus) => corpus.ordinal(row),
@@ -59,7 +57,7 @@ impl<'a> SearchedRows<'a> {
     }
 
     /// Returns a row's id; an empty one is none.
-    pub(super) fn id(self, row: Row) -> Result<Option<&'a str>, SearchRowsError> {
+    pub(super) fn id(self, row: Row) -> Result<Option<&'a str>, SearchError> {
         let id = match self {
             Self::Index(index) => Some(index.files().columns().id_at(row)?),
             Self::Corpus(corpus) => corpus.id(row),
@@ -68,33 +66,33 @@ impl<'a> SearchedRows<'a> {
     }
 
     /// Finds the row at a place of the file.
-    pub(super) fn at(self, ordinal: u64) -> Result<Row, SearchRowsError> {
+    pub(super) fn at(self, ordinal: u64) -> Result<Row, SearchError> {
         let rows = self.count();
         if ordinal >= rows {
-            return Err(SearchRowsError::NoRow { row: ordinal, rows });
+            return Err(SearchError::NoRow { row: ordinal, rows });
         }
         let found = match self {
             Self::Index(index) => index.files().columns().find_rowid(ordinal.cast_signed())?,
             Self::Corpus(corpus) => corpus.row_at(ordinal),
         };
-        found.ok_or(SearchRowsError::NoVector { row: ordinal })
+        found.ok_or(SearchError::NoVector { row: ordinal })
     }
 
     /// Finds the row with an id; of several the first in the file.
-    pub(super) fn with_id(self, id: &str) -> Result<Row, SearchRowsError> {
+    pub(super) fn with_id(self, id: &str) -> Result<Row, SearchError> {
         if !self.has_ids() {
-            return Err(SearchRowsError::NoIds);
+            return Err(SearchError::NoIds);
         }
         let found = match self {
             _ if id.is_empty() => None,
             Self::Index(index) => self.first_indexed(index, id)?,
             Self::Corpus(corpus) => corpus.matrix().rows().find(|&row| corpus.id(row) == Some(id)),
         };
-        found.ok_or_else(|| SearchRowsError::NoId { id: id.into() })
+        found.ok_or_else(|| SearchError::NoId { id: id.into() })
     }
 
     /// Finds the row among those of an index, which are in the order of ids, then of vectors.
-    fn first_indexed(self, index: &CorpusIndex, id: &str) -> Result<Option<Row>, SearchRowsError> {
+    fn first_indexed(self, index: &CorpusIndex, id: &str) -> Result<Option<Row>, SearchError> {
         let count = index.files().columns().len() as u32;
         let (mut low, mut high) = (0, count);
         while low < high {
@@ -277,7 +275,7 @@ impl CorpusIndex {
     ///
     /// # Errors
     /// When a file is missing, damaged, of another version, does not fit the others, or is of a store.
-    pub fn open(folder: &Path) -> Result<Option<Self>, OpenIndexError> {
+    pub fn open(folder: &Path) -> Result<Option<Self>, IndexError> {
         let Some(generation) = Generations::at(folder).current()? else { return Ok(None) };
         let (files, origin) =
             IndexFiles::open(generation, CorpusOrigin::from_json, |origin| origin.dim)?;
@@ -314,7 +312,7 @@ pub fn verify_corpus_index(
     index: &CorpusIndex,
     corpus: Option<&Corpus>,
     tools: (&Pool, &'static Kernels, &dyn Progress),
-) -> Result<VerifiedIndex, VerifyIndexError> {
+) -> Result<VerifiedIndex, IndexError> {
     let lookups = if corpus.is_some() { usize::MAX } else { gate::SAMPLED_LOOKUPS };
     let verified = verify_files(index.files(), HasTexts(false), lookups, tools)?;
     let difference = corpus.map(|corpus| difference(index, corpus)).transpose()?;
@@ -322,7 +320,7 @@ pub fn verify_corpus_index(
 }
 
 /// Compares every row with the one at its place in the file.
-fn difference(index: &CorpusIndex, corpus: &Corpus) -> Result<IndexDifference, VerifyIndexError> {
+fn difference(index: &CorpusIndex, corpus: &Corpus) -> Result<IndexDifference, IndexError> {
     let columns = index.files().columns();
     let (records, indexed, matrix) = (columns.records()?, columns.vectors(), corpus.matrix());
     let mut found = IndexDifference::default();

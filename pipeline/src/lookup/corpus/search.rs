@@ -1,12 +1,13 @@
 //! [`search_rows`]: the nearest rows of a file.
 
+use crate::lookup::SearchError;
 use std::cmp::Reverse;
 
 use memfold_index::index_file::IndexView;
-use memfold_index::{Nearest, Neighbor, Pool, Progress, Row, Scan, ScanError, VectorMatrix};
+use memfold_index::{Nearest, Neighbor, Pool, Progress, Row, Scan, VectorError, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
-use super::{SearchRowsError, SearchedRows};
+use super::SearchedRows;
 use crate::lookup::Wanted;
 use crate::lookup::search::Tier;
 
@@ -46,7 +47,7 @@ pub fn search_rows(
     rows: SearchedRows<'_>,
     (query, wanted): (RowQuery<'_>, Wanted),
     (pool, kernels): (&Pool, &'static Kernels),
-) -> Result<Vec<RowMatch>, SearchRowsError> {
+) -> Result<Vec<RowMatch>, SearchError> {
     let matrix = rows.matrix();
     let compared = Compared::with(rows, &matrix, (pool, kernels))?;
     let (vector, except) = match query {
@@ -73,7 +74,7 @@ pub fn search_rows_all(
     wanted: Wanted,
     (pool, kernels): (&Pool, &'static Kernels),
     progress: &dyn Progress,
-) -> Result<Vec<Vec<RowMatch>>, SearchRowsError> {
+) -> Result<Vec<Vec<RowMatch>>, SearchError> {
     let matrix = rows.matrix();
     let compared = Compared::with(rows, &matrix, (pool, kernels))?;
     progress.begin("search", Some(queries.len() as u64));
@@ -82,12 +83,12 @@ pub fn search_rows_all(
         let block = queries.rows().skip(block * QUERIES_TOGETHER).take(QUERIES_TOGETHER);
         let answers = block.map(|at| {
             if progress.cancelled() {
-                return Err(SearchRowsError::Cancelled);
+                return Err(SearchError::Cancelled);
             }
             let found = compared.answer(&mut *nearest, queries.vector(at), (wanted, None));
             progress.advance(1);
             found.map_err(|error| match error {
-                SearchRowsError::Query(error) => SearchRowsError::Query(error.at(at.0)),
+                SearchError::Query(error) => SearchError::Query(error.at(at.0)),
                 error => error,
             })
         });
@@ -116,9 +117,9 @@ impl<'a> Compared<'a> {
         rows: SearchedRows<'a>,
         matrix: &'a VectorMatrix<'a>,
         (pool, kernels): (&Pool, &'static Kernels),
-    ) -> Result<Self, SearchRowsError> {
+    ) -> Result<Self, SearchError> {
         if matrix.is_empty() {
-            return Err(SearchRowsError::NoVectors { rows: rows.count() });
+            return Err(SearchError::NoRowVectors { rows: rows.count() });
         }
         let how = match rows {
             SearchedRows::Index(index) => {
@@ -130,11 +131,11 @@ impl<'a> Compared<'a> {
     }
 
     /// Returns who answers queries.
-    fn nearest(&self) -> Result<Box<dyn Nearest + '_>, SearchRowsError> {
+    fn nearest(&self) -> Result<Box<dyn Nearest + '_>, SearchError> {
         Ok(match &self.how {
             How::Every(scan) => Box::new(scan),
             How::IndexBuild(tiers) => {
-                Box::new(Tier::new::<SearchRowsError>(tiers, self.matrix, self.kernels)?)
+                Box::new(Tier::new::<SearchError>(tiers, self.matrix, self.kernels)?)
             }
         })
     }
@@ -144,7 +145,7 @@ impl<'a> Compared<'a> {
         nearest: &mut dyn Nearest,
         query: &[f32],
         (wanted, except): (Wanted, Option<Row>),
-    ) -> Result<Vec<RowMatch>, SearchRowsError> {
+    ) -> Result<Vec<RowMatch>, SearchError> {
         let found = match wanted.neighbors {
             Some(count) => {
                 let count = count.saturating_add(usize::from(except.is_some()));
@@ -156,7 +157,7 @@ impl<'a> Compared<'a> {
             .into_iter()
             .filter(|found| Some(found.row) != except && wanted.allows(found.similarity));
         let placed = found.map(|found| Ok((self.rows.ordinal(found.row)?, found)));
-        let mut placed: Vec<(u64, Neighbor)> = placed.collect::<Result<_, SearchRowsError>>()?;
+        let mut placed: Vec<(u64, Neighbor)> = placed.collect::<Result<_, SearchError>>()?;
         placed.sort_unstable_by_key(|(ordinal, found)| (Reverse(found.similarity), *ordinal));
         placed.truncate(wanted.neighbors.unwrap_or(usize::MAX));
         let matches = placed.into_iter().map(|(row, Neighbor { row: at, similarity })| {
@@ -172,7 +173,7 @@ fn with_ties(
     nearest: &mut dyn Nearest,
     query: &[f32],
     count: usize,
-) -> Result<Vec<Neighbor>, ScanError> {
+) -> Result<Vec<Neighbor>, VectorError> {
     let mut found = nearest.k_nearest(query, count.saturating_add(1))?;
     if let [.., last, next] = &found[..]
         && found.len() > count

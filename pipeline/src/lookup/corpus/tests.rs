@@ -1,3 +1,4 @@
+use crate::lookup::SearchError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -7,14 +8,12 @@ use memfold_datasets::npy::{Component, NpyWriter};
 use memfold_datasets::{ColumnSet, ColumnsMeta, Corpus, ParquetWriter};
 use memfold_index::file::FileMode;
 use memfold_index::file::generations::{COLUMNS_FILE, INDEX_FILE};
-use memfold_index::{NoProgress, Pool, Row, ScanError, VectorMatrix};
+use memfold_index::{NoProgress, Pool, Row, VectorError, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 use tempfile::TempDir;
 
 use super::*;
-use crate::lookup::{
-    IndexDifference, OpenIndexError, TierChoice, VerifiedIndex, VerifyIndexError, Wanted,
-};
+use crate::lookup::{IndexDifference, IndexError, TierChoice, VerifiedIndex, Wanted};
 
 const DIM: usize = 6;
 const TIERS: [TierChoice; 2] = [TierChoice::Scan, TierChoice::Graph];
@@ -60,7 +59,7 @@ impl Desk {
         self.place.path().join("index")
     }
 
-    fn try_build(&self, tier: TierChoice) -> Result<BuiltCorpusIndex, BuildCorpusIndexError> {
+    fn try_build(&self, tier: TierChoice) -> Result<BuiltCorpusIndex, IndexError> {
         let request = BuildCorpusIndex {
             folder: &self.folder(),
             mode: FileMode::PRIVATE,
@@ -107,7 +106,7 @@ fn search(
     rows: SearchedRows<'_>,
     query: RowQuery<'_>,
     wanted: Wanted,
-) -> Result<Vec<RowMatch>, SearchRowsError> {
+) -> Result<Vec<RowMatch>, SearchError> {
     search_rows(rows, (query, wanted), (&Pool::new(None).unwrap(), Kernels::active()))
 }
 
@@ -233,8 +232,8 @@ fn many_queries_are_answered_like_one() {
         wrong[70 * DIM..71 * DIM].fill(0.0);
         let wrong = VectorMatrix::from_slice(&wrong, DIM).unwrap();
         let found = search_rows_all(source, &wrong, wanted, tools, &NoProgress);
-        let expected = ScanError::InvalidQuery { query: 70 };
-        assert!(matches!(found, Err(SearchRowsError::Query(error)) if error == expected));
+        let expected = VectorError::InvalidQuery { query: 70 };
+        assert!(matches!(found, Err(SearchError::Query(error)) if error == expected));
     }
 }
 
@@ -266,15 +265,15 @@ fn what_is_not_there_is_said() {
 fn a_file_without_vectors_is_neither_indexed_nor_searched() {
     let desk = Desk::with(&[(None, vec![0.0; DIM])]);
     let error = desk.try_build(TierChoice::Auto).unwrap_err();
-    assert!(matches!(error, BuildCorpusIndexError::NoVectors { rows: 1, .. }), "{error}");
+    assert!(matches!(error, IndexError::NoVectors { rows: 1, .. }), "{error}");
     assert!(!desk.folder().exists());
     let corpus = desk.corpus();
     let query = RowQuery::Vector(&[1.0; DIM]);
     let found = search(SearchedRows::Corpus(&corpus), query, wanted()[0]);
-    assert!(matches!(found, Err(SearchRowsError::NoVectors { rows: 1 })));
+    assert!(matches!(found, Err(SearchError::NoRowVectors { rows: 1 })));
     std::fs::remove_file(&desk.file).unwrap();
     let error = desk.try_build(TierChoice::Auto).unwrap_err();
-    assert!(matches!(error, BuildCorpusIndexError::Look { .. }), "{error}");
+    assert!(matches!(error, IndexError::Look { .. }), "{error}");
 }
 
 #[test]
@@ -301,10 +300,7 @@ fn a_changed_file_no_longer_fits_and_a_renamed_one_does() {
     assert!(index.fits(&desk.place.path().join("nothing.npy")).is_err());
 }
 
-fn verified(
-    index: &CorpusIndex,
-    corpus: Option<&Corpus>,
-) -> Result<VerifiedIndex, VerifyIndexError> {
+fn verified(index: &CorpusIndex, corpus: Option<&Corpus>) -> Result<VerifiedIndex, IndexError> {
     let pool = Pool::new(None).unwrap();
     verify_corpus_index(index, corpus, (&pool, Kernels::active(), &NoProgress))
 }
@@ -343,9 +339,9 @@ fn damage_is_found_and_the_index_of_a_store_refused() {
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, &bytes).unwrap();
     let damaged = CorpusIndex::open(&desk.folder()).unwrap().unwrap();
-    assert!(matches!(verified(&damaged, None), Err(VerifyIndexError::File(_))));
+    assert!(matches!(verified(&damaged, None), Err(IndexError::File(_))));
     let store = crate::lookup::StoreIndex::open(&desk.folder()).unwrap_err();
-    assert!(matches!(&store, OpenIndexError::Origin { reason, .. }
+    assert!(matches!(&store, IndexError::Origin { reason, .. }
         if reason == "this is the index of a file of vectors, not of a store"));
     let other = Desk::with(&rows(100, true));
     assert!(CorpusIndex::open(&other.folder()).unwrap().is_none());
@@ -356,5 +352,5 @@ fn a_file_that_is_no_file_of_vectors_is_refused() {
     let desk = Desk::with(&rows(10, false));
     std::fs::write(&desk.file, "no numbers").unwrap();
     let error = desk.try_build(TierChoice::Scan).unwrap_err();
-    assert!(matches!(error, BuildCorpusIndexError::Corpus(_)), "{error}");
+    assert!(matches!(error, IndexError::Corpus(_)), "{error}");
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use memfold_datasets::generate::Shuffle;
 
 /// Groups that say what no other group says: as many as there are numbers of rows.
-pub const GROUPS_MAX: u64 = 1 << 32;
+pub(crate) const GROUPS_MAX: u64 = 1 << 32;
 
 /// Two wordings of one statement; `{…}` are slots that a group fills the same way in both.
 ///
@@ -88,7 +88,7 @@ const STATEMENTS: u64 = GROUPS_MAX / TEMPLATES.len() as u64;
 /// Returns the text of `member` in a group: what it says depends on (`seed`, `group`) alone, and
 /// most members say it in the same words.
 ///
-/// No two groups below [`GROUPS_MAX`] have a text in common: a group's number is permuted and written down in
+/// No two groups below ten million have a text in common: a group's number is permuted and written down in
 /// names, numbers, dates, versions and places as in the digits of a number. Beyond, texts come again.
 #[must_use]
 pub fn templated(group: u64, member: u64, seed: u64) -> String {

@@ -1,11 +1,12 @@
 //! `memfold flags`: the pairs that wait for a person, and what a person says of them.
 
+use memfold::execute::ExecuteError;
 use std::path::PathBuf;
 
 use clap::{self, Args};
 use jiff::tz::TimeZone;
 use memfold::machine;
-use memfold::settle::{SettleError, SettleRules, Settled, Settlement, preview_settlement, settle};
+use memfold::settle::{SettleRules, Settled, Settlement, preview_settlement, settle};
 use memfold_index::NoProgress;
 use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
@@ -250,9 +251,9 @@ fn command(global: &GlobalArgs, args: &FlagsArgs, (key, settlement): (&str, Sett
     writing::store_words(&["memfold", "flags"], &args.db, &after)
 }
 
-fn failed(error: &SettleError) -> Failure {
+fn failed(error: &ExecuteError) -> Failure {
     match error {
-        SettleError::Session(error) => writing::session_failure("settle the pair", error),
+        ExecuteError::Session(error) => writing::session_failure("settle the pair", error),
         error => Failure::new("settle the pair", error, error.hint()),
     }
 }

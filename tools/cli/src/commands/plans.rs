@@ -7,7 +7,7 @@ use clap::{self, Args};
 use memfold_model::text::excerpt;
 use memfold_plan::plan::{Action, ActionState, ActionType, PlanSummary, SavedAction, SavedPlan};
 use memfold_store::BrainDb;
-use memfold_store::brain_db::FindPlanError;
+use memfold_store::brain_db::SessionError;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -121,7 +121,7 @@ pub(crate) fn find_plan(store: &BrainDb, wanted: &str) -> Result<SavedPlan, Fail
     store.plan(wanted).map_err(|error| failure("find the plan", &error))
 }
 
-fn failure(what: &str, error: &FindPlanError) -> Failure {
+fn failure(what: &str, error: &SessionError) -> Failure {
     Failure::new(what, error, error.hint())
 }
 

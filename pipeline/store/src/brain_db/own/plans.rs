@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::brain_db::read::open::{BrainDb, OpenStoreError};
+use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::session::{Session, SessionError, Writes};
 use memfold_model::memory::MemoryId;
 use memfold_plan::plan::{
@@ -21,7 +21,7 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read, or a plan is damaged.
-    pub fn plans(&self) -> Result<Vec<PlanSummary>, FindPlanError> {
+    pub fn plans(&self) -> Result<Vec<PlanSummary>, SessionError> {
         self.look(list_plans)
     }
 
@@ -29,17 +29,17 @@ impl BrainDb {
     ///
     /// # Errors
     /// When the store cannot be read, there is no such plan or more than one, or it is damaged.
-    pub fn plan(&self, wanted: &str) -> Result<SavedPlan, FindPlanError> {
+    pub fn plan(&self, wanted: &str) -> Result<SavedPlan, SessionError> {
         self.look(|connection| find_plan(connection, wanted))
     }
 
     fn look<T>(
         &self,
-        read: impl Fn(&Connection) -> Result<T, FindPlanError>,
-    ) -> Result<T, FindPlanError> {
+        read: impl Fn(&Connection) -> Result<T, SessionError>,
+    ) -> Result<T, SessionError> {
         self.traceless(|reader, connection| {
             read(connection).map_err(|error| match error {
-                FindPlanError::Sqlite(error) => self.explain(&error, &reader.stamp).into(),
+                SessionError::Plans(error) => self.explain(&error, &reader.stamp).into(),
                 error => error,
             })
         })
@@ -86,7 +86,7 @@ impl Session {
     ///
     /// # Errors
     /// When there is none, several begin that way, or what the store holds is no plan.
-    pub fn plan(&self, name: &str) -> Result<SavedPlan, FindPlanError> {
+    pub fn plan(&self, name: &str) -> Result<SavedPlan, SessionError> {
         let begun = self.connection.unchecked_transaction()?;
         find_plan(&begun, name)
     }
@@ -176,64 +176,6 @@ impl Writes<'_> {
     }
 }
 
-/// Why a saved plan was not found or cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FindPlanError {
-    /// The store cannot be opened.
-    #[error(transparent)]
-    Open(#[from] OpenStoreError),
-    /// No plan has that name.
-    #[error("no saved plan is named \"{}\"", wanted.escape_debug())]
-    Unknown {
-        /// What was asked for.
-        wanted: String,
-        /// Some plans that there are, last saved first.
-        candidates: Vec<String>,
-    },
-    /// Several names begin that way.
-    #[error("several saved plans begin with \"{}\"", wanted.escape_debug())]
-    Ambiguous {
-        /// What was asked for.
-        wanted: String,
-        /// Some of them, last saved first.
-        candidates: Vec<String>,
-    },
-    /// What the store holds is not what was written.
-    #[error("saved plan {plan_id} is damaged: {column}: {}", reason.escape_debug())]
-    Damaged {
-        /// The plan.
-        plan_id: String,
-        /// The column.
-        column: &'static str,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// SQLite refuses.
-    #[error("read the saved plans: {0}")]
-    Sqlite(#[from] rusqlite::Error),
-}
-
-impl FindPlanError {
-    /// Returns what the user can do.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Open(error) => error.hint(),
-            Self::Unknown { candidates, .. } if candidates.is_empty() => {
-                Some("save one first: memfold consolidate DB --save-plan".to_owned())
-            }
-            Self::Unknown { candidates, .. } | Self::Ambiguous { candidates, .. } => {
-                Some(format!("name one of {}, or latest", candidates.join(", ")))
-            }
-            Self::Damaged { .. } => {
-                Some("save it again: memfold consolidate DB --save-plan".to_owned())
-            }
-            Self::Sqlite(_) => None,
-        }
-    }
-}
-
 /// The word for the plan that was saved last.
 const LATEST: &str = "latest";
 
@@ -252,7 +194,7 @@ pub(crate) fn plan_exists(connection: &Connection, plan_id: &str) -> rusqlite::R
 pub(crate) fn load_plan(
     connection: &Connection,
     plan_id: &str,
-) -> Result<Option<SavedPlan>, FindPlanError> {
+) -> Result<Option<SavedPlan>, SessionError> {
     if !has_tables(connection)? {
         return Ok(None);
     }
@@ -282,7 +224,7 @@ pub(crate) fn load_plan(
     Ok(Some(saved))
 }
 
-fn header(row: &Row<'_>, plan_id: &str) -> Result<SavedPlan, FindPlanError> {
+fn header(row: &Row<'_>, plan_id: &str) -> Result<SavedPlan, SessionError> {
     let text = |column| text(row, column, plan_id);
     let plan = Plan {
         schema_version: cell(row, "schema_version", plan_id)?,
@@ -303,7 +245,7 @@ fn header(row: &Row<'_>, plan_id: &str) -> Result<SavedPlan, FindPlanError> {
     })
 }
 
-fn saved_action(row: &Row<'_>, plan_id: &str) -> Result<SavedAction, FindPlanError> {
+fn saved_action(row: &Row<'_>, plan_id: &str) -> Result<SavedAction, SessionError> {
     let position: i64 = cell(row, "position", plan_id)?;
     let amended: Option<String> = cell(row, "amended", plan_id)?;
     let state = text(row, "state", plan_id)?;
@@ -322,8 +264,8 @@ fn saved_action(row: &Row<'_>, plan_id: &str) -> Result<SavedAction, FindPlanErr
 }
 
 /// Finds a plan by its name, the beginning of its name or `latest`.
-pub(crate) fn find_plan(connection: &Connection, wanted: &str) -> Result<SavedPlan, FindPlanError> {
-    let unknown = |candidates| FindPlanError::Unknown { wanted: wanted.to_owned(), candidates };
+pub(crate) fn find_plan(connection: &Connection, wanted: &str) -> Result<SavedPlan, SessionError> {
+    let unknown = |candidates| SessionError::UnknownPlan { wanted: wanted.to_owned(), candidates };
     if !has_tables(connection)? {
         return Err(unknown(Vec::new()));
     }
@@ -339,7 +281,7 @@ pub(crate) fn find_plan(connection: &Connection, wanted: &str) -> Result<SavedPl
     match named.as_slice() {
         [name] => load_plan(connection, name)?.ok_or_else(|| unknown(newest)),
         [] => Err(unknown(newest)),
-        _ => Err(FindPlanError::Ambiguous { wanted: wanted.to_owned(), candidates: named }),
+        _ => Err(SessionError::AmbiguousPlan { wanted: wanted.to_owned(), candidates: named }),
     }
 }
 
@@ -353,7 +295,7 @@ fn newest_names(connection: &Connection, prefix: &str) -> rusqlite::Result<Vec<S
 }
 
 /// Lists the plans, last saved first; nothing where there are no tables.
-pub(crate) fn list_plans(connection: &Connection) -> Result<Vec<PlanSummary>, FindPlanError> {
+pub(crate) fn list_plans(connection: &Connection) -> Result<Vec<PlanSummary>, SessionError> {
     if !has_tables(connection)? {
         return Ok(Vec::new());
     }
@@ -378,7 +320,7 @@ pub(crate) fn list_plans(connection: &Connection) -> Result<Vec<PlanSummary>, Fi
     Ok(summaries)
 }
 
-fn count_actions(connection: &Connection, summary: &mut PlanSummary) -> Result<(), FindPlanError> {
+fn count_actions(connection: &Connection, summary: &mut PlanSummary) -> Result<(), SessionError> {
     let plan_id = summary.plan_id.clone();
     let mut statement = connection.prepare_cached(
         "SELECT type, state, count(*) AS many FROM memfold_actions
@@ -408,7 +350,7 @@ fn has_tables(connection: &Connection) -> rusqlite::Result<bool> {
     )
 }
 
-fn text(row: &Row<'_>, column: &'static str, plan_id: &str) -> Result<String, FindPlanError> {
+fn text(row: &Row<'_>, column: &'static str, plan_id: &str) -> Result<String, SessionError> {
     cell(row, column, plan_id)
 }
 
@@ -417,7 +359,7 @@ fn cell<T: rusqlite::types::FromSql>(
     row: &Row<'_>,
     column: &'static str,
     plan_id: &str,
-) -> Result<T, FindPlanError> {
+) -> Result<T, SessionError> {
     row.get(column).map_err(|error| damaged(plan_id, column, &error.to_string()))
 }
 
@@ -425,7 +367,7 @@ fn parsed<T: DeserializeOwned>(
     row: &Row<'_>,
     column: &'static str,
     plan_id: &str,
-) -> Result<T, FindPlanError> {
+) -> Result<T, SessionError> {
     parse(&text(row, column, plan_id)?, column, plan_id)
 }
 
@@ -433,13 +375,13 @@ fn parse<T: DeserializeOwned>(
     json: &str,
     column: &'static str,
     plan_id: &str,
-) -> Result<T, FindPlanError> {
+) -> Result<T, SessionError> {
     serde_json::from_str(json).map_err(|error| damaged(plan_id, column, &error.to_string()))
 }
 
-fn damaged(plan_id: &str, column: &'static str, reason: &str) -> FindPlanError {
+fn damaged(plan_id: &str, column: &'static str, reason: &str) -> SessionError {
     let (plan_id, reason) = (plan_id.to_owned(), reason.to_owned());
-    FindPlanError::Damaged { plan_id, column, reason }
+    SessionError::DamagedPlan { plan_id, column, reason }
 }
 
 /// What becomes of an action, and through whom.

@@ -350,6 +350,35 @@ pub enum SessionError {
         /// What was read.
         what: String,
     },
+    /// No plan has that name.
+    #[error("no saved plan is named \"{}\"", wanted.escape_debug())]
+    UnknownPlan {
+        /// What was asked for.
+        wanted: String,
+        /// Some plans that there are, last saved first.
+        candidates: Vec<String>,
+    },
+    /// Several names begin that way.
+    #[error("several saved plans begin with \"{}\"", wanted.escape_debug())]
+    AmbiguousPlan {
+        /// What was asked for.
+        wanted: String,
+        /// Some of them, last saved first.
+        candidates: Vec<String>,
+    },
+    /// What the store holds is not what was written.
+    #[error("saved plan {plan_id} is damaged: {column}: {}", reason.escape_debug())]
+    DamagedPlan {
+        /// The plan.
+        plan_id: String,
+        /// The column.
+        column: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// SQLite refuses.
+    #[error("read the saved plans: {0}")]
+    Plans(#[from] rusqlite::Error),
 }
 
 impl SessionError {
@@ -436,7 +465,16 @@ impl SessionError {
                 "something else wrote to memfold's tables; docs/recovery.md says how to go on"
                     .to_owned(),
             ),
-            Self::Refused { .. } => None,
+            Self::UnknownPlan { candidates, .. } if candidates.is_empty() => {
+                Some("save one first: memfold consolidate DB --save-plan".to_owned())
+            }
+            Self::UnknownPlan { candidates, .. } | Self::AmbiguousPlan { candidates, .. } => {
+                Some(format!("name one of {}, or latest", candidates.join(", ")))
+            }
+            Self::DamagedPlan { .. } => {
+                Some("save it again: memfold consolidate DB --save-plan".to_owned())
+            }
+            Self::Refused { .. } | Self::Plans(_) => None,
         }
     }
 }

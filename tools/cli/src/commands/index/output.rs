@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use memfold::lookup::{
-    IndexDifference, IndexFiles, OpenIndexError, VerifiedIndex, VerifyIndexError,
-};
+use memfold::lookup::{IndexDifference, IndexError, IndexFiles, VerifiedIndex};
 use memfold_index::index_file::GraphOutcome;
 use memfold_model::text::excerpt;
 
@@ -216,7 +214,7 @@ pub(super) struct VerifyWords {
 
 /// Tells what came of verifying a generation with so many rows.
 pub(super) fn tell_verified(
-    verified: Result<VerifiedIndex, VerifyIndexError>,
+    verified: Result<VerifiedIndex, IndexError>,
     (generation, rows): (u64, usize),
     words: &VerifyWords,
     (global, printer): (&GlobalArgs, Printer),
@@ -298,7 +296,7 @@ pub(super) fn mebibytes(bytes: u64) -> String {
 /// Opens the index in a folder, which must be there.
 pub(super) fn open<T>(
     folder: &Path,
-    open: impl FnOnce(&Path) -> Result<Option<T>, OpenIndexError>,
+    open: impl FnOnce(&Path) -> Result<Option<T>, IndexError>,
 ) -> Result<T, Failure> {
     match open(folder) {
         Ok(Some(index)) => Ok(index),
@@ -310,7 +308,7 @@ pub(super) fn open<T>(
     }
 }
 
-pub(super) fn unopened(error: &OpenIndexError) -> Failure {
+pub(super) fn unopened(error: &IndexError) -> Failure {
     let hint = error.hint();
     Failure::new("open the index", error, hint)
 }

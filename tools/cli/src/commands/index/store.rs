@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use memfold::lookup::{
-    BuildIndex, BuiltIndex, FreshSegment, Freshness, IndexDifference, SealError, SealFresh, Sealed,
+    BuildIndex, BuiltIndex, FreshSegment, Freshness, IndexDifference, SealFresh, Sealed,
     StoreIndex, Thoroughness, build_index, freshness, seal_fresh, verify as verify_index,
 };
 use memfold::machine::{self, Stopwatch};
@@ -154,12 +154,7 @@ fn append(
         }
         Ok(Sealed::TooFew { .. }) => Ok(Some("no memories have come since\n".to_owned())),
         Ok(Sealed::NoIndex) => Ok(None),
-        Err(
-            error @ (SealError::Foreign
-            | SealError::TooMany
-            | SealError::Damaged(_)
-            | SealError::Open(_)),
-        ) => {
+        Err(error) if error.is_mended_by_a_build() => {
             printer.note(&format!("note: {error}; building anew"));
             Ok(None)
         }

@@ -1,11 +1,10 @@
 //! `memfold search` in a file of vectors.
 
+use memfold::lookup::SearchError;
 use std::path::Path;
 
 use memfold::lookup::Wanted;
-use memfold::lookup::corpus::{
-    RowMatch, RowQuery, SearchRowsError, SearchedRows, search_rows, search_rows_all,
-};
+use memfold::lookup::corpus::{RowMatch, RowQuery, SearchedRows, search_rows, search_rows_all};
 use memfold::machine::Stopwatch;
 use memfold_datasets::results::NeighborRow;
 use memfold_index::{Pool, Row};
@@ -99,8 +98,8 @@ impl Work<'_> {
         results::tell_written((found.len(), neighbors), output, (global, printer, stopwatch))
     }
 
-    fn failed(&self, error: &SearchRowsError) -> Failure {
-        if matches!(error, SearchRowsError::Cancelled) {
+    fn failed(&self, error: &SearchError) -> Failure {
+        if matches!(error, SearchError::Cancelled) {
             return Failure::interrupted();
         }
         let hint = error.hint();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use memfold::lookup::corpus::{CorpusColumns, CorpusIndex, RowMatch, SearchedRows};
-use memfold::lookup::{Match, Matches, OpenIndexError, Searched, StoreIndex, Wanted};
+use memfold::lookup::{IndexError, Match, Matches, Searched, StoreIndex, Wanted};
 use memfold::machine::Stopwatch;
 use memfold_datasets::Corpus;
 use memfold_datasets::convert::WriteError;
@@ -221,7 +221,7 @@ impl ElapsedDocument {
 }
 
 /// Does without an index that cannot be opened, and says so.
-pub(super) fn opened<T>(index: Result<Option<T>, OpenIndexError>, printer: Printer) -> Option<T> {
+pub(super) fn opened<T>(index: Result<Option<T>, IndexError>, printer: Printer) -> Option<T> {
     index.unwrap_or_else(|error| {
         printer.note(&format!("note: the index cannot be used: {error}"));
         if let Some(hint) = error.hint() {

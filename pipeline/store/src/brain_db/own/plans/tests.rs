@@ -149,7 +149,7 @@ fn plans_are_found_by_name_beginning_and_age() {
     connection.execute(rename, []).unwrap();
     let ambiguous = found("pabc").unwrap_err();
     assert_eq!(ambiguous.to_string(), "several saved plans begin with \"pabc\"");
-    assert!(matches!(found("%___%"), Err(FindPlanError::Unknown { .. })));
+    assert!(matches!(found("%___%"), Err(SessionError::UnknownPlan { .. })));
 }
 
 #[test]
