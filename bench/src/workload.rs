@@ -1,10 +1,10 @@
 //! Workloads: stores to consolidate, and what a run needs beside a store.
 
-use memfold::MemfoldError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use memfold::MemfoldError;
 use memfold::consolidate::{Outcome, RunContext, consolidate};
 use memfold::lookup::{BuildIndex, BuiltIndex, IndexError, TierChoice, build_index};
 use memfold::quick_check::{QuickCheck, QuickCheckOptions};

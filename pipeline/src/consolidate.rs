@@ -1,6 +1,5 @@
 //! The stages in one call: load → export → join → cluster → plan.
 
-use crate::MemfoldError;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -8,6 +7,7 @@ use jiff::tz::TimeZone;
 use memfold_index::{JoinOptions, Pool, Progress, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
+use crate::MemfoldError;
 use crate::columns::ColumnSink;
 use memfold_guard::Guard;
 use memfold_model::memory::{MemoryId, MemoryIndex};

@@ -1,8 +1,5 @@
 //! [`Memfold`]: a store with its configuration, the door to plans and runs.
 
-use crate::columns::ColumnsError;
-use memfold_plan::detect::DetectError;
-use memfold_store::LoadStoreError;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,13 +9,16 @@ use jiff::tz::TimeZone;
 use memfold_guard::{Guard, LexiconError};
 use memfold_index::{NoProgress, Pool, Progress, StartPoolError};
 use memfold_model::time::Instant;
+use memfold_plan::detect::DetectError;
 use memfold_plan::plan::Plan;
 use memfold_plan::policy::{ConfigError, Configuration, config_hash};
 use memfold_plan::report::Report;
 use memfold_simd::Kernels;
+use memfold_store::LoadStoreError;
 use memfold_store::brain_db::{Session, SessionError, SessionOptions};
 use memfold_store::{BrainDb, OpenOptions, OpenStoreError};
 
+use crate::columns::ColumnsError;
 use crate::consolidate::{Outcome, RunContext, consolidate};
 use crate::execute::{
     CHANGE_SHARE_MAX, ExecuteError, ExecuteRequest, Execution, Review, Selection, WriteRules,

@@ -1,10 +1,10 @@
 //! Runs in a line.
 
-use memfold::MemfoldError;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
 use jiff::tz::TimeZone;
+use memfold::MemfoldError;
 use memfold::consolidate::{Outcome, RunContext, consolidate};
 use memfold_guard::Guard;
 use memfold_index::{NoProgress, Pool};

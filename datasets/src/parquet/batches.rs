@@ -1,6 +1,5 @@
 //! [`ParquetTable`]: columns of a Parquet file as record batches.
 
-use crate::read::ReadError;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use super::file::ParquetFile;
 use crate::columns::first_not_finite;
 use crate::components::Components;
 use crate::guarded::guarded;
+use crate::read::ReadError;
 use crate::schema::{ColumnSet, ColumnsMeta, DIM_MAX, VECTOR_NAMES};
 
 /// Rows decoded at once: some MB of vectors.

@@ -1,6 +1,5 @@
 //! What a run is asked for, and why it may be refused.
 
-use memfold_store::LoadStoreError;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
@@ -11,6 +10,7 @@ use memfold_model::time::Instant;
 use memfold_plan::plan::{ActionType, Plan, Risk, SavedPlan, plan_digest};
 use memfold_plan::policy::{Policy, Settings};
 use memfold_plan::report::{AppliedReport, AppliedRun, Executed};
+use memfold_store::LoadStoreError;
 use memfold_store::brain_db::{BackupOutcome, SessionError};
 
 use super::{Blocked, ExecutionUnit, Selection};

@@ -1,6 +1,5 @@
 //! [`undo`]: a run that takes units back, each whole or not at all.
 
-use crate::execute::ExecuteError;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
@@ -19,6 +18,7 @@ use memfold_store::journal::{Change, Conflict, Record, RevertOptions, StoredValu
 
 use super::select::{APPROVED_NOTE, is_approved};
 use super::units::{give_way, heartbeat};
+use crate::execute::ExecuteError;
 
 /// Tells what an undo would take back, without writing.
 ///

@@ -1,20 +1,20 @@
 //! Why there is no index, or no answer.
 
-use super::fresh::ROWS_MAX;
-use crate::columns::ColumnsError;
-use memfold_datasets::ReadError;
-use memfold_index::graph::gate::GateError;
 use std::io;
 use std::path::PathBuf;
 
+use memfold_datasets::ReadError;
 use memfold_datasets::columns::ColumnFileError;
 use memfold_index::VectorError;
 use memfold_index::file::{GenerationError, SectionFileError};
 use memfold_index::flat::DamagedFlatIndex;
 use memfold_index::graph::BuildGraphError;
 use memfold_index::graph::DamagedGraph;
+use memfold_index::graph::gate::GateError;
 use memfold_index::index_file::OpenIndexFileError;
 
+use super::fresh::ROWS_MAX;
+use crate::columns::ColumnsError;
 use crate::export::ExportError;
 use memfold_store::{LoadStoreError, OpenStoreError};
 

@@ -1,6 +1,5 @@
 //! Is an index still that of its store, and is every byte of it as it was written?
 
-use crate::lookup::IndexError;
 use std::collections::BTreeSet;
 
 use memfold_index::graph::gate::{self, GateReport};
@@ -12,6 +11,7 @@ use super::build::identity_of;
 use super::files::IndexFiles;
 use super::{SearchError, StoreIndex};
 use crate::columns::ColumnSink;
+use crate::lookup::IndexError;
 use memfold_model::memory::Standing;
 use memfold_store::{BrainDb, LoadRequest, MemoryStore as _};
 

@@ -1,6 +1,5 @@
 //! [`build_corpus_index`]: from a file of vectors to a generation.
 
-use crate::lookup::SearchError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use memfold_simd::Kernels;
 
 use super::rows::ReadRows;
 use super::{CorpusColumns, CorpusOrigin, FileStamp, rows};
+use crate::lookup::SearchError;
 use crate::lookup::build::{identity_of, write_origin, write_tiers};
 use crate::lookup::{IndexError, TierChoice};
 

@@ -1,6 +1,5 @@
 //! [`SearchedRows`]: where rows are looked for, and what they are called there.
 
-use crate::lookup::SearchError;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -12,6 +11,7 @@ use memfold_index::graph::gate;
 use memfold_index::{Pool, Progress, Row, VectorMatrix};
 use memfold_simd::Kernels;
 
+use crate::lookup::SearchError;
 use crate::lookup::files::{VERSION, read_origin};
 use crate::lookup::inspect::{HasTexts, IndexDifference, VerifiedIndex, verify_files};
 use crate::lookup::{IndexError, IndexFiles};

@@ -1,6 +1,5 @@
 //! [`search_rows`]: the nearest rows of a file.
 
-use crate::lookup::SearchError;
 use std::cmp::Reverse;
 
 use memfold_index::index_file::IndexView;
@@ -8,6 +7,7 @@ use memfold_index::{Nearest, Neighbor, Pool, Progress, Row, Scan, VectorError, V
 use memfold_simd::{Kernels, Similarity};
 
 use super::SearchedRows;
+use crate::lookup::SearchError;
 use crate::lookup::Wanted;
 use crate::lookup::search::Tier;
 

@@ -1,4 +1,3 @@
-use crate::lookup::SearchError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use memfold_simd::{Kernels, Similarity};
 use tempfile::TempDir;
 
 use super::*;
+use crate::lookup::SearchError;
 use crate::lookup::{IndexDifference, IndexError, TierChoice, VerifiedIndex, Wanted};
 
 const DIM: usize = 6;

@@ -1,9 +1,9 @@
 //! `memfold explain`: a memory of a store, or the verdict of the fact guard on two texts.
 
-use memfold::machine;
 use std::path::{Path, PathBuf};
 
 use clap::{self, Args};
+use memfold::machine;
 use memfold_guard::{Absorption, Difference, Judgement};
 use memfold_model::lineage::{
     Branch, Explanation, Few, Fold, KnownBy, MemoryView, Resolved, Whereabouts,

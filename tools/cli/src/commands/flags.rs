@@ -1,10 +1,10 @@
 //! `memfold flags`: the pairs that wait for a person, and what a person says of them.
 
-use memfold::execute::ExecuteError;
 use std::path::PathBuf;
 
 use clap::{self, Args};
 use jiff::tz::TimeZone;
+use memfold::execute::ExecuteError;
 use memfold::machine;
 use memfold::settle::{SettleRules, Settled, Settlement, preview_settlement, settle};
 use memfold_index::NoProgress;

@@ -3,20 +3,20 @@
 //! Every write is one short `BEGIN IMMEDIATE` transaction. The journal mode stays as the owner set it, foreign
 //! keys are enforced, commits reach the disk. One run at a time: a lock file beside the store says who.
 
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Transaction, TransactionBehavior};
+
 use crate::LoadRequest;
 use crate::LoadStoreError;
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::access::Stamp;
 use crate::brain_db::read::load::Pass;
 use crate::brain_db::read::lookup::StoreReader;
-use crate::brain_db::write::beside::running;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use rusqlite::{Connection, ErrorCode, OpenFlags, Params, Transaction, TransactionBehavior};
-
 use crate::brain_db::read::open::{BrainDb, OpenOptions, OpenStoreError, Shortage};
 use crate::brain_db::write::beside::StoreLock;
+use crate::brain_db::write::beside::running;
 use crate::brain_db::write::layout::Layout;
 
 /// How long to wait before the next try to begin.

@@ -1,8 +1,8 @@
 //! `memfold search` in a file of vectors.
 
-use memfold::lookup::SearchError;
 use std::path::Path;
 
+use memfold::lookup::SearchError;
 use memfold::lookup::Wanted;
 use memfold::lookup::corpus::{RowMatch, RowQuery, SearchedRows, search_rows, search_rows_all};
 use memfold::machine::Stopwatch;
