@@ -52,7 +52,7 @@ def main(pairs_path, verdicts_path, least):
             if not isinstance(pair["label"], (int, float)) or pair["label"] < least:
                 continue
             counted["same"] += 1
-            linked = verdict["verdict"] in ("compatible", "complementary")
+            linked = verdict["verdict"] in ("same", "extends")
             counted["same_linked"] += linked
             a, b = content(pair["a"]), content(pair["b"])
             if (a - b) and (b - a):

@@ -155,7 +155,7 @@ fn examine(
         rules.guard.judge(&read(&older), &read(&newer)).verdict
     });
     // A person's word counts; what the guard says is told.
-    let guard_says = guard_says.filter(|verdict| !verdict.links());
+    let guard_says = guard_says.filter(|verdict| !verdict.is_proven());
     let (key, ids) = (flag.key.clone(), (newer.id.clone(), older.id.clone()));
     let settled = Settled { key, settlement, newer: ids.0, older: ids.1, guard_says, note: None };
     Ok(Examined { settled, flag, newer, older })

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_datasets::sample::{self, SampleKind, SampleMemory};
-use memfold_guard::{Guard, Verdict};
+use memfold_guard::Guard;
 use memfold_model::text::strict_key;
 use memfold_plan::plan::{ActionType, Plan};
 use memfold_plan::policy::Policy;
@@ -94,8 +94,6 @@ fn different_and_contradictory_facts_are_never_merged() {
     }
 }
 
-/// A survivor may lack a fifth of a row's content words (`guard.lacking_words_max`), and no specific: no
-/// planted group has so little more to say.
 #[test]
 fn what_only_the_older_text_says_is_not_lost() {
     let planned = Planned::new();
@@ -173,9 +171,8 @@ fn contradictory_texts_are_never_in_one_merge() {
         for (i, newer) in readings.iter().enumerate() {
             for (j, older) in readings.iter().enumerate().skip(i + 1) {
                 let verdict = guard.judge(older, newer).verdict;
-                let links = matches!(verdict, Verdict::Compatible | Verdict::Complementary);
                 let text = |at: usize| strict_key(&planned.memory(ids[at]).content);
-                assert!(links || text(i) == text(j), "{verdict:?}: {} | {}", text(i), text(j));
+                assert!(verdict.is_proven(), "{verdict:?}: {} | {}", text(i), text(j));
             }
         }
     }
@@ -194,7 +191,7 @@ fn every_absorbed_row_is_near_its_survivor_or_equal_to_it() {
             }
             let [x, y] = [ids[0], id].map(|id| planned.sample.vector(at(id)).unwrap());
             let similarity = canonical::similarity(x, y).unwrap().get();
-            assert!(similarity >= 0.95, "{similarity}: {texts:?}");
+            assert!(similarity >= 0.85, "{similarity}: {texts:?}");
             checked += 1;
         }
     }

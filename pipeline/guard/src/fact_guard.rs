@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::compare::{Comparison, Finding, lacking_quotes};
-use super::lexicon::{BUILT_IN, Entry, Lexicon, Roles};
-use super::matching::{Matching, weighs};
-use super::reading::{Flags, Token};
-use super::{Absorption, Difference, Judgement, LexiconError, Reading, Verdict, read, verdict};
-use crate::{GuardPolicy, text};
+use super::compare::{Comparison, Finding};
+use super::lexicon::{BUILT_IN, Lexicon};
+use super::proof::{self, PROOF_WORDS, Step, StepKind};
+use super::{Difference, Judgement, LexiconError, Reading, Verdict, read, verdict};
+use crate::GuardPolicy;
 
 /// Differences that a judgement lists.
 const DIFFERENCES_MAX: usize = 64;
@@ -33,8 +32,8 @@ impl Guard {
         let named = |error| LexiconError { file: policy.lexicon_file.clone(), ..error };
         let lexicon = Lexicon::load(policy.lexicon.as_deref()).map_err(named)?;
         let lexicon_text = match &policy.lexicon {
-            None => BUILT_IN.into(),
-            Some(user) => (BUILT_IN.to_owned() + user).into(),
+            None => (BUILT_IN.to_owned() + PROOF_WORDS).into(),
+            Some(user) => (BUILT_IN.to_owned() + PROOF_WORDS + user).into(),
         };
         Ok(Self { policy: policy.clone(), lexicon, lexicon_text })
     }
@@ -49,89 +48,51 @@ impl Guard {
     /// Reads a text once, for any number of judgements. Linear in the length.
     #[must_use]
     pub fn read(&self, text: &str) -> Reading {
-        read::read(text, &self.lexicon, self.policy.window_chars)
+        read::read(text, &self.lexicon)
     }
 
     /// Judges two texts. The verdict does not depend on their order; `left` is the older text.
     ///
-    /// Near linear in the lengths; equal strict keys are compatible at no cost.
+    /// What is proven to be the same is the same whatever else speaks against it, since every token has its step. What is
+    /// proven to say more is no extension where the two contradict. Near linear in the lengths.
     #[must_use]
     pub fn judge(&self, older: &Reading, newer: &Reading) -> Judgement {
-        if older.strict == newer.strict {
-            return Judgement {
-                verdict: Verdict::Compatible,
-                contradiction_score: 0.0,
-                signals: vec![],
-                differences: vec![],
-            };
+        let (older_text, newer_text) = (&*older.text, &*newer.text);
+        let proven = if older.strict == newer.strict {
+            let (left, right) = (0..older_text.len(), 0..newer_text.len());
+            Some((None, vec![Step { kind: StepKind::Equal, left, right }]))
+        } else {
+            proof::prove(older_text, newer_text, &self.lexicon)
+        };
+        let mut judgement = Judgement {
+            verdict: Verdict::Same,
+            longer: None,
+            proof: vec![],
+            contradiction_score: 0.0,
+            signals: vec![],
+            differences: vec![],
+        };
+        if let Some((None, steps)) = proven {
+            judgement.proof = steps;
+            return judgement;
         }
         // Pairing is greedy: one order for both directions keeps the verdict symmetric.
         let swapped = newer.text < older.text;
         let (left, right) = if swapped { (newer, older) } else { (older, newer) };
         let Comparison { findings, frame, .. } = Comparison::of(left, right, &self.lexicon);
-        let signals = verdict::signals(&findings, frame, &self.policy.weights);
-        let contradiction_score = verdict::score(&signals);
-        Judgement {
-            verdict: verdict::verdict(
-                &findings,
-                contradiction_score,
-                self.policy.contradiction_threshold,
-            ),
-            contradiction_score,
-            signals,
-            differences: differences(&findings, (older, newer), swapped),
+        judgement.signals = verdict::signals(&findings, frame, &self.policy.weights);
+        let score = verdict::score(&judgement.signals);
+        judgement.contradiction_score = score;
+        judgement.verdict =
+            verdict::unproven(&findings, score, self.policy.contradiction_threshold);
+        judgement.differences = differences(&findings, (older, newer), swapped);
+        if let Some((longer, steps)) = proven
+            && judgement.verdict != Verdict::Contradictory
+        {
+            (judgement.verdict, judgement.longer, judgement.proof) =
+                (Verdict::Extends, longer, steps);
         }
-    }
-
-    /// Tells whether the survivor's text carries everything that the row's says.
-    ///
-    /// Every specific of the row must be there, and every word that says how much, how often or how bindingly; at most
-    /// `lacking_words_max` of its content words may be missing; where either text is beyond the
-    /// window, `containment_min` of the row's word shingles must be there too.
-    #[must_use]
-    pub fn absorbs(&self, survivor: &Reading, row: &Reading) -> Absorption {
-        let matching = Matching::of(row, survivor, &self.lexicon);
-        let lacking: Vec<&Token> = matching
-            .unmatched_left(row)
-            .into_iter()
-            .map(|at| &row.tokens[at])
-            .filter(|token| weighs(token) || self.is_modal(token))
-            .collect();
-        let shown = |token: &&Token| shown(row.text_of(token));
-        let specific = |token: &&&Token| {
-            token.is_specific() || self.may_be_name(row, token) || self.is_modal(token)
-        };
-        let mut lacking_specifics: Vec<String> =
-            lacking.iter().filter(specific).map(shown).collect();
-        let quotes = lacking_quotes(row, survivor);
-        lacking_specifics.extend(
-            quotes
-                .iter()
-                .map(|(start, end)| self::shown(&row.text[*start as usize..*end as usize])),
-        );
-        let lacking_words: Vec<String> =
-            lacking.iter().filter(|token| !specific(token)).map(shown).collect();
-        let words = row.tokens.iter().filter(|token| weighs(token)).count();
-        let lacking_count = lacking.iter().filter(|token| weighs(token)).count();
-        let lacking_share = lacking_count as f64 / words.max(1) as f64;
-        let containment = (survivor.beyond_window || row.beyond_window)
-            .then(|| text::shingle_containment(&row.text, &survivor.text));
-        let absorbable = lacking_specifics.is_empty()
-            && lacking_share <= self.policy.lacking_words_max
-            && containment.is_none_or(|share| share >= self.policy.containment_min);
-        Absorption { absorbable, lacking_specifics, lacking_words, lacking_share, containment }
-    }
-
-    /// Tells whether a sentence's first word could be a name: an unknown word, or that of software, with a capital.
-    fn may_be_name(&self, reading: &Reading, token: &Token) -> bool {
-        let is_versioned = || self.lexicon.roles_of(token).has(Roles::VERSIONED);
-        token.flags.has(Flags::INITIAL)
-            && (token.entry == 0 || is_versioned())
-            && reading.text_of(token).starts_with(char::is_uppercase)
-    }
-
-    fn is_modal(&self, token: &Token) -> bool {
-        self.lexicon.entry_of(token).is_some_and(Entry::is_modal)
+        judgement
     }
 
     /// Returns the score from which on a pair is contradictory, in (0, 1].

@@ -14,6 +14,7 @@ mod matching;
 mod morphology;
 mod number;
 mod polarity;
+mod proof;
 mod quantity;
 mod read;
 mod reading;
@@ -25,8 +26,9 @@ mod stem;
 pub use fact_guard::Guard;
 pub use lexicon::LexiconError;
 pub use policy::{GuardPolicy, SignalWeights};
+pub use proof::{Side, Step, StepKind};
 pub use reading::Reading;
-pub use verdict::{Absorption, Difference, DifferenceKind, Judgement, Signal, Verdict};
+pub use verdict::{Difference, DifferenceKind, Judgement, Signal, Verdict};
 
 use memfold_model::text;
 

@@ -10,12 +10,6 @@ use sha2::{Digest as _, Sha256};
 pub struct GuardPolicy {
     /// Whether verdicts and absorbability count.
     pub enabled: bool,
-    /// Share of a row's content words that its survivor may lack.
-    pub lacking_words_max: f64,
-    /// Longer texts (in characters) are beyond the embedder's window.
-    pub window_chars: usize,
-    /// Full-text shingle containment that texts beyond the window need.
-    pub containment_min: f64,
     /// From this score on a pair is contradictory, in (0, 1]: that of `detect`, and hashed with it.
     #[serde(skip)]
     pub contradiction_threshold: f64,
@@ -34,9 +28,6 @@ impl Default for GuardPolicy {
     fn default() -> Self {
         Self {
             enabled: true,
-            lacking_words_max: 0.2,
-            window_chars: 1_000,
-            containment_min: 0.9,
             contradiction_threshold: 0.7,
             weights: SignalWeights::default(),
             lexicon: None,

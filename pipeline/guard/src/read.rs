@@ -19,7 +19,7 @@ const QUOTE_TOKENS_MAX: u32 = 8;
 const CAPITALS_MAX: f64 = 0.6;
 
 /// Reads one text. Linear in its length.
-pub(super) fn read(source: &str, lexicon: &Lexicon, window_chars: usize) -> Reading {
+pub(super) fn read(source: &str, lexicon: &Lexicon) -> Reading {
     // Positions are 32 bits; no memory is 4 GiB, and the strict key still covers all of it.
     let analysed = &source[..source.floor_char_boundary(u32::MAX as usize - 1)];
     let pieces = scan(analysed);
@@ -31,7 +31,7 @@ pub(super) fn read(source: &str, lexicon: &Lexicon, window_chars: usize) -> Read
     let quantities = Quantities { text: analysed, lexicon, buffer: String::new() };
     let mut tokens = quantities.resolve(&protos);
     polarity::mark(&mut tokens, lexicon);
-    let (future, past) = tense(&tokens, lexicon);
+    let future = is_plan(&tokens, lexicon);
     let exhaustive = tokens.iter().any(|token| lexicon.roles_of(token).has(Roles::EXHAUSTIVE));
     let mut by_key: Vec<u32> =
         (0..tokens.len() as u32).filter(|at| tokens[*at as usize].counts()).collect();
@@ -48,10 +48,8 @@ pub(super) fn read(source: &str, lexicon: &Lexicon, window_chars: usize) -> Read
         by_key: by_key.into(),
         tokens: tokens.into(),
         future,
-        past,
         asks: asks(analysed),
         exhaustive,
-        beyond_window: source.len() > window_chars && source.chars().nth(window_chars).is_some(),
     }
 }
 
@@ -270,11 +268,8 @@ fn capitals_tell(text: &str, pieces: &[Piece]) -> bool {
     all < 3 || (capital as f64) <= CAPITALS_MAX * all as f64
 }
 
-fn tense(tokens: &[Token], lexicon: &Lexicon) -> (bool, bool) {
-    let has = |token: &Token, roles| lexicon.roles_of(token).has(roles);
-    let future = tokens.iter().any(|token| has(token, Roles::FUTURE));
-    let past = tokens.iter().any(|token| token.flags.has(Flags::PAST) || has(token, Roles::PAST));
-    (future, past)
+fn is_plan(tokens: &[Token], lexicon: &Lexicon) -> bool {
+    tokens.iter().any(|token| lexicon.roles_of(token).has(Roles::FUTURE))
 }
 
 /// Pairs quotation marks and backticks of one kind, without nesting.

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use super::stem::KeyHasher;
-
 /// Everything the guard reads out of one text, once.
 ///
 /// Takes about 30 bytes per word besides the text itself.
@@ -19,39 +17,13 @@ pub struct Reading {
     pub(super) quotes: Box<[Quote]>,
     /// Whether it speaks of what will be.
     pub(super) future: bool,
-    /// Whether it speaks of what was.
-    pub(super) past: bool,
     /// Whether it asks something.
     pub(super) asks: bool,
     /// Whether it speaks of all there is.
     pub(super) exhaustive: bool,
-    /// Whether it is longer than the embedder's window.
-    pub(super) beyond_window: bool,
 }
 
 impl Reading {
-    /// Returns how many specifics (numbers, dates, ids, names …) and how many content words the text has.
-    #[must_use]
-    pub fn information(&self) -> (usize, usize) {
-        let specifics = self.tokens.iter().filter(|token| token.is_specific()).count();
-        let words = self.tokens.iter().filter(|token| token.is_content()).count();
-        (specifics, words)
-    }
-
-    /// Returns a key that is equal only for texts which [`Guard::judge`](super::Guard::judge) finds compatible, for
-    /// bucketing; compatible texts may well have different ones.
-    #[must_use]
-    pub fn signature(&self) -> u64 {
-        let telling = |token: &&Token| token.key != 0;
-        let tokens = self.tokens.iter().filter(telling).fold(
-            KeyHasher::new(u8::from(self.future))
-                .byte(u8::from(self.past))
-                .byte(u8::from(self.asks)),
-            |hasher, token| hasher.number(token.key).byte(token.flags.0),
-        );
-        self.quotes.iter().fold(tokens, |hasher, quote| hasher.number(quote.key)).finish()
-    }
-
     pub(super) fn text_of(&self, token: &Token) -> &str {
         &self.text[token.range()]
     }
@@ -161,15 +133,6 @@ impl Token {
     /// Tells whether it takes part in matching.
     pub(super) const fn counts(&self) -> bool {
         self.is_content() || self.flags.has(Flags::LIGHT)
-    }
-
-    /// Tells whether a survivor must have it: everything but plain words.
-    pub(super) const fn is_specific(&self) -> bool {
-        match self.class {
-            Class::Word => self.flags.has(Flags::NAME),
-            Class::Function | Class::Negator | Class::Comma | Class::Break => false,
-            _ => true,
-        }
     }
 
     /// Tells whether its entry is one of the lexicon.

@@ -1,5 +1,6 @@
 //! What the guard promises, pair by pair.
 
+mod attacks;
 mod counted;
 mod data;
 mod glued;

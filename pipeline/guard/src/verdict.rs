@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::SignalWeights;
 use super::compare::{Finding, Frame, Weight};
+use super::proof::{Side, Step, StepKind};
 
 /// What two texts are to each other, from safe to unsafe to merge.
 #[derive(
@@ -11,11 +12,13 @@ use super::compare::{Finding, Frame, Weight};
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// They say the same.
-    Compatible,
-    /// One says what the other lacks, without conflict.
-    Complementary,
-    /// They speak of different things or events.
+    /// They are proven to say the same.
+    Same,
+    /// They are proven to say the same, and one says more.
+    Extends,
+    /// Nothing is proven.
+    Undecided,
+    /// A named specific, a role or an event differs.
     Different,
     /// They say opposite things of the same.
     Contradictory,
@@ -26,17 +29,18 @@ impl Verdict {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Compatible => "compatible",
-            Self::Complementary => "complementary",
+            Self::Same => "same",
+            Self::Extends => "extends",
+            Self::Undecided => "undecided",
             Self::Different => "different",
             Self::Contradictory => "contradictory",
         }
     }
 
-    /// Tells whether texts of this verdict may be linked.
+    /// Tells whether texts of this verdict may be merged.
     #[must_use]
-    pub const fn links(self) -> bool {
-        matches!(self, Self::Compatible | Self::Complementary)
+    pub const fn is_proven(self) -> bool {
+        matches!(self, Self::Same | Self::Extends)
     }
 }
 
@@ -110,27 +114,39 @@ pub struct Signal {
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
+    /// The side that says more, where one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longer: Option<Side>,
+    /// The proof of what is the same, in the order of the texts; empty where nothing is proven.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub proof: Vec<Step>,
     /// How contradictory, in \[0, 1\].
     pub contradiction_score: f64,
     /// The signs of contradiction, heaviest first.
     pub signals: Vec<Signal>,
-    /// All differences, in the order of the first text.
+    /// All differences, in the order of the first text; none where the texts say the same.
     pub differences: Vec<Difference>,
 }
 
-/// Whether a survivor's text carries everything that a row's text says.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, schemars::JsonSchema)]
-pub struct Absorption {
-    /// Whether the row may be merged into the survivor.
-    pub absorbable: bool,
-    /// Specifics of the row (numbers, dates, names …) that the survivor lacks.
-    pub lacking_specifics: Vec<String>,
-    /// Content words of the row that the survivor lacks.
-    pub lacking_words: Vec<String>,
-    /// Share of the row's content words that the survivor lacks, in \[0, 1\].
-    pub lacking_share: f64,
-    /// Shingle containment of the row's full text in the survivor's, where either is longer than the embedder's window.
-    pub containment: Option<f64>,
+impl Judgement {
+    /// Tells whether the text of a side is proven to say all that the other says.
+    #[must_use]
+    pub fn says_all(&self, side: Side) -> bool {
+        match self.verdict {
+            Verdict::Same => true,
+            Verdict::Extends => self.longer == Some(side),
+            _ => false,
+        }
+    }
+
+    /// Returns the bytes of what only the longer side says.
+    pub fn additions(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let added = self.proof.iter().filter(|step| step.kind == StepKind::Extension);
+        added.map(|step| match self.longer {
+            Some(Side::Right) => step.right.clone(),
+            _ => step.left.clone(),
+        })
+    }
 }
 
 /// A word that neither side shares counts this much against the frame, per side that has one.
@@ -216,15 +232,14 @@ pub(super) fn score(signals: &[Signal]) -> f64 {
     1.0 - signals.iter().map(|signal| 1.0 - signal.weight).product::<f64>()
 }
 
-/// Returns the verdict on what was found; from `threshold` on it is a contradiction.
-///
-/// What only differs and what contradicts are both kept apart, so no threshold makes a pair mergeable.
-pub(super) fn verdict(findings: &[Finding], score: f64, threshold: f64) -> Verdict {
-    if score >= threshold {
-        return Verdict::Contradictory;
+/// Returns the verdict on two texts of which no sameness is proven; from `threshold` on they contradict.
+pub(super) fn unproven(findings: &[Finding], score: f64, threshold: f64) -> Verdict {
+    let named = |finding: &Finding| {
+        finding.weight != Weight::Extra && finding.kind != DifferenceKind::UnknownWord
+    };
+    match () {
+        () if score >= threshold => Verdict::Contradictory,
+        () if findings.iter().any(named) => Verdict::Different,
+        () => Verdict::Undecided,
     }
-    if findings.iter().any(|finding| finding.weight != Weight::Extra) {
-        return Verdict::Different;
-    }
-    if findings.is_empty() { Verdict::Compatible } else { Verdict::Complementary }
 }

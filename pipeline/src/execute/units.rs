@@ -339,7 +339,7 @@ pub fn rejudge_flags(session: &Session, guard: &Guard) -> Result<Rejudged, Sessi
                     rejudged.contradictory += 1;
                     writes.flag_as_contradiction(flag.id, judgement.contradiction_score)
                 }
-                Verdict::Compatible | Verdict::Complementary => Ok(()),
+                Verdict::Same | Verdict::Extends | Verdict::Undecided => Ok(()),
             }
         })?;
     }

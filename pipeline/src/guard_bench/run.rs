@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use memfold_guard::{Difference, Guard, Signal, Verdict};
+use memfold_guard::{Difference, Guard, Side, Signal, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -72,7 +72,7 @@ impl<'a> GuardBench<'a> {
             index: self.microseconds.len() as u64 - 1,
             verdict: judgement.verdict,
             contradiction_score: judgement.contradiction_score,
-            mergeable: judgement.verdict.links() && self.guard.absorbs(&newer, &older).absorbable,
+            mergeable: judgement.says_all(Side::Right),
             signals: judgement.signals,
             differences: judgement.differences,
         };
@@ -186,11 +186,13 @@ pub struct LabelFigures {
 /// Pairs by verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct VerdictCounts {
-    /// They say the same.
-    pub compatible: u64,
-    /// One says what the other lacks, without conflict.
-    pub complementary: u64,
-    /// They speak of different things or events.
+    /// They are proven to say the same.
+    pub same: u64,
+    /// They are proven to say the same, and one says more.
+    pub extends: u64,
+    /// Nothing is proven.
+    pub undecided: u64,
+    /// A named specific, a role or an event differs.
     pub different: u64,
     /// They say opposite things of the same.
     pub contradictory: u64,
@@ -221,8 +223,9 @@ pub struct MicrosecondsPerPair {
 impl VerdictCounts {
     pub(super) const fn count(&mut self, verdict: Verdict) {
         let count = match verdict {
-            Verdict::Compatible => &mut self.compatible,
-            Verdict::Complementary => &mut self.complementary,
+            Verdict::Same => &mut self.same,
+            Verdict::Extends => &mut self.extends,
+            Verdict::Undecided => &mut self.undecided,
             Verdict::Different => &mut self.different,
             Verdict::Contradictory => &mut self.contradictory,
         };

@@ -156,21 +156,22 @@ fn pairs_are_counted_by_label() {
         line("The door is purple", "The door is cyan", "contradiction"),
         line("The kiln stands in the yard", "Tea comes from the harbour", "contradiction"),
         line("The door is purple", "the  door is PURPLE", "entailment"),
-        line("The door is purple", "The purple door is made of oak", "entailment"),
+        line("The door is purple", "The door is purple because oak was too dear", "entailment"),
         line("The timeout is 30 seconds", "The timeout is 45 seconds", "entailment"),
     ];
     let outcomes: Vec<PairOutcome> = LabelledPairs::new(text.concat().as_bytes())
         .map(|pair| bench.judge(&pair.unwrap()).unwrap())
         .collect();
     let verdicts: Vec<Verdict> = outcomes.iter().map(|outcome| outcome.verdict).collect();
-    use Verdict::{Compatible, Complementary, Contradictory, Different};
-    assert_eq!(verdicts, [Contradictory, Different, Compatible, Complementary, Contradictory]);
+    use Verdict::{Contradictory, Extends, Same, Undecided};
+    assert_eq!(verdicts, [Contradictory, Undecided, Same, Extends, Contradictory]);
     assert_eq!(outcomes.iter().map(|outcome| outcome.index).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     let report = bench.report();
-    let counts = |compatible, complementary, different, contradictory| VerdictCounts {
-        compatible,
-        complementary,
-        different,
+    let counts = |same, extends, undecided, contradictory| VerdictCounts {
+        same,
+        extends,
+        undecided,
+        different: 0,
         contradictory,
     };
     let labels: Vec<_> = report
@@ -190,13 +191,13 @@ fn pairs_are_counted_by_label() {
 }
 
 #[test]
-fn what_lacks_words_is_linked_and_not_mergeable() {
+fn what_says_less_is_not_mergeable() {
     let guard = Guard::new(&Policy::builtin().guard).unwrap();
     let mut bench = GuardBench::new(&guard, &|| 0.0);
-    let text = line("The purple door is made of oak", "The door is purple", "neutral");
+    let text = line("The door is purple because oak was too dear", "The door is purple", "neutral");
     let pair = LabelledPairs::new(text.as_bytes()).next().unwrap().unwrap();
     let outcome = bench.judge(&pair).unwrap();
-    assert_eq!((outcome.verdict, outcome.mergeable), (Verdict::Complementary, false));
+    assert_eq!((outcome.verdict, outcome.mergeable), (Verdict::Extends, false));
     assert_eq!(bench.report().contradiction, None);
 }
 

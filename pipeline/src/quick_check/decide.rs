@@ -1,5 +1,6 @@
 //! [`decide`]: what is to be done with a memory, given what is alike.
 
+use memfold_guard::Side;
 use memfold_guard::{Difference, DifferenceKind, Guard, Reading, Verdict};
 use memfold_model::decisions::content_hash;
 use memfold_model::memory::Memory;
@@ -131,7 +132,6 @@ pub(super) struct Fitness<'a> {
     pub(super) reader: &'a StoreReader<'a>,
     pub(super) gathered: &'a Gathered,
     pub(super) rules: Rules<'a>,
-    pub(super) text: Option<&'a str>,
     pub(super) vector: Option<&'a [f32]>,
     pub(super) reading: Option<&'a Reading>,
     pub(super) now: Instant,
@@ -159,9 +159,6 @@ impl Fitness<'_> {
         if let Some(lacking) = lacks(guard, reading, &found.memory.content) {
             return Ok(Some(format!("like {id}, but {lacking}")));
         }
-        if self.text.is_some_and(|text| joined(text) != joined(&found.memory.content)) {
-            return Ok(Some(format!("like {id}, but one of them joins more things (and, or)")));
-        }
         let space = self.gathered.space.as_ref().map(|(space, shapes)| (space, shapes));
         let Some(ghosts) = self.reader.ghosts(&found.memory, space, GHOSTS_MAX)? else {
             return Ok(Some(format!("like {id}, into which more than {GHOSTS_MAX} were merged")));
@@ -186,32 +183,25 @@ impl Fitness<'_> {
             return Some(format!("{id}, merged into it, is at {similarity:.4}"));
         }
         let old = guard.read(&ghost.content);
-        if !guard.judge(&old, reading).verdict.links() {
-            return Some(format!("{id}, merged into it, says something else"));
+        let judgement = guard.judge(&old, reading);
+        if judgement.says_all(Side::Right) {
+            return None;
         }
-        (!guard.absorbs(reading, &old).absorbable)
-            .then(|| format!("{id}, merged into it, says more"))
+        let what = if judgement.verdict == Verdict::Extends { "more" } else { "something else" };
+        Some(format!("{id}, merged into it, says {what}"))
     }
 }
 
-/// How often a text joins things. A statement about two of them is another one than that about one, and nobody looks at a
-/// save before it is done.
-fn joined(text: &str) -> usize {
-    const JOINING: [&str; 6] = ["and", "or", "nor", "&", "und", "oder"];
-    let words = text.split(|sign: char| !sign.is_alphanumeric() && sign != '&');
-    words.filter(|word| JOINING.iter().any(|joining| word.eq_ignore_ascii_case(joining))).count()
-}
-
-/// Says what a new text lacks of a memory's, if anything.
+/// Says what keeps a new text from being proven to say all that a memory says.
 fn lacks(guard: &Guard, reading: &Reading, content: &str) -> Option<String> {
-    let absorption = guard.absorbs(reading, &guard.read(content));
-    if absorption.absorbable {
+    let judgement = guard.judge(&guard.read(content), reading);
+    if judgement.says_all(Side::Right) {
         return None;
     }
-    let lacking = memfold_plan::plan::lacks(&absorption, content);
+    let lacking = memfold_plan::plan::lacks(&judgement, content);
     Some(match lacking.is_empty() {
         false => format!("the new text lacks {}", lacking.join(", ")),
-        true => "the new text does not say all of it".to_owned(),
+        true => "the new text is not proven to say the same".to_owned(),
     })
 }
 
@@ -326,21 +316,4 @@ fn around(difference: &Difference, left: &str, right: &str) -> Option<(String, S
         Some(kept.filter(|char| !char.is_whitespace()).collect::<String>())
     };
     Some((without(left, difference.left.as_ref()?)?, without(right, difference.right.as_ref()?)?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::joined;
-
-    #[test]
-    fn joining_words_are_counted() {
-        for (text, expected) in [
-            ("Salt, pepper AND oil & vinegar", 2),
-            ("android or sandy", 1),
-            ("Ofen und Herd, oder keins", 2),
-            ("", 0),
-        ] {
-            assert_eq!(joined(text), expected, "{text}");
-        }
-    }
 }

@@ -261,9 +261,9 @@ impl Shared {
     ) -> Result<(Weighed, Decided), SearchError> {
         let rules = self.rules();
         let weighed = weigh(reader, gathered, incoming, rules)?;
-        let (text, vector) = (incoming.text.as_deref(), incoming.vector.as_deref());
+        let vector = incoming.vector.as_deref();
         let reading = weighed.reading.as_ref();
-        let fitness = Fitness { reader, gathered, rules, text, vector, reading, now };
+        let fitness = Fitness { reader, gathered, rules, vector, reading, now };
         let decided = decide((&weighed, incoming), |found| fitness.unfit(found))?;
         Ok((weighed, decided))
     }

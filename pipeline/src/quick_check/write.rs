@@ -13,7 +13,7 @@ use memfold_model::memory::{CategoryList, Memory, MemoryId};
 use memfold_model::runs::RunKind;
 use memfold_model::text::strict_key;
 use memfold_model::time::Instant;
-use memfold_plan::plan::{Action, ActionType, Evidence, lacks, protected_by, signal_kinds};
+use memfold_plan::plan::{Action, ActionType, Evidence, proof_steps, protected_by, signal_kinds};
 use memfold_store::LoadRequest;
 use memfold_store::brain_db::{
     Fate, FlagKind, Layout, Mark, NewEmbedding, NewRow, OpenFlag, RunStart, SessionError, UnitRow,
@@ -231,8 +231,8 @@ impl<'a> Writing<'a> {
         };
         let old = &found.memory;
         let guard = self.shared.guard.get();
-        let absorption = guard.absorbs(&guard.read(self.text), &guard.read(&old.content));
-        let differences = lacks(&absorption, &old.content);
+        let judgement = guard.judge(&guard.read(&old.content), &guard.read(self.text));
+        let differences = proof_steps(&judgement, &old.content, self.text);
         let evidence = Evidence { differences, ..evidence(found, FlagKind::Near) };
         let why = (RULE, "saved as a newer wording", evidence);
         let action = merge_of_two(&new, old, &self.shared.options.policy.merge, why);

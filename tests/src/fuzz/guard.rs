@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use memfold_guard::{Guard, Judgement};
+use memfold_guard::{Guard, Judgement, Verdict};
 use memfold_model::text::{excerpt, loose_key, strict_key};
 use memfold_plan::policy::Policy;
 use memfold_plan::report::word_diff;
@@ -217,12 +217,10 @@ pub(super) fn run(bytes: &[u8]) {
     assert_eq!(there.differences.len(), back.differences.len());
     assert!((0.0..=1.0).contains(&there.contradiction_score), "{left:?} {right:?}");
     check_ranges(&there, &left, &right);
-    assert!(guard.judge(&own, &guard.read(&format!(" {left}\n"))).differences.is_empty());
-    for (survivor, row) in [(&own, &theirs), (&theirs, &own)] {
-        let absorption = guard.absorbs(survivor, row);
-        assert!((0.0..=1.0).contains(&absorption.lacking_share), "{left:?} {right:?}");
-        let _ = (row.information(), row.signature());
-    }
+    let twin = guard.judge(&own, &guard.read(&format!(" {left}\n")));
+    assert_eq!(twin.verdict, Verdict::Same, "{left:?}");
+    assert_eq!(there.longer.is_some(), there.verdict == Verdict::Extends, "{left:?} {right:?}");
+    assert_eq!(there.proof.is_empty(), !there.verdict.is_proven() || left.trim().is_empty());
     for chars_max in [0, 1, 7, 200] {
         assert!(excerpt(&left, chars_max).chars().count() <= chars_max + 1);
     }
@@ -232,6 +230,10 @@ pub(super) fn run(bytes: &[u8]) {
 }
 
 fn check_ranges(judgement: &Judgement, left: &str, right: &str) {
+    for step in &judgement.proof {
+        assert!(left.get(step.left.clone()).is_some(), "{step:?} of {left:?}");
+        assert!(right.get(step.right.clone()).is_some(), "{step:?} of {right:?}");
+    }
     for difference in &judgement.differences {
         for (text, range) in [(left, &difference.left), (right, &difference.right)] {
             let lies_inside = range.clone().is_none_or(|range| text.get(range).is_some());

@@ -197,11 +197,6 @@ impl Entry<'_> {
         self.covers.iter().any(|kind| other.kinds.contains(kind))
     }
 
-    /// Tells whether it says how much, how often or how bindingly.
-    pub(crate) fn is_modal(self) -> bool {
-        self.memberships.iter().any(|membership| membership.kind == Relation::Modality)
-    }
-
     /// Returns how the two exclude each other, strongest relation first; `None` where they do not.
     pub(crate) fn conflict(self, other: Entry<'_>) -> Option<Relation> {
         let conflicts = self.memberships.iter().flat_map(|own| {

@@ -1,7 +1,7 @@
 //! Counts, factors and versions: numbers that are no ids and no dates.
 
 use super::super::DifferenceKind::{Date, Identifier, Number, Version};
-use super::super::Verdict::{Compatible, Contradictory, Different};
+use super::super::Verdict::{Contradictory, Different, Same, Undecided};
 use super::super::{DifferenceKind, Verdict};
 use super::{guard, judge};
 
@@ -12,13 +12,14 @@ type Pair = (&'static str, &'static str);
 /// as people and agents write them; what the guard should say was written down before it was asked.
 #[test]
 fn numbers_are_counts_factors_or_versions_of_what_they_stand_beside() {
-    let cases: [(Verdict, Option<DifferenceKind>, &[Pair]); 6] = [
+    let cases: [(Verdict, Option<DifferenceKind>, &[Pair]); 7] = [
         (Contradictory, Some(Number), &COUNTS),
         (Contradictory, Some(Number), &FACTORS),
         (Different, Some(Version), &VERSIONS),
         (Different, Some(Identifier), &IDS),
         (Different, Some(Date), &DATES),
-        (Compatible, None, &SAME),
+        (Same, None, &SAME),
+        (Undecided, None, &PERHAPS_SAME),
     ];
     let guard = guard();
     let mut failures = Vec::new();
@@ -109,8 +110,9 @@ const DATES: [Pair; 4] = [
     ("Due on 5 may 2026", "Due on 6 may 2026"),
 ];
 
-const SAME: [Pair; 6] = [
-    ("The client retries 3 times", "The client retries three times"),
+const SAME: [Pair; 1] = [("The client retries 3 times", "The client retries three times")];
+
+const PERHAPS_SAME: [Pair; 5] = [
     ("It is 2x faster", "It is 2X faster"),
     ("It scaled 2×", "It scaled 2x"),
     ("It scaled ×2", "It scaled 2 times"),

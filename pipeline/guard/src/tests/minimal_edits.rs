@@ -63,7 +63,7 @@ fn one_changed_word_never_links() {
                     for second in &words[at + 1..] {
                         pairs += 1;
                         let (left, right) = (fill(first), fill(second));
-                        if judge(&guard, &left, &right).verdict.links() {
+                        if judge(&guard, &left, &right).verdict.is_proven() {
                             linked.push(format!("{category}: {left} | {right}"));
                         }
                     }
@@ -114,7 +114,7 @@ fn what_the_lexicon_opposes_never_links() {
     for (first, second) in &pairs {
         for frame in ["The gadget in our office stays {} for now", "Robert said {} yesterday"] {
             let (left, right) = (frame.replace("{}", first), frame.replace("{}", second));
-            if judge(&guard, &left, &right).verdict.links() {
+            if judge(&guard, &left, &right).verdict.is_proven() {
                 linked.push(format!("{left} | {right}"));
             }
         }
@@ -151,7 +151,7 @@ fn one_turning_word_never_links() {
             ("The proxy in Oslo caches images {}", "The proxy in Oslo caches images"),
         ] {
             let turned = frame.replace("{}", word);
-            if judge(&guard, &turned, plain).verdict.links() {
+            if judge(&guard, &turned, plain).verdict.is_proven() {
                 linked.push(turned);
             }
         }

@@ -92,7 +92,7 @@ impl Tally {
         let verdict = judge(guard, left, right).verdict;
         self.pairs += 1;
         self.contradictory += usize::from(verdict == Verdict::Contradictory);
-        if verdict.links() {
+        if verdict.is_proven() {
             self.linked.push(format!("{left} | {right}"));
         }
     }

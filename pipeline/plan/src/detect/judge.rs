@@ -187,8 +187,10 @@ impl Judge<'_> {
             found.truncate(EACH);
             found
         };
-        let below = pick(&|pair, opinion| pair.similarity < threshold && opinion.verdict.links());
-        let apart = pick(&|pair, opinion| pair.similarity >= threshold && !opinion.verdict.links());
+        let below =
+            pick(&|pair, opinion| pair.similarity < threshold && opinion.verdict.is_proven());
+        let apart =
+            pick(&|pair, opinion| pair.similarity >= threshold && !opinion.verdict.is_proven());
         let miss = |pair: &NodePair, apart: bool| {
             Some(NearMiss {
                 older: self.nodes.newest_live(pair.b)?.memory,
@@ -239,20 +241,20 @@ pub(super) struct NodeLinks {
 }
 
 impl NodeLinks {
-    /// Keeps the pairs at or above `threshold` that `passes` and whose classes agree.
+    /// Keeps the pairs that are at least as similar as `from` says and whose classes agree.
     pub(super) fn new(
         nodes: &Nodes,
         pairs: &[NodePair],
-        threshold: Similarity,
         policy: &Policy,
-        passes: impl Fn(usize) -> bool,
+        from: impl Fn(usize) -> Option<Similarity>,
     ) -> Self {
         let equal_vectors_link = !policy.guard.enabled;
         let explicit = |&(i, pair): &(usize, &NodePair)| {
             let (a, b) = (&nodes.nodes[pair.a as usize], &nodes.nodes[pair.b as usize]);
             let implicit =
                 (a.key == b.key && a.key != NONE) || (equal_vectors_link && a.vector == b.vector);
-            pair.similarity >= threshold && a.class == b.class && !implicit && passes(i)
+            let near = from(i).is_some_and(|from| pair.similarity >= from);
+            near && a.class == b.class && !implicit
         };
         let near: Vec<(u32, u32)> =
             pairs.iter().enumerate().filter(explicit).map(|(_, p)| (p.a, p.b)).collect();

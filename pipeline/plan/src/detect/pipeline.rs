@@ -1,6 +1,7 @@
 //! The stages of detection in order.
 
 use memfold_guard::Guard;
+use memfold_guard::Verdict;
 use memfold_index::{
     GraphJoin, JoinError, JoinOptions, JoinedPairs, MeasuredRecall, Pair, PairAudit, Pool,
     Progress, Row, VectorMatrix, join_pairs, join_pairs_by_graph,
@@ -56,8 +57,13 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
     let budget = policy.detect.pair_budget.unwrap_or(PAIR_BUDGET_PER_ROW * memories.len() as u64);
     let pairs = joins.node_pairs(&nodes, policy.guard.enabled, budget.max(PAIR_BUDGET_MIN))?;
     let judged = judge(input, &nodes, &pairs, threshold)?;
-    let passes = |i: usize| judged.opinions.get(i).is_none_or(|o| o.verdict.links());
-    let links = NodeLinks::new(&nodes, &pairs, threshold, policy, passes);
+    // From which similarity on a pair is linked.
+    let from = |i: usize| match judged.opinions.get(i).map(|opinion| opinion.verdict) {
+        None | Some(Verdict::Same) => Some(threshold),
+        Some(Verdict::Extends) => policy.extension_threshold(),
+        Some(_) => None,
+    };
+    let links = NodeLinks::new(&nodes, &pairs, policy, from);
     let clusters = Clustering { input, units: &gathered.units, nodes: &nodes, joins };
     let clusters = if merging.is_some() { clusters.run(&links, threshold)? } else { Vec::new() };
 
@@ -73,7 +79,7 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
         pair_recall: joins.measured_recall(threshold),
         verdicts: count_verdicts(&pairs, &judged.opinions, threshold),
         near_misses: judged.near_misses,
-        sensitivity: sensitivity(&nodes, &pairs, threshold, passes),
+        sensitivity: sensitivity(&nodes, &pairs, from),
         out_of_scope: gathered.out_of_scope,
         shared_vector_rows: nodes.shared_vector_rows,
         units: gathered.units,
@@ -246,20 +252,22 @@ fn split(groups: Vec<Vec<u32>>, size_max: usize, rows: impl Fn(u32) -> usize) ->
 fn sensitivity(
     nodes: &Nodes,
     pairs: &[NodePair],
-    threshold: Similarity,
-    passes: impl Fn(usize) -> bool,
+    from: impl Fn(usize) -> Option<Similarity>,
 ) -> Vec<(f64, u64)> {
     let live = |node: u32| nodes.nodes[node as usize].live_count;
-    let counted = |&(i, pair): &(usize, &NodePair)| {
+    let counted = |&(_, pair): &(usize, &NodePair)| {
         let (a, b) = (&nodes.nodes[pair.a as usize], &nodes.nodes[pair.b as usize]);
-        passes(i) && a.class == b.class && (a.key != b.key || a.key == nodes::NONE)
+        a.class == b.class && (a.key != b.key || a.key == nodes::NONE)
     };
-    let linked: Vec<&NodePair> =
-        pairs.iter().enumerate().filter(counted).map(|(_, pair)| pair).collect();
+    let linked: Vec<(&NodePair, f64)> = pairs
+        .iter()
+        .enumerate()
+        .filter(counted)
+        .filter_map(|(i, pair)| Some((pair, from(i)?.get())))
+        .collect();
     let count = |delta: f64| {
-        let least = threshold.get() + delta;
-        let near = linked.iter().filter(|pair| pair.similarity.get() >= least);
-        nodes.equal_pairs() + near.map(|pair| live(pair.a) * live(pair.b)).sum::<u64>()
+        let near = linked.iter().filter(|(pair, from)| pair.similarity.get() >= from + delta);
+        nodes.equal_pairs() + near.map(|(pair, _)| live(pair.a) * live(pair.b)).sum::<u64>()
     };
     [-SENSITIVITY_DELTA, 0.0, SENSITIVITY_DELTA].map(|delta| (delta, count(delta))).to_vec()
 }

@@ -202,7 +202,7 @@ impl Definition<'_> {
     fn passes(&self, a: &Memory, b: &Memory) -> bool {
         let judgement =
             self.guard.judge(&self.guard.read(&a.content), &self.guard.read(&b.content));
-        judgement.verdict.links()
+        judgement.verdict.is_proven()
     }
 
     fn clusters(&self) -> Vec<Vec<String>> {

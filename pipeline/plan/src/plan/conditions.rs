@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use memfold_guard::{Absorption, Guard, Judgement};
+use memfold_guard::{Guard, Judgement, Side, Step, StepKind};
 use memfold_model::memory::{Memory, MemoryIndex};
 use memfold_model::text;
 use memfold_model::time::Instant;
@@ -100,6 +100,7 @@ pub(super) fn met(when: &Conditions) -> Vec<String> {
     ];
     [
         shown("similarity >=", when.min_similarity.map(|x| x.to_string())),
+        when.proven_same.then(|| "proven to say the same".to_owned()),
         shown("similarity <=", when.max_similarity.map(|x| x.to_string())),
         shown("cluster_size >=", when.min_cluster_size.map(|x| x.to_string())),
         shown("cluster_size <=", when.max_cluster_size.map(|x| x.to_string())),
@@ -261,9 +262,6 @@ pub trait FactGuard {
     /// Judges two texts.
     fn judge(&self, older: MemoryIndex, newer: MemoryIndex) -> Judgement;
 
-    /// Tells whether the survivor's text carries everything that the row's says.
-    fn absorbs(&self, survivor: MemoryIndex, row: MemoryIndex) -> Absorption;
-
     /// Returns how much a text says, for `canonical: most_informative`: words with a digit or a
     /// capital inside, then distinct words.
     fn informativeness(&self, row: MemoryIndex) -> (usize, usize);
@@ -288,11 +286,6 @@ impl FactGuard for GuardedTexts<'_> {
     fn judge(&self, older: MemoryIndex, newer: MemoryIndex) -> Judgement {
         let (older, newer) = (self.content(older), self.content(newer));
         self.guard.judge(&self.guard.read(older), &self.guard.read(newer))
-    }
-
-    fn absorbs(&self, survivor: MemoryIndex, row: MemoryIndex) -> Absorption {
-        let (survivor, row) = (self.content(survivor), self.content(row));
-        self.guard.absorbs(&self.guard.read(survivor), &self.guard.read(row))
     }
 
     fn informativeness(&self, row: MemoryIndex) -> (usize, usize) {
@@ -335,12 +328,32 @@ pub fn differences(judgement: &Judgement, left: &str, right: &str) -> Vec<String
     })
 }
 
-/// Names what a survivor lacks of a row's text: specifics first, then words.
-pub fn lacks(absorption: &Absorption, row: &str) -> Vec<String> {
-    let all: Vec<&String> =
-        absorption.lacking_specifics.iter().chain(&absorption.lacking_words).collect();
-    let row = Content::of(row);
-    named(all.len(), |at| format!("\"{}\"", row.shown(all[at])))
+/// Names what only the left text says, where it says more than the right one.
+pub fn lacks(judgement: &Judgement, left: &str) -> Vec<String> {
+    let content = Content::of(left);
+    let added: Vec<_> = match judgement.longer {
+        Some(Side::Left) => judgement.additions().collect(),
+        _ => vec![],
+    };
+    named(added.len(), |at| format!("\"{}\"", content.shown(left[added[at].clone()].trim())))
+}
+
+/// Names the steps of a proof but for what is equal: `quantity "300 s" / "5 minutes"`.
+pub fn proof_steps(judgement: &Judgement, left: &str, right: &str) -> Vec<String> {
+    let (own, other) = (Content::of(left), Content::of(right));
+    let steps: Vec<&Step> =
+        judgement.proof.iter().filter(|step| step.kind != StepKind::Equal).collect();
+    let side = |content: &Content, text: &str, span: &std::ops::Range<usize>| {
+        if span.is_empty() {
+            "nothing".to_owned()
+        } else {
+            format!("\"{}\"", content.shown(text[span.clone()].trim()))
+        }
+    };
+    named(steps.len(), |at| {
+        let Step { kind, left: from, right: to } = steps[at];
+        format!("{} {} / {}", kind_name(kind), side(&own, left, from), side(&other, right, to))
+    })
 }
 
 /// Names the kinds of a judgement's signs, heaviest first, each once.

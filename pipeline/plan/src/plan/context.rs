@@ -1,5 +1,7 @@
 //! What the planner knows of each memory before it decides, and why one may not fold into another.
 
+use memfold_guard::Side;
+use memfold_guard::Verdict;
 use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_model::Snapshot;
@@ -298,28 +300,38 @@ impl<'a> Context<'a> {
 
     fn unsaid(&self, survivor: &Member<'_>, row: MemoryIndex) -> Option<Obstacle> {
         let judgement = self.input.guard.judge(row, survivor.index);
-        let id = &survivor.memory.id;
-        if !judgement.verdict.links() {
-            let shown = conditions::differences(
-                &judgement,
-                &self.memory(row).content,
-                &survivor.memory.content,
-            );
-            let shown =
-                if shown.is_empty() { String::new() } else { format!(": {}", shown.join(", ")) };
-            return Some(Obstacle::new("guard", format!("kept apart from {id}{shown}")));
-        }
-        let absorption = self.input.guard.absorbs(survivor.index, row);
-        if absorption.absorbable {
+        if judgement.says_all(Side::Right) {
             return None;
         }
-        let lacks = conditions::lacks(&absorption, &self.memory(row).content);
-        let reason = match (lacks.is_empty(), absorption.containment) {
-            (false, _) => format!("survivor {id} lacks {}", lacks.join(", ")),
-            (true, Some(share)) => format!("survivor {id} contains {share:.2} of its long text"),
-            (true, None) => format!("survivor {id} does not say all it says"),
+        let (id, content) = (&survivor.memory.id, &self.memory(row).content);
+        let reason = match judgement.verdict {
+            Verdict::Extends => {
+                let lacks = conditions::lacks(&judgement, content);
+                format!("survivor {id} lacks {}", lacks.join(", "))
+            }
+            Verdict::Undecided => format!("not proven to say the same as {id}"),
+            _ => {
+                let shown = conditions::differences(&judgement, content, &survivor.memory.content);
+                let colon = if shown.is_empty() { "" } else { ": " };
+                format!("kept apart from {id}{colon}{}", shown.join(", "))
+            }
         };
         Some(Obstacle::new("guard", reason))
+    }
+
+    /// Tells whether one text is proven to say what another says, and more.
+    pub(super) fn says_more(&self, one: &Member<'_>, other: &Member<'_>) -> bool {
+        one.key != other.key && self.input.policy.guard.enabled && {
+            let judgement = self.input.guard.judge(one.index, other.index);
+            judgement.verdict == Verdict::Extends && judgement.says_all(Side::Left)
+        }
+    }
+
+    /// Tells whether a row is proven to say the same as a survivor, neither more nor less.
+    pub(super) fn is_same(&self, survivor: &Member<'_>, row: &Member<'_>) -> bool {
+        survivor.key == row.key
+            || self.input.policy.guard.enabled
+                && self.input.guard.judge(row.index, survivor.index).verdict == Verdict::Same
     }
 }
 

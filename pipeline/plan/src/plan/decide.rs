@@ -192,7 +192,7 @@ fn merge_action(context: &Context<'_>, merge: &Merge<'_>) -> Action {
             evidence: Evidence {
                 similarity: merge.similarity.map(Similarity::get),
                 cluster_id: cluster_id(merge.cluster),
-                differences: lacking(context, merge),
+                differences: proofs(context, merge),
                 ..Evidence::default()
             },
         },
@@ -225,24 +225,23 @@ fn merge_risk(context: &Context<'_>, merge: &Merge<'_>) -> Risk {
     risks.max().unwrap_or(Risk::Identical)
 }
 
-/// The words of the absorbed rows that the survivor lacks.
-fn lacking(context: &Context<'_>, merge: &Merge<'_>) -> Vec<String> {
+/// What proves that the survivor says what the absorbed rows say, but for what is equal.
+fn proofs(context: &Context<'_>, merge: &Merge<'_>) -> Vec<String> {
     if merge.equal_text || !context.input.policy.guard.enabled {
         return Vec::new();
     }
     let survivor = context.member(merge.survivor);
-    let lacks = |&row: &MemoryIndex| {
+    let proof = |&row: &MemoryIndex| {
         let member = context.member(row);
         if member.key == survivor.key {
             return None;
         }
-        let lacks = conditions::lacks(
-            &context.input.guard.absorbs(survivor.index, row),
-            &member.memory.content,
-        );
-        (!lacks.is_empty()).then(|| format!("lacks {} of {}", lacks.join(", "), member.memory.id))
+        let judgement = context.input.guard.judge(row, survivor.index);
+        let (said, says) = (&member.memory.content, &survivor.memory.content);
+        let steps = conditions::proof_steps(&judgement, said, says);
+        (!steps.is_empty()).then(|| format!("{}: {}", member.memory.id, steps.join(", ")))
     };
-    merge.absorbed.iter().filter_map(lacks).collect()
+    merge.absorbed.iter().filter_map(proof).collect()
 }
 
 fn single_action(context: &Context<'_>, fate: &Fate<'_>) -> Action {

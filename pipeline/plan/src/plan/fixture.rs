@@ -8,7 +8,7 @@ use memfold_simd::Similarity;
 use super::{Decided, FactGuard, PlanInput, decide};
 use crate::detect::{Cluster, Contradiction, Detection, Unit, newest_first};
 use crate::policy::{ConfigLoader, Policy};
-use memfold_guard::{Absorption, DifferenceKind, Judgement, Signal, Verdict};
+use memfold_guard::{DifferenceKind, Judgement, Side, Signal, Verdict};
 use memfold_model::decisions::Decisions;
 use memfold_model::memory::{
     BaseDigest, CreatedAt, Embedding, Memory, MemoryId, MemoryIndex, SpaceIndex, Standing,
@@ -172,7 +172,8 @@ impl Fixture {
 
 fn judgement(verdict: Verdict, score: f64) -> Judgement {
     let signals = vec![Signal { kind: DifferenceKind::Number, weight: 1.0 }];
-    Judgement { verdict, contradiction_score: score, signals, differences: vec![] }
+    let (longer, proof, differences) = (None, vec![], vec![]);
+    Judgement { verdict, longer, proof, contradiction_score: score, signals, differences }
 }
 
 /// A guard that asks only whether every word of the row stands in the survivor; a word in capitals on
@@ -189,20 +190,16 @@ impl WordGuard<'_> {
 
 impl FactGuard for WordGuard<'_> {
     fn judge(&self, older: MemoryIndex, newer: MemoryIndex) -> Judgement {
-        let shouts = |words: Vec<String>| words.iter().any(|w| w.chars().all(char::is_uppercase));
-        let differ = shouts(self.lacking(older, newer)) && shouts(self.lacking(newer, older));
-        judgement(if differ { Verdict::Different } else { Verdict::Compatible }, 0.0)
-    }
-
-    fn absorbs(&self, survivor: MemoryIndex, row: MemoryIndex) -> Absorption {
-        let lacking_words = self.lacking(survivor, row);
-        Absorption {
-            absorbable: lacking_words.is_empty(),
-            lacking_specifics: vec![],
-            lacking_words,
-            lacking_share: 0.0,
-            containment: None,
-        }
+        let (lost, gained) = (self.lacking(newer, older), self.lacking(older, newer));
+        let shouts = |words: &[String]| words.iter().any(|w| w.chars().all(char::is_uppercase));
+        let (verdict, longer) = match (lost.is_empty(), gained.is_empty()) {
+            (true, true) => (Verdict::Same, None),
+            (true, false) => (Verdict::Extends, Some(Side::Right)),
+            (false, true) => (Verdict::Extends, Some(Side::Left)),
+            _ if shouts(&lost) && shouts(&gained) => (Verdict::Different, None),
+            _ => (Verdict::Undecided, None),
+        };
+        Judgement { longer, ..judgement(verdict, 0.0) }
     }
 
     fn informativeness(&self, row: MemoryIndex) -> (usize, usize) {

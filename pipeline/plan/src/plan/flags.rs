@@ -1,5 +1,6 @@
 //! Flags: which contradictory pairs a person should look at.
 
+use memfold_guard::Verdict;
 use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_model::memory::{MemoryId, MemoryIndex};
@@ -191,7 +192,8 @@ impl Room {
 fn is_of_today(context: &Context<'_>, contradiction: &Contradiction) -> bool {
     [contradiction.older, contradiction.newer].into_iter().all(|row| {
         let live = context.live(row);
-        live == row || context.input.guard.judge(row, live).verdict.links()
+        let apart = [Verdict::Different, Verdict::Contradictory];
+        live == row || !apart.contains(&context.input.guard.judge(row, live).verdict)
     })
 }
 

@@ -140,7 +140,8 @@ impl<'a> Folding<'_, 'a> {
         }
     }
 
-    /// The newest readable open member with a vector, or the most informative one; never a row of
+    /// The newest readable open member with a vector, or an older one where that is proven to say more; or the most
+    /// informative one; never a row of
     /// unreadable time while a readable one is there.
     fn pick_survivor(&self) -> usize {
         let readable = |&&p: &&usize| self.members[p].memory.created_at.instant().is_some();
@@ -153,7 +154,10 @@ impl<'a> Folding<'_, 'a> {
         }
         let first = candidates[0];
         match self.canonical() {
-            Canonical::Newest => first,
+            Canonical::Newest => candidates[1..].iter().fold(first, |best, &candidate| {
+                let (newer, older) = (&self.members[best], &self.members[candidate]);
+                if self.context.says_more(older, newer) { candidate } else { best }
+            }),
             Canonical::MostInformative => candidates[1..].iter().fold(first, |best, &candidate| {
                 let says =
                     |p: usize| self.context.input.guard.informativeness(self.members[p].index);
@@ -295,6 +299,9 @@ impl<'a> Folding<'_, 'a> {
         };
         if let Some(minimum) = when.min_similarity.filter(|&minimum| !near(minimum)) {
             return Some(format!("similarity >= {minimum}"));
+        }
+        if when.proven_same && !self.context.is_same(host, member) {
+            return Some("proven to say the same".to_owned());
         }
         let subject = self.subject(row);
         unmet_kind(when, &self.subject(survivor))

@@ -6,7 +6,7 @@ use super::action::risk;
 use super::context::Values;
 use super::{Action, ActionType, Risk, conditions};
 use crate::policy::{Linkage, Policy};
-use memfold_guard::Guard;
+use memfold_guard::{Guard, Side, Verdict};
 use memfold_model::memory::{Memory, MemoryId, Standing};
 use memfold_model::text;
 
@@ -60,6 +60,14 @@ pub enum SwapRefusal {
         other: MemoryId,
         /// What differs, fit to be shown.
         differences: Vec<String>,
+    },
+    /// Nothing proves that the texts say the same.
+    #[error("memory {id} is not proven to say what {other} says")]
+    Unproven {
+        /// The memory that would survive.
+        id: MemoryId,
+        /// A memory of the merge, or one that was once merged into it.
+        other: MemoryId,
     },
     /// The memory's text does not hold all that another says.
     #[error("memory {id} lacks {} of {other}", lacks.join(", "))]
@@ -143,21 +151,23 @@ fn is_near_to_all(input: &SwapInput<'_>, row_count: usize, others: &[&Memory]) -
     are_all_linked || others.is_empty() || (row_count == 2 && others.len() == 1)
 }
 
-/// What the survivor's text does not say of another's.
+/// What the survivor's text is not proven to say of another's.
 fn unsaid(guard: &Guard, survivor: &Memory, other: &Memory) -> Option<SwapRefusal> {
-    let (says, said) = (guard.read(&survivor.content), guard.read(&other.content));
+    let judgement = guard.judge(&guard.read(&other.content), &guard.read(&survivor.content));
     let (id, other_id) = (survivor.id.clone(), other.id.clone());
-    let judgement = guard.judge(&said, &says);
-    if !judgement.verdict.links() {
-        let differences = conditions::differences(&judgement, &other.content, &survivor.content);
-        return Some(SwapRefusal::Different { id, other: other_id, differences });
+    match judgement.verdict {
+        _ if judgement.says_all(Side::Right) => None,
+        Verdict::Extends => {
+            let lacks = conditions::lacks(&judgement, &other.content);
+            Some(SwapRefusal::Lacks { id, lacks, other: other_id })
+        }
+        Verdict::Undecided => Some(SwapRefusal::Unproven { id, other: other_id }),
+        _ => {
+            let differences =
+                conditions::differences(&judgement, &other.content, &survivor.content);
+            Some(SwapRefusal::Different { id, other: other_id, differences })
+        }
     }
-    let absorption = guard.absorbs(&says, &said);
-    (!absorption.absorbable).then(|| SwapRefusal::Lacks {
-        id,
-        lacks: conditions::lacks(&absorption, &other.content),
-        other: other_id,
-    })
 }
 
 /// The merge with the first row as its survivor.
@@ -174,27 +184,25 @@ fn amended(input: &SwapInput<'_>, rows: &[&Memory]) -> Action {
         risk: risks.max().unwrap_or(Risk::Identical),
         ..input.action.clone()
     };
-    action.rationale.evidence.differences = lacking(input, survivor, absorbed);
+    action.rationale.evidence.differences = proofs(input, survivor, absorbed);
     if !action.rationale.reasons.iter().any(|reason| reason == CHOSEN) {
         action.rationale.reasons.push(CHOSEN.to_owned());
     }
     action
 }
 
-/// The words of the absorbed rows that the survivor lacks.
-fn lacking(input: &SwapInput<'_>, survivor: &Memory, absorbed: &[&Memory]) -> Vec<String> {
+/// What proves that the survivor says what the absorbed rows say.
+fn proofs(input: &SwapInput<'_>, survivor: &Memory, absorbed: &[&Memory]) -> Vec<String> {
     if !input.policy.guard.enabled {
         return Vec::new();
     }
-    let text = input.guard.read(&survivor.content);
-    let lacks = |row: &&Memory| {
-        let lacks = conditions::lacks(
-            &input.guard.absorbs(&text, &input.guard.read(&row.content)),
-            &row.content,
-        );
-        (!lacks.is_empty()).then(|| format!("lacks {} of {}", lacks.join(", "), row.id))
+    let says = input.guard.read(&survivor.content);
+    let proof = |row: &&Memory| {
+        let judgement = input.guard.judge(&input.guard.read(&row.content), &says);
+        let steps = conditions::proof_steps(&judgement, &row.content, &survivor.content);
+        (!steps.is_empty()).then(|| format!("{}: {}", row.id, steps.join(", ")))
     };
-    absorbed.iter().filter_map(lacks).collect()
+    absorbed.iter().filter_map(proof).collect()
 }
 
 #[cfg(test)]
@@ -203,6 +211,9 @@ mod tests {
     use crate::plan::fixture::{Fixture, row};
     use crate::policy::CategoryMerge;
     use memfold_model::memory::Embedding;
+
+    const SHORTER: &str = "The port is 8080";
+    const LONGER: &str = "The port is 8080 because the router forwards to the server";
 
     struct Table {
         fixture: Fixture,
@@ -290,9 +301,12 @@ mod tests {
 
     #[test]
     fn a_row_that_says_less_does_not_survive() {
-        let table = table(vec![row("a", "x 8080 y z", 2), row("b", "x y z", 3)]);
+        let table = table(vec![row("a", LONGER, 2), row("b", SHORTER, 3)]);
         let refused = table.swap(&table.action).unwrap_err();
-        assert_eq!(refused.to_string(), "memory b lacks \"8080\" of a");
+        assert_eq!(
+            refused.to_string(),
+            "memory b lacks \"because the router forwards to the server\" of a"
+        );
         let mut unguarded = table;
         unguarded.fixture.policy.guard.enabled = false;
         assert_eq!(ids(&unguarded.swap(&unguarded.action).unwrap()), ["b", "a"]);
@@ -305,12 +319,15 @@ mod tests {
 
     #[test]
     fn what_was_once_folded_in_keeps_its_say() {
-        let mut table = table(vec![row("a", "x y z", 2), row("b", "x y z", 3)]);
+        let mut table = table(vec![row("a", SHORTER, 2), row("b", SHORTER, 3)]);
         let memories = &mut table.fixture.snapshot.memories;
         // g was merged into f, which was merged into a; each into the other would go on for ever.
-        memories.extend([ghost("f", "x y", "a"), ghost("g", "x y z 8080", "f")]);
+        memories.extend([ghost("f", "the port is 8080.", "a"), ghost("g", LONGER, "f")]);
         let refused = table.swap(&table.action).unwrap_err();
-        assert_eq!(refused.to_string(), "memory b lacks \"8080\" of g");
+        assert_eq!(
+            refused.to_string(),
+            "memory b lacks \"because the router forwards to the server\" of g"
+        );
         table.fixture.snapshot.memories[2].standing =
             Standing::Ghost { survivor: MemoryId::new("g") };
         assert_eq!(ids(&table.swap(&table.action).unwrap()), ["b", "a"]);

@@ -44,12 +44,14 @@ fn the_newest_with_a_vector_survives() {
 
 #[test]
 fn the_first_rule_that_holds_for_all_wins() {
-    let fixture = |similarity| {
-        Fixture::new(vec![row("a", "x y", 2), row("b", "x", 3)]).cluster(&["a", "b"]).at(similarity)
+    let fixture = |older, similarity| {
+        let memories = vec![row("a", "x y", 2), row("b", older, 3)];
+        Fixture::new(memories).cluster(&["a", "b"]).at(similarity)
     };
-    assert_eq!(fixture(0.99).fates(), ["merge a<b R1"]);
-    assert_eq!(fixture(0.96).fates(), ["merge a<b R2"]);
-    assert_eq!(fixture(0.94).fates(), ["noop a cluster", "noop b similarity"]);
+    assert_eq!(fixture("y x", 0.86).fates(), ["merge a<b R1"]);
+    assert_eq!(fixture("y x", 0.84).fates(), ["noop a cluster", "noop b similarity"]);
+    assert_eq!(fixture("x", 0.96).fates(), ["merge a<b R2"]);
+    assert_eq!(fixture("x", 0.94).fates(), ["noop a cluster", "noop b R2"]);
     let equal = Fixture::new(vec![row("a", "x", 2), row("b", " x ", 3)]).cluster(&["a", "b"]);
     assert_eq!(equal.at(0.5).fates(), ["merge a<b R1"]);
 }
@@ -58,7 +60,10 @@ fn the_first_rule_that_holds_for_all_wins() {
 fn what_the_survivor_lacks_is_tried_among_itself() {
     let memories = vec![row("a", "x", 2), row("b", "x y z", 3), row("c", "x y", 4)];
     let fixture = Fixture::new(memories).cluster(&["a", "b", "c"]);
-    assert_eq!(fixture.fates(), ["merge b<c R2", "noop a cluster"]);
+    assert_eq!(fixture.fates(), ["merge b<a<c R2"], "the fuller text survives");
+    let memories = vec![row("a", "x y", 2), row("b", "x z", 3), row("c", "z x", 4)];
+    let fixture = Fixture::new(memories).cluster(&["a", "b", "c"]);
+    assert_eq!(fixture.fates(), ["merge b<c R1", "noop a cluster"]);
     let different = Fixture::new(vec![row("a", "x A", 2), row("b", "x B", 3)]);
     assert_eq!(different.cluster(&["a", "b"]).fates(), ["noop a cluster", "noop b guard"]);
 }

@@ -8,11 +8,11 @@ use super::{
 };
 use crate::policy::Provider;
 
-/// Above it, mostly spelling and punctuation differ.
-pub(crate) const EXACT_DUPLICATE_SIMILARITY: f64 = 0.98;
+/// The proof carries the merge; below it, near texts are rarely about one thing.
+pub(crate) const EXACT_DUPLICATE_SIMILARITY: f64 = 0.85;
 /// The same words are the same memory, with or without a vector.
 pub(crate) const OR_EQUAL_TEXT: bool = true;
-/// Below it, texts that say something else become too frequent among the pairs.
+/// Who says more may say something else: below it, additions change too often what is meant.
 pub(crate) const NEAR_DUPLICATE_SIMILARITY: f64 = 0.95;
 /// A merge needs two.
 pub(crate) const MERGE_CLUSTER_SIZE_MIN: usize = 2;
@@ -36,8 +36,8 @@ pub(crate) const LINKAGE: Linkage = Linkage::GreedyComplete;
 pub(crate) const SEPARATE_BY: [&str; 4] = ["private", "confidential", "user:*", "agent:*"];
 /// Cosine alone is no evidence: Oct 15th and Oct 16th are 0.99 alike.
 pub const GUARD_ENABLED: bool = true;
-/// A survivor that lacks more than a fifth of a row's content words does not say the same.
-pub(crate) const LACKING_WORDS_MAX: f64 = 0.2;
+/// From so far down only what is proven merges.
+pub(crate) const PROVEN_SAME: bool = true;
 /// What a person marked, wrote or decided is not a machine's to merge.
 pub(crate) const PROTECTION_ENABLED: bool = true;
 /// Categories and tags that ask to keep.

@@ -62,6 +62,8 @@ pub struct Conditions {
     /// `min_similarity` holds as well, whatever the vectors say, where all members share one
     /// strict key.
     pub or_equal_text: bool,
+    /// Only texts that the guard proves to say the same; where one says more the rule does not hold.
+    pub proven_same: bool,
     /// Smallest pairwise similarity of the cluster, at most.
     #[serde(serialize_with = "optional_similarity")]
     pub max_similarity: Option<Similarity>,

@@ -64,8 +64,18 @@ impl Policy {
     /// clustering. `None` where no merge rule runs.
     #[must_use]
     pub fn merge_threshold(&self) -> Option<Similarity> {
+        self.lowest_of_merges(|rule| self.guard.enabled || !rule.when.proven_same)
+    }
+
+    /// Returns the lowest similarity at which a text merges that says more than the other.
+    #[must_use]
+    pub(crate) fn extension_threshold(&self) -> Option<Similarity> {
+        self.lowest_of_merges(|rule| !rule.when.proven_same)
+    }
+
+    fn lowest_of_merges(&self, counts: impl Fn(&Rule) -> bool) -> Option<Similarity> {
         self.active_rules()
-            .filter(|rule| matches!(rule.then, RuleAction::Merge { .. }))
+            .filter(|rule| matches!(rule.then, RuleAction::Merge { .. }) && counts(rule))
             .filter_map(|rule| rule.when.min_similarity)
             .min()
     }

@@ -322,7 +322,7 @@ impl<'a> Sampler<'a> {
             },
             absorbed: absorbed.collect(),
             absorbed_not_shown: all.len().saturating_sub(ABSORBED_SHOWN_MAX) as u64,
-            lacks: action.rationale.evidence.differences.clone(),
+            proofs: action.rationale.evidence.differences.clone(),
         })
     }
 

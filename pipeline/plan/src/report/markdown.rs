@@ -140,8 +140,8 @@ impl Page {
         if merge.absorbed_not_shown > 0 {
             self.line(format!("- and {} more", grouped(merge.absorbed_not_shown)));
         }
-        for lack in &merge.lacks {
-            self.line(format!("- survivor {}", escaped(lack)));
+        for proof in &merge.proofs {
+            self.line(format!("- proof: {}", escaped(proof)));
         }
         let gained: Vec<String> = merge.categories_gained.iter().map(|c| escaped(c)).collect();
         let gained = if gained.is_empty() {

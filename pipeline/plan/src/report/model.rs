@@ -253,8 +253,8 @@ pub struct MergeSample {
     pub absorbed: Vec<AbsorbedSample>,
     /// Absorbed rows beyond those.
     pub absorbed_not_shown: u64,
-    /// What the survivor lacks.
-    pub lacks: Vec<String>,
+    /// The steps of each proof but for what is equal.
+    pub proofs: Vec<String>,
 }
 
 /// An absorbed row with its text.

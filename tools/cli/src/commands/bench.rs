@@ -207,14 +207,16 @@ fn labels(labels: &[LabelFigures]) -> String {
         vec![
             excerpt(&one.label, LABEL_CHARS_MAX),
             grouped(one.pairs),
-            grouped(one.verdicts.compatible),
-            grouped(one.verdicts.complementary),
+            grouped(one.verdicts.same),
+            grouped(one.verdicts.extends),
+            grouped(one.verdicts.undecided),
             grouped(one.verdicts.different),
             grouped(one.verdicts.contradictory),
             format!("{:.2} %", one.mergeable_share * 100.0),
         ]
     };
-    let header = ["label", "pairs", "compatible", "complem.", "different", "contrad.", "mergeable"];
+    let header =
+        ["label", "pairs", "same", "extends", "undecided", "different", "contrad.", "mergeable"];
     table(&header, labels.iter().map(row).collect())
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{self, Args};
 use memfold::machine;
-use memfold_guard::{Absorption, Difference, Judgement};
+use memfold_guard::{Difference, Judgement, Side, Step};
 use memfold_model::lineage::{
     Branch, Explanation, Few, Fold, KnownBy, MemoryView, Resolved, Whereabouts,
 };
@@ -44,8 +44,6 @@ struct TextsDocument {
     schema_version: u32,
     #[serde(flatten)]
     judgement: Judgement,
-    /// Whether the newer text carries all of the older one.
-    absorption: Absorption,
     /// Whether the older one could be merged into the newer one.
     mergeable: bool,
 }
@@ -69,29 +67,34 @@ fn explain_texts(
 ) -> Result<Exit, Failure> {
     let settings = Settings::load(global, None, &[])?;
     let guard = settings.guard()?;
-    let (older, newer) = (guard.read(older), guard.read(newer));
-    let judgement = guard.judge(&older, &newer);
-    let absorption = guard.absorbs(&newer, &older);
+    let judgement = guard.judge(&guard.read(older), &guard.read(newer));
     if global.json {
         printer.document(&TextsDocument {
             schema_version: 1,
-            mergeable: judgement.verdict.links() && absorption.absorbable,
+            mergeable: judgement.says_all(Side::Right),
             judgement,
-            absorption,
         })?;
     } else {
-        printer.data(&describe(&judgement, &absorption))?;
+        printer.data(&describe(&judgement, [older, newer]))?;
     }
     Ok(Exit::Done)
 }
 
-fn describe(judgement: &Judgement, absorption: &Absorption) -> String {
-    let name = format!("{:?}", judgement.verdict).to_lowercase();
-    let mut text = format!("verdict: {name}\n");
+fn describe(judgement: &Judgement, [older, newer]: [&str; 2]) -> String {
+    let mut text = format!("verdict: {}\n", judgement.verdict.name());
     let mut line = |content: String| {
         text.push_str(&content);
         text.push('\n');
     };
+    match judgement.longer {
+        Some(Side::Left) => line("A says more than B".to_owned()),
+        Some(Side::Right) => line("B says more than A".to_owned()),
+        None => {}
+    }
+    for Step { kind: step, left, right } in &judgement.proof {
+        let (left, right) = (&older[left.clone()], &newer[right.clone()]);
+        line(format!("  {}: {left:?} | {right:?}", kind(*step)));
+    }
     line(format!("contradiction score: {:.2}", judgement.contradiction_score));
     for signal in &judgement.signals {
         line(format!("  signal: {} ({:.2})", kind(signal.kind), signal.weight));
@@ -99,16 +102,8 @@ fn describe(judgement: &Judgement, absorption: &Absorption) -> String {
     for Difference { kind: found, left_text, right_text, .. } in &judgement.differences {
         line(format!("  differs: {}: {left_text:?} | {right_text:?}", kind(*found)));
     }
-    let mergeable = judgement.verdict.links() && absorption.absorbable;
-    line(format!("B could absorb A: {}", if mergeable { "yes" } else { "no" }));
-    for specific in &absorption.lacking_specifics {
-        line(format!("  B lacks: {specific:?}"));
-    }
-    if !absorption.lacking_words.is_empty() {
-        let words = absorption.lacking_words.join(", ");
-        let share = absorption.lacking_share * 100.0;
-        line(format!("  B lacks {share:.0} % of A's content words: {words}"));
-    }
+    let mergeable = judgement.says_all(Side::Right);
+    line(format!("A could merge into B: {}", if mergeable { "yes" } else { "no" }));
     text
 }
 

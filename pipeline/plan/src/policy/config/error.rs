@@ -264,7 +264,7 @@ impl ConfigError {
             Self::NotOwn { .. } => {
                 "whoever can write it decides what runs here do: make it yours alone (chown, chmod go-w), or move it away and name it with --config"
             }
-            Self::SetWithoutValue { .. } => "for example: --set guard.lacking_words_max=0.1",
+            Self::SetWithoutValue { .. } => "for example: --set detect.recall_target=0.95",
         };
         Some(text.to_owned())
     }

@@ -106,9 +106,6 @@ pub struct ClusterConfig {
 pub struct GuardConfig {
     /// Whether differences between texts forbid merges. Off together with `--execute` needs `--allow-unguarded`.
     pub enabled: bool,
-    /// Share of a memory's content words that its survivor may lack, from 0 to 1.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub lacking_words_max: f64,
     /// A file with further words for the lexicon, relative to this file.
     pub lexicon: Option<String>,
 }
@@ -288,11 +285,7 @@ impl Default for ClusterConfig {
 
 impl Default for GuardConfig {
     fn default() -> Self {
-        Self {
-            enabled: defaults::GUARD_ENABLED,
-            lacking_words_max: defaults::LACKING_WORDS_MAX,
-            lexicon: defaults::LEXICON.map(String::from),
-        }
+        Self { enabled: defaults::GUARD_ENABLED, lexicon: defaults::LEXICON.map(String::from) }
     }
 }
 

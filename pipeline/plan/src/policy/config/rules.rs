@@ -36,6 +36,9 @@ pub struct WhenConfig {
     /// `min_similarity` holds as well where all members have the same text, whatever their vectors are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub or_equal_text: Option<bool>,
+    /// Only texts that the guard proves to say the same; where one says more, the rule does not hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proven_same: Option<bool>,
     /// The cluster's smallest pairwise similarity is at most this, from -1 to 1.
     #[schemars(range(min = -1.0, max = 1.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -175,6 +178,7 @@ pub(super) fn builtin_rules() -> Vec<RuleConfig> {
     };
     let exact = WhenConfig {
         or_equal_text: Some(defaults::OR_EQUAL_TEXT),
+        proven_same: Some(defaults::PROVEN_SAME),
         ..merging(defaults::EXACT_DUPLICATE_SIMILARITY)
     };
     let near = merging(defaults::NEAR_DUPLICATE_SIMILARITY);

@@ -143,7 +143,6 @@ fn guard(merged: &Node, config: &Config) -> Result<GuardPolicy, ConfigError> {
     let lexicon = guard.lexicon.as_deref().map(|file| path(merged, "guard.lexicon", file));
     Ok(GuardPolicy {
         enabled: guard.enabled,
-        lacking_words_max: guard.lacking_words_max,
         contradiction_threshold: config.detect.contradiction_threshold,
         lexicon: lexicon.as_deref().map(files::read_text).transpose()?,
         lexicon_file: lexicon,
@@ -297,6 +296,7 @@ fn conditions(when: &WhenConfig) -> Conditions {
     Conditions {
         min_similarity: when.min_similarity.map(similarity),
         or_equal_text: when.or_equal_text.unwrap_or_default(),
+        proven_same: when.proven_same.unwrap_or_default(),
         max_similarity: when.max_similarity.map(similarity),
         min_cluster_size: when.min_cluster_size,
         max_cluster_size: when.max_cluster_size,

@@ -302,15 +302,15 @@ fn words_that_have_no_meaning() {
     for text in ["guard.enabled", "=1", ""] {
         let (message, hint) = said(set(text).unwrap_err());
         assert_eq!(message, format!("--set {text}: expected KEY=VALUE"));
-        assert_eq!(hint, "for example: --set guard.lacking_words_max=0.1");
+        assert_eq!(hint, "for example: --set detect.recall_target=0.95");
     }
     let (message, hint) = said(set("guard.enabled=maybe").unwrap_err());
     let expected = "--set guard.enabled=maybe: `guard.enabled` expects true or false, found the text \"maybe\"";
     assert_eq!(message, expected);
     assert_eq!(hint, "docs/configuration.md tells what `guard.enabled` means");
-    let (message, hint) = said(set("guard.lacking_word_max=1").unwrap_err());
-    assert_eq!(message, "--set guard.lacking_word_max=1: unknown key `guard.lacking_word_max`");
-    assert_eq!(hint, "did you mean `guard.lacking_words_max`?");
+    let (message, hint) = said(set("detect.recall_targe=1").unwrap_err());
+    assert_eq!(message, "--set detect.recall_targe=1: unknown key `detect.recall_targe`");
+    assert_eq!(hint, "did you mean `detect.recall_target`?");
     for text in ["NaN", "inf", "2", "x"] {
         let (message, _) = said(variable("MEMFOLD_THRESHOLD", text).unwrap_err());
         assert!(

@@ -39,8 +39,9 @@ fn without_layers_the_built_in_configuration_holds() {
         ]
     );
     let [exact, near, promote, archive, flag] = &rules[..] else { panic!() };
-    assert_eq!(exact.when.min_similarity.map(|s| s.get()), Some(0.98));
+    assert_eq!(exact.when.min_similarity.map(|s| s.get()), Some(0.85));
     assert!(exact.when.or_equal_text && !near.when.or_equal_text);
+    assert!(exact.when.proven_same && !near.when.proven_same);
     assert_eq!(near.when.min_similarity.map(|s| s.get()), Some(0.95));
     assert_eq!((near.trigger, near.when.min_cluster_size), (Trigger::OnSimilarity, Some(2)));
     assert_eq!(promote.then, RuleAction::Promote { increase: 0.5, cap: 3.0, validated: false });
@@ -156,11 +157,11 @@ fn rules_merge_by_id_and_new_ones_come_first() {
     assert_eq!(policy.absorbed_by("above"), Absorbed::Move);
     assert_eq!(policy.absorbed_by("R1-exact-duplicate-merge"), policy.merge.absorbed);
     assert_eq!(exact.when.max_cluster_size, Some(5));
-    assert_eq!(exact.when.min_similarity.map(|s| s.get()), Some(0.98));
+    assert_eq!(exact.when.min_similarity.map(|s| s.get()), Some(0.85));
     assert_eq!((promote.when.min_importance, promote.when.min_access_count), (None, Some(5)));
     assert_eq!(promote.when.categories_any, ["howto"]);
     assert_eq!(promote.then, RuleAction::Promote { increase: 0.5, cap: 2.5, validated: false });
-    assert_eq!(configuration.policy.merge_threshold().map(|t| t.get()), Some(0.9));
+    assert_eq!(configuration.policy.merge_threshold().map(|t| t.get()), Some(0.85));
 }
 
 #[test]
@@ -170,10 +171,10 @@ fn threshold_sets_the_near_rule_and_never_leaves_the_exact_rule_below_it() {
         let similarity = |at: usize| policy.rules[at].when.min_similarity.unwrap().get();
         (similarity(0), similarity(1), policy.merge_threshold().unwrap().get())
     };
-    assert_eq!(thresholds("threshold=0.85"), (0.98, 0.85, 0.85));
+    assert_eq!(thresholds("threshold=0.85"), (0.85, 0.85, 0.85));
     assert_eq!(thresholds("threshold=0.98"), (0.98, 0.98, 0.98));
     assert_eq!(thresholds("threshold=0.99"), (0.99, 0.99, 0.99));
-    assert_eq!(thresholds("threshold=null"), (0.98, 0.95, 0.95));
+    assert_eq!(thresholds("threshold=null"), (0.85, 0.95, 0.85));
     let mixed = load(
         "threshold: 0.99\nrules:\n- id: R1-exact-duplicate-merge\n  when: { min_similarity: 0.97 }",
     );
@@ -187,17 +188,18 @@ fn thresholds_follow_the_rules_that_run() {
             sets.iter().fold(ConfigLoader::new(), |l, text| l.set(*text)).load().unwrap().policy;
         (policy.merge_threshold().map(|t| t.get()), policy.join_threshold().map(|t| t.get()))
     };
-    assert_eq!(run(&[]), (Some(0.95), Some(0.85)));
+    assert_eq!(run(&[]), (Some(0.85), Some(0.85)));
+    assert_eq!(run(&["guard.enabled=no"]), (Some(0.95), Some(0.85)));
     assert_eq!(run(&["threshold=0.8"]), (Some(0.8), Some(0.8)));
-    assert_eq!(run(&["rules.R5-flag-contradiction.enabled=no"]), (Some(0.95), Some(0.95)));
-    assert_eq!(run(&["rules.R2-near-duplicate-merge.enabled=no"]), (Some(0.98), Some(0.85)));
+    assert_eq!(run(&["rules.R5-flag-contradiction.enabled=no"]), (Some(0.85), Some(0.85)));
+    assert_eq!(run(&["rules.R2-near-duplicate-merge.enabled=no"]), (Some(0.85), Some(0.85)));
     assert_eq!(
         run(&["trigger=weekly", "rules.R2-near-duplicate-merge.trigger=daily"]).0,
-        Some(0.98)
+        Some(0.85)
     );
     assert_eq!(
         run(&["trigger=daily", "rules.R2-near-duplicate-merge.trigger=daily"]).0,
-        Some(0.95)
+        Some(0.85)
     );
     let off =
         ["rules.R1-exact-duplicate-merge.enabled=0", "rules.R2-near-duplicate-merge.enabled=0"];
@@ -379,10 +381,10 @@ fn scope_times_are_in_the_zone_of_the_configuration() {
 fn the_hash_is_that_of_the_meaning_alone() {
     let hash = |configuration: &Configuration| config_hash(&configuration.policy, b"lexicon");
     let builtin = hash(&ConfigLoader::new().load().unwrap());
-    assert_eq!(builtin, "sha256:200e8da6d3b904fdf089b671c9c91140f15bc8e5a7c286372a107e6bef617e62");
+    assert_eq!(builtin, "sha256:7bc01425234af02e660eb0ce39ae462853346af674f413f121ea4e10db3dfb64");
     let same = [
         "reports_dir: /elsewhere\nbusy_timeout_ms: 1\nenabled: false\nread_only: true\nquick_check: { flag_threshold: 0.5 }",
-        "threshold: 0.95\nmerge: { importance_cap: 3 }\ntime_zone: utc\nprotection: { profile: default }",
+        "merge: { importance_cap: 3 }\ntime_zone: utc\nprotection: { profile: default }",
         "rules: [{ id: mine, enabled: false, trigger: daily, then: { action: noop } }]",
     ];
     for text in same {
@@ -402,6 +404,7 @@ fn the_hash_is_that_of_the_meaning_alone() {
         "detect: { pair_budget: 7 }",
         "rules: [{ id: mine, trigger: daily, then: { action: noop } }]",
         "rules: [{ id: R1-exact-duplicate-merge, when: { or_equal_text: false } }]",
+        "rules: [{ id: R1-exact-duplicate-merge, when: { proven_same: false } }]",
     ];
     let mut hashes: Vec<String> = changed.iter().map(|text| hash(&load(text).unwrap())).collect();
     hashes.push(builtin);

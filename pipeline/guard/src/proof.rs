@@ -1,0 +1,69 @@
+//! The proof of sameness: an order-preserving alignment that uses every token of both texts exactly once.
+//!
+//! Each step is one of a closed list ([`StepKind`]). Where a token has no step there is no proof, whatever the rest
+//! of the texts says: words that the guard does not know never fold. In a language that is not recognised only equal
+//! tokens, spellings and quantities are steps. `lex` cuts the texts, `value` reads quantities, `align` finds the steps.
+
+mod align;
+mod lex;
+mod value;
+
+pub(crate) use lex::PROOF_WORDS;
+
+use std::ops::Range;
+
+use crate::lexicon::Lexicon;
+
+/// Why a step says the same on both sides.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    /// The same tokens.
+    Equal,
+    /// One word in two spellings, or marks that say nothing.
+    Spelling,
+    /// Two ways to write one value.
+    Quantity,
+    /// Two forms of one word.
+    Inflection,
+    /// Words that the lexicon knows to mean the same.
+    Synonym,
+    /// A word that says nothing, on one side.
+    Filler,
+    /// A list whose items stand in another order.
+    Move,
+    /// A whole phrase that only the longer side has.
+    Extension,
+}
+
+/// One step of a proof, with the bytes it covers; an empty range stands where the side has nothing.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+pub struct Step {
+    /// Why it holds.
+    pub kind: StepKind,
+    /// Bytes of the first text.
+    pub left: Range<usize>,
+    /// Bytes of the second text.
+    pub right: Range<usize>,
+}
+
+/// Which of two texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// The first.
+    Left,
+    /// The second.
+    Right,
+}
+
+/// Looks for a proof; tells which side says more, if one does. Linear in the lengths.
+pub(crate) fn prove(
+    left: &str,
+    right: &str,
+    lexicon: &Lexicon,
+) -> Option<(Option<Side>, Vec<Step>)> {
+    align::align(&lex::lex(left, lexicon), &lex::lex(right, lexicon), lexicon)
+}
