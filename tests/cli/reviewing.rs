@@ -19,7 +19,7 @@ pub(crate) fn place() -> Place {
         "Tea is ordered from the harbour shop.",
         "Tea is ordered from the harbour shop",
         "Backups run nightly at 02:00 and are kept for 30 days.",
-        "Backups run nightly at 02:00, kept for 30 days.",
+        "The backups run nightly at 02:00 and are kept for 30 days.",
         "The port of the gateway is 8080.",
         "The port of the gateway is 9090.",
     ];

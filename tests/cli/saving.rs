@@ -89,7 +89,7 @@ fn a_check_writes_nothing_anywhere() {
 fn screens_fit_a_terminal_and_say_what_was_done() {
     let place = place();
     let vector = typed(&near(0.97, 1));
-    let new = "The release meeting is in the large room now.";
+    let new = "The release meeting is in the large room because the kitchen is loud.";
     let words = ["--text", new, "--vector", &vector, "--set", PATIENT];
     let screen = place.succeed(&[&["check", "brain.db"], &words[..]].concat());
     assert!(screen.starts_with("replace: says all that m000000 says (0.9700)\n"), "{screen}");

@@ -46,19 +46,20 @@ fn a_plan_is_made_and_applied_in_one_line() {
     assert_eq!(memfold.plan().unwrap().report().planned.merge, 0);
 }
 
-/// The limit of 10 %, the guard that is off and `read_only` bound the command line alone: a program that called
+/// The limit of changes, the guard that is off and `read_only` bound the command line alone: a program that called
 /// `execute` had none of them.
 #[test]
 fn the_rules_bind_every_caller() {
     let desk = desk();
     let before = desk.image();
-    let by_default = ApplyOptions::default();
+    let mut strict = ApplyOptions::default();
+    strict.change_share_max = 0.01;
 
     let memfold = open(&desk, &[]);
-    let ExecuteError::TooManyChanges { share, digest, .. } = refusal(&memfold, &by_default) else {
+    let ExecuteError::TooManyChanges { share, digest, .. } = refusal(&memfold, &strict) else {
         panic!("another error");
     };
-    assert!(share > 0.1);
+    assert!(share > 0.01);
 
     let mut other = ApplyOptions::default();
     other.expect = Some("0000".to_owned());

@@ -243,7 +243,7 @@ fn stranger_values_in_other_columns_come_back_as_they_were() {
 #[test]
 fn generated_columns_are_not_written() {
     there_and_back(|| {
-        let desk = Desk::of(&sample_rows()[..40], StoreStyle::Plain);
+        let desk = Desk::of(&sample_rows()[..120], StoreStyle::Plain);
         desk.sql(
             "ALTER TABLE stm ADD COLUMN size INTEGER GENERATED ALWAYS AS (length(content)) VIRTUAL",
         );

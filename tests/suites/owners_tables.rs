@@ -115,7 +115,7 @@ const WRITERS: [Writer; 3] = [
         (execution.run_id, execution.notes)
     },
     |desk| {
-        let newer = Incoming::text("The harbour has two cranes. They are blue.");
+        let newer = Incoming::text("The harbour has two cranes. Ships wait in the bay.");
         let newer = newer.with_vector(unit_vector(8, 2));
         let saved = desk.quick_check().save(&newer, desk.now()).unwrap();
         assert_eq!(saved.written, Written::Replaced, "{saved:?}");

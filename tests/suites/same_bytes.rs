@@ -92,6 +92,6 @@ fn the_plan_of_the_sample_is_pinned() {
     let plan = Run::builtin().plan(&InMemoryStore::new(sample_rows())).plan;
     assert_eq!(
         plan_digest(&plan),
-        "8f623fd0cbce27abae80133025a2e178cde4be108bd72df4098dd7949f8cb243"
+        "e58b3f2f4ca2d1f11931ca376e8e836b6c0b2aaeec9cc2b27f4256c5a6b5b824"
     );
 }

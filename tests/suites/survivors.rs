@@ -181,10 +181,10 @@ fn moved_rows_leave_the_owners_tables_and_are_still_known() {
     assert_eq!(desk.ask::<i64>("SELECT id FROM stm_fts_docsize ORDER BY 1"), [3, 4]);
     // A newer row that is near the survivor, and far from what was merged into it, stays by itself.
     let mut far = unit_vector(16, 0);
-    far[5] = 0.33;
+    far[5] = 0.8;
     let bytes: String =
         far.iter().flat_map(|v| v.to_le_bytes()).map(|byte| format!("{byte:02x}")).collect();
-    let text = "The kiln is fired on Mondays, said Ana.";
+    let text = "Reminder: the kiln is fired on Mondays.";
     let newer = format!(
         "INSERT INTO stm (id, content, categories, created_at, source) VALUES ('n', '{text}', '[\"general\"]', '2026-02-01T00:00:00', 'daemon');
          INSERT INTO embeddings (id, source_type, source_id, embedding, model, created_at) VALUES ('e', 'stm', 'n', x'{bytes}', 'm', '2026-02-01T00:00:00');

@@ -155,7 +155,7 @@ fn pairs_are_counted_by_label() {
     let text = [
         line("The door is purple", "The door is cyan", "contradiction"),
         line("The kiln stands in the yard", "Tea comes from the harbour", "contradiction"),
-        line("The door is purple", "the  door is PURPLE", "entailment"),
+        line("The door is purple", "the  door is purple.", "entailment"),
         line("The door is purple", "The door is purple because oak was too dear", "entailment"),
         line("The timeout is 30 seconds", "The timeout is 45 seconds", "entailment"),
     ];

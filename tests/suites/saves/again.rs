@@ -147,16 +147,16 @@ fn a_text_whose_place_was_given_to_another_one_lives_again_beside_it() {
 #[test]
 fn a_person_who_supersedes_what_the_guard_would_let_fold_is_asked_too() {
     // The guard sees no contradiction between the two; that a person gave one the place of the other tells enough.
-    let desk = desk_of(&["The demo is shown by Ann.", "The demo is shown by Ann again."]);
+    let desk = desk_of(&["The demo is shown by Ann.", "Note: the demo is shown by Ann."]);
     drop(desk.night());
     desk.sql("DELETE FROM memfold_flags");
     let ghosts: Vec<String> = desk.ask("SELECT absorbed_id FROM memfold_lineage WHERE active = 1");
-    let [ghost] = &ghosts[..] else { return };
+    let [ghost] = &ghosts[..] else { panic!("{ghosts:?}") };
     let other = if ghost == "m000000" { "m000001" } else { "m000000" };
     let text: Vec<String> = if ghost == "m000000" {
         vec!["The demo is shown by Ann.".to_owned()]
     } else {
-        vec!["The demo is shown by Ann again.".to_owned()]
+        vec!["Note: the demo is shown by Ann.".to_owned()]
     };
     assert_eq!(say(&desk, &text[0]).check.decision, Decision::Touch);
     desk.sql(&format!(
@@ -168,7 +168,7 @@ fn a_person_who_supersedes_what_the_guard_would_let_fold_is_asked_too() {
 
 #[test]
 fn a_text_that_was_folded_speaks_through_its_survivor() {
-    let wording = "The release meeting is in the large room now.";
+    let wording = "The release meeting is in the large room because the kitchen is loud.";
     let desk = desk_of(&[OLD]);
     let quick_check = desk.quick_check();
     let survivor = save(&quick_check, &desk, &Incoming::text(wording).with_vector(near(0.97, 1)));

@@ -26,7 +26,7 @@ fn near(cosine: f32, axis: usize) -> Vec<f32> {
 }
 
 const OLD: &str = "The release meeting is in the large room.";
-const NEW: &str = "The release meeting is in the large room now.";
+const NEW: &str = "The release meeting is in the large room because the kitchen is loud.";
 
 /// A store with one old memory `m000000`, and another one far from it.
 fn desk() -> Desk {
@@ -263,8 +263,8 @@ fn a_chain_of_wordings_ends_in_one_memory_and_every_step_can_be_undone() {
     let text = |step: usize| {
         let pad = " ".repeat(step % 7 + 1);
         let end = if step.is_multiple_of(2) { "." } else { "!" };
-        let word = if step % 4 < 2 { "weekly" } else { "Weekly" };
-        format!("The{pad}{word} review{pad}is held by the whole team{end}{end}")
+        let article = if step % 4 < 2 { "the " } else { "" };
+        format!("The{pad}weekly review{pad}is held with {article}music{end}{end}")
     };
     let mut runs = Vec::new();
     let mut texts = std::collections::BTreeSet::new();

@@ -64,7 +64,7 @@ fn fronted(
     back: &[Tok<'_>],
     lexicon: &Lexicon,
 ) -> Option<(usize, usize, usize)> {
-    const PHRASE_MAX: usize = 5;
+    const PHRASE_MAX: usize = 8;
     let first = front.first()?;
     let one =
         |tokens: &[Tok<'_>]| !tokens[..tokens.len() - dots(tokens)].iter().any(Tok::ends_sentence);
@@ -451,6 +451,10 @@ impl Pair<'_> {
         if hyphen && part(&tokens[at - 1]) && next.is_some_and(part) {
             return Some((StepKind::Spelling, 1));
         }
+        let colon = next.is_some_and(|next| next.is(":"));
+        if self.recognised && at == 0 && token.marks.has(Marks::LABEL) && colon {
+            return Some((StepKind::Filler, 2));
+        }
         if !self.recognised || token.exact || token.kind != Kind::Word {
             return None;
         }
@@ -470,10 +474,6 @@ impl Pair<'_> {
         }
         if token.initial && token.lower == "please" && ordinary {
             return Some((StepKind::Filler, 1));
-        }
-        let colon = next.is_some_and(|next| next.is(":"));
-        if at == 0 && token.marks.has(Marks::LABEL) && colon {
-            return Some((StepKind::Filler, 2));
         }
         let progressive = matches!(&*token.lower, "is" | "are")
             && at > 0
@@ -502,7 +502,7 @@ impl Pair<'_> {
         let stop = usize::from(first.is(".") && !before.is("."));
         let begins = |token: &Tok<'_>| token.initial && !token.glued;
         let sentence = (stop == 1 || before.is(".")) && rest.get(stop).is_some_and(begins);
-        let reason = first.marks.has(Marks::REASON) && before.kind == Kind::Word;
+        let reason = first.marks.has(Marks::REASON) && before.kind != Kind::Symbol;
         let plain = |token: &Tok<'_>| {
             !token.exact && (token.kind != Kind::Symbol || matches!(&*token.text, "." | ","))
         };

@@ -15,7 +15,7 @@ pub(crate) const GROUPS_MAX: u64 = 1 << 32;
 const TEMPLATES: [(&str, &str); 16] = [
     (
         "The staging server of {project} in {place} runs {tool} {version} on port {port}.",
-        "{project}'s staging server in {place} runs {tool} {version} on port {port}.",
+        "The staging server of {project} in {place} is running {tool} {version} on port {port}.",
     ),
     (
         "{person} prefers {tool} for {topic} since {date}.",
@@ -27,55 +27,55 @@ const TEMPLATES: [(&str, &str); 16] = [
     ),
     (
         "Ticket #{number} ({topic}) is assigned to {person}.",
-        "Ticket #{number} ({topic}): assigned to {person}.",
+        "The ticket #{number} ({topic}) is assigned to {person}.",
     ),
     (
         "The {topic} budget of {project} is {number} EUR.",
-        "{project}: the {topic} budget is {number} EUR.",
+        "Note: the {topic} budget of {project} is {number} EUR.",
     ),
     (
         "{person} decided on {date} to keep {project} on {tool} {version}.",
-        "On {date} {person} decided to keep {project} on {tool} {version}.",
+        "FYI: {person} decided on {date} to keep {project} on {tool} {version}.",
     ),
     (
         "Run `{tool} deploy --env {project} --tag {version} --port {port}` before every release.",
-        "Before every release, run `{tool} deploy --env {project} --tag {version} --port {port}`.",
+        "Please run `{tool} deploy --env {project} --tag {version} --port {port}` before every release.",
     ),
     (
         "The meeting with {person} about {topic} is on {date} at {time}.",
-        "On {date} at {time}: the meeting with {person} about {topic}.",
+        "Reminder: the meeting with {person} about {topic} is on {date} at {time}.",
     ),
     (
         "Backups of {project} are made at {time} and kept for {days} days in {place}.",
-        "{project}: backups are made at {time} and kept for {days} days in {place}.",
+        "The backups of {project} are made at {time} and kept for {days} days in {place}.",
     ),
     (
         "{person} lives in {place} and works on {project} with {tool} since {date}.",
-        "{person} works on {project} with {tool} since {date} and lives in {place}.",
+        "{person} lives in {place} and is working on {project} with {tool} since {date}.",
     ),
     (
         "The timeout of the {topic} service in {project} is {number} ms.",
-        "In {project}, the timeout of the {topic} service is {number} ms.",
+        "Timeout of the {topic} service in {project} is {number} milliseconds.",
     ),
     (
         "Build {number} of {project} failed in the {topic} step on {date}.",
-        "On {date}, build {number} of {project} failed in the {topic} step.",
+        "Note: build {number} of {project} failed in the {topic} step on {date}.",
     ),
     (
         "{project} stores its {topic} data in /srv/{place}/{number}.",
-        "The {topic} data of {project} is stored in /srv/{place}/{number}.",
+        "{project} is storing its {topic} data in /srv/{place}/{number}.",
     ),
     (
         "Measured {number} requests per second for {project} with {tool} {version}.",
-        "{project} with {tool} {version}: measured {number} requests per second.",
+        "Measured {number} requests/s for {project} with {tool} {version}.",
     ),
     (
         "The invoice {number} from {place} was paid on {date} by {person}.",
-        "{person} paid the invoice {number} from {place} on {date}.",
+        "Invoice {number} from {place} was paid on {date} by {person}.",
     ),
     (
         "Never restart {project} in {place} during the {topic} run between {period}.",
-        "Between {period}, never restart {project} in {place} during the {topic} run.",
+        "Please never restart {project} in {place} during the {topic} run between {period}.",
     ),
 ];
 
@@ -506,7 +506,7 @@ mod tests {
         assert_ne!(templated(3, 0, 1), templated(3, 0, 2));
         assert_eq!(templated(3, 0, 1), templated(3 + GROUPS_MAX, 0, 1));
         let texts: String = (0..1000).map(|row| templated(row / 2, row, 1) + "\n").collect();
-        assert_eq!(&blake3::hash(texts.as_bytes()).to_hex()[..16], "299999c7eeb5b37a");
+        assert_eq!(&blake3::hash(texts.as_bytes()).to_hex()[..16], "6792dd1768b07fdb");
     }
 }
 
