@@ -25,7 +25,8 @@ static MEMFOLD: LazyLock<PathBuf> = LazyLock::new(|| {
     let path =
         Path::new(PROGRAM).with_file_name(format!("memfold{}", std::env::consts::EXE_SUFFIX));
     if !path.is_file() {
-        let words = ["build", "--quiet", "--locked", "--package", "memfold-cli", "--bin", "memfold"];
+        let words =
+            ["build", "--quiet", "--locked", "--package", "memfold-cli", "--bin", "memfold"];
         let built = Command::new(env!("CARGO")).args(words).status().unwrap();
         assert!(built.success(), "memfold cannot be built");
     }

@@ -24,6 +24,7 @@ mod benching;
 mod converting;
 mod importing;
 mod private_files;
+mod proposing;
 mod damaged_files;
 mod other_commands;
 mod history;

@@ -23,7 +23,7 @@ pub fn apply(plan: &Plan, rows: &mut [PlainMemory]) {
             ActionType::Merge => merge(action, rows),
             ActionType::Promote => change(action, rows),
             ActionType::Archive => archive(action, rows),
-            ActionType::FlagContradiction | ActionType::Noop => {}
+            ActionType::FlagContradiction | ActionType::ProposeMerge | ActionType::Noop => {}
         }
     }
 }

@@ -26,7 +26,7 @@ fn desks() -> Vec<Desk> {
 }
 
 fn changes(actions: &[Action]) -> Vec<&Action> {
-    actions.iter().filter(|action| action.action != ActionType::Noop).collect()
+    actions.iter().filter(|action| action.action.is_change()).collect()
 }
 
 #[test]

@@ -56,6 +56,18 @@ impl Planned {
         })
     }
 
+    /// Whether a person is asked about two members of the group.
+    fn proposes_within(&self, group: &[&SampleMemory]) -> bool {
+        let proposals = self.plan.actions.iter().filter(|a| a.action == ActionType::ProposeMerge);
+        let members = |action: &memfold_plan::plan::Action| {
+            let named = |member: &&&SampleMemory| {
+                action.target_ids.iter().any(|id| id.as_str() == &*member.id)
+            };
+            group.iter().filter(named).count()
+        };
+        proposals.into_iter().any(|action| members(action) > 1)
+    }
+
     fn ids(&self, action: ActionType) -> BTreeSet<&str> {
         let actions = self.plan.actions.iter().filter(|planned| planned.action == action);
         actions.map(|action| action.target_ids[0].as_str()).collect()
@@ -122,9 +134,10 @@ fn most_planted_duplicates_are_merged() {
         let mut pairs = pairs.flat_map(|(i, a)| group[i + 1..].iter().map(move |b| (a, b)));
         pairs.any(|(a, b)| similarity(a, b).is_some_and(|found| found.get() >= 0.95))
     };
-    let paraphrases = planned.groups("paraphrase-").into_values().filter(near).count();
-    let left = unmerged("paraphrase-").into_iter().filter(|(_, group)| near(group)).count();
-    assert!(left < paraphrases, "{left} of {paraphrases} are not merged");
+    let left = unmerged("paraphrase-").into_iter().filter(|(_, group)| near(group));
+    let unseen: Vec<_> =
+        left.filter(|(_, group)| !planned.proposes_within(group)).map(|(name, _)| name).collect();
+    assert!(unseen.len() <= 3, "neither merged nor proposed: {unseen:?}");
 }
 
 #[test]
@@ -153,7 +166,7 @@ fn protected_rows_are_never_changed_or_absorbed() {
                 }
             }
             ActionType::Promote | ActionType::Archive => assert!(!protected.contains(ids[0])),
-            ActionType::FlagContradiction | ActionType::Noop => {}
+            ActionType::FlagContradiction | ActionType::ProposeMerge | ActionType::Noop => {}
         }
     }
     assert!(hosts <= protected.len());

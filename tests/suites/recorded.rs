@@ -341,7 +341,7 @@ fn a_ghost_in_the_archive_keeps_its_say() {
         store.plan()
     };
     assert_eq!(rows(other_spelling(-2.0)), ["merge c b"]);
-    assert!(rows(other_spelling(-25.0)).is_empty());
+    assert!(rows(other_spelling(-30.0)).is_empty());
     // A text that the guard keeps apart.
     let port = |number| format!("The gateway listens on port {number}");
     let (old, new) = (port(8080), port(9090));

@@ -197,7 +197,7 @@ fn settings(draws: &mut Draws) -> Vec<String> {
 /// The changes of a plan, a line each.
 fn changes(plan: &Plan) -> String {
     let mut lines = String::new();
-    for action in plan.actions.iter().filter(|action| action.action != ActionType::Noop) {
+    for action in plan.actions.iter().filter(|action| action.action.is_change()) {
         let ids: Vec<&str> = action.target_ids.iter().map(|id| id.as_str()).collect();
         let (kind, rule) = (action.action.name(), &action.rationale.rule_id);
         writeln!(lines, "{kind} {} {rule} {:?}", ids.join(" "), action.rationale.reasons).unwrap();

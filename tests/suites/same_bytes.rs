@@ -92,6 +92,6 @@ fn the_plan_of_the_sample_is_pinned() {
     let plan = Run::builtin().plan(&InMemoryStore::new(sample_rows())).plan;
     assert_eq!(
         plan_digest(&plan),
-        "e58b3f2f4ca2d1f11931ca376e8e836b6c0b2aaeec9cc2b27f4256c5a6b5b824"
+        "e9843df349d83db427748ad702726642e65ff6fc8b5d5533c5ed6a620728da43"
     );
 }

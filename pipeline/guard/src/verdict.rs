@@ -139,6 +139,22 @@ impl Judgement {
         }
     }
 
+    /// Tells whether the texts may say the same for all that is known: they are proven to, or nothing but words that only
+    /// one of them has and names that stand in another place speaks against it.
+    #[must_use]
+    pub fn could_be_same(&self) -> bool {
+        let leaves_open = |difference: &Difference| match difference.kind {
+            DifferenceKind::Role | DifferenceKind::UnknownWord => true,
+            DifferenceKind::Negation | DifferenceKind::Modality => false,
+            _ => difference.left.is_none() || difference.right.is_none(),
+        };
+        match self.verdict {
+            Verdict::Same | Verdict::Extends | Verdict::Undecided => true,
+            Verdict::Different => self.differences.iter().all(leaves_open),
+            Verdict::Contradictory => false,
+        }
+    }
+
     /// Returns the bytes of what only the longer side says.
     pub fn additions(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let added = self.proof.iter().filter(|step| step.kind == StepKind::Extension);

@@ -51,7 +51,7 @@ pub(crate) fn edits(
     for saved in actions {
         let action = saved.effective();
         match action.action {
-            ActionType::Merge => editing.merge(action)?,
+            ActionType::Merge | ActionType::ProposeMerge => editing.merge(action)?,
             ActionType::Promote => editing.promote(action, saved.access_count),
             ActionType::Archive => editing.archive(action)?,
             ActionType::FlagContradiction => editing.flag(action),

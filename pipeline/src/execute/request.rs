@@ -417,7 +417,8 @@ fn change_share(plan: &Plan, live: u64) -> f64 {
     let touching = plan.actions.iter().filter(|action| match action.action {
         ActionType::Merge => action.risk != Risk::Identical,
         ActionType::Promote | ActionType::Archive => true,
-        ActionType::FlagContradiction | ActionType::Noop => false,
+        // A proposal is done only where a person approved it.
+        ActionType::FlagContradiction | ActionType::ProposeMerge | ActionType::Noop => false,
     });
     let touched: BTreeSet<_> = touching.flat_map(|action| &action.target_ids).collect();
     if live == 0 { 0.0 } else { touched.len() as f64 / live as f64 }

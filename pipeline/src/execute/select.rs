@@ -9,7 +9,7 @@ pub enum Pick {
     Action(usize),
     /// `identical`, `trivial`, `reworded`.
     Risk(Risk),
-    /// `merge`, `promote`, `archive`, `flag_contradiction`.
+    /// `merge`, `promote`, `archive`, `flag_contradiction`, `propose_merge`.
     Type(ActionType),
 }
 
@@ -27,7 +27,7 @@ impl PickError {
     pub fn hint(&self) -> Option<String> {
         Some(
             "name actions by label (a17), by risk (identical, trivial, reworded) or by type \
-             (merge, promote, archive, flag_contradiction)"
+             (merge, promote, archive, flag_contradiction, propose_merge)"
                 .to_owned(),
         )
     }
@@ -36,8 +36,13 @@ impl PickError {
 const RISKS: [(&str, Risk); 3] =
     [("identical", Risk::Identical), ("trivial", Risk::Trivial), ("reworded", Risk::Reworded)];
 
-const TYPES: [ActionType; 4] =
-    [ActionType::Merge, ActionType::Promote, ActionType::Archive, ActionType::FlagContradiction];
+const TYPES: [ActionType; 5] = [
+    ActionType::Merge,
+    ActionType::Promote,
+    ActionType::Archive,
+    ActionType::FlagContradiction,
+    ActionType::ProposeMerge,
+];
 
 impl std::str::FromStr for Pick {
     type Err = PickError;
@@ -92,7 +97,9 @@ impl Selection {
     fn wants(&self, action: &SavedAction, is_reviewed: bool) -> bool {
         let is_open = match action.state {
             ActionState::Approved | ActionState::Stale => true,
-            ActionState::Proposed => !is_reviewed,
+            ActionState::Proposed => {
+                !is_reviewed && action.effective().action != ActionType::ProposeMerge
+            }
             ActionState::Rejected | ActionState::Applied | ActionState::Undone => false,
         };
         is_open && self.picks(action)
@@ -108,11 +115,16 @@ impl Selection {
     /// Returns the labels of actions that are picked by `only` but were not approved in a review.
     #[must_use]
     pub fn not_approved(&self, actions: &[SavedAction]) -> Vec<String> {
-        if self.only.is_empty() || !actions.iter().any(was_decided) {
+        if self.only.is_empty() {
             return Vec::new();
         }
-        let is_left_out = |action: &&SavedAction| {
-            matches!(action.state, ActionState::Proposed | ActionState::Rejected)
+        let is_reviewed = actions.iter().any(was_decided);
+        let is_left_out = |action: &&SavedAction| match action.state {
+            ActionState::Proposed => {
+                is_reviewed || action.effective().action == ActionType::ProposeMerge
+            }
+            ActionState::Rejected => true,
+            _ => false,
         };
         let left_out = actions.iter().filter(is_left_out).filter(|action| self.picks(action));
         left_out.map(SavedAction::label).collect()

@@ -366,14 +366,15 @@ fn decisions(
     group: &str,
 ) -> Result<Vec<Change>, SessionError> {
     let mut changes = Vec::new();
-    let rules = [ActionType::Merge, ActionType::Promote, ActionType::Archive];
+    let rules =
+        [ActionType::Merge, ActionType::ProposeMerge, ActionType::Promote, ActionType::Archive];
     let touched = unit.deeds.iter().filter(|deed| rules.contains(&deed.action));
     for id in touched.flat_map(|deed| &deed.ids).collect::<BTreeSet<_>>() {
         changes.extend(decision(writes, layout, ("taken_back", id), ("group_id", group.into()))?);
     }
     for deed in &unit.deeds {
         match deed.action {
-            ActionType::Merge => {
+            ActionType::Merge | ActionType::ProposeMerge => {
                 for id in &deed.ids {
                     let group = ("group_id", group.into());
                     changes.extend(decision(writes, layout, ("keep_both", id), group)?);

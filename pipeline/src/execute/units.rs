@@ -87,7 +87,10 @@ pub(super) fn units<'a>(
 fn follows_a_merge(action: &Action) -> Option<&MemoryId> {
     match action.action {
         ActionType::Promote | ActionType::Archive => action.target_ids.first(),
-        ActionType::Merge | ActionType::FlagContradiction | ActionType::Noop => None,
+        ActionType::Merge
+        | ActionType::ProposeMerge
+        | ActionType::FlagContradiction
+        | ActionType::Noop => None,
     }
 }
 

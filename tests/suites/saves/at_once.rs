@@ -71,7 +71,8 @@ fn two_that_save_nearly_the_same_at_once_end_with_one_row() {
     let rounds = std::env::var("MEMFOLD_TEST_RACES").map_or(40, |n| n.parse().unwrap());
     let wordings = [
         Incoming::text(OLD).with_vector(near(1.0, 1)),
-        Incoming::text("Note: the release meeting is in the large room.").with_vector(near(0.97, 1)),
+        Incoming::text("Note: the release meeting is in the large room.")
+            .with_vector(near(0.97, 1)),
     ];
     let far = memory(1, "Grandmother's recipe wants two eggs.", &near(0.0, DIM - 1));
     let mut decided: BTreeMap<&str, u32> = BTreeMap::new();

@@ -247,7 +247,7 @@ fn log_line(action: &Action, unit: &UnitOutcome) -> String {
     let rule = &action.rationale.rule_id;
     let reasons = || action.rationale.reasons.join("; ");
     match (action.action, &action.target_ids[..]) {
-        (ActionType::Merge, [survivor, absorbed @ ..]) => {
+        (ActionType::Merge | ActionType::ProposeMerge, [survivor, absorbed @ ..]) => {
             log_lines::merge(survivor, absorbed, rule)
         }
         (ActionType::Promote, [id, ..]) => {

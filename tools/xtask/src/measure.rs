@@ -169,7 +169,8 @@ pub(crate) fn help() -> String {
 
 /// Builds a program as it is released and returns it.
 pub(crate) fn binary(root: &Path, name: &str) -> Result<PathBuf, String> {
-    let words = ["build", "--release", "--locked", "--bin", name];
+    let package = if name == "memfold" { "memfold-cli" } else { name };
+    let words = ["build", "--release", "--locked", "--package", package, "--bin", name];
     let built = Command::new("cargo").current_dir(root).args(words).status();
     match built.is_ok_and(|status| status.success()) {
         true => Ok(root.join("target/release").join(name)),

@@ -33,6 +33,8 @@ pub(super) struct Judge<'a> {
 pub(super) struct Opinion {
     pub(super) verdict: Verdict,
     pub(super) contradiction_score: f64,
+    /// Whether they may say the same for all that is known.
+    pub(super) could_be_same: bool,
 }
 
 /// Contradictory pairs, highest score first, then newest first.
@@ -103,6 +105,7 @@ impl Judge<'_> {
                 Opinion {
                     verdict: judgement.verdict,
                     contradiction_score: judgement.contradiction_score,
+                    could_be_same: judgement.could_be_same(),
                 }
             };
             batches[i].iter().map(judge).collect()

@@ -84,6 +84,8 @@ pub struct Detection {
     pub units: Vec<Unit>,
     /// Clusters of two or more, by their newest member.
     pub clusters: Vec<Cluster>,
+    /// Groups of two to ten that may say the same for all that is known, whether proven or not.
+    pub proposals: Vec<Cluster>,
     /// The worst contradictory pairs, highest score first, then newest first.
     pub contradictions: Vec<Contradiction>,
     /// The worst contradictory pairs of which a side was merged into another memory, in the same order.

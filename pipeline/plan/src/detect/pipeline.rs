@@ -54,8 +54,7 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
     let merging = policy.merge_threshold();
     let threshold = merging.unwrap_or(Similarity::ONE);
 
-    let budget = policy.detect.pair_budget.unwrap_or(PAIR_BUDGET_PER_ROW * memories.len() as u64);
-    let pairs = joins.node_pairs(&nodes, policy.guard.enabled, budget.max(PAIR_BUDGET_MIN))?;
+    let (pairs, proposing) = near_pairs(policy, joins, &nodes, memories.len())?;
     let judged = judge(input, &nodes, &pairs, threshold)?;
     // From which similarity on a pair is linked.
     let from = |i: usize| match judged.opinions.get(i).map(|opinion| opinion.verdict) {
@@ -65,12 +64,27 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
     };
     let links = NodeLinks::new(&nodes, &pairs, policy, from);
     let clusters = Clustering { input, units: &gathered.units, nodes: &nodes, joins };
+    let proposals = match proposing {
+        Some(minimum) => {
+            let undecided = |i: usize| {
+                let opinion = judged.opinions.get(i);
+                opinion.is_none_or(|opinion| opinion.could_be_same).then_some(minimum)
+            };
+            clusters.proposals(&NodeLinks::new(&nodes, &pairs, policy, undecided))
+        }
+        None => Vec::new(),
+    };
     let clusters = if merging.is_some() { clusters.run(&links, threshold)? } else { Vec::new() };
+    let mut notes = notes(input, &gathered, &nodes, joins, judged.contradictions.live_pairs);
+    if proposing.is_none() && policy.propose_threshold().is_some() {
+        notes.push("too many near pairs of different texts: nothing was proposed".to_owned());
+    }
 
     let live_rows = nodes.live_rows_by_vector(joins.distinct.places.len());
     Ok(Detection {
         clusters,
-        notes: notes(input, &gathered, &nodes, joins, judged.contradictions.live_pairs),
+        proposals,
+        notes,
         contradictions: judged.contradictions.live,
         folded_contradictions: judged.contradictions.folded,
         contradiction_pairs: judged.contradictions.live_pairs,
@@ -86,13 +100,39 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
     })
 }
 
+/// Returns the pairs of texts that are near enough for merges and contradictions, and those below that proposals look at;
+/// and from which similarity on to propose. Where those are too many, nothing is proposed.
+fn near_pairs(
+    policy: &Policy,
+    joins: &Joins,
+    nodes: &Nodes,
+    rows: usize,
+) -> Result<(Vec<NodePair>, Option<Similarity>), DetectError> {
+    let budget = policy.detect.pair_budget.unwrap_or(PAIR_BUDGET_PER_ROW * rows as u64);
+    let budget = budget.max(PAIR_BUDGET_MIN);
+    let needed = rule_threshold(policy).unwrap_or(Similarity::ONE);
+    let within = policy.guard.enabled;
+    let proposing = policy.propose_threshold();
+    let from = proposing.map_or(needed, |minimum| minimum.min(needed));
+    match joins.node_pairs(nodes, within, (from, budget)) {
+        Err(DetectError::TextPairs { .. }) if from < needed => {
+            Ok((joins.node_pairs(nodes, within, (needed, budget))?, None))
+        }
+        found => Ok((found?, proposing)),
+    }
+}
+
 const PAIR_BUDGET_PER_ROW: u64 = 64;
 const PAIR_BUDGET_MIN: u64 = 1_000_000;
 
-/// Returns the similarity from which pairs are needed: the lowest threshold in use, and a little below the
-/// merge threshold for the report. `None`: no rule asks for similar memories.
+/// Returns the similarity from which pairs are needed: the lowest threshold in use, that of proposals, and a little below
+/// the merge threshold for the report. `None`: no rule asks for similar memories.
 #[must_use]
 pub fn join_threshold(policy: &Policy) -> Option<Similarity> {
+    rule_threshold(policy).into_iter().chain(policy.propose_threshold()).min()
+}
+
+fn rule_threshold(policy: &Policy) -> Option<Similarity> {
     let report = policy
         .merge_threshold()
         .map(|merge| Similarity::clamped(merge.get() - SENSITIVITY_DELTA).unwrap_or(merge));
@@ -167,6 +207,20 @@ impl Clustering<'_> {
         let clusters = pool.map(groups.len(), |i| self.describe(&groups[i]));
         progress.end();
         if progress.cancelled() { Err(DetectError::Cancelled) } else { Ok(clusters) }
+    }
+
+    /// Groups what is linked for proposals, by complete linkage whatever the policy says: one question, not ten pairs.
+    fn proposals(&self, links: &NodeLinks) -> Vec<Cluster> {
+        let DetectInput { snapshot, pool, .. } = *self.input;
+        let apart = ApartUnits::new(&snapshot.memories, self.units, &snapshot.decisions);
+        let vertices = Vertices::new(self.nodes, &apart);
+        let groups = expand(greedy_complete(&vertices.graph(self.nodes, links)), &vertices);
+        let texts = |group: &Vec<u32>| {
+            let node = |unit: &u32| self.nodes.live_nodes[*unit as usize];
+            group[1..].iter().any(|unit| node(unit) != node(&group[0]))
+        };
+        let groups: Vec<Vec<u32>> = groups.into_iter().filter(texts).collect();
+        pool.map(groups.len(), |i| self.describe(&groups[i]))
     }
 
     fn describe(&self, group: &[u32]) -> Cluster {
@@ -402,7 +456,7 @@ impl Joins {
         &self,
         nodes: &Nodes,
         within: bool,
-        budget: u64,
+        (from, budget): (Similarity, u64),
     ) -> Result<Vec<NodePair>, DetectError> {
         let mut pairs = Vec::new();
         let mut push = |x: u32, y: u32, similarity| {
@@ -410,7 +464,7 @@ impl Joins {
             pairs.len() as u64 <= budget
         };
         let over = || DetectError::TextPairs { budget };
-        for (x, y, similarity) in self.pairs() {
+        for (x, y, similarity) in self.pairs().filter(|pair| pair.2 >= from) {
             for a in nodes.of_vector(x) {
                 for b in nodes.of_vector(y) {
                     if !push(a, b, similarity) {

@@ -22,6 +22,8 @@ pub enum ActionType {
     Archive,
     /// Flag a contradictory pair.
     FlagContradiction,
+    /// Fold memories of which nothing proves that they say the same; done only where a person approved it.
+    ProposeMerge,
     /// Leave alone, and say why.
     Noop,
 }
@@ -141,6 +143,7 @@ impl ActionType {
             Self::Promote => "promote",
             Self::Archive => "archive",
             Self::FlagContradiction => "flag_contradiction",
+            Self::ProposeMerge => "propose_merge",
             Self::Noop => "noop",
         }
     }
@@ -148,8 +151,27 @@ impl ActionType {
     /// Returns the type of a name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
-        let all = [Self::Merge, Self::Promote, Self::Archive, Self::FlagContradiction, Self::Noop];
+        let all = [
+            Self::Merge,
+            Self::Promote,
+            Self::Archive,
+            Self::FlagContradiction,
+            Self::ProposeMerge,
+            Self::Noop,
+        ];
         all.into_iter().find(|action| action.name() == name)
+    }
+
+    /// Tells whether it changes the store without further questions.
+    #[must_use]
+    pub const fn is_change(self) -> bool {
+        !matches!(self, Self::ProposeMerge | Self::Noop)
+    }
+
+    /// Tells whether it folds memories into a survivor.
+    #[must_use]
+    pub const fn merges(self) -> bool {
+        matches!(self, Self::Merge | Self::ProposeMerge)
     }
 }
 
@@ -169,10 +191,7 @@ impl Action {
     /// Returns the memories that a merge merges into its survivor; empty for other actions.
     #[must_use]
     pub fn absorbed_ids(&self) -> &[MemoryId] {
-        match self.action {
-            ActionType::Merge => self.target_ids.get(1..).unwrap_or_default(),
-            _ => &[],
-        }
+        if self.action.merges() { self.target_ids.get(1..).unwrap_or_default() } else { &[] }
     }
 }
 
@@ -183,10 +202,10 @@ impl Plan {
         self.actions.iter().filter(|planned| planned.action == action).count() as u64
     }
 
-    /// Returns how many actions change something: all but noops.
+    /// Returns how many actions change something without further questions: all but proposals and noops.
     #[must_use]
     pub fn changes(&self) -> u64 {
-        self.actions.len() as u64 - self.count(ActionType::Noop)
+        self.actions.iter().filter(|planned| planned.action.is_change()).count() as u64
     }
 }
 

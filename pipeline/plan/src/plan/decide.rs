@@ -10,6 +10,7 @@ use super::conditions::met;
 use super::context::{Context, Folded, Merge, Values, combine};
 use super::flags::{Flag, Flags, flags};
 use super::fold::{Fates, LeftAlone, fold};
+use super::propose::proposals;
 use super::single::{Change, Fate, single_fates};
 use super::{
     Action, ActionType, Evidence, PLAN_SCHEMA_VERSION, Plan, PlanInput, ProtectedBy, Rationale,
@@ -32,6 +33,8 @@ pub struct Decided {
     pub flags_deferred: u64,
     /// Those pairs by the kinds of their signs.
     pub deferred_patterns: BTreeMap<String, u64>,
+    /// Groups that may say the same and that the cap on proposals left out.
+    pub proposals_deferred: u64,
     /// Rules that were off, and why.
     pub notes: Vec<String>,
 }
@@ -55,6 +58,9 @@ pub fn decide(input: &PlanInput<'_>) -> Decided {
         Change::Archive { .. } | Change::LeaveAlone => None,
     });
     let access_counts = access_counts.collect();
+    let changed = singles.iter().filter(|fate| !matches!(fate.change, Change::LeaveAlone));
+    let flagged = flags.iter().flat_map(|flag| [flag.pair.0, flag.pair.1]);
+    let touched: BTreeSet<MemoryIndex> = changed.map(|fate| fate.row).chain(flagged).collect();
     let mut actions: Vec<Action> = merges.iter().map(|m| merge_action(&context, m)).collect();
     let mut singles: Vec<Action> =
         singles.iter().map(|fate| single_action(&context, fate)).collect();
@@ -67,6 +73,10 @@ pub fn decide(input: &PlanInput<'_>) -> Decided {
     let left_alone = singles.split_off(left_alone);
     actions.extend(singles);
     actions.extend(flags.iter().map(|flag| flag_action(&context, flag)));
+    let mut folded = Folded::default();
+    folded.add(&context, &merges);
+    let (proposals, proposals_deferred) = proposals(&Context::new(input, &folded), &touched);
+    actions.extend(proposals);
     actions.extend(left.iter().map(|left| noop_action(&context, left)));
     actions.extend(left_alone);
 
@@ -80,6 +90,7 @@ pub fn decide(input: &PlanInput<'_>) -> Decided {
         plan: plan(input, actions),
         flags_deferred: deferred,
         deferred_patterns,
+        proposals_deferred,
         notes,
     }
 }

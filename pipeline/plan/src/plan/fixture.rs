@@ -128,6 +128,7 @@ impl Fixture {
         Detection {
             units: live.into_iter().map(|live| Unit { live, ghosts: ghosts(live) }).collect(),
             clusters,
+            proposals: Vec::new(),
             contradictions: self.contradictions.iter().map(contradiction).collect(),
             folded_contradictions: Vec::new(),
             contradiction_pairs: self.contradictions.len() as u64,

@@ -6,7 +6,7 @@
 //! a noop with the reason.
 //!
 //! Actions stand in plan order: merges by cluster (newest member first), promotions and archivals by
-//! unit (newest first), flags (highest score first), noops by cluster. Cluster ids count clusters in
+//! unit (newest first), flags (highest score first), proposals (largest gain first), noops by cluster. Cluster ids count clusters in
 //! that order.
 
 mod action;
@@ -15,6 +15,7 @@ mod decide;
 mod flags;
 mod fold;
 mod context;
+mod propose;
 mod saved;
 mod single;
 mod swap;
@@ -40,6 +41,7 @@ pub use action::risk;
 pub use conditions::protected_by;
 pub use context::Values;
 pub(crate) use decide::rfc3339;
+pub(crate) use propose::PROPOSE;
 
 /// Words of a text are shown up to so many characters.
 const SHOWN_WORD_CHARS: usize = 60;

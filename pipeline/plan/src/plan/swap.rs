@@ -89,7 +89,7 @@ pub enum SwapRefusal {
 /// When none can: the reason of the first.
 pub fn swap_survivor(input: &SwapInput<'_>) -> Result<Action, SwapRefusal> {
     let action = input.action;
-    if action.action != ActionType::Merge || action.target_ids.len() < 2 {
+    if !action.action.merges() || action.target_ids.len() < 2 {
         return Err(SwapRefusal::NoMerge);
     }
     if action.survivor_protected {
@@ -126,7 +126,9 @@ fn obstacle(input: &SwapInput<'_>, rows: &[&Memory]) -> Option<SwapRefusal> {
     if !input.policy.guard.enabled {
         return None;
     }
-    others.into_iter().find_map(|other| unsaid(input.guard, survivor, other))
+    // What a proposal leaves open a person has seen.
+    let open = input.action.action == ActionType::ProposeMerge;
+    others.into_iter().find_map(|other| unsaid(input.guard, survivor, other, open))
 }
 
 /// A memory and all that was once merged into it.
@@ -152,11 +154,11 @@ fn is_near_to_all(input: &SwapInput<'_>, row_count: usize, others: &[&Memory]) -
 }
 
 /// What the survivor's text is not proven to say of another's.
-fn unsaid(guard: &Guard, survivor: &Memory, other: &Memory) -> Option<SwapRefusal> {
+fn unsaid(guard: &Guard, survivor: &Memory, other: &Memory, open: bool) -> Option<SwapRefusal> {
     let judgement = guard.judge(&guard.read(&other.content), &guard.read(&survivor.content));
     let (id, other_id) = (survivor.id.clone(), other.id.clone());
     match judgement.verdict {
-        _ if judgement.says_all(Side::Right) => None,
+        _ if judgement.says_all(Side::Right) || open && judgement.could_be_same() => None,
         Verdict::Extends => {
             let lacks = conditions::lacks(&judgement, &other.content);
             Some(SwapRefusal::Lacks { id, lacks, other: other_id })

@@ -61,6 +61,10 @@ pub(crate) const IMPORTANCE_CAP: f64 = 3.0;
 pub(crate) const FLAGS_PER_RUN_MAX: usize = 100;
 /// One noisy memory must not use up the flags of a run.
 pub(crate) const FLAGS_PER_MEMORY_MAX: usize = 3;
+/// Below it, most pairs of one subject say different things.
+pub(crate) const PROPOSE_SIMILARITY_MIN: f64 = 0.80;
+/// More questions than that nobody answers in a day.
+pub(crate) const PROPOSALS_PER_RUN_MAX: usize = 200;
 /// Rows of flags in the owner's table would fill what its agent reads first.
 pub(crate) const FLAG_TARGET: FlagTarget = FlagTarget::Table;
 /// Read this often, a procedure has proved its worth.

@@ -20,5 +20,5 @@ pub use rule::{ARCHIVE, CONTRADICTION, Conditions, Rule, RuleAction, Trigger};
 pub use sections::{
     Absorbed, Canonical, CategoryMerge, CheckScope, ClusterPolicy, DetectPolicy, EmbedSettings,
     FlagPolicy, FlagTarget, GraphIndex, JoinMethod, KeyFromElsewhere, Linkage, MergePolicy, Policy,
-    Profile, ProtectionPolicy, Provider, QuickCheckPolicy, Scope,
+    Profile, ProposePolicy, ProtectionPolicy, Provider, QuickCheckPolicy, Scope,
 };

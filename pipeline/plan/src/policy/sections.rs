@@ -33,6 +33,8 @@ pub struct Policy {
     pub merge: MergePolicy,
     /// How many contradictions are flagged.
     pub flags: FlagPolicy,
+    /// Which near pairs are proposed to a person.
+    pub propose: ProposePolicy,
     /// Which memories take part.
     pub scope: Scope,
     /// The resolved zone of naive times: an IANA name or a fixed offset.
@@ -87,6 +89,14 @@ impl Policy {
         let flags = self.active_rules().any(|rule| rule.then == RuleAction::FlagContradiction);
         let contradiction = flags.then_some(self.detect.contradiction_similarity);
         self.merge_threshold().into_iter().chain(contradiction).min()
+    }
+
+    /// Returns the similarity from which pairs are proposed; `None` where nothing is proposed, or nothing compares texts.
+    #[must_use]
+    pub fn propose_threshold(&self) -> Option<Similarity> {
+        let merges = self.merge_threshold().is_some();
+        let wanted = merges && self.guard.enabled && self.propose.max_per_run > 0;
+        wanted.then_some(self.propose.min_similarity)
     }
 }
 
@@ -298,6 +308,16 @@ pub struct FlagPolicy {
     pub max_per_memory: usize,
     /// Where flags are written.
     pub write_to: FlagTarget,
+}
+
+/// Which near memories are proposed for a merge that nothing proves.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProposePolicy {
+    /// From which similarity on.
+    #[serde(serialize_with = "similarity")]
+    pub min_similarity: Similarity,
+    /// Proposals per run; 0: none.
+    pub max_per_run: usize,
 }
 
 /// Where flags are written.

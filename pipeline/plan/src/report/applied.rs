@@ -88,7 +88,7 @@ impl AppliedReport {
         for (position, reason) in tried {
             let Some(action) = saved.actions.get(position) else { continue };
             let effective = action.effective();
-            if effective.action == ActionType::Merge && reason.is_none() {
+            if effective.action.merges() && reason.is_none() {
                 absorbed.add(effective.risk, effective.absorbed_ids().len() as u64);
             }
             actions.push(AppliedAction {
@@ -134,6 +134,7 @@ fn planned(saved: &SavedPlan) -> Planned {
         promote: count(ActionType::Promote),
         archive: count(ActionType::Archive),
         flag_contradiction: count(ActionType::FlagContradiction),
+        propose_merge: count(ActionType::ProposeMerge),
         noop: count(ActionType::Noop),
     }
 }
@@ -186,7 +187,7 @@ impl AppliedAction {
             _ => String::new(),
         };
         let ids: Vec<String> = target_ids.iter().map(|id| cell(id.as_str())).collect();
-        let between = if *action == ActionType::Merge { " ← " } else { ", " };
+        let between = if action.merges() { " ← " } else { ", " };
         let ids = match ids.split_first() {
             Some((first, rest)) if !rest.is_empty() => {
                 format!("{first}{between}{}", rest.join(", "))

@@ -101,6 +101,7 @@ impl From<&Run<'_>> for Report {
                 promote: plan.count(ActionType::Promote),
                 archive: plan.count(ActionType::Archive),
                 flag_contradiction: plan.count(ActionType::FlagContradiction),
+                propose_merge: plan.count(ActionType::ProposeMerge),
                 noop: plan.count(ActionType::Noop),
             },
             executed: run.executed,
@@ -153,6 +154,7 @@ fn detected(run: &Run<'_>) -> Detected {
         contradiction_pairs,
         flags_open: run.snapshot.decisions.open_flags.len() as u64,
         flags_deferred: run.decided.flags_deferred + (contradiction_pairs - listed),
+        proposals_deferred: run.decided.proposals_deferred,
         pair_recall: Recall::from(run.detection.pair_recall),
     }
 }
@@ -205,7 +207,9 @@ fn stats(run: &Run<'_>, sampler: &Sampler<'_>, live: u64) -> Stats {
                 *stats.noops_by_cause.entry(rule_id()).or_default() += 1;
                 continue;
             }
-            ActionType::Promote | ActionType::FlagContradiction => continue,
+            ActionType::Promote | ActionType::FlagContradiction | ActionType::ProposeMerge => {
+                continue;
+            }
         };
         stats.live_after -= gone.len() as u64;
         chars_saved += gone.iter().map(chars_of).sum::<u64>();
@@ -280,6 +284,7 @@ impl<'a> Sampler<'a> {
                 }
                 ActionType::Merge => samples.merges_not_shown.add(action.risk, 1),
                 ActionType::FlagContradiction => samples.contradictions.extend(self.flag(action)),
+                ActionType::ProposeMerge => samples.proposals.extend(self.merge(position, action)),
                 _ => {}
             }
         }

@@ -37,6 +37,7 @@ pub fn plan(planned: &Planned) -> String {
         .count("promote", planned.promote)
         .count("archive", planned.archive)
         .count("flag_contradiction", planned.flag_contradiction)
+        .count("propose_merge", planned.propose_merge)
         .count("noop", planned.noop)
         .end()
 }
@@ -189,7 +190,14 @@ mod tests {
 
     #[test]
     fn a_run_reads_from_start_to_end() {
-        let planned = Planned { merge: 2, promote: 1, archive: 0, flag_contradiction: 3, noop: 4 };
+        let planned = Planned {
+            merge: 2,
+            promote: 1,
+            archive: 0,
+            flag_contradiction: 3,
+            propose_merge: 5,
+            noop: 4,
+        };
         let executed = Executed { applied: 6, stale: 0, failed: 0 };
         let lines = [
             start("20260630T120000Z-00112233", Mode::DryRun, "sha256:ab"),
@@ -209,7 +217,7 @@ mod tests {
         ];
         let expected = [
             "CONSOLIDATE/START run_id=20260630T120000Z-00112233 mode=dry_run config_hash=sha256:ab",
-            "CONSOLIDATE/PLAN merge=2 promote=1 archive=0 flag_contradiction=3 noop=4",
+            "CONSOLIDATE/PLAN merge=2 promote=1 archive=0 flag_contradiction=3 propose_merge=5 noop=4",
             "CONSOLIDATE/REPORT path=reports/r.json",
             "CONSOLIDATE/EXECUTE begin run_id=20260630T120000Z-00112233",
             "CONSOLIDATE/STALE actions=a3+a4 reason=\"stm_2 changed\"",

@@ -4,7 +4,7 @@ use super::screen::grouped;
 use super::{
     AbsorbedSample, MergeSample, Mode, PairSample, Piece, PieceKind, RecallKind, Report, RowView,
 };
-use crate::plan::{ActionType, Risk};
+use crate::plan::{ActionType, PROPOSE, Risk};
 use memfold_model::text;
 
 /// Writes the report as Markdown. Text of memories is escaped, so it can neither format nor link.
@@ -12,17 +12,18 @@ use memfold_model::text;
 pub fn markdown(report: &Report) -> String {
     let mut page = Page::default();
     page.summary(report);
+    page.pairs("Contradictions", &report.samples.contradictions);
+    page.proposals(report);
+    page.single_rows(report);
     for (risk, title) in [
-        (Risk::Identical, "Identical: the texts are equal"),
+        (Risk::Reworded, "Reworded: proven to say the same"),
         (Risk::Trivial, "Trivial: only small words differ"),
-        (Risk::Reworded, "Reworded: please read"),
+        (Risk::Identical, "Identical: the texts are equal"),
     ] {
         page.merges(report, risk, title);
     }
-    page.pairs("Contradictions", &report.samples.contradictions);
     page.pairs("Near misses", &report.near_misses);
     page.sensitivity(report);
-    page.single_rows(report);
     page.left_alone(report);
     page.protected(report);
     page.skipped(report);
@@ -78,6 +79,8 @@ impl Page {
             ("contradictory pairs", count(report.detected.contradiction_pairs)),
             ("of these flagged", count(report.planned.flag_contradiction)),
             ("deferred by the caps", count(report.detected.flags_deferred)),
+            ("probably the same, to be decided", count(report.planned.propose_merge)),
+            ("more of these, beyond the cap", count(report.detected.proposals_deferred)),
             ("protected", count(report.protected.total)),
             ("left alone in clusters", count(report.planned.noop)),
             ("tokens saved, at least about", count(report.stats.tokens_saved)),
@@ -118,6 +121,21 @@ impl Page {
         }
     }
 
+    fn proposals(&mut self, report: &Report) {
+        if report.samples.proposals.is_empty() {
+            return;
+        }
+        self.heading("Probably the same: please look");
+        self.line("Nothing proves that these say the same, and nothing that they do not. `memfold review` asks.\n");
+        for proposal in &report.samples.proposals {
+            self.merge(proposal);
+        }
+        let rest = report.detected.proposals_deferred;
+        if rest > 0 {
+            self.line(format!("{} more groups come with later runs.\n", grouped(rest)));
+        }
+    }
+
     fn merge(&mut self, merge: &MergeSample) {
         let survivor = &merge.survivor;
         let similarity = merge.similarity.map_or(String::new(), |s| format!(", similarity {s:.4}"));
@@ -140,8 +158,9 @@ impl Page {
         if merge.absorbed_not_shown > 0 {
             self.line(format!("- and {} more", grouped(merge.absorbed_not_shown)));
         }
+        let role = if merge.rule_id == PROPOSE { "differs" } else { "proof" };
         for proof in &merge.proofs {
-            self.line(format!("- proof: {}", escaped(proof)));
+            self.line(format!("- {role}: {}", escaped(proof)));
         }
         let gained: Vec<String> = merge.categories_gained.iter().map(|c| escaped(c)).collect();
         let gained = if gained.is_empty() {

@@ -208,6 +208,7 @@ fn planned_and_done(
         ("promote", planned.promote as f64),
         ("archive", planned.archive as f64),
         ("flag_contradiction", planned.flag_contradiction as f64),
+        ("propose_merge", planned.propose_merge as f64),
         ("noop", planned.noop as f64),
     ];
     page.by("memfold_planned", "Actions that the last run planned, by type.", "type", &planned);

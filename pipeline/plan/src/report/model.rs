@@ -147,6 +147,8 @@ pub struct Detected {
     pub flags_open: u64,
     /// Contradictory pairs that the caps on flags left out.
     pub flags_deferred: u64,
+    /// Groups that may say the same and that the cap on proposals left out.
+    pub proposals_deferred: u64,
     /// How complete `pairs` is.
     pub pair_recall: Recall,
 }
@@ -162,6 +164,8 @@ pub struct Planned {
     pub archive: u64,
     /// Flags.
     pub flag_contradiction: u64,
+    /// Merges that a person should decide.
+    pub propose_merge: u64,
     /// Rows left alone.
     pub noop: u64,
 }
@@ -224,6 +228,8 @@ pub struct Samples {
     pub merges_not_shown: AbsorbedByRisk,
     /// The flagged contradictions.
     pub contradictions: Vec<PairSample>,
+    /// Merges that a person should decide.
+    pub proposals: Vec<MergeSample>,
 }
 
 /// A merge with its texts.

@@ -100,10 +100,10 @@ pub fn screen(report: &Report, commands: &Commands) -> String {
     });
     lines.extend(without_embedding(report));
     let planned = &report.planned;
-    if planned.merge + planned.promote + planned.archive + planned.flag_contradiction == 0 {
-        lines.push("nothing to do".to_owned());
-    } else {
+    if planned.merge + planned.promote + planned.archive + planned.flag_contradiction > 0 {
         lines.extend(commands.lines());
+    } else if planned.propose_merge == 0 {
+        lines.push("nothing to do".to_owned());
     }
     lines.join("\n") + "\n"
 }
@@ -147,6 +147,10 @@ fn counts(report: &Report) -> Vec<String> {
     let conflicts = report.planned.flag_contradiction + report.detected.flags_open;
     let plural = if conflicts == 1 { "" } else { "s" };
     counts.push(format!("{} conflict{plural} kept apart", grouped(conflicts)));
+    let proposed = report.planned.propose_merge;
+    if proposed > 0 {
+        counts.push(format!("{} probably the same (review)", grouped(proposed)));
+    }
     counts.push(format!("{} protected", grouped(report.protected.total)));
     counts
 }

@@ -231,7 +231,7 @@ fn targets(action: &Action) -> String {
         action.target_ids.iter().map(|id| excerpt(id.as_str(), ID_CHARS)).collect();
     let [first, rest @ ..] = ids.as_slice() else { return "nothing".to_owned() };
     match action.action {
-        ActionType::Merge => {
+        ActionType::Merge | ActionType::ProposeMerge => {
             let shown = rest[..rest.len().min(ABSORBED_SHOWN_MAX)].join(", ");
             let more = rest.len().saturating_sub(ABSORBED_SHOWN_MAX);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };

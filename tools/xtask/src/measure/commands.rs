@@ -159,7 +159,9 @@ pub(super) fn like(session: &Session<'_>) -> Result<(), String> {
 
 /// The guard on sets of labelled pairs, on single pairs, and on the near pairs of a real store.
 pub(super) fn guard(session: &Session<'_>) -> Result<(), String> {
-    let verdicts = session.root.join(data::FOLDER).join("verdicts.jsonl");
+    let folder = session.root.join(data::FOLDER);
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let verdicts = folder.join("verdicts.jsonl");
     let mut lines = Vec::new();
     for set in sets()? {
         let name = set.file_stem().unwrap_or_default().to_string_lossy().into_owned();

@@ -44,6 +44,8 @@ pub struct Config {
     pub merge: MergeConfig,
     /// How many contradictions are flagged.
     pub flags: FlagConfig,
+    /// Which near pairs are proposed to a person.
+    pub propose: ProposeConfig,
     /// Which live memories take part.
     pub scope: ScopeConfig,
     /// How a memory is judged when it is saved.
@@ -161,6 +163,17 @@ pub struct FlagConfig {
     pub write_to: FlagTarget,
 }
 
+/// Which near memories are proposed for a merge that nothing proves. `memfold review` asks; nothing happens without an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProposeConfig {
+    /// From this similarity on, in (0, 1].
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
+    pub min_similarity: f64,
+    /// Proposals per run, those first that gain most; 0: none.
+    pub max_per_run: usize,
+}
+
 /// Which live memories take part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -248,6 +261,7 @@ impl Default for Config {
             protection: ProtectionConfig::default(),
             merge: MergeConfig::default(),
             flags: FlagConfig::default(),
+            propose: ProposeConfig::default(),
             scope: ScopeConfig::default(),
             quick_check: QuickCheckConfig::default(),
             embed: EmbedConfig::default(),
@@ -339,6 +353,15 @@ impl Default for FlagConfig {
             max_per_run: defaults::FLAGS_PER_RUN_MAX,
             max_per_memory: defaults::FLAGS_PER_MEMORY_MAX,
             write_to: defaults::FLAG_TARGET,
+        }
+    }
+}
+
+impl Default for ProposeConfig {
+    fn default() -> Self {
+        Self {
+            min_similarity: defaults::PROPOSE_SIMILARITY_MIN,
+            max_per_run: defaults::PROPOSALS_PER_RUN_MAX,
         }
     }
 }

@@ -18,8 +18,8 @@ use super::rules::{Action, RuleConfig, WhenConfig};
 use super::schema::nearest;
 use crate::policy::{
     ClusterPolicy, Conditions, DetectPolicy, EmbedSettings, FlagPolicy, GuardPolicy,
-    KeyFromElsewhere, MergePolicy, Policy, ProtectionPolicy, QuickCheckPolicy, Rule, RuleAction,
-    Scope, Trigger, defaults,
+    KeyFromElsewhere, MergePolicy, Policy, ProposePolicy, ProtectionPolicy, QuickCheckPolicy, Rule,
+    RuleAction, Scope, Trigger, defaults,
 };
 
 /// Settings that do not change a plan.
@@ -83,6 +83,10 @@ pub(super) fn validate(merged: &Node, config: &Config) -> Result<(Policy, Settin
             max_per_run: config.flags.max_per_run,
             max_per_memory: config.flags.max_per_memory,
             write_to: config.flags.write_to,
+        },
+        propose: ProposePolicy {
+            min_similarity: similarity(config.propose.min_similarity),
+            max_per_run: config.propose.max_per_run,
         },
         scope: scope(merged, config, &zone)?,
         time_zone: zone_name,

@@ -149,7 +149,7 @@ fn title(saved: &SavedAction) -> String {
 fn passages(material: &Material<'_>, action: &Action) -> Vec<Passage> {
     let [first, rest @ ..] = action.target_ids.as_slice() else { return Vec::new() };
     match (action.action, rest) {
-        (ActionType::Merge, _) => {
+        (ActionType::Merge | ActionType::ProposeMerge, _) => {
             let mut passages = vec![passage(material, "stays", first, None)];
             let folded = rest.iter().map(|id| passage(material, "merges in", id, Some(first)));
             passages.extend(folded);
@@ -244,7 +244,7 @@ fn values(material: &Material<'_>, action: &Action) -> Vec<String> {
         return vec!["the survivor is protected and stays as it is".to_owned()];
     }
     let mut values = Vec::new();
-    if action.action == ActionType::Merge {
+    if action.action.merges() {
         let absorbed = action.absorbed_ids().iter().filter_map(|id| material.memories.get(id));
         let after =
             absorbed.fold(memory.access_count, |sum, row| sum.saturating_add(row.access_count));

@@ -89,7 +89,10 @@ impl<'a> Walk<'a> {
             action.is_change() && action.state == ActionState::Proposed
         };
         let mut questions: Vec<usize> = (0..plan.actions.len()).filter(is_open).collect();
-        questions.sort_by_key(|&at| Reverse(plan.actions[at].effective().risk));
+        questions.sort_by_key(|&at| {
+            let action = plan.actions[at].effective();
+            (action.action == ActionType::ProposeMerge, Reverse(action.risk))
+        });
         Self {
             material,
             plan,
@@ -155,6 +158,7 @@ impl<'a> Walk<'a> {
         });
         let keys = match self.action().action.action {
             ActionType::Merge => "y yes · n no · k keep both · s swap · ",
+            ActionType::ProposeMerge => "y merge · s swap · k keep both · n not now · ",
             ActionType::FlagContradiction => "y yes · n no · k keep both · ",
             _ => "y yes · n no · ",
         };
@@ -186,7 +190,7 @@ impl<'a> Walk<'a> {
     fn keep_both(&mut self, store: &mut dyn ReviewStore) -> Result<(), String> {
         let action = self.action();
         match action.action.action {
-            ActionType::Merge | ActionType::FlagContradiction => {
+            ActionType::Merge | ActionType::ProposeMerge | ActionType::FlagContradiction => {
                 let written = store.keep_both(action);
                 self.give(Given::KeepBoth, written)
             }
