@@ -133,7 +133,7 @@ fn a_swap_is_taken_back() {
 /// person had asked for it.
 #[test]
 fn flags_are_settled_either_way_by_a_persons_word() {
-    for (flag, gone) in [("--older-holds", 7), ("--supersede", 6), ("--merge", 6)] {
+    for (flag, gone) in [("--older", 7), ("--newer", 6), ("--merge", 6)] {
         let place = reviewing::place();
         place.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
         let listed = place.json(&["flags", "brain.db", "--json"]);

@@ -88,9 +88,10 @@ fn nothing_is_done_without_an_answer() {
 fn what_a_person_approves_is_merged_and_comes_back() {
     let place = place();
     place.succeed(&consolidate(&["--save-plan"]));
-    // The copy, no flag, one proposal with the other survivor, the second kept apart.
-    let walked = review(&place, &[], "y\nk\ns\ny\nk\n");
-    assert!(walked.out.contains("y merge · s swap · k keep both · n not now"), "{walked:?}");
+    // The copy; of the ports the older, which is taken back, then none, then both; one proposal with the other survivor,
+    // the second kept apart.
+    let walked = review(&place, &[], "y\no\nu\ns\nu\nb\ns\ny\nk\n");
+    assert!(walked.out.contains("y merge · s swap · k both · n not now"), "{walked:?}");
     assert!(walked.out.contains("2 approved · 0 rejected · 2 kept apart"), "{walked:?}");
     let before = place.files();
     place.succeed(&["apply", "brain.db", "latest", "--execute", "--now", NOW]);
@@ -109,8 +110,60 @@ fn what_a_person_approves_is_merged_and_comes_back() {
 fn not_now_is_asked_again() {
     let place = place();
     place.succeed(&consolidate(&["--save-plan"]));
-    review(&place, &[], "n\nn\nn\nn\n");
+    review(&place, &[], "n\ns\nn\nn\n");
     place.run(&["apply", "brain.db", "latest", "--execute", "--now", NOW]);
     assert_eq!(live(&place).len(), 7);
     assert_eq!(proposed(&place, &[]).len(), 2);
+}
+
+/// One port, told twice.
+fn updated() -> Place {
+    let place = Place::new();
+    let texts = ["The gateway listens on port 8080.", "The gateway listens on port 9090."];
+    let row = |(at, text): (usize, &&str)| memory(at, *text, &[1.0; DIM]);
+    let rows: Vec<_> = texts.iter().enumerate().map(row).collect();
+    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
+    place.succeed(&consolidate(&["--save-plan"]));
+    place
+}
+
+#[test]
+fn an_update_is_settled_on_the_spot() {
+    let apply = ["apply", "brain.db", "latest", "--execute", "--now", NOW];
+    for (answers, stays) in [
+        ("n\n", vec!["m000001"]),
+        ("o\n", vec!["m000000"]),
+        ("b\n", vec!["m000000", "m000001"]),
+        ("s\n", vec!["m000000", "m000001"]),
+    ] {
+        let place = updated();
+        let walked = review(&place, &[], answers);
+        assert_eq!((walked.code, &*walked.err), (Some(0), ""), "{walked:?}");
+        assert!(walked.out.contains("n newer · o older · b both · s skip"), "{walked:?}");
+        if answers != "s\n" {
+            place.run(&apply);
+        }
+        assert_eq!(live(&place), stays, "{answers:?}: {walked:?}");
+        let report = place.json(&consolidate(&["--json"]));
+        let again = u64::from(answers == "s\n");
+        assert_eq!(report["planned"]["flag_contradiction"], again, "{answers:?}");
+        assert_eq!(report["planned"]["merge"], 0, "{answers:?}");
+        if stays.len() == 1 {
+            place.succeed(&["undo", "brain.db", "latest", "--execute"]);
+            assert_eq!(live(&place).len(), 2);
+        }
+    }
+}
+
+#[test]
+fn a_flag_that_waits_says_what_it_is_and_how_to_settle_it() {
+    let place = updated();
+    place.succeed(&["apply", "brain.db", "latest", "--execute", "--now", NOW]);
+    let flags = place.json(&["flags", "brain.db", "--json"]);
+    let flag = &flags["flags"][0];
+    assert_eq!((&flag["kind"], &flag["newer"]), (&"update".into(), &"m000001".into()), "{flag}");
+    let listed = place.succeed(&["flags", "brain.db"]);
+    assert!(listed.contains("  update") && listed.contains("--newer KEY"), "{listed}");
+    place.succeed(&["flags", "brain.db", "--newer", flag["key"].as_str().unwrap(), "--execute"]);
+    assert_eq!(live(&place), ["m000001"]);
 }

@@ -13,6 +13,7 @@ mod same_bytes;
 mod lookups;
 mod saves;
 mod labelled_saves;
+mod labelled_store;
 mod nothing_lost;
 mod hostile_input;
 mod converges;

@@ -92,6 +92,6 @@ fn the_plan_of_the_sample_is_pinned() {
     let plan = Run::builtin().plan(&InMemoryStore::new(sample_rows())).plan;
     assert_eq!(
         plan_digest(&plan),
-        "e9843df349d83db427748ad702726642e65ff6fc8b5d5533c5ed6a620728da43"
+        "aeb76b5f0375f65d4dc6597588d548cf1122844aa9a8c23441a528177efa6952"
     );
 }

@@ -4,12 +4,14 @@ use std::borrow::Cow;
 
 use super::compare::{Comparison, Finding};
 use super::lexicon::{BUILT_IN, Lexicon};
-use super::proof::{self, PROOF_WORDS, Step, StepKind};
-use super::{Difference, Judgement, LexiconError, Reading, Verdict, read, verdict};
+use super::proof::{PROOF_WORDS, Slot, Step, StepKind, Texts};
+use super::{Difference, DifferenceKind, Judgement, LexiconError, Reading, Verdict, read, verdict};
 use crate::GuardPolicy;
 
 /// Differences that a judgement lists.
 const DIFFERENCES_MAX: usize = 64;
+/// More differences than one value can make.
+const SLOT_DIFFERENCES_MAX: usize = 6;
 /// Bytes of a text that a difference shows.
 const SHOWN_BYTES_MAX: usize = 200;
 
@@ -58,20 +60,23 @@ impl Guard {
     #[must_use]
     pub fn judge(&self, older: &Reading, newer: &Reading) -> Judgement {
         let (older_text, newer_text) = (&*older.text, &*newer.text);
-        let proven = if older.strict == newer.strict {
-            let (left, right) = (0..older_text.len(), 0..newer_text.len());
-            Some((None, vec![Step { kind: StepKind::Equal, left, right }]))
-        } else {
-            proof::prove(older_text, newer_text, &self.lexicon)
-        };
         let mut judgement = Judgement {
             verdict: Verdict::Same,
             longer: None,
             proof: vec![],
             contradiction_score: 0.0,
+            update: false,
+            could_be_same: true,
             signals: vec![],
             differences: vec![],
         };
+        if older.strict == newer.strict {
+            let (left, right) = (0..older_text.len(), 0..newer_text.len());
+            judgement.proof = vec![Step { kind: StepKind::Equal, left, right }];
+            return judgement;
+        }
+        let texts = Texts::new(older_text, newer_text, &self.lexicon);
+        let proven = texts.prove();
         if let Some((None, steps)) = proven {
             judgement.proof = steps;
             return judgement;
@@ -80,7 +85,11 @@ impl Guard {
         let swapped = newer.text < older.text;
         let (left, right) = if swapped { (newer, older) } else { (older, newer) };
         let Comparison { findings, frame, .. } = Comparison::of(left, right, &self.lexicon);
+        let slot = if findings.len() <= SLOT_DIFFERENCES_MAX { texts.slot() } else { Slot::Other };
         judgement.signals = verdict::signals(&findings, frame, &self.policy.weights);
+        if slot == Slot::Several {
+            judgement.signals.retain(|signal| signal.kind != DifferenceKind::Exclusive);
+        }
         let score = verdict::score(&judgement.signals);
         judgement.contradiction_score = score;
         judgement.verdict =
@@ -92,6 +101,8 @@ impl Guard {
             (judgement.verdict, judgement.longer, judgement.proof) =
                 (Verdict::Extends, longer, steps);
         }
+        judgement.update = slot == Slot::Update && !judgement.verdict.is_proven();
+        judgement.could_be_same = verdict::could_be_same(&judgement, texts.shape());
         judgement
     }
 

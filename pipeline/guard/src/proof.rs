@@ -6,9 +6,11 @@
 
 mod align;
 mod lex;
+mod slot;
 mod value;
 
 pub(crate) use lex::PROOF_WORDS;
+pub(crate) use slot::Slot;
 
 use std::ops::Range;
 
@@ -59,11 +61,46 @@ pub enum Side {
     Right,
 }
 
-/// Looks for a proof; tells which side says more, if one does. Linear in the lengths.
-pub(crate) fn prove(
-    left: &str,
-    right: &str,
-    lexicon: &Lexicon,
-) -> Option<(Option<Side>, Vec<Step>)> {
-    align::align(&lex::lex(left, lexicon), &lex::lex(right, lexicon), lexicon)
+/// What two texts are like as a whole.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TextShape {
+    /// One has two or more tokens that the other lacks.
+    pub(crate) other_length: bool,
+    /// Both deny something, as often.
+    pub(crate) both_deny: bool,
+}
+
+/// The tokens of two texts.
+pub(crate) struct Texts<'a> {
+    left: Vec<lex::Tok<'a>>,
+    right: Vec<lex::Tok<'a>>,
+    lexicon: &'a Lexicon,
+}
+
+impl<'a> Texts<'a> {
+    pub(crate) fn new(left: &'a str, right: &'a str, lexicon: &'a Lexicon) -> Self {
+        Self { left: lex::lex(left, lexicon), right: lex::lex(right, lexicon), lexicon }
+    }
+
+    /// Looks for a proof; tells which side says more, if one does. Linear in the lengths.
+    pub(crate) fn prove(&self) -> Option<(Option<Side>, Vec<Step>)> {
+        align::align(&self.left, &self.right, self.lexicon)
+    }
+
+    /// Compares what the texts are like as a whole.
+    pub(crate) fn shape(&self) -> TextShape {
+        let denials = |tokens: &[lex::Tok<'_>]| {
+            tokens.iter().filter(|token| align::denies(token, self.lexicon)).count()
+        };
+        let (left, right) = (denials(&self.left), denials(&self.right));
+        TextShape {
+            other_length: self.left.len().abs_diff(self.right.len()) > 1,
+            both_deny: left == right && left > 0,
+        }
+    }
+
+    /// Looks for the one value in which the texts differ. Linear in the lengths.
+    pub(crate) fn slot(&self) -> Slot {
+        slot::slot(&self.left, &self.right, self.lexicon)
+    }
 }

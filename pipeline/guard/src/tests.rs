@@ -9,6 +9,7 @@ mod minimal_edits;
 mod opposites;
 mod properties;
 mod tuning;
+mod updates;
 
 use super::*;
 use crate::GuardPolicy;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::SignalWeights;
 use super::compare::{Finding, Frame, Weight};
-use super::proof::{Side, Step, StepKind};
+use super::proof::{Side, Step, StepKind, TextShape};
 
 /// What two texts are to each other, from safe to unsafe to merge.
 #[derive(
@@ -122,6 +122,11 @@ pub struct Judgement {
     pub proof: Vec<Step>,
     /// How contradictory, in \[0, 1\].
     pub contradiction_score: f64,
+    /// Whether they differ in one value only, of which the newer is the present one.
+    pub update: bool,
+    /// Whether they may say the same for all that is known: they are proven to, or nothing but words that only one of them
+    /// has and names that stand in another place speaks against it.
+    pub could_be_same: bool,
     /// The signs of contradiction, heaviest first.
     pub signals: Vec<Signal>,
     /// All differences, in the order of the first text; none where the texts say the same.
@@ -136,22 +141,6 @@ impl Judgement {
             Verdict::Same => true,
             Verdict::Extends => self.longer == Some(side),
             _ => false,
-        }
-    }
-
-    /// Tells whether the texts may say the same for all that is known: they are proven to, or nothing but words that only
-    /// one of them has and names that stand in another place speaks against it.
-    #[must_use]
-    pub fn could_be_same(&self) -> bool {
-        let leaves_open = |difference: &Difference| match difference.kind {
-            DifferenceKind::Role | DifferenceKind::UnknownWord => true,
-            DifferenceKind::Negation | DifferenceKind::Modality => false,
-            _ => difference.left.is_none() || difference.right.is_none(),
-        };
-        match self.verdict {
-            Verdict::Same | Verdict::Extends | Verdict::Undecided => true,
-            Verdict::Different => self.differences.iter().all(leaves_open),
-            Verdict::Contradictory => false,
         }
     }
 
@@ -257,5 +246,34 @@ pub(super) fn unproven(findings: &[Finding], score: f64, threshold: f64) -> Verd
         () if score >= threshold => Verdict::Contradictory,
         () if findings.iter().any(named) => Verdict::Different,
         () => Verdict::Undecided,
+    }
+}
+
+/// Words that depend on how a sentence is built: where more differs, these say little.
+const FRAME_WORDS: [&str; 19] = [
+    "about", "are", "as", "at", "by", "for", "from", "had", "has", "in", "is", "of", "on",
+    "through", "to", "via", "was", "were", "with",
+];
+
+/// Tells whether texts of which nothing is proven may say the same.
+pub(super) fn could_be_same(judgement: &Judgement, shape: TextShape) -> bool {
+    let differences = &judgement.differences;
+    let built_otherwise = differences.len() > 1 || shape.other_length;
+    let frames = |text: &str| FRAME_WORDS.contains(&&*text.to_lowercase());
+    let leaves_open = |difference: &Difference| match difference.kind {
+        DifferenceKind::Role | DifferenceKind::UnknownWord => true,
+        DifferenceKind::Exclusive
+            if frames(&difference.left_text) && frames(&difference.right_text) =>
+        {
+            built_otherwise
+        }
+        DifferenceKind::Negation => shape.both_deny,
+        DifferenceKind::Modality => false,
+        _ => difference.left.is_none() || difference.right.is_none(),
+    };
+    match judgement.verdict {
+        Verdict::Same | Verdict::Extends => true,
+        Verdict::Contradictory => false,
+        _ => !judgement.update && differences.iter().all(leaves_open),
     }
 }

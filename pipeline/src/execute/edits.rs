@@ -8,7 +8,9 @@ use super::units::{self, Draft, Merged};
 use memfold_model::decisions::content_hash;
 use memfold_model::memory::MemoryId;
 use memfold_model::time::Instant;
-use memfold_plan::plan::{Action, ActionType, Evidence, Rationale, SavedAction};
+use memfold_plan::plan::{
+    Action, ActionType, Evidence, Rationale, SETTLED, SavedAction, UPDATE, flag_key,
+};
 use memfold_plan::policy::{Absorbed, FlagTarget, Policy};
 use memfold_store::brain_db::{FlagKind, Layout, Reference, SessionError, UnitRow, Words, Writes};
 use memfold_store::journal::{
@@ -124,6 +126,13 @@ impl Editing<'_> {
             self.draft.then(Change::Index { id: survivor.to_string(), words: None });
         }
         let wanted = self.context.policy.absorbed_by(&action.rationale.rule_id);
+        if action.rationale.rule_id == SETTLED
+            && let Some(flag) = Flag::of(action, &self.draft)
+        {
+            let Rationale { score, evidence, .. } = &action.rationale;
+            let record = (kind_of(evidence), *score, evidence);
+            self.draft.then(flag.record(record, "superseded", StoredValue::Null));
+        }
         let mut moved = Vec::new();
         for absorbed in action.absorbed_ids() {
             match self.leaving(absorbed, wanted)? {
@@ -351,7 +360,7 @@ impl Editing<'_> {
             }
         };
         let Rationale { score, evidence, .. } = &action.rationale;
-        self.draft.then(flag.record((FlagKind::Contradiction, *score, evidence), memory_id));
+        self.draft.then(flag.record((kind_of(evidence), *score, evidence), "open", memory_id));
     }
 }
 
@@ -379,7 +388,12 @@ fn lineage(action: &Action, survivor: &MemoryId, absorbed: &MemoryId) -> Change 
 /// Returns the flag of two that are alike and were not folded.
 pub(crate) fn near_flag(rows: [&UnitRow; 2], evidence: &Evidence) -> Option<Change> {
     let flag = Flag::between(rows)?;
-    Some(flag.record((FlagKind::Near, None, evidence), StoredValue::Null))
+    Some(flag.record((FlagKind::Near, None, evidence), "open", StoredValue::Null))
+}
+
+fn kind_of(evidence: &Evidence) -> FlagKind {
+    let is_update = evidence.contradiction_signals.first().is_some_and(|sign| sign == UPDATE);
+    if is_update { FlagKind::Update } else { FlagKind::Contradiction }
 }
 
 /// A pair, smaller id first, with the hashes of its texts.
@@ -399,12 +413,13 @@ impl<'a> Flag<'a> {
         let rows = if a.id < b.id { [a, b] } else { [b, a] };
         let hash = |row: &UnitRow| Some(content_hash(row.image.get("content")?.as_text()?));
         let ids = rows.map(|row| &row.id);
-        Some(Self { ids, hashes: [hash(rows[0])?, hash(rows[1])?], key: flag_key(ids) })
+        Some(Self { ids, hashes: [hash(rows[0])?, hash(rows[1])?], key: flag_key(ids[0], ids[1]) })
     }
 
     fn record(
         &self,
         (kind, score, evidence): (FlagKind, Option<f64>, &Evidence),
+        state: &'static str,
         memory_id: StoredValue,
     ) -> Change {
         let json = |list: &[String]| serde_json::Value::from(list.to_vec()).to_string().into();
@@ -423,7 +438,7 @@ impl<'a> Flag<'a> {
                 ("signals", json(&evidence.contradiction_signals)),
                 ("differences", json(&evidence.differences)),
                 ("memory_id", memory_id),
-                ("state", "open".into()),
+                ("state", state.into()),
             ],
         })
     }
@@ -455,11 +470,4 @@ impl<'a> Flag<'a> {
         let cells = cells.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         RowImage { rowid: None, cells }
     }
-}
-
-/// The name of a contradictory pair: the first 16 hex digits of sha256 of the sorted ids joined by `|`.
-fn flag_key(ids: [&MemoryId; 2]) -> String {
-    use sha2::Digest as _;
-    let digest = sha2::Sha256::digest(format!("{}|{}", ids[0], ids[1]).as_bytes());
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -79,6 +79,12 @@ pub(super) fn decide(
         let reason = format!("contradicts {}{}", matches[at].memory.id, differing(&matches[at]));
         return Ok(Decided { choice: Choice::Flag { at, kind }, reason });
     }
+    let is_update = |found: &Match| found.judgement.as_ref().is_some_and(|found| found.update);
+    if let Some(at) = matches.iter().position(is_update) {
+        let reason =
+            format!("another value than in {}{}", matches[at].memory.id, differing(&matches[at]));
+        return Ok(Decided { choice: Choice::Flag { at, kind: FlagKind::Update }, reason });
+    }
     let alike = |found: &Match| verdict_of(found) != Some(Verdict::Different);
     let mut reason = None;
     if !weighed.is_shared_vector {

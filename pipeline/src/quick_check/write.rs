@@ -272,7 +272,7 @@ impl<'a> Writing<'a> {
                 let deed = ("flag", ActionType::FlagContradiction, ids);
                 self.record(run, deed, &changes, &rows)?
             }
-            FlagKind::Contradiction => {
+            FlagKind::Contradiction | FlagKind::Update => {
                 let SaveRun { run_id, units, .. } = self.next_unit(run)?;
                 let rows = [row, other_row];
                 let mut changes = self.contradiction(found, &ids, &rows, run_id)?;
@@ -575,7 +575,7 @@ fn lineage(absorbed: &str, survivor: &MemoryId) -> Change {
 
 fn evidence(found: &Match, kind: FlagKind) -> Evidence {
     let signals = match (&found.judgement, kind) {
-        (Some(judgement), FlagKind::Contradiction) => signal_kinds(judgement),
+        (Some(judgement), FlagKind::Contradiction | FlagKind::Update) => signal_kinds(judgement),
         _ => Vec::new(),
     };
     Evidence {

@@ -134,7 +134,7 @@ fn middle(a: &[Tok<'_>], b: &[Tok<'_>]) -> (usize, usize, usize) {
 }
 
 /// Returns whether two tokens are the same, exactly or but for the way of writing.
-fn equal(a: &Tok<'_>, b: &Tok<'_>) -> Option<StepKind> {
+pub(super) fn equal(a: &Tok<'_>, b: &Tok<'_>) -> Option<StepKind> {
     if a.kind != b.kind || a.exact != b.exact && a.text != b.text {
         return None;
     }
@@ -184,7 +184,7 @@ fn is_plain(tokens: &[Tok<'_>], lexicon: &Lexicon) -> bool {
     tokens.iter().all(|token| !weighs(token) && !denies(token, lexicon))
 }
 
-fn denies(token: &Tok<'_>, lexicon: &Lexicon) -> bool {
+pub(super) fn denies(token: &Tok<'_>, lexicon: &Lexicon) -> bool {
     let roles = Roles::NEGATOR.with(Roles::NEGATIVE_VERB).with(Roles::DENIAL).with(Roles::NARROW);
     token.lower.ends_with("n't")
         || token.kind == Kind::Word && lexicon.roles(token.entry).has(roles)
@@ -413,6 +413,21 @@ impl Pair<'_> {
         }
     }
 
+    /// Tells whether a hyphen stands between two words that could stand apart.
+    fn joins_words(&self, tokens: &[Tok<'_>], at: usize) -> bool {
+        const PARTS: [&str; 12] =
+            ["non", "free", "less", "anti", "pre", "post", "self", "re", "un", "co", "de", "ex"];
+        let part = |part: &Tok<'_>| {
+            part.is_ordinary()
+                && part.text.len() > 1
+                && part.text.is_ascii()
+                && !denies(part, self.lexicon)
+                && !PARTS.contains(&&*part.lower)
+        };
+        let next = tokens.get(at + 1).filter(|next| next.glued);
+        at > 0 && part(&tokens[at - 1]) && next.is_some_and(part)
+    }
+
     /// Returns what says nothing here, and how many tokens it is.
     fn filler(&self, tokens: &[Tok<'_>], at: usize) -> Option<(StepKind, usize)> {
         let token = tokens.get(at)?;
@@ -426,29 +441,7 @@ impl Pair<'_> {
         if self.recognised && token.is(",") && serial && next.is_some_and(joins) {
             return Some((StepKind::Spelling, 1));
         }
-        let hyphen = token.is("-") && token.glued && at > 0 && next.is_some_and(|next| next.glued);
-        let part = |part: &Tok<'_>| {
-            part.is_ordinary()
-                && part.text.len() > 1
-                && part.text.is_ascii()
-                && !denies(part, self.lexicon)
-                && !matches!(
-                    &*part.lower,
-                    "non"
-                        | "free"
-                        | "less"
-                        | "anti"
-                        | "pre"
-                        | "post"
-                        | "self"
-                        | "re"
-                        | "un"
-                        | "co"
-                        | "de"
-                        | "ex"
-                )
-        };
-        if hyphen && part(&tokens[at - 1]) && next.is_some_and(part) {
+        if token.is("-") && token.glued && self.joins_words(tokens, at) {
             return Some((StepKind::Spelling, 1));
         }
         let colon = next.is_some_and(|next| next.is(":"));

@@ -14,7 +14,7 @@ use crate::stem::word_key;
 pub(super) struct Marks(u32);
 
 /// The sections that mark words, each with a bit of [`Marks`].
-const SECTIONS: [&str; 15] = [
+const SECTIONS: [&str; 20] = [
     "core",
     "article",
     "weighed",
@@ -30,6 +30,11 @@ const SECTIONS: [&str; 15] = [
     "ordered",
     "reason",
     "foreign",
+    "state",
+    "numbered",
+    "many valued",
+    "holds",
+    "takes one",
 ];
 
 impl Marks {
@@ -49,6 +54,11 @@ impl Marks {
     pub(super) const REASON: Self = Self(1 << 13);
 
     pub(super) const FOREIGN: Self = Self(1 << 14);
+    pub(super) const STATE: Self = Self(1 << 15);
+    pub(super) const NUMBERED: Self = Self(1 << 16);
+    pub(super) const MANY_VALUED: Self = Self(1 << 17);
+    pub(super) const HOLDS: Self = Self(1 << 18);
+    pub(super) const TAKES_ONE: Self = Self(1 << 19);
 
     pub(super) const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)

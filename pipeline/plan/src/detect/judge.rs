@@ -33,6 +33,8 @@ pub(super) struct Judge<'a> {
 pub(super) struct Opinion {
     pub(super) verdict: Verdict,
     pub(super) contradiction_score: f64,
+    /// Whether they differ in one value only.
+    pub(super) update: bool,
     /// Whether they may say the same for all that is known.
     pub(super) could_be_same: bool,
 }
@@ -105,7 +107,8 @@ impl Judge<'_> {
                 Opinion {
                     verdict: judgement.verdict,
                     contradiction_score: judgement.contradiction_score,
-                    could_be_same: judgement.could_be_same(),
+                    update: judgement.update,
+                    could_be_same: judgement.could_be_same,
                 }
             };
             batches[i].iter().map(judge).collect()
@@ -127,9 +130,10 @@ impl Judge<'_> {
             .iter()
             .zip(opinions)
             .filter(|(pair, opinion)| {
-                opinion.verdict == Verdict::Contradictory
+                let contradicts = opinion.verdict == Verdict::Contradictory
                     && opinion.contradiction_score >= detect.contradiction_threshold
-                    && pair.similarity >= detect.contradiction_similarity
+                    && pair.similarity >= detect.contradiction_similarity;
+                contradicts || opinion.update && pair.similarity >= self.policy.update_similarity()
             })
             .map(|(pair, opinion)| (pair, opinion.contradiction_score))
             .collect();

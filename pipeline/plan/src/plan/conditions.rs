@@ -356,9 +356,13 @@ pub fn proof_steps(judgement: &Judgement, left: &str, right: &str) -> Vec<String
     })
 }
 
+/// Stands first among the kinds of signs where the newer text holds another value in the same place.
+pub const UPDATE: &str = "update";
+
 /// Names the kinds of a judgement's signs, heaviest first, each once.
 pub fn signal_kinds(judgement: &Judgement) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
+    kinds.extend(judgement.update.then(|| UPDATE.to_owned()));
     for signal in &judgement.signals {
         let kind = kind_name(&signal.kind);
         if !kinds.contains(&kind) {

@@ -174,7 +174,17 @@ impl Fixture {
 fn judgement(verdict: Verdict, score: f64) -> Judgement {
     let signals = vec![Signal { kind: DifferenceKind::Number, weight: 1.0 }];
     let (longer, proof, differences) = (None, vec![], vec![]);
-    Judgement { verdict, longer, proof, contradiction_score: score, signals, differences }
+    let (contradiction_score, update, could_be_same) = (score, false, true);
+    Judgement {
+        verdict,
+        longer,
+        proof,
+        contradiction_score,
+        update,
+        could_be_same,
+        signals,
+        differences,
+    }
 }
 
 /// A guard that asks only whether every word of the row stands in the survivor; a word in capitals on

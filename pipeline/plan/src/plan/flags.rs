@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use memfold_model::memory::{MemoryId, MemoryIndex};
 use memfold_model::text;
 
+use sha2::{Digest, Sha256};
+
 use super::conditions::{Subject, met, signal_kinds, unmet_kind, unmet_measure, unmet_shape};
 use super::context::Merge;
 use super::context::{Context, Member, Obstacle, Values};
@@ -19,6 +21,14 @@ pub(super) struct Flag<'a> {
     pub(super) contradiction: &'a Contradiction,
     pub(super) rule: &'a Rule,
     pub(super) reasons: Vec<String>,
+}
+
+/// Returns the name of a flagged pair: the first 16 hex digits of sha256 of the sorted ids joined by `|`.
+#[must_use]
+pub fn flag_key(one: &MemoryId, other: &MemoryId) -> String {
+    let (first, second) = if one < other { (one, other) } else { (other, one) };
+    let digest = Sha256::digest(format!("{first}|{second}").as_bytes());
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The flags of a plan, and what the caps left out.
@@ -221,10 +231,8 @@ fn matching_rule<'a>(
     let policy = context.input.policy;
     let apart = &context.input.snapshot.decisions.keep_both;
     let are_apart = |a, b| apart.are_apart(&context.memory(a).id, &context.memory(b).id);
-    if judgement.contradiction_score < policy.detect.contradiction_threshold
-        || are_apart(older, newer)
-        || are_apart(pair.0, pair.1)
-    {
+    let scores = judgement.contradiction_score >= policy.detect.contradiction_threshold;
+    if !(scores || judgement.update) || are_apart(older, newer) || are_apart(pair.0, pair.1) {
         return None;
     }
     let holds = |rule: &Rule, row: MemoryIndex| {
@@ -256,7 +264,11 @@ fn reasons(
     pair: (MemoryIndex, MemoryIndex),
 ) -> Vec<String> {
     let threshold = context.input.policy.detect.contradiction_threshold;
-    let mut reasons = vec![format!("contradiction_score >= {threshold}")];
+    let mut reasons = vec![if contradiction.judgement.update {
+        "another value in the same place".to_owned()
+    } else {
+        format!("contradiction_score >= {threshold}")
+    }];
     reasons.extend(met(&rule.when));
     for (seen, live) in [(contradiction.older, pair.0), (contradiction.newer, pair.1)] {
         if seen != live {

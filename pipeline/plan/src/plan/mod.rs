@@ -28,14 +28,15 @@ mod tests;
 pub(crate) use action::PLAN_SCHEMA_VERSION;
 pub use action::{Action, ActionType, Evidence, Plan, Rationale, Risk, action_label};
 pub use conditions::{FactGuard, GuardedTexts, SimilarityOf};
-pub use conditions::{differences, lacks, proof_steps, signal_kinds};
+pub use conditions::{UPDATE, differences, lacks, proof_steps, signal_kinds};
 pub use context::PlanInput;
 pub use decide::{Decided, decide};
 pub use saved::{canonical_json, plan_digest, plan_id};
 
 pub use conditions::ProtectedBy;
+pub use flags::flag_key;
 pub use saved::{ActionState, PlanSummary, SavedAction, SavedPlan};
-pub use swap::{SwapInput, SwapRefusal, swap_survivor};
+pub use swap::{SETTLED, SwapInput, SwapRefusal, superseding, swap_survivor};
 
 pub use action::risk;
 pub use conditions::protected_by;

@@ -138,7 +138,7 @@ fn nearness(context: &Context<'_>, one: &Member<'_>, other: &Member<'_>) -> Opti
     if kept_apart || similarity < context.input.policy.propose.min_similarity {
         return None;
     }
-    let could_be_same = || context.input.guard.judge(a, b).could_be_same();
+    let could_be_same = || context.input.guard.judge(a, b).could_be_same;
     (one.key == other.key || could_be_same()).then_some(similarity)
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::action::risk;
 use super::context::Values;
 use super::{Action, ActionType, Risk, conditions};
-use crate::policy::{Linkage, Policy};
+use crate::policy::{Linkage, MergePolicy, Policy};
 use memfold_guard::{Guard, Side, Verdict};
 use memfold_model::memory::{Memory, MemoryId, Standing};
 use memfold_model::text;
@@ -109,6 +109,27 @@ pub fn swap_survivor(input: &SwapInput<'_>) -> Result<Action, SwapRefusal> {
     Err(refused.unwrap_or(SwapRefusal::NoMerge))
 }
 
+/// The rule of merges by which one side of a flag takes the place of the other.
+pub const SETTLED: &str = "flag";
+
+/// Turns a flag into the merge by which one side takes the place of the other, by a person's word.
+#[must_use]
+pub fn superseding(flag: &Action, stays: &Memory, goes: &Memory, policy: &MergePolicy) -> Action {
+    let values = Values::merged(stays, [goes], policy);
+    let mut merge = Action {
+        action: ActionType::Merge,
+        target_ids: vec![stays.id.clone(), goes.id.clone()],
+        canonical_id: Some(stays.id.clone()),
+        new_categories: values.new_categories(stays),
+        new_importance: values.new_importance(stays),
+        risk: Risk::Reworded,
+        ..flag.clone()
+    };
+    merge.rationale.rule_id = SETTLED.to_owned();
+    merge.rationale.reasons = vec!["superseded, by a person's word".to_owned()];
+    merge
+}
+
 /// What keeps the first row from absorbing the others.
 fn obstacle(input: &SwapInput<'_>, rows: &[&Memory]) -> Option<SwapRefusal> {
     let [survivor, absorbed @ ..] = rows else { return None };
@@ -158,7 +179,7 @@ fn unsaid(guard: &Guard, survivor: &Memory, other: &Memory, open: bool) -> Optio
     let judgement = guard.judge(&guard.read(&other.content), &guard.read(&survivor.content));
     let (id, other_id) = (survivor.id.clone(), other.id.clone());
     match judgement.verdict {
-        _ if judgement.says_all(Side::Right) || open && judgement.could_be_same() => None,
+        _ if judgement.says_all(Side::Right) || open && judgement.could_be_same => None,
         Verdict::Extends => {
             let lacks = conditions::lacks(&judgement, &other.content);
             Some(SwapRefusal::Lacks { id, lacks, other: other_id })

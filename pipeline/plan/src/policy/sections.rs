@@ -91,6 +91,17 @@ impl Policy {
         self.merge_threshold().into_iter().chain(contradiction).min()
     }
 
+    /// Returns the similarity from which another value in the same frame is an update.
+    #[must_use]
+    pub fn update_similarity(&self) -> Similarity {
+        let proposing = self.propose_threshold();
+        proposing
+            .into_iter()
+            .chain([self.detect.contradiction_similarity])
+            .min()
+            .unwrap_or(Similarity::ONE)
+    }
+
     /// Returns the similarity from which pairs are proposed; `None` where nothing is proposed, or nothing compares texts.
     #[must_use]
     pub fn propose_threshold(&self) -> Option<Similarity> {

@@ -15,7 +15,8 @@ use super::{
 };
 use crate::detect::Detection;
 use crate::plan::{
-    Action, ActionType, Decided, Risk, SimilarityOf, action_label, plan_digest, rfc3339,
+    Action, ActionType, Decided, Risk, SimilarityOf, UPDATE, action_label, flag_key, plan_digest,
+    rfc3339,
 };
 use crate::policy::Policy;
 use crate::policy::config::nearest;
@@ -336,6 +337,10 @@ impl<'a> Sampler<'a> {
         let similarity = action.rationale.evidence.similarity?;
         let mut pair = self.pair(self.memory(older)?.1, self.memory(newer)?.1, similarity);
         pair.score = action.rationale.score;
+        let signals = &action.rationale.evidence.contradiction_signals;
+        let is_update = signals.first().is_some_and(|sign| sign == UPDATE);
+        pair.kind = Some(if is_update { UPDATE } else { "contradiction" }.to_owned());
+        pair.key = Some(flag_key(older, newer));
         Some(pair)
     }
 
@@ -344,6 +349,8 @@ impl<'a> Sampler<'a> {
             older: self.row(older),
             newer: self.row(newer),
             similarity,
+            kind: None,
+            key: None,
             score: None,
             verdict: None,
             diff: diff(older, newer),

@@ -12,7 +12,7 @@ use memfold_model::text;
 pub fn markdown(report: &Report) -> String {
     let mut page = Page::default();
     page.summary(report);
-    page.pairs("Contradictions", &report.samples.contradictions);
+    page.pairs("Contradictions and updates: which holds?", &report.samples.contradictions);
     page.proposals(report);
     page.single_rows(report);
     for (risk, title) in [
@@ -188,17 +188,23 @@ impl Page {
         }
         self.heading(title);
         for pair in pairs {
+            let kind = pair.kind.as_ref().map_or(String::new(), |kind| format!("{kind}, "));
             let score = pair.score.map_or(String::new(), |score| format!(", score {score:.2}"));
             let verdict = match &pair.verdict {
                 Some(verdict) => format!(", kept apart: {}", escaped(verdict)),
                 None if pair.score.is_none() => ", below the threshold".to_owned(),
                 None => String::new(),
             };
-            self.line(format!("- similarity {:.4}{score}{verdict}", pair.similarity));
+            self.line(format!("- {kind}similarity {:.4}{score}{verdict}", pair.similarity));
             self.line(format!("  - older: {}", row(&pair.older)));
             self.line(format!("    > {}", underlined(&pair.diff, &pair.older, PieceKind::New)));
             self.line(format!("  - newer: {}", row(&pair.newer)));
             self.line(format!("    > {}", underlined(&pair.diff, &pair.newer, PieceKind::Gone)));
+            if let Some(key) = &pair.key {
+                self.line(format!(
+                    "  - settle: `memfold flags DB --newer {key}` (or --older, --both)"
+                ));
+            }
         }
     }
 

@@ -304,6 +304,10 @@ pub struct PairSample {
     pub newer: RowView,
     /// Their similarity.
     pub similarity: f64,
+    /// Of a flag: `contradiction` or `update`.
+    pub kind: Option<String>,
+    /// Of a flag: the name of the pair, for `memfold flags`.
+    pub key: Option<String>,
     /// How contradictory, where that was judged.
     pub score: Option<f64>,
     /// The guard's verdict, where it keeps them apart.

@@ -43,16 +43,16 @@ pub(crate) struct FlagsArgs {
     /// The store: a brain.db
     pub(crate) db: PathBuf,
     /// Both of this pair stay: no run folds them while their texts stay
-    #[arg(long, value_name = "KEY")]
+    #[arg(long = "both", value_name = "KEY", visible_alias = "keep-both")]
     pub(crate) keep_both: Option<String>,
     /// Both say the same, by your word: merge the older one into the newer one
     #[arg(long, value_name = "KEY")]
     pub(crate) merge: Option<String>,
     /// The newer one is right: merge the older one into it
-    #[arg(long, value_name = "KEY", visible_alias = "newer-holds")]
+    #[arg(long = "newer", value_name = "KEY", visible_aliases = ["supersede", "newer-holds"])]
     pub(crate) supersede: Option<String>,
     /// The older one is right: merge the newer one into it
-    #[arg(long, value_name = "KEY")]
+    #[arg(long = "older", value_name = "KEY", visible_alias = "older-holds")]
     pub(crate) older_holds: Option<String>,
     #[command(flatten)]
     pub(crate) writing: WritingArgs,
@@ -72,7 +72,7 @@ struct FlagsDocument<'a> {
 struct FlagDocument<'a> {
     /// The name of the pair: 16 hex digits.
     key: &'a str,
-    /// `contradiction`, or `near` where a save did not fold them.
+    /// `contradiction`, `update`, or `near` where a save did not fold them.
     kind: &'static str,
     /// The memories, smaller id first.
     ids: &'a [String; 2],
@@ -141,7 +141,7 @@ pub(crate) fn run(
     if args.writing.execute {
         return Err(Failure::usage(
             "--execute without a pair to settle",
-            "name one with --keep-both, --merge, --supersede or --older-holds; `memfold flags DB` lists them",
+            "name one with --newer, --older, --both or --merge; `memfold flags DB` lists them",
         ));
     }
     let pairs = open_store(&args.db, &settings)?.open_flags().map_err(|error| {
@@ -239,10 +239,10 @@ fn told(settled: &Settled, is_done: bool) -> String {
 /// The same command, writing.
 fn command(global: &GlobalArgs, args: &FlagsArgs, (key, settlement): (&str, Settlement)) -> String {
     let flag = match settlement {
-        Settlement::KeepBoth => "--keep-both",
+        Settlement::KeepBoth => "--both",
         Settlement::Merge => "--merge",
-        Settlement::Supersede => "--supersede",
-        Settlement::OlderHolds => "--older-holds",
+        Settlement::Supersede => "--newer",
+        Settlement::OlderHolds => "--older",
     };
     let further = writing::global_words(global);
     let now = args.writing.now.iter().flat_map(|now| ["--now", now]);
@@ -271,6 +271,7 @@ fn text(
             pair.similarity.map_or_else(String::new, |near| format!("  similarity {near:.3}"));
         let kind = match pair.kind {
             FlagKind::Contradiction => "contradiction",
+            FlagKind::Update => "update",
             FlagKind::Near => "alike",
         };
         text.push_str(&format!("{}  {kind}{score}{near}\n", pair.key));
@@ -283,7 +284,7 @@ fn text(
     let example = command(global, args, (key, Settlement::KeepBoth));
     text.push_str(&format!(
         "\n{}; a flag closes when you edit or archive a side, or settle it:\n\
-         --keep-both KEY, --merge KEY, --supersede KEY (the newer one holds) or --older-holds KEY\n\
+         --newer KEY (that one holds), --older KEY, --both KEY (both hold) or --merge KEY\n\
          for example: {example}\n",
         writing::counted(pairs.len() as u64, "pair", "pairs"),
     ));

@@ -342,6 +342,8 @@ impl Pass<'_> {
 pub enum FlagKind {
     /// The two contradict each other.
     Contradiction,
+    /// The newer one holds another value in the same place.
+    Update,
     /// The two are alike, and a save did not fold them.
     Near,
 }
@@ -352,6 +354,7 @@ impl FlagKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Contradiction => "contradiction",
+            Self::Update => "update",
             Self::Near => "near",
         }
     }
@@ -359,6 +362,7 @@ impl FlagKind {
     /// Returns the kind of a name; what has none is of the first version.
     #[must_use]
     pub fn of_name(name: Option<&str>) -> Self {
-        if name == Some(Self::Near.name()) { Self::Near } else { Self::Contradiction }
+        let named = |kind: &Self| name == Some(kind.name());
+        [Self::Near, Self::Update].into_iter().find(named).unwrap_or(Self::Contradiction)
     }
 }

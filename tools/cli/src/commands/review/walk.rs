@@ -6,7 +6,7 @@ use std::io::{self, BufRead};
 use console::{Key, Term};
 use memfold_model::text::excerpt;
 use memfold_plan::plan::{
-    Action, ActionState, ActionType, SavedAction, SavedPlan, SwapInput, swap_survivor,
+    Action, ActionState, ActionType, SavedAction, SavedPlan, SwapInput, superseding, swap_survivor,
 };
 use serde::Serialize;
 
@@ -19,6 +19,10 @@ y  yes: `memfold apply` will do it
 n  no: it will not be done; a later plan may propose it again
 k  keep both: no, and never again while the texts stay as they are
 s  swap: the next memory of the merge survives instead
+Of two that contradict each other, or of which one is an update:
+n  the newer one holds, o the older one holds: the other merges into it
+b  both hold: they are never asked about again while the texts stay
+s  skip: it stays open; y flags it for `memfold flags`
 v  show the whole texts: [-only here-], {+only in the survivor or newer one+}
 u  back: take the last answer or swap back
 q  quit: what was answered is kept";
@@ -37,7 +41,7 @@ pub(crate) struct Tally {
     pub(crate) rejected: u64,
     /// Kept apart.
     pub(crate) kept_both: u64,
-    /// Not answered.
+    /// Skipped, or not answered.
     pub(crate) undecided: u64,
     /// Whether Ctrl-C ended it.
     #[serde(skip)]
@@ -63,6 +67,8 @@ enum Given {
     Yes,
     No,
     KeepBoth,
+    /// It stays open.
+    Skipped,
 }
 
 /// What `u` takes back.
@@ -70,6 +76,8 @@ enum Given {
 enum Step {
     /// The last answer.
     Answered,
+    /// The last answer, which made a merge of a flag.
+    Settled,
     /// A swap, after which the action was no longer this amendment.
     Swapped(Option<Box<Action>>),
 }
@@ -158,8 +166,8 @@ impl<'a> Walk<'a> {
         });
         let keys = match self.action().action.action {
             ActionType::Merge => "y yes · n no · k keep both · s swap · ",
-            ActionType::ProposeMerge => "y merge · s swap · k keep both · n not now · ",
-            ActionType::FlagContradiction => "y yes · n no · k keep both · ",
+            ActionType::ProposeMerge => "y merge · s swap · k both · n not now · ",
+            ActionType::FlagContradiction => "n newer · o older · b both · s skip · ",
             _ => "y yes · n no · ",
         };
         let card = self.card().screen();
@@ -168,7 +176,11 @@ impl<'a> Walk<'a> {
 
     /// Does what a key asks for; what cannot be done becomes a message.
     fn answer(&mut self, key: char, store: &mut dyn ReviewStore) {
+        let is_flag = self.action().effective().action == ActionType::FlagContradiction;
         let done = match key {
+            'n' | 'o' if is_flag => self.settle(key == 'n', store),
+            'b' if is_flag => self.keep_both(store),
+            's' if is_flag => self.give(Given::Skipped, Ok(())),
             'y' => self.give(Given::Yes, store.approve(self.action())),
             'n' => self.give(Given::No, store.reject(self.action())),
             'k' => self.keep_both(store),
@@ -196,6 +208,32 @@ impl<'a> Walk<'a> {
             }
             _ => Err("it speaks of one memory: there is nothing to keep apart".to_owned()),
         }
+    }
+
+    /// The newer or the older side of a flag takes the place of the other.
+    fn settle(&mut self, newer: bool, store: &mut dyn ReviewStore) -> Result<(), String> {
+        let saved = self.action();
+        let flag = saved.effective();
+        if let Some((id, what)) = self.material.changed(&self.plan, flag).first() {
+            return Err(format!("it cannot be settled: {id} {what}"));
+        }
+        let side =
+            |at: usize| flag.target_ids.get(at).and_then(|id| self.material.memories.get(id));
+        let (Some(old), Some(new)) = (side(0), side(1)) else {
+            return Err("a memory of it is gone".to_owned());
+        };
+        let (stays, goes) = if newer { (new, old) } else { (old, new) };
+        let merge = superseding(flag, stays, goes, &self.material.policy.merge);
+        store.amend(saved, Some(&merge)).map_err(|failure| failure.message)?;
+        if let Err(failure) = store.approve(saved) {
+            store.amend(saved, None).map_err(|failure| failure.message)?;
+            return Err(failure.message);
+        }
+        self.plan.actions[self.questions[self.at]].amended = Some(merge);
+        self.answers.push(Given::Yes);
+        self.steps.push(Step::Settled);
+        self.at += 1;
+        Ok(())
     }
 
     fn swap(&mut self, store: &mut dyn ReviewStore) -> Result<(), String> {
@@ -247,9 +285,16 @@ impl<'a> Walk<'a> {
                 store.amend(self.action(), before.as_ref()).map_err(|failure| failure.message)?;
                 self.plan.actions[self.questions[self.at]].amended = before;
             }
-            Some(Step::Answered) => {
-                let last = &self.plan.actions[self.questions[self.at - 1]];
-                store.take_back(last).map_err(|failure| failure.message)?;
+            Some(step @ (Step::Answered | Step::Settled)) => {
+                let place = self.questions[self.at - 1];
+                let last = &self.plan.actions[place];
+                if self.answers.last() != Some(&Given::Skipped) {
+                    store.take_back(last).map_err(|failure| failure.message)?;
+                }
+                if *step == Step::Settled {
+                    store.amend(last, None).map_err(|failure| failure.message)?;
+                    self.plan.actions[place].amended = None;
+                }
                 self.answers.pop();
                 self.at -= 1;
             }
@@ -264,7 +309,7 @@ impl<'a> Walk<'a> {
             approved: count(Given::Yes),
             rejected: count(Given::No),
             kept_both: count(Given::KeepBoth),
-            undecided: (self.questions.len() - self.answers.len()) as u64,
+            undecided: (self.questions.len() - self.answers.len()) as u64 + count(Given::Skipped),
             interrupted,
         }
     }

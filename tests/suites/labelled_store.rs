@@ -1,0 +1,91 @@
+//! A store of 200 memories as agents write them, labelled before anything ran on it (tests/data/agent_store.txt). The
+//! vectors are made: both texts of a line stand at a cosine of 0.90, those of different lines near none.
+
+use std::collections::BTreeSet;
+
+use memfold_plan::plan::{ActionType, Plan};
+use memfold_tests::{InMemoryStore, PlainMemory, Run, memory};
+
+const STORE: &str = include_str!("../data/agent_store.txt");
+const DIM: usize = 256;
+const COSINE: f32 = 0.9;
+
+/// A line: its label and the ids of its memories.
+struct Line {
+    label: &'static str,
+    texts: Vec<&'static str>,
+    ids: BTreeSet<String>,
+}
+
+fn lines() -> (Vec<Line>, Vec<PlainMemory>) {
+    let (mut lines, mut rows) = (Vec::new(), Vec::new());
+    for (number, line) in STORE.lines().filter(|line| !line.starts_with('#')).enumerate() {
+        let mut parts = line.split(" | ");
+        let label = parts.next().unwrap();
+        let texts: Vec<&str> = parts.collect();
+        let mut ids = BTreeSet::new();
+        for (side, text) in texts.iter().enumerate() {
+            let mut vector = [0.0; DIM];
+            vector[2 * number % DIM] = if side == 0 { 1.0 } else { COSINE };
+            vector[(2 * number + 1) % DIM] =
+                if side == 0 { 0.0 } else { (1.0 - COSINE * COSINE).sqrt() };
+            // The first text of a line is the older one.
+            let row = memory(2 * number + side, *text, &vector);
+            ids.insert(row.id.clone());
+            rows.push(row);
+        }
+        lines.push(Line { label, texts, ids });
+    }
+    (lines, rows)
+}
+
+/// The sets of memories that actions of a type speak of.
+fn sets(plan: &Plan, wanted: ActionType) -> Vec<BTreeSet<String>> {
+    let actions = plan.actions.iter().filter(|action| action.action == wanted);
+    let ids =
+        |ids: &[memfold_model::memory::MemoryId]| ids.iter().map(ToString::to_string).collect();
+    actions.map(|action| ids(&action.target_ids)).collect()
+}
+
+#[test]
+fn duplicates_are_found_updates_are_flagged_and_nothing_is_merged_wrongly() {
+    let (lines, rows) = lines();
+    assert_eq!(rows.len(), 200);
+    let plan = Run::builtin().plan(&InMemoryStore::new(rows)).plan;
+    let merges = sets(&plan, ActionType::Merge);
+    let proposals = sets(&plan, ActionType::ProposeMerge);
+    let flags = sets(&plan, ActionType::FlagContradiction);
+    let of = |label: &str| lines.iter().filter(|line| line.label == label).collect::<Vec<_>>();
+    let is = |set: &BTreeSet<String>, label: &str| {
+        lines.iter().any(|line| line.label == label && set.is_subset(&line.ids))
+    };
+    let (same, updates) = (of("same"), of("update"));
+    let found = |sets: &[BTreeSet<String>], line: &Line| sets.contains(&line.ids);
+    let unseen: Vec<_> = same
+        .iter()
+        .filter(|line| !found(&merges, line) && !found(&proposals, line))
+        .map(|line| &line.texts)
+        .collect();
+    let silent: Vec<_> =
+        updates.iter().filter(|line| !found(&flags, line)).map(|line| &line.texts).collect();
+    let named = |set: &BTreeSet<String>| {
+        lines.iter().find(|line| set.is_subset(&line.ids)).map(|line| (line.label, &line.texts))
+    };
+    let wrong = |sets: &[BTreeSet<String>], label: &str| -> Vec<_> {
+        sets.iter().filter(|set| !is(set, label)).map(named).collect()
+    };
+    let (merged, flagged, proposed) =
+        (wrong(&merges, "same"), wrong(&flags, "update"), wrong(&proposals, "same"));
+    let summary = format!(
+        "{} merges, {} flags, {} proposals\nunseen {unseen:#?}\nsilent {silent:#?}\nwrongly merged \
+         {merged:#?}\nwrongly flagged {flagged:#?}\nwrongly proposed {proposed:#?}",
+        merges.len(),
+        flags.len(),
+        proposals.len()
+    );
+    assert!(merged.is_empty(), "{summary}");
+    assert!(unseen.len() * 20 <= same.len(), "{summary}");
+    assert!(silent.len() * 10 <= updates.len(), "{summary}");
+    assert!(flagged.len() * 100 <= flags.len() * 15, "{summary}");
+    assert!(proposed.len() * 10 <= proposals.len() * 4, "{summary}");
+}
