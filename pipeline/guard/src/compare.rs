@@ -6,10 +6,13 @@ use super::morphology::opposite_by_affix;
 use super::reading::{Class, Flags, Reading, Token};
 use super::roles;
 use super::roles::{closes, is_indefinite, negated_heads, opposes_own, same_place};
+use super::stem::word_key;
 use super::verdict::DifferenceKind;
 
 /// Two texts with more unmatched tokens than this, and some on both sides, are different without a closer look.
 const UNMATCHED_MAX: usize = 256;
+/// Verbs that negate, of one text, whose opposite is looked for in the other.
+const MARKED_VERBS_MAX: usize = 4;
 /// How much a finding weighs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Weight {
@@ -49,6 +52,8 @@ pub(super) struct Frame {
     pub(super) left_negated: Option<bool>,
     /// Whether a text starts with what it does not name: `a dog`, `some people`, `there is`.
     pub(super) indefinite: bool,
+    /// Whether the texts are the same but for one token.
+    pub(super) equal: bool,
 }
 
 /// A comparison under way.
@@ -67,6 +72,9 @@ impl<'a> Comparison<'a> {
         let mut comparison =
             Self { left, right, lexicon, matching, findings: vec![], frame: Frame::default() };
         comparison.frame.indefinite = is_indefinite(left, lexicon) || is_indefinite(right, lexicon);
+        let (own, theirs) = (&left.tokens, &right.tokens);
+        let differ = own.iter().zip(theirs).filter(|(own, theirs)| own.key != theirs.key).count();
+        comparison.frame.equal = own.len() == theirs.len() && differ <= 1;
         comparison.negations();
         comparison.unmatched();
         comparison.nothing_common();
@@ -108,6 +116,9 @@ impl<'a> Comparison<'a> {
         let (mut in_left, mut in_right) = (false, false);
         for (own, theirs) in flips {
             let is_left = left.tokens[own].is_negated();
+            if self.has_opposite(is_left) {
+                continue;
+            }
             let seen = if is_left { &mut in_left } else { &mut in_right };
             if std::mem::replace(seen, true) {
                 continue;
@@ -124,6 +135,25 @@ impl<'a> Comparison<'a> {
             (true, true) => {}
             (is_left, _) => self.frame.left_negated = Some(is_left),
         }
+    }
+
+    /// Tells whether one of the verbs that negate in a text has its opposite in the other: `rejected`, `accepted`. These
+    /// two speak for themselves.
+    fn has_opposite(&self, is_left: bool) -> bool {
+        let entries = |reading: &'a Reading, unmatched: Vec<usize>| {
+            let tokens = unmatched.into_iter().take(UNMATCHED_MAX);
+            tokens.filter_map(move |at| self.lexicon.entry_of(&reading.tokens[at]))
+        };
+        let left = entries(self.left, self.matching.unmatched_left(self.left));
+        let right = entries(self.right, self.matching.unmatched_right(self.right));
+        let (own, other): (Vec<_>, Vec<_>) = match is_left {
+            true => (left.collect(), right.collect()),
+            false => (right.collect(), left.collect()),
+        };
+        let negates = own.into_iter().filter(|entry| entry.roles.has(Roles::NEGATIVE_VERB));
+        negates
+            .take(MARKED_VERBS_MAX)
+            .any(|verb| other.iter().any(|other| verb.conflict(*other) == Some(Relation::Opposite)))
     }
 
     /// Tells whether both texts are made of the same content words, and of no sentence apart from one.
@@ -238,6 +268,11 @@ impl<'a> Comparison<'a> {
             taken[at] = true;
             let theirs = right[at];
             let is_content = |reading: &Reading, at: usize| reading.tokens[at].is_content();
+            // Runs share what stands around their opposites.
+            let own_token = &self.left.tokens[*own];
+            let is_run = own_token.class == Class::Script
+                && self.word_conflict(own_token, &self.right.tokens[theirs]).is_none();
+            self.frame.common += usize::from(is_run);
             conflicts += usize::from(is_content(self.left, *own) && is_content(self.right, theirs));
             self.findings.push(Finding {
                 kind,
@@ -275,7 +310,19 @@ impl<'a> Comparison<'a> {
             if denied && coordinates(left) && coordinates(right) {
                 return None;
             }
-            return self.word_conflict(left, right);
+            let runs = left.class == Class::Script && right.class == Class::Script;
+            let opposed = || self.run_conflict(left, right).filter(|_| runs);
+            return self.word_conflict(left, right).or_else(opposed);
+        }
+        let ends = |own: &Token, own_text: &str, other: &Token, other_text: &str| {
+            own.class == Class::Ordinal
+                && own_text.eq_ignore_ascii_case("first")
+                && other.is_word()
+                && ["last", "final"].iter().any(|word| other_text.eq_ignore_ascii_case(word))
+        };
+        let (own_text, other_text) = (self.left.text_of(left), self.right.text_of(right));
+        if ends(left, own_text, right, other_text) || ends(right, other_text, left, own_text) {
+            return Some((DifferenceKind::Antonym, Weight::Excludes));
         }
         let kind = kind_of(left);
         let weight = match (left.class, right.class) {
@@ -284,6 +331,59 @@ impl<'a> Comparison<'a> {
             _ => Weight::Identity,
         };
         Some((kind, weight))
+    }
+
+    /// Tells how runs of a script without spaces exclude each other, by what differs between an equal beginning and an
+    /// equal end: `服务已开启`, `服务已关闭`.
+    fn run_conflict(&self, left: &Token, right: &Token) -> Option<(DifferenceKind, Weight)> {
+        const RUN_BYTES_MAX: usize = 600;
+        const SHARED_CHARACTERS_MIN: usize = 2;
+        const WIDENED_MAX: usize = 2;
+        let (own, theirs) = (self.left.text_of(left), self.right.text_of(right));
+        if own.len().max(theirs.len()) > RUN_BYTES_MAX {
+            return None;
+        }
+        let equal = |(own, theirs): &(char, char)| own == theirs;
+        let before: Vec<char> =
+            own.chars().zip(theirs.chars()).take_while(equal).map(|(same, _)| same).collect();
+        let start: usize = before.iter().map(|same| same.len_utf8()).sum();
+        let ends = own[start..].chars().rev().zip(theirs[start..].chars().rev());
+        let after: Vec<char> = ends.take_while(equal).map(|(same, _)| same).collect();
+        if before.len() + after.len() < SHARED_CHARACTERS_MIN {
+            return None;
+        }
+        let end: usize = after.iter().map(|same| same.len_utf8()).sum();
+        let width = |shared: &[char]| shared.iter().map(|same| same.len_utf8()).sum::<usize>();
+        let mut buffer = String::new();
+        for (back, forth) in (0..=WIDENED_MAX).flat_map(|a| (0..=WIDENED_MAX).map(move |b| (a, b)))
+        {
+            if back > before.len() || forth > after.len() {
+                continue;
+            }
+            let from = start - width(&before[before.len() - back..]);
+            let to = end - width(&after[after.len() - forth..]);
+            let mut entry = |run: &str| {
+                let part = &run[from..run.len() - to];
+                self.lexicon.entry(self.lexicon.word(word_key(part, &mut buffer).stem))
+            };
+            let kind = match (entry(own), entry(theirs)) {
+                (Some(own), Some(theirs)) => match own.conflict(theirs) {
+                    Some(Relation::Opposite) => DifferenceKind::Antonym,
+                    Some(Relation::Exclusive) => DifferenceKind::Exclusive,
+                    Some(Relation::Modality) => DifferenceKind::Modality,
+                    Some(Relation::Distinct) | None => continue,
+                },
+                (Some(negator), None) | (None, Some(negator))
+                    if negator.roles.has(Roles::NEGATOR)
+                        && own.len().min(theirs.len()) == from + to =>
+                {
+                    DifferenceKind::Negation
+                }
+                _ => continue,
+            };
+            return Some((kind, Weight::Excludes));
+        }
+        None
     }
 
     fn word_conflict(&self, left: &Token, right: &Token) -> Option<(DifferenceKind, Weight)> {

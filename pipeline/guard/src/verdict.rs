@@ -164,6 +164,8 @@ const UNSHARED_NEGATED: f64 = 1.5;
 const UNSHARED_AFFIRMED: f64 = 0.35;
 /// Descriptions of something indefinite speak of one thing when they have much in common: with so many words, half.
 const INDEFINITE_COMMON: f64 = 5.0;
+/// The same for descriptions that are equal but for one word.
+const EQUAL_COMMON: f64 = 1.0;
 /// A word that only one of them has speaks against it.
 const INDEFINITE_UNSHARED: f64 = 2.0;
 /// Where ids, dates or names differ, the texts speak of different things; where one text denies, the other's value for it
@@ -214,7 +216,8 @@ pub(super) fn signals(findings: &[Finding], frame: Frame, weights: &SignalWeight
 fn one_thing(frame: Frame) -> f64 {
     let common = frame.common as f64;
     let unshared = (frame.left_rest + frame.right_rest) as f64;
-    common / (common + INDEFINITE_COMMON + INDEFINITE_UNSHARED * unshared)
+    let apart = if frame.equal { EQUAL_COMMON } else { INDEFINITE_COMMON };
+    common / (common + apart + INDEFINITE_UNSHARED * unshared)
 }
 
 /// Returns the share of the frame that both texts have.
