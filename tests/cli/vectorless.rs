@@ -61,10 +61,12 @@ fn a_run_says_how_many_memories_have_no_vector() {
 fn a_text_without_a_vector_is_told() {
     let place = lacking(0);
     for command in ["check", "save"] {
-        let words = [command, "brain.db", "--text", "Something new."];
+        let off = ["--set", "embed.provider=off"];
+        let words = [&[command, "brain.db", "--text", "Something new."][..], &off].concat();
         let found = place.json(&[&words[..], &["--json"]].concat());
         assert!(found["notes"][0].as_str().unwrap().contains("no vector"), "{found:#}");
-        let screen = place.succeed(&[command, "brain.db", "--text", "Something else."]);
+        let screen = place
+            .succeed(&[&[command, "brain.db", "--text", "Something else."][..], &off].concat());
         assert!(screen.contains("note: no vector"), "{screen}");
     }
 }
@@ -73,7 +75,8 @@ fn a_text_without_a_vector_is_told() {
 fn a_search_by_text_asks_the_provider_where_no_memory_has_the_text() {
     let place = lacking(2);
     let words = ["search", "brain.db", "--text", "Tea is ordered.", "--json"];
-    place.run(&words).fails_with(1, &["nobody is configured", "embed.provider"]);
+    let off = [&words[..], &["--set", "embed.provider=off"]].concat();
+    place.run(&off).fails_with(1, &["nobody is configured", "embed.provider"]);
     let stub = StubProvider::daemon(DIM);
     let [kind, url] = provider(&stub);
     let set = ["--set", &kind, "--set", &url];

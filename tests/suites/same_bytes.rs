@@ -92,6 +92,6 @@ fn the_plan_of_the_sample_is_pinned() {
     let plan = Run::builtin().plan(&InMemoryStore::new(sample_rows())).plan;
     assert_eq!(
         plan_digest(&plan),
-        "aeb76b5f0375f65d4dc6597588d548cf1122844aa9a8c23441a528177efa6952"
+        "382e9f993c253bde88823d069a4a2b57b2eace77ae847b2f1cf3518e1f5867ec"
     );
 }

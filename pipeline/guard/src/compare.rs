@@ -2,11 +2,10 @@
 
 use super::lexicon::{Lexicon, Relation, Roles};
 use super::matching::{Matching, weighs};
-use super::morphology::opposite_by_affix;
+use super::morphology::{opposite_by_affix, opposite_runs};
 use super::reading::{Class, Flags, Reading, Token};
 use super::roles;
 use super::roles::{closes, is_indefinite, negated_heads, opposes_own, same_place};
-use super::stem::word_key;
 use super::verdict::DifferenceKind;
 
 /// Two texts with more unmatched tokens than this, and some on both sides, are different without a closer look.
@@ -311,7 +310,11 @@ impl<'a> Comparison<'a> {
                 return None;
             }
             let runs = left.class == Class::Script && right.class == Class::Script;
-            let opposed = || self.run_conflict(left, right).filter(|_| runs);
+            let opposed = || {
+                let (own, theirs) = (self.left.text_of(left), self.right.text_of(right));
+                let kind = opposite_runs(own, theirs, self.lexicon).filter(|_| runs)?;
+                Some((kind, Weight::Excludes))
+            };
             return self.word_conflict(left, right).or_else(opposed);
         }
         let ends = |own: &Token, own_text: &str, other: &Token, other_text: &str| {
@@ -331,59 +334,6 @@ impl<'a> Comparison<'a> {
             _ => Weight::Identity,
         };
         Some((kind, weight))
-    }
-
-    /// Tells how runs of a script without spaces exclude each other, by what differs between an equal beginning and an
-    /// equal end: `服务已开启`, `服务已关闭`.
-    fn run_conflict(&self, left: &Token, right: &Token) -> Option<(DifferenceKind, Weight)> {
-        const RUN_BYTES_MAX: usize = 600;
-        const SHARED_CHARACTERS_MIN: usize = 2;
-        const WIDENED_MAX: usize = 2;
-        let (own, theirs) = (self.left.text_of(left), self.right.text_of(right));
-        if own.len().max(theirs.len()) > RUN_BYTES_MAX {
-            return None;
-        }
-        let equal = |(own, theirs): &(char, char)| own == theirs;
-        let before: Vec<char> =
-            own.chars().zip(theirs.chars()).take_while(equal).map(|(same, _)| same).collect();
-        let start: usize = before.iter().map(|same| same.len_utf8()).sum();
-        let ends = own[start..].chars().rev().zip(theirs[start..].chars().rev());
-        let after: Vec<char> = ends.take_while(equal).map(|(same, _)| same).collect();
-        if before.len() + after.len() < SHARED_CHARACTERS_MIN {
-            return None;
-        }
-        let end: usize = after.iter().map(|same| same.len_utf8()).sum();
-        let width = |shared: &[char]| shared.iter().map(|same| same.len_utf8()).sum::<usize>();
-        let mut buffer = String::new();
-        for (back, forth) in (0..=WIDENED_MAX).flat_map(|a| (0..=WIDENED_MAX).map(move |b| (a, b)))
-        {
-            if back > before.len() || forth > after.len() {
-                continue;
-            }
-            let from = start - width(&before[before.len() - back..]);
-            let to = end - width(&after[after.len() - forth..]);
-            let mut entry = |run: &str| {
-                let part = &run[from..run.len() - to];
-                self.lexicon.entry(self.lexicon.word(word_key(part, &mut buffer).stem))
-            };
-            let kind = match (entry(own), entry(theirs)) {
-                (Some(own), Some(theirs)) => match own.conflict(theirs) {
-                    Some(Relation::Opposite) => DifferenceKind::Antonym,
-                    Some(Relation::Exclusive) => DifferenceKind::Exclusive,
-                    Some(Relation::Modality) => DifferenceKind::Modality,
-                    Some(Relation::Distinct) | None => continue,
-                },
-                (Some(negator), None) | (None, Some(negator))
-                    if negator.roles.has(Roles::NEGATOR)
-                        && own.len().min(theirs.len()) == from + to =>
-                {
-                    DifferenceKind::Negation
-                }
-                _ => continue,
-            };
-            return Some((kind, Weight::Excludes));
-        }
-        None
     }
 
     fn word_conflict(&self, left: &Token, right: &Token) -> Option<(DifferenceKind, Weight)> {

@@ -5,6 +5,7 @@
 //! tokens, spellings and quantities are steps. `lex` cuts the texts, `value` reads quantities, `align` finds the steps.
 
 mod align;
+mod forms;
 mod lex;
 mod slot;
 mod value;

@@ -16,7 +16,9 @@ pub fn embedder(
     store_model: Option<&str>,
     variables: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<Box<dyn Embedder>>, EmbedError> {
-    let Some(provider) = settings.provider else { return Ok(None) };
+    let Some(provider) = settings.provider.filter(|provider| *provider != Provider::Off) else {
+        return Ok(None);
+    };
     if let Some(elsewhere) = &settings.key_from_elsewhere {
         let KeyFromElsewhere { key, address } = &**elsewhere;
         return Err(EmbedError::Setting {
@@ -30,6 +32,7 @@ pub fn embedder(
         Provider::Daemon => Api::Daemon,
         Provider::Openai => Api::Openai,
         Provider::Ollama => Api::Ollama,
+        Provider::Off => return Ok(None),
         Provider::Local => return local::open(settings, store_model).map(Some),
     };
     Ok(Some(Box::new(HttpEmbedder::new(api, settings, store_model, variables)?)))

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,6 +32,9 @@ const VECTOR_BYTES_MAX: u64 = 4 << 20;
 
 /// Provider failures in a row after which it is left alone: each may take the whole time limit.
 const PROVIDER_FAILURES_MAX: u32 = 3;
+
+/// How long a connection to this machine may take.
+const LISTENING_WAIT: Duration = Duration::from_millis(100);
 
 /// Said of a text without a vector, where nobody makes one.
 pub(crate) const NO_PROVIDER: &str = "no vector: only equal texts are found; give --vector, or configure who makes vectors \
@@ -205,7 +209,8 @@ fn from_f32(bytes: &[u8]) -> Option<Vec<f32>> {
     Some(numbers.iter().map(|number| f32::from_le_bytes(*number)).collect())
 }
 
-/// The provider of vectors for somebody who waits, where one is configured.
+/// The provider of vectors for somebody who waits: the configured one, or the daemon of the store's owner where it listens
+/// on this machine.
 pub(crate) struct Provider {
     embedder: Option<Box<dyn Embedder>>,
     /// Whether it was told where texts go, or they go nowhere.
@@ -218,7 +223,10 @@ impl Provider {
     pub(crate) fn open(settings: &Settings, printer: Printer) -> Result<Self, Failure> {
         let variables = |name: &str| std::env::var(name).ok();
         let configured = &settings.configuration.settings.embed;
-        let embedder = embedder(&configured.inline(), None, &variables).map_err(|error| {
+        let asked = configured.inline();
+        let is_absent = configured.is_default() && !listens(asked.url.as_deref());
+        let made = if is_absent { Ok(None) } else { embedder(&asked, None, &variables) };
+        let embedder = made.map_err(|error| {
             let hint = error.hint();
             Failure {
                 exit: Exit::Usage,
@@ -227,6 +235,11 @@ impl Provider {
         })?;
         let is_told = configured.provider == Some(memfold::embed::Provider::Local);
         Ok(Self { embedder, is_told, failures: 0, printer })
+    }
+
+    /// Tells whether there is anybody to ask.
+    pub(crate) fn is_there(&self) -> bool {
+        self.embedder.is_some()
     }
 
     /// Returns the vector of a text and the model that made it, or why there is none.
@@ -268,9 +281,29 @@ impl Provider {
     }
 }
 
+/// Tells whether somebody listens at an address of this machine. Nothing is sent.
+fn listens(url: Option<&str>) -> bool {
+    let Some(place) = url.and_then(|url| url.strip_prefix("http://")) else { return false };
+    let addresses = place.to_socket_addrs().into_iter().flatten();
+    addresses
+        .filter(|address| address.ip().is_loopback())
+        .any(|address| TcpStream::connect_timeout(&address, LISTENING_WAIT).is_ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_who_listens_on_this_machine_is_asked_unconfigured() {
+        let daemon = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", daemon.local_addr().unwrap());
+        assert!(listens(Some(&url)));
+        drop(daemon);
+        for absent in [Some(&*url), Some("http://192.0.2.1:8030"), Some("no address"), None] {
+            assert!(!listens(absent), "{absent:?}");
+        }
+    }
 
     #[test]
     fn vectors_are_read_in_every_form() {

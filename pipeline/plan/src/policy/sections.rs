@@ -378,6 +378,8 @@ pub enum Provider {
     Ollama,
     /// A model in a folder, run in this process; needs a build with the feature `embed-candle`.
     Local,
+    /// Nobody: no text goes anywhere.
+    Off,
 }
 
 impl Provider {
@@ -389,6 +391,7 @@ impl Provider {
             Self::Openai => "openai",
             Self::Ollama => "ollama",
             Self::Local => "local",
+            Self::Off => "off",
         }
     }
 
@@ -398,7 +401,7 @@ impl Provider {
         match self {
             Self::Daemon => Some("http://localhost:8030"),
             Self::Ollama => Some("http://localhost:11434"),
-            Self::Openai | Self::Local => None,
+            Self::Openai | Self::Local | Self::Off => None,
         }
     }
 }
@@ -406,7 +409,7 @@ impl Provider {
 /// How vectors of texts are made, as configured. No secret is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbedSettings {
-    /// Who makes them; `None`: nobody.
+    /// Who makes them; `None`: nobody, but see [`Self::inline`].
     pub provider: Option<Provider>,
     /// Where the provider listens; `None`: [`Provider::url_default`].
     pub url: Option<String>,
@@ -442,9 +445,22 @@ pub struct KeyFromElsewhere {
 }
 
 impl EmbedSettings {
-    /// Returns the settings for somebody who waits for a single vector.
+    /// Returns the settings for somebody who waits for a single vector: where nothing is configured, those of the daemon of
+    /// the store's owner on this machine.
     #[must_use]
     pub fn inline(&self) -> Self {
-        Self { time_limit: Some(self.inline_timeout), ..self.clone() }
+        let configured = Self { time_limit: Some(self.inline_timeout), ..self.clone() };
+        if !self.is_default() {
+            return configured;
+        }
+        let url = Provider::Daemon.url_default().map(str::to_owned);
+        let (provider, api_key_env) = (Some(Provider::Daemon), None);
+        Self { provider, url, api_key_env, key_from_elsewhere: None, retries: 0, ..configured }
+    }
+
+    /// Tells whether neither a provider nor an address is configured.
+    #[must_use]
+    pub const fn is_default(&self) -> bool {
+        self.provider.is_none() && self.url.is_none()
     }
 }

@@ -53,7 +53,8 @@ pub(crate) struct ReviewArgs {
 /// Said at the end of the help of `memfold review`.
 pub(crate) const REVIEW_KEYS: &str = "\
 Answers are single keys, or lines where stdin or stdout is no terminal: y yes,
-n no, k keep both, s swap the survivor, v whole text, u back, q quit, ? help.
+n no, k keep both, s swap the survivor, a one answer for all of a kind,
+v whole text, u back, q quit, ? help.
 Each answer is written to the store at once, and nothing else is: what was
 answered with yes, `memfold apply` does.";
 

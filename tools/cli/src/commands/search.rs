@@ -124,11 +124,11 @@ impl Work<'_> {
 
     /// Has the configured provider make the vector of a text that no memory has.
     fn embedded(&self, text: &str) -> Result<Vec<f32>, Failure> {
-        if self.settings.configuration.settings.embed.provider.is_none() {
+        let mut provider = Provider::open(self.settings, self.printer)?;
+        if !provider.is_there() {
             return Err(self.failed(&SearchError::NoText));
         }
-        let made = Provider::open(self.settings, self.printer)?.vector(text);
-        made.map(|(vector, _)| vector).map_err(|problem| {
+        provider.vector(text).map(|(vector, _)| vector).map_err(|problem| {
             Failure::plain(problem, "give --vector, or look at what `embed.provider` names")
         })
     }

@@ -212,7 +212,8 @@ pub struct QuickCheckConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EmbedConfig {
-    /// Who makes them; null: nobody, and no text goes anywhere.
+    /// Who makes them; null: for a text that is saved, checked or searched the daemon of the store's owner, where it
+    /// listens on this machine; otherwise nobody, and no text goes anywhere.
     pub provider: Option<Provider>,
     /// Where the provider listens, `http://` or `https://`, without user name or password; null:
     /// `http://localhost:8030` for `daemon`, `http://localhost:11434` for `ollama`.

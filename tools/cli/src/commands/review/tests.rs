@@ -316,6 +316,23 @@ fn what_needs_most_attention_comes_first_and_noops_do_not_come() {
 }
 
 #[test]
+fn one_answer_for_all_of_a_kind() {
+    let kinds = [Risk::Identical, Risk::Reworded, Risk::Identical, Risk::Identical];
+    let mut actions = kinds.map(|risk| action(ActionType::Merge, risk, &["m3", "m1"])).to_vec();
+    actions.push(action(ActionType::Promote, Risk::Identical, &["m1"]));
+    let mut table = Table { actions, ..Table::of_equals() };
+    table.policy.guard.enabled = false;
+    let told = table.answer("yaxanuaky");
+    assert!(told.screens[2].contains("all 3 like this that are left"), "{}", told.screens[2]);
+    let no = ["no a1", "no a3", "no a4", "back a4", "back a3", "back a1"];
+    let kept = ["keep a1", "keep a3", "keep a4"];
+    assert_eq!(told.written, [&["yes a2"][..], &no, &kept, &["yes a5"]].concat());
+    let told = Table { refused: Some(3), ..table }.answer("yanu");
+    assert!(told.screens[3].contains("the store is locked"), "{}", told.screens[3]);
+    assert_eq!(told.written, ["yes a2", "no a1", "no a3", "back a3", "back a1"]);
+}
+
+#[test]
 fn answers_are_taken_back_one_by_one() {
     let table =
         Table { actions: vec![merge(&["m3", "m2"]), merge(&["m3", "m1"])], ..Table::of_equals() };

@@ -6,7 +6,8 @@ use std::io::{self, BufRead};
 use console::{Key, Term};
 use memfold_model::text::excerpt;
 use memfold_plan::plan::{
-    Action, ActionState, ActionType, SavedAction, SavedPlan, SwapInput, superseding, swap_survivor,
+    Action, ActionState, ActionType, Risk, SavedAction, SavedPlan, SwapInput, UPDATE, superseding,
+    swap_survivor,
 };
 use serde::Serialize;
 
@@ -23,6 +24,7 @@ Of two that contradict each other, or of which one is an update:
 n  the newer one holds, o the older one holds: the other merges into it
 b  both hold: they are never asked about again while the texts stay
 s  skip: it stays open; y flags it for `memfold flags`
+a  all: the next answer is for all of this kind that are left; u takes them all back
 v  show the whole texts: [-only here-], {+only in the survivor or newer one+}
 u  back: take the last answer or swap back
 q  quit: what was answered is kept";
@@ -59,6 +61,8 @@ pub(crate) struct Walk<'a> {
     /// What was done, the last step last.
     steps: Vec<Step>,
     message: Option<String>,
+    /// The next answer is for all of this kind.
+    is_for_all: bool,
 }
 
 /// An answer.
@@ -80,6 +84,8 @@ enum Step {
     Settled,
     /// A swap, after which the action was no longer this amendment.
     Swapped(Option<Box<Action>>),
+    /// So many steps before, taken by one answer.
+    Many(usize),
 }
 
 /// Whether a walk goes on.
@@ -97,10 +103,7 @@ impl<'a> Walk<'a> {
             action.is_change() && action.state == ActionState::Proposed
         };
         let mut questions: Vec<usize> = (0..plan.actions.len()).filter(is_open).collect();
-        questions.sort_by_key(|&at| {
-            let action = plan.actions[at].effective();
-            (action.action == ActionType::ProposeMerge, Reverse(action.risk))
-        });
+        questions.sort_by_key(|&at| kind(plan.actions[at].effective()));
         Self {
             material,
             plan,
@@ -109,6 +112,7 @@ impl<'a> Walk<'a> {
             answers: Vec::new(),
             steps: Vec::new(),
             message: None,
+            is_for_all: false,
         }
     }
 
@@ -126,6 +130,14 @@ impl<'a> Walk<'a> {
         let mut next = Next::Ask;
         while next == Next::Ask && !self.is_over() {
             next = match dialogue.ask(&self.screen())? {
+                Answer::Key(key) if self.is_for_all => {
+                    self.answer_all(key, store);
+                    Next::Ask
+                }
+                Answer::Key('a') => {
+                    self.is_for_all = true;
+                    Next::Ask
+                }
                 Answer::Key('v') => {
                     dialogue.show(&self.card().whole())?;
                     Next::Ask
@@ -164,14 +176,55 @@ impl<'a> Walk<'a> {
             let lines = cut(lines, MESSAGE_LINES, COLUMNS).into_iter();
             lines.map(|line| line + "\n").collect()
         });
-        let keys = match self.action().action.action {
+        let card = self.card().screen();
+        let action = self.action().action.action;
+        if self.is_for_all {
+            let keys = match action {
+                ActionType::Merge | ActionType::ProposeMerge => "y yes · n no · k keep both",
+                ActionType::FlagContradiction => "n newer · o older · b both · s skip",
+                _ => "y yes · n no",
+            };
+            let left = self.of_this_kind().len();
+            return format!(
+                "{card}\n\nall {left} like this that are left: {keys} · other keys: back"
+            );
+        }
+        let keys = match action {
             ActionType::Merge => "y yes · n no · k keep both · s swap · ",
             ActionType::ProposeMerge => "y merge · s swap · k both · n not now · ",
             ActionType::FlagContradiction => "n newer · o older · b both · s skip · ",
             _ => "y yes · n no · ",
         };
-        let card = self.card().screen();
-        format!("{card}\n\n{message}{keys}v whole text · u back · q quit · ? help")
+        format!("{card}\n\n{message}{keys}a all · v text · u back · q quit · ? help")
+    }
+
+    /// The questions from this one on that are of its kind; they follow each other.
+    fn of_this_kind(&self) -> std::ops::Range<usize> {
+        let of = |at: usize| kind(self.plan.actions[self.questions[at]].effective());
+        let rest = (self.at..self.questions.len()).take_while(|at| of(*at) == of(self.at));
+        self.at..self.at + rest.count()
+    }
+
+    /// Gives one answer to all of this kind; ends at the first that cannot be given.
+    fn answer_all(&mut self, key: char, store: &mut dyn ReviewStore) {
+        self.is_for_all = false;
+        let keys = match self.action().effective().action {
+            ActionType::Merge | ActionType::ProposeMerge => "ynk",
+            ActionType::FlagContradiction => "nobs",
+            _ => "yn",
+        };
+        if !keys.contains(key) {
+            return;
+        }
+        let end = self.of_this_kind().end;
+        let before = self.steps.len();
+        while self.at < end && self.message.is_none() {
+            self.answer(key, store);
+        }
+        let taken = self.steps.len() - before;
+        if taken > 1 {
+            self.steps.push(Step::Many(taken));
+        }
     }
 
     /// Does what a key asks for; what cannot be done becomes a message.
@@ -279,6 +332,19 @@ impl<'a> Walk<'a> {
 
     fn back(&mut self, store: &mut dyn ReviewStore) -> Result<(), String> {
         match self.steps.last() {
+            Some(Step::Many(taken)) => {
+                let mut left = *taken;
+                self.steps.pop();
+                while left > 0 {
+                    let done = self.back(store);
+                    left -= usize::from(done.is_ok());
+                    if let Err(problem) = done {
+                        self.steps.push(Step::Many(left));
+                        return Err(problem);
+                    }
+                }
+                return Ok(());
+            }
             None => return Err("there is nothing to take back".to_owned()),
             Some(Step::Swapped(before)) => {
                 let before = before.as_deref().cloned();
@@ -313,6 +379,14 @@ impl<'a> Walk<'a> {
             interrupted,
         }
     }
+}
+
+/// What an answer for all speaks of; proposals come last, before them what changes most comes first.
+fn kind(action: &Action) -> (bool, Reverse<Risk>, ActionType, bool) {
+    let signal = action.rationale.evidence.contradiction_signals.first();
+    let is_update = signal.is_some_and(|signal| signal == UPDATE);
+    let is_proposal = action.action == ActionType::ProposeMerge;
+    (is_proposal, Reverse(action.risk), action.action, is_update)
 }
 
 fn unknown(answer: &str) -> String {

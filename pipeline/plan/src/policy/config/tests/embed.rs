@@ -124,6 +124,11 @@ fn a_file_beside_a_store_names_no_provider() {
     // Named by the user, the same file holds.
     let given = ConfigLoader::new().file(&beside.path).load().unwrap();
     assert_eq!(given.settings.embed.provider, Some(Provider::Daemon));
+    let unset = ConfigLoader::new().load().unwrap().settings.embed.inline();
+    let localhost = Some("http://localhost:8030".to_owned());
+    assert_eq!((unset.provider, unset.url), (Some(Provider::Daemon), localhost));
+    let off = ConfigLoader::new().set("embed.provider=off").load().unwrap().settings.embed;
+    assert_eq!(off.inline().provider, Some(Provider::Off));
 }
 
 #[test]
