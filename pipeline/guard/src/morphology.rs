@@ -45,30 +45,6 @@ fn same_base(left: &str, right: &str) -> bool {
     left[..left_stem.length] == right[..right_stem.length] && left_stem.suffix == right_stem.suffix
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn affixes_turn_words() {
-        for (left, right) in [
-            ("stable", "unstable"),
-            ("Connected", "disconnect"),
-            ("useful", "useless"),
-            ("regular", "irregular"),
-            ("activate", "deactivated"),
-        ] {
-            assert!(opposite_by_affix(left, right), "{left} {right}");
-            assert!(opposite_by_affix(right, left), "{left} {right}");
-        }
-        for (left, right) in
-            [("form", "inform"), ("do", "undo"), ("cat", "concat"), ("stable", "stable")]
-        {
-            assert!(!opposite_by_affix(left, right), "{left} {right}");
-        }
-    }
-}
-
 /// Tells how runs of a script without spaces exclude each other, by what differs between an equal beginning and an
 /// equal end: `服务已开启`, `服务已关闭`.
 pub(super) fn opposite_runs(own: &str, theirs: &str, lexicon: &Lexicon) -> Option<DifferenceKind> {
@@ -118,4 +94,28 @@ pub(super) fn opposite_runs(own: &str, theirs: &str, lexicon: &Lexicon) -> Optio
         return Some(kind);
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn affixes_turn_words() {
+        for (left, right) in [
+            ("stable", "unstable"),
+            ("Connected", "disconnect"),
+            ("useful", "useless"),
+            ("regular", "irregular"),
+            ("activate", "deactivated"),
+        ] {
+            assert!(opposite_by_affix(left, right), "{left} {right}");
+            assert!(opposite_by_affix(right, left), "{left} {right}");
+        }
+        for (left, right) in
+            [("form", "inform"), ("do", "undo"), ("cat", "concat"), ("stable", "stable")]
+        {
+            assert!(!opposite_by_affix(left, right), "{left} {right}");
+        }
+    }
 }
