@@ -10,7 +10,7 @@ const SCOPE_TOKENS_MAX: usize = 24;
 ///
 /// A negation reaches forward to the end of its clause; where nothing is left there (`the build failed`,
 /// `enabled: no`), it reaches back to the clause's start.
-pub(super) fn mark(tokens: &mut [Token], lexicon: &Lexicon) {
+pub(super) fn mark(tokens: &mut [Token], text: &str, lexicon: &Lexicon) {
     let mut negated_clause = false;
     for at in 0..tokens.len() {
         let token = tokens[at];
@@ -24,6 +24,9 @@ pub(super) fn mark(tokens: &mut [Token], lexicon: &Lexicon) {
         if roles.has(Roles::CONCORD) && negated_clause {
             continue;
         }
+        if !roles.has(Roles::NEGATOR) && describes(tokens, at, text, lexicon) {
+            continue;
+        }
         negated_clause = true;
         let end = scope_end(tokens, at, roles.has(Roles::NARROW), lexicon);
         if !toggle(&mut tokens[at + 1..end]) {
@@ -32,6 +35,19 @@ pub(super) fn mark(tokens: &mut [Token], lexicon: &Lexicon) {
             tokens[at].flags.set(Flags::SPENT);
         }
     }
+}
+
+/// Tells whether a verb stands before a noun as an adjective does: `the failing test` is a test.
+fn describes(tokens: &[Token], at: usize, text: &str, lexicon: &Lexicon) -> bool {
+    let word = &text[tokens[at].start as usize..tokens[at].end as usize];
+    let behind_article = at.checked_sub(1).is_some_and(|before| {
+        let (token, roles) = (&tokens[before], lexicon.roles_of(&tokens[before]));
+        token.class == Class::Function
+            && !roles.has(Roles::AUXILIARY.with(Roles::PREPOSITION).with(Roles::COORDINATOR))
+    });
+    let never_governs = word.eq_ignore_ascii_case("failing");
+    (never_governs || behind_article && word.ends_with("ing"))
+        && tokens.get(at + 1).is_some_and(Token::is_content)
 }
 
 /// Toggles content tokens; tells whether there was any.

@@ -30,7 +30,7 @@ pub(super) fn read(source: &str, lexicon: &Lexicon) -> Reading {
     let protos = reader.join_phrases(protos);
     let quantities = Quantities { text: analysed, lexicon, buffer: String::new() };
     let mut tokens = quantities.resolve(&protos);
-    polarity::mark(&mut tokens, lexicon);
+    polarity::mark(&mut tokens, analysed, lexicon);
     let future = is_plan(&tokens, lexicon);
     let exhaustive = tokens.iter().any(|token| lexicon.roles_of(token).has(Roles::EXHAUSTIVE));
     let mut by_key: Vec<u32> =

@@ -85,6 +85,14 @@ pub enum DifferenceKind {
     UnknownWord,
 }
 
+impl DifferenceKind {
+    /// Tells whether it is a value that a series of events has one of each: a number, version, date, time or amount.
+    #[must_use]
+    pub const fn is_value(self) -> bool {
+        matches!(self, Self::Number | Self::Version | Self::Date | Self::Time | Self::Currency)
+    }
+}
+
 /// One difference, with the bytes of each text that show it (`None`: nothing there).
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Difference {

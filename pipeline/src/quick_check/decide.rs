@@ -1,7 +1,7 @@
 //! [`decide`]: what is to be done with a memory, given what is alike.
 
 use memfold_guard::Side;
-use memfold_guard::{Difference, DifferenceKind, Guard, Reading, Verdict};
+use memfold_guard::{Difference, Guard, Reading, Verdict};
 use memfold_model::decisions::content_hash;
 use memfold_model::memory::Memory;
 use memfold_model::text::strict_key;
@@ -297,7 +297,7 @@ fn contradicts(found: &Match) -> bool {
 /// Tells whether a match says something else in values alone, as the members of a series do.
 fn differs_in_values(found: &Match) -> bool {
     let differences = found.judgement.as_ref().map_or(&[][..], |judgement| &judgement.differences);
-    !differences.is_empty() && differences.iter().all(|difference| is_value(difference.kind))
+    !differences.is_empty() && differences.iter().all(|difference| difference.kind.is_value())
 }
 
 /// Tells whether a match is the new text with another value in one place: a number, version, date, time or amount.
@@ -305,13 +305,8 @@ fn differs_in_one_place(found: &Match, text: &str) -> bool {
     let Some(judgement) = &found.judgement else { return false };
     let [difference] = &judgement.differences[..] else { return false };
     judgement.verdict == Verdict::Different
-        && is_value(difference.kind)
+        && difference.kind.is_value()
         && around(difference, &found.memory.content, text).is_some_and(|(old, new)| old == new)
-}
-
-const fn is_value(kind: DifferenceKind) -> bool {
-    use DifferenceKind::{Currency, Date, Number, Time, Version};
-    matches!(kind, Number | Version | Date | Time | Currency)
 }
 
 /// Returns what stands around a difference in both texts, without white space.

@@ -1,8 +1,9 @@
 //! Flags: which contradictory pairs a person should look at.
 
-use memfold_guard::Verdict;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
+use memfold_guard::{Difference, Verdict};
 use memfold_model::memory::{MemoryId, MemoryIndex};
 use memfold_model::text;
 
@@ -55,7 +56,7 @@ pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a
     let detection = context.input.detection;
     let known = Known::new(context);
     let all: Vec<&Contradiction> = detection.all_contradictions().collect();
-    let series = Series::of(&all);
+    let series = Series::of(&all, context);
     let pair_of =
         |contradiction: &Contradiction| (live(contradiction.older), live(contradiction.newer));
     let mut room = Room::new(context, live);
@@ -287,7 +288,8 @@ const MEMBERS_MIN: usize = 4;
 const COMMON_MIN: usize = MEMBERS_MIN - 2;
 
 /// Which contradictory pairs belong to a series. Four texts that differ in a number only are rather four things than one
-/// thing with three errors, so one flag speaks for all of them.
+/// thing with three errors, so one flag speaks for all of them. They are found by the text around their values, and where
+/// all of four contradict each other in the same way.
 pub(super) struct Series {
     /// The first member of a pair's series and how many it has.
     of: BTreeMap<(MemoryIndex, MemoryIndex), (MemoryIndex, usize)>,
@@ -296,7 +298,8 @@ pub(super) struct Series {
 impl Series {
     /// Finds the series among contradictions with the same kinds of signs. Cost: near linear in the pairs times the
     /// partners of a memory.
-    pub(super) fn of(contradictions: &[&Contradiction]) -> Self {
+    pub(super) fn of(contradictions: &[&Contradiction], context: &Context<'_>) -> Self {
+        let mut by_frame: BTreeMap<String, Vec<(MemoryIndex, MemoryIndex)>> = BTreeMap::new();
         let mut by_pattern: BTreeMap<Vec<String>, Vec<(MemoryIndex, MemoryIndex)>> =
             BTreeMap::new();
         for contradiction in contradictions {
@@ -304,9 +307,19 @@ impl Series {
             pattern.sort_unstable();
             let pair = (contradiction.older, contradiction.newer);
             by_pattern.entry(pattern).or_default().push(pair);
+            if let Some(frame) = frame(context, contradiction) {
+                by_frame.entry(frame).or_default().push(pair);
+            }
         }
         let mut of = BTreeMap::new();
         by_pattern.values().for_each(|pairs| find(pairs, &mut of));
+        for pairs in by_frame.values() {
+            let members: BTreeSet<MemoryIndex> =
+                pairs.iter().flat_map(|&(older, newer)| [older, newer]).collect();
+            if let Some(first) = members.first().filter(|_| members.len() >= MEMBERS_MIN) {
+                of.extend(pairs.iter().map(|pair| (*pair, (*first, members.len()))));
+            }
+        }
         Self { of }
     }
 
@@ -314,6 +327,33 @@ impl Series {
     pub(super) fn around(&self, contradiction: &Contradiction) -> Option<(MemoryIndex, usize)> {
         self.of.get(&(contradiction.older, contradiction.newer)).copied()
     }
+}
+
+/// Returns what two texts say around their values, where they differ in nothing else: `The # batch`.
+fn frame(context: &Context<'_>, contradiction: &Contradiction) -> Option<String> {
+    let differences = &contradiction.judgement.differences;
+    if differences.is_empty() || !differences.iter().all(|found| found.kind.is_value()) {
+        return None;
+    }
+    let around = |row: MemoryIndex, range: fn(&Difference) -> Option<Range<usize>>| {
+        let content = context.memory(row).content.as_ref();
+        let mut ranges = differences.iter().map(range).collect::<Option<Vec<_>>>()?;
+        ranges.sort_by_key(|range| range.start);
+        let mut text = String::new();
+        let mut from = 0;
+        for range in ranges {
+            text += content.get(from..range.start)?;
+            text.push('#');
+            from = range.end;
+        }
+        text += content.get(from..)?;
+        let has_digit = |word: &str| word.contains(|character: char| character.is_ascii_digit());
+        let words = text.split_whitespace().map(|word| if has_digit(word) { "#" } else { word });
+        Some(words.collect::<Vec<_>>().join(" ").to_lowercase())
+    };
+    let older = around(contradiction.older, |difference| difference.left.clone())?;
+    let newer = around(contradiction.newer, |difference| difference.right.clone())?;
+    (older == newer).then_some(older)
 }
 
 fn find(

@@ -244,6 +244,31 @@ fn one_flag_speaks_for_a_series() {
 }
 
 #[test]
+fn texts_that_differ_in_values_alone_are_a_series_though_not_all_are_near() {
+    let texts = ["The third batch", "The fourth batch", "The fifth batch", "The sixth batch"];
+    let ids = ["a", "b", "c", "d", "e", "f"];
+    let others = ["The limit is 5", "The limit is 6"];
+    let rows = ids.iter().zip(texts.into_iter().chain(others));
+    let mut fixture = Fixture::new(rows.map(|(id, text)| row(id, text, 5)).collect());
+    fixture.contradictions =
+        vec![("a", "b", 0.9), ("b", "c", 0.9), ("c", "d", 0.9), ("e", "f", 0.8)];
+    let mut detection = fixture.detection();
+    let guard = memfold_guard::Guard::new(&fixture.policy.guard).unwrap();
+    let reading = |at: memfold_model::memory::MemoryIndex| {
+        guard.read(&fixture.snapshot.memories[at.index()].content)
+    };
+    for found in &mut detection.contradictions {
+        found.judgement = guard.judge(&reading(found.older), &reading(found.newer));
+    }
+    let decided = fixture.decide_on(&detection);
+    let last = |action: &super::Action| action.rationale.reasons.last().unwrap().clone();
+    let reasons: Vec<String> = decided.plan.actions.iter().map(last).collect();
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert_eq!(reasons[0], "speaks for 4 memories that differ in the same way");
+    assert_eq!(decided.flags_deferred, 2);
+}
+
+#[test]
 fn a_pair_is_flagged_once() {
     let flagged = |fixture: &mut Fixture, a, b| {
         fixture.snapshot.decisions.flagged.insert(MemoryId::new(a), MemoryId::new(b));
