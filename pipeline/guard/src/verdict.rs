@@ -173,7 +173,7 @@ const UNSHARED_AFFIRMED: f64 = 0.35;
 /// Descriptions of something indefinite speak of one thing when they have much in common: with so many words, half.
 const INDEFINITE_COMMON: f64 = 5.0;
 /// The same for descriptions that are equal but for one word.
-const EQUAL_COMMON: f64 = 1.0;
+const EQUAL_COMMON: f64 = 1.4;
 /// A word that only one of them has speaks against it.
 const INDEFINITE_UNSHARED: f64 = 2.0;
 /// Where ids, dates or names differ, the texts speak of different things; where one text denies, the other's value for it
