@@ -9,6 +9,7 @@ use memfold_simd::{Kernels, Similarity};
 
 use crate::MemfoldError;
 use crate::columns::ColumnSink;
+use crate::judging::{Ground, Judging, judge_proposals};
 use memfold_guard::Guard;
 use memfold_model::memory::{MemoryId, MemoryIndex};
 use memfold_model::time::Instant;
@@ -53,13 +54,27 @@ pub struct Outcome {
 /// Loads a store, finds what it says twice and plans what to do. Writes nothing to the store.
 ///
 /// # Errors
-/// When the store cannot be read, the scratch folder not written, the threshold tells nothing apart, or the
-/// run is cancelled.
+/// As [`consolidate_judged`].
 pub fn consolidate(
     store: &dyn MemoryStore,
     policy: &Policy,
     guard: &Guard,
     context: &RunContext<'_>,
+) -> Result<Outcome, MemfoldError> {
+    consolidate_judged(store, policy, guard, context, None)
+}
+
+/// As [`consolidate`]; models decide about the proposals, and their answers are kept as [`Judging`] says.
+///
+/// # Errors
+/// When the store cannot be read, the scratch folder not written, the threshold tells nothing apart, or the
+/// run is cancelled; when answers cannot be kept.
+pub fn consolidate_judged(
+    store: &dyn MemoryStore,
+    policy: &Policy,
+    guard: &Guard,
+    context: &RunContext<'_>,
+    judging: Option<&mut Judging<'_>>,
 ) -> Result<Outcome, MemfoldError> {
     let mut laps = Laps::new(context.clock);
     let mut sink = ColumnSink::new(context.scratch_dir);
@@ -95,7 +110,7 @@ pub fn consolidate(
     let cluster = laps.lap();
 
     let similarity = |a, b| similarity(&snapshot, &matrices, context.kernels, a, b);
-    let decided = decide(&PlanInput {
+    let mut decided = decide(&PlanInput {
         snapshot: &snapshot,
         detection: &detection,
         policy,
@@ -104,10 +119,14 @@ pub fn consolidate(
         now: context.now,
         config_hash: context.config_hash,
     });
+    let merge = &policy.merge;
+    let ground = Ground { snapshot: &snapshot, guard, merge, similarity: &similarity };
+    let judge = |judging| judge_proposals(&mut decided.plan, ground, judging);
+    let judged = judging.map(judge).transpose()?;
     let plan = laps.lap();
     let total = laps.total();
     let seconds = Seconds { load, export, join, cluster, plan, execute: 0.0, total };
-    let report = Report::from(&Run {
+    let mut report = Report::from(&Run {
         snapshot: &snapshot,
         detection: &detection,
         decided: &decided,
@@ -122,6 +141,7 @@ pub fn consolidate(
         threads: context.pool.threads(),
         isa: context.kernels.level().name(),
     });
+    report.judged = judged;
     Ok(Outcome { plan: decided.plan, access_counts: decided.access_counts, report })
 }
 

@@ -39,6 +39,7 @@ mod memfold;
 pub mod machine;
 pub mod columns;
 pub mod consolidate;
+pub mod judging;
 pub mod execute;
 pub mod settle;
 pub mod export;

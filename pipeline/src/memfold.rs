@@ -285,6 +285,9 @@ pub enum MemfoldError {
     /// Detection gave no answer.
     #[error(transparent)]
     Detect(#[from] DetectError),
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Cancelled,
 }
 
 impl From<ExecuteError> for MemfoldError {
@@ -310,12 +313,20 @@ impl MemfoldError {
             Self::Detect(error) => error.hint(),
             Self::Session(error) => error.hint(),
             Self::Execute(error) => error.hint(),
+            Self::Cancelled => {
+                Some("what was answered is kept; running again continues".to_owned())
+            }
         }
     }
 
     /// Tells whether the caller asked to stop.
     #[must_use]
     pub const fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Load(LoadStoreError::Cancelled) | Self::Detect(DetectError::Cancelled))
+        matches!(
+            self,
+            Self::Cancelled
+                | Self::Load(LoadStoreError::Cancelled)
+                | Self::Detect(DetectError::Cancelled)
+        )
     }
 }

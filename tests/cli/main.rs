@@ -23,6 +23,7 @@ mod streams;
 mod benching;
 mod converting;
 mod importing;
+mod judging;
 mod private_files;
 mod proposing;
 mod damaged_files;

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use memfold::embed::{EmbedError, Embedder, embedder};
+use memfold::embed::{EmbedError, Embedder, HttpError, embedder};
 use memfold_plan::policy::ConfigLoader;
 use memfold_tests::stub_provider::{StubProvider, answer, json_answer};
 use serde_json::{Value, json};
@@ -151,7 +151,10 @@ fn a_provider_that_is_busy_or_failed_is_asked_again_so_often() {
     assert_eq!(down.asked().len(), 2);
     let resting = StubProvider::start(|_| answer("429 Too Many", &["retry-after: 3600"], b""));
     let error = at(&resting, "daemon", &[]).embed(&["a"]).unwrap_err();
-    assert!(matches!(error, EmbedError::Resting { wait, .. } if wait.as_secs() == 3600), "{error}");
+    assert!(
+        matches!(error, EmbedError::Http(HttpError::Resting { wait, .. }) if wait.as_secs() == 3600),
+        "{error}"
+    );
     assert_eq!(resting.asked().len(), 1);
 }
 
@@ -167,7 +170,7 @@ fn a_connection_that_ends_before_an_answer_is_made_again() {
     let url = format!("embed.url=http://{gone}");
     let mut daemon = provider(&["embed.provider=daemon", &url, "embed.retries=1"]).unwrap();
     let error = daemon.embed(&["a"]).unwrap_err();
-    assert!(matches!(error, EmbedError::Unreachable { .. }), "{error}");
+    assert!(matches!(error, EmbedError::Http(HttpError::Unreachable { .. })), "{error}");
     assert!(error.to_string().contains(&gone.to_string()), "{error}");
 }
 
@@ -179,7 +182,7 @@ fn a_slow_provider_is_waited_for_so_long_and_once() {
     });
     let error = at(&stub, "daemon", &["embed.timeout_ms=150"]).embed(&["a"]).unwrap_err();
     assert!(
-        matches!(error, EmbedError::Slow { waited, .. } if waited.as_millis() == 150),
+        matches!(error, EmbedError::Http(HttpError::Slow { waited, .. }) if waited.as_millis() == 150),
         "{error}"
     );
     assert_eq!(stub.asked().len(), 1);

@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::compare::{Comparison, Finding};
+use super::compare::{Comparison, Finding, lacking_quotes};
 use super::lexicon::{BUILT_IN, Lexicon};
+use super::matching::Matching;
 use super::proof::{PROOF_WORDS, Slot, Step, StepKind, Texts};
+use super::reading::{Class, Flags, Token};
 use super::{Difference, DifferenceKind, Judgement, LexiconError, Reading, Verdict, read, verdict};
 use crate::GuardPolicy;
 
@@ -106,6 +108,27 @@ impl Guard {
         judgement
     }
 
+    /// Returns what a text lacks of what another one says. Near linear in the lengths.
+    #[must_use]
+    pub fn coverage(&self, part: &Reading, whole: &Reading) -> Coverage {
+        let matching = Matching::of(part, whole, &self.lexicon);
+        let mut coverage = Coverage {
+            words: part.tokens.iter().filter(|token| token.is_content()).count(),
+            ..Coverage::default()
+        };
+        for at in matching.unmatched_left(part) {
+            let token = &part.tokens[at];
+            coverage.words_lacking += usize::from(token.is_content());
+            if is_specific(part, token) {
+                coverage.specifics_lacking.push(part.text_of(token).to_owned());
+            }
+        }
+        let quotes = lacking_quotes(part, whole).into_iter();
+        let quotes = quotes.map(|(start, end)| part.text[start as usize..end as usize].to_owned());
+        coverage.specifics_lacking.extend(quotes);
+        coverage
+    }
+
     /// Returns the score from which on a pair is contradictory, in (0, 1].
     #[must_use]
     pub const fn contradiction_threshold(&self) -> f64 {
@@ -116,6 +139,30 @@ impl Guard {
     #[must_use]
     pub fn lexicon_text(&self) -> &str {
         &self.lexicon_text
+    }
+}
+
+/// What a text lacks of another one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Coverage {
+    /// Numbers, dates, names, ids, addresses, code and quotations that it lacks, as the other text writes them.
+    pub specifics_lacking: Vec<String>,
+    /// Content words of the other text.
+    pub words: usize,
+    /// Those of which it has neither the word nor one of the same meaning.
+    pub words_lacking: usize,
+}
+
+/// Tells whether a token names one thing: no other word can stand for it.
+fn is_specific(reading: &Reading, token: &Token) -> bool {
+    let begins_with_name = || {
+        let capital = reading.text_of(token).starts_with(char::is_uppercase);
+        token.flags.has(Flags::INITIAL) && capital && token.entry == 0
+    };
+    match token.class {
+        Class::Word => token.flags.has(Flags::NAME) || begins_with_name(),
+        Class::Function | Class::Negator | Class::Comma | Class::Break | Class::Script => false,
+        _ => true,
     }
 }
 

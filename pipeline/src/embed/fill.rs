@@ -18,7 +18,7 @@ use memfold_store::reading::MODEL_UNNAMED;
 use memfold_store::{BrainDb, LoadRequest, MemoryStore, VectorSink};
 use serde::Serialize;
 
-use super::{EmbedError, Embedder};
+use super::{EmbedError, Embedder, HttpError};
 
 /// So many texts refused one after the other, and none taken, are not the texts' fault.
 const REFUSALS_IN_A_ROW: u32 = 10;
@@ -433,7 +433,7 @@ impl Worker {
                 Err(RecvTimeoutError::Disconnected) => {
                     let reason = "it ended unexpectedly".to_owned();
                     let place = self.place.clone();
-                    return Err(EmbedError::BrokenOff { place, reason });
+                    return Err(HttpError::BrokenOff { place, reason }.into());
                 }
             }
         }

@@ -23,6 +23,7 @@ mod local;
 mod open;
 pub mod fill;
 
+pub use memfold_judge::http::HttpError;
 pub use memfold_plan::policy::{EmbedSettings, KeyFromElsewhere, Provider};
 pub use open::embedder;
 pub use provider::{EmbedError, Embedder};

@@ -1,7 +1,6 @@
 //! [`Embedder`]: what makes vectors of texts, and how its answers are checked.
 
-use std::time::Duration;
-
+use memfold_judge::http::HttpError;
 use memfold_store::LoadStoreError;
 use memfold_store::brain_db::SessionError;
 
@@ -67,76 +66,9 @@ pub enum EmbedError {
     /// This program was built without local models.
     #[error("this memfold was built without local models")]
     NotBuilt,
-    /// Nobody answers there.
-    #[error("{place} cannot be reached: {reason}")]
-    Unreachable {
-        /// The address.
-        place: String,
-        /// Why.
-        reason: String,
-    },
-    /// The time was up.
-    #[error("{place} did not answer within {} ms", waited.as_millis())]
-    Slow {
-        /// The address.
-        place: String,
-        /// How long was waited.
-        waited: Duration,
-    },
-    /// The connection ended before the answer did.
-    #[error("the answer of {place} broke off: {reason}")]
-    BrokenOff {
-        /// The address.
-        place: String,
-        /// How.
-        reason: String,
-    },
-    /// It said no.
-    #[error("{place} answered with status {status}: {found}")]
-    Status {
-        /// The address.
-        place: String,
-        /// The HTTP status.
-        status: u16,
-        /// The beginning of what it said.
-        found: String,
-    },
-    /// It wants to be asked again much later.
-    #[error("{place} answered with status {status} and wants {} s of rest", wait.as_secs())]
-    Resting {
-        /// The address.
-        place: String,
-        /// The HTTP status.
-        status: u16,
-        /// How long.
-        wait: Duration,
-    },
-    /// It sends elsewhere, where texts were not meant to go.
-    #[error("{place} sends to {target}, which is not followed")]
-    Redirected {
-        /// The address.
-        place: String,
-        /// Where to.
-        target: String,
-    },
-    /// The answer is longer than any vectors could be.
-    #[error("the answer of {place} is longer than {bytes_max} bytes")]
-    TooLong {
-        /// The address.
-        place: String,
-        /// What is read at most.
-        bytes_max: u64,
-    },
-    /// The answer is something else.
-    #[error("{place} should answer with {expected}, and answered with {found}")]
-    Unexpected {
-        /// The address.
-        place: String,
-        /// What was expected.
-        expected: &'static str,
-        /// What was found.
-        found: String,
-    },
+    /// The provider gave no answer.
+    #[error(transparent)]
+    Http(#[from] HttpError),
     /// Some texts have no vector, or there are too many.
     #[error("{place} was given {expected} texts and answered with {found} vectors")]
     Count {
@@ -209,7 +141,10 @@ impl EmbedError {
     /// Tells whether the texts may be what is wrong, so that other texts could do better.
     #[must_use]
     pub(crate) const fn concerns_texts(&self) -> bool {
-        matches!(self, Self::Status { status: 400 | 413 | 422, .. } | Self::Vector { .. })
+        matches!(
+            self,
+            Self::Http(HttpError::Status { status: 400 | 413 | 422, .. }) | Self::Vector { .. }
+        )
     }
 
     /// Returns what the user can do.
@@ -235,29 +170,7 @@ impl EmbedError {
                 "build it with `cargo install --path tools/cli --locked --features embed-candle`, or \
                  ask a provider: --set embed.provider=daemon|ollama|openai"
             }
-            Self::Unreachable { .. } => {
-                "is the provider running? `embed.url` says where it is looked for"
-            }
-            Self::Slow { .. } => {
-                "wait longer (--set embed.timeout_ms=60000) or ask for less at once (--set embed.batch_size=8)"
-            }
-            Self::BrokenOff { .. } => "try again; if it stays, the provider's log may tell why",
-            Self::Status { status: 401 | 403, .. } => {
-                "`embed.api_key_env` names the environment variable that holds the key"
-            }
-            Self::Status { status: 404 | 405, .. } => {
-                "does `embed.provider` fit what listens at `embed.url`, and does it have the model \
-                 `embed.request_model` (or `embed.model`)?"
-            }
-            Self::Status { status: 400 | 413 | 422, .. } => {
-                "a text may be too long for the model; the provider's log may tell more"
-            }
-            Self::Status { .. } => "try again later; the provider's log may tell why",
-            Self::Resting { .. } => "run again then; what was written stays",
-            Self::Redirected { .. } => "if texts may go there, put that address into `embed.url`",
-            Self::TooLong { .. } | Self::Unexpected { .. } => {
-                "does `embed.provider` fit what listens at `embed.url`?"
-            }
+            Self::Http(error) => http_hint(error),
             Self::Count { .. } | Self::Dimensions { .. } | Self::Vector { .. } => {
                 "the provider does not work as it should; nothing of this answer was used"
             }
@@ -273,6 +186,36 @@ impl EmbedError {
     #[must_use]
     pub const fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled | Self::Load(LoadStoreError::Cancelled))
+    }
+}
+
+/// What the user can do where a provider gave no answer.
+const fn http_hint(error: &HttpError) -> &'static str {
+    match error {
+        HttpError::Unreachable { .. } => {
+            "is the provider running? `embed.url` says where it is looked for"
+        }
+        HttpError::Slow { .. } => {
+            "wait longer (--set embed.timeout_ms=60000) or ask for less at once (--set embed.batch_size=8)"
+        }
+        HttpError::BrokenOff { .. } => "try again; if it stays, the provider's log may tell why",
+        HttpError::Status { status: 401 | 403, .. } => {
+            "`embed.api_key_env` names the environment variable that holds the key"
+        }
+        HttpError::Status { status: 404 | 405, .. } => {
+            "does `embed.provider` fit what listens at `embed.url`, and does it have the model \
+             `embed.request_model` (or `embed.model`)?"
+        }
+        HttpError::Status { status: 400 | 413 | 422, .. } => {
+            "a text may be too long for the model; the provider's log may tell more"
+        }
+        HttpError::Status { .. } => "try again later; the provider's log may tell why",
+        HttpError::Resting { .. } => "run again then; what was written stays",
+        HttpError::Redirected { .. } => "if texts may go there, put that address into `embed.url`",
+        HttpError::TooLong { .. } | HttpError::Unexpected { .. } => {
+            "does `embed.provider` fit what listens at `embed.url`?"
+        }
+        _ => "`embed.url` says where the provider is looked for",
     }
 }
 

@@ -316,11 +316,13 @@ fn approval(action: &SavedAction) -> Option<&'static str> {
 
 fn deed(action: &SavedAction) -> Deed {
     let effective = action.effective();
+    let person = approval(action).map(|_| "a person".to_owned());
     Deed {
         label: action_label(action.position),
         position: action.position,
         action: effective.action,
         ids: effective.target_ids.clone(),
+        by: effective.rationale.evidence.decided_by.clone().or(person),
     }
 }
 

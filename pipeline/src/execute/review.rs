@@ -70,6 +70,7 @@ fn keep(
         position: action.position,
         action: ActionType::Noop,
         ids: ids.clone(),
+        by: None,
     };
     let record = UnitRecord {
         run_id: run_id.to_owned(),

@@ -290,7 +290,7 @@ pub(crate) fn write_unit(
         undone_by: None,
         is_applied: true,
         plan_id: None,
-        deeds: vec![Deed { label: label.to_owned(), position: 0, action, ids }],
+        deeds: vec![Deed { label: label.to_owned(), position: 0, action, ids, by: None }],
         reverts: None,
         digests,
     };

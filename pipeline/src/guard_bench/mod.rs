@@ -1,4 +1,4 @@
-//! The guard on labelled pairs: what it says of texts whose relation somebody else has judged.
+//! The guard on labelled pairs: what it says of texts whose relation somebody else has judged, and what judges add.
 //!
 //! [`LabelledPairs`] reads JSON Lines one by one, [`GuardBench`] judges each pair and counts, and
 //! [`GuardBenchReport`] holds the figures: verdicts by label, the share that may be merged, and, where pairs are
@@ -24,10 +24,12 @@
 
 mod pairs;
 mod run;
+mod judge;
 
 #[cfg(test)]
 mod tests;
 
+pub use judge::{JudgeBench, JudgeBenchReport, JudgedByModels, JudgedPairs};
 pub use pairs::{Band, GuardBenchError, Label, LabelledPair, LabelledPairs};
 pub use run::{
     ContradictionCurve, ContradictionFigures, CurvePoint, GuardBench, GuardBenchReport,

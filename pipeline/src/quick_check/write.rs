@@ -583,5 +583,6 @@ fn evidence(found: &Match, kind: FlagKind) -> Evidence {
         cluster_id: None,
         contradiction_signals: signals,
         differences: found.differences.clone(),
+        ..Evidence::default()
     }
 }

@@ -231,6 +231,7 @@ fn judged() -> Vec<Step> {
         says("import", &["import", "memories.jsonl", "--into", "new.db"]),
         says("bench-guard", &["bench", "guard", "--pairs", "pairs.jsonl"]),
         says("bench-guard", &["bench", "guard", "--pairs", "neutral.jsonl"]),
+        says("bench-judge", &["bench", "judge", "--pairs", "pairs.jsonl"]),
         says("explain-texts", &["explain", "--texts", "The port is 8080.", "The port is 9090."]),
         says("explain-texts", &["explain", "--texts", "The port is 8080.", "the port is 8080"]),
         says("explain-texts", &["explain", "--texts", "Tea at 5, and cake.", "Tea."]),

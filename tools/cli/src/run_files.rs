@@ -186,6 +186,9 @@ pub(crate) fn log_started(run_id: &str, mode: Mode, config_hash: &str, printer: 
 /// Tells what was found and planned.
 pub(crate) fn log_planned(report: &Report, printer: Printer) {
     printer.detail(&log_lines::detect(&report.detected));
+    for ruling in report.judged.iter().flat_map(|judged| &judged.rulings) {
+        printer.detail(&log_lines::judge(ruling));
+    }
     printer.detail(&log_lines::plan(&report.planned));
 }
 

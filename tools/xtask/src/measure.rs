@@ -35,7 +35,7 @@ enum Needs {
     Perf,
 }
 
-const MEASUREMENTS: [Measurement; 10] = [
+const MEASUREMENTS: [Measurement; 11] = [
     Measurement {
         name: "consolidate",
         about: "whole runs of memfold consolidate on 1,000 to 100,000 memories",
@@ -115,6 +115,14 @@ const MEASUREMENTS: [Measurement; 10] = [
         keys: &["data"],
         needs: Needs::Pairs,
         run: commands::guard,
+    },
+    Measurement {
+        name: "judge",
+        about: "what a leash lets pass of the labelled pairs in $MEMFOLD_DATA/text",
+        results: "bench/results/judge.jsonl",
+        keys: &["data"],
+        needs: Needs::Pairs,
+        run: commands::judge,
     },
 ];
 

@@ -105,6 +105,12 @@ pub struct Evidence {
     /// What differs, in words.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub differences: Vec<String>,
+    /// Who decided, where no rule did: a model's name.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub decided_by: Option<String>,
+    /// The keys of the judgements that decided, in `memfold_judgements`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub judgements: Vec<String>,
 }
 
 /// Version of the plan file's format.

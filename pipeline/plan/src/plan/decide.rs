@@ -290,6 +290,7 @@ fn flag_action(context: &Context<'_>, flag: &Flag<'_>) -> Action {
         cluster_id: None,
         contradiction_signals: conditions::signal_kinds(judgement),
         differences: conditions::differences(judgement, &older.content, &newer.content),
+        ..Evidence::default()
     };
     action
 }

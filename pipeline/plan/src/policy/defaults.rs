@@ -139,6 +139,24 @@ pub(crate) const EMBED_BATCH_SIZE: u32 = 32;
 pub(crate) const EMBED_INLINE_TIMEOUT_MS: u32 = 2_000;
 /// No model comes with memfold.
 pub(crate) const EMBED_DIR: Option<&str> = None;
+/// A question has 2 to 10 memories; small models lose the thread of longer prompts.
+pub(crate) const JUDGE_BATCH_SIZE: u32 = 10;
+/// Local models on a processor take tens of seconds.
+pub(crate) const JUDGE_TIMEOUT_MS: u32 = 60_000;
+/// Models prefer what stands first: the second vote sees the memories in reverse order.
+pub(crate) const JUDGE_VOTES: u32 = 2;
+/// Where a newer text may take the place of an older one.
+pub(crate) const JUDGE_REPLACE_SIMILARITY_MIN: f64 = 0.9;
+/// As for runs that nobody reviewed.
+pub(crate) const JUDGE_LIVE_SHARE_MAX: f64 = 0.1;
+/// What the smallest paid plans allow.
+pub(crate) const JUDGE_REQUESTS_PER_MINUTE: u32 = 60;
+/// What the smallest paid plans allow.
+pub(crate) const JUDGE_TOKENS_PER_MINUTE: u32 = 100_000;
+/// 200 proposals take about a fifth of it.
+pub(crate) const JUDGE_TOKENS_PER_RUN: u32 = 500_000;
+/// In the currency of the prices.
+pub(crate) const JUDGE_COST_PER_DAY: f64 = 10.0;
 /// What the owner of a `brain.db` waits itself.
 pub const BUSY_TIMEOUT_MS: u32 = 5_000;
 /// Only dashboards made for that monitor need its names.

@@ -19,6 +19,7 @@ pub(crate) use rule::NEAR_DUPLICATE;
 pub use rule::{ARCHIVE, CONTRADICTION, Conditions, Rule, RuleAction, Trigger};
 pub use sections::{
     Absorbed, Canonical, CategoryMerge, CheckScope, ClusterPolicy, DetectPolicy, EmbedSettings,
-    FlagPolicy, FlagTarget, GraphIndex, JoinMethod, KeyFromElsewhere, Linkage, MergePolicy, Policy,
-    Profile, ProposePolicy, ProtectionPolicy, Provider, QuickCheckPolicy, Scope,
+    FlagPolicy, FlagTarget, GraphIndex, JoinMethod, JudgeModel, JudgeSettings, KeyFromElsewhere,
+    Linkage, MergePolicy, Policy, Profile, ProposePolicy, ProtectionPolicy, Provider,
+    QuickCheckPolicy, Scope,
 };

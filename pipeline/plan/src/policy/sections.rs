@@ -406,6 +406,44 @@ impl Provider {
     }
 }
 
+/// Which models decide about proposals, as configured. No secret is in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgeSettings {
+    /// The models, in the order in which they are asked; empty: nobody is.
+    pub chain: Vec<JudgeModel>,
+    /// Memories in one request, about.
+    pub batch_size: usize,
+    /// How long one request may take with its repetitions.
+    pub timeout: Duration,
+    /// How many answers must agree before memories merge.
+    pub votes: usize,
+    /// Below this similarity a replacement counts as a merge.
+    pub replace_similarity_min: f64,
+    /// The share of the live memories that may merge into others in one run, from 0 to 1.
+    pub live_share_max: f64,
+    /// Requests that begin within a minute.
+    pub requests_per_minute: u64,
+    /// Tokens of the requests that begin within a minute.
+    pub tokens_per_minute: u64,
+    /// Tokens of a whole run.
+    pub tokens_per_run: u64,
+    /// What a day may cost, in the currency of the prices.
+    pub cost_per_day: f64,
+}
+
+/// A model and where it listens.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgeModel {
+    /// The server's address.
+    pub url: String,
+    /// The model's name; `None`: the one that the server has loaded.
+    pub model: Option<String>,
+    /// The name of the environment variable that holds the key.
+    pub key_env: Option<String>,
+    /// The price of a million tokens that are sent and of a million that are answered, where both are known.
+    pub price: Option<(f64, f64)>,
+}
+
 /// How vectors of texts are made, as configured. No secret is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbedSettings {

@@ -105,6 +105,7 @@ impl From<&Run<'_>> for Report {
                 propose_merge: plan.count(ActionType::ProposeMerge),
                 noop: plan.count(ActionType::Noop),
             },
+            judged: None,
             executed: run.executed,
             seconds: run.seconds,
             peak_rss_bytes: run.peak_rss_bytes,

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{Detected, Executed, Mode, Planned};
+use super::{Detected, Executed, Mode, Planned, Ruling};
 use memfold_model::memory::MemoryId;
 use memfold_model::text::is_deceptive;
 
@@ -39,6 +39,17 @@ pub fn plan(planned: &Planned) -> String {
         .count("flag_contradiction", planned.flag_contradiction)
         .count("propose_merge", planned.propose_merge)
         .count("noop", planned.noop)
+        .end()
+}
+
+/// A judge decided about memories, or did not.
+#[must_use]
+pub fn judge(ruling: &Ruling) -> String {
+    Line::new("JUDGE")
+        .text("action", &ruling.action)
+        .list("ids", ruling.ids.iter().map(String::as_str))
+        .text("judge", &ruling.judge)
+        .text("reason", &ruling.reason)
         .end()
 }
 

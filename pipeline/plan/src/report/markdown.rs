@@ -89,11 +89,43 @@ impl Page {
             ("plan digest", format!("`{}`", report.plan_digest)),
         ];
         self.table(["what", "count"], rows.map(|(name, value)| (name.to_owned(), value)));
+        self.judged(report);
         if !report.notes.is_empty() {
             self.heading("Notes");
             for note in &report.notes {
                 self.line(format!("- {}", escaped(note)));
             }
+        }
+    }
+
+    fn judged(&mut self, report: &Report) {
+        let Some(judged) = &report.judged else { return };
+        self.heading("Decided by models");
+        let rows = [
+            ("proposals", judged.proposals),
+            ("merged", judged.merged),
+            ("kept separate", judged.kept_separate),
+            ("left to a person", judged.left),
+            ("answers recorded before", judged.votes_recorded),
+            ("answers given now", judged.votes_given),
+            ("answers missing", judged.votes_missing),
+            ("requests", judged.requests),
+            ("tokens", judged.prompt_tokens + judged.completion_tokens),
+        ];
+        self.table(["what", "count"], rows.map(|(name, count)| (name.to_owned(), grouped(count))));
+        let reasons = judged.failures.iter().chain(&judged.refusals);
+        for (reason, count) in reasons {
+            self.line(format!("- {}: {}", grouped(*count), escaped(reason)));
+        }
+        for ruling in &judged.rulings {
+            let ids = ruling.ids.join(", ");
+            self.line(format!(
+                "- {} {}: {} ({})",
+                ruling.action,
+                escaped(&ids),
+                escaped(&ruling.reason),
+                escaped(&ruling.judge)
+            ));
         }
     }
 

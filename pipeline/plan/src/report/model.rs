@@ -62,6 +62,9 @@ pub struct Report {
     pub detected: Detected,
     /// Actions by type.
     pub planned: Planned,
+    /// What models decided about proposals, where they were asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judged: Option<Judged>,
     /// What was done.
     pub executed: Executed,
     /// Wall time by stage.
@@ -90,6 +93,52 @@ pub struct Report {
     pub skipped_examples: BTreeMap<String, String>,
     /// The plan's actions in plan order.
     pub actions: Vec<Action>,
+}
+
+/// What models decided about proposals.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Judged {
+    /// Proposals they were asked about.
+    pub proposals: u64,
+    /// Of these, with a merge that is planned now.
+    pub merged: u64,
+    /// Of these, kept separate.
+    pub kept_separate: u64,
+    /// Of these, left for a person.
+    pub left: u64,
+    /// Votes that were recorded before.
+    pub votes_recorded: u64,
+    /// Votes that were given now.
+    pub votes_given: u64,
+    /// Votes that are missing.
+    pub votes_missing: u64,
+    /// Why votes are missing, with how many.
+    pub failures: BTreeMap<String, u64>,
+    /// Why opinions were not followed, with how many.
+    pub refusals: BTreeMap<String, u64>,
+    /// Requests.
+    pub requests: u64,
+    /// Tokens that were sent.
+    pub prompt_tokens: u64,
+    /// Tokens of the answers.
+    pub completion_tokens: u64,
+    /// What the answers cost, in the currency of the configured prices; 0 where none are.
+    pub cost: f64,
+    /// What became of each proposal, in their order.
+    pub rulings: Vec<Ruling>,
+}
+
+/// What became of memories that a model was asked about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ruling {
+    /// `merge`, `keep_separate`, `skip`, `refused` or `unanswered`.
+    pub action: String,
+    /// The memories, of a merge the survivor first.
+    pub ids: Vec<String>,
+    /// Who said it; empty where nobody did.
+    pub judge: String,
+    /// Why: the model's words, or why they were not followed.
+    pub reason: String,
 }
 
 /// The scope of a run; empty or null: no limit.

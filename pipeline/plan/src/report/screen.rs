@@ -99,6 +99,7 @@ pub fn screen(report: &Report, commands: &Commands) -> String {
         }
     });
     lines.extend(without_embedding(report));
+    lines.extend(judged(report).map(|parts| wrap(&parts, " · ", "", "  ")).into_iter().flatten());
     let planned = &report.planned;
     if planned.merge + planned.promote + planned.archive + planned.flag_contradiction > 0 {
         lines.extend(commands.lines());
@@ -106,6 +107,28 @@ pub fn screen(report: &Report, commands: &Commands) -> String {
         lines.push("nothing to do".to_owned());
     }
     lines.join("\n") + "\n"
+}
+
+/// What models decided, and what that took.
+fn judged(report: &Report) -> Option<Vec<String>> {
+    let judged = report.judged.as_ref()?;
+    let mut parts = vec![format!("judged: {} merge", grouped(judged.merged))];
+    parts.push(format!("{} kept separate", grouped(judged.kept_separate)));
+    parts.push(format!("{} left to you", grouped(judged.left)));
+    if judged.votes_missing > 0 {
+        parts.push(format!("{} answers missing", grouped(judged.votes_missing)));
+    }
+    parts.push(match (judged.requests, judged.prompt_tokens + judged.completion_tokens) {
+        (0, _) => "nobody was asked: all answers were recorded before".to_owned(),
+        (requests, tokens) => {
+            let plural = if requests == 1 { "" } else { "s" };
+            format!("{} request{plural}, {} tokens", grouped(requests), grouped(tokens))
+        }
+    });
+    if judged.cost > 0.0 {
+        parts.push(format!("cost {:.4}", judged.cost));
+    }
+    Some(parts)
 }
 
 /// Says that some memories take part by their texts alone, and what helps.

@@ -18,6 +18,7 @@ pub use doctor::facts::{
 };
 pub use doctor::findings::{Finding, Mend, Severity, findings};
 pub use own::flags::{OpenPair, WaitingFlag};
+pub use own::judgements::StoredJudgement;
 pub use own::plans::ActionUpdate;
 pub use own::runs::RunStart;
 pub use own::units::{Deed, UnitRecord};

@@ -286,7 +286,7 @@ impl Plan {
             if !self.has_tables {
                 continue;
             }
-            for telling in TELLING.into_iter().chain([REVIVED]) {
+            for telling in TELLING.into_iter().chain([REVIVED, JUDGED]) {
                 writes.query("erase rows", |c| telling.delete(c, id))?;
             }
             writes.query("erase a target", |c| {
@@ -316,6 +316,12 @@ pub(crate) const TELLING: [Telling; 4] = [
 /// That a memory once lived again.
 pub(crate) const REVIVED: Telling =
     Telling { table: "memfold_revived", condition: "memory_id = ?1" };
+
+/// What a model said of it, together with others.
+pub(crate) const JUDGED: Telling = Telling {
+    table: "memfold_judgements",
+    condition: "EXISTS (SELECT 1 FROM json_each(memories) AS memory WHERE memory.value = ?1)",
+};
 
 impl Telling {
     /// Counts the rows about a memory.

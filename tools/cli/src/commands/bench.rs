@@ -6,16 +6,19 @@ use std::path::{Path, PathBuf};
 
 use clap::{self, Args, Subcommand};
 use memfold::guard_bench::{
-    ContradictionFigures, CurvePoint, GuardBench, GuardBenchError, GuardBenchReport, LabelFigures,
-    LabelledPairs, PairOutcome,
+    ContradictionFigures, CurvePoint, GuardBench, GuardBenchError, GuardBenchReport, JudgeBench,
+    JudgeBenchReport, JudgedPairs, LabelFigures, LabelledPairs, PairOutcome,
 };
 use memfold::machine::Stopwatch;
 use memfold_datasets::atomic_file::NewFile;
 use memfold_index::Progress;
+use memfold_judge::Usage;
+use memfold_judge::ask::Asking;
 use memfold_model::text::excerpt;
 use memfold_plan::report::{Commands, grouped};
 
 use crate::args::GlobalArgs;
+use crate::commands::consolidate::judge::chain;
 use crate::failure::{Exit, Failure};
 use crate::outputs;
 use crate::printer::{self, Printer, documents, table};
@@ -25,7 +28,7 @@ use crate::settings::Settings;
 /// A longer label leaves no room for counts of a million.
 const LABEL_CHARS_MAX: usize = 13;
 
-documents! { "bench-guard" => GuardBenchReport }
+documents! { "bench-guard" => GuardBenchReport, "bench-judge" => JudgeBenchReport }
 
 /// `memfold bench`
 #[derive(Debug, Args)]
@@ -39,6 +42,17 @@ pub(crate) struct BenchArgs {
 pub(crate) enum BenchCommand {
     /// Measure the accuracy of the fact guard on labelled pairs of texts
     Guard(BenchGuardArgs),
+    /// Measure what judges may merge of labelled pairs, and what the models of judge.chain do
+    Judge(BenchJudgeArgs),
+}
+
+/// `memfold bench judge`
+#[derive(Debug, Args)]
+pub(crate) struct BenchJudgeArgs {
+    /// The pairs, {"a": "older", "b": "newer", "label": "duplicate"} on each line; a label is
+    /// any word, or a similarity from 0 to 5; - reads stdin
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pairs: PathBuf,
 }
 
 /// `memfold bench guard`
@@ -76,7 +90,10 @@ pub(crate) fn run(
     args: &BenchArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let BenchCommand::Guard(args) = &args.command;
+    let args = match &args.command {
+        BenchCommand::Guard(args) => args,
+        BenchCommand::Judge(args) => return run_judge(global, args, printer),
+    };
     let inputs = if args.reads_stdin() { vec![] } else { vec![args.pairs.clone()] };
     outputs::check(&[("--verdicts", &args.verdicts)], &inputs, args.force)?;
     let (watch, bars) = (MemoryWatch::start(), Bars::new(printer));
@@ -95,6 +112,88 @@ pub(crate) fn run(
         printer.data(&screen(args, &report))?;
     }
     Ok(Exit::Done)
+}
+
+/// Counts what a judge could merge and, where models are configured, asks them.
+fn run_judge(
+    global: &GlobalArgs,
+    args: &BenchJudgeArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let settings = Settings::load(global, None, &[])?;
+    let (guard, judge) = (settings.guard()?, &settings.configuration.settings.judge);
+    let pairs = BenchGuardArgs { pairs: args.pairs.clone(), verdicts: None, force: false };
+    let bars = Bars::new(printer);
+    let mut bench = JudgeBench::new(&guard, judge);
+    for pair in LabelledPairs::new(open(&pairs)?) {
+        bench.push(pair.map_err(|error| {
+            Failure::new(&format!("read the pairs of {}", pairs.source()), &error, error.hint())
+        })?);
+        if bars.cancelled() {
+            return Err(Failure::interrupted());
+        }
+    }
+    let report = if judge.chain.is_empty() {
+        bench.report(None)
+    } else {
+        let mut chain = chain(judge, 0.0)?;
+        let progress = |done: usize, total: usize, usage: &Usage| {
+            let (requests, tokens) = (grouped(usage.requests), grouped(usage.tokens()));
+            printer.detail(&format!(
+                "judged {done} of {total} pairs: {requests} requests, {tokens} tokens"
+            ));
+        };
+        let asking = Asking {
+            batch_size: judge.batch_size,
+            votes: judge.votes,
+            rewrite: false,
+            recorded_only: false,
+            cancelled: &|| bars.cancelled(),
+            progress: &progress,
+        };
+        bench.report(Some((&mut chain, &asking)))
+    };
+    if global.json {
+        printer.document(&report)?;
+    } else {
+        printer.data(&judge_screen(&pairs, &report))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn judge_screen(args: &BenchGuardArgs, report: &JudgeBenchReport) -> String {
+    let mut text =
+        format!("{} pairs from {}\n\n", grouped(report.pairs), excerpt(&args.source(), 56));
+    let row = |one: &JudgedPairs| {
+        let mut cells = vec![
+            excerpt(&one.label, LABEL_CHARS_MAX),
+            grouped(one.pairs),
+            grouped(one.proven),
+            grouped(one.refused_by_guard),
+            grouped(one.merged_if_said),
+            format!("{:.2} %", one.merged_if_said_share * 100.0),
+        ];
+        if let Some(models) = &one.models {
+            cells.extend([models.merged, models.kept_separate, models.left].map(grouped));
+        }
+        cells
+    };
+    let mut header = vec!["label", "pairs", "proven", "refused", "if said", "share"];
+    if report.usage.is_some() {
+        header.extend(["merged", "separate", "left"]);
+    }
+    text.push_str(&table(&header, report.labels.iter().map(row).collect()));
+    text.push_str(
+        "\nrefused: by the guard, nobody is asked; if said: merged if a judge says MERGE\n",
+    );
+    if let Some(usage) = &report.usage {
+        let (requests, tokens) = (grouped(usage.requests), grouped(usage.tokens()));
+        text.push_str(&format!("{requests} requests, {tokens} tokens, cost {:.4}\n", usage.cost));
+    }
+    for (failure, count) in &report.failures {
+        text.push_str(&format!("not judged: {count}: {}\n", excerpt(failure, 60)));
+    }
+    text
 }
 
 /// Judges all pairs; the verdicts are written and not yet published.

@@ -1,7 +1,9 @@
 //! `memfold consolidate`: detect → plan → report → execute. A dry run unless `--execute`.
 
 mod args;
+pub(crate) mod judge;
 
+use memfold::MemfoldError;
 use memfold::consolidate::{Outcome, RunContext, consolidate};
 use memfold::execute::{
     CHANGE_SHARE_MAX, ExecuteRequest, Execution, Review, Selection, WriteRules, execute_watched,
@@ -13,7 +15,7 @@ use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
 use memfold_plan::policy::{Absorbed, JoinMethod};
 use memfold_plan::report::{
-    Commands, Detected, Executed, Loaded, Mode, Planned, Report, ScopeView, Seconds, Stats,
+    Commands, Detected, Executed, Judged, Loaded, Mode, Planned, Report, ScopeView, Seconds, Stats,
     StoreFigures, UnknownCategory, metrics, run_id, screen, write_plan,
 };
 use memfold_simd::Kernels;
@@ -90,6 +92,20 @@ fn consolidate_store(
     }
 }
 
+fn planning_failure(args: &ConsolidateArgs, error: &MemfoldError) -> Failure {
+    if error.is_cancelled() {
+        let interrupted = Failure::interrupted();
+        return match error {
+            MemfoldError::Cancelled => {
+                let message = "interrupted; no memory was changed".to_owned();
+                Failure { message, hint: error.hint(), ..interrupted }
+            }
+            _ => interrupted,
+        };
+    }
+    Failure::new(&format!("consolidate {}", args.db.display()), error, error.hint())
+}
+
 /// One call of the command.
 struct Work<'a> {
     global: &'a GlobalArgs,
@@ -127,13 +143,12 @@ impl Work<'_> {
             clock: &|| stopwatch.seconds(),
             scratch_dir: &settings::scratch_dir(),
         };
-        consolidate(&store, policy, &guard, &context).map_err(|error| {
-            if error.is_cancelled() {
-                return Failure::interrupted();
-            }
-            let hint = error.hint();
-            Failure::new(&format!("consolidate {}", self.args.db.display()), &error, hint)
-        })
+        if let Some(how) = self.args.judge {
+            let run = (self.args, self.settings, &guard);
+            return judge::plan(run, how, (&store, &context), (self.bars, self.printer));
+        }
+        consolidate(&store, policy, &guard, &context)
+            .map_err(|error| planning_failure(self.args, &error))
     }
 
     fn log_start(&self, store: &BrainDb, now: Instant, config_hash: &str) -> Result<(), Failure> {
@@ -387,6 +402,9 @@ struct ConsolidateDocument<'a> {
     loaded: &'a Loaded,
     detected: &'a Detected,
     planned: Planned,
+    /// What models decided about proposals, where they were asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    judged: Option<&'a Judged>,
     executed: Executed,
     seconds: Seconds,
     /// The largest resident size, with mapped files; 0 where the system does not tell.
@@ -413,6 +431,7 @@ impl<'a> ConsolidateDocument<'a> {
             loaded: &report.loaded,
             detected: &report.detected,
             planned: report.planned,
+            judged: report.judged.as_ref(),
             executed: report.executed,
             seconds: report.seconds,
             peak_rss_bytes: report.peak_rss_bytes,

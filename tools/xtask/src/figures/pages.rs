@@ -256,6 +256,24 @@ pub(super) const BLOCKS: &[Block] = &[
         }],
     },
     Block {
+        file: "docs/judging.md",
+        mark: "figures of judge",
+        results: "bench/results/judge.jsonl",
+        tables: &[Table {
+            groups: labels,
+            heading: "memfold {version}, {run:day}.",
+            columns: &[
+                ("set", "{data}"),
+                ("label", "{label}"),
+                ("pairs", "{pairs:n}"),
+                ("merged by proof", "{proven:n}"),
+                ("refused by the guard", "{refused_by_guard:n}"),
+                ("merged if said", "{merged_if_said:n}"),
+                ("if said", "{merged_if_said_share:%2}"),
+            ],
+        }],
+    },
+    Block {
         file: "docs/quality.md",
         mark: "figures of guard",
         results: "bench/results/guard.jsonl",

@@ -53,6 +53,8 @@ pub struct Config {
     /// Who makes vectors of texts, for `memfold embed` and for memories that are saved without one. Not
     /// read from the file beside a store.
     pub embed: EmbedConfig,
+    /// Which models decide about proposals with `consolidate --judge`. Not read from the file beside a store.
+    pub judge: JudgeConfig,
     /// How long to wait for a store that others hold, in milliseconds, at most an hour.
     #[schemars(range(min = 0, max = 3_600_000))]
     pub busy_timeout_ms: u32,
@@ -241,6 +243,75 @@ pub struct EmbedConfig {
     pub dir: Option<String>,
 }
 
+/// Which models decide about proposals with `consolidate --judge`. Not read from the file beside a store.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct JudgeConfig {
+    /// The models, the first that answers counts; empty: nobody is asked, and no text goes anywhere.
+    pub chain: Vec<JudgeModelConfig>,
+    /// Memories in one request, about, at most 100.
+    #[schemars(range(min = 2, max = 100))]
+    pub batch_size: u32,
+    /// How long one request may take with its repetitions, in milliseconds, at most ten minutes.
+    #[schemars(range(min = 1, max = 600_000))]
+    pub timeout_ms: u32,
+    /// How many answers must agree before memories merge, at most 5; every second one sees them in reverse order.
+    #[schemars(range(min = 1, max = 5))]
+    pub votes: u32,
+    /// Below this similarity a replacement counts as a merge, from -1 to 1.
+    #[schemars(range(min = -1.0, max = 1.0))]
+    pub replace_similarity_min: f64,
+    /// What may leave.
+    pub loss: JudgeLossConfig,
+    /// What it may take.
+    pub budget: JudgeBudgetConfig,
+}
+
+/// A model and where it listens.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct JudgeModelConfig {
+    /// Where a server speaks `/v1/chat/completions`, `http://` or `https://`, without user name or password.
+    pub url: String,
+    /// The model's name; null: the one that the server has loaded.
+    pub model: Option<String>,
+    /// The name of the environment variable that holds the key, never the key itself; null: no key.
+    pub key_env: Option<String>,
+    /// The price of a million tokens that are sent; null: unknown, counted as nothing.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub price_in: Option<f64>,
+    /// The price of a million tokens of answers; null: unknown, counted as nothing.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub price_out: Option<f64>,
+}
+
+/// What may leave when models decide.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct JudgeLossConfig {
+    /// The share of the live memories that may merge into others in one run, from 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub max_live_share_per_run: f64,
+}
+
+/// What asking models may take.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct JudgeBudgetConfig {
+    /// Requests that begin within a minute.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub requests_per_minute: u32,
+    /// Tokens of the requests that begin within a minute.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub tokens_per_minute: u32,
+    /// Tokens of a whole run.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub tokens_per_run: u32,
+    /// What a day may cost, in the currency of the prices; without prices it limits nothing.
+    #[schemars(range(min = 0.0, max = 1_000_000.0))]
+    pub cost_per_day: f64,
+}
+
 /// Returns every built-in value.
 pub(super) fn builtin_json() -> serde_json::Value {
     serde_json::to_value(Config::default())
@@ -266,9 +337,41 @@ impl Default for Config {
             scope: ScopeConfig::default(),
             quick_check: QuickCheckConfig::default(),
             embed: EmbedConfig::default(),
+            judge: JudgeConfig::default(),
             busy_timeout_ms: defaults::BUSY_TIMEOUT_MS,
             helios_metrics: defaults::HELIOS_METRICS,
             reports_dir: defaults::REPORTS_DIR.map(String::from),
+        }
+    }
+}
+
+impl Default for JudgeConfig {
+    fn default() -> Self {
+        Self {
+            chain: Vec::new(),
+            batch_size: defaults::JUDGE_BATCH_SIZE,
+            timeout_ms: defaults::JUDGE_TIMEOUT_MS,
+            votes: defaults::JUDGE_VOTES,
+            replace_similarity_min: defaults::JUDGE_REPLACE_SIMILARITY_MIN,
+            loss: JudgeLossConfig::default(),
+            budget: JudgeBudgetConfig::default(),
+        }
+    }
+}
+
+impl Default for JudgeLossConfig {
+    fn default() -> Self {
+        Self { max_live_share_per_run: defaults::JUDGE_LIVE_SHARE_MAX }
+    }
+}
+
+impl Default for JudgeBudgetConfig {
+    fn default() -> Self {
+        Self {
+            requests_per_minute: defaults::JUDGE_REQUESTS_PER_MINUTE,
+            tokens_per_minute: defaults::JUDGE_TOKENS_PER_MINUTE,
+            tokens_per_run: defaults::JUDGE_TOKENS_PER_RUN,
+            cost_per_day: defaults::JUDGE_COST_PER_DAY,
         }
     }
 }

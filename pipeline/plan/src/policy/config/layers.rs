@@ -112,7 +112,7 @@ fn is_below(value: &NodeValue, number: &Number) -> bool {
 }
 
 /// Sections that say where texts and keys go.
-const PERSONAL: &[&str] = &["embed"];
+const PERSONAL: &[&str] = &["embed", "judge"];
 
 /// Whose word a layer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

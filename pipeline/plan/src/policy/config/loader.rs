@@ -291,9 +291,9 @@ fn each_leaf(value: &Value, path: &str, leaf: &mut impl FnMut(&str, &Value)) {
             }
         }
         Value::Array(items) if items.first().is_some_and(Value::is_object) => {
-            for item in items {
-                let id = item["id"].as_str().unwrap_or_default();
-                each_leaf(item, &schema::joined(path, id), leaf);
+            for (at, item) in items.iter().enumerate() {
+                let id = item["id"].as_str().map_or_else(|| at.to_string(), str::to_owned);
+                each_leaf(item, &schema::joined(path, &id), leaf);
             }
         }
         _ => leaf(path, value),

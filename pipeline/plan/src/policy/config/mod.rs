@@ -18,6 +18,7 @@ mod markdown;
 mod rules;
 mod schema;
 mod validate;
+mod providers;
 mod words;
 
 pub use document::{FileLayer, Notice, Source};

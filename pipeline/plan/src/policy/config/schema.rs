@@ -153,7 +153,7 @@ fn collect_leaves(schema: &'static Value, path: &str, found: &mut Vec<(String, &
                 collect_leaves(inner, &joined(path, key), found);
             }
         }
-        Kind::List(items) if matches!(Shape::of(items).kind, Kind::Map(_)) => {}
+        Kind::List(_) if path == "rules" => {}
         _ => found.push((path.to_owned(), schema)),
     }
 }
@@ -225,12 +225,13 @@ fn conform_items(
     schema: &'static Value,
     path: &str,
 ) -> Result<Vec<Node>, ConfigError> {
-    let is_rules = matches!(Shape::of(schema).kind, Kind::Map(_));
+    let are_maps = matches!(Shape::of(schema).kind, Kind::Map(_));
     let mut ids: Vec<String> = Vec::new();
     let mut conformed = Vec::with_capacity(items.len());
-    for item in items {
-        if !is_rules {
-            conformed.push(conform_node(item, schema, path)?);
+    for (at, item) in items.into_iter().enumerate() {
+        if path != "rules" {
+            let path = if are_maps { joined(path, &at.to_string()) } else { path.to_owned() };
+            conformed.push(conform_node(item, schema, &path)?);
             continue;
         }
         let id = item.id().unwrap_or("?").to_owned();

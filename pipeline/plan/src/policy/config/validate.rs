@@ -13,13 +13,14 @@ use memfold_simd::Similarity;
 use super::document::{Node, Notice, Source};
 use super::error::ConfigError;
 use super::files;
-use super::keys::{Config, EmbedConfig, ProtectionConfig};
+use super::keys::{Config, ProtectionConfig};
+use super::providers::{embed, judge};
 use super::rules::{Action, RuleConfig, WhenConfig};
 use super::schema::nearest;
 use crate::policy::{
-    ClusterPolicy, Conditions, DetectPolicy, EmbedSettings, FlagPolicy, GuardPolicy,
-    KeyFromElsewhere, MergePolicy, Policy, ProposePolicy, ProtectionPolicy, QuickCheckPolicy, Rule,
-    RuleAction, Scope, Trigger, defaults,
+    ClusterPolicy, Conditions, DetectPolicy, EmbedSettings, FlagPolicy, GuardPolicy, JudgeSettings,
+    MergePolicy, Policy, ProposePolicy, ProtectionPolicy, QuickCheckPolicy, Rule, RuleAction,
+    Scope, Trigger, defaults,
 };
 
 /// Settings that do not change a plan.
@@ -40,6 +41,8 @@ pub struct Settings {
     pub quick_check: crate::policy::QuickCheckPolicy,
     /// How vectors of texts are made.
     pub embed: EmbedSettings,
+    /// Which models decide about proposals.
+    pub judge: JudgeSettings,
 }
 
 /// Checks that every rule has what a rule needs.
@@ -115,6 +118,7 @@ fn settings(merged: &Node, config: &Config) -> Result<Settings, ConfigError> {
             time_limit: Duration::from_millis(check.time_limit_ms.into()),
         },
         embed: embed(merged, &config.embed)?,
+        judge: judge(merged, &config.judge)?,
     })
 }
 
@@ -374,128 +378,6 @@ pub(super) fn path(merged: &Node, key: &str, path: &str) -> PathBuf {
 
 fn similarity(value: f64) -> Similarity {
     Similarity::new(value).expect("the schema allows no similarity outside of -1 to 1")
-}
-
-/// Makes the settings of the section.
-pub(super) fn embed(merged: &Node, config: &EmbedConfig) -> Result<EmbedSettings, ConfigError> {
-    if let Some(url) = &config.url
-        && let Err(found) = check_url(url)
-    {
-        let expected = "an address such as http://localhost:8030, without user name or password";
-        return Err(refused(merged, "embed.url", (expected, found), KEY_ADVICE));
-    }
-    if let Some(name) = &config.api_key_env
-        && !is_variable_name(name)
-    {
-        let words = ("the name of an environment variable", "a text that is no such name");
-        return Err(refused(merged, "embed.api_key_env", words, KEY_ADVICE));
-    }
-    Ok(EmbedSettings {
-        provider: config.provider,
-        url: config.url.clone(),
-        model: config.model.clone(),
-        request_model: config.request_model.clone(),
-        api_key_env: config.api_key_env.clone(),
-        timeout: Duration::from_millis(config.timeout_ms.into()),
-        retries: config.retries,
-        batch_size: config.batch_size as usize,
-        dir: config.dir.as_deref().map(|dir| path(merged, "embed.dir", dir)),
-        inline_timeout: Duration::from_millis(config.inline_timeout_ms.into()),
-        time_limit: None,
-        key_from_elsewhere: key_from_elsewhere(merged, config),
-    })
-}
-
-/// Says where key and address come from, where these are two places: whoever sets an address without a key did not mean that
-/// of another place to go there, nor whoever sets a key that it goes to the address of another place.
-fn key_from_elsewhere(merged: &Node, config: &EmbedConfig) -> Option<Box<KeyFromElsewhere>> {
-    config.provider.filter(|_| config.api_key_env.is_some())?;
-    let key = place(merged, "embed.api_key_env");
-    let address = match place(merged, "embed.url") {
-        // The address is then that of the provider.
-        Source::BuiltIn => place(merged, "embed.provider"),
-        url => url,
-    };
-    if is_one_layer(&key, &address) {
-        return None;
-    }
-    Some(Box::new(KeyFromElsewhere { key: key.layer(), address: address.layer() }))
-}
-
-fn is_one_layer(a: &Source, b: &Source) -> bool {
-    use Source::{Environment, File, Flag, Set};
-    match (a, b) {
-        (File { path: a, .. }, File { path: b, .. }) => a == b,
-        (Environment { .. }, Environment { .. })
-        | (Set { .. } | Flag { .. }, Set { .. } | Flag { .. }) => true,
-        _ => false,
-    }
-}
-
-const KEY_ADVICE: &str = "put a key into an environment variable, and that variable's name into `embed.api_key_env`: \
-                          export PROVIDER_KEY=…; --set embed.api_key_env=PROVIDER_KEY";
-
-/// Tells what is wrong with an address, without repeating it: it may hold a password.
-fn check_url(url: &str) -> Result<(), &'static str> {
-    let lower = url.to_ascii_lowercase();
-    let rest = lower.strip_prefix("http://").or_else(|| lower.strip_prefix("https://"));
-    let Some(rest) = rest else { return Err("a text that begins otherwise") };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if authority.contains('@') {
-        return Err("one with a user name");
-    }
-    if authority.is_empty() || url.contains(|char: char| char.is_whitespace() || char.is_control())
-    {
-        return Err("one without a host, or with spaces");
-    }
-    let (host, port) = host_and_port(authority).ok_or("one whose host cannot be read")?;
-    if !is_host(host) {
-        return Err("one whose host is no name and no IP address");
-    }
-    match port.map(str::parse::<u16>) {
-        None | Some(Ok(1..)) => Ok(()),
-        Some(_) => Err("one whose port is no number from 1 to 65535"),
-    }
-}
-
-/// Splits `host:port`; an IPv6 address stands in brackets.
-fn host_and_port(authority: &str) -> Option<(&str, Option<&str>)> {
-    let end = if authority.starts_with('[') { authority.find(']')? + 1 } else { 0 };
-    let (host, port) = match authority[end..].find(':') {
-        Some(at) => (&authority[..end + at], Some(&authority[end + at + 1..])),
-        None => (authority, None),
-    };
-    Some((host, port))
-}
-
-fn is_host(host: &str) -> bool {
-    if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
-        return address.parse::<std::net::Ipv6Addr>().is_ok();
-    }
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || "-._".contains(char);
-    !host.is_empty() && host.chars().all(is_plain)
-}
-
-fn is_variable_name(name: &str) -> bool {
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || char == '_';
-    !name.is_empty()
-        && !name.starts_with(|char: char| char.is_ascii_digit())
-        && name.chars().all(is_plain)
-}
-
-/// An error that repeats neither the value nor the words that set it, which may hold a secret.
-fn refused(merged: &Node, key: &str, (expected, found): (&str, &str), advice: &str) -> ConfigError {
-    let place = match place(merged, key) {
-        Source::Set { .. } => Source::Set { text: format!("{key}=…") },
-        other => other,
-    };
-    ConfigError::WrongValue {
-        key: key.into(),
-        place,
-        expected: expected.into(),
-        found: found.into(),
-        advice: Some(advice.into()),
-    }
 }
 
 /// Reads an IANA name, in any case, or an offset from UTC (`+02:00`).

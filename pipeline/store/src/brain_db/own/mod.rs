@@ -5,3 +5,4 @@ pub(crate) mod runs;
 pub(crate) mod units;
 pub(crate) mod flags;
 pub(crate) mod plans;
+pub(crate) mod judgements;

@@ -14,7 +14,7 @@ use crate::brain_db::write::session::{SessionError, Writes};
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// What leads from each version to the next. Never change one that was published.
-pub(crate) const MIGRATIONS: &[&str] = &[FIRST, SECOND, ASSERTED, REVIVED];
+pub(crate) const MIGRATIONS: &[&str] = &[FIRST, SECOND, ASSERTED, REVIVED, JUDGED];
 
 /// * `schema`: one row.
 /// * `plans`, `actions`: plans written back, and what became of each action (`proposed`, `approved`,
@@ -185,6 +185,21 @@ const REVIVED: &str = "
 CREATE TABLE memfold_revived (
     seq INTEGER PRIMARY KEY,
     memory_id TEXT NOT NULL,
+    at TEXT NOT NULL);
+";
+
+/// * `judgements`: what models said of proposals, by what they were asked; `memories` is a JSON array of ids.
+const JUDGED: &str = "
+CREATE TABLE memfold_judgements (
+    key TEXT PRIMARY KEY NOT NULL,
+    judge TEXT NOT NULL,
+    memories TEXT NOT NULL,
+    opinions TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    cost REAL NOT NULL,
+    latency_ms INTEGER NOT NULL,
     at TEXT NOT NULL);
 ";
 

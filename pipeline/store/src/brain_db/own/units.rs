@@ -47,6 +47,9 @@ pub struct Deed {
     pub action: memfold_plan::plan::ActionType,
     /// Its targets: the survivor first.
     pub ids: Vec<MemoryId>,
+    /// Who decided, where no rule did: a model's name, or a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }
 
 const COLUMNS: &str =
@@ -348,7 +351,9 @@ fn action_names(json: &str) -> Vec<String> {
     let name = |deed: &Value| {
         let label = deed.get("label").and_then(Value::as_str)?;
         let kind = deed.get("type").and_then(Value::as_str)?;
-        Some(format!("{label} {}", kind.replace('_', " ")))
+        let by = deed.get("by").and_then(Value::as_str);
+        let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
+        Some(format!("{label} {}{by}", kind.replace('_', " ")))
     };
     match serde_json::from_str::<Value>(json) {
         Ok(Value::Array(deeds)) => {

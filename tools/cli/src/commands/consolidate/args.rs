@@ -7,6 +7,7 @@ use memfold_plan::policy::GraphIndex;
 use memfold_plan::report::{Commands, Mode, Report};
 use serde_json::{Map, Value};
 
+use super::judge::JudgeArg;
 use crate::args::{GlobalArgs, IndexArg, share, whole};
 use crate::run_files::RunFiles;
 use crate::settings::FlagValue;
@@ -53,6 +54,9 @@ pub(crate) struct ConsolidateArgs {
     /// Write metrics of the run here, for Prometheus (replaces those of an earlier run)
     #[arg(long, value_name = "FILE")]
     pub(crate) metrics: Option<PathBuf>,
+    /// Let models decide about proposals, as judge.chain names them [default with --judge: ask]
+    #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, default_missing_value = "ask")]
+    pub(crate) judge: Option<JudgeArg>,
     /// Save the plan in the store, for review and apply
     #[arg(long)]
     pub(crate) save_plan: bool,
@@ -95,6 +99,7 @@ impl ConsolidateArgs {
             plan: None,
             report: None,
             report_dir: None,
+            judge: None,
             save_plan: false,
             execute: false,
             expect: None,
@@ -189,6 +194,7 @@ pub(super) fn repeated(args: &ConsolidateArgs) -> Vec<String> {
     repeat("--until", args.until.clone());
     repeat("--now", args.now.clone());
     repeat("--trigger", args.trigger.clone());
+    repeat("--judge", args.judge.map(|_| "recorded".to_owned()));
     repeat("--limit", args.limit.map(|limit| limit.to_string()));
     repeat("--report-dir", args.report_dir.as_deref().map(writing::path_word));
     repeat("--metrics", args.metrics.as_deref().map(writing::path_word));

@@ -1,0 +1,23 @@
+//! What does a person or a model say of what the guard cannot prove?
+//!
+//! A [`Group`] is one question: memories that may say the same. [`ask_all`] puts the questions to a [`Judge`] in batches, keeps
+//! every answer and asks nothing twice; [`leash()`] then accepts only what loses no fact, whoever said it. Nothing here knows a
+//! store or a plan.
+//!
+//! [`Chain`] asks models behind any server that speaks `/v1/chat/completions`.
+
+pub mod question;
+pub mod opinion;
+pub mod prompt;
+pub mod ask;
+pub mod chain;
+pub mod http;
+pub mod leash;
+mod chat;
+
+pub use ask::{Asked, Judge, JudgeError, Judgement, Records, Reply, Tally, Usage, Vote, ask_all};
+pub use chain::{Budget, Chain, ChainError, ModelEndpoint};
+pub use leash::{Accepted, LeashRules, Outcome, Refusal, Refused, leash};
+pub use opinion::{Opinion, OpinionKind, OpinionsError, read_opinions};
+pub use prompt::{Prompt, prompt};
+pub use question::{Batch, Group, Member};

@@ -1,0 +1,331 @@
+//! Models decide about proposals: on a leash, never twice, and never by the word of whoever made the store.
+
+use memfold_store::brain_db::StoreStyle;
+use memfold_tests::stub_provider::{Asked, StubProvider, json_answer};
+use memfold_tests::{brain_db, memory};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::support::{Place, consolidate};
+
+const DIM: usize = 12;
+const KEY: &str = "opensesame-4711";
+
+/// Three pairs in other words at 0.93, a pair that differs in a port, and memories that say nothing of the kind.
+fn place() -> Place {
+    let place = Place::new();
+    let texts = [
+        ("Marek is the tech lead of payments.", 0, 0.0),
+        ("The payments team's tech lead is Marek.", 0, 0.38),
+        ("Invoices get sent out by Ines every Friday.", 2, 0.0),
+        ("Every Friday Ines sends out the invoices.", 2, 0.38),
+        ("The gateway listens on port 8080.", 4, 0.0),
+        ("The gateway listens on port 9090.", 4, 0.38),
+        ("Standups are at nine in the small room.", 6, 0.0),
+        ("In the small room standups begin at nine.", 6, 0.38),
+    ];
+    let mut rows: Vec<_> = texts
+        .iter()
+        .enumerate()
+        .map(|(at, (text, axis, turn))| {
+            let mut vector = [0.0; DIM];
+            (vector[*axis], vector[axis + 1]) = (f32::cos(*turn), f32::sin(*turn));
+            memory(at, *text, &vector)
+        })
+        .collect();
+    rows.extend((8..40).map(|at| memory(at, format!("Note {at} is about nothing else."), &[])));
+    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
+    place
+}
+
+fn live(place: &Place) -> i64 {
+    let store = Connection::open(place.path("brain.db")).unwrap();
+    let sql = "SELECT count(*) FROM stm WHERE source NOT LIKE 'archived:%'";
+    store.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+/// Answers with opinions, as a chat model would.
+fn chat(content: &str) -> Vec<u8> {
+    let usage = json!({"prompt_tokens": 1_000, "completion_tokens": 100});
+    json_answer(&json!({"choices": [{"message": {"content": content}}], "usage": usage}))
+}
+
+/// The groups of a prompt: handles and texts.
+fn groups(asked: &Asked) -> Vec<Vec<(String, String)>> {
+    let messages = asked.body["messages"].as_array().unwrap();
+    let batch: Value = serde_json::from_str(messages[1]["content"].as_str().unwrap()).unwrap();
+    let member = |memory: &Value| {
+        let text = |key: &str| memory[key].as_str().unwrap().to_owned();
+        (text("id"), text("text"))
+    };
+    let groups = batch["groups"].as_array().unwrap().iter();
+    groups.map(|group| group["memories"].as_array().unwrap().iter().map(member).collect()).collect()
+}
+
+/// Merges all but the standups, which it keeps separate.
+fn sensible() -> StubProvider {
+    StubProvider::start(|asked| {
+        let action = |group: &Vec<(String, String)>| {
+            let ids: Vec<&String> = group.iter().map(|(id, _)| id).collect();
+            let kind = if group[0].1.contains("tandups") { "KEEP_SEPARATE" } else { "MERGE" };
+            json!({"action": kind, "ids": ids, "keep": ids[0], "text": null, "reason": "so it reads"})
+        };
+        let actions: Vec<Value> = groups(asked).iter().map(action).collect();
+        chat(&json!({"actions": actions}).to_string())
+    })
+}
+
+fn asking<'a>(chain: &'a str, further: &[&'a str]) -> Vec<&'a str> {
+    let share = ["--set", "judge.loss.max_live_share_per_run=1"];
+    consolidate(&[&["--set", chain][..], &share, further].concat())
+}
+
+fn chain(stub: &StubProvider) -> String {
+    format!("judge.chain=[{{url: \"{}/v1\", model: wise, price_in: 1, price_out: 10}}]", stub.url())
+}
+
+#[test]
+fn what_a_model_decides_is_merged_once_and_can_be_undone() {
+    let (place, stub) = (place(), sensible());
+    let chain = chain(&stub);
+    let first = place.run(&asking(&chain, &["--judge", "--plan", "first.json", "-v"]));
+    assert_eq!(first.code, Some(0), "{first:?}");
+    assert!(first.err.contains("asking about 3 proposals with 6 memories"), "{first:?}");
+    assert!(first.err.contains("(this machine)"), "{first:?}");
+    assert!(first.err.contains("CONSOLIDATE/JUDGE action=keep_separate"), "{first:?}");
+    assert!(first.out.contains("judged: 2 merge · 1 kept separate · 0 left to you"), "{first:?}");
+    assert_eq!(live(&place), 40, "nothing is changed without --execute");
+    // One request for each vote: the second does not ask about what is kept separate.
+    let asked = stub.asked();
+    assert_eq!(asked.len(), 2);
+    assert_eq!(asked.iter().map(|asked| groups(asked).len()).collect::<Vec<_>>(), [3, 2]);
+    assert_eq!(asked[0].path, "/v1/chat/completions");
+    assert_eq!(asked[0].body["model"], "wise");
+    let (forth, back) = (groups(&asked[0]), groups(&asked[1]));
+    assert!(forth.iter().any(|group| group[0] == back[0][1]), "the second vote sees them reversed");
+    assert!(!asked[0].body.to_string().contains("m0000"), "no id of the store leaves it");
+
+    let again = place.json(&asking(&chain, &["--judge", "--json"]));
+    assert_eq!(stub.asked().len(), 2, "nothing is asked twice");
+    assert_eq!(again["judged"]["votes_recorded"], 5);
+    assert_eq!(again["judged"]["requests"], 0);
+    drop(stub);
+    place.succeed(&asking(&chain, &["--judge", "recorded", "--plan", "second.json"]));
+    let plan = |name: &str| std::fs::read(place.path(name)).unwrap();
+    assert_eq!(plan("first.json"), plan("second.json"), "a replay is the same to the byte");
+
+    let judged = ["--judge", "recorded", "--execute", "--max-change-share", "1"];
+    place.succeed(&asking(&chain, &judged));
+    assert_eq!(live(&place), 38);
+    let explained = place.run(&["explain", "brain.db", "m000001"]);
+    assert!(explained.out.contains("wise merges"), "{explained:?}");
+    let runs = place.run(&["runs", "brain.db", "latest"]);
+    assert!(runs.out.contains("merge by wise"), "{runs:?}");
+    place.succeed(&["undo", "brain.db", "latest", "--execute"]);
+    assert_eq!(live(&place), 40);
+}
+
+#[test]
+fn a_model_that_always_merges_is_held() {
+    let place = place();
+    let stub = StubProvider::start(|asked| {
+        // All memories of the batch in one action, and each group too.
+        let all: Vec<String> = groups(asked).concat().into_iter().map(|(id, _)| id).collect();
+        let whole =
+            json!({"action": "MERGE", "ids": all, "keep": all[0], "reason": "all the same"});
+        chat(&json!({"actions": [whole]}).to_string())
+    });
+    let chain = chain(&stub);
+    let report = place.json(&asking(&chain, &["--judge", "--json"]));
+    assert_eq!(report["planned"]["merge"], 0, "{}", report["judged"]);
+    assert_eq!(report["judged"]["left"], 3);
+    assert_eq!(report["planned"]["propose_merge"], 3, "a person is asked");
+}
+
+#[test]
+fn a_model_that_does_not_answer_changes_nothing() {
+    let place = place();
+    let chain = "judge.chain=[{url: \"http://127.0.0.1:1\", model: wise}]";
+    let quick = ["--set", "judge.timeout_ms=500", "--judge"];
+    let answer = place.run(&asking(chain, &quick));
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.err.contains("warning: 3 not judged: no answer"), "{answer:?}");
+    assert!(answer.out.contains("3 probably the same (review)"), "{answer:?}");
+}
+
+#[test]
+fn budgets_hold() {
+    let (place, stub) = (place(), sensible());
+    let chain = chain(&stub);
+    let little = ["--set", "judge.budget.tokens_per_run=900", "--judge"];
+    let answer = place.run(&asking(&chain, &little));
+    assert!(answer.err.contains("judge.budget.tokens_per_run is 900"), "{answer:?}");
+    assert_eq!(stub.asked().len(), 0);
+    // 1,000 tokens at 1 and 100 at 10 a million: 0.002 a request; the second vote is beyond it.
+    let cheap = ["--set", "judge.budget.cost_per_day=0.001", "--judge"];
+    let answer = place.run(&asking(&chain, &cheap));
+    assert!(answer.err.contains("judge.budget.cost_per_day"), "{answer:?}");
+    assert_eq!(stub.asked().len(), 1);
+    // What was spent that day counts in later runs.
+    place.run(&asking(&chain, &cheap));
+    assert_eq!(stub.asked().len(), 1);
+    place.run(&asking(&chain, &["--judge", "--set", "judge.budget.cost_per_day=1"]));
+    assert_eq!(stub.asked().len(), 2, "the first vote was kept");
+}
+
+#[test]
+fn only_ones_own_configuration_names_models() {
+    let (place, stub) = (place(), sensible());
+    let yaml = format!("judge: {{ chain: [{{ url: \"{}\" }}] }}\n", stub.url());
+    std::fs::write(place.path("memfold.yaml"), yaml).unwrap();
+    let flags = consolidate(&["--judge"]);
+    place.run(&flags).fails_with(2, &["`judge.chain` is empty", "judge: { chain: [{ url:"]);
+    assert_eq!(stub.asked().len(), 0);
+}
+
+#[test]
+fn keys_are_sent_and_never_shown() {
+    let place = place();
+    let stub = StubProvider::start(|asked| {
+        assert!(asked.head.contains(KEY), "{}", asked.head);
+        chat(&format!("{KEY} is no JSON, and neither is this"))
+    });
+    let chain =
+        format!("judge.chain=[{{url: \"{}\", model: wise, key_env: WISE_KEY}}]", stub.url());
+    let flags = asking(&chain, &["--judge", "-v"]);
+    let unset = place.run(&flags);
+    unset.fails_with(2, &["names the variable WISE_KEY, which is not set"]);
+    let output = place.command(&flags).env("WISE_KEY", KEY).output().unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(said.contains("3 not judged"), "{said}");
+    assert!(!said.contains(KEY), "{said}");
+    assert!(
+        !String::from_utf8_lossy(&std::fs::read(place.path("brain.db")).unwrap()).contains(KEY)
+    );
+}
+
+#[test]
+fn forgetting_a_memory_forgets_what_was_said_of_it() {
+    let (place, stub) = (place(), sensible());
+    let chain = chain(&stub);
+    place.succeed(&asking(&chain, &["--judge"]));
+    let count = || -> i64 {
+        let store = Connection::open(place.path("brain.db")).unwrap();
+        let sql = "SELECT count(*) FROM memfold_judgements";
+        store.query_row(sql, [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!(count(), 5);
+    place.succeed(&["forget", "brain.db", "m000001", "--execute"]);
+    assert_eq!(count(), 3);
+}
+
+/// A vector that is near no other one.
+fn noise(number: usize) -> Vec<f32> {
+    let value = |axis: usize| {
+        let mixed = ((number * 64 + axis) as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        ((mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 40) as f32 / 8e6 - 1.0
+    };
+    (0..64).map(value).collect()
+}
+
+const PAIRS: usize = 300;
+
+/// A store of 2,000 memories with [`PAIRS`] pairs in other words.
+fn large_store(place: &Place) {
+    let rows: Vec<_> = (0..2_000)
+        .map(|at| {
+            let (pair, is_newer) = (at / 2, at % 2 == 1);
+            let text = match (pair < PAIRS, is_newer) {
+                (true, false) => format!("Marek{pair} is the tech lead of payments{pair}."),
+                (true, true) => format!("The payments{pair} team's tech lead is Marek{pair}."),
+                _ => format!("Note {at} is about nothing else."),
+            };
+            let own = noise(at);
+            let base = noise(pair * 2);
+            let near = |(base, own): (&f32, &f32)| base + 0.4 * own;
+            let vector: Vec<f32> = match pair < PAIRS && is_newer {
+                true => base.iter().zip(&own).map(near).collect(),
+                false => own,
+            };
+            memory(at, text, &vector)
+        })
+        .collect();
+    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
+}
+
+/// Takes 15 ms for each answer, and merges everything.
+fn slow_and_credulous() -> StubProvider {
+    StubProvider::start(|asked| {
+        std::thread::sleep(std::time::Duration::from_millis(15));
+        let action = |group: &Vec<(String, String)>| {
+            let ids: Vec<&String> = group.iter().map(|(id, _)| id).collect();
+            json!({"action": "MERGE", "ids": ids, "keep": ids[0]})
+        };
+        let actions: Vec<Value> = groups(asked).iter().map(action).collect();
+        chat(&json!({"actions": actions}).to_string())
+    })
+}
+
+/// A run over 2,000 memories with 300 proposals is killed again and again: what was answered stays answered, the plan of the
+/// run that ends is that of every replay, and undo brings all back.
+#[test]
+fn a_run_that_is_killed_goes_on_where_it_was() {
+    let (place, stub) = (Place::new(), slow_and_credulous());
+    large_store(&place);
+    let chain = chain(&stub);
+    let minute = ["--set", "judge.budget.requests_per_minute=10000"];
+    let tokens = ["--set", "judge.budget.tokens_per_minute=100000000"];
+    let all = ["--set", "propose.max_per_run=1000", "--judge"];
+    let flags = asking(&chain, &[&minute[..], &tokens, &all].concat());
+    const KILLS: usize = 3;
+    for kill in 0..KILLS {
+        let mut child = place
+            .command(&flags)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let wanted = 12 * (kill + 1);
+        while stub.asked().len() < wanted && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let whole = [&flags[..], &["--plan", "whole.json", "--json"]].concat();
+    let report = place.json(&whole);
+    let judged = &report["judged"];
+    assert_eq!(judged["proposals"], PAIRS, "{judged}");
+    assert_eq!(judged["merged"], PAIRS, "{judged}");
+    assert!(judged["votes_recorded"].as_u64().unwrap() >= 100, "{judged}");
+    let mut bodies: Vec<String> = stub.asked().iter().map(|asked| asked.body.to_string()).collect();
+    let count = bodies.len();
+    bodies.sort();
+    bodies.dedup();
+    assert!(count - bodies.len() <= KILLS, "only what was under way is asked again");
+    drop(stub);
+    let recorded = |further: &[&str]| {
+        let mut flags =
+            asking(&chain, &["--set", "propose.max_per_run=1000", "--judge", "recorded"])
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>();
+        flags.extend(further.iter().map(|word| (*word).to_owned()));
+        flags
+    };
+    let run = |flags: Vec<String>| {
+        place.succeed(&flags.iter().map(String::as_str).collect::<Vec<_>>());
+    };
+    run(recorded(&["--plan", "again.json"]));
+    let plan = |name: &str| -> Value {
+        let plan = std::fs::read(place.path(name)).unwrap();
+        let mut plan: Value = serde_json::from_slice(&plan).unwrap();
+        plan.as_object_mut().unwrap().remove("overrides");
+        plan
+    };
+    assert_eq!(plan("whole.json"), plan("again.json"));
+    run(recorded(&["--execute", "--max-change-share", "1"]));
+    assert_eq!(live(&place), 2_000 - PAIRS as i64);
+    place.succeed(&["undo", "brain.db", "latest", "--execute"]);
+    assert_eq!(live(&place), 2_000);
+}

@@ -1,0 +1,154 @@
+//! `--judge`: models decide about the proposals of the plan.
+
+use std::cell::Cell;
+
+use clap::{self, ValueEnum};
+use memfold::consolidate::{Outcome, RunContext, consolidate_judged};
+use memfold::execute::forbidden_by;
+use memfold::judging::{Judging, StoredAnswers};
+use memfold_guard::Guard;
+use memfold_index::Progress;
+use memfold_judge::{Budget, Chain, ModelEndpoint, Usage};
+use memfold_plan::policy::{JudgeModel, JudgeSettings};
+use memfold_plan::report::grouped;
+use memfold_store::BrainDb;
+
+use super::{ConsolidateArgs, planning_failure};
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::progress::Bars;
+use crate::settings::Settings;
+use crate::writing;
+
+/// Who decides about proposals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum JudgeArg {
+    /// The models of judge.chain; answers are kept in the store, and nothing is asked twice
+    Ask,
+    /// Their recorded answers only: nothing is sent anywhere
+    Recorded,
+}
+
+/// Makes the chain that a configuration names; `cost_today` was spent already.
+pub(crate) fn chain(settings: &JudgeSettings, cost_today: f64) -> Result<Chain, Failure> {
+    let endpoint = |model: &JudgeModel| ModelEndpoint {
+        url: model.url.clone(),
+        model: model.model.clone(),
+        key_env: model.key_env.clone(),
+        price: model.price,
+    };
+    let endpoints: Vec<ModelEndpoint> = settings.chain.iter().map(endpoint).collect();
+    let budget = Budget {
+        requests_per_minute: settings.requests_per_minute,
+        tokens_per_minute: settings.tokens_per_minute,
+        tokens_per_run: settings.tokens_per_run,
+        cost_left: settings.cost_per_day - cost_today,
+    };
+    Chain::new(&endpoints, (settings.timeout, budget), &|name| std::env::var(name).ok()).map_err(
+        |error| {
+            let hint = "name models in your own configuration (memfold config path), such as \
+                        judge: { chain: [{ url: \"http://localhost:11434/v1\", model: llama3.2 }] }";
+            Failure::usage(error.to_string(), hint)
+        },
+    )
+}
+
+/// Plans, and lets models decide about the proposals.
+pub(super) fn plan(
+    (args, settings, guard): (&ConsolidateArgs, &Settings, &Guard),
+    how: JudgeArg,
+    (store, context): (&BrainDb, &RunContext<'_>),
+    (bars, printer): (&Bars, Printer),
+) -> Result<Outcome, Failure> {
+    let configured = &settings.configuration.settings.judge;
+    let failed = |error: &memfold_store::LoadStoreError| {
+        Failure::new("read recorded answers", error, error.hint())
+    };
+    let at = context.now.to_naive_local(context.time_zone);
+    let mut answers = StoredAnswers::read(store).map_err(|error| failed(&error))?;
+    let mut chain = chain(configured, answers.cost_of_day(&at))?;
+    let recorded_only = how == JudgeArg::Recorded;
+    if !recorded_only {
+        answers = keeping(answers, at, (args, settings), printer)?;
+    }
+    let places = chain.places();
+    let announce = |groups: usize, memories: usize, requests: usize| {
+        if !recorded_only && groups > 0 {
+            printer.note(&announcement(&places, (groups, memories, requests)));
+        }
+    };
+    let shown = Cell::new(0);
+    let progress = |done: usize, total: usize, usage: &Usage| {
+        if shown.get() == 0 || done < shown.get() {
+            bars.end();
+            bars.begin("judge", Some(total as u64));
+            shown.set(0);
+        }
+        bars.advance((done - shown.get()) as u64);
+        shown.set(done);
+        let (requests, tokens) = (grouped(usage.requests), grouped(usage.tokens()));
+        let cost = usage.cost;
+        printer.detail(&format!(
+            "judged {done} of {total} proposals: {requests} requests, {tokens} tokens, cost {cost:.4}"
+        ));
+    };
+    let outcome = consolidate_judged(
+        store,
+        &settings.configuration.policy,
+        guard,
+        context,
+        Some(&mut Judging {
+            judge: &mut chain,
+            answers: &mut answers,
+            settings: configured,
+            recorded_only,
+            announce: &announce,
+            progress: &progress,
+            cancelled: &|| bars.cancelled(),
+        }),
+    );
+    bars.end();
+    let outcome = outcome.map_err(|error| planning_failure(args, &error))?;
+    let judged = outcome.report.judged.iter();
+    for (reason, count) in judged.flat_map(|judged| &judged.failures) {
+        printer.note(&format!("warning: {count} not judged: {reason}"));
+    }
+    Ok(outcome)
+}
+
+/// Lets answers be kept in the store, where it may be written.
+fn keeping(
+    answers: StoredAnswers,
+    at: String,
+    (args, settings): (&ConsolidateArgs, &Settings),
+    printer: Printer,
+) -> Result<StoredAnswers, Failure> {
+    let obstacle = match forbidden_by(&settings.configuration.settings) {
+        Some(setting) => setting,
+        None if args.dry_run => "--dry-run was given",
+        None => {
+            let session = writing::open_own_tables(&args.db, settings)?;
+            return Ok(answers.keep_in(session, at));
+        }
+    };
+    printer.note(&format!("note: {obstacle}: the models' answers are not kept"));
+    Ok(answers)
+}
+
+/// Says what goes where before it goes.
+fn announcement(
+    places: &[(String, String, bool)],
+    (groups, memories, requests): (usize, usize, usize),
+) -> String {
+    let (groups, memories) = (grouped(groups as u64), grouped(memories as u64));
+    let requests = grouped(requests as u64);
+    let place = |(model, place, is_here): &(String, String, bool)| {
+        let model = if model == place { "the loaded model" } else { model };
+        format!("{model} at {place}{}", if *is_here { " (this machine)" } else { "" })
+    };
+    let places: Vec<String> = places.iter().map(place).collect();
+    format!(
+        "asking about {groups} proposals with {memories} memories, at most {requests} requests for each vote: {}",
+        places.join(", else ")
+    )
+}
