@@ -13,6 +13,7 @@ const ARROW: &[(&str, &str)] = &[
     ("pipeline/model", "memfold-model"),
     ("pipeline/guard", "memfold-guard"),
     ("pipeline/judge", "memfold-judge"),
+    ("pipeline/lifecycle", "memfold-lifecycle"),
     ("pipeline/plan", "memfold-plan"),
     ("pipeline/store", "memfold-store"),
     ("pipeline", "memfold"),
