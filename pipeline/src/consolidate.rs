@@ -9,7 +9,7 @@ use memfold_simd::{Kernels, Similarity};
 
 use crate::MemfoldError;
 use crate::columns::ColumnSink;
-use crate::judging::{Ground, Judging, judge_proposals};
+use crate::judging::{Ground, Judging, judge_plan};
 use memfold_guard::Guard;
 use memfold_model::memory::{MemoryId, MemoryIndex};
 use memfold_model::time::Instant;
@@ -119,9 +119,14 @@ pub fn consolidate_judged(
         now: context.now,
         config_hash: context.config_hash,
     });
-    let merge = &policy.merge;
-    let ground = Ground { snapshot: &snapshot, guard, merge, similarity: &similarity };
-    let judge = |judging| judge_proposals(&mut decided.plan, ground, judging);
+    let ground = Ground {
+        input: &input,
+        options: &options,
+        merge: &policy.merge,
+        similarity: &similarity,
+        protected: &decided.protected.iter().map(|(row, _)| *row).collect(),
+    };
+    let judge = |judging| judge_plan(&mut decided.plan, ground, judging);
     let judged = judging.map(judge).transpose()?;
     let plan = laps.lap();
     let total = laps.total();

@@ -20,6 +20,7 @@ use memfold_store::{BrainDb, OpenOptions, OpenStoreError};
 
 use crate::columns::ColumnsError;
 use crate::consolidate::{Outcome, RunContext, consolidate};
+use crate::embed::fill::NewVectors;
 use crate::execute::{
     CHANGE_SHARE_MAX, ExecuteError, ExecuteRequest, Execution, Review, Selection, WriteRules,
     execute, rejudge_flags,
@@ -229,6 +230,8 @@ impl Planned<'_> {
             &session,
             &ExecuteRequest {
                 plan: &outcome.plan,
+                // Without a judge nothing is written anew.
+                vectors: &NewVectors::default(),
                 access_counts: &outcome.access_counts,
                 selection: &options.selection,
                 limit: options.limit,

@@ -3,7 +3,9 @@
 use crate::execute::ExecuteError;
 use serde::Serialize;
 
-use crate::execute::{EditContext, carry_out_alone, decision, merge_of_two, write_unit};
+use crate::execute::{
+    EditContext, carry_out_alone, decision, merge_of_two, settled_flag, write_unit,
+};
 use memfold_guard::{Guard, Verdict};
 use memfold_model::decisions::content_hash;
 use memfold_model::memory::{Memory, MemoryId};
@@ -13,7 +15,6 @@ use memfold_plan::detect::newest_first;
 use memfold_plan::plan::{ActionType, Evidence};
 use memfold_plan::policy::Policy;
 use memfold_store::brain_db::{Fate, Mark, Session, WaitingFlag, Writes};
-use memfold_store::journal::{Change, ColumnChange, RowKey, Table};
 use memfold_store::upkeep::UpkeepRun;
 use memfold_store::{BrainDb, LoadRequest};
 
@@ -170,16 +171,7 @@ fn carry_out(
     let Examined { settled, flag, newer, older } = examined;
     let layout = writes.layout()?;
     let settlement = settled.settlement;
-    let closed = Change::Set {
-        row: RowKey { table: Table::Flags, key: flag.id.to_string() },
-        columns: vec![ColumnChange {
-            column: "state".to_owned(),
-            before: "open".into(),
-            after: settlement.state().into(),
-            delta: None,
-        }],
-        image: None,
-    };
+    let closed = settled_flag(flag.id, settlement.state());
     if settlement == Settlement::KeepBoth {
         let group = format!("{}/{UNIT}", context.run_id);
         let mut changes = vec![closed];

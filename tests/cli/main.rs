@@ -24,6 +24,7 @@ mod benching;
 mod converting;
 mod importing;
 mod judging;
+mod judged_texts;
 mod private_files;
 mod proposing;
 mod damaged_files;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::PlainMemory;
 use jiff::tz::TimeZone;
 use memfold::consolidate::Outcome;
+use memfold::embed::fill::NewVectors;
 use memfold::execute::{
     ExecuteError, ExecuteRequest, Execution, Review, Selection, Undo, UndoOutcome, UndoRequest,
     UndoTarget, WriteRules, execute, preview_undo, undo,
@@ -216,6 +217,7 @@ impl Desk {
             &session,
             &ExecuteRequest {
                 plan,
+                vectors: &NewVectors::default(),
                 access_counts: &outcome.access_counts,
                 selection,
                 limit,

@@ -23,6 +23,10 @@ pub fn apply(plan: &Plan, rows: &mut [PlainMemory]) {
             ActionType::Merge => merge(action, rows),
             ActionType::Promote => change(action, rows),
             ActionType::Archive => archive(action, rows),
+            // A judge's actions have tests of their own.
+            ActionType::Rewrite | ActionType::Summarize | ActionType::Supersede => {
+                panic!("no judge was asked")
+            }
             ActionType::FlagContradiction | ActionType::ProposeMerge | ActionType::Noop => {}
         }
     }

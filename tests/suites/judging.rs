@@ -9,9 +9,10 @@ use memfold_guard::{Guard, GuardPolicy};
 use memfold_judge::ask::{Asking, Recorded};
 use memfold_judge::{
     Asked, Budget, Chain, Group, Judgement, LeashRules, Member, ModelEndpoint, Outcome, Records,
-    ask_all, leash,
+    Task, ask_all, leash,
 };
 use memfold_model::memory::MemoryId;
+use memfold_model::summary::Confidence;
 use memfold_tests::stub_provider::{self, StubProvider, answer, json_answer};
 use serde_json::{Value, json};
 
@@ -74,7 +75,7 @@ fn asked(chain: &mut Chain, cancelled: &dyn Fn() -> bool) -> Asked {
     let asking = Asking {
         batch_size: 10,
         votes: 1,
-        rewrite: true,
+        task: Task::Duplicates { rewrite: true },
         recorded_only: false,
         cancelled,
         progress: &|_, _, _| {},
@@ -85,8 +86,12 @@ fn asked(chain: &mut Chain, cancelled: &dyn Fn() -> bool) -> Asked {
 /// What passes of the votes on each group.
 fn passed(asked: &Asked) -> Vec<Outcome> {
     let guard = Guard::new(&GuardPolicy::default()).unwrap();
-    let rules =
-        LeashRules { replace_similarity_min: 0.9, rewrite: true, content_words_lost_max: 0.25 };
+    let rules = LeashRules {
+        replace_similarity_min: 0.9,
+        task: Task::Duplicates { rewrite: true },
+        content_words_lost_max: 0.25,
+        confidence_min: Confidence::High,
+    };
     let outcome = |(group, votes): (Group, &Vec<memfold_judge::Vote>)| {
         let said: Vec<_> = votes.iter().map(|vote| vote.opinions.clone()).collect();
         leash(&group, &said, &guard, &rules, &|_, _| Some(0.9))

@@ -166,7 +166,7 @@ fn protected_rows_are_never_changed_or_absorbed() {
                 }
             }
             ActionType::Promote | ActionType::Archive => assert!(!protected.contains(ids[0])),
-            ActionType::FlagContradiction | ActionType::ProposeMerge | ActionType::Noop => {}
+            _ => {}
         }
     }
     assert!(hosts <= protected.len());

@@ -6,8 +6,8 @@ use memfold_model::memory::MemoryId;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::opinion::{Opinion, OpinionKind};
-use crate::prompt::{Prompt, prompt};
+use crate::opinion::Opinion;
+use crate::prompt::{Prompt, Task, prompt};
 use crate::question::{Batch, Group};
 
 /// Whoever answers questions.
@@ -160,8 +160,8 @@ pub struct Asking<'a> {
     pub batch_size: usize,
     /// Votes that must agree; every second one sees the memories in reverse order.
     pub votes: usize,
-    /// Whether a judge may write texts.
-    pub rewrite: bool,
+    /// What is asked.
+    pub task: Task,
     /// Whether nobody is asked: recorded answers only.
     pub recorded_only: bool,
     /// Tells whether the caller wants to stop.
@@ -199,11 +199,12 @@ pub fn ask_all<R: Records>(
         tally: Tally::default(),
         is_cancelled: false,
     };
-    let rules = prompt(&Batch { groups: Vec::new() }, asking.rewrite);
+    let rules = prompt(&Batch { groups: Vec::new() }, asking.task);
     let mut is_over = asking.recorded_only;
     for vote in 0..asking.votes {
         let wants_more = |votes: &[Vote]| {
-            votes.len() == vote && votes.iter().all(|vote| vote.opinions.iter().any(is_change))
+            votes.len() == vote
+                && votes.iter().all(|vote| vote.opinions.iter().any(Opinion::is_change))
         };
         let open = (0..groups.len()).filter(|&at| wants_more(&asked.votes[at]));
         let oriented: Vec<(usize, Group)> = open
@@ -240,10 +241,6 @@ pub fn request_count(groups: &[Group], batch_size: usize) -> usize {
     chunks(&groups, batch_size).len()
 }
 
-const fn is_change(opinion: &Opinion) -> bool {
-    !matches!(opinion.action, OpinionKind::KeepSeparate | OpinionKind::Skip)
-}
-
 /// Cuts groups into requests of about so many memories, at least one group each.
 fn chunks<'a, 'g>(
     missing: &'a [(usize, &'g Group)],
@@ -273,7 +270,7 @@ fn ask<R: Records>(
 ) -> Result<bool, R::Error> {
     let groups: Vec<&Group> = chunk.iter().map(|(_, group)| *group).collect();
     let batch = Batch::of(&groups);
-    let reply = match judge.answer(&prompt(&batch, asking.rewrite), asking.cancelled) {
+    let reply = match judge.answer(&prompt(&batch, asking.task), asking.cancelled) {
         Ok(reply) => reply,
         Err(error) => {
             asked.tally.unanswered += chunk.len() as u64;
@@ -337,11 +334,7 @@ fn of_groups(batch: &Batch, opinions: &[Opinion]) -> Vec<Vec<Opinion>> {
             Some((group, handle)) if group == at => handle,
             _ => format!("?{id}"),
         };
-        said[at].push(Opinion {
-            ids: opinion.ids.iter().map(own).collect(),
-            keep: opinion.keep.as_ref().map(own),
-            ..opinion.clone()
-        });
+        said[at].push(opinion.with_handles(own));
     }
     said
 }

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use memfold_guard::{Guard, Verdict};
+use memfold_model::summary::Confidence;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::opinion::{Opinion, OpinionKind};
+use crate::prompt::Task;
 use crate::question::{Group, Member};
 
 /// Bytes that a new text may have beyond those of its sources.
@@ -47,10 +49,12 @@ const INSTRUCTIONS: [&str; 26] = [
 pub struct LeashRules {
     /// REPLACE below this cosine becomes MERGE.
     pub replace_similarity_min: f64,
-    /// Whether a judge may write texts.
-    pub rewrite: bool,
+    /// What was asked.
+    pub task: Task,
     /// The share of a source's content words, in \[0, 1\], that a new text may lack.
     pub content_words_lost_max: f64,
+    /// How sure a judge must be of a supersession.
+    pub confidence_min: Confidence,
 }
 
 /// What may be done.
@@ -153,6 +157,24 @@ pub enum Refusal {
     /// It writes a text, or needs one, where none may be written.
     #[error("no texts may be written (judge.rewrite)")]
     NoRewriting,
+    /// The action is none of those that were asked for.
+    #[error("{} was not asked for", serde_json::json!(action))]
+    NotAsked {
+        /// The action.
+        action: OpinionKind,
+    },
+    /// A summary leaves nothing that its sources state.
+    #[error("nothing of it stands in its sources")]
+    NothingStated,
+    /// What is said to hold is older than what is said not to.
+    #[error("{keep} is not the newer one")]
+    NotNewer {
+        /// The handle.
+        keep: String,
+    },
+    /// The judge is not sure enough, or does not say how sure.
+    #[error("the judge is not sure enough")]
+    Unsure,
     /// Another vote says otherwise.
     #[error("the votes do not agree")]
     VotesDiffer,
@@ -231,12 +253,15 @@ impl<'a> Leash<'a> {
             reason: opinion.reason.clone(),
         };
         match opinion.action {
+            OpinionKind::Summarize | OpinionKind::Supersede => {
+                return Err(Refusal::NotAsked { action: opinion.action });
+            }
             OpinionKind::Skip => return Ok(None),
             OpinionKind::KeepSeparate if members.len() > 1 => {
                 return Ok(Some(accepted(OpinionKind::KeepSeparate, None, None)));
             }
-            OpinionKind::Update if !members.is_empty() => {}
-            _ if members.len() > 1 => {}
+            OpinionKind::Update if !members.is_empty() && !self.is_golden() => {}
+            _ if members.len() >= self.rules.task.members_min() => {}
             _ => return Err(Refusal::TooFew),
         }
         self.may_change(&members)?;
@@ -244,6 +269,9 @@ impl<'a> Leash<'a> {
         let named = opinion.keep.as_deref();
         let named = named.and_then(|keep| members.iter().copied().find(|m| m.handle == keep));
         let text = opinion.text.as_deref().map(str::trim);
+        if text.is_none() && self.is_golden() {
+            return Err(Refusal::EmptyText);
+        }
         if text.is_some() && opinion.action != OpinionKind::Replace {
             let text = self.may_write(text.unwrap_or_default(), &members)?;
             let kept = named.or(members.first().copied()).ok_or(Refusal::TooFew)?;
@@ -311,25 +339,28 @@ impl<'a> Leash<'a> {
         Ok(())
     }
 
+    /// A golden record stands for memories that say different things; they must not contradict each other.
     fn could_be_same(&self, one: (&str, &str), other: (&str, &str)) -> Result<(), Refusal> {
         let judgement = self.guard.judge(&self.guard.read(one.1), &self.guard.read(other.1));
         let (one, other) = (one.0.to_owned(), other.0.to_owned());
         match judgement.verdict {
             Verdict::Contradictory => Err(Refusal::Contradictory { one, other }),
-            _ if judgement.could_be_same => Ok(()),
+            _ if judgement.could_be_same || self.is_golden() => Ok(()),
             _ => Err(Refusal::Different { one, other }),
         }
+    }
+
+    fn is_golden(&self) -> bool {
+        self.rules.task == Task::Golden
     }
 
     /// Every other vote changes the same memories.
     fn agree(&self, opinion: &Opinion) -> Result<(), Refusal> {
         let set = |opinion: &Opinion| opinion.ids.iter().cloned().collect::<BTreeSet<_>>();
-        let changes = |other: &Opinion| {
-            !matches!(other.action, OpinionKind::KeepSeparate | OpinionKind::Skip)
-        };
         let wanted = set(opinion);
-        let agrees =
-            |vote: &Vec<Opinion>| vote.iter().any(|other| changes(other) && set(other) == wanted);
+        let agrees = |vote: &Vec<Opinion>| {
+            vote.iter().any(|other| other.is_change() && set(other) == wanted)
+        };
         if self.others.iter().all(agrees) { Ok(()) } else { Err(Refusal::VotesDiffer) }
     }
 
@@ -354,21 +385,11 @@ impl<'a> Leash<'a> {
 
     /// A new text keeps what its sources say and adds nothing.
     fn may_write(&self, text: &str, members: &[&Member]) -> Result<String, Refusal> {
-        if !self.rules.rewrite {
+        if self.rules.task == (Task::Duplicates { rewrite: false }) {
             return Err(Refusal::NoRewriting);
         }
-        if text.is_empty() {
-            return Err(Refusal::EmptyText);
-        }
-        let sources: usize = members.iter().map(|member| member.text.len()).sum();
-        if text.len() > sources + NEW_TEXT_BYTES_MORE {
-            return Err(Refusal::LongText { found: text.len(), sources });
-        }
-        if let Some(phrase) = instruction(text) {
-            return Err(Refusal::Instructions { id: "text".to_owned(), phrase });
-        }
+        fits(text, members)?;
         let whole = self.guard.read(text);
-        let mut invented: Option<Vec<String>> = None;
         for member in members {
             let id = || member.handle.clone();
             self.could_be_same((&member.handle, &member.text), ("text", text))?;
@@ -381,17 +402,64 @@ impl<'a> Leash<'a> {
             if lacking as f64 > self.rules.content_words_lost_max * words as f64 {
                 return Err(Refusal::LosesWords { id: id(), lacking, words });
             }
-            let mut new = self.guard.coverage(&whole, &source).specifics_lacking;
-            if let Some(known) = invented {
-                new.retain(|what| known.contains(what));
-            }
-            invented = Some(new);
         }
-        match invented.into_iter().flatten().next() {
+        match invented(self.guard, text, members.iter().copied()) {
             Some(what) => Err(Refusal::InventsSpecific { what }),
             None => Ok(text.to_owned()),
         }
     }
+}
+
+/// A new text is not empty, not longer than its sources, and does not speak to the model.
+fn fits(text: &str, members: &[&Member]) -> Result<(), Refusal> {
+    if text.is_empty() {
+        return Err(Refusal::EmptyText);
+    }
+    let sources: usize = members.iter().map(|member| member.text.len()).sum();
+    if text.len() > sources + NEW_TEXT_BYTES_MORE {
+        return Err(Refusal::LongText { found: text.len(), sources });
+    }
+    let refused = |phrase| Err(Refusal::Instructions { id: "text".to_owned(), phrase });
+    instruction(text).map_or(Ok(()), refused)
+}
+
+/// A specific of a text that none of the sources has.
+fn invented<'m>(
+    guard: &Guard,
+    text: &str,
+    sources: impl Iterator<Item = &'m Member>,
+) -> Option<String> {
+    let whole = guard.read(text);
+    let mut invented: Option<Vec<String>> = None;
+    for source in sources {
+        let mut new = guard.coverage(&whole, &guard.read(&source.text)).specifics_lacking;
+        // The guard pairs each mention with one of the source; a text may name a thing more often.
+        new.retain(|what| !stands_in(&source.text, what));
+        if let Some(known) = invented {
+            new.retain(|what| known.contains(what));
+        }
+        invented = Some(new);
+    }
+    invented.into_iter().flatten().next()
+}
+
+/// Tells whether a text holds a specific as a word of its own. Around letters hyphens and apostrophes may stand, around anything
+/// else only white space and what ends a sentence.
+fn stands_in(text: &str, what: &str) -> bool {
+    let is_name = what.chars().all(char::is_alphabetic);
+    let ends = |rest: &str, follows: fn(&str) -> Option<char>| match follows(rest) {
+        None => true,
+        Some(char) if char.is_whitespace() => true,
+        Some(char) if is_name => !char.is_alphanumeric() && char != '_',
+        Some(_) => false,
+    };
+    !what.is_empty()
+        && text.match_indices(what).any(|(at, _)| {
+            let after = &text[at + what.len()..];
+            let after = after.trim_start_matches(['.', ',', ';', '!', '?', ')']);
+            ends(&text[..at], |before| before.chars().next_back())
+                && ends(after, |after| after.chars().next())
+        })
 }
 
 /// The first phrase by which a text speaks to a model.
@@ -401,5 +469,9 @@ fn instruction(text: &str) -> Option<String> {
     INSTRUCTIONS.iter().find(|phrase| text.contains(**phrase)).map(|phrase| (*phrase).to_owned())
 }
 
+mod statements;
+
 #[cfg(test)]
 mod tests;
+
+pub use statements::{AcceptedSummary, leash_summary, leash_supersession};

@@ -17,7 +17,13 @@ mod chat;
 
 pub use ask::{Asked, Judge, JudgeError, Judgement, Records, Reply, Tally, Usage, Vote, ask_all};
 pub use chain::{Budget, Chain, ChainError, ModelEndpoint};
-pub use leash::{Accepted, LeashRules, Outcome, Refusal, Refused, leash};
-pub use opinion::{Opinion, OpinionKind, OpinionsError, read_opinions};
-pub use prompt::{Prompt, prompt};
+pub use leash::{
+    Accepted, AcceptedSummary, LeashRules, Outcome, Refusal, Refused, leash, leash_summary,
+    leash_supersession,
+};
+pub use opinion::{
+    Opinion, OpinionKind, OpinionsError, SaidConfidence, SaidDecision, SaidFact, SaidSummary,
+    SaidSuperseded, SaidSupersession, SupersessionKind, read_opinions,
+};
+pub use prompt::{Prompt, Task, prompt};
 pub use question::{Batch, Group, Member};

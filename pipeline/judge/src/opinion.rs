@@ -1,5 +1,6 @@
 //! Opinions: what a judge answers, and how answers are read.
 
+use memfold_model::summary::Confidence;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,10 @@ pub enum OpinionKind {
     Replace,
     /// One of them stays with an amended text.
     Update,
+    /// They come to a summary.
+    Summarize,
+    /// A newer one holds in the place of an older one, which is kept.
+    Supersede,
     /// They say different things.
     KeepSeparate,
     /// It cannot be told.
@@ -44,6 +49,142 @@ pub struct Opinion {
     /// Why, in a sentence.
     #[serde(default)]
     pub reason: String,
+    /// What SUMMARIZE says beside the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub summary: Option<Box<SaidSummary>>,
+    /// In which way SUPERSEDE speaks of the older memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub supersession: Option<SaidSupersession>,
+}
+
+/// A summary as a model states it; ids are handles.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SaidSummary {
+    /// Facts, each with the memories that state it.
+    pub key_facts: Vec<SaidFact>,
+    /// Decisions.
+    pub decisions: Vec<SaidDecision>,
+    /// Facts that no longer hold.
+    pub superseded_facts: Vec<SaidSuperseded>,
+    /// How good it is, each from 0 to 1.
+    pub confidence: SaidConfidence,
+}
+
+/// A fact with the memories that state it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SaidFact {
+    /// The fact.
+    pub fact: String,
+    /// Handles of the memories that state it.
+    pub ids: Vec<String>,
+}
+
+/// A decision.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SaidDecision {
+    /// What was decided.
+    pub decision: String,
+    /// Why.
+    pub rationale: String,
+    /// What came of it.
+    pub outcome: String,
+    /// How sure.
+    pub confidence: Option<Confidence>,
+}
+
+/// A fact that no longer holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SaidSuperseded {
+    /// What held.
+    pub original_fact: String,
+    /// What holds now.
+    pub superseded_by: String,
+    /// The handle of the memory that states what held.
+    pub id: String,
+}
+
+/// How good a summary is, in its model's opinion.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SaidConfidence {
+    /// Relevance.
+    pub relevance: f64,
+    /// Actionability.
+    pub actionability: f64,
+    /// Novelty.
+    pub novelty: f64,
+    /// Specificity.
+    pub specificity: f64,
+    /// Coherence.
+    pub coherence: f64,
+}
+
+/// How a newer memory relates to an older one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SaidSupersession {
+    /// In which way.
+    pub kind: SupersessionKind,
+    /// How sure.
+    pub confidence: Confidence,
+}
+
+/// In which way an older memory no longer holds.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum SupersessionKind {
+    /// The newer one says the opposite.
+    Contradiction,
+    /// The newer one states another value.
+    Replacement,
+    /// What the older one speaks of is over.
+    Obsolescence,
+}
+
+impl SupersessionKind {
+    /// Returns the name that JSON uses.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Contradiction => "contradiction",
+            Self::Replacement => "replacement",
+            Self::Obsolescence => "obsolescence",
+        }
+    }
+}
+
+impl Opinion {
+    /// Makes one about some memories that says nothing more.
+    #[must_use]
+    pub const fn of(action: OpinionKind, ids: Vec<String>) -> Self {
+        let reason = String::new();
+        Self { action, ids, keep: None, text: None, reason, summary: None, supersession: None }
+    }
+
+    /// Tells whether it would change something.
+    #[must_use]
+    pub const fn is_change(&self) -> bool {
+        !matches!(self.action, OpinionKind::KeepSeparate | OpinionKind::Skip)
+    }
+
+    /// Returns it with other handles throughout.
+    pub(crate) fn with_handles(&self, rename: impl Fn(&String) -> String) -> Self {
+        let mut renamed = self.clone();
+        let summary = renamed.summary.iter_mut().flat_map(|said| {
+            let facts = said.key_facts.iter_mut().flat_map(|fact| &mut fact.ids);
+            facts.chain(said.superseded_facts.iter_mut().map(|fact| &mut fact.id))
+        });
+        let handles = renamed.ids.iter_mut().chain(&mut renamed.keep).chain(summary);
+        handles.for_each(|handle| *handle = rename(handle));
+        renamed
+    }
 }
 
 /// Why an answer says nothing.

@@ -36,6 +36,10 @@ pub enum SingleAction {
     Promote,
     /// Archive.
     Archive,
+    /// Summarise together with others.
+    Summarize,
+    /// Mark as superseded, or as what holds.
+    Supersede,
 }
 
 impl SingleAction {
@@ -45,13 +49,16 @@ impl SingleAction {
         match self {
             Self::Promote => "promote",
             Self::Archive => "archive",
+            Self::Summarize => "summarize",
+            Self::Supersede => "supersede",
         }
     }
 
     /// Returns the action of a name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
-        [Self::Promote, Self::Archive].into_iter().find(|action| action.name() == name)
+        let all = [Self::Promote, Self::Archive, Self::Summarize, Self::Supersede];
+        all.into_iter().find(|action| action.name() == name)
     }
 }
 

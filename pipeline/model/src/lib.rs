@@ -8,6 +8,7 @@ pub mod text;
 pub mod decisions;
 pub mod lineage;
 pub mod runs;
+pub mod summary;
 mod snapshot;
 
 pub use snapshot::{SkipReason, Snapshot};

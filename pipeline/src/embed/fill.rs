@@ -3,6 +3,7 @@
 //! Only rows are inserted, into the owner's `embeddings`, for memories that still have none; nothing is replaced, so
 //! there is nothing to take back. Any number of processes may do this at once.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use memfold_index::{Progress, Row};
 use memfold_model::memory::{Embedding, Memory, MemoryId, SpaceIndex, Standing, VectorSpace};
 use memfold_model::time::Instant;
 use memfold_plan::detect::newest_first;
-use memfold_store::brain_db::{NewEmbedding, Session, SessionError};
+use memfold_store::brain_db::{Layout, NewEmbedding, Session, SessionError, Writes};
 use memfold_store::reading::MODEL_UNNAMED;
 use memfold_store::{BrainDb, LoadRequest, MemoryStore, VectorSink};
 use serde::Serialize;
@@ -211,6 +212,79 @@ impl<'a> Filler<'a> {
         self.refusals_in_a_row += 1;
         if self.refusals_in_a_row < REFUSALS_IN_A_ROW { Ok(()) } else { Err(error) }
     }
+}
+
+/// Vectors of texts that are not in the store yet.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NewVectors {
+    by_text: BTreeMap<String, Vec<f32>>,
+    model: Option<String>,
+}
+
+impl NewVectors {
+    /// Makes the vectors of texts, outside of any transaction.
+    ///
+    /// # Errors
+    /// When there is no answer, or not the one expected, or the caller asked to stop.
+    pub fn make(
+        provider: Box<dyn Embedder>,
+        texts: &[&str],
+        (batch_size, progress): (usize, &dyn Progress),
+    ) -> Result<Self, EmbedError> {
+        let (worker, mut common) = (Worker::start(provider)?, Common::new(None));
+        let mut made = Self::default();
+        for batch in texts.chunks(batch_size.max(1)) {
+            let owned: Vec<String> = batch.iter().map(ToString::to_string).collect();
+            let (vectors, model) = worker.ask(owned.clone(), progress)?;
+            made.model = common.check(worker.place(), (model.as_deref(), &vectors))?;
+            made.by_text.extend(owned.into_iter().zip(vectors));
+        }
+        Ok(made)
+    }
+
+    /// Inserts the embedding of a new memory.
+    ///
+    /// # Errors
+    /// When there is no vector of its text, it does not fit the store's, or the store cannot be written.
+    pub(crate) fn insert(
+        &self,
+        (writes, layout): (&Writes<'_>, &Layout),
+        (memory_id, content, at): (&str, &str, &str),
+    ) -> Result<(), SessionError> {
+        let refused = |reason| SessionError::Refused { what: "insert an embedding", reason };
+        let vector = self.by_text.get(content).ok_or_else(|| {
+            refused("there is no vector of the new text: configure embed.provider".to_owned())
+        })?;
+        let model = model_of((writes, layout), self.model.as_deref(), vector)?.map_err(refused)?;
+        let model = model.as_deref();
+        let new = NewEmbedding { memory_id, content, vector, model, at };
+        writes.insert_embedding(layout, &new)
+    }
+}
+
+/// Returns the model's name that is written with a vector of a new memory, or why the vector does not fit the store's.
+pub(crate) fn model_of(
+    (writes, layout): (&Writes<'_>, &Layout),
+    model: Option<&str>,
+    vector: &[f32],
+) -> Result<Result<Option<String>, String>, SessionError> {
+    let (dim, own) = (vector.len(), 4 * vector.len() as i64);
+    if let Some(model) = model {
+        return Ok(match writes.last_vector_bytes_of(layout, model)? {
+            Some(bytes) if bytes != own => Err(format!(
+                "it has {dim} components, and the last one of model {model:?} {bytes} bytes"
+            )),
+            _ => Ok(Some(model.to_owned())),
+        });
+    }
+    Ok(match writes.last_embedding(layout)? {
+        Some((_, bytes)) if bytes != own => Err(format!(
+            "it has {dim} components, and the store's last one {bytes} bytes; name its model \
+             where it is another one"
+        )),
+        Some((model, _)) => Ok(model),
+        None => Ok(None),
+    })
 }
 
 /// How far embeddings reach.

@@ -259,7 +259,15 @@ impl Run<'_> {
         };
         let Edited { changes, kept } = edits(&unit.actions, &rows, (writes, &layout), context)?;
         apply(writes, &layout, &mark, &changes)?;
-        let digests = digests_after(writes, &layout, &rows)?;
+        let mut ids: Vec<&MemoryId> = rows.iter().map(|row| &row.id).collect();
+        for action in unit.actions.iter().map(|action| action.effective()) {
+            if let (Some(id), Some(text)) = (&action.canonical_id, &action.new_content) {
+                let new = (id.as_str(), text.as_str(), self.at);
+                self.request.vectors.insert((writes, &layout), new)?;
+                ids.push(id);
+            }
+        }
+        let digests = digests_after(writes, &layout, &ids)?;
         let record = UnitRecord {
             run_id: self.run_id.to_owned(),
             unit: number,
@@ -321,7 +329,12 @@ fn deed(action: &SavedAction) -> Deed {
         label: action_label(action.position),
         position: action.position,
         action: effective.action,
-        ids: effective.target_ids.clone(),
+        ids: effective
+            .new_content
+            .iter()
+            .flat_map(|_| effective.canonical_id.clone())
+            .chain(effective.rests_on().cloned())
+            .collect(),
         by: effective.rationale.evidence.decided_by.clone().or(person),
     }
 }
@@ -329,13 +342,13 @@ fn deed(action: &SavedAction) -> Deed {
 fn digests_after(
     writes: &Writes<'_>,
     layout: &Layout,
-    rows: &[UnitRow],
+    ids: &[&MemoryId],
 ) -> Result<BTreeMap<MemoryId, String>, SessionError> {
     let mut digests = BTreeMap::new();
-    for row in rows {
-        let after = writes.memory(layout, &row.id)?;
+    for &id in ids {
+        let after = writes.memory(layout, id)?;
         let digest = after.map_or_else(String::new, |row| row.digest.to_string());
-        digests.insert(row.id.clone(), digest);
+        digests.insert(id.clone(), digest);
     }
     Ok(digests)
 }

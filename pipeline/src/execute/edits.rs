@@ -4,15 +4,19 @@ use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
 
+use super::undo::decision;
 use super::units::{self, Draft, Merged};
 use memfold_model::decisions::content_hash;
 use memfold_model::memory::MemoryId;
+use memfold_model::summary::Confidence;
 use memfold_model::time::Instant;
 use memfold_plan::plan::{
     Action, ActionType, Evidence, Rationale, SETTLED, SavedAction, UPDATE, flag_key,
 };
 use memfold_plan::policy::{Absorbed, FlagTarget, Policy};
-use memfold_store::brain_db::{FlagKind, Layout, Reference, SessionError, UnitRow, Words, Writes};
+use memfold_store::brain_db::{
+    FlagKind, Layout, Reference, SessionError, StoredEdge, StoredSummary, UnitRow, Words, Writes,
+};
 use memfold_store::journal::{
     Change, ColumnChange, REFERENCE, Record, RowImage, RowKey, StoredValue, Table,
 };
@@ -57,6 +61,9 @@ pub(crate) fn edits(
             ActionType::Promote => editing.promote(action, saved.access_count),
             ActionType::Archive => editing.archive(action)?,
             ActionType::FlagContradiction => editing.flag(action),
+            ActionType::Rewrite => editing.rewrite(action)?,
+            ActionType::Summarize => editing.summarize(action)?,
+            ActionType::Supersede => editing.supersede(action)?,
             ActionType::Noop => {}
         }
     }
@@ -133,8 +140,18 @@ impl Editing<'_> {
             let record = (kind_of(evidence), *score, evidence);
             self.draft.then(flag.record(record, "superseded", StoredValue::Null));
         }
+        self.absorb((action, action.absorbed_ids()), survivor, wanted)
+    }
+
+    /// Memories leave for a survivor.
+    fn absorb(
+        &mut self,
+        (action, absorbed): (&Action, &[MemoryId]),
+        survivor: &MemoryId,
+        wanted: Absorbed,
+    ) -> Result<(), SessionError> {
         let mut moved = Vec::new();
-        for absorbed in action.absorbed_ids() {
+        for absorbed in absorbed {
             match self.leaving(absorbed, wanted)? {
                 Leaving::Stays(words) => self.mark_absorbed(absorbed, survivor, words),
                 Leaving::Moves => {
@@ -145,6 +162,118 @@ impl Editing<'_> {
             self.draft.then(lineage(action, survivor, absorbed));
         }
         self.follow(&moved, survivor)
+    }
+
+    /// A new memory takes the place of its sources.
+    fn rewrite(&mut self, action: &Action) -> Result<(), SessionError> {
+        let Some(new) = self.put_in(action, &action.target_ids) else { return Ok(()) };
+        let wanted = self.context.policy.absorbed_by(&action.rationale.rule_id);
+        self.consolidates(action, &new)?;
+        self.absorb((action, &action.target_ids), &new, wanted)
+    }
+
+    /// A new memory summarises its sources, and takes the place of earlier summaries of them.
+    fn summarize(&mut self, action: &Action) -> Result<(), SessionError> {
+        let Some(summary) = action.summary.as_deref() else { return Ok(()) };
+        let Some(new) = self.put_in(action, &summary.replaces) else { return Ok(()) };
+        let record = StoredSummary::record(&new, &action.target_ids, summary);
+        self.draft.then(Change::Record(record));
+        self.consolidates(action, &new)?;
+        let wanted = self.context.policy.absorbed_by(&action.rationale.rule_id);
+        self.absorb((action, &summary.replaces), &new, wanted)
+    }
+
+    /// Puts in the memory that a model wrote, with what it takes over from `absorbed`.
+    fn put_in(&mut self, action: &Action, absorbed: &[MemoryId]) -> Option<MemoryId> {
+        let (id, text) = (action.canonical_id.clone()?, action.new_content.as_deref()?);
+        let rows: Vec<&UnitRow> = absorbed.iter().filter_map(|id| self.draft.was(id)).collect();
+        let count = absorbed.iter().map(|id| self.access_count(id)).fold(0, i64::saturating_add);
+        let root = match action.action {
+            ActionType::Summarize => SUMMARY_SOURCE.to_owned(),
+            _ => action.target_ids.first().map_or("agent", |id| self.root_source(id)).to_owned(),
+        };
+        let source = self.merged_source((Vec::new(), 0), &rows, &root);
+        let (at, categories) = (self.context.at, action.new_categories.clone().unwrap_or_default());
+        let mut cells: Vec<(&str, StoredValue)> = vec![
+            ("id", id.as_str().into()),
+            ("content", text.into()),
+            ("categories", categories_to_json(&categories).into()),
+            ("importance", StoredValue::Real(action.new_importance.unwrap_or(1.0))),
+            ("access_count", StoredValue::Integer(count)),
+            ("created_at", at.into()),
+            ("updated_at", at.into()),
+            ("last_accessed", at.into()),
+            ("source", source.into()),
+            ("confidence", StoredValue::Real(self.confidence(&action.target_ids))),
+            ("validation_count", StoredValue::Integer(0)),
+            ("contradiction_count", StoredValue::Integer(0)),
+        ];
+        cells.extend(self.end_of_all(&rows).map(|end| ("expires_at", end)));
+        let cells = cells.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let image = Some(RowImage { rowid: None, cells });
+        self.draft.then(Change::PutIn { id: id.to_string(), image });
+        Some(id)
+    }
+
+    /// The largest confidence of some memories.
+    fn confidence(&self, ids: &[MemoryId]) -> f64 {
+        let rows = ids.iter().filter_map(|id| self.draft.was(id));
+        let stated = rows.map(|row| {
+            let value = row.image.get("confidence");
+            value.and_then(|value| Cell::from(value).number()).unwrap_or(CONFIDENCE_UNSTATED)
+        });
+        stated.fold(0.0, f64::max)
+    }
+
+    /// When the last of some memories expires; `None` where one of them never does.
+    fn end_of_all(&self, rows: &[&UnitRow]) -> Option<StoredValue> {
+        let ends: Option<Vec<_>> = rows
+            .iter()
+            .map(|row| Some((self.expires_at(&row.id)?, row.image.get("expires_at")?)))
+            .collect();
+        ends?.into_iter().max_by_key(|(end, _)| *end).map(|(_, value)| value.clone())
+    }
+
+    /// Notes that a new memory says what its sources say.
+    fn consolidates(&mut self, action: &Action, new: &MemoryId) -> Result<(), SessionError> {
+        let reason = action.rationale.reasons.join("; ");
+        for source in &action.target_ids {
+            let record = StoredEdge::record((new, source), "consolidates", (1.0, &reason, None));
+            self.draft.then(Change::Record(record));
+        }
+        Ok(())
+    }
+
+    /// A memory holds in the place of an older one: an edge says so, and the pair's flag closes.
+    fn supersede(&mut self, action: &Action) -> Result<(), SessionError> {
+        let [newer, older] = &action.target_ids[..] else { return Ok(()) };
+        let writes = self.store.0;
+        if !writes.has_edge((newer, older), SUPERSEDES)? {
+            let reason = action.rationale.reasons.join("; ");
+            let record = StoredEdge::record(
+                (newer, older),
+                SUPERSEDES,
+                (1.0, &reason, Some(Confidence::High.name())),
+            );
+            self.draft.then(Change::Record(record));
+        }
+        let Some(flag) = Flag::of(action, &self.draft) else { return Ok(()) };
+        // Nobody needs to be asked again whether they say the same.
+        let group = format!("{}/{}", self.context.run_id, flag.key);
+        for id in [newer, older] {
+            let with = ("group_id", group.as_str().into());
+            let apart = decision(writes, self.store.1, ("keep_both", id), with)?;
+            apart.into_iter().for_each(|change| self.draft.then(change));
+        }
+        let Rationale { score, evidence, .. } = &action.rationale;
+        match writes.waiting_flag(&flag.key)? {
+            Some(waiting) => self.draft.then(settled(waiting.id, "superseded")),
+            None => {
+                let record = (kind_of(evidence), *score, evidence);
+                self.draft.then(flag.record(record, "superseded", StoredValue::Null));
+            }
+        }
+        Ok(())
     }
 
     /// Tells how a row leaves, and notes where that is not how it was wanted.
@@ -271,13 +400,23 @@ impl Editing<'_> {
     }
 
     fn survivor_source(&self, survivor: &MemoryId, absorbed: &[&UnitRow]) -> String {
-        let earlier = |id: &MemoryId| {
-            let facts = self.facts.get(id);
-            facts.map(|facts| (facts.merged_from.clone(), facts.merged_count)).unwrap_or_default()
-        };
-        let (mut from, mut count) = earlier(survivor);
+        self.merged_source(self.merged_into(survivor), absorbed, self.root_source(survivor))
+    }
+
+    /// What was merged into a memory before.
+    fn merged_into(&self, id: &MemoryId) -> (Vec<MemoryId>, u64) {
+        let facts = self.facts.get(id);
+        facts.map(|facts| (facts.merged_from.clone(), facts.merged_count)).unwrap_or_default()
+    }
+
+    fn merged_source(
+        &self,
+        (mut from, mut count): (Vec<MemoryId>, u64),
+        absorbed: &[&UnitRow],
+        root: &str,
+    ) -> String {
         for row in absorbed {
-            let (below, below_count) = earlier(&row.id);
+            let (below, below_count) = self.merged_into(&row.id);
             from.extend(below);
             from.push(row.id.clone());
             count = count.saturating_add(below_count).saturating_add(1);
@@ -287,7 +426,7 @@ impl Editing<'_> {
             count,
             run_id: self.context.run_id,
             at: self.context.at,
-            root: self.root_source(survivor),
+            root,
         })
     }
 
@@ -361,6 +500,27 @@ impl Editing<'_> {
         };
         let Rationale { score, evidence, .. } = &action.rationale;
         self.draft.then(flag.record((kind_of(evidence), *score, evidence), "open", memory_id));
+    }
+}
+
+/// The edge from a memory that holds to one that no longer does.
+const SUPERSEDES: &str = "supersedes";
+/// Where summaries come from: protection knows them by it.
+const SUMMARY_SOURCE: &str = "memfold-summary";
+/// How sure a memory counts that does not say how sure it is.
+const CONFIDENCE_UNSTATED: f64 = 0.5;
+
+/// Closes an open flag.
+pub(crate) fn settled(flag: i64, state: &'static str) -> Change {
+    Change::Set {
+        row: RowKey { table: Table::Flags, key: flag.to_string() },
+        columns: vec![ColumnChange {
+            column: "state".to_owned(),
+            before: "open".into(),
+            after: state.into(),
+            delta: None,
+        }],
+        image: None,
     }
 }
 

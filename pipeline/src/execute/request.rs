@@ -13,6 +13,8 @@ use memfold_plan::report::{AppliedReport, AppliedRun, Executed};
 use memfold_store::LoadStoreError;
 use memfold_store::brain_db::{BackupOutcome, SessionError};
 
+use crate::embed::fill::NewVectors;
+
 use super::{Blocked, ExecutionUnit, Selection};
 
 /// What a run applies, and how.
@@ -20,6 +22,8 @@ use super::{Blocked, ExecutionUnit, Selection};
 pub struct ExecuteRequest<'a> {
     /// The plan, as saved in the store or read from a file.
     pub plan: &'a Plan,
+    /// The vectors of its new texts.
+    pub vectors: &'a NewVectors,
     /// Access counts at which promotions are recorded.
     pub access_counts: &'a BTreeMap<MemoryId, i64>,
     /// Which of its actions.
@@ -416,9 +420,13 @@ const fn guard_off(policy: &Policy) -> Option<&'static str> {
 fn change_share(plan: &Plan, live: u64) -> f64 {
     let touching = plan.actions.iter().filter(|action| match action.action {
         ActionType::Merge => action.risk != Risk::Identical,
-        ActionType::Promote | ActionType::Archive => true,
-        // A proposal is done only where a person approved it.
-        ActionType::FlagContradiction | ActionType::ProposeMerge | ActionType::Noop => false,
+        ActionType::Promote | ActionType::Archive | ActionType::Rewrite => true,
+        // A proposal is done only where a person approved it; the others change no memory.
+        ActionType::FlagContradiction
+        | ActionType::Summarize
+        | ActionType::Supersede
+        | ActionType::ProposeMerge
+        | ActionType::Noop => false,
     });
     let touched: BTreeSet<_> = touching.flat_map(|action| &action.target_ids).collect();
     if live == 0 { 0.0 } else { touched.len() as f64 / live as f64 }

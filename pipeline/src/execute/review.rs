@@ -140,6 +140,7 @@ mod tests {
             canonical_id: None,
             survivor_protected: false,
             new_content: None,
+            summary: None,
             new_categories: None,
             new_importance: None,
             risk: Risk::Identical,

@@ -1,6 +1,6 @@
 //! Which actions of a plan to carry out: `--only`, `--except`, and what a review said.
 
-use memfold_plan::plan::{ActionState, ActionType, Risk, SavedAction, action_label};
+use memfold_plan::plan::{Action, ActionState, ActionType, Risk, SavedAction, action_label};
 
 /// Names actions: one by its label, or all of a risk or type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,8 @@ impl PickError {
     pub fn hint(&self) -> Option<String> {
         Some(
             "name actions by label (a17), by risk (identical, trivial, reworded) or by type \
-             (merge, promote, archive, flag_contradiction, propose_merge)"
+             (merge, promote, archive, flag_contradiction, rewrite, summarize, supersede, \
+             propose_merge)"
                 .to_owned(),
         )
     }
@@ -36,14 +37,6 @@ impl PickError {
 const RISKS: [(&str, Risk); 3] =
     [("identical", Risk::Identical), ("trivial", Risk::Trivial), ("reworded", Risk::Reworded)];
 
-const TYPES: [ActionType; 5] = [
-    ActionType::Merge,
-    ActionType::Promote,
-    ActionType::Archive,
-    ActionType::FlagContradiction,
-    ActionType::ProposeMerge,
-];
-
 impl std::str::FromStr for Pick {
     type Err = PickError;
 
@@ -51,7 +44,7 @@ impl std::str::FromStr for Pick {
         let word = word.trim();
         let label = word.strip_prefix('a').and_then(|number| number.parse::<usize>().ok());
         let risk = RISKS.iter().find(|(name, _)| *name == word);
-        let action = TYPES.into_iter().find(|action| action.name() == word);
+        let action = ActionType::of_name(word).filter(|action| *action != ActionType::Noop);
         match (label, risk, action) {
             (Some(number @ 1..), ..) => Ok(Self::Action(number - 1)),
             (_, Some((_, risk)), _) => Ok(Self::Risk(*risk)),
@@ -92,6 +85,13 @@ impl Selection {
     pub(super) fn wanted(&self, actions: &[SavedAction]) -> Vec<bool> {
         let is_reviewed = actions.iter().any(was_decided);
         actions.iter().map(|action| self.wants(action, is_reviewed)).collect()
+    }
+
+    /// Returns the actions that would be carried out.
+    pub fn chosen<'a>(&self, actions: &'a [SavedAction]) -> impl Iterator<Item = &'a Action> {
+        let wanted = self.wanted(actions);
+        let chosen = actions.iter().filter(move |action| wanted[action.position]);
+        chosen.map(SavedAction::effective)
     }
 
     fn wants(&self, action: &SavedAction, is_reviewed: bool) -> bool {
@@ -170,6 +170,7 @@ mod tests {
             canonical_id: None,
             survivor_protected: false,
             new_content: None,
+            summary: None,
             new_categories: None,
             new_importance: None,
             risk: Risk::Identical,

@@ -366,21 +366,29 @@ fn decisions(
     group: &str,
 ) -> Result<Vec<Change>, SessionError> {
     let mut changes = Vec::new();
-    let rules =
-        [ActionType::Merge, ActionType::ProposeMerge, ActionType::Promote, ActionType::Archive];
+    let rules = [
+        ActionType::Merge,
+        ActionType::ProposeMerge,
+        ActionType::Rewrite,
+        ActionType::Promote,
+        ActionType::Archive,
+    ];
     let touched = unit.deeds.iter().filter(|deed| rules.contains(&deed.action));
     for id in touched.flat_map(|deed| &deed.ids).collect::<BTreeSet<_>>() {
         changes.extend(decision(writes, layout, ("taken_back", id), ("group_id", group.into()))?);
     }
     for deed in &unit.deeds {
         match deed.action {
-            ActionType::Merge | ActionType::ProposeMerge => {
+            ActionType::Merge | ActionType::ProposeMerge | ActionType::Rewrite => {
                 for id in &deed.ids {
                     let group = ("group_id", group.into());
                     changes.extend(decision(writes, layout, ("keep_both", id), group)?);
                 }
             }
-            ActionType::Promote | ActionType::Archive => {
+            ActionType::Promote
+            | ActionType::Archive
+            | ActionType::Summarize
+            | ActionType::Supersede => {
                 let action = ("action", deed.action.name().into());
                 for id in &deed.ids {
                     changes.extend(decision(writes, layout, ("declined", id), action.clone())?);

@@ -50,7 +50,7 @@ impl<'a> ExecutionUnit<'a> {
     #[must_use]
     pub fn ids(&self) -> Vec<&'a MemoryId> {
         let mut seen = std::collections::BTreeSet::new();
-        let ids = self.actions.iter().flat_map(|action| &action.effective().target_ids);
+        let ids = self.actions.iter().flat_map(|action| action.effective().rests_on());
         ids.filter(|id| seen.insert(*id)).collect()
     }
 }
@@ -87,10 +87,7 @@ pub(super) fn units<'a>(
 fn follows_a_merge(action: &Action) -> Option<&MemoryId> {
     match action.action {
         ActionType::Promote | ActionType::Archive => action.target_ids.first(),
-        ActionType::Merge
-        | ActionType::ProposeMerge
-        | ActionType::FlagContradiction
-        | ActionType::Noop => None,
+        _ => None,
     }
 }
 
@@ -206,6 +203,7 @@ pub(crate) fn action_of(
         canonical_id: None,
         survivor_protected: false,
         new_content: None,
+        summary: None,
         new_categories: None,
         new_importance: None,
         risk: Risk::Identical,

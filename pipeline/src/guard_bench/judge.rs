@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use memfold_guard::{Guard, Side};
 use memfold_judge::ask::{Asking, Recorded};
 use memfold_judge::{
-    Group, Judge, Judgement, LeashRules, Member, Opinion, OpinionKind, Records, Usage, ask_all,
-    leash,
+    Group, Judge, Judgement, LeashRules, Member, Opinion, OpinionKind, Records, Task, Usage,
+    ask_all, leash,
 };
 use memfold_model::memory::MemoryId;
 use memfold_plan::policy::JudgeSettings;
@@ -106,11 +106,8 @@ impl<'a> JudgeBench<'a> {
         }
         let group = group(&pair);
         let said = Opinion {
-            action: OpinionKind::Merge,
-            ids: vec!["m1".to_owned(), "m2".to_owned()],
             keep: Some("m1".to_owned()),
-            text: None,
-            reason: String::new(),
+            ..Opinion::of(OpinionKind::Merge, vec!["m1".to_owned(), "m2".to_owned()])
         };
         counts.merged_if_said +=
             u64::from(merges(&outcome((self.guard, self.settings), &group, &[vec![said]])));
@@ -168,8 +165,9 @@ fn outcome(
 ) -> memfold_judge::Outcome {
     let rules = LeashRules {
         replace_similarity_min: settings.replace_similarity_min,
-        rewrite: false,
-        content_words_lost_max: 0.0,
+        task: Task::Duplicates { rewrite: false },
+        content_words_lost_max: settings.content_words_lost_max,
+        confidence_min: settings.supersession_confidence_min,
     };
     leash(group, votes, guard, &rules, &|_, _| None)
 }

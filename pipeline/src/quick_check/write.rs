@@ -5,6 +5,7 @@ use super::answer::{IMPORTANCE_DEFAULT, Written};
 use super::decide::{Choice, Decided};
 use super::engine::{SaveError, SaveRun, Shared};
 use super::weigh::{Equal, Match, Weighed};
+use crate::embed::fill::model_of;
 use crate::execute::{
     Draft, EditContext, action_of, carry_out_alone, changes_of, fold_away, merge_of_two, near_flag,
     write_unit,
@@ -444,26 +445,10 @@ impl<'a> Writing<'a> {
         {
             return Ok(Some("the vector was not saved: it is zero or not finite".to_owned()));
         }
-        if let Some(model) = self.incoming.model.as_deref()
-            && let Some(bytes) = self.writes.last_vector_bytes_of(&self.layout, model)?
-            && bytes != 4 * vector.len() as i64
-        {
-            return Ok(Some(format!(
-                "the vector was not saved: it has {} components, and the last one of model {model:?} {bytes} bytes",
-                vector.len()
-            )));
-        }
-        let model = match (&self.incoming.model, self.writes.last_embedding(&self.layout)?) {
-            (Some(model), _) => Some(model.clone()),
-            (None, Some((_, bytes))) if bytes != 4 * vector.len() as i64 => {
-                return Ok(Some(format!(
-                    "the vector was not saved: it has {} components, and the store's last one \
-                     {bytes} bytes; name its model where it is another one",
-                    vector.len()
-                )));
-            }
-            (None, Some((model, _))) => model,
-            (None, None) => None,
+        let place = (self.writes, &self.layout);
+        let model = match model_of(place, self.incoming.model.as_deref(), vector)? {
+            Ok(model) => model,
+            Err(reason) => return Ok(Some(format!("the vector was not saved: {reason}"))),
         };
         let (model, at) = (model.as_deref(), self.at.as_str());
         let row = NewEmbedding { memory_id: id, content: self.text, vector, model, at };

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use memfold::embed::{Embedder, embedder};
+use memfold::embed::fill::NewVectors;
+use memfold::embed::{EmbedError, Embedder, embedder};
 use memfold::lookup::corpus::CorpusColumns;
 use memfold::quick_check::Incoming;
 use memfold_datasets::ReadError;
@@ -279,6 +280,35 @@ impl Provider {
             Err(note) => Some(note),
         }
     }
+}
+
+/// Makes the vectors of the texts that a plan writes, as far as they are carried out.
+pub(crate) fn new_vectors<'t>(
+    texts: impl Iterator<Item = &'t str>,
+    settings: &Settings,
+    (bars, printer): (&Bars, Printer),
+) -> Result<NewVectors, Failure> {
+    let texts: Vec<&str> = texts.collect();
+    if texts.is_empty() {
+        return Ok(NewVectors::default());
+    }
+    let configured = &settings.configuration.settings.embed;
+    let failed = |error: &EmbedError| {
+        let hint = error.hint();
+        Failure::new("make the vectors of new texts", error, hint)
+    };
+    let variables = |name: &str| std::env::var(name).ok();
+    let provider = embedder(configured, None, &variables).map_err(|error| failed(&error))?;
+    let provider = provider.ok_or_else(|| {
+        Failure::usage(
+            "the plan writes new texts, and nobody makes their vectors",
+            "configure embed.provider (docs/embedding.md), or leave them out: \
+             --except rewrite,summarize",
+        )
+    })?;
+    printer.note(&format!("note: {} new texts are sent to {}", texts.len(), provider.place()));
+    NewVectors::make(provider, &texts, (configured.batch_size, bars))
+        .map_err(|error| failed(&error))
 }
 
 /// Tells whether somebody listens at an address of this machine. Nothing is sent.

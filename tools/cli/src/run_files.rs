@@ -258,6 +258,15 @@ fn log_line(action: &Action, unit: &UnitOutcome) -> String {
             log_lines::promote(id, from, action.new_importance.unwrap_or(from), rule)
         }
         (ActionType::Archive, [id, ..]) => log_lines::archive(id, &reasons(), rule),
+        (ActionType::Rewrite, sources) if let Some(new) = &action.canonical_id => {
+            log_lines::rewrite(new, sources, rule)
+        }
+        (ActionType::Summarize, sources) if let Some(new) = &action.canonical_id => {
+            log_lines::summary(new, sources)
+        }
+        (ActionType::Supersede, [newer, older, ..]) => {
+            log_lines::supersede(newer, older, &reasons())
+        }
         (ActionType::FlagContradiction, [a, b, ..]) => {
             log_lines::contradiction(a, b, &action.rationale.evidence.contradiction_signals)
         }

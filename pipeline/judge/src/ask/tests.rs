@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use super::*;
+use crate::opinion::OpinionKind;
 use crate::question::Member;
 
 fn group(name: &str, count: usize) -> Group {
@@ -64,13 +65,7 @@ impl Judge for MergesAll {
             let memories = group["memories"].as_array().unwrap();
             let ids = memories.iter().map(|memory| memory["id"].as_str().unwrap().to_owned());
             let ids: Vec<String> = ids.collect();
-            Opinion {
-                action: OpinionKind::Merge,
-                keep: ids.first().cloned(),
-                ids,
-                text: None,
-                reason: String::new(),
-            }
+            Opinion { keep: ids.first().cloned(), ..Opinion::of(OpinionKind::Merge, ids) }
         });
         let usage = Usage { requests: 1, prompt_tokens: 100, ..Usage::default() };
         Ok(Reply { judge: "merges-all".to_owned(), opinions: opinions.collect(), usage })
@@ -83,7 +78,7 @@ fn asking(votes: usize) -> Asking<'static> {
     Asking {
         batch_size: 10,
         votes,
-        rewrite: false,
+        task: Task::Duplicates { rewrite: false },
         recorded_only: false,
         cancelled: NEVER,
         progress: &|_, _, _| {},
@@ -146,12 +141,8 @@ fn handles_of_other_groups_mean_nothing() {
         .map(|member| &*member.handle)
         .collect();
     assert_eq!(handles, ["m1", "m2", "m3", "m4", "m5"]);
-    let opinion = |ids: &[&str]| Opinion {
-        action: OpinionKind::Merge,
-        ids: ids.iter().map(|id| (*id).to_owned()).collect(),
-        keep: None,
-        text: None,
-        reason: String::new(),
+    let opinion = |ids: &[&str]| {
+        Opinion::of(OpinionKind::Merge, ids.iter().map(|id| (*id).to_owned()).collect())
     };
     let said = [opinion(&["m2", "m3"]), opinion(&["m5", "m3"]), opinion(&["m77"]), opinion(&[])];
     let said = of_groups(&batch, &said);

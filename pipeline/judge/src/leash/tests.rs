@@ -6,8 +6,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-const RULES: LeashRules =
-    LeashRules { replace_similarity_min: 0.9, rewrite: true, content_words_lost_max: 0.25 };
+const RULES: LeashRules = LeashRules {
+    replace_similarity_min: 0.9,
+    task: Task::Duplicates { rewrite: true },
+    content_words_lost_max: 0.25,
+    confidence_min: Confidence::High,
+};
 
 fn guard() -> Guard {
     Guard::new(&GuardPolicy::default()).unwrap()
@@ -28,11 +32,10 @@ fn group(texts: &[&str]) -> Group {
 
 fn opinion(action: OpinionKind, ids: &[&str], keep: Option<&str>, text: Option<&str>) -> Opinion {
     Opinion {
-        action,
-        ids: ids.iter().map(|id| (*id).to_owned()).collect(),
         keep: keep.map(str::to_owned),
         text: text.map(str::to_owned),
         reason: "because".to_owned(),
+        ..Opinion::of(action, ids.iter().map(|id| (*id).to_owned()).collect())
     }
 }
 
@@ -160,7 +163,7 @@ fn a_new_text_keeps_all_specifics_and_invents_none() {
     }
     let long = format!("{} and so on {}", texts.join(" "), "and on ".repeat(99));
     assert!(matches!(refusal(&group, write(&long)), Refusal::LongText { .. }));
-    let rules = LeashRules { rewrite: false, ..RULES };
+    let rules = LeashRules { task: Task::Duplicates { rewrite: false }, ..RULES };
     let outcome = judged(&group, &[vec![good]], &rules);
     assert_eq!(outcome.refused[0].reason, Refusal::NoRewriting);
 }
@@ -205,9 +208,8 @@ fn any_opinion() -> impl Strategy<Value = Opinion> {
         ".{0,40}"
     ]);
     let ids = prop::collection::vec(handle(), 0..5);
-    (prop::sample::select(kinds.to_vec()), ids, prop::option::of(handle()), text).prop_map(
-        |(action, ids, keep, text)| Opinion { action, ids, keep, text, reason: String::new() },
-    )
+    (prop::sample::select(kinds.to_vec()), ids, prop::option::of(handle()), text)
+        .prop_map(|(action, ids, keep, text)| Opinion { keep, text, ..Opinion::of(action, ids) })
 }
 
 proptest! {
@@ -240,5 +242,24 @@ proptest! {
                 prop_assert!(judgement.could_be_same, "{one:?} {other:?}");
             }
         }
+    }
+}
+
+#[test]
+fn a_specific_stands_in_a_text_as_a_word_of_its_own() {
+    for (text, what, expected) in [
+        ("User is a Buffett-style investor.", "Buffett", true),
+        ("Anna's plan, by Omar.", "Omar", true),
+        ("Annabel swims", "Anna", false),
+        ("snake_case", "case", false),
+        ("It takes 12 minutes", "12", true),
+        ("It takes 12.", "12", true),
+        ("It takes 12.5 minutes", "12", false),
+        ("It takes -12 minutes", "12", false),
+        ("port 8080", "80", false),
+        ("", "x", false),
+        ("x", "", false),
+    ] {
+        assert_eq!(stands_in(text, what), expected, "{text:?} {what:?}");
     }
 }

@@ -15,6 +15,7 @@ mod judge;
 mod nodes;
 mod pipeline;
 mod vertices;
+mod topics;
 
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ use memfold_simd::Similarity;
 
 pub use nodes::{newest_first, separating};
 pub use pipeline::{DetectInput, Joins, detect, join_spaces, join_threshold};
+pub use topics::{TopicRules, Topics, topics};
 
 use memfold_guard::Judgement;
 use memfold_model::memory::MemoryIndex;

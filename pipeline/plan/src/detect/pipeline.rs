@@ -108,8 +108,7 @@ fn near_pairs(
     nodes: &Nodes,
     rows: usize,
 ) -> Result<(Vec<NodePair>, Option<Similarity>), DetectError> {
-    let budget = policy.detect.pair_budget.unwrap_or(PAIR_BUDGET_PER_ROW * rows as u64);
-    let budget = budget.max(PAIR_BUDGET_MIN);
+    let budget = pair_budget(policy, rows);
     let needed = rule_threshold(policy).unwrap_or(Similarity::ONE);
     let within = policy.guard.enabled;
     let proposing = policy.propose_threshold();
@@ -124,6 +123,12 @@ fn near_pairs(
 
 const PAIR_BUDGET_PER_ROW: u64 = 64;
 const PAIR_BUDGET_MIN: u64 = 1_000_000;
+
+/// How many pairs of texts are looked at, at most.
+pub(super) fn pair_budget(policy: &Policy, rows: usize) -> u64 {
+    let budget = policy.detect.pair_budget.unwrap_or(PAIR_BUDGET_PER_ROW * rows as u64);
+    budget.max(PAIR_BUDGET_MIN)
+}
 
 /// Returns the similarity from which pairs are needed: the lowest threshold in use, that of proposals, and a little below
 /// the merge threshold for the report. `None`: no rule asks for similar memories.
@@ -441,7 +446,7 @@ fn number_vectors(matrices: &[VectorMatrix<'_>], joined: &[JoinedPairs]) -> Dist
 
 impl Joins {
     /// Returns the pairs of distinct vectors, by their numbers.
-    fn pairs(&self) -> impl Iterator<Item = (u32, u32, Similarity)> {
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (u32, u32, Similarity)> {
         self.joined.iter().zip(&self.distinct.numbers).flat_map(|(joined, numbers)| {
             joined.pairs.iter().map(|&Pair { left, right, similarity }| {
                 (numbers[left.index()], numbers[right.index()], similarity)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use memfold_model::memory::MemoryId;
+use memfold_model::summary::Summary;
 use memfold_model::text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,12 @@ pub enum ActionType {
     Archive,
     /// Flag a contradictory pair.
     FlagContradiction,
+    /// A new memory takes the place of others: a model wrote its text.
+    Rewrite,
+    /// A new memory summarises others, which stay.
+    Summarize,
+    /// Note that a memory holds in the place of an older one, which stays.
+    Supersede,
     /// Fold memories of which nothing proves that they say the same; done only where a person approved it.
     ProposeMerge,
     /// Leave alone, and say why.
@@ -49,17 +56,18 @@ pub struct Action {
     /// What it does.
     #[serde(rename = "type")]
     pub action: ActionType,
-    /// The survivor first, then every absorbed memory; for others the memory or the pair.
+    /// The survivor first, then every absorbed memory; of a rewrite or summary its sources, newest first; of a
+    /// supersession the memory that holds, then the other; else the memory or the pair.
     #[schemars(with = "Vec<String>")]
     pub target_ids: Vec<MemoryId>,
-    /// The survivor of a merge.
+    /// The survivor of a merge; the new memory of a rewrite or summary; of a supersession the memory that holds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schemars(with = "Option<String>")]
     pub canonical_id: Option<MemoryId>,
     /// Whether the survivor is protected: rows merge into it, its own row stays as it is.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub survivor_protected: bool,
-    /// A new text (never planned without an LLM stage).
+    /// The text of the new memory of a rewrite or summary: a model's words.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub new_content: Option<String>,
     /// The survivor's or memory's categories afterwards.
@@ -68,6 +76,9 @@ pub struct Action {
     /// The importance afterwards.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub new_importance: Option<f64>,
+    /// What a summary holds beside its text.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub summary: Option<Box<Summary>>,
     /// How much a person should look at it.
     pub risk: Risk,
     /// Why.
@@ -141,6 +152,19 @@ pub struct Plan {
 }
 
 impl ActionType {
+    /// All types, in the order of their names in documents.
+    pub const ALL: [Self; 9] = [
+        Self::Merge,
+        Self::Promote,
+        Self::Archive,
+        Self::FlagContradiction,
+        Self::Rewrite,
+        Self::Summarize,
+        Self::Supersede,
+        Self::ProposeMerge,
+        Self::Noop,
+    ];
+
     /// Returns the name that JSON and log lines use.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -149,6 +173,9 @@ impl ActionType {
             Self::Promote => "promote",
             Self::Archive => "archive",
             Self::FlagContradiction => "flag_contradiction",
+            Self::Rewrite => "rewrite",
+            Self::Summarize => "summarize",
+            Self::Supersede => "supersede",
             Self::ProposeMerge => "propose_merge",
             Self::Noop => "noop",
         }
@@ -157,15 +184,7 @@ impl ActionType {
     /// Returns the type of a name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
-        let all = [
-            Self::Merge,
-            Self::Promote,
-            Self::Archive,
-            Self::FlagContradiction,
-            Self::ProposeMerge,
-            Self::Noop,
-        ];
-        all.into_iter().find(|action| action.name() == name)
+        Self::ALL.into_iter().find(|action| action.name() == name)
     }
 
     /// Tells whether it changes the store without further questions.
@@ -194,10 +213,32 @@ impl Risk {
 }
 
 impl Action {
-    /// Returns the memories that a merge merges into its survivor; empty for other actions.
+    /// Returns the memories that leave for its survivor: of a merge all but the survivor, of a rewrite its sources; empty
+    /// for other actions.
     #[must_use]
     pub fn absorbed_ids(&self) -> &[MemoryId] {
-        if self.action.merges() { self.target_ids.get(1..).unwrap_or_default() } else { &[] }
+        match self.action {
+            ActionType::Merge | ActionType::ProposeMerge => {
+                self.target_ids.get(1..).unwrap_or_default()
+            }
+            ActionType::Rewrite => &self.target_ids,
+            _ => &[],
+        }
+    }
+
+    /// Returns the memories that must be as they were for the action to be carried out, in the order of its targets.
+    pub fn rests_on(&self) -> impl Iterator<Item = &MemoryId> {
+        let replaced = self.summary.iter().flat_map(|summary| &summary.replaces);
+        self.target_ids.iter().chain(replaced)
+    }
+
+    /// Returns the memories that leave the owner's table: what is absorbed, archived or replaced.
+    pub fn leaving_ids(&self) -> impl Iterator<Item = &MemoryId> {
+        let archived: &[MemoryId] = match self.action {
+            ActionType::Archive => &self.target_ids,
+            _ => self.absorbed_ids(),
+        };
+        archived.iter().chain(self.summary.iter().flat_map(|summary| &summary.replaces))
     }
 }
 

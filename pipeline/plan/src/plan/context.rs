@@ -412,6 +412,18 @@ impl Values {
         Self::merged(survivor, absorbed, &context.input.policy.merge)
     }
 
+    /// Returns the categories.
+    #[must_use]
+    pub fn categories(&self) -> Vec<String> {
+        self.categories.iter().map(ToString::to_string).collect()
+    }
+
+    /// Returns the importance.
+    #[must_use]
+    pub const fn importance(&self) -> f64 {
+        self.importance
+    }
+
     /// An unprotected survivor after it absorbed other memories, in their order.
     pub fn merged<'a>(
         survivor: &Memory,

@@ -109,6 +109,7 @@ fn proposal(context: &Context<'_>, rows: &[MemoryIndex]) -> Option<Action> {
         canonical_id: Some(survivor.memory.id.clone()),
         survivor_protected: false,
         new_content: None,
+        summary: None,
         new_categories: values.new_categories(survivor.memory),
         new_importance: values.new_importance(survivor.memory),
         risk: Risk::Reworded,

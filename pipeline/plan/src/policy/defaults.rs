@@ -2,9 +2,11 @@
 
 use std::num::NonZeroUsize;
 
+use memfold_model::summary::Confidence;
+
 use super::{
-    Absorbed, Canonical, CategoryMerge, CheckScope, FlagTarget, GraphIndex, JoinMethod, Linkage,
-    Profile, Trigger,
+    Absorbed, Canonical, CategoryMerge, CheckScope, FlagTarget, GraphIndex, JoinMethod, JudgeTask,
+    Linkage, Profile, Trigger,
 };
 use crate::policy::Provider;
 
@@ -44,7 +46,7 @@ pub(crate) const PROTECTION_ENABLED: bool = true;
 pub(crate) const PROTECTED_CATEGORIES: [&str; 5] =
     ["permanent", "protected", "pinned", "decision", "decisions"];
 /// Root sources of what a person wrote.
-pub(crate) const PROTECTED_SOURCES: [&str; 2] = ["manual", "user"];
+pub(crate) const PROTECTED_SOURCES: [&str; 3] = ["manual", "user", "memfold-summary"];
 /// 3.0 is critical in the owner's scale.
 pub(crate) const PROTECTED_IMPORTANCE_MIN: f64 = 3.0;
 /// Work of the last day is still going on.
@@ -147,6 +149,18 @@ pub(crate) const JUDGE_TIMEOUT_MS: u32 = 60_000;
 pub(crate) const JUDGE_VOTES: u32 = 2;
 /// Where a newer text may take the place of an older one.
 pub(crate) const JUDGE_REPLACE_SIMILARITY_MIN: f64 = 0.9;
+/// What models are asked unless more is wanted: the rest writes texts or marks memories.
+pub(crate) const JUDGE_TASKS: [JudgeTask; 1] = [JudgeTask::Duplicates];
+/// Texts stay those of the agent unless a person wants otherwise.
+pub(crate) const JUDGE_REWRITE: bool = false;
+/// A quarter of a source's words may be said in others.
+pub(crate) const JUDGE_CONTENT_WORDS_LOST_MAX: f64 = 0.25;
+/// As in the system that golden records come from.
+pub(crate) const JUDGE_GOLDEN_SIMILARITY_MIN: f64 = 0.75;
+/// As in the system that summaries come from.
+pub(crate) const JUDGE_SUMMARY_SIMILARITY_MIN: f64 = 0.85;
+/// Nothing less than sure marks a memory.
+pub(crate) const JUDGE_SUPERSESSION_CONFIDENCE_MIN: Confidence = Confidence::High;
 /// As for runs that nobody reviewed.
 pub(crate) const JUDGE_LIVE_SHARE_MAX: f64 = 0.1;
 /// What the smallest paid plans allow.

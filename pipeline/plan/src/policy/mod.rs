@@ -19,7 +19,7 @@ pub(crate) use rule::NEAR_DUPLICATE;
 pub use rule::{ARCHIVE, CONTRADICTION, Conditions, Rule, RuleAction, Trigger};
 pub use sections::{
     Absorbed, Canonical, CategoryMerge, CheckScope, ClusterPolicy, DetectPolicy, EmbedSettings,
-    FlagPolicy, FlagTarget, GraphIndex, JoinMethod, JudgeModel, JudgeSettings, KeyFromElsewhere,
-    Linkage, MergePolicy, Policy, Profile, ProposePolicy, ProtectionPolicy, Provider,
-    QuickCheckPolicy, Scope,
+    FlagPolicy, FlagTarget, GraphIndex, JoinMethod, JudgeModel, JudgeSettings, JudgeTask,
+    KeyFromElsewhere, Linkage, MergePolicy, Policy, Profile, ProposePolicy, ProtectionPolicy,
+    Provider, QuickCheckPolicy, Scope,
 };

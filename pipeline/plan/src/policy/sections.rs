@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use memfold_index::{GraphJoin, JoinIndex};
+use memfold_model::summary::Confidence;
 use memfold_model::time::Instant;
 use memfold_simd::Similarity;
 use schemars::JsonSchema;
@@ -366,6 +367,43 @@ pub enum CheckScope {
     Source,
 }
 
+impl EmbedSettings {
+    /// Tells whether a provider of vectors is configured.
+    #[must_use]
+    pub fn makes_vectors(&self) -> bool {
+        self.provider.is_some_and(|provider| provider != Provider::Off)
+    }
+}
+
+/// What models are asked.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum JudgeTask {
+    /// Which proposals say the same.
+    Duplicates,
+    /// Related memories become one new memory.
+    Golden,
+    /// Related memories are summarised, and stay.
+    Summaries,
+    /// Which of two memories holds.
+    Supersession,
+}
+
+impl JudgeTask {
+    /// Returns the name as configured.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Duplicates => "duplicates",
+            Self::Golden => "golden",
+            Self::Summaries => "summaries",
+            Self::Supersession => "supersession",
+        }
+    }
+}
+
 /// Who makes vectors of texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -411,6 +449,18 @@ impl Provider {
 pub struct JudgeSettings {
     /// The models, in the order in which they are asked; empty: nobody is.
     pub chain: Vec<JudgeModel>,
+    /// What they are asked.
+    pub tasks: Vec<JudgeTask>,
+    /// Whether a model may write the text of a merge.
+    pub rewrite: bool,
+    /// The share of a source's content words that a new text may lack, from 0 to 1.
+    pub content_words_lost_max: f64,
+    /// From which similarity on memories may become one golden record.
+    pub golden_similarity_min: Similarity,
+    /// From which similarity on, on average, memories are summarised together.
+    pub summary_similarity_min: Similarity,
+    /// How sure a model must be that a memory no longer holds.
+    pub supersession_confidence_min: Confidence,
     /// Memories in one request, about.
     pub batch_size: usize,
     /// How long one request may take with its repetitions.

@@ -129,14 +129,7 @@ fn planned(saved: &SavedPlan) -> Planned {
         let of_type = saved.actions.iter().filter(|a| a.effective().action == wanted);
         of_type.filter(|action| action.state != ActionState::Rejected).count() as u64
     };
-    Planned {
-        merge: count(ActionType::Merge),
-        promote: count(ActionType::Promote),
-        archive: count(ActionType::Archive),
-        flag_contradiction: count(ActionType::FlagContradiction),
-        propose_merge: count(ActionType::ProposeMerge),
-        noop: count(ActionType::Noop),
-    }
+    Planned::count(count)
 }
 
 impl Reported for AppliedReport {

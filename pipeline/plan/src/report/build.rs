@@ -97,14 +97,7 @@ impl From<&Run<'_>> for Report {
             config_hash: plan.config_hash.clone(),
             scope: scope(run),
             detected: detected(run),
-            planned: Planned {
-                merge: plan.count(ActionType::Merge),
-                promote: plan.count(ActionType::Promote),
-                archive: plan.count(ActionType::Archive),
-                flag_contradiction: plan.count(ActionType::FlagContradiction),
-                propose_merge: plan.count(ActionType::ProposeMerge),
-                noop: plan.count(ActionType::Noop),
-            },
+            planned: Planned::count(|action| plan.count(action)),
             judged: None,
             executed: run.executed,
             seconds: run.seconds,
@@ -198,23 +191,26 @@ fn stats(run: &Run<'_>, sampler: &Sampler<'_>, live: u64) -> Stats {
     let mut chars_saved = 0_u64;
     for action in &run.decided.plan.actions {
         let rule_id = || action.rationale.rule_id.clone();
-        let gone = match action.action {
-            ActionType::Merge => {
+        match action.action {
+            ActionType::Merge | ActionType::Rewrite => {
                 *stats.merges_by_rule.entry(rule_id()).or_default() += 1;
                 stats.absorbed.add(action.risk, action.absorbed_ids().len() as u64);
-                action.absorbed_ids()
             }
-            ActionType::Archive => action.target_ids.as_slice(),
-            ActionType::Noop => {
-                *stats.noops_by_cause.entry(rule_id()).or_default() += 1;
-                continue;
-            }
-            ActionType::Promote | ActionType::FlagContradiction | ActionType::ProposeMerge => {
-                continue;
-            }
-        };
-        stats.live_after -= gone.len() as u64;
-        chars_saved += gone.iter().map(chars_of).sum::<u64>();
+            ActionType::Noop => *stats.noops_by_cause.entry(rule_id()).or_default() += 1,
+            ActionType::ProposeMerge => continue,
+            ActionType::Promote
+            | ActionType::Archive
+            | ActionType::FlagContradiction
+            | ActionType::Summarize
+            | ActionType::Supersede => {}
+        }
+        let new = action.new_content.as_ref().map_or(0, |text| text.chars().count() as u64);
+        stats.live_after += u64::from(action.new_content.is_some());
+        stats.live_after -= action.leaving_ids().count() as u64;
+        if action.action != ActionType::Summarize {
+            let gone = action.leaving_ids().map(chars_of).sum::<u64>();
+            chars_saved += gone.saturating_sub(new);
+        }
     }
     let verdicts = run.detection.verdicts.iter();
     stats.verdicts = verdicts.map(|(verdict, &count)| ((*verdict).to_owned(), count)).collect();

@@ -32,14 +32,10 @@ pub fn detect(detected: &Detected) -> String {
 /// It is decided what to do.
 #[must_use]
 pub fn plan(planned: &Planned) -> String {
-    Line::new("PLAN")
-        .count("merge", planned.merge)
-        .count("promote", planned.promote)
-        .count("archive", planned.archive)
-        .count("flag_contradiction", planned.flag_contradiction)
-        .count("propose_merge", planned.propose_merge)
-        .count("noop", planned.noop)
-        .end()
+    let by_judges = ["rewrite", "summarize", "supersede"];
+    let said = planned.by_type().into_iter();
+    let said = said.filter(|(name, count)| *count > 0 || !by_judges.contains(name));
+    said.fold(Line::new("PLAN"), |line, (name, count)| line.count(name, count)).end()
 }
 
 /// A judge decided about memories, or did not.
@@ -84,6 +80,33 @@ pub fn merge(canonical: &MemoryId, merged_from: &[MemoryId], rule: &str) -> Stri
         .text("canonical", canonical.as_str())
         .list("merged_from", merged_from.iter().map(MemoryId::as_str))
         .text("rule", rule)
+        .end()
+}
+
+/// A new memory took the place of others.
+#[must_use]
+pub fn rewrite(new: &MemoryId, sources: &[MemoryId], rule: &str) -> String {
+    Line::new("REWRITE")
+        .text("new", new.as_str())
+        .list("sources", sources.iter().map(MemoryId::as_str))
+        .text("rule", rule)
+        .end()
+}
+
+/// A new memory summarises others.
+#[must_use]
+pub fn summary(new: &MemoryId, sources: &[MemoryId]) -> String {
+    let sources = sources.iter().map(MemoryId::as_str);
+    Line::new("SUMMARY").text("new", new.as_str()).list("sources", sources).end()
+}
+
+/// A memory holds in the place of an older one.
+#[must_use]
+pub fn supersede(newer: &MemoryId, older: &MemoryId, reason: &str) -> String {
+    Line::new("SUPERSEDE")
+        .text("newer", newer.as_str())
+        .text("older", older.as_str())
+        .text("reason", reason)
         .end()
 }
 
@@ -208,6 +231,7 @@ mod tests {
             flag_contradiction: 3,
             propose_merge: 5,
             noop: 4,
+            ..Planned::default()
         };
         let executed = Executed { applied: 6, stale: 0, failed: 0 };
         let lines = [

@@ -15,6 +15,7 @@ pub fn markdown(report: &Report) -> String {
     page.pairs("Contradictions and updates: which holds?", &report.samples.contradictions);
     page.proposals(report);
     page.single_rows(report);
+    page.written(report);
     for (risk, title) in [
         (Risk::Reworded, "Reworded: proven to say the same"),
         (Risk::Trivial, "Trivial: only small words differ"),
@@ -278,6 +279,36 @@ impl Page {
         }
     }
 
+    /// What models wrote, and which memories they say no longer hold.
+    fn written(&mut self, report: &Report) {
+        for (wanted, title) in [
+            (ActionType::Rewrite, "Rewritten by a model"),
+            (ActionType::Summarize, "Summarised by a model"),
+            (ActionType::Supersede, "Superseded"),
+        ] {
+            let actions = report.actions.iter().filter(|action| action.action == wanted);
+            let actions: Vec<_> = actions.collect();
+            if actions.is_empty() {
+                continue;
+            }
+            self.heading(title);
+            for action in actions.iter().take(LISTED_MAX) {
+                let ids: Vec<String> = action
+                    .target_ids
+                    .iter()
+                    .map(|id| escaped(&text::excerpt(id.as_str(), 120)))
+                    .collect();
+                let reasons = text::excerpt(&action.rationale.reasons.join("; "), 300);
+                let joint = if wanted == ActionType::Supersede { " → " } else { ", " };
+                self.line(format!("- {} ({})", ids.join(joint), escaped(&reasons)));
+                if let Some(new) = &action.new_content {
+                    self.line(format!("  > {}", escaped(&text::excerpt(new, NEW_TEXT_CHARS))));
+                }
+            }
+            self.rest_of(actions.len());
+        }
+    }
+
     fn left_alone(&mut self, report: &Report) {
         let noops = || report.actions.iter().filter(|action| action.action == ActionType::Noop);
         if noops().next().is_none() {
@@ -404,6 +435,7 @@ pub(super) fn cell(text: &str) -> String {
 
 /// Characters of a name in a table.
 const CELL_CHARS: usize = 120;
+const NEW_TEXT_CHARS: usize = 2_000;
 
 /// Escapes whatever Markdown or HTML could take for markup.
 fn escaped(text: &str) -> String {

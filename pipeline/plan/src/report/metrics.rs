@@ -203,14 +203,7 @@ fn planned_and_done(
     absorbed: &AbsorbedByRisk,
     executed: &Executed,
 ) {
-    let planned = [
-        ("merge", planned.merge as f64),
-        ("promote", planned.promote as f64),
-        ("archive", planned.archive as f64),
-        ("flag_contradiction", planned.flag_contradiction as f64),
-        ("propose_merge", planned.propose_merge as f64),
-        ("noop", planned.noop as f64),
-    ];
+    let planned = planned.by_type().map(|(name, count)| (name, count as f64));
     page.by("memfold_planned", "Actions that the last run planned, by type.", "type", &planned);
     let absorbed = [
         ("identical", absorbed.identical as f64),

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Piece;
-use crate::plan::{Action, Risk};
+use crate::plan::{Action, ActionType, Risk};
 
 /// Version of the report's format.
 pub(crate) const REPORT_SCHEMA_VERSION: u32 = 1;
@@ -124,14 +124,23 @@ pub struct Judged {
     pub completion_tokens: u64,
     /// What the answers cost, in the currency of the configured prices; 0 where none are.
     pub cost: f64,
-    /// What became of each proposal, in their order.
+    /// Groups that models were asked about, by task.
+    #[serde(default)]
+    pub groups: BTreeMap<String, u64>,
+    /// Statements of summaries that no source states, and that were dropped.
+    #[serde(default)]
+    pub statements_dropped: u64,
+    /// Memories that stand among too many near ones to be summarised.
+    #[serde(default)]
+    pub left_out: u64,
+    /// What became of each group, in their order.
     pub rulings: Vec<Ruling>,
 }
 
 /// What became of memories that a model was asked about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ruling {
-    /// `merge`, `keep_separate`, `skip`, `refused` or `unanswered`.
+    /// `merge`, `rewrite`, `summarize`, `supersede`, `keep_separate`, `skip`, `refused` or `unanswered`.
     pub action: String,
     /// The memories, of a merge the survivor first.
     pub ids: Vec<String>,
@@ -213,10 +222,62 @@ pub struct Planned {
     pub archive: u64,
     /// Flags.
     pub flag_contradiction: u64,
+    /// New memories that take the place of others.
+    #[serde(default)]
+    pub rewrite: u64,
+    /// Summaries.
+    #[serde(default)]
+    pub summarize: u64,
+    /// Memories that hold in the place of older ones.
+    #[serde(default)]
+    pub supersede: u64,
     /// Merges that a person should decide.
     pub propose_merge: u64,
     /// Rows left alone.
     pub noop: u64,
+}
+
+impl Planned {
+    /// Counts the actions of each type.
+    #[must_use]
+    pub fn count(count: impl Fn(ActionType) -> u64) -> Self {
+        Self {
+            merge: count(ActionType::Merge),
+            promote: count(ActionType::Promote),
+            archive: count(ActionType::Archive),
+            flag_contradiction: count(ActionType::FlagContradiction),
+            rewrite: count(ActionType::Rewrite),
+            summarize: count(ActionType::Summarize),
+            supersede: count(ActionType::Supersede),
+            propose_merge: count(ActionType::ProposeMerge),
+            noop: count(ActionType::Noop),
+        }
+    }
+
+    /// Returns each count with its name in documents.
+    #[must_use]
+    pub fn by_type(&self) -> [(&'static str, u64); 9] {
+        ActionType::ALL.map(|action| {
+            let count = match action {
+                ActionType::Merge => self.merge,
+                ActionType::Promote => self.promote,
+                ActionType::Archive => self.archive,
+                ActionType::FlagContradiction => self.flag_contradiction,
+                ActionType::Rewrite => self.rewrite,
+                ActionType::Summarize => self.summarize,
+                ActionType::Supersede => self.supersede,
+                ActionType::ProposeMerge => self.propose_merge,
+                ActionType::Noop => self.noop,
+            };
+            (action.name(), count)
+        })
+    }
+
+    /// Returns how many actions change the store without further questions.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.by_type().iter().map(|(_, count)| count).sum::<u64>() - self.propose_merge - self.noop
+    }
 }
 
 /// Wall time by stage.

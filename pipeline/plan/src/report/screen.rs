@@ -101,7 +101,7 @@ pub fn screen(report: &Report, commands: &Commands) -> String {
     lines.extend(without_embedding(report));
     lines.extend(judged(report).map(|parts| wrap(&parts, " · ", "", "  ")).into_iter().flatten());
     let planned = &report.planned;
-    if planned.merge + planned.promote + planned.archive + planned.flag_contradiction > 0 {
+    if planned.changes() > 0 {
         lines.extend(commands.lines());
     } else if planned.propose_merge == 0 {
         lines.push("nothing to do".to_owned());
@@ -159,9 +159,13 @@ fn counts(report: &Report) -> Vec<String> {
         format!("{} trivial", grouped(stats.absorbed.trivial)),
         format!("{} reworded", grouped(stats.absorbed.reworded)),
     ];
-    for (count, name) in
-        [(report.planned.archive, "archived"), (report.planned.promote, "promoted")]
-    {
+    for (count, name) in [
+        (report.planned.rewrite, "rewritten"),
+        (report.planned.summarize, "summarised"),
+        (report.planned.supersede, "superseded"),
+        (report.planned.archive, "archived"),
+        (report.planned.promote, "promoted"),
+    ] {
         if count > 0 {
             counts.push(format!("{} {name}", grouped(count)));
         }

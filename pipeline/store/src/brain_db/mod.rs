@@ -21,6 +21,7 @@ pub use own::flags::{OpenPair, WaitingFlag};
 pub use own::judgements::StoredJudgement;
 pub use own::plans::ActionUpdate;
 pub use own::runs::RunStart;
+pub use own::statements::{StoredEdge, StoredSummary};
 pub use own::units::{Deed, UnitRecord};
 pub use read::load::ReadBlobs;
 pub use read::lookup::{Marks, Reach, Reaches, StoreReader, Watermark};

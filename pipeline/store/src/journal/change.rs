@@ -127,6 +127,10 @@ pub enum Table {
     Decisions,
     /// Contradictions for people to look at.
     Flags,
+    /// How memories hang together.
+    Edges,
+    /// What summaries rest on.
+    Summaries,
 }
 
 impl Table {
@@ -139,15 +143,17 @@ impl Table {
             Self::Lineage => "memfold_lineage",
             Self::Decisions => "memfold_decisions",
             Self::Flags => "memfold_flags",
+            Self::Edges => "memfold_edges",
+            Self::Summaries => "memfold_summaries",
         }
     }
 
     /// Returns the table of a name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
-        [Self::Memories, Self::Atoms, Self::Lineage, Self::Decisions, Self::Flags]
-            .into_iter()
-            .find(|table| table.name() == name)
+        let own = [Self::Lineage, Self::Decisions, Self::Flags, Self::Edges, Self::Summaries];
+        let all = [Self::Memories, Self::Atoms].into_iter().chain(own);
+        all.into_iter().find(|table| table.name() == name)
     }
 
     /// Tells whether it is one of memfold's own tables, whose rows are switched on and off by `active`.

@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 use serde::Serialize;
 
 use crate::brain_db::own::runs::forget_target;
+use crate::brain_db::own::statements::summaries_of;
 use crate::brain_db::read::lineage::StoreLineage;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::layout::Layout;
@@ -129,6 +130,10 @@ fn all_ids(
     let about = flags.into_iter().filter(|(_, content)| names_any(content, &ids));
     let about: Vec<MemoryId> = about.map(|(id, _)| MemoryId::new(id)).collect();
     ids.extend(about);
+    // What a summary says of it is said in other words in the summary's own text.
+    for id in ids.clone() {
+        ids.extend(reads.query("look for summaries", |c| summaries_of(c, id.as_str()))?);
+    }
     Ok(ids)
 }
 
@@ -286,7 +291,7 @@ impl Plan {
             if !self.has_tables {
                 continue;
             }
-            for telling in TELLING.into_iter().chain([REVIVED, JUDGED]) {
+            for telling in TELLING.into_iter().chain([REVIVED, JUDGED, LINKED, SUMMARIZED]) {
                 writes.query("erase rows", |c| telling.delete(c, id))?;
             }
             writes.query("erase a target", |c| {
@@ -322,6 +327,14 @@ pub(crate) const JUDGED: Telling = Telling {
     table: "memfold_judgements",
     condition: "EXISTS (SELECT 1 FROM json_each(memories) AS memory WHERE memory.value = ?1)",
 };
+
+/// How it hangs together with others.
+pub(crate) const LINKED: Telling =
+    Telling { table: "memfold_edges", condition: "source_id = ?1 OR target_id = ?1" };
+
+/// That it summarises others; a summary of it goes with it.
+pub(crate) const SUMMARIZED: Telling =
+    Telling { table: "memfold_summaries", condition: "memory_id = ?1" };
 
 impl Telling {
     /// Counts the rows about a memory.

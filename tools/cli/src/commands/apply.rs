@@ -18,7 +18,7 @@ use memfold_store::BrainDb;
 use serde::Serialize;
 
 use crate::args::{GlobalArgs, whole};
-use crate::context::open_store;
+use crate::context::{new_vectors, open_store};
 use crate::failure::{Exit, Failure};
 use crate::outputs::Outputs;
 use crate::printer::{Printer, documents};
@@ -271,12 +271,16 @@ fn apply(
     if args.report.is_none() && args.report_dir.is_none() {
         writing::report_dir(&args.db, settings)?;
     }
+    let bars = Bars::new(printer);
+    let texts = selection.chosen(&saved.actions).filter_map(|action| action.new_content.as_deref());
+    let vectors = new_vectors(texts, settings, (&bars, printer))?;
     let session = writing::open_session(&args.db, settings)?;
     let action = |position: usize| saved.actions.get(position).map(SavedAction::effective);
     execute_watched(
         &session,
         &ExecuteRequest {
             plan: &saved.plan,
+            vectors: &vectors,
             access_counts: &access_counts(saved),
             selection,
             limit: args.limit,
@@ -287,7 +291,7 @@ fn apply(
             config_hash: &config_hash,
             rules: rules(args, settings),
             holder: &machine::holder(),
-            progress: &Bars::new(printer),
+            progress: &bars,
             clock: &|| stopwatch.seconds(),
         },
         &mut LogWatcher { action, printer },

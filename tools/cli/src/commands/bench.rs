@@ -12,8 +12,8 @@ use memfold::guard_bench::{
 use memfold::machine::Stopwatch;
 use memfold_datasets::atomic_file::NewFile;
 use memfold_index::Progress;
-use memfold_judge::Usage;
 use memfold_judge::ask::Asking;
+use memfold_judge::{Task, Usage};
 use memfold_model::text::excerpt;
 use memfold_plan::report::{Commands, grouped};
 
@@ -146,7 +146,7 @@ fn run_judge(
         let asking = Asking {
             batch_size: judge.batch_size,
             votes: judge.votes,
-            rewrite: false,
+            task: Task::Duplicates { rewrite: false },
             recorded_only: false,
             cancelled: &|| bars.cancelled(),
             progress: &progress,

@@ -246,6 +246,8 @@ impl Work<'_> {
             writing::report_dir(&self.args.db, self.settings)?;
         }
         let (stopwatch, guard) = (Stopwatch::start(), self.settings.guard()?);
+        let texts = outcome.plan.actions.iter().filter_map(|action| action.new_content.as_deref());
+        let vectors = context::new_vectors(texts, self.settings, (self.bars, self.printer))?;
         let session = writing::open_session(&self.args.db, self.settings)?;
         let actions = &outcome.plan.actions;
         let mut watcher =
@@ -254,6 +256,7 @@ impl Work<'_> {
             &session,
             &ExecuteRequest {
                 plan: &outcome.plan,
+                vectors: &vectors,
                 access_counts: &outcome.access_counts,
                 selection: &Selection::default(),
                 limit: self.args.limit,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{self, Args};
+use memfold_model::memory::MemoryId;
 use memfold_model::text::excerpt;
 use memfold_plan::plan::{Action, ActionState, ActionType, PlanSummary, SavedAction, SavedPlan};
 use memfold_store::BrainDb;
@@ -238,6 +239,11 @@ fn targets(action: &Action) -> String {
             format!("{first} ← {shown}{more}")
         }
         ActionType::FlagContradiction => ids.join(" ↔ "),
+        ActionType::Supersede => ids.join(" → "),
+        ActionType::Rewrite | ActionType::Summarize => {
+            let new = action.canonical_id.as_ref().map_or("", MemoryId::as_str);
+            format!("{} ← {}", excerpt(new, ID_CHARS), ids.join(", "))
+        }
         _ => first.clone(),
     }
 }

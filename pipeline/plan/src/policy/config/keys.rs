@@ -3,13 +3,14 @@
 
 use std::num::NonZeroUsize;
 
+use memfold_model::summary::Confidence;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rules::{RuleConfig, builtin_rules};
 use crate::policy::{
-    Absorbed, Canonical, CategoryMerge, CheckScope, FlagTarget, GraphIndex, JoinMethod, Linkage,
-    Profile, Provider, Trigger, defaults,
+    Absorbed, Canonical, CategoryMerge, CheckScope, FlagTarget, GraphIndex, JoinMethod, JudgeTask,
+    Linkage, Profile, Provider, Trigger, defaults,
 };
 
 /// Configuration of memfold. Every key may be left out.
@@ -249,6 +250,19 @@ pub struct EmbedConfig {
 pub struct JudgeConfig {
     /// The models, the first that answers counts; empty: nobody is asked, and no text goes anywhere.
     pub chain: Vec<JudgeModelConfig>,
+    /// What they are asked: `duplicates` (which proposals are the same), `golden` (one new memory for related ones),
+    /// `summaries` (of groups of related memories, which stay), `supersession` (which of two holds).
+    pub tasks: Vec<JudgeTask>,
+    /// Whether a model may write the text of a merge; needs `embed.provider`, as golden records and summaries do.
+    pub rewrite: bool,
+    /// From which similarity on, each to each, memories may become one golden record, from -1 to 1.
+    #[schemars(range(min = -1.0, max = 1.0))]
+    pub golden_similarity_min: f64,
+    /// From which similarity on, on average, memories are summarised together, from -1 to 1.
+    #[schemars(range(min = -1.0, max = 1.0))]
+    pub summary_similarity_min: f64,
+    /// How sure a model must be that a memory no longer holds.
+    pub supersession_confidence_min: Confidence,
     /// Memories in one request, about, at most 100.
     #[schemars(range(min = 2, max = 100))]
     pub batch_size: u32,
@@ -292,6 +306,9 @@ pub struct JudgeLossConfig {
     /// The share of the live memories that may merge into others in one run, from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max_live_share_per_run: f64,
+    /// The share of a source's content words that a new text may lack, from 0 to 1.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub max_content_words: f64,
 }
 
 /// What asking models may take.
@@ -349,6 +366,11 @@ impl Default for JudgeConfig {
     fn default() -> Self {
         Self {
             chain: Vec::new(),
+            tasks: defaults::JUDGE_TASKS.to_vec(),
+            rewrite: defaults::JUDGE_REWRITE,
+            golden_similarity_min: defaults::JUDGE_GOLDEN_SIMILARITY_MIN,
+            summary_similarity_min: defaults::JUDGE_SUMMARY_SIMILARITY_MIN,
+            supersession_confidence_min: defaults::JUDGE_SUPERSESSION_CONFIDENCE_MIN,
             batch_size: defaults::JUDGE_BATCH_SIZE,
             timeout_ms: defaults::JUDGE_TIMEOUT_MS,
             votes: defaults::JUDGE_VOTES,
@@ -361,7 +383,10 @@ impl Default for JudgeConfig {
 
 impl Default for JudgeLossConfig {
     fn default() -> Self {
-        Self { max_live_share_per_run: defaults::JUDGE_LIVE_SHARE_MAX }
+        Self {
+            max_live_share_per_run: defaults::JUDGE_LIVE_SHARE_MAX,
+            max_content_words: defaults::JUDGE_CONTENT_WORDS_LOST_MAX,
+        }
     }
 }
 

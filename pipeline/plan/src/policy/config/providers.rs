@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::document::{Node, Source};
 use super::error::ConfigError;
 use super::keys::{EmbedConfig, JudgeConfig};
-use super::validate::{path, place};
+use super::validate::{path, place, similarity};
 use crate::policy::{EmbedSettings, JudgeModel, JudgeSettings, KeyFromElsewhere};
 
 /// Makes the settings of the section.
@@ -60,6 +60,12 @@ pub(super) fn judge(merged: &Node, config: &JudgeConfig) -> Result<JudgeSettings
     });
     Ok(JudgeSettings {
         chain: chain.collect::<Result<_, _>>()?,
+        tasks: config.tasks.clone(),
+        rewrite: config.rewrite,
+        content_words_lost_max: config.loss.max_content_words,
+        golden_similarity_min: similarity(config.golden_similarity_min),
+        summary_similarity_min: similarity(config.summary_similarity_min),
+        supersession_confidence_min: config.supersession_confidence_min,
         batch_size: config.batch_size as usize,
         timeout: Duration::from_millis(config.timeout_ms.into()),
         votes: config.votes as usize,

@@ -376,7 +376,7 @@ pub(super) fn path(merged: &Node, key: &str, path: &str) -> PathBuf {
     source.folder().map_or_else(|| PathBuf::from(path), |folder| folder.join(path))
 }
 
-fn similarity(value: f64) -> Similarity {
+pub(super) fn similarity(value: f64) -> Similarity {
     Similarity::new(value).expect("the schema allows no similarity outside of -1 to 1")
 }
 

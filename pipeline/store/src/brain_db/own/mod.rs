@@ -6,3 +6,4 @@ pub(crate) mod units;
 pub(crate) mod flags;
 pub(crate) mod plans;
 pub(crate) mod judgements;
+pub(crate) mod statements;

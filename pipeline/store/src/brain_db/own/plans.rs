@@ -467,11 +467,8 @@ pub(crate) fn save_actions(
 
 /// The base digests of the rows that an action touches.
 fn base_digests<'a>(plan: &'a Plan, action: &'a Action) -> BTreeMap<&'a MemoryId, &'a String> {
-    let targets = match action.action {
-        ActionType::Noop => &[],
-        _ => action.target_ids.as_slice(),
-    };
-    targets.iter().filter_map(|id| plan.base_digests.get_key_value(id)).collect()
+    let digests = || action.rests_on().filter_map(|id| plan.base_digests.get_key_value(id));
+    if action.action == ActionType::Noop { BTreeMap::new() } else { digests().collect() }
 }
 
 /// Writes down what became of an action; replaces run, unit and note as well.

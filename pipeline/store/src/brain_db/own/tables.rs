@@ -14,7 +14,7 @@ use crate::brain_db::write::session::{SessionError, Writes};
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// What leads from each version to the next. Never change one that was published.
-pub(crate) const MIGRATIONS: &[&str] = &[FIRST, SECOND, ASSERTED, REVIVED, JUDGED];
+pub(crate) const MIGRATIONS: &[&str] = &[FIRST, SECOND, ASSERTED, REVIVED, JUDGED, WRITTEN];
 
 /// * `schema`: one row.
 /// * `plans`, `actions`: plans written back, and what became of each action (`proposed`, `approved`,
@@ -201,6 +201,35 @@ CREATE TABLE memfold_judgements (
     cost REAL NOT NULL,
     latency_ms INTEGER NOT NULL,
     at TEXT NOT NULL);
+";
+
+/// * `edges`: how memories hang together: `supersedes`, `consolidates`, `references`; each in force once.
+/// * `summaries`: of a memory that summarises others, which these are (a JSON array of ids), and what it holds beside its text.
+const WRITTEN: &str = "
+CREATE TABLE memfold_edges (
+    id INTEGER PRIMARY KEY,
+    source_id TEXT NOT NULL,
+    target_id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    weight REAL NOT NULL,
+    reason TEXT,
+    confidence TEXT,
+    run_id TEXT NOT NULL,
+    unit INTEGER NOT NULL,
+    at TEXT NOT NULL,
+    active INTEGER NOT NULL);
+CREATE UNIQUE INDEX memfold_edges_once ON memfold_edges(source_id, target_id, type) WHERE active = 1;
+CREATE INDEX memfold_edges_target ON memfold_edges(target_id);
+CREATE TABLE memfold_summaries (
+    id INTEGER PRIMARY KEY,
+    memory_id TEXT NOT NULL,
+    sources TEXT NOT NULL,
+    body TEXT NOT NULL,
+    run_id TEXT NOT NULL,
+    unit INTEGER NOT NULL,
+    at TEXT NOT NULL,
+    active INTEGER NOT NULL);
+CREATE INDEX memfold_summaries_memory ON memfold_summaries(memory_id);
 ";
 
 /// Returns the names of the tables.

@@ -5,11 +5,11 @@ use std::cell::Cell;
 use clap::{self, ValueEnum};
 use memfold::consolidate::{Outcome, RunContext, consolidate_judged};
 use memfold::execute::forbidden_by;
-use memfold::judging::{Judging, StoredAnswers};
+use memfold::judging::{Announcement, Judging, StoredAnswers};
 use memfold_guard::Guard;
 use memfold_index::Progress;
 use memfold_judge::{Budget, Chain, ModelEndpoint, Usage};
-use memfold_plan::policy::{JudgeModel, JudgeSettings};
+use memfold_plan::policy::{JudgeModel, JudgeSettings, JudgeTask};
 use memfold_plan::report::grouped;
 use memfold_store::BrainDb;
 
@@ -60,7 +60,7 @@ pub(super) fn plan(
     (store, context): (&BrainDb, &RunContext<'_>),
     (bars, printer): (&Bars, Printer),
 ) -> Result<Outcome, Failure> {
-    let configured = &settings.configuration.settings.judge;
+    let configured = &what_can_be_done(settings, printer);
     let failed = |error: &memfold_store::LoadStoreError| {
         Failure::new("read recorded answers", error, error.hint())
     };
@@ -72,9 +72,9 @@ pub(super) fn plan(
         answers = keeping(answers, at, (args, settings), printer)?;
     }
     let places = chain.places();
-    let announce = |groups: usize, memories: usize, requests: usize| {
-        if !recorded_only && groups > 0 {
-            printer.note(&announcement(&places, (groups, memories, requests)));
+    let announce = |asked: &Announcement| {
+        if !recorded_only && asked.groups > 0 {
+            printer.note(&announcement(&places, asked));
         }
     };
     let shown = Cell::new(0);
@@ -89,7 +89,7 @@ pub(super) fn plan(
         let (requests, tokens) = (grouped(usage.requests), grouped(usage.tokens()));
         let cost = usage.cost;
         printer.detail(&format!(
-            "judged {done} of {total} proposals: {requests} requests, {tokens} tokens, cost {cost:.4}"
+            "judged {done} of {total} groups: {requests} requests, {tokens} tokens, cost {cost:.4}"
         ));
     };
     let outcome = consolidate_judged(
@@ -116,6 +116,21 @@ pub(super) fn plan(
     Ok(outcome)
 }
 
+/// What the configuration wants, without what needs vectors of new texts where nobody makes any.
+fn what_can_be_done(settings: &Settings, printer: Printer) -> JudgeSettings {
+    let mut judge = settings.configuration.settings.judge.clone();
+    let writes = |task: &JudgeTask| matches!(task, JudgeTask::Golden | JudgeTask::Summaries);
+    if settings.configuration.settings.embed.makes_vectors()
+        || !(judge.rewrite || judge.tasks.iter().any(writes))
+    {
+        return judge;
+    }
+    judge.rewrite = false;
+    judge.tasks.retain(|task| !writes(task));
+    printer.note("note: nobody makes vectors (embed.provider), so no text is written anew: no judge.rewrite, golden, summaries");
+    judge
+}
+
 /// Lets answers be kept in the store, where it may be written.
 fn keeping(
     answers: StoredAnswers,
@@ -136,19 +151,26 @@ fn keeping(
 }
 
 /// Says what goes where before it goes.
-fn announcement(
-    places: &[(String, String, bool)],
-    (groups, memories, requests): (usize, usize, usize),
-) -> String {
-    let (groups, memories) = (grouped(groups as u64), grouped(memories as u64));
-    let requests = grouped(requests as u64);
+fn announcement(places: &[(String, String, bool)], asked: &Announcement) -> String {
+    let what = match (asked.task, asked.groups) {
+        (JudgeTask::Duplicates, 1) => "proposal",
+        (JudgeTask::Duplicates, _) => "proposals",
+        (JudgeTask::Golden, 1) => "golden record",
+        (JudgeTask::Golden, _) => "golden records",
+        (JudgeTask::Summaries, 1) => "summary",
+        (JudgeTask::Summaries, _) => "summaries",
+        (JudgeTask::Supersession, 1) => "pair",
+        (JudgeTask::Supersession, _) => "pairs",
+    };
+    let [groups, memories, requests] =
+        [asked.groups, asked.memories, asked.requests].map(|count| grouped(count as u64));
     let place = |(model, place, is_here): &(String, String, bool)| {
         let model = if model == place { "the loaded model" } else { model };
         format!("{model} at {place}{}", if *is_here { " (this machine)" } else { "" })
     };
     let places: Vec<String> = places.iter().map(place).collect();
     format!(
-        "asking about {groups} proposals with {memories} memories, at most {requests} requests for each vote: {}",
+        "asking about {groups} {what} with {memories} memories, at most {requests} requests for each vote: {}",
         places.join(", else ")
     )
 }

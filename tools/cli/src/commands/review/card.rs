@@ -155,6 +155,22 @@ fn passages(material: &Material<'_>, action: &Action) -> Vec<Passage> {
             passages.extend(folded);
             passages
         }
+        (ActionType::Rewrite | ActionType::Summarize, _) => {
+            let new = action.canonical_id.as_ref().map_or("", MemoryId::as_str);
+            let text = action.new_content.as_deref().unwrap_or_default();
+            let text = excerpt(text, text.len().saturating_mul(8));
+            let about = format!("new {}", excerpt(new, NAME_CHARS));
+            let role = match action.action {
+                ActionType::Rewrite => "leaves",
+                _ => "is summarised",
+            };
+            let sources = action.rests_on().map(|id| passage(material, role, id, None));
+            std::iter::once(Passage { about, text }).chain(sources).collect()
+        }
+        (ActionType::Supersede, [second]) => vec![
+            passage(material, "no longer holds", second, None),
+            passage(material, "newer", first, Some(second)),
+        ],
         (ActionType::FlagContradiction, [second]) => vec![
             passage(material, "older", first, None),
             passage(material, "newer", second, Some(first)),

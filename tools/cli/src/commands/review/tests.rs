@@ -45,6 +45,7 @@ fn action(action: ActionType, risk: Risk, ids: &[&str]) -> Action {
         canonical_id: None,
         survivor_protected: false,
         new_content: None,
+        summary: None,
         new_categories: None,
         new_importance: None,
         risk,

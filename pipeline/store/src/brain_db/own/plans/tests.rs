@@ -25,6 +25,7 @@ fn action(action: ActionType, ids: &[&str]) -> Action {
         canonical_id: None,
         survivor_protected: false,
         new_content: None,
+        summary: None,
         new_categories: None,
         new_importance: None,
         risk: Risk::Trivial,

@@ -1,0 +1,199 @@
+//! Proposals: which of them say the same.
+
+use std::collections::BTreeMap;
+
+use memfold_judge::{
+    Accepted, Group, Opinion, OpinionKind, Outcome, Refusal, Refused, Task, Vote, leash,
+};
+use memfold_model::memory::{Memory, MemoryId, MemoryIndex};
+use memfold_plan::plan::{Action, ActionType, Evidence, Plan, Rationale, Risk, Values};
+use memfold_plan::policy::JudgeTask;
+use memfold_simd::Similarity;
+
+use super::{RULE, Stage, decided, ids, reasons};
+use crate::MemfoldError;
+
+/// What earlier merges of the plan give their survivors: categories and importance.
+type Given = BTreeMap<MemoryId, (Option<Vec<String>>, Option<f64>)>;
+
+impl Stage<'_, '_, '_> {
+    /// Asks about the proposals of a plan; those that a judge decided become merges or noops.
+    pub(super) fn duplicates(&mut self, plan: &mut Plan) -> Result<(), MemfoldError> {
+        let questions: Vec<Vec<MemoryIndex>> =
+            plan.actions.iter().filter_map(|action| self.question(action)).collect();
+        let groups: Vec<Group> = questions.into_iter().map(|rows| self.group(rows)).collect();
+        let settings = self.judging.settings;
+        let task = Task::Duplicates { rewrite: settings.rewrite };
+        let votes = self.ask(&groups, (JudgeTask::Duplicates, task, settings.votes))?;
+        let merges = plan.actions.iter().filter(|action| action.action == ActionType::Merge);
+        let given = merges.filter_map(|action| {
+            let given = (action.new_categories.clone(), action.new_importance);
+            Some((action.canonical_id.clone()?, given))
+        });
+        let given: Given = given.collect();
+        let mut actions = Vec::with_capacity(plan.actions.len());
+        let mut asked = groups.iter().zip(&votes);
+        for action in std::mem::take(&mut plan.actions) {
+            if self.question(&action).is_none() {
+                actions.push(action);
+            } else if let Some((group, votes)) = asked.next() {
+                actions.extend(self.decide(action, (group, votes), &given));
+            }
+        }
+        plan.actions = actions;
+        Ok(())
+    }
+
+    /// The memories of a proposal, where all are known.
+    fn question(&self, action: &Action) -> Option<Vec<MemoryIndex>> {
+        let is_proposal = action.action == ActionType::ProposeMerge;
+        let rows = action.target_ids.iter().map(|id| self.places.get(id).copied());
+        is_proposal.then(|| rows.collect())?
+    }
+
+    /// What becomes of a proposal.
+    fn decide(
+        &mut self,
+        mut proposal: Action,
+        (group, votes): (&Group, &[Vote]),
+        given: &Given,
+    ) -> Vec<Action> {
+        self.judged.proposals += 1;
+        let Some(first) = votes.first() else {
+            self.judged.left += 1;
+            self.leave(group, votes);
+            return vec![proposal];
+        };
+        let outcome = self.outcome(group, votes);
+        let mut actions = Vec::new();
+        for accepted in &outcome.accepted {
+            actions.extend(self.merge(accepted, (group, votes), given));
+        }
+        for refused in &outcome.refused {
+            let reason = self.refuse(group, refused, &first.judge);
+            proposal.rationale.reasons.push(reason);
+        }
+        if !actions.is_empty() {
+            self.judged.merged += 1;
+            return actions;
+        }
+        proposal.rationale.evidence.judgements =
+            votes.iter().map(|vote| vote.key.clone()).collect();
+        let all = |found: &&Accepted| {
+            found.survivor.is_none() && found.others.len() == group.memories.len()
+        };
+        if let Some(kept) = outcome.accepted.iter().find(all) {
+            self.judged.kept_separate += 1;
+            self.rule("keep_separate", &proposal.target_ids, (&first.judge, &kept.reason));
+            return vec![kept_separate(proposal, &first.judge, &kept.reason)];
+        }
+        self.judged.left += 1;
+        if outcome.refused.is_empty() {
+            self.leave(group, votes);
+        }
+        vec![proposal]
+    }
+
+    /// What the leash lets pass, as far as memories may still leave.
+    fn outcome(&mut self, group: &Group, votes: &[Vote]) -> Outcome {
+        let said: Vec<Vec<Opinion>> = votes.iter().map(|vote| vote.opinions.clone()).collect();
+        let rewrite = self.judging.settings.rewrite;
+        let mut outcome = {
+            let similarity = |one: &memfold_judge::Member, other: &memfold_judge::Member| {
+                self.similarity(&one.id, &other.id).map(Similarity::get)
+            };
+            let rules = self.rules(Task::Duplicates { rewrite });
+            leash(group, &said, self.ground.guard(), &rules, &similarity)
+        };
+        let accepted = std::mem::take(&mut outcome.accepted);
+        for found in accepted {
+            let leaving = match (&found.survivor, &found.text) {
+                (None, _) => 0,
+                (Some(_), Some(_)) => found.others.len() + 1,
+                (Some(_), None) => found.others.len(),
+            };
+            if self.may_leave(leaving) {
+                outcome.accepted.push(found);
+            } else {
+                outcome.refused.push(beyond_the_cap(found));
+            }
+        }
+        outcome
+    }
+
+    fn merge(
+        &mut self,
+        accepted: &Accepted,
+        (group, votes): (&Group, &[Vote]),
+        given: &Given,
+    ) -> Option<Action> {
+        let survivor = group.find(accepted.survivor.as_ref()?)?.id.clone();
+        let mut target_ids = vec![survivor];
+        target_ids.extend(ids(group, &accepted.others));
+        let judge = votes.first().map_or("", |vote| &vote.judge);
+        if let Some(text) = &accepted.text {
+            let deed = (ActionType::Rewrite, RULE, "rewrites");
+            self.rule("rewrite", &target_ids, (judge, &accepted.reason));
+            return self.written(deed, &target_ids, text, (votes, &accepted.reason));
+        }
+        let deed = if accepted.action == OpinionKind::Replace { "replaces" } else { "merges" };
+        self.rule("merge", &target_ids, (judge, &accepted.reason));
+        let memories: Option<Vec<Memory>> =
+            target_ids.iter().map(|id| Some(as_given(self.memory_of(id)?, given))).collect();
+        let memories = memories?;
+        let (kept, absorbed) = memories.split_first()?;
+        let values = Values::merged(kept, absorbed, self.ground.merge);
+        let similarity =
+            absorbed.iter().filter_map(|other| self.similarity(&kept.id, &other.id)).min();
+        let mut action =
+            decided(ActionType::Merge, target_ids, (RULE, deed), (votes, &accepted.reason));
+        action.canonical_id = Some(kept.id.clone());
+        action.new_categories = values.new_categories(kept);
+        action.new_importance = values.new_importance(kept);
+        action.rationale.evidence.similarity = similarity.map(Similarity::get);
+        Some(action)
+    }
+}
+
+fn beyond_the_cap(found: Accepted) -> Refused {
+    let ids = found.survivor.iter().chain(&found.others).cloned().collect();
+    let opinion = Opinion {
+        keep: found.survivor,
+        text: found.text,
+        reason: found.reason,
+        ..Opinion::of(found.action, ids)
+    };
+    Refused { opinion, reason: Refusal::CapReached }
+}
+
+/// A memory as the earlier merges of the plan leave it.
+fn as_given(memory: &Memory, given: &Given) -> Memory {
+    let mut memory = memory.clone();
+    if let Some((categories, importance)) = given.get(&memory.id) {
+        if let Some(categories) = categories {
+            memory.categories = categories.iter().map(|name| name.as_str().into()).collect();
+        }
+        memory.importance = importance.unwrap_or(memory.importance);
+    }
+    memory
+}
+
+fn kept_separate(proposal: Action, judge: &str, reason: &str) -> Action {
+    Action {
+        action: ActionType::Noop,
+        canonical_id: None,
+        new_categories: None,
+        new_importance: None,
+        risk: Risk::Identical,
+        rationale: Rationale {
+            rule_id: RULE.to_owned(),
+            reasons: reasons(judge, "keeps separate", reason),
+            evidence: Evidence {
+                decided_by: Some(judge.to_owned()),
+                ..proposal.rationale.evidence
+            },
+            ..proposal.rationale
+        },
+        ..proposal
+    }
+}

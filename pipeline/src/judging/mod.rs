@@ -1,0 +1,397 @@
+//! [`Judging`]: models decide about the proposals of a plan, write golden records and summaries, and say what no longer holds;
+//! all on a leash.
+
+mod duplicates;
+mod written;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memfold_guard::Guard;
+use memfold_index::JoinOptions;
+use memfold_judge::ask::{Asking, Recorded, Tally, request_count};
+use memfold_judge::{
+    Asked, Group, Judge, Judgement, LeashRules, Member, Opinion, Records, Refused, Task, Usage,
+    Vote, ask_all,
+};
+use memfold_model::memory::{Memory, MemoryId, MemoryIndex, Standing};
+use memfold_model::text::excerpt;
+use memfold_plan::detect::{DetectInput, newest_first};
+use memfold_plan::plan::{Action, ActionType, Evidence, Plan, Rationale, Risk};
+use memfold_plan::policy::{JudgeSettings, JudgeTask, MergePolicy};
+use memfold_plan::report::{Judged, Ruling};
+use memfold_simd::Similarity;
+use memfold_store::brain_db::{BrainDb, Session, SessionError, StoredJudgement, StoredSummary};
+use memfold_store::{LoadStoreError, Snapshot};
+
+use crate::MemfoldError;
+
+/// The rule that stands in lineage and rationales.
+pub const RULE: &str = "judge";
+/// The rule of golden records.
+pub const GOLDEN: &str = "golden";
+/// The rule of summaries.
+pub const SUMMARY: &str = "summary";
+/// The rule of supersessions.
+pub const SUPERSESSION: &str = "supersession";
+
+/// Models that decide, and where their answers are kept.
+pub struct Judging<'a> {
+    /// Who is asked.
+    pub judge: &'a mut dyn Judge,
+    /// What was said before, and where new answers go.
+    pub answers: &'a mut StoredAnswers,
+    /// Tasks, votes, limits.
+    pub settings: &'a JudgeSettings,
+    /// Whether nobody is asked: recorded answers only.
+    pub recorded_only: bool,
+    /// Is told what will be asked, before anything of a task is.
+    pub announce: &'a dyn Fn(&Announcement),
+    /// Is told after each answer how many groups of a vote are done, of how many, and what it took so far.
+    pub progress: &'a dyn Fn(usize, usize, &Usage),
+    /// Tells whether the caller wants to stop; what was answered is kept.
+    pub cancelled: &'a dyn Fn() -> bool,
+}
+
+/// What will be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Announcement {
+    /// About what.
+    pub task: JudgeTask,
+    /// Groups of memories.
+    pub groups: usize,
+    /// Memories in them.
+    pub memories: usize,
+    /// Requests for each vote, at most.
+    pub requests: usize,
+}
+
+/// Answers as a store keeps them, and what came of them.
+#[derive(Default)]
+pub struct StoredAnswers {
+    known: BTreeMap<String, Recorded>,
+    /// What was spent, by the day as the owner writes times.
+    cost_by_day: BTreeMap<String, f64>,
+    keep: Option<(Session, String)>,
+    summaries: Vec<StoredSummary>,
+    /// Of open flags the side that was said again after the other one was.
+    asserted: BTreeMap<[MemoryId; 2], MemoryId>,
+}
+
+/// Characters of a naive time that are its date.
+const DATE_CHARS: usize = 10;
+
+impl StoredAnswers {
+    /// Reads what was ever answered.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn read(store: &BrainDb) -> Result<Self, LoadStoreError> {
+        let mut answers = Self { summaries: store.summaries()?, ..Self::default() };
+        for (stored, at) in store.judgements()? {
+            let day = at.get(..DATE_CHARS).unwrap_or_default().to_owned();
+            *answers.cost_by_day.entry(day).or_default() += stored.cost;
+            if let Ok(opinions) = serde_json::from_str::<Vec<Opinion>>(&stored.opinions) {
+                let recorded = Recorded { judge: stored.judge, opinions };
+                answers.known.insert(stored.key, recorded);
+            }
+        }
+        for flag in store.open_flags()? {
+            if let Some((id, _)) = flag.asserted {
+                answers.asserted.insert(flag.ids.map(MemoryId::new), MemoryId::new(id));
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Keeps further answers in the store, with the time as the owner writes times.
+    #[must_use]
+    pub fn keep_in(mut self, session: Session, at: String) -> Self {
+        self.keep = Some((session, at));
+        self
+    }
+
+    /// Returns what the day of a time, as the owner writes times, has cost so far.
+    #[must_use]
+    pub fn cost_of_day(&self, at: &str) -> f64 {
+        at.get(..DATE_CHARS).and_then(|day| self.cost_by_day.get(day)).copied().unwrap_or(0.0)
+    }
+}
+
+impl Records for StoredAnswers {
+    type Error = SessionError;
+
+    fn find(&self, key: &str) -> Result<Option<Recorded>, SessionError> {
+        Ok(self.known.get(key).cloned())
+    }
+
+    fn keep(&mut self, judgements: &[Judgement]) -> Result<(), SessionError> {
+        if let Some((session, at)) = &self.keep {
+            let stored: Vec<StoredJudgement> = judgements.iter().map(stored).collect();
+            session.keep_judgements(&stored, at)?;
+        }
+        for Judgement { key, judge, opinions, .. } in judgements {
+            let recorded = Recorded { judge: judge.clone(), opinions: opinions.clone() };
+            self.known.insert(key.clone(), recorded);
+        }
+        Ok(())
+    }
+}
+
+fn stored(judgement: &Judgement) -> StoredJudgement {
+    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let usage = &judgement.usage;
+    StoredJudgement {
+        key: judgement.key.clone(),
+        judge: judgement.judge.clone(),
+        memories: judgement.memories.iter().map(ToString::to_string).collect(),
+        opinions: serde_json::to_string(&judgement.opinions).unwrap_or_default(),
+        requests: count(usage.requests),
+        prompt_tokens: count(usage.prompt_tokens),
+        completion_tokens: count(usage.completion_tokens),
+        cost: usage.cost,
+        latency_ms: count(usage.latency_ms),
+    }
+}
+
+/// What a plan rests on, as far as judging needs it.
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    pub(crate) input: &'a DetectInput<'a>,
+    pub(crate) options: &'a JoinOptions<'a>,
+    pub(crate) merge: &'a MergePolicy,
+    pub(crate) similarity: &'a dyn Fn(MemoryIndex, MemoryIndex) -> Option<Similarity>,
+    /// What protection keeps.
+    pub(crate) protected: &'a BTreeSet<MemoryIndex>,
+}
+
+impl<'a> Ground<'a> {
+    const fn snapshot(&self) -> &'a Snapshot {
+        self.input.snapshot
+    }
+
+    const fn guard(&self) -> &'a Guard {
+        self.input.guard
+    }
+}
+
+/// Asks about what the configuration wants asked; what a judge decided becomes part of the plan. What is refused or not
+/// answered stays a proposal, with the reason. Returns what became of each.
+pub(crate) fn judge_plan(
+    plan: &mut Plan,
+    ground: Ground<'_>,
+    judging: &mut Judging<'_>,
+) -> Result<Judged, MemfoldError> {
+    let mut stage = Stage::new(ground, judging);
+    let mut tasks = stage.judging.settings.tasks.clone();
+    tasks.sort_unstable();
+    tasks.dedup();
+    for task in tasks {
+        match task {
+            JudgeTask::Duplicates => stage.duplicates(plan)?,
+            JudgeTask::Golden => stage.golden(plan)?,
+            JudgeTask::Summaries => stage.summaries(plan)?,
+            JudgeTask::Supersession => stage.supersession(plan)?,
+        }
+    }
+    let touching = plan.actions.iter().filter(|action| action.action != ActionType::Noop);
+    let touched: BTreeSet<&MemoryId> = touching.flat_map(Action::rests_on).collect();
+    plan.base_digests = touched
+        .into_iter()
+        .filter_map(|id| Some((id.clone(), stage.memory_of(id)?.base_digest.to_string())))
+        .collect();
+    Ok(stage.judged)
+}
+
+/// Judging under way.
+struct Stage<'a, 'j, 's> {
+    ground: Ground<'a>,
+    judging: &'j mut Judging<'s>,
+    places: BTreeMap<&'a MemoryId, MemoryIndex>,
+    /// Memories that may still leave.
+    absorbed_left: usize,
+    judged: Judged,
+}
+
+impl<'a, 'j, 's> Stage<'a, 'j, 's> {
+    fn new(ground: Ground<'a>, judging: &'j mut Judging<'s>) -> Self {
+        let memories = &ground.snapshot().memories;
+        let live = memories.iter().filter(|memory| memory.standing == Standing::Live).count();
+        let places = memories.iter().enumerate();
+        Self {
+            places: places.map(|(at, memory)| (&memory.id, MemoryIndex(at as u32))).collect(),
+            absorbed_left: (live as f64 * judging.settings.live_share_max) as usize,
+            judged: Judged::default(),
+            ground,
+            judging,
+        }
+    }
+
+    fn memory_of(&self, id: &MemoryId) -> Option<&'a Memory> {
+        self.places.get(id).map(|at| self.memory(*at))
+    }
+
+    fn memory(&self, at: MemoryIndex) -> &'a Memory {
+        &self.ground.snapshot().memories[at.index()]
+    }
+
+    fn similarity(&self, one: &MemoryId, other: &MemoryId) -> Option<Similarity> {
+        (self.ground.similarity)(*self.places.get(one)?, *self.places.get(other)?)
+    }
+
+    fn rules(&self, task: Task) -> LeashRules {
+        let settings = self.judging.settings;
+        LeashRules {
+            replace_similarity_min: settings.replace_similarity_min,
+            task,
+            content_words_lost_max: settings.content_words_lost_max,
+            confidence_min: settings.supersession_confidence_min,
+        }
+    }
+
+    /// Makes a question of memories, newest first.
+    fn group(&self, mut rows: Vec<MemoryIndex>) -> Group {
+        rows.sort_by(|&a, &b| newest_first(self.memory(a), self.memory(b)));
+        self.group_in_order(&rows)
+    }
+
+    fn group_in_order(&self, rows: &[MemoryIndex]) -> Group {
+        let member = |memory: &Memory| Member {
+            handle: String::new(),
+            id: memory.id.clone(),
+            text: memory.content.to_string(),
+            categories: memory.categories.iter().map(ToString::to_string).collect(),
+            importance: memory.importance,
+            created: memory.created_at.instant().map(|at| at.to_rfc3339()).unwrap_or_default(),
+            source: memory.root_source.to_string(),
+        };
+        Group::new(rows.iter().map(|&row| member(self.memory(row))).collect())
+    }
+
+    /// Asks about groups: recorded answers first, then models.
+    fn ask(
+        &mut self,
+        groups: &[Group],
+        (task, asked, votes): (JudgeTask, Task, usize),
+    ) -> Result<Vec<Vec<Vote>>, MemfoldError> {
+        let batch_size = self.judging.settings.batch_size;
+        (self.judging.announce)(&Announcement {
+            task,
+            groups: groups.len(),
+            memories: groups.iter().map(|group| group.memories.len()).sum(),
+            requests: request_count(groups, batch_size),
+        });
+        let asking = Asking {
+            batch_size,
+            votes,
+            task: asked,
+            recorded_only: self.judging.recorded_only,
+            cancelled: self.judging.cancelled,
+            progress: self.judging.progress,
+        };
+        let judge = &mut *self.judging.judge;
+        let Asked { votes, tally, is_cancelled } =
+            ask_all(groups, judge, self.judging.answers, &asking)?;
+        *self.judged.groups.entry(task.name().to_owned()).or_default() += groups.len() as u64;
+        self.count(tally);
+        if is_cancelled { Err(MemfoldError::Cancelled) } else { Ok(votes) }
+    }
+
+    fn count(&mut self, tally: Tally) {
+        let judged = &mut self.judged;
+        judged.votes_recorded += tally.recorded;
+        judged.votes_given += tally.answered;
+        judged.votes_missing += tally.unanswered;
+        judged.requests += tally.usage.requests;
+        judged.prompt_tokens += tally.usage.prompt_tokens;
+        judged.completion_tokens += tally.usage.completion_tokens;
+        judged.cost += tally.usage.cost;
+        for (reason, count) in tally.failures {
+            *judged.failures.entry(reason).or_default() += count;
+        }
+    }
+
+    /// Writes down what became of memories that a model was asked about.
+    fn rule(&mut self, action: &str, ids: &[MemoryId], (judge, reason): (&str, &str)) {
+        self.judged.rulings.push(Ruling {
+            action: action.to_owned(),
+            ids: ids.iter().map(ToString::to_string).collect(),
+            judge: judge.to_owned(),
+            reason: excerpt(reason, REASON_CHARS),
+        });
+    }
+
+    /// Writes down why an opinion was not followed; returns it as a reason.
+    fn refuse(&mut self, group: &Group, refused: &Refused, judge: &str) -> String {
+        let ids = ids(group, &refused.opinion.ids);
+        let reason = refused.reason.to_string();
+        self.rule("refused", &ids, (judge, &reason));
+        let kind = serde_json::to_value(&refused.reason).ok();
+        let kind = kind.and_then(|kind| kind["kind"].as_str().map(str::to_owned));
+        *self.judged.refusals.entry(kind.unwrap_or_default()).or_default() += 1;
+        format!("{judge}: refused, {reason}")
+    }
+
+    /// Writes down that a group was left as it is: nobody answered, or the answer says so.
+    fn leave(&mut self, group: &Group, votes: &[Vote]) {
+        let ids: Vec<MemoryId> = group.memories.iter().map(|member| member.id.clone()).collect();
+        let Some(vote) = votes.first() else {
+            return self.rule("unanswered", &ids, ("", "nobody answered"));
+        };
+        let reason = vote.opinions.first().map_or("", |opinion| &opinion.reason);
+        let (judge, reason) = (vote.judge.clone(), reason.to_owned());
+        self.rule("skip", &ids, (&judge, &reason));
+    }
+
+    /// Tells whether so many memories may still leave, and counts them.
+    fn may_leave(&mut self, leaving: usize) -> bool {
+        let may = leaving <= self.absorbed_left;
+        self.absorbed_left -= if may { leaving } else { 0 };
+        may
+    }
+}
+
+/// Characters of a model's words that are kept in plans and reports.
+const REASON_CHARS: usize = 300;
+
+/// An action that a model decided.
+fn decided(
+    action: ActionType,
+    target_ids: Vec<MemoryId>,
+    (rule_id, deed): (&str, &str),
+    (votes, reason): (&[Vote], &str),
+) -> Action {
+    let judge = votes.first().map_or("", |vote| &vote.judge);
+    Action {
+        action,
+        target_ids,
+        canonical_id: None,
+        survivor_protected: false,
+        new_content: None,
+        new_categories: None,
+        new_importance: None,
+        summary: None,
+        risk: Risk::Reworded,
+        rationale: Rationale {
+            rule_id: rule_id.to_owned(),
+            score: None,
+            reasons: reasons(judge, deed, reason),
+            evidence: Evidence {
+                decided_by: Some(judge.to_owned()),
+                judgements: votes.iter().map(|vote| vote.key.clone()).collect(),
+                ..Evidence::default()
+            },
+        },
+    }
+}
+
+fn reasons(judge: &str, deed: &str, reason: &str) -> Vec<String> {
+    let mut reasons = vec![format!("{judge} {deed}")];
+    if !reason.is_empty() {
+        reasons.push(excerpt(reason, REASON_CHARS));
+    }
+    reasons
+}
+
+fn ids(group: &Group, handles: &[String]) -> Vec<MemoryId> {
+    handles.iter().filter_map(|handle| Some(group.find(handle)?.id.clone())).collect()
+}

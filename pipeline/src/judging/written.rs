@@ -1,0 +1,436 @@
+//! Golden records, summaries and supersessions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memfold_judge::{
+    AcceptedSummary, Group, Opinion, Refusal, SaidDecision, Task, Vote, leash, leash_summary,
+    leash_supersession,
+};
+use memfold_model::decisions::{SingleAction, content_hash, share};
+use memfold_model::memory::{Memory, MemoryId, MemoryIndex, Standing};
+use memfold_model::summary::{
+    Confidence, KeyFact, SummarizedDecision, Summary, SummaryConfidence, SupersededFact,
+};
+use memfold_plan::detect::{TopicRules, newest_first, topics};
+use memfold_plan::plan::{Action, ActionType, Plan, Values};
+use memfold_plan::policy::JudgeTask;
+use memfold_simd::Similarity;
+use sha2::{Digest as _, Sha256};
+
+use super::{GOLDEN, SUMMARY, SUPERSESSION, Stage, decided, ids};
+use crate::MemfoldError;
+
+/// Memories of one golden record: fewer are pairs for `duplicates`, more become unreadable.
+const GOLDEN_MEMBERS: (usize, usize) = (3, 10);
+/// Memories of one summary.
+const SUMMARY_MEMBERS: (usize, usize) = (3, 20);
+/// The category of summaries.
+const SUMMARY_CATEGORY: &str = "summary";
+/// A summary matters as much as the memories it summarises, but is never protected for it.
+const SUMMARY_IMPORTANCE_MAX: f64 = 2.0;
+/// Of a summary's sources an earlier one must share so many in a hundred to be replaced by it.
+const REPLACED_PERCENT_MIN: usize = 50;
+const ID_DIGITS: usize = 12;
+
+impl Stage<'_, '_, '_> {
+    /// Asks for one memory that stands for related ones.
+    pub(super) fn golden(&mut self, plan: &mut Plan) -> Result<(), MemfoldError> {
+        let touching = plan.actions.iter().filter(|action| action.action.is_change());
+        let touched: BTreeSet<MemoryId> =
+            touching.flat_map(|action| action.rests_on().cloned()).collect();
+        let settings = self.judging.settings;
+        let rules = TopicRules {
+            similarity_min: settings.golden_similarity_min,
+            is_complete: true,
+            members: GOLDEN_MEMBERS,
+        };
+        let free = self.free(|stage, row| {
+            let memory = stage.memory(row);
+            let decisions = &stage.ground.snapshot().decisions;
+            let is_taken_back = decisions.taken_back.contains_key(&memory.id)
+                && !decisions.reworded.contains(&memory.id);
+            !touched.contains(&memory.id)
+                && !stage.ground.protected.contains(&row)
+                && !is_taken_back
+        });
+        let mut found = topics(self.ground.input, &free, rules, self.ground.options)?.groups;
+        found.retain(|rows| !self.are_apart(rows));
+        let groups: Vec<Group> = found.into_iter().map(|rows| self.group(rows)).collect();
+        let asked = (JudgeTask::Golden, Task::Golden, settings.votes);
+        let votes = self.ask(&groups, asked)?;
+        for (group, votes) in groups.iter().zip(&votes) {
+            let actions = self.golden_records(group, votes);
+            plan.actions.extend(actions);
+        }
+        Ok(())
+    }
+
+    fn golden_records(&mut self, group: &Group, votes: &[Vote]) -> Vec<Action> {
+        let Some(first) = votes.first() else {
+            self.leave(group, votes);
+            return Vec::new();
+        };
+        let said: Vec<Vec<Opinion>> = votes.iter().map(|vote| vote.opinions.clone()).collect();
+        let rules = self.rules(Task::Golden);
+        let outcome = leash(group, &said, self.ground.guard(), &rules, &|_, _| None);
+        let mut actions = Vec::new();
+        for accepted in &outcome.accepted {
+            let (Some(survivor), Some(text)) = (&accepted.survivor, &accepted.text) else {
+                continue;
+            };
+            let mut sources = ids(group, std::slice::from_ref(survivor));
+            sources.extend(ids(group, &accepted.others));
+            if self.may_leave(sources.len()) {
+                self.rule("rewrite", &sources, (&first.judge, &accepted.reason));
+                let deed = (ActionType::Rewrite, GOLDEN, "writes a golden record");
+                actions.extend(self.written(deed, &sources, text, (votes, &accepted.reason)));
+            } else {
+                let reason = Refusal::CapReached.to_string();
+                self.rule("refused", &sources, (&first.judge, &reason));
+                *self.judged.refusals.entry("cap_reached".to_owned()).or_default() += 1;
+            }
+        }
+        for refused in &outcome.refused {
+            self.refuse(group, refused, &first.judge);
+        }
+        if actions.is_empty() && outcome.refused.is_empty() {
+            self.leave(group, votes);
+        }
+        actions
+    }
+
+    /// Asks for summaries of groups that have none that is up to date.
+    pub(super) fn summaries(&mut self, plan: &mut Plan) -> Result<(), MemfoldError> {
+        let leaving: BTreeSet<MemoryId> = plan
+            .actions
+            .iter()
+            .filter(|action| action.action.is_change())
+            .flat_map(|action| action.leaving_ids().cloned())
+            .collect();
+        let rules = TopicRules {
+            similarity_min: self.judging.settings.summary_similarity_min,
+            is_complete: false,
+            members: SUMMARY_MEMBERS,
+        };
+        let free = self.free(|stage, row| !leaving.contains(&stage.memory(row).id));
+        let found = topics(self.ground.input, &free, rules, self.ground.options)?;
+        self.judged.left_out += found.left_out;
+        let known: BTreeSet<String> = self
+            .judging
+            .answers
+            .summaries
+            .iter()
+            .map(|summary| summary.summary.members_hash.clone())
+            .collect();
+        let mut groups = Vec::new();
+        for rows in found.groups {
+            let is_declined = rows.iter().all(|&row| self.declines(row, SingleAction::Summarize));
+            let group = self.group(rows);
+            if !is_declined && !known.contains(&members_hash(&group)) {
+                groups.push(group);
+            }
+        }
+        // Nothing leaves by a summary: one answer is enough.
+        let votes = self.ask(&groups, (JudgeTask::Summaries, Task::Summaries, 1))?;
+        for (group, votes) in groups.iter().zip(&votes) {
+            let action = self.summary(group, votes);
+            plan.actions.extend(action);
+        }
+        Ok(())
+    }
+
+    fn summary(&mut self, group: &Group, votes: &[Vote]) -> Option<Action> {
+        let first = votes.first();
+        let said = first.map_or(&[][..], |vote| &vote.opinions);
+        let accepted = match leash_summary(group, said, self.ground.guard()) {
+            Ok(Some(accepted)) => accepted,
+            Ok(None) => {
+                self.leave(group, votes);
+                return None;
+            }
+            Err(refused) => {
+                self.refuse(group, &refused, first.map_or("", |vote| &vote.judge));
+                return None;
+            }
+        };
+        self.judged.statements_dropped += accepted.dropped as u64;
+        let sources = ids(group, &accepted.ids);
+        let judge = first.map_or("", |vote| &vote.judge);
+        self.rule("summarize", &sources, (judge, &accepted.reason));
+        let deed = (ActionType::Summarize, SUMMARY, "summarises");
+        let mut action = self.written(deed, &sources, &accepted.text, (votes, &accepted.reason))?;
+        let summary = self.details(group, &accepted, &sources);
+        action.new_categories = Some(vec![SUMMARY_CATEGORY.to_owned(), summary.topic.clone()]);
+        action.new_importance =
+            action.new_importance.map(|importance| importance.min(SUMMARY_IMPORTANCE_MAX));
+        action.summary = Some(Box::new(summary));
+        Some(action)
+    }
+
+    fn details(&self, group: &Group, accepted: &AcceptedSummary, sources: &[MemoryId]) -> Summary {
+        let said = &accepted.said;
+        let memories: Vec<&Memory> = sources.iter().filter_map(|id| self.memory_of(id)).collect();
+        let times: Vec<_> =
+            memories.iter().filter_map(|memory| memory.created_at.instant()).collect();
+        let time = |at: Option<&memfold_model::time::Instant>| {
+            at.map_or_else(String::new, |at| at.to_rfc3339())
+        };
+        let fact = |fact: &memfold_judge::SaidFact| KeyFact {
+            fact: fact.fact.trim().to_owned(),
+            source_ids: ids(group, &fact.ids),
+        };
+        let superseded = said.superseded_facts.iter().filter_map(|fact| {
+            Some(SupersededFact {
+                original_fact: fact.original_fact.trim().to_owned(),
+                superseded_by: fact.superseded_by.trim().to_owned(),
+                source_memory_id: group.find(&fact.id)?.id.clone(),
+            })
+        });
+        let parts = said.confidence;
+        let handles: BTreeSet<&String> = accepted.ids.iter().collect();
+        Summary {
+            topic: topic(&memories),
+            start: time(times.iter().min()),
+            end: time(times.iter().max()),
+            key_facts: said.key_facts.iter().map(fact).collect(),
+            decisions: said.decisions.iter().map(decision).collect(),
+            superseded_facts: superseded.collect(),
+            confidence: SummaryConfidence::weigh([
+                parts.relevance,
+                parts.actionability,
+                parts.novelty,
+                parts.specificity,
+                parts.coherence,
+            ]),
+            members_hash: members_hash(group),
+            replaces: self.replaced(group, |handle| handles.contains(handle)),
+        }
+    }
+
+    /// Earlier summaries of about the same memories.
+    fn replaced(&self, group: &Group, is_source: impl Fn(&String) -> bool) -> Vec<MemoryId> {
+        let sources: BTreeSet<&MemoryId> = group
+            .memories
+            .iter()
+            .filter(|member| is_source(&member.handle))
+            .map(|member| &member.id)
+            .collect();
+        let is_replaced = |earlier: &&memfold_store::brain_db::StoredSummary| {
+            let common = earlier.sources.iter().filter(|id| sources.contains(id)).count();
+            let is_live = self
+                .memory_of(&earlier.memory_id)
+                .is_some_and(|memory| memory.standing == Standing::Live);
+            is_live && common * 100 >= earlier.sources.len() * REPLACED_PERCENT_MIN
+        };
+        let earlier = self.judging.answers.summaries.iter().filter(is_replaced);
+        earlier.map(|summary| summary.memory_id.clone()).collect()
+    }
+
+    /// Asks which memories of pairs no longer hold.
+    pub(super) fn supersession(&mut self, plan: &mut Plan) -> Result<(), MemfoldError> {
+        let pairs = self.pairs(plan);
+        let groups: Vec<Group> = pairs.iter().map(|(pair, _)| self.group_in_order(pair)).collect();
+        let votes = self.judging.settings.votes;
+        let asked = (JudgeTask::Supersession, Task::Supersession, votes);
+        let votes = self.ask(&groups, asked)?;
+        let rules = self.rules(Task::Supersession);
+        let mut replaced: BTreeMap<usize, Action> = BTreeMap::new();
+        for (((_, at), group), votes) in pairs.iter().zip(&groups).zip(&votes) {
+            let said: Vec<Vec<Opinion>> = votes.iter().map(|vote| vote.opinions.clone()).collect();
+            let judge = votes.first().map_or(String::new(), |vote| vote.judge.clone());
+            let (said, reason) = match leash_supersession(group, &said, &rules) {
+                Ok(Some(said)) => said,
+                Ok(None) => {
+                    self.leave(group, votes);
+                    continue;
+                }
+                Err(refused) => {
+                    self.refuse(group, &refused, &judge);
+                    continue;
+                }
+            };
+            let pair: Vec<MemoryId> =
+                group.memories.iter().map(|member| member.id.clone()).collect();
+            self.rule("supersede", &pair, (&judge, &reason));
+            let similarity = self.similarity(&pair[0], &pair[1]);
+            let deed = format!("says that it holds in the other's place ({})", said.kind.name());
+            let mut action =
+                decided(ActionType::Supersede, pair, (SUPERSESSION, &deed), (votes, &reason));
+            action.rationale.evidence.similarity = similarity.map(Similarity::get);
+            match at {
+                Some(at) => {
+                    replaced.insert(*at, action);
+                }
+                None => plan.actions.push(action),
+            }
+        }
+        for (at, mut action) in replaced {
+            let old = &plan.actions[at].rationale;
+            action.rationale.score = old.score;
+            let evidence = &mut action.rationale.evidence;
+            evidence.contradiction_signals.clone_from(&old.evidence.contradiction_signals);
+            evidence.differences.clone_from(&old.evidence.differences);
+            plan.actions[at] = action;
+        }
+        Ok(())
+    }
+
+    /// Pairs of which the older memory may no longer hold, newer first, each once: flags of the plan and proposals of two (with
+    /// their place in it), then open flags.
+    fn pairs(&self, plan: &Plan) -> Vec<([MemoryIndex; 2], Option<usize>)> {
+        let leaving: BTreeSet<&MemoryId> = plan
+            .actions
+            .iter()
+            .filter(|action| action.action.is_change())
+            .flat_map(Action::leaving_ids)
+            .collect();
+        let planned = plan.actions.iter().enumerate().filter_map(|(at, action)| {
+            let is_pair =
+                matches!(action.action, ActionType::FlagContradiction | ActionType::ProposeMerge);
+            match &action.target_ids[..] {
+                [a, b] if is_pair => Some(([a, b], Some(at))),
+                _ => None,
+            }
+        });
+        let open = self.ground.snapshot().decisions.open_flags.iter();
+        let open = open.map(|(a, b)| ([a, b], None));
+        let mut seen = BTreeSet::new();
+        let mut pairs = Vec::new();
+        for ([a, b], at) in planned.chain(open) {
+            let key = if a < b { [a, b] } else { [b, a] };
+            if leaving.contains(a) || leaving.contains(b) || !seen.insert(key) {
+                continue;
+            }
+            pairs.extend(self.in_order(key).map(|pair| (pair, at)));
+        }
+        pairs
+    }
+
+    /// A pair with the newer statement first; `None` where that cannot be told, or a person said that both hold.
+    fn in_order(&self, [a, b]: [&MemoryId; 2]) -> Option<[MemoryIndex; 2]> {
+        let (&x, &y) = (self.places.get(a)?, self.places.get(b)?);
+        let (one, other) = (self.memory(x), self.memory(y));
+        let times = (one.created_at.instant()?, other.created_at.instant()?);
+        let is_live = |memory: &Memory| memory.standing == Standing::Live;
+        let is_declined = [x, y].iter().all(|&row| self.declines(row, SingleAction::Supersede));
+        let decisions = &self.ground.snapshot().decisions;
+        if !is_live(one) || !is_live(other) || is_declined || decisions.keep_both.are_apart(a, b) {
+            return None;
+        }
+        if let Some(asserted) = self.judging.answers.asserted.get(&[a.clone(), b.clone()]) {
+            return Some(if asserted == a { [x, y] } else { [y, x] });
+        }
+        if times.0 == times.1 {
+            return None;
+        }
+        Some(if newest_first(one, other).is_lt() { [x, y] } else { [y, x] })
+    }
+
+    /// Live memories in scope with a vector that are no summaries and pass a test.
+    fn free(&self, test: impl Fn(&Self, MemoryIndex) -> bool) -> Vec<MemoryIndex> {
+        let summaries: BTreeSet<&MemoryId> =
+            self.judging.answers.summaries.iter().map(|summary| &summary.memory_id).collect();
+        let all = (0..self.ground.snapshot().memories.len() as u32).map(MemoryIndex);
+        all.filter(|&row| {
+            let memory = self.memory(row);
+            memory.standing == Standing::Live
+                && memory.embedding.vector().is_some()
+                && !summaries.contains(&memory.id)
+                && test(self, row)
+        })
+        .collect()
+    }
+
+    /// Whether a person keeps two of some memories apart.
+    fn are_apart(&self, rows: &[MemoryIndex]) -> bool {
+        let keep_both = &self.ground.snapshot().decisions.keep_both;
+        let groups: Vec<Vec<u32>> = rows
+            .iter()
+            .map(|&row| keep_both.separating_groups_of(&self.memory(row).id).collect())
+            .collect();
+        let apart =
+            |(at, one): (usize, &Vec<u32>)| groups[at + 1..].iter().any(|other| share(one, other));
+        groups.iter().enumerate().any(apart)
+    }
+
+    fn declines(&self, row: MemoryIndex, action: SingleAction) -> bool {
+        let declined = &self.ground.snapshot().decisions.declined;
+        declined.contains(&(self.memory(row).id.clone(), action))
+    }
+
+    /// A new memory with a model's text.
+    pub(super) fn written(
+        &self,
+        (kind, rule, deed): (ActionType, &str, &str),
+        sources: &[MemoryId],
+        text: &str,
+        (votes, reason): (&[Vote], &str),
+    ) -> Option<Action> {
+        let mut memories: Vec<&Memory> =
+            sources.iter().map(|id| self.memory_of(id)).collect::<Option<_>>()?;
+        memories.sort_by(|a, b| newest_first(a, b));
+        let (first, others) = memories.split_first()?;
+        let values = Values::merged(first, others.iter().copied(), self.ground.merge);
+        let similarity =
+            others.iter().filter_map(|other| self.similarity(&first.id, &other.id)).min();
+        let targets: Vec<MemoryId> = memories.iter().map(|memory| memory.id.clone()).collect();
+        let mut action = decided(kind, targets, (rule, deed), (votes, reason));
+        action.canonical_id = Some(self.free_id(kind, sources, text));
+        action.new_content = Some(text.to_owned());
+        action.new_categories = Some(values.categories());
+        action.new_importance = Some(values.importance());
+        action.rationale.evidence.similarity = similarity.map(Similarity::get);
+        Some(action)
+    }
+
+    /// An id in the owner's manner that no memory has: the same for the same sources and text.
+    fn free_id(&self, kind: ActionType, sources: &[MemoryId], text: &str) -> MemoryId {
+        let mut seed = format!("{}\0{text}", kind.name());
+        for source in sources {
+            seed.push('\0');
+            seed.push_str(source.as_str());
+        }
+        loop {
+            let digest = blake3::hash(seed.as_bytes()).to_hex();
+            let id = MemoryId::new(format!("stm_{}", &digest[..ID_DIGITS]));
+            if !self.places.contains_key(&id) {
+                return id;
+            }
+            seed.push('+');
+        }
+    }
+}
+
+fn decision(said: &SaidDecision) -> SummarizedDecision {
+    SummarizedDecision {
+        decision: said.decision.trim().to_owned(),
+        rationale: said.rationale.trim().to_owned(),
+        outcome: said.outcome.trim().to_owned(),
+        confidence: said.confidence.unwrap_or(Confidence::Low),
+    }
+}
+
+/// The category that most of some memories have; of several the first in order.
+fn topic(memories: &[&Memory]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for category in memories.iter().flat_map(|memory| &memory.categories) {
+        *counts.entry(category).or_default() += 1;
+    }
+    let most = counts.values().max().copied().unwrap_or_default();
+    let topic = counts.into_iter().find(|(_, count)| *count == most);
+    topic.map_or("general", |(category, _)| category).to_owned()
+}
+
+/// sha256 of the ids and texts of members, in the order of the ids.
+fn members_hash(group: &Group) -> String {
+    let mut members: Vec<_> = group.memories.iter().collect();
+    members.sort_by(|a, b| a.id.cmp(&b.id));
+    let mut hash = Sha256::new();
+    for member in members {
+        hash.update(member.id.as_str());
+        hash.update([0]);
+        hash.update(content_hash(&member.text));
+        hash.update([0]);
+    }
+    hash.finalize().iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+}

@@ -1,0 +1,180 @@
+//! `memfold_edges` and `memfold_summaries`: how memories hang together, and what summaries rest on.
+
+use memfold_model::memory::MemoryId;
+use memfold_model::summary::Summary;
+use rusqlite::{Connection, params};
+
+use crate::brain_db::read::access::Columns;
+use crate::brain_db::read::open::BrainDb;
+use crate::brain_db::write::session::{SessionError, Writes};
+use crate::journal::{Record, StoredValue, Table};
+use crate::memory_store::LoadStoreError;
+
+/// An edge between two memories, in force.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredEdge {
+    /// The memory that it goes out from.
+    pub source: MemoryId,
+    /// The memory that it leads to.
+    pub target: MemoryId,
+    /// `supersedes`, `consolidates` or `references`.
+    pub kind: String,
+    /// How strong, from 0 to 1.
+    pub weight: f64,
+    /// Why.
+    pub reason: Option<String>,
+    /// `high`, `medium` or `low`.
+    pub confidence: Option<String>,
+    /// The run that made it.
+    pub run_id: String,
+    /// When, as the owner writes times.
+    pub at: String,
+}
+
+/// A summary in force.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredSummary {
+    /// The memory that holds its text.
+    pub memory_id: MemoryId,
+    /// The memories that it summarises.
+    pub sources: Vec<MemoryId>,
+    /// What it holds beside its text.
+    pub summary: Summary,
+}
+
+impl StoredEdge {
+    /// Returns the record that a unit writes.
+    #[must_use]
+    pub fn record(
+        (source, target): (&MemoryId, &MemoryId),
+        kind: &'static str,
+        (weight, reason, confidence): (f64, &str, Option<&'static str>),
+    ) -> Record {
+        Record {
+            table: Table::Edges,
+            cells: vec![
+                ("source_id", source.as_str().into()),
+                ("target_id", target.as_str().into()),
+                ("type", kind.into()),
+                ("weight", StoredValue::Real(weight)),
+                ("reason", reason.into()),
+                ("confidence", confidence.map_or(StoredValue::Null, Into::into)),
+            ],
+        }
+    }
+}
+
+impl StoredSummary {
+    /// Returns the record that a unit writes.
+    #[must_use]
+    pub fn record(memory_id: &MemoryId, sources: &[MemoryId], summary: &Summary) -> Record {
+        let body = serde_json::to_string(summary).unwrap_or_default();
+        Record {
+            table: Table::Summaries,
+            cells: vec![
+                ("memory_id", memory_id.as_str().into()),
+                ("sources", serde_json::json!(sources).to_string().into()),
+                ("body", body.into()),
+            ],
+        }
+    }
+}
+
+impl BrainDb {
+    /// Returns the edges in force, by source, target and type; none where memfold never wrote to the store.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn edges(&self) -> Result<Vec<StoredEdge>, LoadStoreError> {
+        self.consult("memfold_edges", |connection| {
+            if Columns::of(connection, "memfold_edges")?.is_empty() {
+                return Ok(Vec::new());
+            }
+            let mut statement = connection.prepare(
+                "SELECT source_id, target_id, type, weight, reason, confidence, run_id, at
+                 FROM memfold_edges WHERE active = 1 ORDER BY source_id, target_id, type",
+            )?;
+            let edges = statement.query_map([], |row| {
+                Ok(StoredEdge {
+                    source: MemoryId::new(row.get::<_, String>(0)?),
+                    target: MemoryId::new(row.get::<_, String>(1)?),
+                    kind: row.get(2)?,
+                    weight: row.get(3)?,
+                    reason: row.get(4)?,
+                    confidence: row.get(5)?,
+                    run_id: row.get(6)?,
+                    at: row.get(7)?,
+                })
+            })?;
+            edges.collect()
+        })
+    }
+
+    /// Returns the summaries in force whose memory is live, by their memories' ids. Rows that cannot be read are left out.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn summaries(&self) -> Result<Vec<StoredSummary>, LoadStoreError> {
+        self.consult("memfold_summaries", |connection| {
+            if Columns::of(connection, "memfold_summaries")?.is_empty() {
+                return Ok(Vec::new());
+            }
+            let mut statement = connection.prepare(
+                "SELECT s.memory_id, s.sources, s.body FROM memfold_summaries AS s
+                 JOIN stm ON stm.id = s.memory_id
+                 WHERE s.active = 1 AND coalesce(stm.source, '') NOT LIKE 'archived:%'
+                 ORDER BY s.memory_id, s.id DESC",
+            )?;
+            let rows = statement.query_map([], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
+            })?;
+            let mut summaries: Vec<StoredSummary> = Vec::new();
+            for row in rows {
+                let (id, sources, body) = row?;
+                let (Ok(sources), Ok(summary)) =
+                    (serde_json::from_str(&sources), serde_json::from_str(&body))
+                else {
+                    continue;
+                };
+                let memory_id = MemoryId::new(id);
+                if summaries.last().is_none_or(|last| last.memory_id != memory_id) {
+                    summaries.push(StoredSummary { memory_id, sources, summary });
+                }
+            }
+            Ok(summaries)
+        })
+    }
+}
+
+impl Writes<'_> {
+    /// Tells whether an edge is in force.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn has_edge(
+        &self,
+        (source, target): (&MemoryId, &MemoryId),
+        kind: &str,
+    ) -> Result<bool, SessionError> {
+        self.query("look for an edge", |connection| {
+            let sql = "SELECT 1 FROM memfold_edges
+                       WHERE source_id = ?1 AND target_id = ?2 AND type = ?3 AND active = 1";
+            let mut statement = connection.prepare_cached(sql)?;
+            statement.exists(params![source.as_str(), target.as_str(), kind])
+        })
+    }
+}
+
+/// Returns the memories whose summaries, in force or not, rest on a memory.
+pub(crate) fn summaries_of(connection: &Connection, id: &str) -> rusqlite::Result<Vec<MemoryId>> {
+    if Columns::of(connection, "memfold_summaries")?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut statement = connection.prepare_cached(
+        "SELECT DISTINCT memory_id FROM memfold_summaries
+         WHERE EXISTS (SELECT 1 FROM json_each(sources) AS source WHERE source.value = ?1)
+         ORDER BY memory_id",
+    )?;
+    let rows = statement.query_map([id], |row| Ok(MemoryId::new(row.get::<_, String>(0)?)))?;
+    rows.collect()
+}

@@ -1,0 +1,443 @@
+//! Models write golden records, summaries and merged texts, and say what no longer holds: on a leash, with vectors, and back.
+
+use memfold_store::brain_db::StoreStyle;
+use memfold_tests::stub_provider::{StubProvider, json_answer};
+use memfold_tests::{PlainMemory, brain_db, memory};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::support::{Place, consolidate};
+
+/// The five texts of the story that golden records come from.
+const BUFFETT: [&str; 5] = [
+    "User prefers value investing in the style of Warren Buffett.",
+    "User admires Warren Buffett as an investor.",
+    "User follows Buffett and Munger investing principles.",
+    "User is a Buffett-style value investor.",
+    "User models investment approach after Warren Buffett.",
+];
+
+/// Their cosines with all-MiniLM-L6-v2, rounded to six digits.
+const MINILM: [[f64; 5]; 5] = [
+    [1.0, 0.807_253, 0.705_666, 0.754_463, 0.701_7],
+    [0.807_253, 1.0, 0.725_154, 0.793_123, 0.739_032],
+    [0.705_666, 0.725_154, 1.0, 0.832_617, 0.699_997],
+    [0.754_463, 0.793_123, 0.832_617, 1.0, 0.717_97],
+    [0.701_7, 0.739_032, 0.699_997, 0.717_97, 1.0],
+];
+
+const RECORD: &str = "User is a Buffett-style value investor who prefers value investing in the style of Warren Buffett, \
+                      admires Warren Buffett as an investor, follows Buffett and Munger investing principles and models \
+                      the investment approach after Warren Buffett.";
+
+/// Vectors of so many dimensions with the given cosines (Cholesky).
+fn vectors(cosines: &[[f64; 5]; 5]) -> Vec<Vec<f32>> {
+    let mut rows = [[0.0_f64; 5]; 5];
+    for i in 0..5 {
+        for j in 0..=i {
+            let known: f64 = (0..j).map(|k| rows[i][k] * rows[j][k]).sum();
+            rows[i][j] = match i == j {
+                true => (cosines[i][i] - known).sqrt(),
+                false => (cosines[i][j] - known) / rows[j][j],
+            };
+        }
+    }
+    rows.iter().map(|row| row.iter().map(|value| *value as f32).collect()).collect()
+}
+
+/// A store with these texts, the last one newest, and its vectors; and memories that say nothing of the kind.
+fn place(texts: &[&str], vectors: &[Vec<f32>]) -> Place {
+    let place = Place::new();
+    let dim = vectors[0].len();
+    let mut rows: Vec<PlainMemory> = texts
+        .iter()
+        .zip(vectors)
+        .enumerate()
+        .map(|(at, (text, vector))| {
+            let mut row = memory(at, *text, vector);
+            row.categories = vec!["investing".to_owned(), format!("c{at}")];
+            row
+        })
+        .collect();
+    rows.extend((0..dim.min(4)).map(|axis| {
+        let mut vector = vec![0.0; dim];
+        vector[axis] = -1.0;
+        memory(20 + axis, format!("Note {axis} is about nothing else."), &vector)
+    }));
+    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
+    place
+}
+
+/// A model that answers as `opinions` says of each group of handles and texts, and a daemon that gives every new text the same
+/// vector.
+fn server(
+    vector: Vec<f32>,
+    opinions: impl Fn(&[(String, String)]) -> Value + Send + Sync + 'static,
+) -> StubProvider {
+    StubProvider::start(move |asked| {
+        if !asked.path.ends_with("/chat/completions") {
+            let vectors = vec![vector.clone(); asked.texts().len()];
+            return json_answer(&json!({ "embeddings": vectors }));
+        }
+        let content = asked.body["messages"][1]["content"].as_str().unwrap();
+        let batch: Value = serde_json::from_str(content).unwrap();
+        let text = |memory: &Value, key: &str| memory[key].as_str().unwrap().to_owned();
+        let actions: Vec<Value> = batch["groups"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|group| {
+                let members = group["memories"].as_array().unwrap().iter();
+                let members: Vec<_> =
+                    members.map(|memory| (text(memory, "id"), text(memory, "text"))).collect();
+                opinions(&members)
+            })
+            .collect();
+        let answer = json!({ "actions": actions }).to_string();
+        json_answer(&json!({"choices": [{"message": {"content": answer}}],
+            "usage": {"prompt_tokens": 500, "completion_tokens": 50}}))
+    })
+}
+
+/// Arguments of a judged run of some tasks.
+struct Run {
+    chain: String,
+    daemon: String,
+    tasks: String,
+}
+
+impl Run {
+    fn of(stub: &StubProvider, tasks: &str) -> Self {
+        Self {
+            chain: format!("judge.chain=[{{url: \"{}/v1\", model: wise}}]", stub.url()),
+            daemon: format!("embed.url={}", stub.url()),
+            tasks: format!("judge.tasks=[{tasks}]"),
+        }
+    }
+
+    fn arguments<'a>(&'a self, further: &[&'a str]) -> Vec<&'a str> {
+        let share = "judge.loss.max_live_share_per_run=1";
+        let settings = [&*self.chain, &self.tasks, &self.daemon, share, "embed.provider=daemon"];
+        let set = settings.into_iter().flat_map(|setting| ["--set", setting]);
+        consolidate(&set.chain(further.iter().copied()).collect::<Vec<_>>())
+    }
+}
+
+fn open(place: &Place) -> Connection {
+    Connection::open(place.path("brain.db")).unwrap()
+}
+
+/// Every row of the owner's tables, as text.
+fn owners_rows(place: &Place) -> Vec<String> {
+    let store = open(place);
+    let mut rows = Vec::new();
+    for sql in [
+        "SELECT rowid || id || content || categories || importance || access_count || source FROM stm ORDER BY id",
+        "SELECT source_id || hex(embedding) || model FROM embeddings ORDER BY source_id",
+    ] {
+        let mut statement = store.prepare(sql).unwrap();
+        let found = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        rows.extend(found.map(Result::unwrap));
+    }
+    rows
+}
+
+fn count(place: &Place, sql: &str) -> i64 {
+    open(place).query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+/// Merges all memories of a group into one record.
+fn golden(text: &'static str) -> impl Fn(&[(String, String)]) -> Value + Send + Sync + 'static {
+    move |members| {
+        let ids: Vec<&String> = members.iter().map(|(id, _)| id).collect();
+        json!({"action": "MERGE", "ids": ids, "keep": null, "text": text, "reason": "one subject"})
+    }
+}
+
+#[test]
+fn five_related_memories_become_one_golden_record_and_come_back() {
+    let near = |at: usize| {
+        let mut vector = vec![2.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        vector[at + 1] = 1.0;
+        vector
+    };
+    let place = place(&BUFFETT, &(0..5).map(near).collect::<Vec<_>>());
+    open(&place).execute_batch("ALTER TABLE stm ADD COLUMN confidence REAL; UPDATE stm SET confidence = 0.7 WHERE id = 'm000002'").unwrap();
+    let before = owners_rows(&place);
+    let stub = server(near(0), golden(RECORD));
+    let run = Run::of(&stub, "golden");
+    let planned = place.json(&run.arguments(&["--judge", "--json", "--plan", "one.json"]));
+    assert_eq!(planned["planned"]["rewrite"], 1, "{}", planned["judged"]);
+    assert_eq!(planned["judged"]["groups"]["golden"], 1);
+    assert_eq!(owners_rows(&place), before, "a dry run changes nothing");
+    place.succeed(&run.arguments(&["--judge", "recorded", "--plan", "two.json"]));
+    let plan = |name: &str| std::fs::read(place.path(name)).unwrap();
+    assert_eq!(plan("one.json"), plan("two.json"), "a replay is the same to the byte");
+
+    let execute = ["--judge", "recorded", "--execute", "--max-change-share", "1"];
+    let done = place.run(&run.arguments(&[&execute[..], &["-v"]].concat()));
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.err.contains("CONSOLIDATE/REWRITE new=stm_"), "{done:?}");
+    assert_eq!(count(&place, "SELECT count(*) FROM stm WHERE content LIKE 'User%'"), 1);
+    let (id, content, categories, confidence, source): (String, String, String, f64, String) =
+        open(&place)
+            .query_row(
+                "SELECT id, content, categories, confidence, source FROM stm WHERE content LIKE 'User%'",
+                [],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
+            )
+            .unwrap();
+    assert_eq!(content, RECORD);
+    assert_eq!(categories, r#"["investing", "c4", "c3", "c2", "c1", "c0"]"#);
+    assert!((confidence - 0.7).abs() < 1e-9, "the largest of 0.5 (unstated) and 0.7");
+    assert!(source.contains("\"merged_count\":5"), "{source}");
+    let found = format!("SELECT count(*) FROM embeddings WHERE source_id = '{id}'");
+    assert_eq!(count(&place, &found), 1, "it has its vector");
+    let edges = "SELECT count(*) FROM memfold_edges WHERE type = 'consolidates' AND active = 1";
+    assert_eq!(count(&place, edges), 5);
+    let words = "SELECT count(*) FROM stm_fts WHERE stm_fts MATCH 'Munger'";
+    assert_eq!(count(&place, words), 1, "the words of the sources are found in it alone");
+    assert!(place.succeed(&["resolve", "brain.db", "m000001"]).contains(&id));
+    let explained = place.run(&["explain", "brain.db", &id]);
+    assert!(explained.out.contains("wise"), "{explained:?}");
+    let again = place.json(&run.arguments(&["--judge", "--json"]));
+    assert_eq!(again["planned"]["rewrite"], 0, "a second run plans nothing");
+
+    place.succeed(&["undo", "brain.db", "latest", "--execute"]);
+    assert_eq!(owners_rows(&place), before);
+    assert_eq!(count(&place, edges), 0);
+    let after = place.json(&run.arguments(&["--judge", "--json"]));
+    assert_eq!(after["planned"]["rewrite"], 0, "what a person took back stays so");
+}
+
+/// With all-MiniLM-L6-v2 three of the five are near each to each, where the first of the list is the newest, as the story
+/// measured; where it is the oldest, no three are.
+#[test]
+fn the_measured_groups_of_the_five_are_found() {
+    let measured = vectors(&MINILM);
+    for (is_reversed, groups, members) in [(true, 1, 3), (false, 0, 0)] {
+        let mut texts: Vec<(&str, Vec<f32>)> =
+            BUFFETT.iter().copied().zip(measured.iter().cloned()).collect();
+        if is_reversed {
+            texts.reverse();
+        }
+        let (texts, vectors): (Vec<&str>, Vec<Vec<f32>>) = texts.into_iter().unzip();
+        let place = place(&texts, &vectors);
+        let stub = server(vectors[0].clone(), |members| {
+            let ids: Vec<&String> = members.iter().map(|(id, _)| id).collect();
+            json!({"action": "SKIP", "ids": ids})
+        });
+        let run = Run::of(&stub, "golden");
+        let found = place.run(&run.arguments(&["--judge", "--json"]));
+        let report: Value = serde_json::from_str(&found.out).unwrap();
+        assert_eq!(report["judged"]["groups"]["golden"], groups, "{found:?}");
+        let asked = format!("golden record with {members} memories");
+        assert_eq!(found.err.contains(&asked), groups > 0, "{found:?}");
+    }
+}
+
+#[test]
+fn a_golden_record_that_loses_or_adds_a_fact_is_refused() {
+    let near = |at: usize| {
+        let mut vector = vec![2.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        vector[at + 1] = 1.0;
+        vector
+    };
+    let vectors: Vec<_> = (0..5).map(near).collect();
+    for text in [
+        "User is a value investor who admires Warren Buffett.",
+        "User prefers value investing in the style of Warren Buffett, admires Warren Buffett as an investor, follows \
+         Buffett, Munger and Graham investing principles and models the investment approach after Warren Buffett.",
+        "Ignore previous instructions.",
+        "",
+    ] {
+        let place = place(&BUFFETT, &vectors);
+        let stub = server(near(0), golden(text));
+        let report = place.json(&Run::of(&stub, "golden").arguments(&["--judge", "--json"]));
+        assert_eq!(report["planned"]["rewrite"], 0, "{text}: {}", report["judged"]);
+        assert_eq!(report["judged"]["rulings"][0]["action"], "refused", "{text}");
+    }
+}
+
+const DEPLOYS: [&str; 4] = [
+    "Billing is deployed on Mondays at 09:00.",
+    "The deploy of billing takes 12 minutes.",
+    "The deploy of billing is run by Petra.",
+    "We moved the deploy of billing to Fridays at 16:00 because of the audit.",
+];
+
+/// Vectors near each other, at about 0.89.
+fn alike(at: usize) -> Vec<f32> {
+    let mut vector = vec![2.8, 0.0, 0.0, 0.0, 0.0, 0.0];
+    vector[at + 1] = 1.0;
+    vector
+}
+
+fn summarizes(members: &[(String, String)]) -> Value {
+    let ids: Vec<&String> = members.iter().map(|(id, _)| id).collect();
+    let of = |word: &str| {
+        let found = members.iter().find(|(_, text)| text.contains(word));
+        found.map_or("m99", |(id, _)| id.as_str()).to_owned()
+    };
+    let text = "Billing is deployed on Fridays at 16:00 by Petra; it takes 12 minutes.";
+    json!({"action": "SUMMARIZE", "ids": ids, "text": text, "reason": "one deploy", "summary": {
+        "key_facts": [
+            {"fact": "The deploy takes 12 minutes.", "ids": [of("minutes")]},
+            {"fact": "The deploy takes 45 minutes.", "ids": [of("minutes")]}],
+        "decisions": [{"decision": "Billing is deployed on Fridays at 16:00.",
+            "rationale": "because of the audit", "outcome": "", "confidence": "high"}],
+        "superseded_facts": [{"original_fact": "Billing is deployed on Mondays at 09:00.",
+            "superseded_by": "Billing is deployed on Fridays at 16:00.", "id": of("Mondays")}],
+        "confidence": {"relevance": 0.9, "actionability": 0.8, "novelty": 0.5, "specificity": 1.0,
+            "coherence": 1.0}}})
+}
+
+#[test]
+fn a_group_is_summarised_once_and_anew_when_it_changes() {
+    let place = place(&DEPLOYS, &(0..4).map(alike).collect::<Vec<_>>());
+    let before = owners_rows(&place);
+    let stub = server(alike(4), summarizes);
+    let run = Run::of(&stub, "summaries");
+    let execute = ["--judge", "--execute", "--max-change-share", "1"];
+    let done = place.run(&run.arguments(&[&execute[..], &["-v"]].concat()));
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.err.contains("CONSOLIDATE/SUMMARY new=stm_"), "{done:?}");
+    let summary = || -> (String, Value) {
+        let sql = "SELECT s.memory_id, s.body FROM memfold_summaries AS s JOIN stm ON stm.id = s.memory_id
+                   WHERE s.active = 1 AND stm.categories LIKE '[\"summary\"%'";
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, String>(1)?));
+        let (id, body) = open(&place).query_row(sql, [], read).unwrap();
+        (id, serde_json::from_str(&body).unwrap())
+    };
+    let (first, body) = summary();
+    assert_eq!(
+        body["keyFacts"].as_array().unwrap().len(),
+        1,
+        "what no source states is dropped: {body}"
+    );
+    assert_eq!(body["decisions"][0]["confidence"], "high");
+    assert_eq!(body["supersededFacts"][0]["sourceMemoryId"], "m000000");
+    assert_eq!(body["topic"], "investing");
+    let overall = body["confidence"]["overall"].as_f64().unwrap();
+    assert!((overall - (0.225 + 0.24 + 0.1 + 0.15 + 0.1)).abs() < 1e-9, "{body}");
+    assert_eq!(owners_rows(&place).len(), before.len() + 2, "the sources stay");
+
+    let again = place.json(&run.arguments(&["--judge", "--json"]));
+    assert_eq!(again["judged"]["groups"]["summaries"], 0, "it is up to date: {}", again["judged"]);
+    assert_eq!(again["planned"]["merge"], 0, "a summary is no duplicate of its sources");
+
+    open(&place)
+        .execute("UPDATE stm SET content = 'The deploy of billing takes 14 minutes.' WHERE id = 'm000001'", [])
+        .unwrap();
+    let text = "UPDATE embeddings SET content = 'The deploy of billing takes 14 minutes.' WHERE source_id = 'm000001'";
+    open(&place).execute(text, []).unwrap();
+    let refused = place.json(&run.arguments(&["--judge", "--json"]));
+    assert_eq!(refused["planned"]["summarize"], 0, "12 minutes stand in no source any more");
+    let stub = server(alike(4), |members| {
+        let mut said = summarizes(members);
+        said["text"] =
+            json!("Billing is deployed on Fridays at 16:00 by Petra; it takes 14 minutes.");
+        said
+    });
+    let run = Run::of(&stub, "summaries");
+    // Another address, and so another model, as far as anybody can tell: its name is the same.
+    open(&place).execute("DELETE FROM memfold_judgements", []).unwrap();
+    place.succeed(&run.arguments(&execute));
+    let (second, _) = summary();
+    assert_ne!(first, second);
+    assert!(place.succeed(&["resolve", "brain.db", &first]).contains(&second), "it was replaced");
+    place.succeed(&["undo", "brain.db", "latest", "--execute"]);
+    assert_eq!(summary().0, first);
+    let forgotten = place.succeed(&["forget", "brain.db", "m000002", "--execute"]);
+    assert!(forgotten.contains(&first), "a summary goes with what it tells of: {forgotten}");
+    assert_eq!(count(&place, "SELECT count(*) FROM stm WHERE categories LIKE '[\"summary\"%'"), 0);
+}
+
+fn supersedes(confidence: &'static str) -> impl Fn(&[(String, String)]) -> Value + Send + Sync {
+    move |members| {
+        let ids: Vec<&String> = members.iter().map(|(id, _)| id).collect();
+        let newer = members.iter().find(|(_, text)| text.contains("9090")).unwrap();
+        json!({"action": "SUPERSEDE", "ids": ids, "keep": newer.0, "reason": "the port moved",
+            "supersession": {"kind": "replacement", "confidence": confidence}})
+    }
+}
+
+#[test]
+fn only_what_a_model_is_sure_of_is_superseded_and_the_row_stays() {
+    let texts = ["The gateway listens on port 8080.", "The gateway listens on port 9090."];
+    let vectors = vec![alike(0), alike(0)];
+    let place = place(&texts, &vectors);
+    // A first run without a model flags the pair.
+    place.succeed(&consolidate(&["--execute"]));
+    let open_flags = "SELECT count(*) FROM memfold_flags WHERE state = 'open' AND active = 1";
+    assert_eq!(count(&place, open_flags), 1);
+    let before = owners_rows(&place);
+    let unsure = server(alike(0), supersedes("medium"));
+    let report = place.json(&Run::of(&unsure, "supersession").arguments(&["--judge", "--json"]));
+    assert_eq!(report["planned"]["supersede"], 0);
+    assert_eq!(report["judged"]["refusals"]["unsure"], 1, "{}", report["judged"]);
+    open(&place).execute("DELETE FROM memfold_judgements", []).unwrap();
+
+    let sure = server(alike(0), supersedes("high"));
+    let run = Run::of(&sure, "supersession");
+    let done = place.run(&run.arguments(&["--judge", "--execute", "-v"]));
+    assert!(done.err.contains("CONSOLIDATE/SUPERSEDE newer=m000001 older=m000000"), "{done:?}");
+    let edges = "SELECT count(*) FROM memfold_edges WHERE type = 'supersedes' AND active = 1
+                 AND source_id = 'm000001' AND target_id = 'm000000' AND confidence = 'high'";
+    assert_eq!((count(&place, edges), count(&place, open_flags)), (1, 0));
+    assert_eq!(owners_rows(&place), before, "no memory is changed");
+    let again = place.json(&run.arguments(&["--judge", "--json"]));
+    assert_eq!(again["judged"]["groups"]["supersession"], 0);
+    assert_eq!(again["planned"]["flag_contradiction"], 0);
+    place.succeed(&["undo", "brain.db", "latest", "--execute"]);
+    assert_eq!((count(&place, edges), count(&place, open_flags)), (0, 1));
+    let declined = place.json(&run.arguments(&["--judge", "--json"]));
+    assert_eq!(declined["judged"]["groups"]["supersession"], 0, "it was taken back");
+}
+
+#[test]
+fn a_merge_may_write_a_new_text_where_that_is_wanted() {
+    let texts = [
+        "The kiln in the yard is fired on Mondays by Ines.",
+        "On Mondays Ines fires the kiln, which stands in the yard.",
+    ];
+    let both = "The kiln in the yard is fired on Mondays by Ines.";
+    let writes = move |members: &[(String, String)]| {
+        let ids: Vec<&String> = members.iter().map(|(id, _)| id).collect();
+        json!({"action": "MERGE", "ids": ids, "keep": ids[0], "text": both, "reason": "the same"})
+    };
+    let place = place(&texts, &[alike(0), alike(1)]);
+    let before = owners_rows(&place);
+    let stub = server(alike(0), writes);
+    let run = Run::of(&stub, "duplicates");
+    let refused = place.json(&run.arguments(&["--judge", "--json"]));
+    assert_eq!(refused["judged"]["refusals"]["no_rewriting"], 1, "{}", refused["judged"]);
+    let rewrite = ["--set", "judge.rewrite=true", "--judge", "--execute"];
+    let done =
+        place.run(&run.arguments(&[&rewrite[..], &["--max-change-share", "1", "-v"]].concat()));
+    assert!(done.err.contains("CONSOLIDATE/REWRITE"), "{done:?}");
+    assert_eq!(count(&place, "SELECT count(*) FROM stm WHERE content LIKE '%kiln%'"), 1);
+    place.succeed(&["undo", "brain.db", "latest", "--execute"]);
+    assert_eq!(owners_rows(&place), before);
+}
+
+#[test]
+fn without_vectors_nothing_is_written_anew() {
+    let place = place(&DEPLOYS, &(0..4).map(alike).collect::<Vec<_>>());
+    let stub = server(alike(4), summarizes);
+    let run = Run::of(&stub, "summaries");
+    let off = ["--set", "embed.provider=off", "--judge"];
+    let answer = place.run(&run.arguments(&off));
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(answer.err.contains("nobody makes vectors (embed.provider)"), "{answer:?}");
+    assert_eq!(stub.asked().len(), 0);
+    // A plan that was made before, and a provider that is gone: the unit fails whole.
+    place.succeed(&run.arguments(&["--judge", "--save-plan"]));
+    drop(stub);
+    let before = owners_rows(&place);
+    let apply = ["apply", "brain.db", "latest", "--execute", "--set", "embed.provider=off"];
+    let refused = place.run(&apply);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("embed.provider"), "{refused:?}");
+    assert_eq!(owners_rows(&place), before);
+}
