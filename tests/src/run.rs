@@ -5,9 +5,11 @@ use std::num::NonZeroUsize;
 
 use jiff::tz::TimeZone;
 use memfold::MemfoldError;
-use memfold::consolidate::{Outcome, RunContext, consolidate};
+use memfold::consolidate::{Outcome, RunContext, consolidate_judged};
+use memfold::judging::{Judging, StoredAnswers};
 use memfold_guard::Guard;
 use memfold_index::{NoProgress, Pool};
+use memfold_judge::Judge;
 use memfold_model::memory::MemoryId;
 use memfold_model::time::Instant;
 use memfold_plan::plan::{Action, ActionType, Plan};
@@ -117,6 +119,14 @@ impl Run {
     /// # Panics
     /// When the configuration is wrong.
     pub fn try_plan(&self, store: &dyn MemoryStore) -> Result<Outcome, MemfoldError> {
+        self.try_run(store, None)
+    }
+
+    fn try_run(
+        &self,
+        store: &dyn MemoryStore,
+        judging: Option<&mut Judging<'_>>,
+    ) -> Result<Outcome, MemfoldError> {
         let policy = self.policy();
         let guard = Guard::new(&policy.guard).expect("the built-in lexicon is valid");
         let scratch = tempfile::tempdir().expect("the folder of temporary files is writable");
@@ -130,7 +140,28 @@ impl Run {
             clock: &|| 0.0,
             scratch_dir: scratch.path(),
         };
-        consolidate(store, &policy, &guard, &context)
+        consolidate_judged(store, &policy, &guard, &context, judging)
+    }
+}
+
+impl Run {
+    /// Plans and lets a judge decide; nothing was answered before, and nothing is kept.
+    ///
+    /// # Panics
+    /// When the configuration is wrong or the run fails.
+    #[must_use]
+    pub fn judge(&self, store: &dyn MemoryStore, judge: &mut dyn Judge) -> Outcome {
+        let settings = self.configuration().settings.judge;
+        let mut judging = Judging {
+            judge,
+            answers: &mut StoredAnswers::default(),
+            settings: &settings,
+            recorded_only: false,
+            announce: &|_| {},
+            progress: &|_, _, _| {},
+            cancelled: &|| false,
+        };
+        self.try_run(store, Some(&mut judging)).expect("the run succeeds")
     }
 }
 

@@ -1,5 +1,6 @@
 //! Models and their servers may do anything: nothing that loses a fact passes, every refusal has a kind, and no run hangs.
 
+use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +9,14 @@ use std::time::{Duration, Instant};
 use memfold_guard::{Guard, GuardPolicy};
 use memfold_judge::ask::{Asking, Recorded};
 use memfold_judge::{
-    Asked, Budget, Chain, Group, Judgement, LeashRules, Member, ModelEndpoint, Outcome, Records,
-    Task, ask_all, leash,
+    Asked, Budget, Chain, Group, Judge, JudgeError, Judgement, LeashRules, Member, ModelEndpoint,
+    Outcome, Prompt, Records, Reply, Task, ask_all, leash,
 };
 use memfold_model::memory::MemoryId;
 use memfold_model::summary::Confidence;
+use memfold_plan::policy::Linkage;
 use memfold_tests::stub_provider::{self, StubProvider, answer, json_answer};
+use memfold_tests::{Run, linkage_cases, store_of_vectors};
 use serde_json::{Value, json};
 
 /// Two questions: one pair says the same, of the other only the first text names the time.
@@ -413,4 +416,56 @@ fn no_id_of_a_store_and_no_instruction_of_a_memory_stands_outside_of_the_data() 
     let keys: Vec<&String> = first.as_object().unwrap().keys().collect();
     assert_eq!(keys.len(), 6, "{keys:?}");
     assert_eq!(first["id"], "m1");
+}
+
+/// Notes what it is asked about, and cannot tell.
+#[derive(Default)]
+struct Listener(Vec<Vec<String>>);
+
+impl Judge for Listener {
+    fn names(&self) -> Vec<String> {
+        vec!["listener".to_owned()]
+    }
+
+    fn answer(&mut self, prompt: &Prompt, _: &dyn Fn() -> bool) -> Result<Reply, JudgeError> {
+        let batch: Value = serde_json::from_str(&prompt.user).unwrap();
+        for group in batch["groups"].as_array().unwrap() {
+            let texts = group["memories"].as_array().unwrap().iter();
+            let text = |memory: &Value| memory["text"].as_str().unwrap().to_owned();
+            self.0.push(texts.map(text).collect());
+        }
+        let usage = memfold_judge::Usage::default();
+        Ok(Reply { judge: "listener".to_owned(), opinions: Vec::new(), usage })
+    }
+}
+
+/// Groups are those of `AgglomerativeClustering` with average linkage: with 3 to 20 members as they are, larger ones in as few
+/// even parts as can be.
+#[test]
+fn summaries_are_asked_for_the_clusters_of_scikit_learn() {
+    let cases = linkage_cases();
+    let average = cases.iter().filter(|case| case.linkage == Linkage::Average);
+    let mut found = 0;
+    for case in average {
+        let store = store_of_vectors(&case.vectors, case.dim);
+        let run = Run::on_vectors(case.threshold)
+            .set("judge.tasks=[summaries]")
+            .set(format!("judge.summary_similarity_min={}", case.threshold));
+        let mut listener = Listener::default();
+        let _outcome = run.judge(&store, &mut listener);
+        let text = |row: &u32| format!("Text number {row} says something of its own.");
+        let expected = case.clusters().into_iter().filter(|cluster| cluster.len() >= 3);
+        let expected: Vec<BTreeSet<String>> =
+            expected.map(|cluster| cluster.iter().map(text).collect()).collect();
+        let mut asked: Vec<BTreeSet<String>> = vec![BTreeSet::new(); expected.len()];
+        for group in &listener.0 {
+            assert!((3..=20).contains(&group.len()), "{}: {}", case.name, group.len());
+            let whole = expected.iter().position(|cluster| cluster.contains(&group[0]));
+            let whole = whole.unwrap_or_else(|| panic!("{}: {group:?}", case.name));
+            asked[whole].extend(group.iter().cloned());
+            found += 1;
+        }
+        assert_eq!(asked, expected, "{}", case.name);
+    }
+    assert!(found > 20, "{found}");
 }

@@ -19,6 +19,8 @@ use super::{Label, LabelledPair};
 pub struct JudgeBench<'a> {
     guard: &'a Guard,
     settings: &'a JudgeSettings,
+    /// From which similarity on a run proposes.
+    similarity_min: f64,
     labels: BTreeMap<Label, Counts>,
     /// The pairs that models are asked about.
     questions: Vec<(Label, Group)>,
@@ -27,6 +29,7 @@ pub struct JudgeBench<'a> {
 #[derive(Debug, Default)]
 struct Counts {
     pairs: u64,
+    far: u64,
     proven: u64,
     refused_by_guard: u64,
     merged_if_said: u64,
@@ -42,6 +45,8 @@ pub struct JudgedPairs {
     pub label: String,
     /// How many pairs have it.
     pub pairs: u64,
+    /// Further pairs that stand so far apart that nothing is proposed.
+    pub far: u64,
     /// Of these, merged by proof: no judge is asked.
     pub proven: u64,
     /// Of these, called contradictory or different by the guard: no judge is asked, and none would be followed.
@@ -86,12 +91,16 @@ pub struct JudgeBenchReport {
 impl<'a> JudgeBench<'a> {
     /// Begins with no pair.
     #[must_use]
-    pub const fn new(guard: &'a Guard, settings: &'a JudgeSettings) -> Self {
-        Self { guard, settings, labels: BTreeMap::new(), questions: Vec::new() }
+    pub const fn new(guard: &'a Guard, settings: &'a JudgeSettings, similarity_min: f64) -> Self {
+        Self { guard, settings, similarity_min, labels: BTreeMap::new(), questions: Vec::new() }
     }
 
-    /// Counts a pair, *b* as the newer text.
+    /// Counts a pair, *b* as the newer text. One whose stated similarity is below that of proposals is counted as such only.
     pub fn push(&mut self, pair: LabelledPair) {
+        if pair.similarity.is_some_and(|similarity| similarity < self.similarity_min) {
+            self.labels.entry(pair.label).or_default().far += 1;
+            return;
+        }
         let judgement = self.guard.judge(&self.guard.read(&pair.a), &self.guard.read(&pair.b));
         let counts = self.labels.entry(pair.label.clone()).or_default();
         counts.pairs += 1;
@@ -143,6 +152,7 @@ impl<'a> JudgeBench<'a> {
         let judged = |(label, counts): (Label, Counts)| JudgedPairs {
             label: label.to_string(),
             pairs: counts.pairs,
+            far: counts.far,
             proven: counts.proven,
             refused_by_guard: counts.refused_by_guard,
             merged_if_said: counts.merged_if_said,

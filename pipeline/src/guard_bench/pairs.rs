@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 const LINE_BYTES_MAX: u64 = 64 << 20;
 
 /// Two texts and what somebody says of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LabelledPair {
     /// The line, from 1.
     pub line: u64,
@@ -19,9 +19,11 @@ pub struct LabelledPair {
     pub b: String,
     /// Their relation.
     pub label: Label,
+    /// The cosine of their vectors, where it is stated.
+    pub similarity: Option<f64>,
 }
 
-/// Reads pairs, `{"a", "b", "label"}` on each line; further fields are not looked at, empty lines are passed over.
+/// Reads pairs, `{"a", "b", "label"}` on each line and perhaps `"similarity"`, their cosine; further fields are not looked at, empty lines are passed over.
 ///
 /// Holds one line. After an error nothing more comes.
 #[derive(Debug)]
@@ -74,7 +76,8 @@ impl<R: BufRead> LabelledPairs<R> {
         };
         let a = text(&mut fields, "a", line)?;
         let b = text(&mut fields, "b", line)?;
-        Ok(Some(LabelledPair { line, a, b, label: label(&mut fields, line)? }))
+        let similarity = fields.get("similarity").and_then(Value::as_f64);
+        Ok(Some(LabelledPair { line, a, b, label: label(&mut fields, line)?, similarity }))
     }
 }
 

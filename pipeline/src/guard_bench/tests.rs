@@ -25,8 +25,13 @@ fn curve(wanted: &[f64], others: &[f64]) -> ContradictionCurve {
 fn pairs_are_read_line_by_line() {
     let text = "\u{feff}{\"a\": \"x\", \"b\": \"\\u00e9\", \"label\": \"neutral\", \"more\": [1]}\r\n\n  \n\
                 {\"label\": 4.5, \"b\": \"\", \"a\": \"y\"}";
-    let pair =
-        |line, a: &str, b: &str, label| LabelledPair { line, a: a.into(), b: b.into(), label };
+    let pair = |line, a: &str, b: &str, label| LabelledPair {
+        line,
+        a: a.into(),
+        b: b.into(),
+        label,
+        similarity: None,
+    };
     let band = Label::Band(Band::of(4.75).unwrap());
     let expected = [pair(1, "x", "é", Label::Word("neutral".into())), pair(4, "y", "", band)];
     assert_eq!(parse(text), expected.map(Ok));

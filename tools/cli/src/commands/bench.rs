@@ -124,7 +124,8 @@ fn run_judge(
     let (guard, judge) = (settings.guard()?, &settings.configuration.settings.judge);
     let pairs = BenchGuardArgs { pairs: args.pairs.clone(), verdicts: None, force: false };
     let bars = Bars::new(printer);
-    let mut bench = JudgeBench::new(&guard, judge);
+    let similarity_min = settings.configuration.policy.propose.min_similarity.get();
+    let mut bench = JudgeBench::new(&guard, judge, similarity_min);
     for pair in LabelledPairs::new(open(&pairs)?) {
         bench.push(pair.map_err(|error| {
             Failure::new(&format!("read the pairs of {}", pairs.source()), &error, error.hint())
@@ -168,6 +169,7 @@ fn judge_screen(args: &BenchGuardArgs, report: &JudgeBenchReport) -> String {
         let mut cells = vec![
             excerpt(&one.label, LABEL_CHARS_MAX),
             grouped(one.pairs),
+            grouped(one.far),
             grouped(one.proven),
             grouped(one.refused_by_guard),
             grouped(one.merged_if_said),
@@ -178,13 +180,13 @@ fn judge_screen(args: &BenchGuardArgs, report: &JudgeBenchReport) -> String {
         }
         cells
     };
-    let mut header = vec!["label", "pairs", "proven", "refused", "if said", "share"];
+    let mut header = vec!["label", "pairs", "far", "proven", "refused", "if said", "share"];
     if report.usage.is_some() {
         header.extend(["merged", "separate", "left"]);
     }
     text.push_str(&table(&header, report.labels.iter().map(row).collect()));
     text.push_str(
-        "\nrefused: by the guard, nobody is asked; if said: merged if a judge says MERGE\n",
+        "\nfar: further pairs too far apart to be proposed; refused: by the guard, nobody is asked; if said: merged if a judge says MERGE\n",
     );
     if let Some(usage) = &report.usage {
         let (requests, tokens) = (grouped(usage.requests), grouped(usage.tokens()));

@@ -265,7 +265,7 @@ pub(super) const BLOCKS: &[Block] = &[
             columns: &[
                 ("set", "{data}"),
                 ("label", "{label}"),
-                ("pairs", "{pairs:n}"),
+                ("near pairs", "{pairs:n}"),
                 ("merged by proof", "{proven:n}"),
                 ("refused by the guard", "{refused_by_guard:n}"),
                 ("merged if said", "{merged_if_said:n}"),
