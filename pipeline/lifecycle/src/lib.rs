@@ -2,11 +2,28 @@
 //! know?
 //!
 //! Pure functions over plain data: no I/O, no clock. The stores and commands around them are
-//! elsewhere.
+//! elsewhere. In reading order:
+//!
+//! * [`retention`] scores a memory from its row and the time; [`assign`] makes a [`Tier`] of it;
+//!   [`transitions`] says what changed.
+//! * [`Edge`]s say what supersedes, consolidates and references what: [`superseded_by`],
+//!   [`tree`], [`dot`].
+//! * [`due`] says whether a consolidation should run.
+//!
+//! Nothing here deletes, and no pinned memory leaves WARM.
 
 mod retention;
 mod tiers;
+mod edges;
+mod due;
 
+pub use due::{
+    DuePolicy, DueReason, DueState, IDLE_MINUTES, INTERVAL_HOURS, NEW_MEMORIES_MIN, UNINDEXED_MAX,
+    due,
+};
+pub use edges::{
+    Confidence, Edge, EdgeType, TREE_DEPTH_MAX, TreeLine, dot, references, superseded_by, tree,
+};
 pub use retention::{
     ACTIVATION_CAP, ACTIVATION_WEIGHT, ARCHIVE_BELOW, CATEGORY_IMPORTANCE, HALF_LIFE_DAYS, HOT_MIN,
     IMPORTANCE_WEIGHT, PINNED_IMPORTANCE_MIN, RECENCY_WEIGHT, Retention, RetentionInput,
