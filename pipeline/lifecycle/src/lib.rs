@@ -8,6 +8,8 @@
 //!   [`transitions`] says what changed.
 //! * [`Edge`]s say what supersedes, consolidates and references what: [`superseded_by`],
 //!   [`tree`], [`dot`].
+//! * [`session_block`] makes the context a session starts with, within a budget of
+//!   [`estimated_tokens`]; [`replace_block`] puts it into a text, [`hook_output`] into an answer.
 //! * [`due`] says whether a consolidation should run.
 //!
 //! Nothing here deletes, and no pinned memory leaves WARM.
@@ -15,6 +17,10 @@
 mod retention;
 mod tiers;
 mod edges;
+mod session;
+mod note;
+mod tokens;
+mod hook;
 mod due;
 
 pub use due::{
@@ -24,9 +30,15 @@ pub use due::{
 pub use edges::{
     Confidence, Edge, EdgeType, TREE_DEPTH_MAX, TreeLine, dot, references, superseded_by, tree,
 };
+pub use hook::{HookInput, hook_output, replace_block};
 pub use retention::{
     ACTIVATION_CAP, ACTIVATION_WEIGHT, ARCHIVE_BELOW, CATEGORY_IMPORTANCE, HALF_LIFE_DAYS, HOT_MIN,
     IMPORTANCE_WEIGHT, PINNED_IMPORTANCE_MIN, RECENCY_WEIGHT, Retention, RetentionInput,
     RetentionPolicy, RetentionPolicyError, SUPERSEDED_FACTOR, UNKNOWN_RECENCY, WARM_MIN, retention,
 };
+pub use session::{
+    Prioritise, SESSION_CHARS_MAX, SESSION_CONFIDENCE_MIN, SESSION_ITEMS_MAX, SESSION_TOKENS_MAX,
+    SessionBlock, SessionPolicy, SessionState, SummaryItem, session_block,
+};
 pub use tiers::{Tier, TierAssignment, TierCounts, TierReason, Transition, assign, transitions};
+pub use tokens::estimated_tokens;

@@ -391,8 +391,8 @@ mod tests {
     }
 
     proptest! {
-            /// Nights of ten years without a read: tiers only fall, so that each boundary is crossed
-            /// at most once.
+            /// Nights of ten years without a read: tiers only fall, so that each boundary is
+            /// crossed at most once.
             #[test]
             fn tiers_do_not_flap_and_pins_stay((row, is_pinned) in rows()) {
                 let policy = RetentionPolicy::default();
