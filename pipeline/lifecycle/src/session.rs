@@ -194,13 +194,14 @@ pub struct SessionBlock {
 /// The time is linear in the texts, of each at most its first 4,000 characters.
 #[must_use]
 pub fn session_block(state: &SessionState<'_>, policy: &SessionPolicy) -> Option<SessionBlock> {
-    let ranked = [state.summaries, state.hot]
+    let qualified = [state.summaries, state.hot]
         .into_iter()
-        .map(|items| ranked(items, state, policy))
-        .find(|ranked| !ranked.is_empty())?;
-    let mut draft = Draft { notes: Vec::new(), qualified_count: ranked.len(), state, policy };
+        .map(|items| qualified(items, policy))
+        .find(|qualified| !qualified.is_empty())?;
+    let qualified_count = qualified.len();
+    let mut draft = Draft { notes: Vec::new(), qualified_count, state, policy };
     let mut best = None;
-    for item in ranked.into_iter().take(policy.items_max) {
+    for item in highest(qualified, state, policy) {
         let whole = Note::of(item, policy.tokens_max);
         let shorter = [1, 0].map(|lines_max| whole.with_lists_cut(lines_max));
         for note in std::iter::once(whole).chain(shorter.into_iter().flatten()) {
@@ -215,32 +216,58 @@ pub fn session_block(state: &SessionState<'_>, policy: &SessionPolicy) -> Option
     best
 }
 
-fn ranked<'a>(
-    items: &'a [SummaryItem],
+fn qualified<'a>(items: &'a [SummaryItem], policy: &SessionPolicy) -> Vec<&'a SummaryItem> {
+    let is_qualified =
+        |item: &&SummaryItem| item.confidence >= policy.confidence_min && !is_blank(&item.text);
+    items.iter().filter(is_qualified).collect()
+}
+
+/// Returns the `items_max` items of the highest scores in their order.
+///
+/// Relevance costs a pass over the texts, the rest of a score nothing. So items come by that
+/// rest, and the search ends where even full relevance would not lift the next one among the
+/// best.
+fn highest<'a>(
+    items: Vec<&'a SummaryItem>,
     state: &SessionState<'_>,
     policy: &SessionPolicy,
 ) -> Vec<&'a SummaryItem> {
     let words = SessionWords::of(state);
-    let mut scored: Vec<(f64, &SummaryItem)> = items
-        .iter()
-        .filter(|item| item.confidence >= policy.confidence_min && !is_blank(&item.text))
-        .map(|item| (score(item, &words, state.generated_at, policy), item))
-        .collect();
-    scored.sort_by(|(one, a), (other, b)| other.total_cmp(one).then_with(|| a.id.cmp(&b.id)));
-    scored.into_iter().map(|(_, item)| item).collect()
+    let relevance_weight = policy.prioritise.weights()[0];
+    let by_score = |one: &(f64, &SummaryItem), other: &(f64, &SummaryItem)| {
+        other.0.total_cmp(&one.0).then_with(|| one.1.id.cmp(&other.1.id))
+    };
+    let mut rest: Vec<(f64, &SummaryItem)> =
+        items.into_iter().map(|item| (rest_of_score(item, state, policy), item)).collect();
+    rest.sort_by(by_score);
+    let mut best: Vec<(f64, &SummaryItem)> = Vec::new();
+    for (score, item) in rest {
+        let last = best.last().filter(|_| best.len() >= policy.items_max);
+        if last.is_some_and(|(lowest, _)| score + relevance_weight < *lowest) {
+            break;
+        }
+        let scored = (score + relevance_weight * words.relevance(item), item);
+        let at = best.partition_point(|known| by_score(known, &scored).is_lt());
+        best.insert(at, scored);
+        best.truncate(policy.items_max);
+    }
+    best.into_iter().map(|(_, item)| item).collect()
 }
 
-fn score(item: &SummaryItem, words: &SessionWords, now: Instant, policy: &SessionPolicy) -> f64 {
-    let recency = item.updated_at.map_or(0.0, |at| halving(at, now, policy.half_life_days));
+fn rest_of_score(item: &SummaryItem, state: &SessionState<'_>, policy: &SessionPolicy) -> f64 {
+    let [_, by_recency, by_activation] = policy.prioritise.weights();
+    let recency =
+        item.updated_at.map_or(0.0, |at| halving(at, state.generated_at, policy.half_life_days));
     let activation = (item.access_count.max(0) as f64 / ACTIVATION_CAP).min(1.0);
-    let [by_relevance, by_recency, by_activation] = policy.prioritise.weights();
-    by_relevance * words.relevance(item) + by_recency * recency + by_activation * activation
+    by_recency * recency + by_activation * activation
 }
 
 /// The words of directory, branch and last session.
 struct SessionWords {
     /// The place of each word among those of all sources.
     places: BTreeMap<String, usize>,
+    /// The lengths of the words.
+    lengths: Lengths,
     /// Per source that has words: their places.
     sources: Vec<Vec<usize>>,
 }
@@ -249,11 +276,12 @@ impl SessionWords {
     fn of(state: &SessionState<'_>) -> Self {
         let name = state.directory.trim_end_matches(['/', '\\']);
         let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
-        let mut words = Self { places: BTreeMap::new(), sources: Vec::new() };
+        let mut words = Self { places: BTreeMap::new(), lengths: Lengths(0), sources: Vec::new() };
         for text in [name, state.branch, state.last_session] {
             let mut places = BTreeSet::new();
-            for_each_word(text, |word| {
+            for_each_word(text, Lengths::ALL, |word| {
                 if places.len() < SESSION_WORDS_MAX && !COMMON_WORDS.contains(&word) {
+                    words.lengths.0 |= Lengths::bit(word.len());
                     let next = words.places.len();
                     places.insert(*words.places.entry(word.to_owned()).or_insert(next));
                 }
@@ -272,7 +300,7 @@ impl SessionWords {
         let mut is_found = vec![false; self.places.len()];
         let lists = item.key_facts.iter().chain(&item.decisions);
         for text in [&item.topic, &item.text].into_iter().chain(lists) {
-            for_each_word(text, |word| {
+            for_each_word(text, self.lengths, |word| {
                 if let Some(place) = self.places.get(word) {
                     is_found[*place] = true;
                 }
@@ -285,25 +313,49 @@ impl SessionWords {
     }
 }
 
+/// The set of the byte lengths of words; the last bit stands for all longer ones.
+#[derive(Debug, Clone, Copy)]
+struct Lengths(u64);
+
+impl Lengths {
+    const ALL: Self = Self(u64::MAX);
+
+    fn bit(length: usize) -> u64 {
+        1 << length.min(63)
+    }
+}
+
 /// Calls with each word of the first characters of a text, in lower case. Scripts written without
-/// spaces give each pair of neighbours.
-fn for_each_word(text: &str, mut use_word: impl FnMut(&str)) {
-    let end = text.char_indices().nth(RELEVANCE_CHARS_MAX).map_or(text.len(), |(at, _)| at);
+/// spaces give each pair of neighbours. ASCII words of other lengths are passed over: most of a
+/// text, without a look-up.
+fn for_each_word(text: &str, lengths: Lengths, mut use_word: impl FnMut(&str)) {
     let mut word = String::new();
-    for run in text[..end].split(|character: char| !character.is_alphanumeric()) {
-        if run.chars().any(|character| character >= '\u{2E80}') {
-            for (at, character) in run.char_indices() {
-                let pair_end = run[at..].char_indices().nth(2).map_or(run.len(), |(to, _)| at + to);
-                if pair_end > at + character.len_utf8() {
-                    use_word(&run[at..pair_end]);
-                }
+    for run in head(text).split(|character: char| !character.is_alphanumeric()) {
+        if run.is_ascii() {
+            if run.len() >= WORD_CHARS_MIN && lengths.0 & Lengths::bit(run.len()) != 0 {
+                word.clear();
+                word.push_str(run);
+                word.make_ascii_lowercase();
+                use_word(&word);
             }
+        } else if run.chars().any(|character| character >= '\u{2E80}') {
+            let starts = run.char_indices().map(|(at, _)| at);
+            let ends = run.char_indices().skip(2).map(|(at, _)| at).chain([run.len()]);
+            starts.zip(ends).for_each(|(start, end)| use_word(&run[start..end]));
         } else if run.chars().count() >= WORD_CHARS_MIN {
             word.clear();
             word.extend(run.chars().flat_map(char::to_lowercase));
             use_word(&word);
         }
     }
+}
+
+fn head(text: &str) -> &str {
+    if text.len() <= RELEVANCE_CHARS_MAX {
+        return text;
+    }
+    let end = text.char_indices().nth(RELEVANCE_CHARS_MAX).map_or(text.len(), |(at, _)| at);
+    &text[..end]
 }
 
 /// The notes taken so far.
@@ -501,9 +553,12 @@ mod tests {
     #[test]
     fn words_of_scripts_without_spaces_are_pairs() {
         let mut words = Vec::new();
-        for_each_word("支払い基盤 のGatewayを, ab Çay", |word| words.push(word.to_owned()));
+        for_each_word("支払い基盤 のGatewayを, ab Çay Ab猫", Lengths::ALL, |word| {
+            words.push(word.to_owned())
+        });
         let expected = [
-            "支払", "払い", "い基", "基盤", "のG", "Ga", "at", "te", "ew", "wa", "ay", "yを", "çay",
+            "支払", "払い", "い基", "基盤", "のG", "Ga", "at", "te", "ew", "wa", "ay", "yを",
+            "çay", "Ab", "b猫",
         ];
         assert_eq!(words, expected);
     }
@@ -582,6 +637,34 @@ mod tests {
     }
 
     proptest! {
+        /// The search that ends early finds what scoring everything finds.
+        #[test]
+        fn the_highest_are_those_of_all(
+            rows in proptest::collection::vec((0_i64..90, 0_i64..12, 0_usize..5), 0..60),
+            items_max in 1_usize..12,
+            mode in 0_usize..3,
+        ) {
+            let texts = ["nothing", "payment", "gateway retry", "queue", "payment gateway retry queue"];
+            let notes: Vec<SummaryItem> = rows
+                .iter()
+                .enumerate()
+                .map(|(at, (age, access_count, text))| SummaryItem {
+                    updated_at: days_ago(*age),
+                    access_count: *access_count,
+                    ..item(&format!("{at}"), texts[*text])
+                })
+                .collect();
+            let policy = SessionPolicy {
+                items_max,
+                prioritise: Prioritise::ALL[mode],
+                ..SessionPolicy::default()
+            };
+            let best = highest(notes.iter().collect(), &state(&notes), &policy);
+            let everything = SessionPolicy { items_max: usize::MAX, ..policy };
+            let all = highest(notes.iter().collect(), &state(&notes), &everything);
+            prop_assert_eq!(&best[..], &all[..items_max.min(all.len())]);
+        }
+
         /// In every script and any mix of them, a block is whole and within its budget.
         #[test]
         fn the_budget_holds_in_every_script(
