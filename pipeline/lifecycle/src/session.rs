@@ -644,7 +644,8 @@ mod tests {
             items_max in 1_usize..12,
             mode in 0_usize..3,
         ) {
-            let texts = ["nothing", "payment", "gateway retry", "queue", "payment gateway retry queue"];
+            let texts =
+                ["nothing", "payment", "gateway retry", "queue", "payment gateway retry queue"];
             let notes: Vec<SummaryItem> = rows
                 .iter()
                 .enumerate()

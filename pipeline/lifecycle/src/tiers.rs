@@ -391,39 +391,43 @@ mod tests {
     }
 
     proptest! {
-            /// Nights of ten years without a read: tiers only fall, so that each boundary is
-            /// crossed at most once.
-            #[test]
-            fn tiers_do_not_flap_and_pins_stay((row, is_pinned) in rows()) {
-                let policy = RetentionPolicy::default();
-                let mut last = tier_at(&row, 0);
-                for days in 1..TEN_YEARS_DAYS {
-                    let tier = assign(&row, day(days), &policy).tier;
-                    prop_assert!(tier <= last);
-                    prop_assert!(!is_pinned || tier >= Tier::Warm);
-                    prop_assert!(row.created_at.is_some() || tier > Tier::Archived);
-                    last = tier;
-                }
-            }
-
-            /// What is stored after many passes is what one pass at the end stores.
-            #[test]
-            fn passes_leave_no_trace((row, _) in rows(), nights in 1_i64..1000, every in 1_i64..60) {
-                let policy = RetentionPolicy::default();
-                let id = MemoryId::new("m");
-                let pass = |stored: &mut BTreeMap<MemoryId, Tier>, days: i64| {
-                    let now = BTreeMap::from([(id.clone(), assign(&row, day(days), &policy))]);
-                    for change in transitions(stored, &now) {
-                        stored.insert(change.id, change.to.tier);
-                    }
-                };
-                let (mut often, mut once) = (BTreeMap::new(), BTreeMap::new());
-                (0..nights)
-    .step_by(usize::try_from(every).unwrap())
-    .for_each(|night| pass(&mut often, night));
-                pass(&mut often, nights);
-                pass(&mut once, nights);
-                prop_assert_eq!(often, once);
+        /// Nights of ten years without a read: tiers only fall, so that each boundary is
+        /// crossed at most once.
+        #[test]
+        fn tiers_do_not_flap_and_pins_stay((row, is_pinned) in rows()) {
+            let policy = RetentionPolicy::default();
+            let mut last = tier_at(&row, 0);
+            for days in 1..TEN_YEARS_DAYS {
+                let tier = assign(&row, day(days), &policy).tier;
+                prop_assert!(tier <= last);
+                prop_assert!(!is_pinned || tier >= Tier::Warm);
+                prop_assert!(row.created_at.is_some() || tier > Tier::Archived);
+                last = tier;
             }
         }
+
+        /// What is stored after many passes is what one pass at the end stores.
+        #[test]
+        fn passes_leave_no_trace(
+            (row, _) in rows(),
+            nights in 1_i64..1000,
+            every in 1_i64..60,
+        ) {
+            let policy = RetentionPolicy::default();
+            let id = MemoryId::new("m");
+            let pass = |stored: &mut BTreeMap<MemoryId, Tier>, days: i64| {
+                let now = BTreeMap::from([(id.clone(), assign(&row, day(days), &policy))]);
+                for change in transitions(stored, &now) {
+                    stored.insert(change.id, change.to.tier);
+                }
+            };
+            let (mut often, mut once) = (BTreeMap::new(), BTreeMap::new());
+            (0..nights)
+                .step_by(usize::try_from(every).unwrap())
+                .for_each(|night| pass(&mut often, night));
+            pass(&mut often, nights);
+            pass(&mut once, nights);
+            prop_assert_eq!(often, once);
+        }
+    }
 }
