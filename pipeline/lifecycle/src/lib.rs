@@ -10,6 +10,7 @@
 //!   [`tree`], [`dot`].
 //! * [`session_block`] makes the context a session starts with, within a budget of
 //!   [`estimated_tokens`]; [`replace_block`] puts it into a text, [`hook_output`] into an answer.
+//! * [`temporal`] reads the times that texts name, and answers when-questions step by step.
 //! * [`due`] says whether a consolidation should run.
 //!
 //! Nothing here deletes, and no pinned memory leaves WARM.
@@ -22,6 +23,7 @@ mod note;
 mod tokens;
 mod hook;
 mod due;
+pub mod temporal;
 
 pub use due::{
     DuePolicy, DueReason, DueState, IDLE_MINUTES, INTERVAL_HOURS, NEW_MEMORIES_MIN, UNINDEXED_MAX,
