@@ -124,14 +124,32 @@ pub(super) fn period(date: Date, unit: Unit, offset: i64) -> Option<When> {
     }
 }
 
-/// A count of units; negative counts lie in the past.
+/// A count of units, or several ("1 month and 21 days"); negative ones lie in the past.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Amount {
+    /// How many of the finest unit.
     pub(super) count: i64,
+    /// The finest unit.
     pub(super) unit: Unit,
+    span: Span,
 }
 
 impl Amount {
+    pub(super) fn new(count: i64, unit: Unit) -> Option<Self> {
+        Some(Self { count, unit, span: with_unit(Span::new(), count, unit)? })
+    }
+
+    /// Takes another unit along; a unit that comes twice counts once.
+    pub(super) fn and(self, other: Self) -> Option<Self> {
+        let finer = if other.grain() < self.grain() { other } else { self };
+        Some(Self { span: with_unit(self.span, other.count, other.unit)?, ..finer })
+    }
+
+    pub(super) fn times(self, sign: i64) -> Option<Self> {
+        let span = self.span.checked_mul(sign).ok()?;
+        Some(Self { count: self.count * sign, span, ..self })
+    }
+
     /// Whether it is counted in hours or less, that is in elapsed time and not by the calendar.
     pub(super) fn is_clock(self) -> bool {
         matches!(self.unit, Unit::Second | Unit::Minute | Unit::Hour)
@@ -152,26 +170,9 @@ impl Amount {
         }
     }
 
-    fn span(self) -> Option<Span> {
-        let (count, span) = (self.count, Span::new());
-        let span = match self.unit {
-            Unit::Second => span.try_seconds(count),
-            Unit::Minute => span.try_minutes(count),
-            Unit::Hour => span.try_hours(count),
-            Unit::Day => span.try_days(count),
-            Unit::Week | Unit::Weekend => span.try_weeks(count),
-            Unit::Fortnight => span.try_weeks(count.checked_mul(2)?),
-            Unit::Month => span.try_months(count),
-            Unit::Quarter => span.try_months(count.checked_mul(3)?),
-            Unit::Year => span.try_years(count),
-            Unit::Decade => span.try_years(count.checked_mul(10)?),
-        };
-        span.ok()
-    }
-
     /// The day an amount away from a day.
     pub(super) fn after_date(self, date: Date) -> Option<When> {
-        Some(day(date.checked_add(self.span()?).ok()?)?.grain(self.grain()))
+        Some(day(date.checked_add(self.span).ok()?)?.grain(self.grain()))
     }
 
     /// The minute (for seconds: the second) an amount away from a moment.
@@ -179,9 +180,9 @@ impl Amount {
         if !self.is_clock() {
             return self.after_date(moment.date());
         }
-        let start = moment.checked_add(self.span()?).ok()?;
+        let start = moment.checked_add(self.span).ok()?;
         let unit = if self.unit == Unit::Second { Unit::Second } else { Unit::Minute };
-        let end = start.checked_add(Self { count: 1, unit }.span()?).ok()?;
+        let end = start.checked_add(with_unit(Span::new(), 1, unit)?).ok()?;
         Some(between(&start, &end, self.grain()))
     }
 
@@ -190,18 +191,39 @@ impl Amount {
     pub(super) fn stretch(self, moment: &Zoned) -> Option<When> {
         let today = moment.date();
         if self.is_clock() {
-            let other = moment.checked_add(self.span()?).ok()?;
+            let other = moment.checked_add(self.span).ok()?;
             let (start, end) = if self.count < 0 { (&other, moment) } else { (moment, &other) };
             return Some(between(start, end, self.grain()));
         }
         let (start, end) = if self.count < 0 {
-            (today.checked_add(self.span()?).ok()?, today)
+            (today.checked_add(self.span).ok()?, today)
         } else {
             let start = plus_days(today, 1)?;
-            (start, start.checked_add(self.span()?).ok()?)
+            (start, start.checked_add(self.span).ok()?)
         };
         Some(When::dates(start, end, self.grain()))
     }
+}
+
+fn with_unit(span: Span, count: i64, unit: Unit) -> Option<Span> {
+    let span = match unit {
+        Unit::Second => span.try_seconds(count),
+        Unit::Minute => span.try_minutes(count),
+        Unit::Hour => span.try_hours(count),
+        Unit::Day => span.try_days(count),
+        Unit::Week | Unit::Weekend => span.try_weeks(count),
+        Unit::Fortnight => span.try_weeks(count.checked_mul(2)?),
+        Unit::Month => span.try_months(count),
+        Unit::Quarter => span.try_months(count.checked_mul(3)?),
+        Unit::Year => span.try_years(count),
+        Unit::Decade => span.try_years(count.checked_mul(10)?),
+    };
+    span.ok()
+}
+
+/// The Monday of a year's first week: that of January 4th, as in ISO 8601.
+pub(super) fn first_monday(year: i16) -> Option<Date> {
+    monday(Date::new(year, 1, 4).ok()?)
 }
 
 pub(super) fn between(start: &Zoned, end: &Zoned, grain: Grain) -> When {

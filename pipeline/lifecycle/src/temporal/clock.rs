@@ -82,19 +82,17 @@ impl Reader<'_> {
 
     /// "this morning", "tonight at 8", "last night", "the morning of May 3".
     fn part_first(&self, index: usize) -> Option<Found> {
-        let start = self.skip(self.skip(index, &["early", "late", "later"]), &["the"]);
+        if let Some(found) = self.part_with_day(index) {
+            return Some(found);
+        }
+        let start = self.skip(index, &["early", "late", "later"]);
         let (offset, part, next) = match (self.word(start), self.word(start + 1)) {
-            ("tonight", _) => (0, Part::Night, start + 1),
+            ("tonight" | "tonite", _) => (0, Part::Night, start + 1),
             ("last", "night") => (-1, Part::Night, start + 2),
             ("last", "evening") => (-1, Part::Evening, start + 2),
             ("next", "morning") if self.previous.is_none() => (1, Part::Morning, start + 2),
             ("next", "night") => (1, Part::Night, start + 2),
             ("this", name) => (0, part(name)?, start + 2),
-            (name, "of") => {
-                let part = part(name)?;
-                let (next, day) = self.day(start + 2)?;
-                return Some((next, joined(&day, part.of(day.start.date())?)));
-            }
             _ => return None,
         };
         let day = calendar::day(calendar::plus_days(self.today, offset)?)?;
@@ -102,6 +100,16 @@ impl Reader<'_> {
             Some((next, time)) => Some((next, self.at_part(&day, part, time)?)),
             None => Some((next, part.of(day.start.date())?)),
         }
+    }
+
+    /// "the morning of May 3", "in the early-morning on Tuesday", "in the afternoon, this Friday".
+    fn part_with_day(&self, index: usize) -> Option<Found> {
+        let start = self.skip(self.skip(index, &["in"]), &["the"]);
+        let name = self.skip_mark(self.skip(start, &["early", "late"]), '-');
+        let part = part(self.word(name))?;
+        let behind = self.skip(self.skip_mark(name + 1, ','), &["on", "of"]);
+        let (next, day) = self.day(behind)?;
+        Some((next, joined(&day, part.of(day.start.date())?)))
     }
 
     fn at_part(&self, day: &When, part: Part, mut time: TimeOfDay) -> Option<When> {
@@ -171,11 +179,19 @@ impl Reader<'_> {
         }
     }
 
-    fn day_with_early_part(&self, index: usize) -> Option<(usize, Option<Part>, When)> {
+    pub(super) fn day_with_early_part(&self, index: usize) -> Option<(usize, Option<Part>, When)> {
         let (next, day) = self.day(index)?;
         let plain = Some((next, None, day.clone()));
-        let name = self.skip(self.skip(next, &["in"]), &["the"]);
-        let name = self.skip(self.skip(name, &["early", "late"]), &["in"]);
+        match self.word(next) {
+            "am" if self.closed(next + 1) => return Some((next + 1, Some(Part::Morning), day)),
+            "pm" if self.closed(next + 1) => return Some((next + 1, Some(Part::Afternoon), day)),
+            _ => {}
+        }
+        let phrase = self.skip_mark(next, ',');
+        let phrase = if self.word(phrase) == "in" { phrase } else { next };
+        let name = self.skip(self.skip(phrase, &["in"]), &["the"]);
+        let name = self.skip_mark(self.skip(name, &["early", "late"]), '-');
+        let name = self.skip(name, &["in"]);
         let name = self.skip(name, &["the"]);
         match part(self.word(name)) {
             // "on Monday the night shift": an article alone does not tie them.
@@ -226,7 +242,12 @@ impl Reader<'_> {
         let oclock = matches!(self.word(index + 1), "o'clock" | "oclock");
         let meridiem = matches!(self.word(index + 1), "am" | "pm" | "a.m" | "p.m");
         let next = if oclock { index + 2 } else { index + 1 };
-        let evening = matches!(self.word(next), "tonight" | "this") && part_behind(self, next);
+        let evening = match self.word(next) {
+            "tonight" => true,
+            // "9 tomorrow morning"; "9 tomorrow" may count anything.
+            "this" | "tomorrow" | "yesterday" => part(self.word(next + 1)).is_some(),
+            _ => false,
+        };
         let bare = with_day && at && self.closed(next) && !self.mark(next, '-');
         if !(oclock || meridiem || evening && with_day || bare) {
             return None;
@@ -282,10 +303,6 @@ impl Reader<'_> {
         }
         Some(when)
     }
-}
-
-fn part_behind(reader: &Reader<'_>, index: usize) -> bool {
-    reader.word(index) == "tonight" || part(reader.word(index + 1)).is_some()
 }
 
 /// A finer time keeps the doubts about its day.

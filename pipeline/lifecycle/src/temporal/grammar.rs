@@ -179,14 +179,26 @@ impl<'a> Reader<'a> {
     /// Reads a count and its unit: "two weeks", "a couple of days", "half an hour".
     fn amount(&self, index: usize) -> Option<(Amount, usize, bool)> {
         if self.word(index) == "half" && tokens::unit(self.word(index + 2)) == Some(Unit::Hour) {
-            return Some((Amount { count: 30, unit: Unit::Minute }, index + 3, false));
+            return Some((Amount::new(30, Unit::Minute)?, index + 3, false));
         }
+        let (mut amount, mut next, vague) = self.one_amount(index)?;
+        // "1 month and 21 days", "2 years, 1 month".
+        for _ in 0..5 {
+            let other = self.skip(self.skip_mark(next, ','), &["and"]);
+            match self.one_amount(other) {
+                Some((more, behind, false)) => (amount, next) = (amount.and(more)?, behind),
+                _ => break,
+            }
+        }
+        let rough = matches!(self.before(index, 1), "about" | "around" | "roughly" | "almost");
+        Some((amount, next, vague || rough))
+    }
+
+    fn one_amount(&self, index: usize) -> Option<(Amount, usize, bool)> {
         let (count, next, vague) = self.count(index)?;
         let next = self.skip(next, &["more", "full", "whole", "short", "long", "calendar"]);
         let unit = tokens::unit(self.word(next))?;
-        let vague =
-            vague || matches!(self.before(index, 1), "about" | "around" | "roughly" | "almost");
-        Some((Amount { count, unit }, next + 1, vague))
+        Some((Amount::new(count, unit)?, next + 1, vague))
     }
 
     /// Reads an amount counted from now or another day, in whole days or longer units.
@@ -203,11 +215,14 @@ impl<'a> Reader<'a> {
         if matches!(self.word(index), "in" | "within") {
             return self.in_amount(index, clock);
         }
+        if !clock && let Some(found) = self.counted_weekday(index) {
+            return Some(found);
+        }
         let (amount, next, vague) = self.amount(index)?;
         if amount.is_clock() != clock {
             return None;
         }
-        let back = Amount { count: -amount.count, ..amount };
+        let back = amount.times(-1)?;
         let (next, when) = match self.word(next) {
             "ago" | "back" => (next + 1, back.after_moment(&self.now)?),
             "hence" => (next + 1, amount.after_moment(&self.now)?),
@@ -219,6 +234,22 @@ impl<'a> Reader<'a> {
             _ => return None,
         };
         Some((next, rough(when, amount, vague)))
+    }
+
+    /// "2 Thursdays ago", "three Fridays from now".
+    fn counted_weekday(&self, index: usize) -> Option<Found> {
+        let (count, name, vague) = self.count(index)?;
+        let weekday = self.word(name);
+        let weekday = tokens::weekday(weekday.strip_suffix('s').unwrap_or(weekday))?;
+        let (past, next) = match (self.word(name + 1), self.word(name + 2)) {
+            ("ago" | "back", _) => (true, name + 2),
+            ("from", "now" | "today") => (false, name + 3),
+            _ => return None,
+        };
+        let nearest = calendar::nearest_weekday(self.today, weekday, past)?;
+        let weeks = (count - 1).checked_mul(if past { -7 } else { 7 })?;
+        let when = calendar::day(calendar::plus_days(nearest, weeks)?)?;
+        Some((next, rough(when, Amount::new(count, Unit::Day)?, vague)))
     }
 
     /// "3 weeks from now|today|Friday".
@@ -337,11 +368,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// "the first Monday of May", "the last day of October 2015".
+    /// "the first Monday of May", "the last day of October 2015", "the second last Friday of May".
     fn nth_weekday(&self, index: usize) -> Option<Found> {
         let start = self.skip(index, &["the", "on"]);
-        let last = self.word(start) == "last";
-        let (number, next) = if last { (0, start + 1) } else { self.nth(start)? };
+        let (number, next) = if self.word(start) == "last" { (1, start) } else { self.nth(start)? };
+        let last = self.word(next) == "last";
+        let next = self.skip(next, &["last"]);
+        let number = i8::try_from(number).ok()?;
+        let number = if last { -number } else { number };
         let weekday = tokens::weekday(self.word(next));
         let of = next + 1;
         if weekday.is_none() && self.word(next) != "day" || !matches!(self.word(of), "of" | "in") {
@@ -349,19 +383,13 @@ impl<'a> Reader<'a> {
         }
         let (next, month) = self.month_named(self.skip(of + 1, &["the"]))?;
         let first = month.start.date();
-        let date = match (weekday, last) {
-            (Some(weekday), true) => {
+        let date = match weekday {
+            Some(weekday) => {
                 let weekday = jiff::civil::Weekday::from_monday_one_offset(weekday).ok()?;
-                first.nth_weekday_of_month(-1, weekday).ok()?
+                first.nth_weekday_of_month(number, weekday).ok()?
             }
-            (Some(weekday), false) => {
-                let weekday = jiff::civil::Weekday::from_monday_one_offset(weekday).ok()?;
-                first.nth_weekday_of_month(i8::try_from(number).ok()?, weekday).ok()?
-            }
-            (None, true) => first.last_of_month(),
-            (None, false) => {
-                Date::new(first.year(), first.month(), i8::try_from(number).ok()?).ok()?
-            }
+            None if last => calendar::plus_days(first.last_of_month(), i64::from(number) + 1)?,
+            None => first.with().day(number).build().ok()?,
         };
         let when = calendar::day(date)?.sure(month.confidence);
         Some((next, When { note: month.note, ..when }))
@@ -375,16 +403,20 @@ impl<'a> Reader<'a> {
         if let Some((next, when)) = self.month_day(start).or_else(|| self.day_month(start)) {
             return Some((next, self.with_weekday(when, weekday)?));
         }
-        let Kind::Ordinal(day) = self.kind(start) else { return None };
-        let day = i8::try_from(day).ok()?;
-        let (past, stated) = self.direction(index, start + 1);
+        let article = self.word(start.checked_sub(1)?) == "the";
+        let (day, next) = match self.kind(start) {
+            Kind::Ordinal(_) => self.day_number(start)?,
+            _ if article => self.day_number(start)?,
+            _ => return None,
+        };
+        let (past, stated) = self.direction(index, next);
         let step = if past && stated { -1 } else { 1 };
         let date = (0..48).find_map(|months| {
             let month = calendar::plus_months(self.today.first_of_month(), step * months)?;
             let date = Date::new(month.year(), month.month(), day).ok()?;
             (date.weekday().to_monday_one_offset() == weekday).then_some(date)
         })?;
-        Some((start + 1, Self::placed(calendar::day(date)?, true)))
+        Some((next, Self::placed(calendar::day(date)?, true)))
     }
 
     /// "March 3", also with a weekday behind it: "Jul 18, Fri".
@@ -501,8 +533,25 @@ impl<'a> Reader<'a> {
     }
 
     fn holiday(&self, index: usize) -> Option<Found> {
+        let which = self.word(index);
+        let prefixed = matches!(which, "this" | "last" | "next");
+        let start = if prefixed { index + 1 } else { index };
+        let (month, day, next) = self.feast(start)?;
+        let found = self.dated(month, day, (index, next))?;
+        let year = self.today.year();
+        let over = Date::new(year, month, day).ok()? <= self.today;
+        let year = match which {
+            "last" if !over => year - 1,
+            "next" if over => year + 1,
+            _ if prefixed => year,
+            _ => return Some(found),
+        };
+        Some((next, calendar::day(Date::new(year, month, day).ok()?)?))
+    }
+
+    fn feast(&self, index: usize) -> Option<(i8, i8, usize)> {
         let two = (self.word(index), self.word(index + 1));
-        let (month, day, next) = match two {
+        Some(match two {
             ("christmas" | "xmas", "eve") => (12, 24, index + 2),
             ("christmas" | "xmas", "day") => (12, 25, index + 2),
             ("christmas" | "xmas", _) => (12, 25, index + 1),
@@ -514,8 +563,7 @@ impl<'a> Reader<'a> {
                 _ => return None,
             },
             _ => return None,
-        };
-        self.dated(month, day, (index, next))
+        })
     }
 
     /// "last Friday", "this coming Monday", "next week Sunday", "last week's Sunday".
@@ -619,10 +667,10 @@ impl<'a> Reader<'a> {
     /// "on the 3rd", "the 5th of next month": only where nothing else is counted.
     fn day_of_month(&self, index: usize) -> Option<Found> {
         let start = self.skip(index, &["the"]);
-        let (day, next) = self.nth(start)?;
-        let day = i8::try_from(day).ok()?;
-        if matches!(self.word(next), "of" | "in") {
-            let (next, month) = self.relative_month(self.skip(next + 1, &["the"]))?;
+        let (day, next) = self.day_number(start)?;
+        let of = self.skip(next, &["day"]);
+        if matches!(self.word(of), "of" | "in") {
+            let (next, month) = self.relative_month(self.skip(of + 1, &["the"]))?;
             let date = month.start.date().with().day(day).build().ok()?;
             return Some((next, calendar::day(date)?));
         }
@@ -640,7 +688,8 @@ impl<'a> Reader<'a> {
         );
         let spelled = self.kind(start) == Kind::Word;
         let ends = matches!(self.kind(next), Kind::Mark(_)) || next >= self.tokens.len();
-        if !tied || !self.closed(next) || spelled && !ends {
+        let ordinal = self.nth(start).is_some();
+        if !tied || !ordinal || !self.closed(next) || spelled && !ends {
             return None;
         }
         let (past, stated) = self.direction(index, next);

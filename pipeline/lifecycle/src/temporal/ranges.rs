@@ -23,6 +23,7 @@ impl Reader<'_> {
             .or_else(|| self.hours_of_date(start).filter(|_| led))
             .or_else(|| self.clock_range(start, between))
             .or_else(|| self.day_with_clock_range(index))
+            .or_else(|| self.weekdays_of_week(index))
             .or_else(|| self.two_moments(start, between))
     }
 
@@ -152,12 +153,27 @@ impl Reader<'_> {
 
     /// "Thursday from 9:30 to 11:00", "tomorrow between 1pm and 2pm".
     fn day_with_clock_range(&self, index: usize) -> Option<Found> {
-        let (next, day) = self.day(index)?;
+        let (next, _, day) = self.day_with_early_part(index)?;
         let lead = self.skip_mark(next, ',');
         let start = self.skip(self.skip(lead, &["in"]), &["from", "between"]);
         let between = start > 0 && self.word(start - 1) == "between";
         let (next, first, last) = self.two_clocks(start, between)?;
         Some((next, self.hours(&day, first, last)?))
+    }
+
+    /// "next week between Wednesday and Friday".
+    fn weekdays_of_week(&self, index: usize) -> Option<Found> {
+        if self.word(index + 1) != "week" {
+            return None;
+        }
+        let (next, week) = self.period(index)?;
+        let start = self.skip(next, &["from", "between"]);
+        let between = self.word(start.checked_sub(1)?) == "between";
+        let first = tokens::weekday(self.word(start)).filter(|_| start > next)?;
+        let name = self.connector(start + 1, between)?;
+        let last = tokens::weekday(self.word(name))?;
+        let on = |weekday| calendar::weekday_of_week(week.start.date(), 0, weekday);
+        Some((name + 1, days(on(first)?, on(last)?)?))
     }
 
     fn two_clocks(&self, index: usize, between: bool) -> Option<(usize, TimeOfDay, TimeOfDay)> {
@@ -208,7 +224,7 @@ impl Reader<'_> {
         if last.confidence == Confidence::EXACT && first.confidence < Confidence::EXACT {
             let years = i64::from(last.start.year()) - i64::from(first.start.year());
             if first.note.is_some() {
-                first = moved(first, Amount { count: years, unit: Unit::Year })?;
+                first = moved(first, Amount::new(years, Unit::Year)?)?;
             }
         }
         if closing(&last) <= first.start {
@@ -218,9 +234,9 @@ impl Reader<'_> {
             let unit = if named_month { Unit::Year } else { step };
             let (past, _) = self.direction(index, next);
             if past {
-                first = moved(first, Amount { count: -1, unit })?;
+                first = moved(first, Amount::new(-1, unit)?)?;
             } else {
-                last = moved(last, Amount { count: 1, unit })?;
+                last = moved(last, Amount::new(1, unit)?)?;
             }
         }
         let end = closing(&last);

@@ -139,9 +139,9 @@ impl Lexer<'_> {
         if let Some(kind) = literal(written) {
             return self.push(kind, span);
         }
-        if let Some(cut) = glued(written) {
-            self.core(span.start..span.start + cut);
-            return self.core(span.start + cut..span.end);
+        if let Some((head, tail)) = glued(written) {
+            self.core(span.start..span.start + head);
+            return self.core(span.end - tail..span.end);
         }
         let pieces = dashed(written);
         if pieces.len() < 2 || !pieces.iter().all(|piece| names_time(&written[piece.clone()])) {
@@ -178,12 +178,18 @@ fn names_time(piece: &str) -> bool {
         || unit(&word).is_some()
         || cardinal(&word).is_some()
         || ordinal(&word).is_some()
-        || matches!(word.as_str(), "mid" | "early" | "late" | "end");
+        || matches!(
+            word.as_str(),
+            "mid" | "early" | "late" | "end" | "morning" | "afternoon" | "evening" | "night"
+        );
     known || glued(piece).is_some() || !matches!(literal(piece), None | Some(Kind::Word))
 }
 
 fn plain(written: &str) -> String {
     let lower = written.to_lowercase().replace('’', "'");
+    if lower.starts_with("week-end") {
+        return lower.replace('-', "");
+    }
     match lower.strip_suffix("'s") {
         // "let's" is a verb that points ahead.
         Some(owner) if owner != "let" => owner.to_owned(),
@@ -223,6 +229,7 @@ fn literal(written: &str) -> Option<Kind> {
     let lower = written.to_ascii_lowercase();
     let runs = runs(&lower);
     match runs.as_slice() {
+        ["week", "-", "end" | "ends"] => Some(Kind::Word),
         ["a" | "p", ".", "m"] => Some(Kind::Word),
         [number] => number.parse().ok().map(Kind::Number),
         [year, "-" | "/", month, "-" | "/", day] if year.len() == 4 => {
@@ -296,15 +303,24 @@ fn clock(hour: &str, rest: &[&str]) -> Option<Kind> {
     Some(Kind::Clock(Clock { time, minutes: rest.first() == Some(&":"), certain }))
 }
 
-/// Where `3mins`, `14april` and `Feb13` are to be cut in two.
-fn glued(written: &str) -> Option<usize> {
+/// The lengths of the halves of `3mins`, `14april`, `Feb13` and `Oct.2`.
+fn glued(written: &str) -> Option<(usize, usize)> {
     let lower = written.to_ascii_lowercase();
     match runs(&lower).as_slice() {
         [number, word] if digits(number, 1..=3).is_some() => {
             let unit_or_month = unit(word).is_some() || month(word).is_some();
-            unit_or_month.then_some(number.len())
+            unit_or_month.then_some((number.len(), word.len()))
         }
-        [word, number] if digits(number, 1..=2).is_some() => month(word).map(|_| word.len()),
+        [word, "." | "/", number, ordinal @ ..] | [word, number, ordinal @ ..]
+            if digits(number, 1..=2).is_some() && month(word).is_some() =>
+        {
+            let suffix = match ordinal {
+                [] => 0,
+                ["st" | "nd" | "rd" | "th"] => 2,
+                _ => return None,
+            };
+            Some((word.len(), number.len() + suffix))
+        }
         _ => None,
     }
 }

@@ -90,8 +90,9 @@ fn fits(row: &Row, found: &TimeReference) -> bool {
         return (start, end) == (row.start, row.end);
     }
     let seconds = |from: DateTime, to: DateTime| from.duration_until(to).as_secs();
+    let grain = serde_json::to_value(found.grain).is_ok_and(|grain| grain == row.grain.as_str());
     let overlap = seconds(start.max(row.start), end.min(row.end));
-    overlap * 2 >= seconds(start, end).min(seconds(row.start, row.end))
+    grain && overlap * 2 >= seconds(start, end).min(seconds(row.start, row.end))
 }
 
 fn miss(row: Row, found: &[TimeReference]) -> Miss {

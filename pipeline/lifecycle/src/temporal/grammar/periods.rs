@@ -8,7 +8,7 @@ use super::{Found, Reader};
 
 impl Reader<'_> {
     /// Reads a period in any of its forms.
-    pub(super) fn period(&self, index: usize) -> Option<Found> {
+    pub(in crate::temporal) fn period(&self, index: usize) -> Option<Found> {
         self.stretch(index)
             .or_else(|| self.part_of_period(index))
             .or_else(|| self.week_of(index))
@@ -29,8 +29,7 @@ impl Reader<'_> {
             _ => return None,
         };
         let (amount, next, vague) = self.amount(start + 1)?;
-        let counted = Amount { count: sign * amount.count, ..amount };
-        let when = counted.stretch(&self.now)?;
+        let when = amount.times(sign)?.stretch(&self.now)?;
         let note = format!("roughly: taken as {}", amount.count);
         Some((next, if vague { when.doubt(Confidence::ROUGH, &note) } else { when }))
     }
@@ -77,20 +76,19 @@ impl Reader<'_> {
         }
         let last = self.word(start) == "last";
         let (number, next) = if last { (0, start + 1) } else { self.nth(start)? };
-        if self.word(next) != "week" || !matches!(self.word(next + 1), "of" | "in") {
-            return None;
-        }
-        let (next, month) = self.month_named(self.skip(next + 2, &["the"]))?;
-        let (first, end) = (month.start.date(), month.end.date());
-        let monday = if last {
-            // The last week that lies in the month as a whole.
-            calendar::plus_days(calendar::monday(end)?, -7)?
-        } else {
-            let monday = calendar::monday(calendar::plus_days(first, 6)?)?;
-            calendar::plus_days(monday, 7 * (i64::from(number) - 1))?
+        let unit = tokens::unit(self.word(next));
+        let unit = unit.filter(|unit| matches!(unit, Unit::Week | Unit::Weekend))?;
+        let of = self.skip(next + 1, &["of", "in"]);
+        let (next, whole) = match self.year_after(next + 1) {
+            Some((year, behind)) => (behind, calendar::years(year, 1, Grain::Year)?),
+            None if of == next + 1 => return None,
+            None => self.month_named(self.skip(of, &["the"]))?,
         };
-        let week = calendar::period(monday, Unit::Week, 0)?.sure(month.confidence);
-        Some((next, When { note: month.note, ..week }))
+        let first = first_monday(&whole, last)?;
+        let weeks = if last { 0 } else { i64::from(number) - 1 };
+        let monday = calendar::plus_days(first, 7 * weeks)?;
+        let week = calendar::period(monday, unit, 0)?.sure(whole.confidence);
+        Some((next, When { note: whole.note, ..week }))
     }
 
     /// "the week before last", "the year after next".
@@ -99,6 +97,9 @@ impl Reader<'_> {
         let offset = match (self.word(index + 1), self.word(index + 2)) {
             ("before", "last") => -2,
             ("after", "next") => 2,
+            ("after", "the") if self.word(index + 3) == "next" => {
+                return Some((index + 4, calendar::period(self.today, unit, 2)?));
+            }
             _ => return None,
         };
         Some((index + 3, calendar::period(self.today, unit, offset)?))
@@ -118,7 +119,7 @@ impl Reader<'_> {
             "next" | "coming" | "following" | "upcoming" => 1,
             _ => return None,
         };
-        let amount = Amount { count: offset, unit };
+        let amount = Amount::new(offset, unit)?;
         let when = match unit {
             Unit::Second => return None,
             Unit::Minute | Unit::Hour if offset != 0 => amount.stretch(&self.now)?,
@@ -213,9 +214,9 @@ impl Reader<'_> {
     /// "this month", "next month".
     pub(in crate::temporal) fn relative_month(&self, index: usize) -> Option<Found> {
         let offset = match self.word(index) {
-            "this" => 0,
-            "last" => -1,
-            "next" => 1,
+            "this" | "current" => 0,
+            "last" | "previous" => -1,
+            "next" | "coming" => 1,
             "month" => return Some((index + 1, calendar::period(self.today, Unit::Month, 0)?)),
             _ => return None,
         };
@@ -349,5 +350,17 @@ impl Reader<'_> {
         }
         let when = calendar::years(i16::try_from(number).ok()?, 1, Grain::Year)?;
         Some((start + 1, when.sure(Confidence::CLEAR)))
+    }
+}
+
+/// The first week of a month begins on its first Monday, that of a year as in ISO 8601; the last
+/// week of a month is the last that it holds as a whole.
+fn first_monday(whole: &When, last: bool) -> Option<jiff::civil::Date> {
+    let (first, end) = (whole.start.date(), whole.end.date());
+    match (whole.grain, last) {
+        (Grain::Year, false) => calendar::first_monday(first.year()),
+        (Grain::Year, true) => calendar::plus_days(calendar::first_monday(end.year())?, -7),
+        (_, false) => calendar::monday(calendar::plus_days(first, 6)?),
+        (_, true) => calendar::plus_days(calendar::monday(end)?, -7),
     }
 }
