@@ -4,7 +4,7 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 
 use super::calendar::{self, When};
-use super::grammar::{Found, Reader};
+use super::grammar::{Found, Reader, SAME_WEEKDAY};
 use super::tokens::{self, Kind, Unit};
 use super::{Confidence, Grain};
 
@@ -40,11 +40,13 @@ pub(super) struct TimeOfDay {
     pub(super) certain: bool,
     pub(super) utc: bool,
     pub(super) midnight: bool,
+    /// Whether another zone is named, which is not looked up.
+    pub(super) foreign: bool,
 }
 
 impl TimeOfDay {
     fn new(time: Time, grain: Grain, certain: bool) -> Self {
-        Self { time, grain, certain, utc: false, midnight: false }
+        Self { time, grain, certain, utc: false, midnight: false, foreign: false }
     }
 
     /// A whole hour without am or pm.
@@ -53,6 +55,7 @@ impl TimeOfDay {
     }
 }
 
+const ZONES: &str = "cet cest est edt pst pdt mst mdt cst cdt bst ist jst aest eet eest msk";
 const MERIDIEM: &str = "morning or afternoon is not written; taken as a 24-hour clock";
 const MIDNIGHT: &str = "the start of the day; its end may be meant";
 
@@ -136,6 +139,9 @@ impl Reader<'_> {
         }
         // Without a day only what is surely a time of day counts.
         let (next, time) = self.clock(index, false)?;
+        if tokens::listed("daily nightly weekly every each everyday", self.word(next)) {
+            return None;
+        }
         let day = calendar::day(self.today)?;
         let (past, stated) = self.direction(index, next);
         let when = self.at(&day, time)?;
@@ -173,7 +179,7 @@ impl Reader<'_> {
         let clock = if self.clock(clock, true).is_some() { clock } else { next };
         match (self.clock(clock, true), part) {
             (Some((next, time)), Some(part)) => Some((next, self.at_part(&day, part, time)?)),
-            (Some((next, time)), None) => Some((next, self.at(&day, time)?)),
+            (Some((next, time)), None) => Some((next, self.at_named((index, next), &day, time)?)),
             (None, Some(part)) => Some((next, joined(&day, part.of(day.start.date())?))),
             (None, None) => Some((next, day)),
         }
@@ -229,6 +235,10 @@ impl Reader<'_> {
             time.utc = true;
             return Some((next + 1, time));
         }
+        if tokens::listed(ZONES, self.word(next)) && self.tokens[next].capital {
+            time.foreign = true;
+            return Some((next + 1, time));
+        }
         Some((next, time))
     }
 
@@ -249,7 +259,9 @@ impl Reader<'_> {
             _ => false,
         };
         let bare = with_day && at && self.closed(next) && !self.mark(next, '-');
-        if !(oclock || meridiem || evening && with_day || bare) {
+        let phrase = self.skip(next + 1, &["the"]);
+        let in_part = self.word(next) == "in" && part(self.word(phrase)).is_some();
+        if !(oclock || meridiem || (evening || in_part) && with_day || bare) {
             return None;
         }
         Some((next, TimeOfDay::hour(hour)?))
@@ -278,6 +290,19 @@ impl Reader<'_> {
         Some(if dotted && continues { next + 1 } else { next })
     }
 
+    /// "Monday at noon", written on a Monday morning of what is to come, is that noon.
+    fn at_named(&self, at: (usize, usize), day: &When, time: TimeOfDay) -> Option<When> {
+        if day.note.as_deref() == Some(SAME_WEEKDAY) {
+            let (past, _) = self.direction(at.0, at.1);
+            let today = When { note: day.note.clone(), ..calendar::day(self.today)? };
+            let today = self.at(&today.sure(day.confidence), time)?;
+            if past == (today.start <= self.now.datetime()) {
+                return Some(today);
+            }
+        }
+        self.at(day, time)
+    }
+
     /// Joins a day and a time of day.
     pub(super) fn at(&self, day: &When, time: TimeOfDay) -> Option<When> {
         let length = match time.grain {
@@ -300,6 +325,8 @@ impl Reader<'_> {
             when = when.doubt(Confidence::LIKELY, MERIDIEM);
         } else if time.midnight {
             when = when.doubt(Confidence::AMBIGUOUS, MIDNIGHT);
+        } else if time.foreign {
+            when = when.doubt(Confidence::AMBIGUOUS, "the zone that is named is left out");
         }
         Some(when)
     }

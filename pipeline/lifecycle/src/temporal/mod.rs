@@ -15,8 +15,8 @@
 //! * Morning is 05:00 to 12:00, afternoon to 18:00, evening to 24:00, night 20:00 to 05:00.
 //! * Ranges of days hold their last day; ranges of clock times end at the second time.
 //! * A weekday, month or day without a year lies before the writing where the clause tells of the
-//!   past, after it where it tells of the future. Where it shows neither, the one before is taken
-//!   and the confidence says so: memories mostly report.
+//!   past, after it where it tells of the future. Where it shows neither, the confidence says so;
+//!   taken is the nearest for a day with its month, else the one before: memories mostly report.
 //!
 //! Nothing is guessed in silence: a confidence below [`Confidence::CLEAR`] comes with a note.
 

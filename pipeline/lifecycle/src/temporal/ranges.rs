@@ -13,17 +13,20 @@ impl Reader<'_> {
     pub(super) fn range(&self, index: usize) -> Option<Found> {
         let lead = self.word(index);
         let start = if matches!(lead, "from" | "between") { index + 1 } else { index };
-        if lead == "from" && self.tells_of_a_move(index) {
+        let from = if self.before(index, 1) == "from" { index - 1 } else { index };
+        if self.word(from) == "from" && self.tells_of_a_move(from) {
             return None;
         }
         let between = lead == "between";
         let led = start > index;
         self.days_of_month(start, between)
             .or_else(|| self.days_before_month(start, between, led))
+            .or_else(|| self.day_to_date(start, between).filter(|_| led))
             .or_else(|| self.hours_of_date(start).filter(|_| led))
             .or_else(|| self.clock_range(start, between))
             .or_else(|| self.day_with_clock_range(index))
             .or_else(|| self.weekdays_of_week(index))
+            .or_else(|| self.months_around_now(start, between))
             .or_else(|| self.two_moments(start, between))
     }
 
@@ -101,6 +104,15 @@ impl Reader<'_> {
         Some((next, days(on(first)?, on(last)?)?))
     }
 
+    /// "from 2 to April 7".
+    fn day_to_date(&self, index: usize, between: bool) -> Option<Found> {
+        let (first, next) = self.short_day(self.skip(index, &["the"]))?;
+        let (next, last) = self.month_day(self.connector(next, between)?)?;
+        let date = last.start.date();
+        let when = days(date.with().day(first).build().ok()?, date)?.sure(last.confidence);
+        Some((next, When { note: last.note, ..when }))
+    }
+
     fn between_days(
         &self,
         month: i8,
@@ -174,6 +186,23 @@ impl Reader<'_> {
         let last = tokens::weekday(self.word(name))?;
         let on = |weekday| calendar::weekday_of_week(week.start.date(), 0, weekday);
         Some((name + 1, days(on(first)?, on(last)?)?))
+    }
+
+    /// "between August and October", written in September, is that of the same year.
+    fn months_around_now(&self, index: usize, between: bool) -> Option<Found> {
+        let first = tokens::month(self.word(index))?;
+        let name = self.connector(index + 1, between)?;
+        let last = tokens::month(self.word(name))?;
+        let inner = (self.today.month() - first).rem_euclid(12);
+        let around = 0 < inner && inner < (last - first).rem_euclid(12);
+        if !around || self.month_day(name).is_some() || self.year_after(name + 1).is_some() {
+            return None;
+        }
+        let this = self.today.first_of_month();
+        let start = calendar::plus_months(this, -i64::from(inner))?;
+        let end = calendar::plus_months(start, i64::from((last - first).rem_euclid(12)) + 1)?;
+        let when = When::dates(start, end, Grain::Month);
+        Some((name + 1, when.doubt(Confidence::LIKELY, "the one that holds the day of writing")))
     }
 
     fn two_clocks(&self, index: usize, between: bool) -> Option<(usize, TimeOfDay, TimeOfDay)> {

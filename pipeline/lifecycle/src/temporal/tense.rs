@@ -20,7 +20,9 @@ const CLAUSE_DISTANCE: usize = 12;
 /// Verbs inside the range are skipped, as are those beyond the ends of the sentence.
 pub(super) fn around(tokens: &[Token], start: usize, end: usize) -> Option<Tense> {
     let before = (start.saturating_sub(WINDOW)..start).rev();
-    let after = end..tokens.len().min(end + WINDOW);
+    // "Demo on Friday, slides finished": a clause of its own behind the comma tells nothing.
+    let own = if opens_clause(tokens, start) { tokens.len() } else { clause_end(tokens, end) };
+    let after = end..own.min(end + WINDOW);
     let left = nearest(tokens, before);
     let right = nearest(tokens, after);
     match (left, right) {
@@ -28,6 +30,22 @@ pub(super) fn around(tokens: &[Token], start: usize, end: usize) -> Option<Tense
         (Some(left), Some(right)) => Some(if right.0 < left.0 { right.1 } else { left.1 }),
         (left, right) => left.or(right).map(|(_, tense)| tense),
     }
+}
+
+/// Whether only prepositions and articles stand between a reference and the start of its clause.
+fn opens_clause(tokens: &[Token], start: usize) -> bool {
+    const SMALL: &str =
+        "on in at by since until till from before after the during last next this and";
+    let before = &tokens[start.saturating_sub(WINDOW)..start];
+    let clause = before.iter().rev().take_while(|token| token.kind != Kind::Mark(','));
+    let sentence = clause.take_while(|token| !matches!(token.kind, Kind::Mark('.' | '\n' | ';')));
+    sentence.filter(|token| !listed(SMALL, &token.word)).count() == 0
+}
+
+fn clause_end(tokens: &[Token], end: usize) -> usize {
+    let behind = &tokens[end..tokens.len().min(end + WINDOW)];
+    let comma = behind.iter().position(|token| token.kind == Kind::Mark(','));
+    comma.map_or(tokens.len(), |offset| end + offset)
 }
 
 fn nearest(tokens: &[Token], indices: impl Iterator<Item = usize>) -> Option<(usize, Tense)> {
@@ -85,7 +103,8 @@ fn cue(tokens: &[Token], index: usize) -> Option<Tense> {
     if listed(FUTURE, word) || word.ends_with("'ll") || to_do && next(1) == "to" {
         return Some(Tense::Future);
     }
-    if word == "to" && next(1) == "be" {
+    let modal = matches!(word, "may" | "might") && !tokens[index].capital && !next(1).is_empty();
+    if modal || word == "to" && next(1) == "be" {
         return Some(Tense::Future);
     }
     let past =
@@ -93,15 +112,24 @@ fn cue(tokens: &[Token], index: usize) -> Option<Tense> {
     if !past {
         return progressive(tokens, index);
     }
-    // "will be deployed", "to be done", "are deployed": the form shows no past.
-    let behind = tokens[index.saturating_sub(3)..index].iter().map(|token| token.word.as_str());
-    let helped = behind.fold(None, |found, word| match word {
-        "will" | "shall" | "should" | "must" | "be" | "being" | "won't" => Some(Tense::Future),
-        _ if word.ends_with("'ll") => Some(Tense::Future),
-        "was" | "were" | "been" | "had" | "have" | "has" | "and" => Some(Tense::Past),
-        _ => found,
-    });
-    Some(helped.unwrap_or(Tense::Past))
+    helped(&tokens[index.saturating_sub(3)..index])
+}
+
+/// What the helping verbs before a past form make of it: "will be deployed" is to come, "are
+/// deployed" shows no time.
+fn helped(behind: &[Token]) -> Option<Tense> {
+    for token in behind.iter().rev() {
+        match token.word.as_str() {
+            "will" | "shall" | "should" | "must" | "be" | "being" | "won't" => {
+                return Some(Tense::Future);
+            }
+            word if word.ends_with("'ll") => return Some(Tense::Future),
+            "is" | "are" | "gets" | "get" => return None,
+            "was" | "were" | "been" | "had" | "have" | "has" | "and" => break,
+            _ => {}
+        }
+    }
+    Some(Tense::Past)
 }
 
 /// "we are moving on Friday" speaks of what is to come.

@@ -278,7 +278,7 @@ fn full_year(year: i16, digit_count: usize) -> Option<i16> {
 
 fn clock(hour: &str, rest: &[&str]) -> Option<Kind> {
     let (minutes, seconds, tail) = match rest {
-        [":", minutes, ":", seconds, ".", _fraction] => (*minutes, *seconds, None),
+        [":", minutes, ":", seconds, "." | ",", _fraction] => (*minutes, *seconds, None),
         [":", minutes, ":", seconds, tail @ ..] => (*minutes, *seconds, tail.first()),
         [":", minutes, tail @ ..] => (*minutes, "00", tail.first()),
         tail => ("00", "00", tail.first()),
@@ -349,7 +349,7 @@ pub(super) fn unit(word: &str) -> Option<Unit> {
         "day" | "days" | "d" => Unit::Day,
         "week" | "weeks" | "wk" | "wks" | "w" => Unit::Week,
         "fortnight" | "fortnights" => Unit::Fortnight,
-        "weekend" | "weekends" => Unit::Weekend,
+        "weekend" | "weekends" | "wkend" => Unit::Weekend,
         "month" | "months" => Unit::Month,
         "quarter" | "quarters" | "qtr" | "qtrs" => Unit::Quarter,
         "year" | "years" | "yr" | "yrs" => Unit::Year,

@@ -13,9 +13,9 @@ impl Reader<'_> {
             .or_else(|| self.part_of_period(index))
             .or_else(|| self.week_of(index))
             .or_else(|| self.before_last(index))
+            .or_else(|| self.quarter(index))
             .or_else(|| self.relative_period(index))
             .or_else(|| self.weekend(index))
-            .or_else(|| self.quarter(index))
             .or_else(|| self.month_period(index))
             .or_else(|| self.year(index))
     }
@@ -178,7 +178,9 @@ impl Reader<'_> {
 
     /// "Q3 2024", "the third quarter of last year", "Q3".
     fn quarter(&self, index: usize) -> Option<Found> {
-        let start = self.skip(index, &["the"]);
+        // "next year's first quarter"
+        let owner = self.year_after(index).filter(|_| self.word(index + 1) == "year");
+        let start = self.skip(owner.map_or(index, |(_, behind)| behind), &["the"]);
         let (quarter, next) = match self.kind(start) {
             Kind::Quarter(quarter) => (quarter, start + 1),
             _ => {
@@ -189,7 +191,8 @@ impl Reader<'_> {
         };
         let quarter = (1..=4).contains(&quarter).then_some(quarter)?;
         let separated = self.skip_mark(next, '-');
-        if let Some((year, next)) = self.year_after(separated) {
+        let year = owner.map(|(year, _)| (year, next)).or_else(|| self.year_after(separated));
+        if let Some((year, next)) = year {
             return Some((next, calendar::quarter(year, quarter)?.sure(Confidence::EXACT)));
         }
         let (past, stated) = self.direction(index, next);
