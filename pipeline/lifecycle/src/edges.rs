@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::{self, Write as _};
 
 use memfold_model::memory::MemoryId;
+use memfold_model::summary::Confidence;
 use memfold_model::time::Instant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,45 +51,6 @@ impl EdgeType {
 }
 
 impl fmt::Display for EdgeType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// How sure the one who drew an edge was.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Confidence {
-    /// A guess.
-    Low,
-    /// Likely.
-    Medium,
-    /// Clear evidence. Only such an edge makes a memory superseded.
-    High,
-}
-
-impl Confidence {
-    /// Returns the stored name: `low`, `medium` or `high`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-
-    /// Reads a name, in any case.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        let all = [Self::Low, Self::Medium, Self::High];
-        all.into_iter().find(|level| level.as_str().eq_ignore_ascii_case(name))
-    }
-}
-
-impl fmt::Display for Confidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
@@ -494,8 +456,6 @@ mod tests {
         for edge_type in EdgeType::ALL {
             assert_eq!(EdgeType::parse(&edge_type.as_str().to_uppercase()), Some(edge_type));
         }
-        assert_eq!(Confidence::parse("HIGH"), Some(Confidence::High));
-        assert_eq!(Confidence::parse(""), None);
         let json = serde_json::to_value(supersedes("a", "b", 1_000_000)).unwrap();
         assert_eq!(json["type"], "supersedes");
         assert_eq!(json["created_at"], "1970-01-01T00:00:01Z");

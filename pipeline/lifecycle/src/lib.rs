@@ -29,10 +29,9 @@ pub use due::{
     DuePolicy, DueReason, DueState, IDLE_MINUTES, INTERVAL_HOURS, NEW_MEMORIES_MIN, UNINDEXED_MAX,
     due,
 };
-pub use edges::{
-    Confidence, Edge, EdgeType, TREE_DEPTH_MAX, TreeLine, dot, references, superseded_by, tree,
-};
+pub use edges::{Edge, EdgeType, TREE_DEPTH_MAX, TreeLine, dot, references, superseded_by, tree};
 pub use hook::{HookInput, hook_output, replace_block};
+pub use memfold_model::summary::Confidence;
 pub use retention::{
     ACTIVATION_CAP, ACTIVATION_WEIGHT, ARCHIVE_BELOW, CATEGORY_IMPORTANCE, HALF_LIFE_DAYS, HOT_MIN,
     IMPORTANCE_WEIGHT, PINNED_IMPORTANCE_MIN, RECENCY_WEIGHT, Retention, RetentionInput,

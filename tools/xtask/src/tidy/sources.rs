@@ -11,6 +11,7 @@ const LINES_MAX: usize = 600;
 const PURE: &[&str] = &[
     "pipeline/model/src/",
     "pipeline/guard/src/",
+    "pipeline/lifecycle/src/",
     "pipeline/plan/src/cluster/",
     "pipeline/plan/src/detect/",
     "pipeline/plan/src/plan/",
