@@ -346,6 +346,37 @@ fn a_server_that_refuses_a_field_is_asked_without_it() {
     }
 }
 
+/// llama.cpp's server answers 500 where its model does not follow the schema: the same request would fail again.
+#[test]
+fn a_server_that_fails_at_the_schema_is_asked_without_it_once() {
+    let stub = StubProvider::start(|asked| match asked.body.get("response_format") {
+        Some(_) => answer("500 Internal Server Error", &[], b"{\"error\":\"no such format\"}"),
+        None => says(&json!([merge(&["m1", "m2"], "m1")])),
+    });
+    let mut chain = chain(&[&stub.url()]);
+    for requests in [2, 4] {
+        let asked = asked(&mut chain, &|| false);
+        assert_eq!(passed(&asked)[0].accepted.len(), 1);
+        assert_eq!(stub.asked().len(), requests, "the next one is asked for by schema again");
+    }
+    assert!(stub.asked().iter().all(|asked| asked.body["temperature"] == 0));
+}
+
+/// 400 also means that a request is too long; the next one may fit.
+#[test]
+fn a_request_that_is_refused_in_every_form_takes_nothing_from_later_ones() {
+    let stub = StubProvider::start(|asked| match asked.number {
+        0..3 => answer("400 Bad Request", &[], b"{\"error\":\"the context is too small\"}"),
+        _ => says(&json!([merge(&["m1", "m2"], "m1")])),
+    });
+    let mut chain = chain(&[&stub.url()]);
+    assert_eq!(asked(&mut chain, &|| false).tally.unanswered, 2);
+    assert_eq!(asked(&mut chain, &|| false).tally.unanswered, 0);
+    let is_full: Vec<bool> =
+        stub.asked().iter().map(|asked| asked.body.get("response_format").is_some()).collect();
+    assert_eq!(is_full, [true, false, false, true]);
+}
+
 #[test]
 fn the_next_of_the_chain_answers_and_one_that_fails_is_left_alone() {
     let dead = StubProvider::start(|_| answer("500 Oops", &[], b"{}"));

@@ -22,11 +22,15 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// Bytes of text in a token, about, where the server does not count.
 const BYTES_PER_TOKEN: u64 = 4;
 const PROBLEM_CHARS: usize = 160;
+/// What llama.cpp's server says where an answer does not follow the schema, and older ones where they know no schema.
+/// At temperature 0 it says the same again.
+const SCHEMA_FAILED: u16 = 500;
 
 const REPAIR: &str = "That is not the JSON that was asked for. Answer again with nothing but the JSON object: \
 {\"actions\": [{\"action\": \"MERGE\", \"ids\": [\"m1\", \"m2\"], \"keep\": \"m1\", \"text\": null, \"reason\": \"…\"}]}";
 
-/// What a request may hold beside the messages: some servers and models refuse parts of it.
+/// What a request may hold beside the messages: some servers and models refuse parts of it. Where an answer comes without a
+/// part that was refused, later requests go without it too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Schema of the answer, temperature 0.
@@ -114,34 +118,41 @@ impl Chat {
         usage: &mut Usage,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<String, ChatError> {
+        let mut form = self.form;
+        let mut is_refused = false;
         loop {
-            let body = self.body(messages, prompt);
+            let body = self.body(messages, (prompt, form));
             usage.requests += 1;
-            let error = match self.post(&body, cancelled) {
-                Ok(reply) => return self.read(&reply, &body, usage),
+            let error = match self.post(&body, form, cancelled) {
+                Ok(reply) => {
+                    if is_refused {
+                        self.form = form;
+                    }
+                    return self.read(&reply, &body, usage);
+                }
                 Err(error) => error,
             };
-            self.form = match (&error, self.form) {
-                (ChatError::Http(HttpError::Status { status: 400 | 422, .. }), Form::Full) => {
-                    Form::Unschemed
-                }
-                (ChatError::Http(HttpError::Status { status: 400 | 422, .. }), Form::Unschemed) => {
-                    Form::Bare
-                }
+            let ChatError::Http(HttpError::Status { status, .. }) = &error else {
+                return Err(error);
+            };
+            (form, is_refused) = match (status, form) {
+                (400 | 422, Form::Full) => (Form::Unschemed, true),
+                (400 | 422, Form::Unschemed) => (Form::Bare, true),
+                (&SCHEMA_FAILED, Form::Full) => (Form::Unschemed, false),
                 _ => return Err(error),
             };
         }
     }
 
-    fn body(&self, messages: &[Value], prompt: &Prompt) -> Value {
+    fn body(&self, messages: &[Value], (prompt, form): (&Prompt, Form)) -> Value {
         let mut body = json!({"messages": messages, "stream": false});
         if let Some(model) = &self.model {
             body["model"] = json!(model);
         }
-        if self.form != Form::Bare {
+        if form != Form::Bare {
             body["temperature"] = json!(0);
         }
-        if self.form == Form::Full {
+        if form == Form::Full {
             let schema = json!({"name": "judgements", "schema": prompt.schema});
             body["response_format"] = json!({"type": "json_schema", "json_schema": schema});
         }
@@ -149,8 +160,16 @@ impl Chat {
     }
 
     /// Posts on a thread of its own, so that nobody waits for a slow model who wants to stop.
-    fn post(&self, body: &Value, cancelled: &dyn Fn() -> bool) -> Result<Vec<u8>, ChatError> {
-        let (client, body) = (self.client.clone(), body.clone());
+    fn post(
+        &self,
+        body: &Value,
+        form: Form,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Vec<u8>, ChatError> {
+        let (mut client, body) = (self.client.clone(), body.clone());
+        if form == Form::Full {
+            client = client.not_repeating(SCHEMA_FAILED);
+        }
         let (answers, answer) = mpsc::channel();
         let work = move || {
             let _gone = answers.send(client.post(&body, REPLY_BYTES));

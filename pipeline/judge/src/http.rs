@@ -125,6 +125,7 @@ pub struct Client {
     timeout: Duration,
     time_limit: Option<Duration>,
     retries: u32,
+    unrepeated: Option<u16>,
 }
 
 /// A request that failed, and whether it is worth another try.
@@ -162,7 +163,14 @@ impl Client {
             .user_agent(concat!("memfold/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
-        Ok(Self { agent, url, place, key, timeout, time_limit, retries })
+        Ok(Self { agent, url, place, key, timeout, time_limit, retries, unrepeated: None })
+    }
+
+    /// Returns it so that a request answered with this status is not repeated.
+    #[must_use]
+    pub const fn not_repeating(mut self, status: u16) -> Self {
+        self.unrepeated = Some(status);
+        self
     }
 
     /// Returns the address as messages name it: without what may be secret.
@@ -289,6 +297,7 @@ impl Client {
         let wait = rest.map(Duration::from_secs);
         let again = match wait {
             _ if status != 429 && status < 500 => Again::No,
+            _ if self.unrepeated == Some(status) => Again::No,
             Some(wait) if wait > REST_MAX => {
                 return Failed::for_good(HttpError::Resting { place, status, wait });
             }
