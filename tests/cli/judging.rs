@@ -38,7 +38,7 @@ fn place() -> Place {
     place
 }
 
-fn live(place: &Place) -> i64 {
+pub(crate) fn live(place: &Place) -> i64 {
     let store = Connection::open(place.path("brain.db")).unwrap();
     let sql = "SELECT count(*) FROM stm WHERE source NOT LIKE 'archived:%'";
     store.query_row(sql, [], |row| row.get(0)).unwrap()
@@ -220,12 +220,17 @@ fn forgetting_a_memory_forgets_what_was_said_of_it() {
 }
 
 /// A vector that is near no other one.
-fn noise(number: usize) -> Vec<f32> {
+pub(crate) fn noise(number: usize) -> Vec<f32> {
     let value = |axis: usize| {
         let mixed = ((number * 64 + axis) as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         ((mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 40) as f32 / 8e6 - 1.0
     };
     (0..64).map(value).collect()
+}
+
+/// A vector at about 0.93 to that of `base`.
+pub(crate) fn near(base: usize, number: usize) -> Vec<f32> {
+    noise(base).iter().zip(noise(number)).map(|(base, own)| base + 0.4 * own).collect()
 }
 
 const PAIRS: usize = 300;
@@ -240,12 +245,9 @@ fn large_store(place: &Place) {
                 (true, true) => format!("The payments{pair} team's tech lead is Marek{pair}."),
                 _ => format!("Note {at} is about nothing else."),
             };
-            let own = noise(at);
-            let base = noise(pair * 2);
-            let near = |(base, own): (&f32, &f32)| base + 0.4 * own;
-            let vector: Vec<f32> = match pair < PAIRS && is_newer {
-                true => base.iter().zip(&own).map(near).collect(),
-                false => own,
+            let vector = match pair < PAIRS && is_newer {
+                true => near(pair * 2, at),
+                false => noise(at),
             };
             memory(at, text, &vector)
         })

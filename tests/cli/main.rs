@@ -25,6 +25,7 @@ mod converting;
 mod importing;
 mod judging;
 mod judged_texts;
+mod judging_by_llama;
 mod private_files;
 mod proposing;
 mod damaged_files;

@@ -55,7 +55,7 @@ fn plain_keys() -> Vec<String> {
 
 /// Variables of ours that are no keys: the kernels, and what tests and measurements are told.
 const OTHER_VARIABLES: &[&str] =
-    &["MEMFOLD_ISA", "MEMFOLD_DATA", "MEMFOLD_MINILM_DIR", "MEMFOLD_SHOW"];
+    &["MEMFOLD_ISA", "MEMFOLD_DATA", "MEMFOLD_LLAMA_PYTHON", "MEMFOLD_MINILM_DIR", "MEMFOLD_SHOW"];
 const TEST_VARIABLES: &str = "MEMFOLD_TEST_";
 
 /// Letters by which a name of others may differ from one that is read, to be taken for a slip: theirs are alike.
