@@ -202,6 +202,8 @@ fn five_related_memories_become_one_golden_record_and_come_back() {
     assert!(explained.out.contains("wise"), "{explained:?}");
     let again = place.json(&run.arguments(&["--judge", "--json"]));
     assert_eq!(again["planned"]["rewrite"], 0, "a second run plans nothing");
+    let forgetting = place.run(&["forget", "brain.db", "m000001"]);
+    assert!(forgetting.out.contains(&format!("said in other words by {id}")), "{forgetting:?}");
 
     place.succeed(&["undo", "brain.db", "latest", "--execute"]);
     assert_eq!(owners_rows(&place), before);

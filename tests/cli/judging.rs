@@ -1,5 +1,7 @@
 //! Models decide about proposals: on a leash, never twice, and never by the word of whoever made the store.
 
+use std::process::Stdio;
+
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::stub_provider::{Asked, StubProvider, json_answer};
 use memfold_tests::{brain_db, memory};
@@ -281,12 +283,8 @@ fn a_run_that_is_killed_goes_on_where_it_was() {
     let flags = asking(&chain, &[&minute[..], &tokens, &all].concat());
     const KILLS: usize = 3;
     for kill in 0..KILLS {
-        let mut child = place
-            .command(&flags)
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child =
+            place.command(&flags).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let wanted = 12 * (kill + 1);
         while stub.asked().len() < wanted && child.try_wait().unwrap().is_none() {
             std::thread::sleep(std::time::Duration::from_millis(2));
@@ -330,4 +328,27 @@ fn a_run_that_is_killed_goes_on_where_it_was() {
     assert_eq!(live(&place), 2_000 - PAIRS as i64);
     place.succeed(&["undo", "brain.db", "latest", "--execute"]);
     assert_eq!(live(&place), 2_000);
+}
+
+/// Ctrl-C ends a run at once and keeps what was answered.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_interrupted_run_keeps_its_answers() {
+    let (place, stub) = (Place::new(), slow_and_credulous());
+    large_store(&place);
+    let chain = chain(&stub);
+    let flags = asking(&chain, &["--set", "judge.budget.requests_per_minute=10000", "--judge"]);
+    let mut command = place.command(&flags);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while stub.asked().len() < 5 {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    crate::support::interrupt(&child);
+    let answer = place.answer(child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    assert!(answer.err.contains("what was answered is kept"), "{answer:?}");
+    let store = Connection::open(place.path("brain.db")).unwrap();
+    let sql = "SELECT count(*) FROM memfold_judgements";
+    let kept: i64 = store.query_row(sql, [], |row| row.get(0)).unwrap();
+    assert!(kept >= 16, "four answers about five proposals each: {kept}");
 }

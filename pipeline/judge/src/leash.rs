@@ -163,6 +163,12 @@ pub enum Refusal {
         /// The action.
         action: OpinionKind,
     },
+    /// A summary says nothing but what one memory says.
+    #[error("it only repeats {id}")]
+    Repeats {
+        /// The handle.
+        id: String,
+    },
     /// A summary leaves nothing that its sources state.
     #[error("nothing of it stands in its sources")]
     NothingStated,

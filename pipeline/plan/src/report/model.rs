@@ -125,13 +125,10 @@ pub struct Judged {
     /// What the answers cost, in the currency of the configured prices; 0 where none are.
     pub cost: f64,
     /// Groups that models were asked about, by task.
-    #[serde(default)]
     pub groups: BTreeMap<String, u64>,
     /// Statements of summaries that no source states, and that were dropped.
-    #[serde(default)]
     pub statements_dropped: u64,
     /// Memories that stand among too many near ones to be summarised.
-    #[serde(default)]
     pub left_out: u64,
     /// What became of each group, in their order.
     pub rulings: Vec<Ruling>,
@@ -223,13 +220,10 @@ pub struct Planned {
     /// Flags.
     pub flag_contradiction: u64,
     /// New memories that take the place of others.
-    #[serde(default)]
     pub rewrite: u64,
     /// Summaries.
-    #[serde(default)]
     pub summarize: u64,
     /// Memories that hold in the place of older ones.
-    #[serde(default)]
     pub supersede: u64,
     /// Merges that a person should decide.
     pub propose_merge: u64,

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 use serde::Serialize;
 
 use crate::brain_db::own::runs::forget_target;
-use crate::brain_db::own::statements::summaries_of;
+use crate::brain_db::own::statements::{restated_in, summaries_of};
 use crate::brain_db::read::lineage::StoreLineage;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::layout::Layout;
@@ -51,6 +51,8 @@ pub struct Erasure {
     pub actions: u64,
     /// Other rows that named it and no longer will.
     pub renamed: u64,
+    /// Memories that a model wrote from it, with others, and that say in other words what it said.
+    pub restated_in: Vec<MemoryId>,
     /// What the owner's schema does to other tables when a memory or its vector is deleted.
     pub reactions: Vec<String>,
 }
@@ -188,6 +190,10 @@ impl Plan {
         if has_tables {
             let units = reads.query("read the journal", |c| units_into(c, &ids))?;
             plan.units.extend(units);
+        }
+        if has_tables {
+            let restated = reads.query("look for new texts", |c| restated_in(c, &ids))?;
+            plan.erasure.restated_in = restated;
         }
         plan.count_rows(reads)?;
         reads.query("look where it is named", |connection| {

@@ -239,6 +239,14 @@ fn told(what: &str, erasure: &Erasure) -> String {
     for (count, name) in counts.into_iter().filter(|(count, _)| *count > 0) {
         text.push_str(&format!("  {name}: {count}\n"));
     }
+    if !erasure.restated_in.is_empty() {
+        let new: Vec<String> =
+            erasure.restated_in.iter().map(|id| excerpt(id.as_str(), ID_CHARS)).collect();
+        text.push_str(&format!(
+            "said in other words by {}: undo the run that wrote it first, or forget it too\n",
+            few(&new)
+        ));
+    }
     for reaction in &erasure.reactions {
         text.push_str(&format!("your tables follow: {reaction}\n"));
     }

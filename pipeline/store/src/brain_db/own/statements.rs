@@ -1,5 +1,7 @@
 //! `memfold_edges` and `memfold_summaries`: how memories hang together, and what summaries rest on.
 
+use std::collections::BTreeSet;
+
 use memfold_model::memory::MemoryId;
 use memfold_model::summary::Summary;
 use rusqlite::{Connection, params};
@@ -177,4 +179,26 @@ pub(crate) fn summaries_of(connection: &Connection, id: &str) -> rusqlite::Resul
     )?;
     let rows = statement.query_map([id], |row| Ok(MemoryId::new(row.get::<_, String>(0)?)))?;
     rows.collect()
+}
+
+/// Returns the memories beyond some that models wrote from one of them.
+pub(crate) fn restated_in(
+    connection: &Connection,
+    ids: &BTreeSet<MemoryId>,
+) -> rusqlite::Result<Vec<MemoryId>> {
+    if Columns::of(connection, "memfold_edges")?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut statement = connection.prepare_cached(
+        "SELECT source_id FROM memfold_edges
+         WHERE target_id = ?1 AND type = 'consolidates' AND active = 1",
+    )?;
+    let mut found = BTreeSet::new();
+    for id in ids {
+        let rows = statement.query_map([id.as_str()], |row| row.get::<_, String>(0))?;
+        for new in rows {
+            found.insert(MemoryId::new(new?));
+        }
+    }
+    Ok(found.difference(ids).cloned().collect())
 }
