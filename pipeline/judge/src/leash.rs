@@ -409,10 +409,10 @@ impl<'a> Leash<'a> {
                 return Err(Refusal::LosesWords { id: id(), lacking, words });
             }
         }
-        match invented(self.guard, text, members.iter().copied()) {
-            Some(what) => Err(Refusal::InventsSpecific { what }),
-            None => Ok(text.to_owned()),
+        if let Some(what) = invented(self.guard, text, members.iter().copied()) {
+            return Err(Refusal::InventsSpecific { what });
         }
+        claims::conflict(self.guard, text, members).map_or_else(|| Ok(text.to_owned()), Err)
     }
 }
 
@@ -475,7 +475,11 @@ fn instruction(text: &str) -> Option<String> {
     INSTRUCTIONS.iter().find(|phrase| text.contains(**phrase)).map(|phrase| (*phrase).to_owned())
 }
 
+mod claims;
 mod statements;
+
+#[cfg(test)]
+mod written_tests;
 
 #[cfg(test)]
 mod tests;
