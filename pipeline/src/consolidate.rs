@@ -7,8 +7,8 @@ use jiff::tz::TimeZone;
 use memfold_index::{JoinOptions, Pool, Progress, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
-use crate::MemfoldError;
 use crate::columns::ColumnSink;
+use crate::error::MemfoldError;
 use crate::judging::{Ground, Judging, judge_plan};
 use memfold_guard::Guard;
 use memfold_model::memory::{MemoryId, MemoryIndex};

@@ -36,6 +36,7 @@
 //! ```
 
 mod memfold;
+mod error;
 pub mod machine;
 pub mod columns;
 pub mod consolidate;
@@ -50,4 +51,5 @@ pub mod quick_check;
 pub mod dedup;
 pub mod guard_bench;
 
-pub use memfold::{ApplyOptions, Memfold, MemfoldError, Options, Planned};
+pub use error::MemfoldError;
+pub use memfold::{ApplyOptions, Memfold, Options, Planned};

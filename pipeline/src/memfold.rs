@@ -6,24 +6,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use memfold_guard::{Guard, LexiconError};
-use memfold_index::{NoProgress, Pool, Progress, StartPoolError};
+use memfold_guard::Guard;
+use memfold_index::{NoProgress, Pool, Progress};
 use memfold_model::time::Instant;
-use memfold_plan::detect::DetectError;
 use memfold_plan::plan::Plan;
-use memfold_plan::policy::{ConfigError, Configuration, config_hash};
+use memfold_plan::policy::{Configuration, config_hash};
 use memfold_plan::report::Report;
 use memfold_simd::Kernels;
-use memfold_store::LoadStoreError;
-use memfold_store::brain_db::{Session, SessionError, SessionOptions};
-use memfold_store::{BrainDb, OpenOptions, OpenStoreError};
+use memfold_store::brain_db::{Session, SessionOptions};
+use memfold_store::{BrainDb, OpenOptions};
 
-use crate::columns::ColumnsError;
 use crate::consolidate::{Outcome, RunContext, consolidate};
 use crate::embed::fill::NewVectors;
+use crate::error::MemfoldError;
 use crate::execute::{
-    CHANGE_SHARE_MAX, ExecuteError, ExecuteRequest, Execution, Review, Selection, WriteRules,
-    execute, rejudge_flags,
+    CHANGE_SHARE_MAX, ExecuteRequest, Execution, Review, Selection, WriteRules, execute,
+    rejudge_flags,
 };
 use crate::machine;
 
@@ -248,88 +246,5 @@ impl Planned<'_> {
         )?;
         rejudge_flags(&session, &memfold.guard)?;
         Ok(execution)
-    }
-}
-
-/// Why a store could not be opened, planned or changed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MemfoldError {
-    /// The configuration is not valid.
-    #[error(transparent)]
-    Configuration(#[from] ConfigError),
-    /// The configuration names no time zone.
-    #[error("the time zone {name:?} is not known")]
-    TimeZone {
-        /// The name.
-        name: String,
-    },
-    /// The user's lexicon is not valid.
-    #[error(transparent)]
-    Lexicon(#[from] LexiconError),
-    /// The store cannot be opened.
-    #[error(transparent)]
-    Open(#[from] OpenStoreError),
-    /// No thread can be started.
-    #[error(transparent)]
-    Threads(#[from] StartPoolError),
-    /// The store cannot be written.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// The plan was not applied, or not to the end.
-    #[error(transparent)]
-    Execute(Box<ExecuteError>),
-    /// The store could not be read.
-    #[error(transparent)]
-    Load(#[from] LoadStoreError),
-    /// The temporary columns could not be written or mapped.
-    #[error(transparent)]
-    Columns(#[from] ColumnsError),
-    /// Detection gave no answer.
-    #[error(transparent)]
-    Detect(#[from] DetectError),
-    /// The caller asked to stop.
-    #[error("interrupted")]
-    Cancelled,
-}
-
-impl From<ExecuteError> for MemfoldError {
-    fn from(error: ExecuteError) -> Self {
-        Self::Execute(Box::new(error))
-    }
-}
-
-impl MemfoldError {
-    /// Returns what the user can do.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Configuration(error) => error.hint(),
-            Self::Lexicon(error) => error.hint(),
-            Self::Open(error) => error.hint(),
-            Self::TimeZone { .. } => {
-                Some("use an IANA name such as Europe/Berlin, or UTC".to_owned())
-            }
-            Self::Threads(_) => Some("use fewer threads".to_owned()),
-            Self::Load(error) => error.hint(),
-            Self::Columns(error) => error.hint(),
-            Self::Detect(error) => error.hint(),
-            Self::Session(error) => error.hint(),
-            Self::Execute(error) => error.hint(),
-            Self::Cancelled => {
-                Some("what was answered is kept; running again continues".to_owned())
-            }
-        }
-    }
-
-    /// Tells whether the caller asked to stop.
-    #[must_use]
-    pub const fn is_cancelled(&self) -> bool {
-        matches!(
-            self,
-            Self::Cancelled
-                | Self::Load(LoadStoreError::Cancelled)
-                | Self::Detect(DetectError::Cancelled)
-        )
     }
 }

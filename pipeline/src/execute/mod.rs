@@ -9,6 +9,7 @@
 
 mod select;
 mod units;
+mod flag;
 mod edits;
 mod request;
 mod apply;
@@ -23,7 +24,8 @@ pub use request::{
 pub use review::{KeepBothRequest, keep_both};
 pub use units::{Rejudged, rejudge_flags};
 
-pub(crate) use edits::{EditContext, fold_away, near_flag, settled as settled_flag};
+pub(crate) use edits::{EditContext, fold_away};
+pub(crate) use flag::{near_flag, settled as settled_flag};
 pub use select::{Pick, PickError, Selection};
 pub(crate) use undo::decision;
 pub use undo::{Undo, UndoOutcome, UndoRequest, UndoTarget, preview_undo, undo};

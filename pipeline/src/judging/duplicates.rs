@@ -11,7 +11,7 @@ use memfold_plan::policy::JudgeTask;
 use memfold_simd::Similarity;
 
 use super::{RULE, Stage, decided, ids, reasons};
-use crate::MemfoldError;
+use crate::error::MemfoldError;
 
 /// What earlier merges of the plan give their survivors: categories and importance.
 type Given = BTreeMap<MemoryId, (Option<Vec<String>>, Option<f64>)>;

@@ -23,7 +23,7 @@ use memfold_simd::Similarity;
 use memfold_store::brain_db::{BrainDb, Session, SessionError, StoredJudgement, StoredSummary};
 use memfold_store::{LoadStoreError, Snapshot};
 
-use crate::MemfoldError;
+use crate::error::MemfoldError;
 
 /// The rule that stands in lineage and rationales.
 pub const RULE: &str = "judge";

@@ -18,7 +18,7 @@ use memfold_simd::Similarity;
 use sha2::{Digest as _, Sha256};
 
 use super::{GOLDEN, SUMMARY, SUPERSESSION, Stage, decided, ids};
-use crate::MemfoldError;
+use crate::error::MemfoldError;
 
 /// Memories of one golden record: fewer are pairs for `duplicates`, more become unreadable.
 const GOLDEN_MEMBERS: (usize, usize) = (3, 10);

@@ -1,0 +1,111 @@
+//! Flags as the records and rows that stand for them.
+
+use memfold_model::decisions::content_hash;
+use memfold_model::memory::MemoryId;
+use memfold_plan::plan::{Action, Evidence, UPDATE, flag_key};
+use memfold_store::brain_db::{FlagKind, UnitRow};
+use memfold_store::journal::{Change, ColumnChange, Record, RowImage, RowKey, StoredValue, Table};
+use memfold_store::reading::categories_to_json;
+
+use super::units::Draft;
+
+/// Returns the flag of two that are alike and were not folded.
+pub(crate) fn near_flag(rows: [&UnitRow; 2], evidence: &Evidence) -> Option<Change> {
+    let flag = Flag::between(rows)?;
+    Some(flag.record((FlagKind::Near, None, evidence), "open", StoredValue::Null))
+}
+
+pub(super) fn kind_of(evidence: &Evidence) -> FlagKind {
+    let is_update = evidence.contradiction_signals.first().is_some_and(|sign| sign == UPDATE);
+    if is_update { FlagKind::Update } else { FlagKind::Contradiction }
+}
+
+/// A pair, smaller id first, with the hashes of its texts.
+pub(super) struct Flag<'a> {
+    ids: [&'a MemoryId; 2],
+    hashes: [String; 2],
+    pub(super) key: String,
+}
+
+impl<'a> Flag<'a> {
+    pub(super) fn of(action: &'a Action, draft: &Draft<'a>) -> Option<Self> {
+        let [a, b] = &action.target_ids[..] else { return None };
+        Self::between([draft.was(a)?, draft.was(b)?])
+    }
+
+    fn between([a, b]: [&'a UnitRow; 2]) -> Option<Self> {
+        let rows = if a.id < b.id { [a, b] } else { [b, a] };
+        let hash = |row: &UnitRow| Some(content_hash(row.image.get("content")?.as_text()?));
+        let ids = rows.map(|row| &row.id);
+        Some(Self { ids, hashes: [hash(rows[0])?, hash(rows[1])?], key: flag_key(ids[0], ids[1]) })
+    }
+
+    pub(super) fn record(
+        &self,
+        (kind, score, evidence): (FlagKind, Option<f64>, &Evidence),
+        state: &'static str,
+        memory_id: StoredValue,
+    ) -> Change {
+        let json = |list: &[String]| serde_json::Value::from(list.to_vec()).to_string().into();
+        let number = |value: Option<f64>| value.map_or(StoredValue::Null, StoredValue::Real);
+        Change::Record(Record {
+            table: Table::Flags,
+            cells: vec![
+                ("key", self.key.as_str().into()),
+                ("kind", kind.name().into()),
+                ("left_id", self.ids[0].as_str().into()),
+                ("right_id", self.ids[1].as_str().into()),
+                ("left_hash", self.hashes[0].as_str().into()),
+                ("right_hash", self.hashes[1].as_str().into()),
+                ("similarity", number(evidence.similarity)),
+                ("score", number(score)),
+                ("signals", json(&evidence.contradiction_signals)),
+                ("differences", json(&evidence.differences)),
+                ("memory_id", memory_id),
+                ("state", state.into()),
+            ],
+        })
+    }
+
+    /// The row of `stm` that the owner's own consolidator would write.
+    pub(super) fn row(&self, action: &Action, (run_id, at): (&str, &str)) -> RowImage {
+        let evidence = &action.rationale.evidence;
+        let content = serde_json::json!({
+            "type": "contradiction",
+            "ids": self.ids,
+            "evidence": {
+                "similarity": evidence.similarity,
+                "contradictionSignals": evidence.contradiction_signals,
+                "differences": evidence.differences,
+            },
+            "run_id": run_id,
+        });
+        let digest = blake3::hash(format!("{} {}", self.key, run_id).as_bytes()).to_hex();
+        let cells: Vec<(&str, StoredValue)> = vec![
+            ("id", format!("stm_{}", &digest[..12]).into()),
+            ("content", content.to_string().into()),
+            ("categories", categories_to_json(&["contradictions", "consolidation"]).into()),
+            ("importance", StoredValue::Real(2.0)),
+            ("access_count", StoredValue::Integer(0)),
+            ("created_at", at.into()),
+            ("updated_at", at.into()),
+            ("source", format!("consolidation:contradiction:{}", self.key).into()),
+        ];
+        let cells = cells.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        RowImage { rowid: None, cells }
+    }
+}
+
+/// Closes an open flag.
+pub(crate) fn settled(flag: i64, state: &'static str) -> Change {
+    Change::Set {
+        row: RowKey { table: Table::Flags, key: flag.to_string() },
+        columns: vec![ColumnChange {
+            column: "state".to_owned(),
+            before: "open".into(),
+            after: state.into(),
+            delta: None,
+        }],
+        image: None,
+    }
+}
