@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
 
-use super::flag::{Flag, kind_of, settled};
-use super::undo::decision;
+use super::flag::{Flag, decision, kind_of, settled};
 use super::units::{self, Draft, Merged};
 use memfold_model::memory::MemoryId;
 use memfold_model::summary::Confidence;
@@ -109,7 +108,7 @@ enum Leaving {
     Stays(Words),
 }
 
-impl Editing<'_> {
+impl<'a> Editing<'a> {
     fn access_count(&self, id: &MemoryId) -> i64 {
         self.facts.get(id).map_or(0, |facts| facts.access_count)
     }
@@ -132,7 +131,7 @@ impl Editing<'_> {
         }
         let wanted = self.context.policy.absorbed_by(&action.rationale.rule_id);
         if action.rationale.rule_id == SETTLED
-            && let Some(flag) = Flag::of(action, &self.draft)
+            && let Some(flag) = self.flag_of(action)
         {
             let Rationale { score, evidence, .. } = &action.rationale;
             let record = (kind_of(evidence), *score, evidence);
@@ -255,7 +254,7 @@ impl Editing<'_> {
             );
             self.draft.then(Change::Record(record));
         }
-        let Some(flag) = Flag::of(action, &self.draft) else { return Ok(()) };
+        let Some(flag) = self.flag_of(action) else { return Ok(()) };
         // Nobody needs to be asked again whether they say the same.
         let group = format!("{}/{}", self.context.run_id, flag.key);
         for id in [newer, older] {
@@ -484,8 +483,14 @@ impl Editing<'_> {
         Ok(())
     }
 
+    /// The flag of a pair as it was read.
+    fn flag_of(&self, action: &Action) -> Option<Flag<'a>> {
+        let [a, b] = &action.target_ids[..] else { return None };
+        Flag::between([self.draft.was(a)?, self.draft.was(b)?])
+    }
+
     fn flag(&mut self, action: &Action) {
-        let Some(flag) = Flag::of(action, &self.draft) else { return };
+        let Some(flag) = self.flag_of(action) else { return };
         let memory_id = match self.context.policy.flags.write_to {
             FlagTarget::Table => StoredValue::Null,
             FlagTarget::Stm => {

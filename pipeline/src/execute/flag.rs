@@ -1,13 +1,11 @@
-//! Flags as the records and rows that stand for them.
+//! Flags and decisions as the records and rows that stand for them.
 
 use memfold_model::decisions::content_hash;
 use memfold_model::memory::MemoryId;
 use memfold_plan::plan::{Action, Evidence, UPDATE, flag_key};
-use memfold_store::brain_db::{FlagKind, UnitRow};
+use memfold_store::brain_db::{FlagKind, Layout, SessionError, UnitRow, Writes};
 use memfold_store::journal::{Change, ColumnChange, Record, RowImage, RowKey, StoredValue, Table};
 use memfold_store::reading::categories_to_json;
-
-use super::units::Draft;
 
 /// Returns the flag of two that are alike and were not folded.
 pub(crate) fn near_flag(rows: [&UnitRow; 2], evidence: &Evidence) -> Option<Change> {
@@ -28,12 +26,7 @@ pub(super) struct Flag<'a> {
 }
 
 impl<'a> Flag<'a> {
-    pub(super) fn of(action: &'a Action, draft: &Draft<'a>) -> Option<Self> {
-        let [a, b] = &action.target_ids[..] else { return None };
-        Self::between([draft.was(a)?, draft.was(b)?])
-    }
-
-    fn between([a, b]: [&'a UnitRow; 2]) -> Option<Self> {
+    pub(super) fn between([a, b]: [&'a UnitRow; 2]) -> Option<Self> {
         let rows = if a.id < b.id { [a, b] } else { [b, a] };
         let hash = |row: &UnitRow| Some(content_hash(row.image.get("content")?.as_text()?));
         let ids = rows.map(|row| &row.id);
@@ -108,4 +101,26 @@ pub(crate) fn settled(flag: i64, state: &'static str) -> Change {
         }],
         image: None,
     }
+}
+
+/// A decision about a memory whose text is as it is; `None` where the memory is gone.
+pub(crate) fn decision(
+    writes: &Writes<'_>,
+    layout: &Layout,
+    (kind, id): (&str, &MemoryId),
+    with: (&'static str, StoredValue),
+) -> Result<Option<Change>, SessionError> {
+    let row = writes.memory(layout, id)?;
+    let content = row.as_ref().and_then(|row| row.image.get("content")?.as_text());
+    Ok(content.map(|content| {
+        Change::Record(Record {
+            table: Table::Decisions,
+            cells: vec![
+                ("kind", kind.into()),
+                ("memory_id", id.as_str().into()),
+                ("content_hash", content_hash(content).into()),
+                with,
+            ],
+        })
+    }))
 }

@@ -25,9 +25,8 @@ pub use review::{KeepBothRequest, keep_both};
 pub use units::{Rejudged, rejudge_flags};
 
 pub(crate) use edits::{EditContext, fold_away};
-pub(crate) use flag::{near_flag, settled as settled_flag};
+pub(crate) use flag::{decision, near_flag, settled as settled_flag};
 pub use select::{Pick, PickError, Selection};
-pub(crate) use undo::decision;
 pub use undo::{Undo, UndoOutcome, UndoRequest, UndoTarget, preview_undo, undo};
 pub use units::{Blocked, ExecutionUnit};
 pub(crate) use units::{Draft, action_of, carry_out_alone, changes_of, merge_of_two, write_unit};

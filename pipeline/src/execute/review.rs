@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::undo::decision;
+use super::flag::decision;
 use memfold_model::memory::MemoryId;
 use memfold_model::runs::{RunKind, RunState};
 use memfold_plan::plan::{ActionState, ActionType, SavedAction};

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
 use memfold_index::Progress;
-use memfold_model::decisions::content_hash;
 use memfold_model::memory::MemoryId;
 use memfold_model::runs::{RunKind, RunState};
 use memfold_model::time::Instant;
@@ -14,8 +13,9 @@ use memfold_store::brain_db::{
     ActionUpdate, BrainDb, Deed, Layout, Mark, NowRows, RunStart, Session, SessionError,
     UnitRecord, Writes, apply,
 };
-use memfold_store::journal::{Change, Conflict, Record, RevertOptions, StoredValue, Table, revert};
+use memfold_store::journal::{Change, Conflict, RevertOptions, revert};
 
+use super::flag::decision;
 use super::select::{APPROVED_NOTE, is_approved};
 use super::units::{give_way, heartbeat};
 use crate::execute::ExecuteError;
@@ -402,28 +402,6 @@ fn decisions(
         }
     }
     Ok(changes)
-}
-
-/// A decision about a memory whose text is as it is; `None` where the memory is gone.
-pub(crate) fn decision(
-    writes: &Writes<'_>,
-    layout: &Layout,
-    (kind, id): (&str, &MemoryId),
-    with: (&'static str, StoredValue),
-) -> Result<Option<Change>, SessionError> {
-    let row = writes.memory(layout, id)?;
-    let content = row.as_ref().and_then(|row| row.image.get("content")?.as_text());
-    Ok(content.map(|content| {
-        Change::Record(Record {
-            table: Table::Decisions,
-            cells: vec![
-                ("kind", kind.into()),
-                ("memory_id", id.as_str().into()),
-                ("content_hash", content_hash(content).into()),
-                with,
-            ],
-        })
-    }))
 }
 
 /// A reason not to take a unit back, and the flag that gets past it.

@@ -35,7 +35,7 @@ enum Needs {
     Perf,
 }
 
-const MEASUREMENTS: [Measurement; 12] = [
+const MEASUREMENTS: [Measurement; 11] = [
     Measurement {
         name: "consolidate",
         about: "whole runs of memfold consolidate on 1,000 to 100,000 memories",
@@ -123,14 +123,6 @@ const MEASUREMENTS: [Measurement; 12] = [
         keys: &["data"],
         needs: Needs::Pairs,
         run: commands::judge,
-    },
-    Measurement {
-        name: "temporal",
-        about: "times that texts name, on published expressions",
-        results: "bench/results/temporal.jsonl",
-        keys: &["data"],
-        needs: Needs::Nothing,
-        run: commands::temporal,
     },
 ];
 

@@ -7,8 +7,9 @@ use memfold_model::memory::MemoryId;
 use memfold_model::time::Instant;
 use serde::Serialize;
 
+use super::reference::{Confidence, Grain, Relation, TimeReference};
+use super::resolve::resolve;
 use super::tokens::{Kind, Token, listed, tokens};
-use super::{Confidence, Grain, Relation, TimeReference, resolve};
 
 /// A memory that may hold the answer.
 #[derive(Debug, Clone, PartialEq)]

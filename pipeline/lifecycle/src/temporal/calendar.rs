@@ -3,8 +3,8 @@
 use jiff::civil::{Date, DateTime, Weekday};
 use jiff::{Span, Timestamp, Zoned};
 
+use super::reference::{Confidence, Grain};
 use super::tokens::Unit;
-use super::{Confidence, Grain};
 
 /// A resolved time: half-open, local.
 #[derive(Debug, Clone, PartialEq)]

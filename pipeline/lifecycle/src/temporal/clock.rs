@@ -5,8 +5,8 @@ use jiff::tz::TimeZone;
 
 use super::calendar::{self, When};
 use super::grammar::{Found, Reader, SAME_WEEKDAY};
+use super::reference::{Confidence, Grain};
 use super::tokens::{self, Kind, Unit};
-use super::{Confidence, Grain};
 
 /// A part of the day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

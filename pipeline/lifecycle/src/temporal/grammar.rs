@@ -11,9 +11,9 @@ use jiff::Zoned;
 use jiff::civil::{Date, DateTime};
 
 use super::calendar::{self, Amount, When};
+use super::reference::{Confidence, Grain, Relation};
 use super::tense::{self, Tense};
 use super::tokens::{self, Kind, Token, Unit};
-use super::{Confidence, Grain, Relation};
 
 /// The index behind a match, and what it comes to.
 pub(super) type Found = (usize, When);

@@ -5,8 +5,8 @@ use jiff::civil::Date;
 use super::calendar::{self, Amount, When};
 use super::clock::{TimeOfDay, closing, counts_clock};
 use super::grammar::{Found, Reader};
+use super::reference::{Confidence, Grain};
 use super::tokens::{self, Kind, Unit};
-use super::{Confidence, Grain};
 
 impl Reader<'_> {
     /// Reads a range of days or times that starts at a token, "from" and "between" included.

@@ -4,6 +4,8 @@ use jiff::tz::TimeZone;
 use memfold_model::memory::MemoryId;
 use memfold_model::time::Instant;
 
+use jiff::civil::DateTime;
+
 use super::*;
 
 /// A Sunday. Sentences are read as if written then, in Berlin.

@@ -214,21 +214,6 @@ pub(super) fn judge(session: &Session<'_>) -> Result<(), String> {
     session.keep(lines)
 }
 
-/// How many of the published expressions are resolved as published, by part of the list, with those that are not.
-pub(super) fn temporal(session: &Session<'_>) -> Result<(), String> {
-    let list = "pipeline/lifecycle/tests/data/temporal.jsonl";
-    let words = ["run", "--quiet", "--locked", "-p", "memfold-lifecycle", "--example"];
-    let mut example = Command::new("cargo");
-    example.current_dir(session.root).args(words).args(["temporal_corpus", "--", list]);
-    let found = ask(&mut example)?;
-    let parts = found.as_object().into_iter().flatten().filter(|(_, part)| part.is_object());
-    let line = |(name, part): (&String, &Value)| {
-        let errors = if name == "all" { found["errors"].clone() } else { Value::Null };
-        json!({ "data": name, "last_run": part, "errors": errors })
-    };
-    session.keep(parts.map(line).collect())
-}
-
 /// The files of pairs, by name.
 fn sets() -> Result<Vec<PathBuf>, String> {
     let folder = data::folder().ok_or("MEMFOLD_DATA names no folder")?.join("text");
