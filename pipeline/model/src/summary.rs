@@ -114,8 +114,7 @@ impl SummaryConfidence {
     #[must_use]
     pub fn weigh(parts: [f64; 5]) -> Self {
         const WEIGHTS: [f64; 5] = [0.25, 0.30, 0.20, 0.15, 0.10];
-        // `max` first: it turns NaN into 0.
-        let parts = parts.map(|part| part.max(0.0).min(1.0));
+        let parts = parts.map(|part| if part.is_nan() { 0.0 } else { part.clamp(0.0, 1.0) });
         let overall: f64 = parts.iter().zip(WEIGHTS).map(|(part, weight)| part * weight).sum();
         let [relevance, actionability, novelty, specificity, coherence] = parts;
         let overall = overall.min(1.0);

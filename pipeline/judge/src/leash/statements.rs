@@ -35,9 +35,9 @@ pub fn leash_summary(
     group: &Group,
     vote: &[Opinion],
     guard: &Guard,
-) -> Result<Option<AcceptedSummary>, Refused> {
+) -> Result<Option<AcceptedSummary>, Box<Refused>> {
     let Some(opinion) = vote.iter().find(|opinion| opinion.is_change()) else { return Ok(None) };
-    let refused = |reason| Refused { opinion: opinion.clone(), reason };
+    let refused = |reason| Box::new(Refused { opinion: opinion.clone(), reason });
     summary(group, opinion, guard).map(Some).map_err(refused)
 }
 
@@ -127,10 +127,10 @@ pub fn leash_supersession(
     pair: &Group,
     votes: &[Vec<Opinion>],
     rules: &LeashRules,
-) -> Result<Option<(SaidSupersession, String)>, Refused> {
+) -> Result<Option<(SaidSupersession, String)>, Box<Refused>> {
     let Some((first, others)) = votes.split_first() else { return Ok(None) };
     let Some(opinion) = first.iter().find(|opinion| opinion.is_change()) else { return Ok(None) };
-    let refused = |reason| Refused { opinion: opinion.clone(), reason };
+    let refused = |reason| Box::new(Refused { opinion: opinion.clone(), reason });
     let said = supersession(pair, opinion, rules).map_err(refused)?;
     let agrees =
         |vote: &Vec<Opinion>| vote.iter().any(|other| supersession(pair, other, rules).is_ok());
@@ -333,7 +333,7 @@ mod tests {
         let sure = vote("m1", Confidence::High);
         assert!(found(&[sure.clone(), sure.clone()]).unwrap().is_some());
         let unsure = vote("m1", Confidence::Medium);
-        assert_eq!(found(&[unsure.clone()]), Err(Refusal::Unsure));
+        assert_eq!(found(std::slice::from_ref(&unsure)), Err(Refusal::Unsure));
         assert_eq!(found(&[sure.clone(), unsure]), Err(Refusal::VotesDiffer));
         let older = vote("m2", Confidence::High);
         assert_eq!(found(&[older]), Err(Refusal::NotNewer { keep: "m2".to_owned() }));
