@@ -479,7 +479,7 @@ fn summaries_are_asked_for_the_clusters_of_scikit_learn() {
     let mut found = 0;
     for case in average {
         let store = store_of_vectors(&case.vectors, case.dim);
-        let run = Run::on_vectors(case.threshold)
+        let run = Run::on_vectors(1.0)
             .set("judge.tasks=[summaries]")
             .set(format!("judge.summary_similarity_min={}", case.threshold));
         let mut listener = Listener::default();
