@@ -15,6 +15,8 @@
 //!
 //! [`quick_check`] asks on every save whether a memory is known already, and folds it at once where that is safe.
 //!
+//! [`recall`] finds memories for a question, by vector and words, as far as their tiers allow; [`session_start`] makes what a session starts with.
+//!
 //! Three stand apart: [`embed`] gives memories the vectors that they lack; with [`dedup`] the pairs of any corpus become clusters, without a store or texts; [`guard_bench`] counts what the
 //! guard says of labelled pairs.
 //!
@@ -48,6 +50,8 @@ pub mod import;
 pub mod embed;
 pub mod lookup;
 pub mod quick_check;
+pub mod recall;
+pub mod session_start;
 pub mod dedup;
 pub mod guard_bench;
 

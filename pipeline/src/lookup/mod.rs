@@ -30,4 +30,5 @@ pub use search::Query;
 
 pub use fresh::{SealFresh, Sealed, seal_fresh};
 pub(crate) use near::{NearRows, near_rows};
+pub(crate) use search::near_vector;
 pub use search::{Match, Matches, Searched, Wanted, search, search_all};

@@ -111,6 +111,16 @@ pub fn search(
     })
 }
 
+/// Finds the live memories nearest to a vector, in a read transaction of the caller.
+pub(crate) fn near_vector(
+    (reader, index): (&StoreReader<'_>, Option<&StoreIndex>),
+    vector: &[f32],
+    wanted: Wanted,
+    kernels: &'static Kernels,
+) -> Result<Matches, SearchError> {
+    Compared::with(reader, index, kernels)?.answer(vector, wanted)
+}
+
 /// Answers several queries, in their order, in one read transaction.
 ///
 /// # Errors

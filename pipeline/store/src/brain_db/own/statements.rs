@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use memfold_model::memory::MemoryId;
 use memfold_model::summary::Summary;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::open::BrainDb;
@@ -45,6 +45,20 @@ pub struct StoredSummary {
 }
 
 impl StoredEdge {
+    /// Reads source, target, type, weight, reason, confidence, run and time, in this order.
+    pub(crate) fn of_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            source: MemoryId::new(row.get::<_, String>(0)?),
+            target: MemoryId::new(row.get::<_, String>(1)?),
+            kind: row.get(2)?,
+            weight: row.get(3)?,
+            reason: row.get(4)?,
+            confidence: row.get(5)?,
+            run_id: row.get(6)?,
+            at: row.get(7)?,
+        })
+    }
+
     /// Returns the record that a unit writes.
     #[must_use]
     pub fn record(
@@ -96,18 +110,7 @@ impl BrainDb {
                 "SELECT source_id, target_id, type, weight, reason, confidence, run_id, at
                  FROM memfold_edges WHERE active = 1 ORDER BY source_id, target_id, type",
             )?;
-            let edges = statement.query_map([], |row| {
-                Ok(StoredEdge {
-                    source: MemoryId::new(row.get::<_, String>(0)?),
-                    target: MemoryId::new(row.get::<_, String>(1)?),
-                    kind: row.get(2)?,
-                    weight: row.get(3)?,
-                    reason: row.get(4)?,
-                    confidence: row.get(5)?,
-                    run_id: row.get(6)?,
-                    at: row.get(7)?,
-                })
-            })?;
+            let edges = statement.query_map([], StoredEdge::of_row)?;
             edges.collect()
         })
     }

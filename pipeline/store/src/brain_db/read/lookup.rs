@@ -19,12 +19,16 @@ pub struct StoreReader<'a> {
     own: OnceCell<OwnTables>,
 }
 
-/// Which of memfold's tables there are.
+/// Which tables there are beside those of memories and embeddings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OwnTables {
     pub(crate) has_lineage: bool,
     pub(crate) has_archive: bool,
     pub(crate) has_revived: bool,
+    pub(crate) has_edges: bool,
+    pub(crate) has_summaries: bool,
+    /// The owner's full-text index.
+    pub(crate) has_words: bool,
 }
 
 impl BrainDb {
@@ -147,6 +151,12 @@ impl<'a> StoreReader<'a> {
                 &["memory_id", "table_name", "row", "survivor_id"],
             )?,
             has_revived: has("memfold_revived", &["seq", "memory_id", "at"])?,
+            has_edges: has(
+                "memfold_edges",
+                &["source_id", "target_id", "type", "confidence", "at", "active"],
+            )?,
+            has_summaries: has("memfold_summaries", &["memory_id", "body", "active"])?,
+            has_words: has("stm_fts", &["content"])?,
         };
         Ok(*self.own.get_or_init(|| own))
     }

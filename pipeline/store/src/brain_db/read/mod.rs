@@ -8,3 +8,4 @@ pub(crate) mod live;
 pub(crate) mod lookup;
 pub(crate) mod rows;
 pub(crate) mod lineage;
+pub(crate) mod recall;

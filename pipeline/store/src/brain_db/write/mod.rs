@@ -6,3 +6,4 @@ pub(crate) mod layout;
 pub(crate) mod rows;
 pub(crate) mod changes;
 pub(crate) mod insert;
+pub(crate) mod recalls;

@@ -1,0 +1,165 @@
+//! What a session starts with: the block of summaries, or of HOT memories, from a store.
+
+use jiff::tz::TimeZone;
+use memfold_index::NoProgress;
+use memfold_lifecycle::{
+    RetentionInput, RetentionPolicy, SessionBlock, SessionPolicy, SessionState, SummaryItem, Tier,
+    assign, session_block,
+};
+use memfold_model::memory::MemoryId;
+use memfold_model::summary::Summary;
+use memfold_model::time::Instant;
+use memfold_store::brain_db::{SessionRows, StoreReader, TimedMemory};
+use memfold_store::{BrainDb, LoadRequest};
+
+use crate::lookup::SearchError;
+use crate::recall::{retention_policy, superseding};
+
+/// Rows of each kind that are read: the cost does not grow with the store.
+const ROWS_MAX: usize = 300;
+
+/// Returns how a block is made. The one place for a configuration to come in.
+#[must_use]
+pub fn session_policy() -> SessionPolicy {
+    SessionPolicy::default()
+}
+
+/// Where a session starts.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionPlace<'a> {
+    /// The working directory: its last component counts.
+    pub directory: &'a str,
+    /// The git branch; may be empty.
+    pub branch: &'a str,
+    /// The zone of naive times.
+    pub time_zone: &'a TimeZone,
+    /// The clock: times after it are not believed. What is shown does not depend on it otherwise.
+    pub now: Instant,
+}
+
+/// Makes the block a session starts with; none where the store has nothing to show.
+///
+/// Candidates are the 300 latest summaries, the 300 newest memories and, where the store has an
+/// index of importance, the 300 most important ones. Ages are counted from the state's own time,
+/// the latest change among the candidates, so that the same state gives the same bytes. Nothing is
+/// written, and nothing is counted as read.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn session_context(
+    store: &BrainDb,
+    place: &SessionPlace<'_>,
+) -> Result<Option<SessionBlock>, SearchError> {
+    let (time_zone, now) = (place.time_zone, place.now);
+    let load = LoadRequest { time_zone, now, progress: &NoProgress };
+    store.look_up(&load, |reader| {
+        let rows = reader.session_rows(ROWS_MAX)?;
+        let Some(generated_at) = state_time(&rows, now) else { return Ok(None) };
+        let retention = retention_policy();
+        let asked = Asked { reader, place, generated_at, retention: &retention };
+        let mut summaries = Vec::new();
+        for (timed, summary) in &rows.summaries {
+            if asked.superseding(&timed.memory.id)?.is_none() {
+                summaries.push(of_summary(timed, summary, time_zone));
+            }
+        }
+        let mut hot = Vec::new();
+        for timed in &rows.memories {
+            if asked.is_hot(timed)? {
+                hot.push(of_memory(timed));
+            }
+        }
+        let state = SessionState {
+            summaries: &summaries,
+            hot: &hot,
+            directory: place.directory,
+            branch: place.branch,
+            last_session: "",
+            generated_at,
+        };
+        Ok(session_block(&state, &session_policy()))
+    })
+}
+
+/// The latest change among the candidates that is not in the future.
+fn state_time(rows: &SessionRows, now: Instant) -> Option<Instant> {
+    let summaries = rows.summaries.iter().map(|(timed, _)| timed);
+    let all = summaries.chain(&rows.memories);
+    let times = all.flat_map(|timed| {
+        [timed.memory.created_at.instant(), timed.updated_at, timed.last_accessed]
+    });
+    let known = times.flatten().filter(|at| *at <= now).max();
+    let has_any = !rows.summaries.is_empty() || !rows.memories.is_empty();
+    // Without a readable time every age is unknown, whatever is taken here.
+    known.or_else(|| has_any.then_some(Instant(0)))
+}
+
+struct Asked<'a> {
+    reader: &'a StoreReader<'a>,
+    place: &'a SessionPlace<'a>,
+    generated_at: Instant,
+    retention: &'a RetentionPolicy,
+}
+
+impl Asked<'_> {
+    /// Tells whether a memory is HOT. The edges are asked for those alone that would be without.
+    fn is_hot(&self, timed: &TimedMemory) -> Result<bool, SearchError> {
+        let mut input = RetentionInput {
+            last_accessed: timed.last_accessed,
+            ..RetentionInput::of(&timed.memory)
+        };
+        let is_hot = |input: &_| assign(input, self.generated_at, self.retention).tier == Tier::Hot;
+        if !is_hot(&input) {
+            return Ok(false);
+        }
+        let facts = self.reader.recall_facts(&timed.memory.id)?;
+        let id = &timed.memory.id;
+        input.is_superseded = superseding(id, &facts.supersedes, self.place.time_zone).is_some();
+        input.is_summary = facts.is_summary;
+        Ok(is_hot(&input))
+    }
+
+    fn superseding(&self, id: &MemoryId) -> Result<Option<MemoryId>, SearchError> {
+        let facts = self.reader.recall_facts(id)?;
+        Ok(superseding(id, &facts.supersedes, self.place.time_zone))
+    }
+}
+
+fn of_memory(timed: &TimedMemory) -> SummaryItem {
+    let memory = &timed.memory;
+    let created_at = memory.created_at.instant();
+    SummaryItem {
+        id: memory.id.clone(),
+        text: memory.content.to_string(),
+        topic: memory.categories.first().map(ToString::to_string).unwrap_or_default(),
+        start: created_at,
+        end: created_at,
+        key_facts: Vec::new(),
+        decisions: Vec::new(),
+        superseded: Vec::new(),
+        confidence: 1.0,
+        access_count: memory.access_count,
+        updated_at: timed.updated_at.or(created_at),
+    }
+}
+
+fn of_summary(timed: &TimedMemory, summary: &Summary, time_zone: &TimeZone) -> SummaryItem {
+    let with_reason = |(said, why): (&String, &String)| match why.is_empty() {
+        true => said.clone(),
+        false => format!("{said} ({why})"),
+    };
+    let decisions = summary.decisions.iter();
+    let superseded = summary.superseded_facts.iter();
+    SummaryItem {
+        topic: summary.topic.clone(),
+        start: Instant::parse(&summary.start, time_zone),
+        end: Instant::parse(&summary.end, time_zone),
+        key_facts: summary.key_facts.iter().map(|fact| fact.fact.clone()).collect(),
+        decisions: decisions.map(|made| with_reason((&made.decision, &made.rationale))).collect(),
+        superseded: superseded
+            .map(|fact| format!("{} → {}", fact.original_fact, fact.superseded_by))
+            .collect(),
+        confidence: summary.confidence.overall,
+        ..of_memory(timed)
+    }
+}

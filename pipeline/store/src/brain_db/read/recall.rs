@@ -1,0 +1,234 @@
+//! What recall and the start of a session ask a store: words, and what a memory's tier rests on.
+
+use std::collections::BTreeSet;
+
+use memfold_model::memory::{Memory, MemoryId, Standing};
+use memfold_model::summary::Summary;
+use memfold_model::time::Instant;
+use rusqlite::{OptionalExtension as _, Params, Row as SqlRow, params};
+
+use crate::brain_db::own::statements::StoredEdge;
+use crate::brain_db::read::load::{MEMORY_COLUMNS, cell, raw_memory};
+use crate::brain_db::read::lookup::StoreReader;
+use crate::memory_store::LoadStoreError;
+use crate::reading::memory::{MEMORY_CELLS, MemoryReader};
+
+/// A word in more memories than this only narrows: to rank by it would read all of them.
+const WORD_ROWS_MAX: i64 = 2_000;
+
+/// What a memory's tier rests on beside its row.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RecallFacts {
+    /// When it was last read; none where the store does not say.
+    pub last_accessed: Option<Instant>,
+    /// Whether a consolidation wrote it as a summary.
+    pub is_summary: bool,
+    /// The edges `supersedes` in force from and to it.
+    pub supersedes: Vec<StoredEdge>,
+}
+
+/// A live memory with its times.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimedMemory {
+    /// The memory.
+    pub memory: Memory,
+    /// When it was last read.
+    pub last_accessed: Option<Instant>,
+    /// When it last changed.
+    pub updated_at: Option<Instant>,
+}
+
+/// What the start of a session is made of, each list at most as long as was asked for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SessionRows {
+    /// The latest summaries in force, with what they hold beside their text.
+    pub summaries: Vec<(TimedMemory, Summary)>,
+    /// The newest memories and, where an index leads to them, the most important ones, by id.
+    pub memories: Vec<TimedMemory>,
+}
+
+impl StoreReader<'_> {
+    /// Returns the ids of rows whose text has some of the words, the best first by bm25; `None` where the store has no
+    /// full-text index that can be asked.
+    ///
+    /// Words in more than 2,000 rows do not rank; behind those that others find come the newest rows that have all of them.
+    /// The index may know texts that its owner changed since.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn ids_of_words(
+        &self,
+        words: &[String],
+        most: usize,
+    ) -> Result<Option<Vec<String>>, LoadStoreError> {
+        if !self.has_rowid_of_memories || !self.own()?.has_words {
+            return Ok(None);
+        }
+        let Ok(rowids) = self.rows_of_words(words, most) else { return Ok(None) };
+        let failed = |error| self.pass.failed("stm", error);
+        let sql = "SELECT id FROM stm WHERE rowid = ?1 AND typeof(id) = 'text'";
+        let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
+        let mut ids = Vec::new();
+        for rowid in rowids {
+            // The entry of a row that is gone stays in the index.
+            ids.extend(statement.query_row([rowid], |row| row.get(0)).optional().map_err(failed)?);
+        }
+        Ok(Some(ids))
+    }
+
+    fn rows_of_words(&self, words: &[String], most: usize) -> rusqlite::Result<Vec<i64>> {
+        let connection = self.pass.connection;
+        let mut counted = connection.prepare_cached(
+            "SELECT count(*) FROM (SELECT 1 FROM stm_fts WHERE stm_fts MATCH ?1 LIMIT ?2)",
+        )?;
+        let (mut rare, mut common) = (Vec::new(), Vec::new());
+        for word in words {
+            let phrase = format!("\"{}\"", word.replace('"', "\"\""));
+            match counted.query_row(params![phrase, WORD_ROWS_MAX + 1], |row| row.get(0))? {
+                0 => {}
+                count if count > WORD_ROWS_MAX => common.push(phrase),
+                _ => rare.push(phrase),
+            }
+        }
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let mut rowids: Vec<i64> = Vec::new();
+        let asked = [(rare.join(" OR "), "rank"), (common.join(" AND "), "rowid DESC")];
+        for (query, order) in asked {
+            if query.is_empty() || rowids.len() as i64 >= most {
+                continue;
+            }
+            let sql = format!(
+                "SELECT rowid FROM stm_fts WHERE stm_fts MATCH ?1 ORDER BY {order} LIMIT ?2"
+            );
+            let mut statement = connection.prepare_cached(&sql)?;
+            let found = statement.query_map(params![query, most], |row| row.get(0))?;
+            for rowid in found {
+                let rowid = rowid?;
+                if !rowids.contains(&rowid) {
+                    rowids.push(rowid);
+                }
+            }
+        }
+        rowids.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        Ok(rowids)
+    }
+
+    /// Returns what the tier of a memory rests on beside its row.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn recall_facts(&self, id: &MemoryId) -> Result<RecallFacts, LoadStoreError> {
+        let own = self.own()?;
+        let mut facts = RecallFacts::default();
+        if self.pass.memory_columns.has("last_accessed") {
+            let failed = |error| self.pass.failed("stm", error);
+            let sql = "SELECT last_accessed FROM stm WHERE id = ?1";
+            let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
+            let read = |row: &SqlRow<'_>| Ok(cell(row, 0)?.instant(self.pass.request.time_zone));
+            let found = statement.query_row([id.as_str()], read).optional().map_err(failed)?;
+            facts.last_accessed = found.flatten();
+        }
+        if own.has_summaries {
+            let failed = |error| self.pass.failed("memfold_summaries", error);
+            let sql = "SELECT 1 FROM memfold_summaries WHERE memory_id = ?1 AND active = 1 LIMIT 1";
+            let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
+            facts.is_summary = statement.exists([id.as_str()]).map_err(failed)?;
+        }
+        if own.has_edges {
+            facts.supersedes = self.superseding_edges(id)?;
+        }
+        Ok(facts)
+    }
+
+    fn superseding_edges(&self, id: &MemoryId) -> Result<Vec<StoredEdge>, LoadStoreError> {
+        let failed = |error| self.pass.failed("memfold_edges", error);
+        let side = |column: &str| {
+            format!(
+                "SELECT source_id, target_id, type, weight, reason, confidence, run_id, at
+                 FROM memfold_edges WHERE {column} = ?1 AND type = 'supersedes' AND active = 1"
+            )
+        };
+        let sql = format!("{} UNION ALL {}", side("target_id"), side("source_id"));
+        let mut statement = self.pass.connection.prepare_cached(&sql).map_err(failed)?;
+        let edges = statement.query_map([id.as_str()], StoredEdge::of_row).map_err(failed)?;
+        edges.collect::<Result<_, _>>().map_err(failed)
+    }
+
+    /// Reads what a session starts with: at most `most` summaries, newest memories and most important memories, and never
+    /// the whole table.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn session_rows(&self, most: usize) -> Result<SessionRows, LoadStoreError> {
+        let limit = i64::try_from(most).unwrap_or(i64::MAX);
+        let mut memories = Vec::new();
+        if self.has_rowid_of_memories {
+            memories = self.timed("ORDER BY rowid DESC LIMIT ?1", [limit])?;
+            if self.has_index_of_importance()? {
+                let important = "WHERE importance >= 2.0 ORDER BY importance DESC LIMIT ?1";
+                memories.extend(self.timed(important, [limit])?);
+            }
+        }
+        memories.sort_by(|a: &TimedMemory, b| a.memory.id.cmp(&b.memory.id));
+        memories.dedup_by(|a, b| a.memory.id == b.memory.id);
+        Ok(SessionRows { summaries: self.latest_summaries(limit)?, memories })
+    }
+
+    fn latest_summaries(&self, limit: i64) -> Result<Vec<(TimedMemory, Summary)>, LoadStoreError> {
+        if !self.own()?.has_summaries {
+            return Ok(Vec::new());
+        }
+        let failed = |error| self.pass.failed("memfold_summaries", error);
+        let sql = "SELECT memory_id, body FROM memfold_summaries WHERE active = 1
+                   ORDER BY id DESC LIMIT ?1";
+        let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
+        let rows = statement
+            .query_map([limit], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
+            .map_err(failed)?;
+        let mut seen = BTreeSet::new();
+        let mut summaries = Vec::new();
+        for row in rows {
+            let (id, body) = row.map_err(failed)?;
+            let Ok(summary) = serde_json::from_str(&body) else { continue };
+            if !seen.insert(id.clone()) {
+                continue;
+            }
+            let found = self.timed("WHERE id = ?1", [id])?.into_iter().next();
+            summaries.extend(found.map(|memory| (memory, summary)));
+        }
+        Ok(summaries)
+    }
+
+    /// Tells whether the most important rows are found without a look at the others.
+    fn has_index_of_importance(&self) -> Result<bool, LoadStoreError> {
+        let sql = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND tbl_name = 'stm'
+                   AND sql LIKE '%(importance%' AND sql NOT LIKE '%WHERE%'";
+        let found = self.pass.connection.prepare_cached(sql).and_then(|mut s| s.exists([]));
+        found.map_err(|error| self.pass.failed("stm", error))
+    }
+
+    fn timed(&self, rest: &str, params: impl Params) -> Result<Vec<TimedMemory>, LoadStoreError> {
+        let failed = |error| self.pass.failed("stm", error);
+        let position = if self.has_rowid_of_memories { "rowid" } else { "0" };
+        let columns = self.pass.memory_columns;
+        let listed = columns.expressions(&MEMORY_COLUMNS);
+        let times = columns.expressions(&["last_accessed", "updated_at"]);
+        let sql = format!("SELECT {position}, {listed}, {times} FROM stm {rest}");
+        let mut statement = self.pass.connection.prepare_cached(&sql).map_err(failed)?;
+        let mut rows = statement.query(params).map_err(failed)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(failed)? {
+            let mut reader = MemoryReader::new(*self.pass.request);
+            reader.take(&raw_memory(row).map_err(failed)?, row.get(0).map_err(failed)?);
+            let time = |column| {
+                let cell = cell(row, column).map_err(failed)?;
+                Ok::<_, LoadStoreError>(cell.instant(self.pass.request.time_zone))
+            };
+            let (last_accessed, updated_at) = (time(MEMORY_CELLS + 1)?, time(MEMORY_CELLS + 2)?);
+            let memory = reader.finish(Vec::new()).memories.into_iter().next();
+            let memory = memory.filter(|memory| memory.standing == Standing::Live);
+            found.extend(memory.map(|memory| TimedMemory { memory, last_accessed, updated_at }));
+        }
+        Ok(found)
+    }
+}
