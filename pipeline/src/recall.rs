@@ -37,8 +37,10 @@ const RANK_OFFSET: f64 = 60.0;
 const CANDIDATES_PER_MEMORY: usize = 4;
 const CANDIDATES_MIN: usize = 40;
 const CANDIDATES_MAX: usize = 4_096;
-/// How much wider the next try is, where tiers left too few.
+/// Where tiers leave too few, the next try is so much wider, and the last one so wide: in a store
+/// of old memories every recall would otherwise read thousands.
 const WIDER: usize = 4;
+const WIDENED_MAX: usize = 640;
 /// Words of a question that are looked for.
 const WORDS_MAX: usize = 32;
 /// A survivor may itself have been merged; longer chains are damage.
@@ -185,8 +187,7 @@ impl Recaller {
     /// Finds the memories that answer a question, and counts them as read.
     ///
     /// Ties are broken by retention, then by id. A merged memory is found under its survivor.
-    /// Where tiers leave fewer than wanted, more candidates are looked at, up to 4,096 of each
-    /// kind.
+    /// Where tiers leave fewer than wanted, more candidates are looked at, up to 640 of each kind.
     ///
     /// # Errors
     /// When the store cannot be read, or the vector has another dimension than the store's.
@@ -200,10 +201,10 @@ impl Recaller {
                 self.collect(reader, query, candidates_max)
             })?;
             let is_enough = found.memories.len() >= query.limit;
-            if is_enough || is_complete || candidates_max >= CANDIDATES_MAX {
+            if is_enough || is_complete || candidates_max >= WIDENED_MAX {
                 break found;
             }
-            candidates_max = candidates_max.saturating_mul(WIDER).min(CANDIDATES_MAX);
+            candidates_max = candidates_max.saturating_mul(WIDER).min(WIDENED_MAX);
         };
         recalled.memories.truncate(query.limit);
         recalled.archived.truncate(query.limit);
@@ -426,21 +427,23 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Returns the ids of moved rows that have words of a question, those with most of them first. Their entries are gone from
-/// the full-text index, so this reads the whole archive.
+/// Returns the ids of archived rows that have words of a question, those with most of them first. Their entries are gone
+/// from the full-text index, so this reads all of them.
 fn archived_with(
     reader: &StoreReader<'_>,
     words: &[String],
     most: usize,
 ) -> Result<Vec<String>, SearchError> {
     let mut found: Vec<(usize, String)> = Vec::new();
-    reader.archived_texts_since(Reach::START, usize::MAX, |id, text| {
+    let mut take = |id: &str, text: &str| {
         let text = text.to_lowercase();
         let count = words.iter().filter(|word| text.contains(word.as_str())).count();
         if count > 0 {
             found.push((count, id.to_owned()));
         }
-    })?;
+    };
+    reader.archived_texts_since(Reach::START, usize::MAX, &mut take)?;
+    reader.texts_archived_in_place(&mut take)?;
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     found.truncate(most);
     Ok(found.into_iter().map(|(_, id)| id).collect())

@@ -2,7 +2,7 @@
 
 use crate::support::{Place, listed_commands};
 
-const COMMANDS: [&str; 28] = [
+const COMMANDS: [&str; 30] = [
     "demo",
     "consolidate",
     "plans",
@@ -12,6 +12,8 @@ const COMMANDS: [&str; 28] = [
     "check",
     "save",
     "search",
+    "recall",
+    "hook",
     "index",
     "dedup",
     "embed",
@@ -44,6 +46,10 @@ fn every_help_is_as_published() {
     for command in ["build", "info", "verify", "warm", "remove"] {
         let name = format!("index-{command}");
         insta::assert_snapshot!(name, place.succeed(&["index", command, "--help"]));
+    }
+    for command in ["session-start", "replace", "install"] {
+        let name = format!("hook-{command}");
+        insta::assert_snapshot!(name, place.succeed(&["hook", command, "--help"]));
     }
     for command in ["show", "schema", "path"] {
         let name = format!("config-{command}");

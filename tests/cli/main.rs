@@ -41,6 +41,8 @@ mod printed;
 mod hostile_text;
 mod searching;
 mod searching_files;
+mod recalling;
+mod hooks;
 mod saving;
 mod documents;
 

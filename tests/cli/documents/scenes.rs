@@ -166,6 +166,8 @@ fn lookups() -> Vec<Step> {
         says("save", &save(&["--text", "The kiln is fired on Mondays."])),
         ends(1, &["save-refused"], &save(&["--text", " "])),
         says("search", &["search", "brain.db", "--id", "m000000"]),
+        says("recall", &["recall", "brain.db", "when was the kiln fired", "--mode", "exhaustive"]),
+        says("recall", &["recall", "brain.db", "tea", "--vector", "[0,1,0,0,0,0,0,0]"]),
         says("index-info", &["index", "build", "brain.db", "--append"]),
         says("index-info", &["index", "info", "brain.db"]),
         says("index-verify", &["index", "verify", "brain.db"]),

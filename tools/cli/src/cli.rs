@@ -22,10 +22,12 @@ use crate::commands::export::ExportArgs;
 use crate::commands::flags::FlagsArgs;
 use crate::commands::forget::ForgetArgs;
 use crate::commands::generate::GenerateArgs;
+use crate::commands::hook::HookArgs;
 use crate::commands::import::ImportArgs;
 use crate::commands::man::{CompletionsArgs, ManArgs};
 use crate::commands::plans::PlansArgs;
 use crate::commands::prune::PruneArgs;
+use crate::commands::recall::RecallArgs;
 use crate::commands::resolve::ResolveArgs;
 use crate::commands::restore::RestoreArgs;
 use crate::commands::review::ReviewArgs;
@@ -75,6 +77,10 @@ pub(crate) enum Command {
     Save(SaveArgs),
     /// Find the memories, or rows of a file, nearest to a vector, text or id
     Search(SearchArgs),
+    /// Find the memories that answer a question, and count them as read
+    Recall(RecallArgs),
+    /// Give the sessions of an agent a context of memories
+    Hook(HookArgs),
     /// Build, inspect, verify, warm or remove the search index
     Index(IndexArgs),
     /// Find all near-duplicate rows in files of vectors
@@ -119,7 +125,7 @@ pub(crate) enum Command {
 type Describe = fn(clap::Command) -> clap::Command;
 
 /// The commands, and what describes their arguments.
-const COMMANDS: [(&str, Describe); 28] = [
+const COMMANDS: [(&str, Describe); 30] = [
     ("demo", DemoArgs::augment_args),
     ("consolidate", ConsolidateArgs::augment_args),
     ("plans", PlansArgs::augment_args),
@@ -129,6 +135,8 @@ const COMMANDS: [(&str, Describe); 28] = [
     ("check", CheckArgs::augment_args),
     ("save", SaveArgs::augment_args),
     ("search", SearchArgs::augment_args),
+    ("recall", RecallArgs::augment_args),
+    ("hook", HookArgs::augment_args),
     ("index", IndexArgs::augment_args),
     ("dedup", DedupArgs::augment_args),
     ("embed", EmbedArgs::augment_args),
@@ -153,7 +161,7 @@ const COMMANDS: [(&str, Describe); 28] = [
 impl Cli {
     /// Parses the words of a command line.
     ///
-    /// Describing all 28 commands to clap takes longer than most lookups. When the first word is
+    /// Describing all 30 commands to clap takes longer than most lookups. When the first word is
     /// a command, only that one is described; errors and help come from the complete description.
     pub(crate) fn parse_typed(typed: &[OsString]) -> Result<Self, clap::Error> {
         if let [_, word] = typed
@@ -231,6 +239,8 @@ fn run_command(global: &GlobalArgs, command: Command, printer: Printer) -> Resul
         Command::Check(args) => check::run(global, &args, printer),
         Command::Save(args) => save::run(global, &args, printer),
         Command::Search(args) => search::run(global, &args, printer),
+        Command::Recall(args) => recall::run(global, &args, printer),
+        Command::Hook(args) => hook::run(global, &args, printer),
         Command::Index(args) => index::run(global, &args, printer),
         Command::Dedup(args) => dedup::run(global, &args, printer),
         Command::Embed(args) => embed::run(global, &args, printer),
@@ -296,6 +306,8 @@ mod tests {
             "memfold consolidate brain.db --execute --threshold 0.9 --json",
             "memfold undo brain.db latest --action a1",
             "memfold index build brain.db --tier graph --quiet",
+            "memfold recall brain.db words --mode deep -k 3 --no-count --json",
+            "memfold hook session-start --db brain.db --quiet",
             "memfold config show --set a=b",
             "memfold completions bash",
         ] {

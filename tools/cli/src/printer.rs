@@ -65,6 +65,11 @@ impl Printer {
         to_stdout(&printable(text))
     }
 
+    /// Writes bytes to stdout as they are.
+    pub(crate) fn bytes(self, bytes: &[u8]) -> Result<(), Failure> {
+        bytes_to_stdout(bytes)
+    }
+
     /// Tells whether details are wanted.
     pub(crate) const fn is_verbose(self) -> bool {
         self.verbose
@@ -206,8 +211,12 @@ pub(crate) fn panicked(panic: &PanicHookInfo<'_>) {
 }
 
 fn to_stdout(text: &str) -> Result<(), Failure> {
+    bytes_to_stdout(text.as_bytes())
+}
+
+fn bytes_to_stdout(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let written = out.write_all(bytes).and_then(|()| out.flush());
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::new("write to stdout", &error, None))

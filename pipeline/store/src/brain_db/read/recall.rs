@@ -13,8 +13,8 @@ use crate::brain_db::read::lookup::StoreReader;
 use crate::memory_store::LoadStoreError;
 use crate::reading::memory::{MEMORY_CELLS, MemoryReader};
 
-/// A word in more memories than this only narrows: to rank by it would read all of them.
-const WORD_ROWS_MAX: i64 = 2_000;
+/// Rows that are ranked: bm25 reads each of them, which takes about a microsecond.
+const RANKED_ROWS_MAX: i64 = 2_000;
 
 /// What a memory's tier rests on beside its row.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -51,7 +51,8 @@ impl StoreReader<'_> {
     /// Returns the ids of rows whose text has some of the words, the best first by bm25; `None` where the store has no
     /// full-text index that can be asked.
     ///
-    /// Words in more than 2,000 rows do not rank; behind those that others find come the newest rows that have all of them.
+    /// Words rank, the rarest first, as long as all of them together are in at most 2,000 rows; behind what those find come
+    /// the newest rows that have all other words.
     /// The index may know texts that its owner changed since.
     ///
     /// # Errors
@@ -81,14 +82,19 @@ impl StoreReader<'_> {
         let mut counted = connection.prepare_cached(
             "SELECT count(*) FROM (SELECT 1 FROM stm_fts WHERE stm_fts MATCH ?1 LIMIT ?2)",
         )?;
-        let (mut rare, mut common) = (Vec::new(), Vec::new());
+        let mut phrases: Vec<(i64, String)> = Vec::new();
         for word in words {
             let phrase = format!("\"{}\"", word.replace('"', "\"\""));
-            match counted.query_row(params![phrase, WORD_ROWS_MAX + 1], |row| row.get(0))? {
-                0 => {}
-                count if count > WORD_ROWS_MAX => common.push(phrase),
-                _ => rare.push(phrase),
-            }
+            let count =
+                counted.query_row(params![phrase, RANKED_ROWS_MAX + 1], |row| row.get(0))?;
+            phrases.push((count, phrase));
+        }
+        phrases.retain(|(count, _)| *count > 0);
+        phrases.sort_by_key(|(count, _)| *count);
+        let (mut rare, mut common, mut row_count) = (Vec::new(), Vec::new(), 0);
+        for (count, phrase) in phrases {
+            row_count += count;
+            if row_count > RANKED_ROWS_MAX { common.push(phrase) } else { rare.push(phrase) }
         }
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let mut rowids: Vec<i64> = Vec::new();
@@ -111,6 +117,27 @@ impl StoreReader<'_> {
         }
         rowids.truncate(usize::try_from(most).unwrap_or(usize::MAX));
         Ok(rowids)
+    }
+
+    /// Passes on id and text of the rows that were archived where they stand. Reads the whole table.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn texts_archived_in_place(
+        &self,
+        mut take: impl FnMut(&str, &str),
+    ) -> Result<(), LoadStoreError> {
+        let failed = |error| self.pass.failed("stm", error);
+        let sql = "SELECT id, content FROM stm WHERE source LIKE 'archived:%'";
+        let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
+        let mut rows = statement.query([]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let (id, content) = (cell(row, 0).map_err(failed)?, cell(row, 1).map_err(failed)?);
+            if let (Ok(Some(id)), Ok(Some(content))) = (id.text(), content.text()) {
+                take(&id, &content);
+            }
+        }
+        Ok(())
     }
 
     /// Returns what the tier of a memory rests on beside its row.

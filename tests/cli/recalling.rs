@@ -1,0 +1,305 @@
+//! `memfold recall`: tiers, words and vectors, counts, and times worked out.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use memfold::recall::{RecallMode, RecallOptions, RecallQuery, Recaller, retention_policy};
+use memfold_plan::policy::Policy;
+use memfold_store::brain_db::{BrainDb, OpenOptions, Session, SessionOptions, StoreStyle};
+use memfold_tests::{NOW, PlainMemory, brain_db, memory, store_now, unit_vector};
+use rusqlite::{Connection, TransactionBehavior};
+use serde_json::Value;
+
+use crate::schemas::assert_fits;
+use crate::support::Place;
+
+const NEAR_FIRST: &str = "[1,0,0,0,0,0,0,0]";
+
+fn row(number: usize, text: &str, (created_at, importance): (&str, f64)) -> PlainMemory {
+    let row = memory(number, text, &unit_vector(8, number % 8));
+    PlainMemory { created_at: created_at.to_owned(), importance, ..row }
+}
+
+/// A memory of each tier but the last at [`NOW`].
+fn tiers() -> Place {
+    let place = Place::new();
+    let rows = [
+        row(0, "The kiln burns at 1200 degrees.", ("2026-06-29T10:00:00", 2.0)),
+        row(1, "The kiln is fired on Mondays.", ("2026-06-29T10:00:00", 1.0)),
+        row(2, "The old kiln stood in the yard.", ("2025-03-01T10:00:00", 1.0)),
+        row(3, "Tea comes from the harbour shop.", ("2026-06-29T10:00:00", 1.0)),
+    ];
+    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
+    place
+}
+
+fn recall(place: &Place, words: &[&str]) -> Value {
+    let found = place.json(&[&["recall", "brain.db", "--now", NOW, "--json"], words].concat());
+    assert_fits("recall", &found);
+    found
+}
+
+fn ids(found: &Value) -> Vec<&str> {
+    let matches = found["matches"].as_array().unwrap();
+    matches.iter().map(|found| found["id"].as_str().unwrap()).collect()
+}
+
+fn sorted(found: &Value) -> Vec<&str> {
+    let mut ids = ids(found);
+    ids.sort_unstable();
+    ids
+}
+
+fn open(place: &Place) -> Connection {
+    Connection::open(place.path("brain.db")).unwrap()
+}
+
+fn count(connection: &Connection, id: &str) -> i64 {
+    let sql = "SELECT access_count FROM stm WHERE id = ?1";
+    connection.query_row(sql, [id], |row| row.get(0)).unwrap()
+}
+
+/// Makes memfold's tables without any change of its own.
+fn with_own_tables(place: &Place) -> Connection {
+    let options =
+        SessionOptions { busy_timeout: Duration::from_secs(60), holder: "test".to_owned() };
+    let session = Session::open_beside_runs(&place.path("brain.db"), &options).unwrap();
+    session.prepare("2026-06-29T12:00:00").unwrap();
+    open(place)
+}
+
+fn add_edge(store: &Connection, (newer, older): (&str, &str), confidence: &str) {
+    let sql = "INSERT INTO memfold_edges
+               (source_id, target_id, type, weight, confidence, run_id, unit, at, active)
+               VALUES (?1, ?2, 'supersedes', 1.0, ?3, 'r', 1, '2026-06-29T12:00:00', 1)";
+    store.execute(sql, [newer, older, confidence]).unwrap();
+}
+
+#[test]
+fn modes_reach_down_the_tiers() {
+    let place = tiers();
+    for (mode, expected) in [
+        ("reflexive", &["m000000"][..]),
+        ("standard", &["m000000", "m000001"]),
+        ("deep", &["m000000", "m000001", "m000002"]),
+        ("exhaustive", &["m000000", "m000001", "m000002"]),
+    ] {
+        let found = recall(&place, &["kiln", "--mode", mode, "--no-count"]);
+        assert_eq!(sorted(&found), expected, "{mode}");
+        assert_eq!((&found["words"], &found["vectors"]), (&true.into(), &"none".into()));
+        assert!(found["notes"][0].as_str().unwrap().starts_with("found by words alone"));
+    }
+    let found = recall(&place, &["kiln", "-k", "1", "--mode", "deep", "--no-count"]);
+    assert_eq!(ids(&found).len(), 1);
+}
+
+#[test]
+fn vectors_and_words_are_joined_by_rank() {
+    let place = tiers();
+    let words = ["harbour kiln", "--vector", NEAR_FIRST, "--no-count"];
+    let found = recall(&place, &words);
+    assert_eq!(found["vectors"], "store");
+    let first = &found["matches"][0];
+    assert_eq!((&first["id"], &first["vector_rank"]), (&"m000000".into(), &1.into()));
+    let ranks = |found: &Value| {
+        let ranks = ["vector_rank", "word_rank"].map(|name| found[name].as_f64());
+        ranks.into_iter().flatten().map(|rank| 1.0 / (60.0 + rank)).sum::<f64>()
+    };
+    for found in found["matches"].as_array().unwrap() {
+        assert!((found["score"].as_f64().unwrap() - ranks(found)).abs() < 1e-12, "{found}");
+    }
+    place.succeed(&["index", "build", "brain.db"]);
+    let indexed = recall(&place, &words);
+    assert_eq!((&indexed["vectors"], &indexed["matches"]), (&"index".into(), &found["matches"]));
+    let answer = place.run(&["recall", "brain.db", "kiln", "--vector", "[1,2]"]);
+    answer.fails_with(1, &["error: failed to recall from brain.db: ", "hint: "]);
+}
+
+#[test]
+fn a_store_without_words_is_searched_by_vectors_alone() {
+    let place = tiers();
+    open(&place).execute_batch("DROP TABLE stm_fts").unwrap();
+    let found = recall(&place, &["kiln", "--vector", NEAR_FIRST]);
+    assert_eq!((&found["words"], ids(&found)[0]), (&false.into(), "m000000"));
+    assert!(found["notes"].to_string().contains("by vectors alone"), "{found}");
+    let nothing = recall(&place, &["kiln"]);
+    assert_eq!(ids(&nothing).len(), 0);
+    assert_eq!(nothing["notes"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn any_question_is_a_question_for_words() {
+    let place = tiers();
+    for query in ["\"", "kiln\"", "NEAR(kiln)", "kiln AND", "content:kiln*", "", " ", "a-b", "'--"]
+    {
+        let found = recall(&place, &[query, "--no-count"]);
+        assert_eq!(found["words"], true, "{query:?}");
+    }
+    assert_eq!(ids(&recall(&place, &["KILN\"?", "--no-count"])).len(), 2);
+    let much = "kiln word ".repeat(4_000);
+    assert_eq!(ids(&recall(&place, &[&much, "--no-count"])).len(), 2);
+}
+
+#[test]
+fn what_is_returned_is_counted_and_only_that() {
+    let place = tiers();
+    let store = open(&place);
+    let found = recall(&place, &["kiln"]);
+    assert_eq!(found["counted"], true);
+    assert_eq!(["m000000", "m000001", "m000002"].map(|id| count(&store, id)), [1, 1, 0]);
+    drop(store);
+    let before = place.files();
+    for words in [&["--no-count"][..], &["--set", "read_only=true"], &["--set", "enabled=false"]] {
+        let found = recall(&place, &[&["kiln"], words].concat());
+        assert_eq!((ids(&found).len(), &found["counted"]), (2, &false.into()), "{words:?}");
+        assert!(before == place.files(), "{words:?}");
+    }
+}
+
+#[test]
+fn a_count_is_dropped_where_somebody_writes() {
+    let place = tiers();
+    let mut holder = open(&place);
+    let held = holder.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+    let found = recall(&place, &["kiln"]);
+    drop(held);
+    assert_eq!((ids(&found).len(), &found["counted"]), (2, &false.into()));
+    assert!(found["notes"].to_string().contains("was not counted"), "{found}");
+    assert_eq!(count(&holder, "m000000"), 0);
+}
+
+#[test]
+fn no_count_is_lost_beside_four_writers() {
+    const WRITES: i64 = 150;
+    let place = tiers();
+    open(&place).execute_batch("PRAGMA journal_mode = WAL").unwrap();
+    let path = place.path("brain.db");
+    let query = RecallQuery {
+        text: "degrees",
+        vector: None,
+        mode: RecallMode::Standard,
+        limit: 10,
+        include_summaries: false,
+        counts: true,
+        now: store_now(),
+    };
+    let writer = || {
+        let store = Connection::open(&path).unwrap();
+        store.busy_timeout(Duration::from_secs(60)).unwrap();
+        let sql = "UPDATE stm SET access_count = access_count + 1 WHERE id = 'm000000'";
+        for _ in 0..WRITES {
+            store.execute(sql, []).unwrap();
+        }
+    };
+    let reader = || {
+        let options = RecallOptions {
+            policy: Policy::builtin(),
+            retention: retention_policy(),
+            time_zone: TimeZone::UTC,
+            read_only: false,
+        };
+        let store = BrainDb::at(&path, OpenOptions::default());
+        let recaller = Recaller::new(store, None, options);
+        let recalls = (0..WRITES).map(|_| recaller.recall(&query).unwrap());
+        recalls.filter(|found| found.is_counted && found.memories.len() == 1).count() as i64
+    };
+    let counted = std::thread::scope(|scope| {
+        let writers = [(); 4].map(|()| scope.spawn(writer));
+        let readers = [(); 2].map(|()| scope.spawn(reader));
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        readers.map(|reader| reader.join().unwrap()).iter().sum::<i64>()
+    });
+    assert!(counted > 0, "every count was dropped");
+    assert_eq!(count(&open(&place), "m000000"), 4 * WRITES + counted);
+}
+
+#[test]
+fn a_merged_memory_is_found_under_its_survivor() {
+    for absorbed in ["archive", "move"] {
+        let place = Place::new();
+        let text = "The kiln is fired on Mondays.";
+        let rows = [
+            row(0, text, ("2026-06-01T10:00:00", 1.0)),
+            row(1, text, ("2026-06-02T10:00:00", 1.0)),
+        ];
+        let vector = unit_vector(8, 0);
+        let rows =
+            rows.map(|row| PlainMemory { embedding: memory(0, text, &vector).embedding, ..row });
+        brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
+        let set = format!("merge.absorbed={absorbed}");
+        let run = ["consolidate", "brain.db", "--now", NOW, "--execute", "--quiet"];
+        place.succeed(&[&run[..], &["--max-change-share", "1", "--set", &set]].concat());
+        let found = recall(&place, &["kiln", "--no-count"]);
+        assert_eq!(ids(&found), ["m000001"], "{absorbed}");
+        let all = recall(&place, &["kiln", "--no-count", "--mode", "exhaustive"]);
+        assert_eq!(ids(&all), ["m000001"]);
+        assert_eq!(all["matches"][0]["found_as"][0], "m000000", "{absorbed}: {all}");
+        assert_eq!(all["archived"][0]["id"], "m000000");
+        assert_eq!(all["archived"][0]["survivor"], "m000001");
+        assert!(found["archived"].as_array().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_superseded_memory_says_by_what() {
+    let place = tiers();
+    let store = with_own_tables(&place);
+    add_edge(&store, ("m000000", "m000001"), "low");
+    let found = recall(&place, &["Mondays", "--no-count"]);
+    assert_eq!(
+        (ids(&found), &found["matches"][0]["superseded_by"]),
+        (vec!["m000001"], &Value::Null)
+    );
+    store.execute_batch("UPDATE memfold_edges SET confidence = 'high'").unwrap();
+    assert!(ids(&recall(&place, &["Mondays", "--no-count"])).is_empty(), "it is COLD now");
+    let found = recall(&place, &["Mondays", "--no-count", "--mode", "deep"]);
+    assert_eq!(found["matches"][0]["superseded_by"], "m000000");
+    let words = ["recall", "brain.db", "Mondays", "--mode", "deep", "--now", NOW, "--no-count"];
+    assert!(place.succeed(&words).contains("superseded by m000000"));
+    add_edge(&store, ("m000001", "m000000"), "high");
+    let found = recall(&place, &["Mondays", "--no-count"]);
+    assert_eq!(found["matches"][0]["superseded_by"], Value::Null, "each supersedes the other");
+}
+
+#[test]
+fn summaries_are_found_where_they_are_asked_for() {
+    let place = tiers();
+    let store = with_own_tables(&place);
+    let sql = "INSERT INTO memfold_summaries (memory_id, sources, body, run_id, unit, at, active)
+               VALUES ('m000000', '[]', '{}', 'r', 1, '2026-06-29T12:00:00', 1)";
+    store.execute_batch(sql).unwrap();
+    assert_eq!(ids(&recall(&place, &["kiln", "--no-count"])), ["m000001"]);
+    let found = recall(&place, &["kiln", "--no-count", "--include-summaries"]);
+    assert_eq!(sorted(&found), ["m000000", "m000001"]);
+    let summary = found["matches"].as_array().unwrap().iter().find(|m| m["id"] == "m000000");
+    assert_eq!(
+        (&summary.unwrap()["summary"], &summary.unwrap()["tier"]),
+        (&true.into(), &"warm".into())
+    );
+}
+
+#[test]
+fn a_question_for_a_time_is_worked_out() {
+    let place = Place::new();
+    let rows = [row(0, "We repaired the kiln yesterday.", ("2026-06-28T10:00:00", 1.0))];
+    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
+    let found = recall(&place, &["When did we repair the kiln?", "--no-count"]);
+    assert_eq!(found["answer"]["answer"], "2026-06-27", "{found}");
+    assert_eq!(found["answer"]["sources"][0], "m000000");
+    assert_eq!(found["answer"]["resolved"][0]["start"], "2026-06-27T00:00:00Z");
+    assert_eq!(recall(&place, &["kiln", "--no-count"])["answer"], Value::Null);
+    let asked = recall(&place, &["kiln", "--no-count", "--reason"]);
+    assert_eq!(asked["answer"]["answer"], "2026-06-27");
+    let screen = place.succeed(&["recall", "brain.db", "when kiln", "--now", NOW, "--no-count"]);
+    assert!(
+        screen.starts_with("answer: 2026-06-27 (confidence 0.90)\n  - memory m000000"),
+        "{screen}"
+    );
+    let none = recall(&place, &["When did harbours freeze?", "--no-count"]);
+    assert_eq!(
+        (&none["answer"]["answer"], &none["answer"]["confidence"]),
+        (&Value::Null, &0.0.into())
+    );
+}

@@ -1,0 +1,256 @@
+//! `memfold hook`: what a session of an agent starts with.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{self, Args, Subcommand};
+use memfold::machine;
+use memfold::session_start::{SessionPlace, session_context};
+use memfold_lifecycle::{HookInput, hook_output, replace_block};
+use memfold_model::text::printable_json;
+use memfold_store::BrainDb;
+use memfold_store::brain_db::OpenOptions;
+
+use crate::args::GlobalArgs;
+use crate::failure::{Exit, Failure};
+use crate::printer::Printer;
+use crate::settings::Settings;
+
+/// The store that is looked for in the working directory and above.
+const STORE_NAME: &str = "brain.db";
+/// A host's JSON is far shorter.
+const INPUT_BYTES_MAX: u64 = 1 << 20;
+/// A branch's name is far shorter.
+const HEAD_BYTES_MAX: u64 = 4_096;
+/// A session that starts does not wait longer for somebody who holds the store.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// `memfold hook`
+#[derive(Debug, Args)]
+pub(crate) struct HookArgs {
+    #[command(subcommand)]
+    pub(crate) command: HookCommand,
+}
+
+/// What to do for a host.
+#[derive(Debug, Subcommand)]
+pub(crate) enum HookCommand {
+    /// Answer a SessionStart hook: reads its JSON on stdin, prints the context as JSON; writes
+    /// nothing and ends with exit code 0
+    SessionStart(HookStoreArgs),
+    /// Put the block of memories into the text on stdin, in place of the blocks that it has
+    Replace(HookStoreArgs),
+    /// Show the settings that install the hook; edits no file
+    Install(InstallArgs),
+}
+
+/// Which store.
+#[derive(Debug, Args)]
+pub(crate) struct HookStoreArgs {
+    /// The store [default: brain.db in the working directory or above]
+    #[arg(long, value_name = "DB")]
+    pub(crate) db: Option<PathBuf>,
+}
+
+/// `memfold hook install`
+#[derive(Debug, Args)]
+pub(crate) struct InstallArgs {
+    /// Print the settings for Claude Code and for Codex
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
+pub(crate) fn run(global: &GlobalArgs, args: &HookArgs, printer: Printer) -> Result<Exit, Failure> {
+    match &args.command {
+        HookCommand::SessionStart(args) => session_start(global, args, printer),
+        HookCommand::Replace(args) => replace(global, args, printer),
+        HookCommand::Install(InstallArgs { print: true }) => {
+            printer.data(SETTINGS).map(|()| Exit::Done)
+        }
+        HookCommand::Install(InstallArgs { print: false }) => Err(Failure::usage(
+            "memfold edits no settings by itself",
+            "add --print, and put what it shows into the settings",
+        )),
+    }
+}
+
+/// Never fails: a host would show the error instead of starting.
+fn session_start(
+    global: &GlobalArgs,
+    args: &HookStoreArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let tell = |problem: &str| {
+        let line = problem.split_whitespace().collect::<Vec<_>>().join(" ");
+        printer.failure_note(&format!("memfold hook: {line}"));
+    };
+    let input = host_input();
+    if let Some(problem) = &input.problem {
+        tell(problem);
+    }
+    let directory = input.cwd.map(PathBuf::from).filter(|directory| directory.is_dir());
+    let context = here(directory).and_then(|directory| context(global, args, &directory));
+    let context = context.unwrap_or_else(|failure| {
+        tell(&failure.message);
+        String::new()
+    });
+    let output = hook_output(&context).to_string();
+    // Nobody is left to be told where stdout is gone.
+    let _unread = printer.data(&(printable_json(&output) + "\n"));
+    Ok(Exit::Done)
+}
+
+fn replace(global: &GlobalArgs, args: &HookStoreArgs, printer: Printer) -> Result<Exit, Failure> {
+    let block = context(global, args, &here(None)?)?;
+    let mut text = Vec::new();
+    io::stdin()
+        .lock()
+        .read_to_end(&mut text)
+        .map_err(|error| Failure::new("read the text on stdin", &error, None))?;
+    printer.bytes(&replace_block(&text, &block)).map(|()| Exit::Done)
+}
+
+fn host_input() -> HookInput {
+    let stdin = io::stdin();
+    if stdin.is_terminal() {
+        return HookInput::default();
+    }
+    let mut bytes = Vec::new();
+    match stdin.lock().take(INPUT_BYTES_MAX).read_to_end(&mut bytes) {
+        Ok(_) => HookInput::parse(&bytes),
+        Err(error) => HookInput {
+            problem: Some(format!("hook input cannot be read: {error}")),
+            ..HookInput::default()
+        },
+    }
+}
+
+fn here(directory: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    directory.map_or_else(std::env::current_dir, std::path::absolute).map_err(|error| {
+        Failure::new("find the working directory", &error, Some("change to a folder".to_owned()))
+    })
+}
+
+/// Returns the block of a store, empty where there is nothing to show or memfold is switched off.
+fn context(global: &GlobalArgs, args: &HookStoreArgs, directory: &Path) -> Result<String, Failure> {
+    let store = match &args.db {
+        Some(store) => store.clone(),
+        None => store_above(directory)?,
+    };
+    let settings = Settings::load(global, Some(&store), &[])?;
+    if !settings.configuration.settings.enabled {
+        return Ok(String::new());
+    }
+    let patience = Duration::from_millis(settings.configuration.settings.busy_timeout_ms.into());
+    let options = OpenOptions::default().busy_timeout(patience.min(PATIENCE));
+    let place = SessionPlace {
+        directory: &directory.to_string_lossy(),
+        branch: &git_branch(directory).unwrap_or_default(),
+        time_zone: &settings.time_zone()?,
+        now: machine::clock(),
+    };
+    let made = session_context(&BrainDb::at(&store, options), &place).map_err(|error| {
+        let hint = error.hint();
+        Failure::new(&format!("read {}", store.display()), &error, hint)
+    })?;
+    Ok(made.map(|block| block.text).unwrap_or_default())
+}
+
+fn store_above(directory: &Path) -> Result<PathBuf, Failure> {
+    let mut stores = directory.ancestors().map(|folder| folder.join(STORE_NAME));
+    stores.find(|store| store.is_file()).ok_or_else(|| {
+        Failure::plain(
+            format!("no {STORE_NAME} in {} or above", directory.display()),
+            "name the store: --db DB",
+        )
+    })
+}
+
+/// Reads the branch from `.git/HEAD`, without running git; none where no branch is checked out.
+fn git_branch(directory: &Path) -> Option<String> {
+    let git = directory.ancestors().map(|folder| folder.join(".git")).find(|git| git.exists())?;
+    let folder = match git.is_dir() {
+        true => git,
+        // A worktree or submodule says where its folder is.
+        false => git.parent()?.join(head_of(&git)?.strip_prefix("gitdir:")?.trim()),
+    };
+    let head = head_of(&folder.join("HEAD"))?;
+    Some(head.strip_prefix("ref:")?.trim().strip_prefix("refs/heads/")?.to_owned())
+}
+
+fn head_of(path: &Path) -> Option<String> {
+    if !path.is_file() {
+        return None;
+    }
+    let mut text = String::new();
+    File::open(path).ok()?.take(HEAD_BYTES_MAX).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+const SETTINGS: &str = r#"Claude Code: ~/.claude/settings.json, or .claude/settings.json of a project
+
+{
+  "hooks": {
+    "SessionStart": [
+      {
+        "hooks": [
+          { "type": "command", "command": "memfold hook session-start", "timeout": 10 }
+        ]
+      }
+    ]
+  }
+}
+
+Codex: ~/.codex/hooks.json, or .codex/hooks.json of a project; it asks once whether to trust it
+
+{
+  "hooks": {
+    "SessionStart": [
+      {
+        "matcher": "startup|resume|clear",
+        "hooks": [
+          { "type": "command", "command": "memfold hook session-start", "timeout": 10 }
+        ]
+      }
+    ]
+  }
+}
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_is_read_from_a_folder_a_worktree_and_below() {
+        let place = tempfile::tempdir().unwrap();
+        let below = place.path().join("tree/src/deep");
+        std::fs::create_dir_all(&below).unwrap();
+        std::fs::create_dir_all(place.path().join("git/worktrees/tree")).unwrap();
+        assert_eq!(git_branch(&below), None);
+        std::fs::write(place.path().join("tree/.git"), "gitdir: ../git/worktrees/tree\n").unwrap();
+        assert_eq!(git_branch(&below), None);
+        let head = place.path().join("git/worktrees/tree/HEAD");
+        std::fs::write(&head, "ref: refs/heads/recall/two\n").unwrap();
+        assert_eq!(git_branch(&below).as_deref(), Some("recall/two"));
+        std::fs::write(&head, "0632335aa\n").unwrap();
+        assert_eq!(git_branch(&below), None);
+        std::fs::remove_file(place.path().join("tree/.git")).unwrap();
+        std::fs::create_dir(place.path().join("tree/.git")).unwrap();
+        std::fs::write(place.path().join("tree/.git/HEAD"), "ref: refs/heads/main").unwrap();
+        assert_eq!(git_branch(&below).as_deref(), Some("main"));
+    }
+
+    #[test]
+    fn the_settings_are_json() {
+        let snippets = SETTINGS.split("\n\n").filter(|part| part.starts_with('{'));
+        let events = snippets.map(|text| {
+            let settings: serde_json::Value = serde_json::from_str(text).unwrap();
+            settings["hooks"]["SessionStart"][0]["hooks"][0]["command"].clone()
+        });
+        let commands: Vec<_> = events.collect();
+        assert_eq!(commands, ["memfold hook session-start"; 2]);
+    }
+}
