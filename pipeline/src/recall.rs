@@ -225,6 +225,7 @@ impl Recaller {
         query: &RecallQuery<'_>,
         candidates_max: usize,
     ) -> Result<(Recalled, bool), SearchError> {
+        reader.keep_more_pages()?;
         let mut found = Candidates::default();
         let mut answer = Recalled {
             memories: Vec::new(),
@@ -255,7 +256,7 @@ impl Recaller {
             Some(mut ids) => {
                 is_complete &= ids.len() < candidates_max;
                 answer.by_words = true;
-                if query.mode == RecallMode::Exhaustive {
+                if query.mode == RecallMode::Exhaustive && !words.is_empty() {
                     ids.extend(archived_with(reader, &words, candidates_max)?);
                 }
                 for (rank, id) in (1..).zip(ids) {

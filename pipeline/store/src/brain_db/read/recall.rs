@@ -47,7 +47,20 @@ pub struct SessionRows {
     pub memories: Vec<TimedMemory>,
 }
 
+/// Pages that a connection keeps for the next recall, in KiB. The upper pages of the tables of 100,000 memories, which
+/// every recall reads, do not fit SQLite's own 2 MiB.
+const KEPT_PAGES_KIB: i64 = 16 * 1_024;
+
 impl StoreReader<'_> {
+    /// Has the connection keep more pages, for somebody who looks things up again and again.
+    ///
+    /// # Errors
+    /// When SQLite refuses it.
+    pub fn keep_more_pages(&self) -> Result<(), LoadStoreError> {
+        let set = self.pass.connection.pragma_update(None, "cache_size", -KEPT_PAGES_KIB);
+        set.map_err(|error| self.pass.failed("stm", error))
+    }
+
     /// Returns the ids of rows whose text has some of the words, the best first by bm25; `None` where the store has no
     /// full-text index that can be asked.
     ///

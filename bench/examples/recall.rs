@@ -1,0 +1,109 @@
+//! Recalls in this process: `cargo run --release -p memfold-bench --example recall -- DB` prints a
+//! line of `bench/results/recall.jsonl`. DB has an index; it is a copy, for its accesses are counted.
+//!
+//! Each question is a vector of the store with the first six words of its memory.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use jiff::tz::TimeZone;
+use memfold::lookup::StoreIndex;
+use memfold::recall::{RecallMode, RecallOptions, RecallQuery, Recaller, retention_policy};
+use memfold_bench::percentile;
+use memfold_cli::{Exit, Failure, GlobalArgs, Printer, Stopwatch, finish};
+use memfold_index::Row;
+use memfold_model::time::Instant;
+use memfold_plan::policy::Policy;
+use memfold_store::BrainDb;
+use memfold_store::brain_db::OpenOptions;
+use serde_json::{Value, json};
+
+const QUESTIONS: usize = 1_000;
+const WORDS: usize = 6;
+
+/// Measures recalls of a store.
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(flatten)]
+    global: GlobalArgs,
+    /// The store: a brain.db with an index beside it
+    db: PathBuf,
+    /// The time of tiers (RFC 3339)
+    #[arg(long, default_value = "2026-03-13T00:00:00Z")]
+    now: String,
+}
+
+fn main() -> ExitCode {
+    let Cli { global, db, now } = Cli::parse();
+    finish(&global, |printer| run(&db, &now, printer))
+}
+
+fn run(db: &Path, now: &str, printer: Printer) -> Result<Exit, Failure> {
+    let failed = |error: &(dyn std::error::Error + 'static)| Failure::new("measure", error, None);
+    let hint = "name an RFC 3339 time";
+    let now = Instant::parse(now, &TimeZone::UTC)
+        .ok_or_else(|| Failure::usage(format!("{now} is no time"), hint))?;
+    let mut folder = db.as_os_str().to_owned();
+    folder.push(".memfold");
+    let index = StoreIndex::open(Path::new(&folder)).map_err(|error| failed(&error))?;
+    let hint = "run memfold index build";
+    let index = index.ok_or_else(|| Failure::plain("there is no index", hint))?;
+    let vectors: Vec<Vec<f32>> = {
+        let all = index.files().columns().vectors();
+        let step = (all.len() / QUESTIONS).max(1);
+        let rows = (0..all.len()).step_by(step).take(QUESTIONS);
+        rows.map(|row| all.vector(Row(row as u32)).to_vec()).collect()
+    };
+    let rows = index.files().columns().len();
+    let options = RecallOptions {
+        policy: Policy::builtin(),
+        retention: retention_policy(),
+        time_zone: TimeZone::UTC,
+        read_only: false,
+    };
+    let store = BrainDb::at(db, OpenOptions::default());
+    let recaller = Recaller::new(store, Some(index), options);
+    let query = RecallQuery {
+        text: "",
+        vector: None,
+        mode: RecallMode::Exhaustive,
+        limit: 1,
+        include_summaries: false,
+        counts: false,
+        now,
+    };
+    let mut questions = Vec::new();
+    for vector in &vectors {
+        let asked = RecallQuery { vector: Some(vector), ..query };
+        let found = recaller.recall(&asked).map_err(|error| failed(&error))?;
+        let text = found.memories.first().map(|found| found.memory.content.to_string());
+        let words: Vec<String> =
+            text.unwrap_or_default().split(' ').take(WORDS).map(str::to_owned).collect();
+        questions.push((words.join(" "), vector));
+    }
+    let measure = |by_vector: bool, counts: bool| -> Result<Value, Failure> {
+        let (mut micros, mut counted) = (Vec::new(), 0);
+        for (text, vector) in &questions {
+            let vector = by_vector.then_some(vector.as_slice());
+            let mode = RecallMode::Standard;
+            let asked = RecallQuery { text, vector, counts, mode, limit: 10, ..query };
+            let stopwatch = Stopwatch::start();
+            let found = recaller.recall(&asked).map_err(|error| failed(&error))?;
+            micros.push(stopwatch.seconds() * 1e6);
+            counted += usize::from(found.is_counted);
+        }
+        let [p50, p99] = [0.5, 0.99].map(|share| percentile(&micros, share).round());
+        Ok(
+            json!({"vector": by_vector, "counts": counts, "counted": counted, "p50_us": p50, "p99_us": p99}),
+        )
+    };
+    let settings = [
+        measure(true, false)?,
+        measure(true, true)?,
+        measure(false, false)?,
+        measure(false, true)?,
+    ];
+    let line = json!({"rows": rows, "recalls": questions.len(), "k": 10, "settings": settings});
+    printer.data(&format!("{line}\n")).map(|()| Exit::Done)
+}
