@@ -21,7 +21,8 @@ pub use own::flags::{OpenPair, WaitingFlag};
 pub use own::judgements::StoredJudgement;
 pub use own::plans::ActionUpdate;
 pub use own::runs::RunStart;
-pub use own::statements::{StoredEdge, StoredSummary};
+pub use own::statements::{StoredEdge, StoredMerge, StoredSummary};
+pub use own::tiers::AssignedTier;
 pub use own::units::{Deed, UnitRecord};
 pub use read::load::ReadBlobs;
 pub use read::lookup::{Marks, Reach, Reaches, StoreReader, Watermark};
@@ -29,6 +30,7 @@ pub use read::open::{BrainDb, KeptReader, OpenOptions, OpenStoreError, Shortage}
 pub use read::recall::{RecallFacts, SessionRows, TimedMemory};
 pub use read::recorded::FlagKind;
 pub use read::rows::{Fate, Ghost, LiveMemory, OpenFlag};
+pub use read::vitals::Vitals;
 pub use write::beside::BackupOutcome;
 pub use write::changes::{Mark, NowRows, apply};
 pub use write::insert::{ImportedMemory, NewEmbedding, NewRow};

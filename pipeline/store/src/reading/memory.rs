@@ -252,6 +252,33 @@ impl<'a> MemoryReader<'a> {
     }
 }
 
+/// Reads a row without its text: what there is to decide how alive the memory is. `None` where a load leaves it out.
+///
+/// The text is empty, and the base digest all zeros.
+pub(crate) fn without_text(
+    raw: &RawMemory<'_>,
+    rowid: i64,
+    request: LoadRequest<'_>,
+) -> Option<Memory> {
+    let texts = texts_of(raw).ok()?;
+    let facts = facts_of(raw, &texts, request.time_zone, request.now);
+    Some(Memory {
+        rowid,
+        id: MemoryId::new(&*texts.id),
+        content: "".into(),
+        categories: facts.categories,
+        importance: facts.importance,
+        access_count: facts.access_count,
+        created_at: created_at(raw.created_at, request),
+        expires_at: facts.expires_at,
+        source: texts.source.as_ref().into(),
+        standing: facts.standing,
+        root_source: facts.root_source,
+        embedding: Embedding::Missing,
+        base_digest: BaseDigest([0; 32]),
+    })
+}
+
 fn created_at(cell: Cell<'_>, request: LoadRequest<'_>) -> CreatedAt {
     match (cell.instant(request.time_zone), cell) {
         (Some(instant), _) => CreatedAt::At(instant),

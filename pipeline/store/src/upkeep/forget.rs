@@ -297,7 +297,8 @@ impl Plan {
             if !self.has_tables {
                 continue;
             }
-            for telling in TELLING.into_iter().chain([REVIVED, JUDGED, LINKED, SUMMARIZED]) {
+            for telling in TELLING.into_iter().chain([REVIVED, JUDGED, LINKED, SUMMARIZED, TIERED])
+            {
                 writes.query("erase rows", |c| telling.delete(c, id))?;
             }
             writes.query("erase a target", |c| {
@@ -341,6 +342,9 @@ pub(crate) const LINKED: Telling =
 /// That it summarises others; a summary of it goes with it.
 pub(crate) const SUMMARIZED: Telling =
     Telling { table: "memfold_summaries", condition: "memory_id = ?1" };
+
+/// The tier that it was last assigned.
+pub(crate) const TIERED: Telling = Telling { table: "memfold_tiers", condition: "memory_id = ?1" };
 
 impl Telling {
     /// Counts the rows about a memory.

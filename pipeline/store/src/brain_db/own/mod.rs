@@ -7,3 +7,4 @@ pub(crate) mod flags;
 pub(crate) mod plans;
 pub(crate) mod judgements;
 pub(crate) mod statements;
+pub(crate) mod tiers;

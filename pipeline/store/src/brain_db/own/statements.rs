@@ -33,6 +33,23 @@ pub struct StoredEdge {
     pub at: String,
 }
 
+/// A merge in force.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredMerge {
+    /// The memory that was merged.
+    pub absorbed: MemoryId,
+    /// The memory that it was merged into.
+    pub survivor: MemoryId,
+    /// Their similarity, where both had a vector.
+    pub similarity: Option<f64>,
+    /// The rule.
+    pub rule_id: Option<String>,
+    /// The run that merged them.
+    pub run_id: String,
+    /// When, as the owner writes times.
+    pub at: String,
+}
+
 /// A summary in force.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredSummary {
@@ -112,6 +129,33 @@ impl BrainDb {
             )?;
             let edges = statement.query_map([], StoredEdge::of_row)?;
             edges.collect()
+        })
+    }
+
+    /// Returns the merges in force, in the order in which they were recorded; none where memfold never wrote to the store.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn merges(&self) -> Result<Vec<StoredMerge>, LoadStoreError> {
+        self.consult("memfold_lineage", |connection| {
+            if Columns::of(connection, "memfold_lineage")?.is_empty() {
+                return Ok(Vec::new());
+            }
+            let mut statement = connection.prepare(
+                "SELECT absorbed_id, survivor_id, similarity, rule_id, run_id, at
+                 FROM memfold_lineage WHERE active = 1 ORDER BY id",
+            )?;
+            let merges = statement.query_map([], |row| {
+                Ok(StoredMerge {
+                    absorbed: MemoryId::new(row.get::<_, String>(0)?),
+                    survivor: MemoryId::new(row.get::<_, String>(1)?),
+                    similarity: row.get(2)?,
+                    rule_id: row.get(3)?,
+                    run_id: row.get(4)?,
+                    at: row.get(5)?,
+                })
+            })?;
+            merges.collect()
         })
     }
 

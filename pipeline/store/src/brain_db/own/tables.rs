@@ -14,7 +14,7 @@ use crate::brain_db::write::session::{SessionError, Writes};
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// What leads from each version to the next. Never change one that was published.
-pub(crate) const MIGRATIONS: &[&str] = &[FIRST, SECOND, ASSERTED, REVIVED, JUDGED, WRITTEN];
+pub(crate) const MIGRATIONS: &[&str] = &[FIRST, SECOND, ASSERTED, REVIVED, JUDGED, WRITTEN, TIERED];
 
 /// * `schema`: one row.
 /// * `plans`, `actions`: plans written back, and what became of each action (`proposed`, `approved`,
@@ -230,6 +230,16 @@ CREATE TABLE memfold_summaries (
     at TEXT NOT NULL,
     active INTEGER NOT NULL);
 CREATE INDEX memfold_summaries_memory ON memfold_summaries(memory_id);
+";
+
+/// * `tiers`: the tier that a memory was last assigned, with what made it. Derived, so not journaled.
+const TIERED: &str = "
+CREATE TABLE memfold_tiers (
+    memory_id TEXT PRIMARY KEY NOT NULL,
+    tier TEXT NOT NULL,
+    retention REAL NOT NULL,
+    reasons TEXT,
+    at TEXT NOT NULL);
 ";
 
 /// Returns the names of the tables.

@@ -97,6 +97,14 @@ impl BrainDb {
         Ok(snapshot)
     }
 
+    /// Returns all memories without their embeddings, archived ones included.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or when cancelled.
+    pub fn memories(&self, request: &LoadRequest<'_>) -> Result<Vec<Memory>, LoadStoreError> {
+        self.traceless(|reader, connection| self.read_memories(reader, connection, request))
+    }
+
     /// Reads the memories alone, without their embeddings, in a transaction of the caller.
     pub(crate) fn read_memories(
         &self,

@@ -5,6 +5,7 @@ pub(crate) mod open;
 pub(crate) mod load;
 pub(crate) mod recorded;
 pub(crate) mod live;
+pub(crate) mod vitals;
 pub(crate) mod lookup;
 pub(crate) mod rows;
 pub(crate) mod lineage;
