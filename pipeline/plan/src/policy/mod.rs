@@ -20,6 +20,6 @@ pub use rule::{ARCHIVE, CONTRADICTION, Conditions, Rule, RuleAction, Trigger};
 pub use sections::{
     Absorbed, Canonical, CategoryMerge, CheckScope, ClusterPolicy, DetectPolicy, EmbedSettings,
     FlagPolicy, FlagTarget, GraphIndex, JoinMethod, JudgeModel, JudgeSettings, JudgeTask,
-    KeyFromElsewhere, Linkage, MergePolicy, Policy, Profile, ProposePolicy, ProtectionPolicy,
-    Provider, QuickCheckPolicy, Scope,
+    KeyFromElsewhere, LifecycleSettings, Linkage, MergePolicy, Policy, Profile, ProposePolicy,
+    ProtectionPolicy, Provider, QuickCheckPolicy, Scope,
 };

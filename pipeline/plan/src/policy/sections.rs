@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use memfold_index::{GraphJoin, JoinIndex};
+use memfold_lifecycle::{DuePolicy, RetentionPolicy};
 use memfold_model::summary::Confidence;
 use memfold_model::time::Instant;
 use memfold_simd::Similarity;
@@ -492,6 +493,15 @@ pub struct JudgeModel {
     pub key_env: Option<String>,
     /// The price of a million tokens that are sent and of a million that are answered, where both are known.
     pub price: Option<(f64, f64)>,
+}
+
+/// How retention and tiers are computed, and when a run is due.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LifecycleSettings {
+    /// Half-life, weights, thresholds and the table of categories.
+    pub retention: RetentionPolicy,
+    /// When a run is due.
+    pub due: DuePolicy,
 }
 
 /// How vectors of texts are made, as configured. No secret is in it.

@@ -7,6 +7,7 @@ use memfold_model::summary::Confidence;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::lifecycle::LifecycleConfig;
 use super::rules::{RuleConfig, builtin_rules};
 use crate::policy::{
     Absorbed, Canonical, CategoryMerge, CheckScope, FlagTarget, GraphIndex, JoinMethod, JudgeTask,
@@ -56,6 +57,8 @@ pub struct Config {
     pub embed: EmbedConfig,
     /// Which models decide about proposals with `consolidate --judge`. Not read from the file beside a store.
     pub judge: JudgeConfig,
+    /// How retention and tiers are computed, and when a run is due.
+    pub lifecycle: LifecycleConfig,
     /// How long to wait for a store that others hold, in milliseconds, at most an hour.
     #[schemars(range(min = 0, max = 3_600_000))]
     pub busy_timeout_ms: u32,
@@ -355,6 +358,7 @@ impl Default for Config {
             quick_check: QuickCheckConfig::default(),
             embed: EmbedConfig::default(),
             judge: JudgeConfig::default(),
+            lifecycle: LifecycleConfig::default(),
             busy_timeout_ms: defaults::BUSY_TIMEOUT_MS,
             helios_metrics: defaults::HELIOS_METRICS,
             reports_dir: defaults::REPORTS_DIR.map(String::from),

@@ -54,7 +54,7 @@ opposites; lists are separated by commas. `--set` takes the same words, YAML lis
 cluster.separate_by=[private]`) and keys of rules (`--set rules.R4-archive-low-utility.enabled=yes`). camelCase
 equals snake_case; the wrappers `brain:` and `consolidation:` may stand around everything.
 
-Every key but `enabled`, `read_only`, `quick_check`, `embed`, `judge`, `busy_timeout_ms`, `helios_metrics`, `reports_dir` and
+Every key but `enabled`, `read_only`, `quick_check`, `embed`, `judge`, `lifecycle`, `busy_timeout_ms`, `helios_metrics`, `reports_dir` and
 `detect.recall_target` can change a plan and is part of its `config_hash`.
 
 ## Keys

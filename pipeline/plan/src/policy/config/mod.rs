@@ -12,6 +12,7 @@ mod error;
 mod files;
 mod keys;
 mod layers;
+mod lifecycle;
 mod loader;
 #[cfg(test)]
 mod markdown;
@@ -27,6 +28,7 @@ pub use keys::{
     ClusterConfig, Config, DetectConfig, EmbedConfig, FlagConfig, GuardConfig, MergeConfig,
     ProtectionConfig, QuickCheckConfig, ScopeConfig,
 };
+pub use lifecycle::LifecycleConfig;
 pub use loader::{ConfigLoader, Configuration, Entry};
 pub use rules::{Action, ParamsConfig, RuleConfig, ThenConfig, WhenConfig};
 pub use schema::config_schema;

@@ -14,13 +14,14 @@ use super::document::{Node, Notice, Source};
 use super::error::ConfigError;
 use super::files;
 use super::keys::{Config, ProtectionConfig};
+use super::lifecycle::lifecycle;
 use super::providers::{embed, judge};
 use super::rules::{Action, RuleConfig, WhenConfig};
 use super::schema::nearest;
 use crate::policy::{
     ClusterPolicy, Conditions, DetectPolicy, EmbedSettings, FlagPolicy, GuardPolicy, JudgeSettings,
-    MergePolicy, Policy, ProposePolicy, ProtectionPolicy, QuickCheckPolicy, Rule, RuleAction,
-    Scope, Trigger, defaults,
+    LifecycleSettings, MergePolicy, Policy, ProposePolicy, ProtectionPolicy, QuickCheckPolicy,
+    Rule, RuleAction, Scope, Trigger, defaults,
 };
 
 /// Settings that do not change a plan.
@@ -43,6 +44,8 @@ pub struct Settings {
     pub embed: EmbedSettings,
     /// Which models decide about proposals.
     pub judge: JudgeSettings,
+    /// How retention and tiers are computed, and when a run is due.
+    pub lifecycle: LifecycleSettings,
 }
 
 /// Checks that every rule has what a rule needs.
@@ -119,6 +122,7 @@ fn settings(merged: &Node, config: &Config) -> Result<Settings, ConfigError> {
         },
         embed: embed(merged, &config.embed)?,
         judge: judge(merged, &config.judge)?,
+        lifecycle: lifecycle(merged, &config.lifecycle)?,
     })
 }
 
@@ -283,7 +287,7 @@ fn check_ranges(merged: &Node, rule: &RuleConfig) -> Result<(), ConfigError> {
 }
 
 /// Checks that a lower bound is not above an upper one, where both are given.
-fn not_above(
+pub(super) fn not_above(
     merged: &Node,
     (low_key, low): (&str, Option<f64>),
     (high_key, high): (&str, Option<f64>),

@@ -10,7 +10,17 @@ use super::schema::{edit_distance, joined, nearest};
 use crate::policy::Provider;
 
 /// Variables of other programs that mean the same as a key of ours.
-const FOREIGN_VARIABLES: &[(&str, &str)] = &[("MEMORY_CONSOLIDATION_ENABLED", "enabled")];
+const FOREIGN_VARIABLES: &[(&str, &str)] = &[
+    ("MEMORY_CONSOLIDATION_ENABLED", "enabled"),
+    ("MEMORY_RETENTION_HALF_LIFE_DAYS", "lifecycle.half_life_days"),
+    ("MEMORY_TIER_HOT_MIN", "lifecycle.hot_min"),
+    ("MEMORY_TIER_WARM_MIN", "lifecycle.warm_min"),
+    ("MEMORY_ARCHIVE_THRESHOLD", "lifecycle.archive_below"),
+    ("MEMORY_TIER_ARCHIVE_BELOW", "lifecycle.archive_below"),
+    ("HOOK_CONSOLIDATION_MEMORY_THRESHOLD", "lifecycle.due.new_memories_min"),
+    ("HOOK_CONSOLIDATION_MIN_INTERVAL_HOURS", "lifecycle.due.interval_hours"),
+    ("HOOK_CONSOLIDATION_IDLE_MINUTES", "lifecycle.due.idle_minutes"),
+];
 
 /// Variables of other programs that tell where a provider listens, which holds where no layer does.
 const PROVIDER_VARIABLES: &[(&str, Provider)] =
@@ -66,7 +76,8 @@ pub(super) fn environment_layers(
     variables: &[(String, String)],
     notices: &mut Vec<Notice>,
 ) -> Vec<Node> {
-    let concerns = |name: &str| name.starts_with("MEMFOLD_") || name.starts_with("MEMORY_");
+    let prefixes = ["MEMFOLD_", "MEMORY_", "HOOK_"];
+    let concerns = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
     if !variables.iter().any(|(name, _)| concerns(name)) {
         return Vec::new();
     }
