@@ -15,6 +15,7 @@
 //!
 //! [`quick_check`] asks on every save whether a memory is known already, and folds it at once where that is safe.
 //!
+//! [`lifecycle`] says how alive the memories of a store are, how they hang together and whether a run is due.
 //! [`recall`] finds memories for a question, by vector and words, as far as their tiers allow; [`session_start`] makes what a session starts with.
 //!
 //! Three stand apart: [`embed`] gives memories the vectors that they lack; with [`dedup`] the pairs of any corpus become clusters, without a store or texts; [`guard_bench`] counts what the
@@ -45,6 +46,7 @@ pub mod consolidate;
 pub mod judging;
 pub mod execute;
 pub mod settle;
+pub mod lifecycle;
 pub mod export;
 pub mod import;
 pub mod embed;

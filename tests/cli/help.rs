@@ -2,7 +2,7 @@
 
 use crate::support::{Place, listed_commands};
 
-const COMMANDS: [&str; 30] = [
+const COMMANDS: [&str; 34] = [
     "demo",
     "consolidate",
     "plans",
@@ -23,6 +23,10 @@ const COMMANDS: [&str; 30] = [
     "generate",
     "runs",
     "explain",
+    "status",
+    "tiers",
+    "edges",
+    "due",
     "bench",
     "flags",
     "resolve",

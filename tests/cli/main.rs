@@ -44,6 +44,7 @@ mod searching_files;
 mod recalling;
 mod hooks;
 mod saving;
+mod lifecycle;
 mod documents;
 
 /// What is tested.

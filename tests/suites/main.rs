@@ -22,6 +22,7 @@ mod recorded;
 mod honest_load;
 mod images_and_facts;
 mod nights;
+mod ten_years;
 mod judging;
 mod undone;
 mod survivors;

@@ -84,6 +84,14 @@ fn runs() -> Vec<Step> {
             &["flags", "brain.db", "--keep-both", "{/settled/key}", "--execute", "--now", LATER],
         ),
         says("flags", &["flags", "brain.db"]),
+        says("status", &["status", "brain.db", "--now", LATER]),
+        says("tiers", &["tiers", "brain.db", "--now", LATER]),
+        says("tiers", &["tiers", "brain.db", "--now", LATER, "--execute"]),
+        says("tiers", &["tiers", "brain.db", "--at", "2036-07-01T00:00:00Z", "--list", "cold"]),
+        says("edges", &["edges", "brain.db", "m000003"]),
+        ends(1, &[], &["edges", "brain.db", "nobody"]),
+        says("due", &["due", "brain.db", "--now", LATER]),
+        ends(1, &["due"], &["due", "brain.db", "--now", NOW]),
         says("forget", &["forget", "brain.db", "m000003", "--with-absorbed"]),
         says("forget", &["forget", "brain.db", "m000003", "--with-absorbed", "--execute"]),
         says("prune", &["prune", "brain.db", "--journal-older-than", "1h", "--now", LATER]),
@@ -141,6 +149,8 @@ fn sample() -> Vec<Step> {
         ),
         says("plans", &["plans", "brain.db"]),
         says("flags", &["flags", "brain.db"]),
+        says("status", &["status", "brain.db", "--now", NOW]),
+        says("due", &["due", "brain.db", "--now", NOW]),
         ends(1, &[], &["plans", "brain.db", "latest"]),
     ]
 }

@@ -16,6 +16,8 @@ use crate::commands::convert::ConvertArgs;
 use crate::commands::dedup::DedupArgs;
 use crate::commands::demo::DemoArgs;
 use crate::commands::doctor::DoctorArgs;
+use crate::commands::due::DueArgs;
+use crate::commands::edges::EdgesArgs;
 use crate::commands::embed::EmbedArgs;
 use crate::commands::explain::ExplainArgs;
 use crate::commands::export::ExportArgs;
@@ -33,6 +35,8 @@ use crate::commands::restore::RestoreArgs;
 use crate::commands::review::ReviewArgs;
 use crate::commands::runs::RunsArgs;
 use crate::commands::save::SaveArgs;
+use crate::commands::status::StatusArgs;
+use crate::commands::tiers::TiersArgs;
 use crate::commands::undo::UndoArgs;
 use crate::commands::*;
 use crate::failure::{Exit, Failure};
@@ -42,12 +46,11 @@ use crate::settings;
 /// Finds duplicate memories and merges them without losing a fact.
 #[derive(Debug, Parser)]
 #[command(name = "memfold", version, propagate_version = true, max_term_width = 100)]
-#[command(
-    after_help = "Exit codes: 0 done, 1 failure, 2 usage, 3 changes pending (with --exit-code), \
+#[command(after_help = "Exit codes: 0 done, 1 failure, or the answer no (due, resolve), 2 usage, \
+                        3 changes pending (with --exit-code), \
                         4 partial (some units were skipped or rolled back, or a file about a run \
                         that stands could not be written), 5 locked by another run, \
-                        130 interrupted.\nData goes to stdout, progress and remarks to stderr."
-)]
+                        130 interrupted.\nData goes to stdout, progress and remarks to stderr.")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: GlobalArgs,
@@ -99,6 +102,14 @@ pub(crate) enum Command {
     Runs(RunsArgs),
     /// Show the lineage of a memory, or the fact guard's verdict on two texts
     Explain(ExplainArgs),
+    /// Show where a store stands
+    Status(StatusArgs),
+    /// Show how alive memories are, and store their tiers (dry run unless --execute)
+    Tiers(TiersArgs),
+    /// Show what supersedes, consolidates and references a memory
+    Edges(EdgesArgs),
+    /// Report whether a consolidation is due
+    Due(DueArgs),
     /// Measure memfold on your own data
     Bench(BenchArgs),
     /// List flagged pairs, or settle one (dry run unless --execute)
@@ -125,7 +136,7 @@ pub(crate) enum Command {
 type Describe = fn(clap::Command) -> clap::Command;
 
 /// The commands, and what describes their arguments.
-const COMMANDS: [(&str, Describe); 30] = [
+const COMMANDS: [(&str, Describe); 34] = [
     ("demo", DemoArgs::augment_args),
     ("consolidate", ConsolidateArgs::augment_args),
     ("plans", PlansArgs::augment_args),
@@ -146,6 +157,10 @@ const COMMANDS: [(&str, Describe); 30] = [
     ("generate", GenerateArgs::augment_args),
     ("runs", RunsArgs::augment_args),
     ("explain", ExplainArgs::augment_args),
+    ("status", StatusArgs::augment_args),
+    ("tiers", TiersArgs::augment_args),
+    ("edges", EdgesArgs::augment_args),
+    ("due", DueArgs::augment_args),
     ("bench", BenchArgs::augment_args),
     ("flags", FlagsArgs::augment_args),
     ("resolve", ResolveArgs::augment_args),
@@ -161,7 +176,7 @@ const COMMANDS: [(&str, Describe); 30] = [
 impl Cli {
     /// Parses the words of a command line.
     ///
-    /// Describing all 30 commands to clap takes longer than most lookups. When the first word is
+    /// Describing all 34 commands to clap takes longer than most lookups. When the first word is
     /// a command, only that one is described; errors and help come from the complete description.
     pub(crate) fn parse_typed(typed: &[OsString]) -> Result<Self, clap::Error> {
         if let [_, word] = typed
@@ -250,6 +265,10 @@ fn run_command(global: &GlobalArgs, command: Command, printer: Printer) -> Resul
         Command::Generate(args) => generate::run(global, &args, printer),
         Command::Explain(args) => explain::run(global, &args, printer),
         Command::Runs(args) => runs::run(global, &args, printer),
+        Command::Status(args) => status::run(global, &args, printer),
+        Command::Tiers(args) => tiers::run(global, &args, printer),
+        Command::Edges(args) => edges::run(global, &args, printer),
+        Command::Due(args) => due::run(global, &args, printer),
         Command::Bench(args) => bench::run(global, &args, printer),
         Command::Flags(args) => flags::run(global, &args, printer),
         Command::Resolve(args) => resolve::run(global, &args, printer),

@@ -1,0 +1,251 @@
+//! How alive the memories of a store are, how they hang together, and whether a run is due.
+//!
+//! The decisions are those of [`memfold_lifecycle`], pure functions; here their inputs are gathered from a store. Tiers are
+//! derived: no row of the owner changes with them.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use jiff::tz::TimeZone;
+use memfold_lifecycle::{
+    Confidence, DueState, Edge, EdgeType, RetentionInput, RetentionPolicy, Tier, TierAssignment,
+    TierCounts, TierReason, Transition, assign, references, superseded_by, transitions,
+};
+use memfold_model::memory::{Exclusion, Memory, MemoryId, Standing};
+use memfold_model::runs::{RunKind, RunState, RunSummary};
+use memfold_model::time::Instant;
+use memfold_plan::plan::protected_by;
+use memfold_plan::policy::{Policy, ProtectionPolicy};
+use memfold_store::brain_db::{
+    AssignedTier, Session, SessionError, StoredEdge, StoredMerge, Vitals,
+};
+use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
+
+/// Said of an edge whose time cannot be read.
+const UNKNOWN_TIME: Instant = Instant(0);
+
+/// The tiers of the live memories at a time, beside those that are stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tiers {
+    /// Tier and reasons of each live memory.
+    pub assignments: BTreeMap<MemoryId, TierAssignment>,
+    /// What differs from the stored tiers, by id; memories without a stored one included.
+    pub transitions: Vec<Transition>,
+    /// Memories with a stored tier that are not live any more.
+    pub gone: Vec<MemoryId>,
+}
+
+impl Tiers {
+    /// Computes the tiers at the request's time.
+    ///
+    /// Pinned is what the policy protects, its age aside: that passes by itself.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or when cancelled.
+    pub fn of(
+        store: &BrainDb,
+        load: &LoadRequest<'_>,
+        (policy, retention): (&Policy, &RetentionPolicy),
+    ) -> Result<Self, LoadStoreError> {
+        let vitals = store.vitals(load)?;
+        Self::of_vitals(store, &vitals, (load, policy, retention))
+    }
+
+    /// Computes the tiers of memories that were read.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn of_vitals(
+        store: &BrainDb,
+        vitals: &[Vitals],
+        (load, policy, retention): (&LoadRequest<'_>, &Policy, &RetentionPolicy),
+    ) -> Result<Self, LoadStoreError> {
+        let edges = recorded_edges(store, load.time_zone)?;
+        let superseded = superseded_by(&edges);
+        let summaries = store.summaries()?;
+        let summaries: BTreeSet<&MemoryId> =
+            summaries.iter().map(|summary| &summary.memory_id).collect();
+        let policy = ageless(policy);
+        let assigned = |vitals: &Vitals| {
+            let memory = &vitals.memory;
+            let input = RetentionInput {
+                last_accessed: vitals.last_accessed,
+                is_superseded: superseded.contains_key(&memory.id),
+                is_pinned: protected_by(memory, false, &policy, load.now).is_some(),
+                is_summary: summaries.contains(&memory.id),
+                ..RetentionInput::of(memory)
+            };
+            (memory.id.clone(), assign(&input, load.now, retention))
+        };
+        let assignments: BTreeMap<_, _> = vitals.iter().map(assigned).collect();
+        let stored = store.assigned_tiers()?;
+        let gone = stored.keys().filter(|id| !assignments.contains_key(*id)).cloned().collect();
+        // A tier that cannot be read is as good as none.
+        let stored = stored.into_iter().filter_map(|(id, tier)| Some((id, Tier::parse(&tier)?)));
+        let transitions = transitions(&stored.collect(), &assignments);
+        Ok(Self { assignments, transitions, gone })
+    }
+
+    /// Counts the memories of each tier.
+    #[must_use]
+    pub fn counts(&self) -> TierCounts {
+        self.assignments.values().map(|assignment| assignment.tier).collect()
+    }
+
+    /// Stores what differs, so that each transition is told once. `at` is the time as the owner writes times.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn keep(&self, session: &Session, at: &str) -> Result<(), SessionError> {
+        let assigned = self.transitions.iter().map(|transition| AssignedTier {
+            memory_id: transition.id.clone(),
+            tier: transition.to.tier.as_str(),
+            retention: transition.to.retention.overall,
+            reasons: names(&transition.to.reasons),
+        });
+        session.keep_tiers(&assigned.collect::<Vec<_>>(), &self.gone, at)
+    }
+}
+
+fn names(reasons: &[TierReason]) -> String {
+    serde_json::to_string(reasons).unwrap_or_default()
+}
+
+/// The policy without protection by age: a memory is not pinned for being new.
+fn ageless(policy: &Policy) -> Policy {
+    let protection =
+        ProtectionPolicy { min_age_hours: f64::NEG_INFINITY, ..policy.protection.clone() };
+    let mut policy = policy.clone();
+    policy.protection = protection;
+    policy
+}
+
+/// The memories of a store, archived ones included, and all edges between them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EdgeMap {
+    /// By id.
+    pub memories: BTreeMap<MemoryId, Memory>,
+    /// Recorded edges, merges as CONSOLIDATES, and REFERENCES of texts that name other ids.
+    pub edges: Vec<Edge>,
+}
+
+impl EdgeMap {
+    /// Reads a store and finds its edges.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or when cancelled.
+    pub fn of(store: &BrainDb, load: &LoadRequest<'_>) -> Result<Self, LoadStoreError> {
+        let memories = store.memories(load)?;
+        let mut edges = recorded_edges(store, load.time_zone)?;
+        edges.extend(store.merges()?.into_iter().map(|merge| consolidates(merge, load.time_zone)));
+        edges.extend(named_in_texts(&memories));
+        let memories = memories.into_iter().map(|memory| (memory.id.clone(), memory)).collect();
+        Ok(Self { memories, edges })
+    }
+
+    /// Tells whether a memory is in the store, or an edge names it.
+    #[must_use]
+    pub fn knows(&self, id: &MemoryId) -> bool {
+        let names = |edge: &Edge| edge.source == *id || edge.target == *id;
+        self.memories.contains_key(id) || self.edges.iter().any(names)
+    }
+}
+
+/// Returns the edges in force that earlier runs recorded; of types that this version does not know, none.
+fn recorded_edges(store: &BrainDb, time_zone: &TimeZone) -> Result<Vec<Edge>, LoadStoreError> {
+    let edges = store.edges()?.into_iter();
+    Ok(edges.filter_map(|edge| recorded(edge, time_zone)).collect())
+}
+
+fn recorded(edge: StoredEdge, time_zone: &TimeZone) -> Option<Edge> {
+    let edge_type = EdgeType::parse(&edge.kind)?;
+    let confidence = match edge.confidence.as_deref() {
+        Some("high") => Confidence::High,
+        Some("medium") => Confidence::Medium,
+        // Whoever replaces a memory must say how sure that is; the others are facts.
+        None if edge_type != EdgeType::Supersedes => Confidence::High,
+        _ => Confidence::Low,
+    };
+    Some(Edge {
+        source: edge.source,
+        target: edge.target,
+        edge_type,
+        weight: edge.weight.clamp(0.0, 1.0),
+        reason: edge.reason.unwrap_or_default(),
+        confidence,
+        run_id: Some(edge.run_id),
+        created_at: Instant::parse(&edge.at, time_zone).unwrap_or(UNKNOWN_TIME),
+    })
+}
+
+fn consolidates(merge: StoredMerge, time_zone: &TimeZone) -> Edge {
+    let rule = merge.rule_id.map_or_else(String::new, |rule| format!(" by {rule}"));
+    Edge {
+        source: merge.survivor,
+        target: merge.absorbed,
+        edge_type: EdgeType::Consolidates,
+        weight: merge.similarity.unwrap_or(1.0).clamp(0.0, 1.0),
+        reason: format!("merged{rule}"),
+        confidence: Confidence::High,
+        run_id: Some(merge.run_id),
+        created_at: Instant::parse(&merge.at, time_zone).unwrap_or(UNKNOWN_TIME),
+    }
+}
+
+/// Records of contradictions name memories without being about them, so they refer to nothing.
+fn named_in_texts(memories: &[Memory]) -> Vec<Edge> {
+    let known: HashSet<&str> = memories.iter().map(|memory| memory.id.as_str()).collect();
+    let is_record =
+        |memory: &&Memory| memory.standing == Standing::Excluded(Exclusion::ConsolidationRecord);
+    let of = |memory: &Memory| -> Vec<Edge> {
+        let named = references(&memory.content, |id| known.contains(id));
+        let others = named.into_iter().filter(|id| *id != memory.id.as_str());
+        others.map(|id| names_id(memory, id)).collect()
+    };
+    memories.iter().filter(|memory| !is_record(memory)).flat_map(of).collect()
+}
+
+fn names_id(memory: &Memory, id: &str) -> Edge {
+    Edge {
+        source: memory.id.clone(),
+        target: MemoryId::new(id),
+        edge_type: EdgeType::References,
+        weight: 1.0,
+        reason: "its text names the id".to_owned(),
+        confidence: Confidence::High,
+        run_id: None,
+        created_at: memory.created_at.instant().unwrap_or(UNKNOWN_TIME),
+    }
+}
+
+/// Says where a store stands since its last completed consolidation; `unindexed` is how many memories its index lacks.
+///
+/// A memory is new by its creation time. One without a readable time counts as old.
+#[must_use]
+pub fn due_state(
+    vitals: &[Vitals],
+    runs: &[RunSummary],
+    (unindexed, time_zone): (u64, &TimeZone),
+) -> DueState {
+    let last_run =
+        last_completed(runs).and_then(|run| Instant::parse(run.finished_at.as_deref()?, time_zone));
+    let written = || vitals.iter().filter_map(|vitals| vitals.memory.created_at.instant());
+    let new_memories = match last_run {
+        Some(last) => written().filter(|at| *at > last).count(),
+        None => vitals.len(),
+    };
+    DueState {
+        last_run,
+        last_write: written().max(),
+        new_memories: new_memories as u64,
+        unindexed,
+        is_session_end: false,
+    }
+}
+
+fn last_completed(runs: &[RunSummary]) -> Option<&RunSummary> {
+    let is_completed = |run: &&RunSummary| {
+        run.kind == RunKind::Execute.name()
+            && [RunState::Done.name(), RunState::Partial.name()].contains(&run.state.as_str())
+    };
+    runs.iter().rev().find(is_completed)
+}

@@ -1,0 +1,328 @@
+//! `tiers`, `status`, `edges` and `due`.
+
+use memfold_store::brain_db::StoreStyle;
+use memfold_tests::{NOW, PlainMemory, StoreImage, brain_db, diff, memory, unit_vector};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::support::{Place, consolidate};
+
+/// A month after the run, and ten years.
+const MONTH: &str = "2026-07-30T12:00:00Z";
+const DECADE: &str = "2036-06-30T12:00:00Z";
+
+/// Fresh, a month old, half a year old, pinned by importance, and with times that are none.
+fn place() -> Place {
+    let place = Place::new();
+    let row = |number: usize, text: &str, created_at: &str| PlainMemory {
+        created_at: created_at.to_owned(),
+        ..memory(number, text, &unit_vector(8, number))
+    };
+    let rows = [
+        PlainMemory {
+            importance: 2.0,
+            ..row(0, "The kiln was moved today.", "2026-06-30T11:00:00")
+        },
+        row(1, "Tea comes from the harbour shop.", "2026-05-30T12:00:00"),
+        row(2, "See m000001 about tea, not m0000011.", "2025-12-01T12:00:00"),
+        PlainMemory {
+            importance: 3.0,
+            ..row(3, "The safe needs two keys.", "2020-01-01T00:00:00")
+        },
+        row(4, "Nobody knows when this was.", "last autumn"),
+    ];
+    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
+    place
+}
+
+fn empty() -> Place {
+    let place = Place::new();
+    brain_db(&place.path("brain.db"), &[], StoreStyle::Plain);
+    place
+}
+
+fn sql(place: &Place, text: &str) {
+    Connection::open(place.path("brain.db")).unwrap().execute_batch(text).unwrap();
+}
+
+fn tiers(place: &Place, further: &[&str]) -> Value {
+    place.json(&[&["tiers", "brain.db", "--now", NOW, "--json"], further].concat())
+}
+
+fn listed(document: &Value) -> Vec<&str> {
+    document["list"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn tiers_are_those_of_the_time() {
+    let place = place();
+    let files = place.files();
+    let document = tiers(&place, &["--list", "warm"]);
+    assert_eq!(document["mode"], "dry_run");
+    assert_eq!(document["at"], NOW);
+    assert_eq!(document["tiers"], json!({ "hot": 1, "warm": 3, "cold": 1, "archived": 0 }));
+    assert_eq!(listed(&document), ["m000003", "m000004", "m000001"], "most alive first");
+    assert_eq!(document["list"][1]["retention"]["recency"], 0.5, "an unreadable time is unknown");
+    let later = tiers(&place, &["--at", DECADE, "--list", "cold"]);
+    assert_eq!(later["at"], DECADE);
+    assert_eq!(later["tiers"], json!({ "hot": 0, "warm": 3, "cold": 2, "archived": 0 }));
+    assert_eq!(later["list"][0]["reasons"], json!(["retention"]));
+    let text = place.succeed(&["tiers", "brain.db", "--now", NOW]);
+    assert!(text.starts_with(" tier"), "{text}");
+    assert!(text.contains(" warm") && text.contains("60.0 %") && text.contains('█'), "{text}");
+    assert!(
+        text.ends_with(
+            "5 changes to store with --execute: new to cold 1, new to warm 3, new to hot 1\n"
+        ),
+        "{text}"
+    );
+    assert!(files == place.files(), "a dry run leaves no trace");
+}
+
+#[test]
+fn each_transition_is_stored_and_told_once() {
+    let place = place();
+    let before = StoreImage::of(&place.path("brain.db"));
+    let arguments = ["tiers", "brain.db", "--execute", "-v", "--now"];
+    let first = place.run(&[&arguments[..], &[NOW]].concat());
+    assert_eq!(first.code, Some(0), "{first:?}");
+    assert!(
+        first.err.contains("CONSOLIDATE/TIER id=m000000 from=none to=hot retention="),
+        "{first:?}"
+    );
+    assert_eq!(diff(&before, &StoreImage::of(&place.path("brain.db"))), [""; 0]);
+    let again = place.run(&[&arguments[..], &[NOW]].concat());
+    assert_eq!(again.err, "", "{again:?}");
+    assert!(again.out.ends_with("no tier has changed since tiers were last stored\n"));
+    let later = place.run(&[&arguments[..], &[MONTH]].concat());
+    let told: Vec<&str> = later.err.lines().collect();
+    assert!(told[0].starts_with("CONSOLIDATE/TIER id=m000000 from=hot to=warm retention="));
+    assert!(told[1].starts_with("CONSOLIDATE/TIER id=m000001 from=warm to=cold retention="));
+    assert_eq!(told.len(), 2, "{later:?}");
+    sql(&place, "DELETE FROM stm WHERE id = 'm000002'");
+    let document = place.json(&["tiers", "brain.db", "--now", MONTH, "--json", "--execute"]);
+    assert_eq!((&document["mode"], &document["gone"]), (&json!("execute"), &json!(["m000002"])));
+    let connection = Connection::open(place.path("brain.db")).unwrap();
+    let stored: Vec<String> = connection
+        .prepare("SELECT memory_id || ' ' || tier || ' ' || reasons FROM memfold_tiers ORDER BY 1")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(stored.len(), 4, "{stored:?}");
+    assert_eq!(stored[0], r#"m000000 warm ["retention"]"#);
+    assert_eq!(stored[2], r#"m000003 warm ["retention"]"#);
+    place.run(&["tiers", "brain.db", "--at", MONTH, "--execute"]).fails_with(2, &["--at"]);
+    place.run(&["tiers", "brain.db", "--at", "soon"]).fails(
+        2,
+        "--at \"soon\" is no time",
+        "use RFC 3339, such as 2027-06-30T12:00:00Z",
+    );
+}
+
+#[test]
+fn forgetting_takes_the_tier_along() {
+    let place = place();
+    place.succeed(&["tiers", "brain.db", "--now", NOW, "--execute"]);
+    place.succeed(&["forget", "brain.db", "m000001", "--now", NOW, "--execute"]);
+    let sql = "SELECT count(*) FROM memfold_tiers WHERE memory_id = 'm000001'";
+    let connection = Connection::open(place.path("brain.db")).unwrap();
+    let count: i64 = connection.query_row(sql, [], |row| row.get(0)).unwrap();
+    assert_eq!(count, 0);
+}
+
+/// Stores of this owner have no such column; others do.
+#[test]
+fn a_last_access_keeps_a_memory_alive() {
+    let place = place();
+    sql(
+        &place,
+        "ALTER TABLE stm ADD COLUMN last_accessed TEXT;
+         UPDATE stm SET last_accessed = '2026-06-30T10:00:00' WHERE id = 'm000002';
+         UPDATE stm SET last_accessed = 'never' WHERE id = 'm000001';",
+    );
+    let document = tiers(&place, &["--list", "warm"]);
+    assert_eq!(listed(&document), ["m000002", "m000003", "m000004", "m000001"]);
+    assert_eq!(document["tiers"]["cold"], 0);
+}
+
+#[test]
+fn what_is_superseded_fades_and_what_is_archived_does_not_count() {
+    let place = place();
+    place.succeed(&["tiers", "brain.db", "--now", NOW, "--execute"]);
+    sql(
+        &place,
+        "INSERT INTO memfold_edges(source_id, target_id, type, weight, confidence, run_id, unit, at, active)
+         VALUES ('m000000', 'm000001', 'supersedes', 1.0, 'high', 'r', 0, '2026-06-30T12:00:00', 1),
+                ('m000000', 'm000003', 'supersedes', 1.0, 'high', 'r', 0, '2026-06-30T12:00:00', 1),
+                ('m000000', 'm000004', 'supersedes', 1.0, 'low', 'r', 0, '2026-06-30T12:00:00', 1);
+         UPDATE stm SET source = 'archived:low_utility', categories = '[\"archived\"]' WHERE id = 'm000002';",
+    );
+    let document = tiers(&place, &[]);
+    assert_eq!(document["transitions"].as_array().unwrap().len(), 1, "{document}");
+    assert_eq!(document["transitions"][0]["id"], "m000001");
+    assert_eq!(document["transitions"][0]["to"]["tier"], "archived");
+    assert_eq!(document["gone"], json!(["m000002"]));
+    assert_eq!(document["tiers"]["warm"], 2, "important ones stay, and doubts count for nothing");
+}
+
+#[test]
+fn settings_change_tiers_and_no_plan() {
+    let place = place();
+    let hash = |further: &[&str]| {
+        place.json(&[&consolidate(&["--json"])[..], further].concat())["config_hash"].clone()
+    };
+    assert_eq!(hash(&[]), hash(&["--set", "lifecycle.half_life_days=3"]));
+    let document = tiers(&place, &["--set", "lifecycle.half_life_days=1"]);
+    assert_eq!(document["tiers"]["cold"], 2);
+    place.write("memfold.yaml", "lifecycle:\n  archive_below: 0.25\n");
+    assert_eq!(tiers(&place, &[])["tiers"]["archived"], 1, "the file beside the store is read");
+    let by_variable = |name: &str, value: &str| {
+        let mut command = place.command(&["tiers", "brain.db", "--now", NOW, "--json"]);
+        let answer = place.answer(command.env(name, value).output().unwrap());
+        serde_json::from_str::<Value>(&answer.out).unwrap()["tiers"].clone()
+    };
+    assert_eq!(by_variable("MEMORY_ARCHIVE_THRESHOLD", "0")["archived"], 0);
+    assert_eq!(by_variable("MEMORY_TIER_HOT_MIN", "0.95")["hot"], 0);
+    place
+        .run(&["tiers", "brain.db", "--set", "lifecycle.weights.recency=0.5"])
+        .fails_with(2, &["weights that add up to 1", "set all three"]);
+    place
+        .run(&["tiers", "brain.db", "--set", "lifecycle.warm_min=0.7"])
+        .fails_with(2, &["lifecycle.warm_min", "lifecycle.hot_min"]);
+}
+
+#[test]
+fn a_status_says_what_waits() {
+    let place = Place::with_sample();
+    let status = |further: &[&str]| {
+        place.json(&[&["status", "brain.db", "--now", NOW, "--json"], further].concat())
+    };
+    let first = status(&[]);
+    assert_eq!(
+        (&first["last_run"], &first["index"], &first["plans"]),
+        (&Value::Null, &Value::Null, &json!([]))
+    );
+    assert_eq!(first["reason"]["kind"], "new_memories");
+    let files = place.files();
+    let text = place.succeed(&["status", "brain.db", "--now", NOW, "-v"]);
+    assert!(
+        text.contains("plans     none waits\nlast run  none\nindex     none\nnext run  due: "),
+        "{text}"
+    );
+    assert!(files == place.files());
+    place.succeed(&consolidate(&["--save-plan"]));
+    place.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
+    place.succeed(&["index", "build", "brain.db"]);
+    let then = status(&[]);
+    assert_eq!(then["last_run"]["state"], "done");
+    assert_eq!((&then["new_memories"], &then["is_due"]), (&json!(0), &json!(false)));
+    assert_eq!(then["index"]["newer"], 0);
+    assert!(then["index"]["rows"].as_u64().unwrap() > 100, "{then}");
+    assert!(then["open_flags"].as_u64().unwrap() > 0, "{then}");
+    assert!(!then["plans"].as_array().unwrap().is_empty(), "{then}");
+    let text = place.succeed(&["status", "brain.db", "--now", NOW, "-v"]);
+    assert!(text.contains(" execute done, ") && text.contains("not due: 0 new memories"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+#[test]
+fn edges_are_a_tree() {
+    let place = Place::new();
+    let text = "The kiln is fired on Mondays.";
+    let rows = [
+        memory(0, text, &unit_vector(8, 0)),
+        memory(1, text, &unit_vector(8, 0)),
+        memory(2, "m000001 holds the plan \u{1b}[31m of the kiln; ".repeat(4), &unit_vector(8, 1)),
+        memory(3, "Unrelated.", &unit_vector(8, 2)),
+    ];
+    brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
+    place.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
+    let tree = place.succeed(&["edges", "brain.db", "m000001"]);
+    let lines: Vec<&str> = tree.lines().collect();
+    assert_eq!(lines[0], "m000001  The kiln is fired on Mondays.");
+    assert_eq!(lines[1], "├─ consolidates m000000  (not live) The kiln is fired on Mondays.");
+    assert!(
+        lines[2].starts_with("└─ referenced by m000002  m000001 holds the plan \\u{1b}[31m"),
+        "{tree}"
+    );
+    assert!(lines.len() == 3 && lines.iter().all(|line| line.chars().count() <= 80), "{tree}");
+    let from_afar = place.succeed(&["edges", "brain.db", "m000000", "--depth", "1"]);
+    assert!(from_afar.contains("└─ consolidated into m000001 (1 more)  The kiln"), "{from_afar}");
+    let document = place.json(&["edges", "brain.db", "m000000", "--json"]);
+    assert_eq!(document["edges"].as_array().unwrap().len(), 2);
+    assert_eq!(document["edges"][0]["type"], "consolidates");
+    assert_eq!(document["edges"][0]["reason"], "merged by R1-exact-duplicate-merge");
+    assert_eq!(document["memories"][0], json!({ "id": "m000000", "is_live": false, "text": text }));
+    let dot = place.succeed(&["edges", "brain.db", "m000001", "--dot"]);
+    assert!(dot.starts_with("digraph memories {\n") && dot.contains("\"m000002\" -> \"m000001\""));
+    assert_eq!(
+        place.succeed(&["edges", "brain.db", "m000003"]),
+        "m000003  Unrelated.\nno edge begins or ends here\n"
+    );
+    place.run(&["edges", "brain.db", "m9"]).fails(
+        1,
+        "m9 is not in this store",
+        "check the id and the store",
+    );
+    place.run(&["edges", "brain.db", "m000003", "--depth", "65"]).fails_with(2, &["65"]);
+}
+
+#[test]
+fn a_first_run_is_due() {
+    let place = place();
+    assert_eq!(
+        place.succeed(&["due", "brain.db", "--now", NOW]),
+        "5 new memories and no run yet\n"
+    );
+}
+
+#[test]
+fn after_a_run_nothing_is_due_until_something_is() {
+    let place = Place::with_sample();
+    place.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
+    let due = |at: &str, further: &[&str]| {
+        place.run(&[&["due", "brain.db", "--now", at], further].concat())
+    };
+    let soon = "2026-06-30T13:00:00Z";
+    let not = due(soon, &[]);
+    assert_eq!((not.code, &*not.out), (Some(1), ""), "{not:?}");
+    assert_eq!(not.err, "no run is due: 0 new memories since the last run\n");
+    let not = due(soon, &["--json"]);
+    let document: Value = serde_json::from_str(&not.out).unwrap();
+    assert_eq!((not.code, &document["is_due"]), (Some(1), &json!(false)));
+    assert_eq!(due("2026-07-01T12:00:00Z", &[]).out, "the last run was 24 hours ago\n");
+    sql(
+        &place,
+        "INSERT INTO stm(id, content, created_at)
+         VALUES ('new', 'The loom has a new belt.', '2026-06-30T12:30:00')",
+    );
+    assert_eq!(due("2026-06-30T12:40:00Z", &[]).code, Some(1));
+    assert_eq!(due("2026-06-30T13:10:00Z", &[]).out, "no write for 40 minutes, 1 new memory\n");
+    let ended = due("2026-06-30T12:40:00Z", &["--session-end"]);
+    assert_eq!(ended.out, "a session ended with 1 new memory\n");
+    let often = due("2026-06-30T12:40:00Z", &["--set", "lifecycle.due.new_memories_min=1"]);
+    assert_eq!(often.out, "1 new memory since the last run (from 1 on)\n");
+}
+
+#[test]
+fn empty_and_missing_stores_are_answered() {
+    let place = empty();
+    assert_eq!(place.succeed(&["tiers", "brain.db"]), "no memory is live\n");
+    assert_eq!(place.succeed(&["tiers", "brain.db", "--execute"]), "no memory is live\n");
+    let status = place.json(&["status", "brain.db", "--json"]);
+    assert_eq!((&status["live"], &status["is_due"]), (&json!(0), &json!(false)));
+    assert!(place.succeed(&["status", "brain.db"]).starts_with("memories  0 live\n"));
+    assert_eq!(place.run(&["due", "brain.db"]).code, Some(1));
+    place.run(&["edges", "brain.db", "m1"]).fails(
+        1,
+        "m1 is not in this store",
+        "check the id and the store",
+    );
+    for command in [&["tiers"][..], &["status"], &["due"], &["edges", "nowhere.db", "m1"]] {
+        let words =
+            if command.len() == 1 { [command, &["nowhere.db"]].concat() } else { command.to_vec() };
+        place.run(&words).fails_with(1, &["failed to open the store"]);
+    }
+}

@@ -1,0 +1,295 @@
+//! `memfold status`: where a store stands.
+
+use std::path::{Path, PathBuf};
+
+use clap::{self, Args};
+use memfold::lifecycle::{Tiers, due_state};
+use memfold::lookup::{FreshSegment, Freshness, StoreIndex, freshness};
+use memfold_index::NoProgress;
+use memfold_lifecycle::{DueReason, DueState, Tier, TierCounts, due};
+use memfold_model::runs::RunSummary;
+use memfold_model::text::excerpt;
+use memfold_model::time::Instant;
+use memfold_plan::plan::{ActionState, PlanSummary};
+use memfold_store::{BrainDb, LoadRequest};
+use serde::Serialize;
+
+use crate::args::{GlobalArgs, IndexPlaceArgs};
+use crate::commands::due::SinceDocument;
+use crate::commands::tiers::unread;
+use crate::context::{index_to_read, open_store};
+use crate::failure::{Exit, Failure};
+use crate::printer::{Printer, documents};
+use crate::settings::{self, Settings};
+use crate::writing::{self, counted, noun};
+
+/// Names and times are cut after so many characters.
+const NAME_CHARS: usize = 60;
+
+documents! { "status" => StatusDocument<'_> }
+
+/// `memfold status`
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// The store: a brain.db
+    pub(crate) db: PathBuf,
+    /// Answer as if it were this time (RFC 3339) [default: the clock]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) now: Option<String>,
+}
+
+/// `memfold status --json`
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct StatusDocument<'a> {
+    schema_version: u32,
+    /// The time that it is about, RFC 3339.
+    at: String,
+    /// Live memories.
+    live: u64,
+    /// Live memories by tier.
+    tiers: TierCounts,
+    /// Memories whose tier differs from the stored one, or that have none.
+    tier_changes: u64,
+    /// Pairs that wait for a person.
+    open_flags: u64,
+    /// Saved plans with actions that nothing became of yet.
+    plans: Vec<WaitingPlan<'a>>,
+    /// The last run; `null` where none wrote to the store.
+    last_run: Option<&'a RunSummary>,
+    /// The search index beside the store; `null` where there is none.
+    index: Option<IndexState>,
+    is_due: bool,
+    /// Why a run is due; `null` where none is.
+    reason: Option<DueReason>,
+    #[serde(flatten)]
+    since: SinceDocument,
+}
+
+/// A plan that waits.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct WaitingPlan<'a> {
+    plan_id: &'a str,
+    saved_at: &'a str,
+    /// Actions that nobody decided about.
+    proposed: u64,
+    /// Actions to apply.
+    approved: u64,
+}
+
+/// How far an index reaches.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct IndexState {
+    /// Rows in it, segments included.
+    rows: u64,
+    /// Vectors that came since; `null` where it no longer fits the store.
+    newer: Option<u64>,
+}
+
+impl IndexState {
+    /// Looks for the index of a store; `None` where there is none, or it cannot be read.
+    pub(crate) fn of(
+        (db, store): (&Path, &BrainDb),
+        load: &LoadRequest<'_>,
+        printer: Printer,
+    ) -> Result<Option<Self>, Failure> {
+        let folder = index_to_read(&IndexPlaceArgs { db: db.to_owned(), index_dir: None })?;
+        let index = match StoreIndex::open(&folder) {
+            Ok(Some(index)) => index,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                printer.note(&format!("note: the index cannot be read: {error}"));
+                return Ok(None);
+            }
+        };
+        let found = freshness(store, &index, load).map_err(|error| {
+            let hint = error.hint();
+            Failure::new(&format!("read {}", db.display()), &error, hint)
+        })?;
+        let sealed: usize = index.fresh().iter().map(FreshSegment::len).sum();
+        let rows = (index.files().columns().len() + sealed) as u64;
+        let newer = match found {
+            Freshness::Since { fresh_rows } => Some(fresh_rows),
+            Freshness::Foreign => None,
+        };
+        Ok(Some(Self { rows, newer }))
+    }
+
+    /// Memories that lookups do not find by it: all where it does not fit.
+    pub(crate) fn unindexed(self, live: u64) -> u64 {
+        self.newer.unwrap_or(live)
+    }
+}
+
+/// All that is shown.
+struct Status {
+    at: Instant,
+    tiers: Tiers,
+    open_flags: u64,
+    plans: Vec<PlanSummary>,
+    runs: Vec<RunSummary>,
+    index: Option<IndexState>,
+    since: DueState,
+    due: Option<DueReason>,
+}
+
+pub(crate) fn run(
+    global: &GlobalArgs,
+    args: &StatusArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let settings = Settings::load(global, Some(&args.db), &[])?;
+    settings.show_notices(printer);
+    let status = read(args, &settings, printer)?;
+    if global.json {
+        printer.document(&status.document())?;
+    } else {
+        printer.data(&status.screen(printer.is_verbose()))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn read(args: &StatusArgs, settings: &Settings, printer: Printer) -> Result<Status, Failure> {
+    let time_zone = settings.time_zone()?;
+    let at = settings::now(args.now.as_deref(), &time_zone)?;
+    let store = open_store(&args.db, settings)?;
+    let load = LoadRequest { time_zone: &time_zone, now: at, progress: &NoProgress };
+    let configuration = &settings.configuration;
+    let lifecycle = &configuration.settings.lifecycle;
+    let policies = (&load, &configuration.policy, &lifecycle.retention);
+    let vitals = store.vitals(&load).map_err(|error| unread(&error))?;
+    let tiers = Tiers::of_vitals(&store, &vitals, policies).map_err(|error| unread(&error))?;
+    let runs =
+        store.runs().map_err(|error| Failure::new("read the runs", &error, error.hint()))?.runs;
+    let flags =
+        store.open_flags().map_err(|error| Failure::new("read the flags", &error, error.hint()))?;
+    let plans = store
+        .plans()
+        .map_err(|error| writing::session_failure("list the plans", &error))?
+        .into_iter()
+        .filter(|plan| waiting(plan) > (0, 0));
+    let index = IndexState::of((&args.db, &store), &load, printer)?;
+    let unindexed = index.map_or(0, |index| index.unindexed(vitals.len() as u64));
+    let since = due_state(&vitals, &runs, (unindexed, &time_zone));
+    Ok(Status {
+        at,
+        tiers,
+        open_flags: flags.len() as u64,
+        plans: plans.collect(),
+        runs,
+        index,
+        due: due(&since, at, &lifecycle.due),
+        since,
+    })
+}
+
+/// Counts the actions of a plan that are proposed and approved.
+fn waiting(plan: &PlanSummary) -> (u64, u64) {
+    let count = |state| plan.states.get(&state).copied().unwrap_or_default();
+    (count(ActionState::Proposed), count(ActionState::Approved))
+}
+
+impl Status {
+    fn document(&self) -> StatusDocument<'_> {
+        let plans = self.plans.iter().map(|plan| {
+            let (proposed, approved) = waiting(plan);
+            WaitingPlan { plan_id: &plan.plan_id, saved_at: &plan.saved_at, proposed, approved }
+        });
+        StatusDocument {
+            schema_version: 1,
+            at: self.at.to_rfc3339(),
+            live: self.tiers.assignments.len() as u64,
+            tiers: self.tiers.counts(),
+            tier_changes: self.tiers.transitions.len() as u64,
+            open_flags: self.open_flags,
+            plans: plans.collect(),
+            last_run: self.runs.last(),
+            index: self.index,
+            is_due: self.due.is_some(),
+            reason: self.due,
+            since: SinceDocument::from(&self.since),
+        }
+    }
+
+    fn screen(&self, is_verbose: bool) -> String {
+        let mut text = String::new();
+        let mut line = |name: &str, value: &str| text.push_str(&format!("{name:<9} {value}\n"));
+        line("memories", &format!("{} live", self.tiers.assignments.len()));
+        line("tiers", &self.tiers_line());
+        line("flags", &format!("{} open", self.open_flags));
+        line("plans", &self.plans_line());
+        if is_verbose {
+            for plan in &self.plans {
+                line("", &plan_line(plan));
+            }
+        }
+        line("last run", &self.runs.last().map_or_else(|| "none".to_owned(), run_line));
+        line("index", &self.index.map_or_else(|| "none".to_owned(), index_line));
+        line("next run", &self.next_line());
+        if is_verbose {
+            let changes = self.tiers.transitions.len() as u64;
+            let (change, differs) =
+                (counted(changes, "tier", "tiers"), noun(changes, "differs", "differ"));
+            line("", &format!("{change} {differs} from the stored ones (memfold tiers)"));
+        }
+        text
+    }
+
+    fn tiers_line(&self) -> String {
+        let counts = self.tiers.counts();
+        let parts = Tier::ALL.map(|tier| format!("{tier} {}", counts.of(tier)));
+        parts.join(", ")
+    }
+
+    fn plans_line(&self) -> String {
+        let (proposed, approved) = self
+            .plans
+            .iter()
+            .map(waiting)
+            .fold((0, 0), |sum, plan| (sum.0 + plan.0, sum.1 + plan.1));
+        match self.plans.len() as u64 {
+            0 => "none waits".to_owned(),
+            count => format!(
+                "{} {}: {proposed} proposed, {approved} approved actions",
+                counted(count, "plan", "plans"),
+                noun(count, "waits", "wait"),
+            ),
+        }
+    }
+
+    fn next_line(&self) -> String {
+        match &self.due {
+            Some(reason) => format!("due: {reason}"),
+            None => {
+                let new = counted(self.since.new_memories, "new memory", "new memories");
+                format!("not due: {new} since the last run")
+            }
+        }
+    }
+}
+
+fn plan_line(plan: &PlanSummary) -> String {
+    let (proposed, approved) = waiting(plan);
+    let shown = |text: &str| excerpt(text, NAME_CHARS);
+    format!(
+        "{} of {}: {proposed} proposed, {approved} approved",
+        shown(&plan.plan_id),
+        shown(&plan.saved_at)
+    )
+}
+
+fn run_line(run: &RunSummary) -> String {
+    let shown = |text: &str| excerpt(text, NAME_CHARS);
+    let at = run.finished_at.as_deref().unwrap_or(&run.started_at);
+    format!("{} {} {}, {}", shown(&run.run_id), shown(&run.kind), shown(&run.state), shown(at))
+}
+
+fn index_line(index: IndexState) -> String {
+    let rows = counted(index.rows, "row", "rows");
+    match index.newer {
+        Some(newer) => format!("{rows}, {newer} newer"),
+        None => format!("{rows}; it no longer fits the store: memfold index build"),
+    }
+}
