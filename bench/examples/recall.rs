@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use jiff::tz::TimeZone;
 use memfold::lookup::StoreIndex;
-use memfold::recall::{RecallMode, RecallOptions, RecallQuery, Recaller, retention_policy};
+use memfold::recall::{RecallMode, RecallOptions, RecallQuery, Recaller};
 use memfold_bench::percentile;
 use memfold_cli::{Exit, Failure, GlobalArgs, Printer, Stopwatch, finish};
 use memfold_index::Row;
@@ -58,7 +58,7 @@ fn run(db: &Path, now: &str, printer: Printer) -> Result<Exit, Failure> {
     let rows = index.files().columns().len();
     let options = RecallOptions {
         policy: Policy::builtin(),
-        retention: retention_policy(),
+        retention: Default::default(),
         time_zone: TimeZone::UTC,
         read_only: false,
     };

@@ -75,12 +75,6 @@ impl RecallMode {
     }
 }
 
-/// Returns what tiers depend on. The one place for a configuration to come in.
-#[must_use]
-pub fn retention_policy() -> RetentionPolicy {
-    RetentionPolicy::default()
-}
-
 /// What a recall depends on besides its question.
 #[derive(Debug, Clone)]
 pub struct RecallOptions {

@@ -13,16 +13,10 @@ use memfold_store::brain_db::{SessionRows, StoreReader, TimedMemory};
 use memfold_store::{BrainDb, LoadRequest};
 
 use crate::lookup::SearchError;
-use crate::recall::{retention_policy, superseding};
+use crate::recall::superseding;
 
 /// Rows of each kind that are read: the cost does not grow with the store.
 const ROWS_MAX: usize = 300;
-
-/// Returns how a block is made. The one place for a configuration to come in.
-#[must_use]
-pub fn session_policy() -> SessionPolicy {
-    SessionPolicy::default()
-}
 
 /// Where a session starts.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +25,8 @@ pub struct SessionPlace<'a> {
     pub directory: &'a str,
     /// The git branch; may be empty.
     pub branch: &'a str,
+    /// What tiers depend on.
+    pub retention: &'a RetentionPolicy,
     /// The zone of naive times.
     pub time_zone: &'a TimeZone,
     /// The clock: times after it are not believed. What is shown does not depend on it otherwise.
@@ -55,8 +51,7 @@ pub fn session_context(
     store.look_up(&load, |reader| {
         let rows = reader.session_rows(ROWS_MAX)?;
         let Some(generated_at) = state_time(&rows, now) else { return Ok(None) };
-        let retention = retention_policy();
-        let asked = Asked { reader, place, generated_at, retention: &retention };
+        let asked = Asked { reader, place, generated_at, retention: place.retention };
         let mut summaries = Vec::new();
         for (timed, summary) in &rows.summaries {
             if asked.superseding(&timed.memory.id)?.is_none() {
@@ -77,7 +72,7 @@ pub fn session_context(
             last_session: "",
             generated_at,
         };
-        Ok(session_block(&state, &session_policy()))
+        Ok(session_block(&state, &SessionPolicy::default()))
     })
 }
 

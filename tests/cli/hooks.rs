@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use jiff::tz::TimeZone;
 use memfold::session_start::{SessionPlace, session_context};
+use memfold_lifecycle::RetentionPolicy;
 use memfold_model::time::Instant;
 use memfold_store::brain_db::{BrainDb, OpenOptions, StoreStyle};
 use memfold_tests::{PlainMemory, brain_db, memory, unit_vector};
@@ -84,7 +85,9 @@ fn ten_thousand_starts_in_process_give_one_text() {
     let store = BrainDb::at(place.path("brain.db"), OpenOptions::default());
     let at = |now| {
         let zone = TimeZone::UTC;
-        let place = SessionPlace { directory: "/src/kiln", branch: "main", time_zone: &zone, now };
+        let (directory, branch) = ("/src/kiln", "main");
+        let retention = &RetentionPolicy::default();
+        let place = SessionPlace { directory, branch, retention, time_zone: &zone, now };
         session_context(&store, &place).unwrap().unwrap()
     };
     let first = Instant::parse("2026-06-30T12:00:00Z", &TimeZone::UTC).unwrap();

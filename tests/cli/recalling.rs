@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use memfold::recall::{RecallMode, RecallOptions, RecallQuery, Recaller, retention_policy};
+use memfold::recall::{RecallMode, RecallOptions, RecallQuery, Recaller};
+use memfold_lifecycle::RetentionPolicy;
 use memfold_plan::policy::Policy;
 use memfold_store::brain_db::{BrainDb, OpenOptions, Session, SessionOptions, StoreStyle};
 use memfold_tests::{NOW, PlainMemory, brain_db, memory, store_now, unit_vector};
@@ -194,7 +195,7 @@ fn no_count_is_lost_beside_four_writers() {
     let reader = || {
         let options = RecallOptions {
             policy: Policy::builtin(),
-            retention: retention_policy(),
+            retention: RetentionPolicy::default(),
             time_zone: TimeZone::UTC,
             read_only: false,
         };

@@ -148,6 +148,7 @@ fn context(global: &GlobalArgs, args: &HookStoreArgs, directory: &Path) -> Resul
     let place = SessionPlace {
         directory: &directory.to_string_lossy(),
         branch: &git_branch(directory).unwrap_or_default(),
+        retention: &settings.configuration.settings.lifecycle.retention,
         time_zone: &settings.time_zone()?,
         now: machine::clock(),
     };

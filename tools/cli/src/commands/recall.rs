@@ -5,7 +5,7 @@ use memfold::lookup::{SearchError, Searched, StoreIndex};
 use memfold::machine::Stopwatch;
 use memfold::recall::{
     ArchivedMemory, RECALLED_DEFAULT, RecallMode, RecallOptions, RecallQuery, Recalled,
-    RecalledMemory, Recaller, retention_policy,
+    RecalledMemory, Recaller,
 };
 use memfold_lifecycle::temporal::{Answer, Candidate, TimeReference, answer, wants_time};
 use memfold_lifecycle::{Retention, Tier, TierReason};
@@ -94,7 +94,7 @@ pub(crate) fn run(
     let configured = &settings.configuration.settings;
     let options = RecallOptions {
         policy: settings.configuration.policy.clone(),
-        retention: retention_policy(),
+        retention: configured.lifecycle.retention.clone(),
         time_zone: time_zone.clone(),
         read_only: configured.read_only || !configured.enabled,
     };
