@@ -122,12 +122,12 @@ pub fn consolidate_judged(
     let ground = Ground {
         input: &input,
         options: &options,
-        merge: &policy.merge,
+        detection: &detection,
         similarity: &similarity,
-        protected: &decided.protected.iter().map(|(row, _)| *row).collect(),
+        protected: &decided.protected,
     };
-    let judge = |judging| judge_plan(&mut decided.plan, ground, judging);
-    let judged = judging.map(judge).transpose()?;
+    let judged =
+        judging.map(|judging| judge_plan(&mut decided.plan, ground, judging)).transpose()?;
     let plan = laps.lap();
     let total = laps.total();
     let seconds = Seconds { load, export, join, cluster, plan, execute: 0.0, total };

@@ -443,3 +443,34 @@ fn without_vectors_nothing_is_written_anew() {
     assert!(refused.err.contains("embed.provider"), "{refused:?}");
     assert_eq!(owners_rows(&place), before);
 }
+
+/// Memories outside the scope of a run, or in a pair that waits for a person, are no part of a golden record.
+#[test]
+fn golden_records_keep_to_the_scope_and_leave_open_flags_alone() {
+    let vectors: Vec<_> = (0..3).map(alike).collect();
+    let asked = |place: &Place, further: &[&str]| {
+        let stub = server(alike(0), golden(RECORD));
+        let flags = [&["--judge", "--json"], further].concat();
+        let report = place.json(&Run::of(&stub, "golden").arguments(&flags));
+        report["judged"]["groups"]["golden"].as_u64().unwrap()
+    };
+    let related = place(&BUFFETT[..3], &vectors);
+    assert_eq!(asked(&related, &[]), 1);
+    assert_eq!(asked(&related, &["--category", "c0"]), 0);
+
+    let ports = [
+        "The gateway listens on port 8080.",
+        "The gateway listens on port 9090.",
+        "The gateway is run by Petra.",
+    ];
+    let flagged = place(&ports, &vectors);
+    place_flags(&flagged);
+    assert_eq!(asked(&flagged, &[]), 0);
+}
+
+/// A run without a model flags a pair.
+fn place_flags(place: &Place) {
+    place.succeed(&consolidate(&["--execute"]));
+    let open = "SELECT count(*) FROM memfold_flags WHERE state = 'open' AND active = 1";
+    assert_eq!(count(place, open), 1);
+}

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use memfold_judge::{
-    Accepted, Group, Opinion, OpinionKind, Outcome, Refusal, Refused, Task, Vote, leash,
-};
+use memfold_judge::{Accepted, Group, OpinionKind, Task, Vote};
 use memfold_model::memory::{Memory, MemoryId, MemoryIndex};
 use memfold_plan::plan::{Action, ActionType, Evidence, Plan, Rationale, Risk, Values};
 use memfold_plan::policy::JudgeTask;
@@ -64,7 +62,8 @@ impl Stage<'_, '_, '_> {
             self.leave(group, votes);
             return vec![proposal];
         };
-        let outcome = self.outcome(group, votes);
+        let rewrite = self.judging.settings.rewrite;
+        let outcome = self.outcome(group, votes, Task::Duplicates { rewrite });
         let mut actions = Vec::new();
         for accepted in &outcome.accepted {
             actions.extend(self.merge(accepted, (group, votes), given));
@@ -94,33 +93,6 @@ impl Stage<'_, '_, '_> {
         vec![proposal]
     }
 
-    /// What the leash lets pass, as far as memories may still leave.
-    fn outcome(&mut self, group: &Group, votes: &[Vote]) -> Outcome {
-        let said: Vec<Vec<Opinion>> = votes.iter().map(|vote| vote.opinions.clone()).collect();
-        let rewrite = self.judging.settings.rewrite;
-        let mut outcome = {
-            let similarity = |one: &memfold_judge::Member, other: &memfold_judge::Member| {
-                self.similarity(&one.id, &other.id).map(Similarity::get)
-            };
-            let rules = self.rules(Task::Duplicates { rewrite });
-            leash(group, &said, self.ground.guard(), &rules, &similarity)
-        };
-        let accepted = std::mem::take(&mut outcome.accepted);
-        for found in accepted {
-            let leaving = match (&found.survivor, &found.text) {
-                (None, _) => 0,
-                (Some(_), Some(_)) => found.others.len() + 1,
-                (Some(_), None) => found.others.len(),
-            };
-            if self.may_leave(leaving) {
-                outcome.accepted.push(found);
-            } else {
-                outcome.refused.push(beyond_the_cap(found));
-            }
-        }
-        outcome
-    }
-
     fn merge(
         &mut self,
         accepted: &Accepted,
@@ -142,7 +114,7 @@ impl Stage<'_, '_, '_> {
             target_ids.iter().map(|id| Some(as_given(self.memory_of(id)?, given))).collect();
         let memories = memories?;
         let (kept, absorbed) = memories.split_first()?;
-        let values = Values::merged(kept, absorbed, self.ground.merge);
+        let values = Values::merged(kept, absorbed, self.ground.merge());
         let similarity =
             absorbed.iter().filter_map(|other| self.similarity(&kept.id, &other.id)).min();
         let mut action =
@@ -153,17 +125,6 @@ impl Stage<'_, '_, '_> {
         action.rationale.evidence.similarity = similarity.map(Similarity::get);
         Some(action)
     }
-}
-
-fn beyond_the_cap(found: Accepted) -> Refused {
-    let ids = found.survivor.iter().chain(&found.others).cloned().collect();
-    let opinion = Opinion {
-        keep: found.survivor,
-        text: found.text,
-        reason: found.reason,
-        ..Opinion::of(found.action, ids)
-    };
-    Refused { opinion, reason: Refusal::CapReached }
 }
 
 /// A memory as the earlier merges of the plan leave it.

@@ -10,13 +10,13 @@ use memfold_guard::Guard;
 use memfold_index::JoinOptions;
 use memfold_judge::ask::{Asking, Recorded, Tally, request_count};
 use memfold_judge::{
-    Asked, Group, Judge, Judgement, LeashRules, Member, Opinion, Records, Refused, Task, Usage,
-    Vote, ask_all,
+    Accepted, Asked, Group, Judge, Judgement, LeashRules, Member, Opinion, Outcome, Records,
+    Refusal, Refused, Task, Usage, Vote, ask_all, leash,
 };
 use memfold_model::memory::{Memory, MemoryId, MemoryIndex, Standing};
 use memfold_model::text::excerpt;
-use memfold_plan::detect::{DetectInput, newest_first};
-use memfold_plan::plan::{Action, ActionType, Evidence, Plan, Rationale, Risk};
+use memfold_plan::detect::{DetectInput, Detection, newest_first};
+use memfold_plan::plan::{Action, ActionType, Evidence, Plan, ProtectedBy, Rationale, Risk};
 use memfold_plan::policy::{JudgeSettings, JudgeTask, MergePolicy};
 use memfold_plan::report::{Judged, Ruling};
 use memfold_simd::Similarity;
@@ -158,15 +158,20 @@ fn stored(judgement: &Judgement) -> StoredJudgement {
 pub(crate) struct Ground<'a> {
     pub(crate) input: &'a DetectInput<'a>,
     pub(crate) options: &'a JoinOptions<'a>,
-    pub(crate) merge: &'a MergePolicy,
+    /// What is in scope, and whose vectors count.
+    pub(crate) detection: &'a Detection,
     pub(crate) similarity: &'a dyn Fn(MemoryIndex, MemoryIndex) -> Option<Similarity>,
     /// What protection keeps.
-    pub(crate) protected: &'a BTreeSet<MemoryIndex>,
+    pub(crate) protected: &'a [(MemoryIndex, ProtectedBy)],
 }
 
 impl<'a> Ground<'a> {
     const fn snapshot(&self) -> &'a Snapshot {
         self.input.snapshot
+    }
+
+    const fn merge(&self) -> &'a MergePolicy {
+        &self.input.policy.merge
     }
 
     const fn guard(&self) -> &'a Guard {
@@ -310,6 +315,30 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
         }
     }
 
+    /// What the leash lets pass of the votes on a group, as far as memories may still leave.
+    fn outcome(&mut self, group: &Group, votes: &[Vote], task: Task) -> Outcome {
+        let mut outcome = {
+            let similarity = |one: &Member, other: &Member| {
+                self.similarity(&one.id, &other.id).map(Similarity::get)
+            };
+            leash(group, &said(votes), self.ground.guard(), &self.rules(task), &similarity)
+        };
+        for found in std::mem::take(&mut outcome.accepted) {
+            let leaving = match (&found.survivor, &found.text) {
+                (None, _) => 0,
+                (Some(_), Some(_)) => found.others.len() + 1,
+                (Some(_), None) => found.others.len(),
+            };
+            if leaving <= self.absorbed_left {
+                self.absorbed_left -= leaving;
+                outcome.accepted.push(found);
+            } else {
+                outcome.refused.push(beyond_the_cap(found));
+            }
+        }
+        outcome
+    }
+
     /// Writes down what became of memories that a model was asked about.
     fn rule(&mut self, action: &str, ids: &[MemoryId], (judge, reason): (&str, &str)) {
         self.judged.rulings.push(Ruling {
@@ -341,13 +370,28 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
         let (judge, reason) = (vote.judge.clone(), reason.to_owned());
         self.rule("skip", &ids, (&judge, &reason));
     }
+}
 
-    /// Tells whether so many memories may still leave, and counts them.
-    fn may_leave(&mut self, leaving: usize) -> bool {
-        let may = leaving <= self.absorbed_left;
-        self.absorbed_left -= if may { leaving } else { 0 };
-        may
-    }
+/// What each vote says.
+fn said(votes: &[Vote]) -> Vec<Vec<Opinion>> {
+    votes.iter().map(|vote| vote.opinions.clone()).collect()
+}
+
+fn beyond_the_cap(found: Accepted) -> Refused {
+    let ids = found.survivor.iter().chain(&found.others).cloned().collect();
+    let opinion = Opinion {
+        keep: found.survivor,
+        text: found.text,
+        reason: found.reason,
+        ..Opinion::of(found.action, ids)
+    };
+    Refused { opinion, reason: Refusal::CapReached }
+}
+
+/// The memories that leave by the changes of a plan.
+fn leaving(plan: &Plan) -> BTreeSet<MemoryId> {
+    let changes = plan.actions.iter().filter(|action| action.action.is_change());
+    changes.flat_map(|action| action.leaving_ids().cloned()).collect()
 }
 
 /// Characters of a model's words that are kept in plans and reports.

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_judge::{
-    AcceptedSummary, Group, Opinion, Refusal, SaidDecision, Task, Vote, leash, leash_summary,
-    leash_supersession,
+    AcceptedSummary, Group, SaidDecision, Task, Vote, leash_summary, leash_supersession,
 };
 use memfold_model::decisions::{SingleAction, content_hash, share};
 use memfold_model::memory::{Memory, MemoryId, MemoryIndex, Standing};
@@ -17,7 +16,7 @@ use memfold_plan::policy::JudgeTask;
 use memfold_simd::Similarity;
 use sha2::{Digest as _, Sha256};
 
-use super::{GOLDEN, SUMMARY, SUPERSESSION, Stage, decided, ids};
+use super::{GOLDEN, SUMMARY, SUPERSESSION, Stage, decided, ids, leaving, said};
 use crate::error::MemfoldError;
 
 /// Memories of one golden record: fewer are pairs for `duplicates`, more become unreadable.
@@ -38,6 +37,10 @@ impl Stage<'_, '_, '_> {
         let touching = plan.actions.iter().filter(|action| action.action.is_change());
         let touched: BTreeSet<MemoryId> =
             touching.flat_map(|action| action.rests_on().cloned()).collect();
+        let open_flags = self.ground.snapshot().decisions.open_flags.iter();
+        let flagged: BTreeSet<&MemoryId> = open_flags.flat_map(|(a, b)| [a, b]).collect();
+        let protected: BTreeSet<MemoryIndex> =
+            self.ground.protected.iter().map(|(row, _)| *row).collect();
         let settings = self.judging.settings;
         let rules = TopicRules {
             similarity_min: settings.golden_similarity_min,
@@ -50,7 +53,8 @@ impl Stage<'_, '_, '_> {
             let is_taken_back = decisions.taken_back.contains_key(&memory.id)
                 && !decisions.reworded.contains(&memory.id);
             !touched.contains(&memory.id)
-                && !stage.ground.protected.contains(&row)
+                && !flagged.contains(&memory.id)
+                && !protected.contains(&row)
                 && !is_taken_back
         });
         let mut found = topics(self.ground.input, &free, rules, self.ground.options)?.groups;
@@ -70,9 +74,7 @@ impl Stage<'_, '_, '_> {
             self.leave(group, votes);
             return Vec::new();
         };
-        let said: Vec<Vec<Opinion>> = votes.iter().map(|vote| vote.opinions.clone()).collect();
-        let rules = self.rules(Task::Golden);
-        let outcome = leash(group, &said, self.ground.guard(), &rules, &|_, _| None);
+        let outcome = self.outcome(group, votes, Task::Golden);
         let mut actions = Vec::new();
         for accepted in &outcome.accepted {
             let (Some(survivor), Some(text)) = (&accepted.survivor, &accepted.text) else {
@@ -80,15 +82,9 @@ impl Stage<'_, '_, '_> {
             };
             let mut sources = ids(group, std::slice::from_ref(survivor));
             sources.extend(ids(group, &accepted.others));
-            if self.may_leave(sources.len()) {
-                self.rule("rewrite", &sources, (&first.judge, &accepted.reason));
-                let deed = (ActionType::Rewrite, GOLDEN, "writes a golden record");
-                actions.extend(self.written(deed, &sources, text, (votes, &accepted.reason)));
-            } else {
-                let reason = Refusal::CapReached.to_string();
-                self.rule("refused", &sources, (&first.judge, &reason));
-                *self.judged.refusals.entry("cap_reached".to_owned()).or_default() += 1;
-            }
+            self.rule("rewrite", &sources, (&first.judge, &accepted.reason));
+            let deed = (ActionType::Rewrite, GOLDEN, "writes a golden record");
+            actions.extend(self.written(deed, &sources, text, (votes, &accepted.reason)));
         }
         for refused in &outcome.refused {
             self.refuse(group, refused, &first.judge);
@@ -101,12 +97,7 @@ impl Stage<'_, '_, '_> {
 
     /// Asks for summaries of groups that have none that is up to date.
     pub(super) fn summaries(&mut self, plan: &mut Plan) -> Result<(), MemfoldError> {
-        let leaving: BTreeSet<MemoryId> = plan
-            .actions
-            .iter()
-            .filter(|action| action.action.is_change())
-            .flat_map(|action| action.leaving_ids().cloned())
-            .collect();
+        let leaving = leaving(plan);
         let rules = TopicRules {
             similarity_min: self.judging.settings.summary_similarity_min,
             is_complete: false,
@@ -187,7 +178,6 @@ impl Stage<'_, '_, '_> {
             })
         });
         let parts = said.confidence;
-        let handles: BTreeSet<&String> = accepted.ids.iter().collect();
         Summary {
             topic: topic(&memories),
             start: time(times.iter().min()),
@@ -203,18 +193,13 @@ impl Stage<'_, '_, '_> {
                 parts.coherence,
             ]),
             members_hash: members_hash(group),
-            replaces: self.replaced(group, |handle| handles.contains(handle)),
+            replaces: self.replaced(sources),
         }
     }
 
     /// Earlier summaries of about the same memories.
-    fn replaced(&self, group: &Group, is_source: impl Fn(&String) -> bool) -> Vec<MemoryId> {
-        let sources: BTreeSet<&MemoryId> = group
-            .memories
-            .iter()
-            .filter(|member| is_source(&member.handle))
-            .map(|member| &member.id)
-            .collect();
+    fn replaced(&self, sources: &[MemoryId]) -> Vec<MemoryId> {
+        let sources: BTreeSet<&MemoryId> = sources.iter().collect();
         let is_replaced = |earlier: &&memfold_store::brain_db::StoredSummary| {
             let common = earlier.sources.iter().filter(|id| sources.contains(id)).count();
             let is_live = self
@@ -236,9 +221,8 @@ impl Stage<'_, '_, '_> {
         let rules = self.rules(Task::Supersession);
         let mut replaced: BTreeMap<usize, Action> = BTreeMap::new();
         for (((_, at), group), votes) in pairs.iter().zip(&groups).zip(&votes) {
-            let said: Vec<Vec<Opinion>> = votes.iter().map(|vote| vote.opinions.clone()).collect();
             let judge = votes.first().map_or(String::new(), |vote| vote.judge.clone());
-            let (said, reason) = match leash_supersession(group, &said, &rules) {
+            let (said, reason) = match leash_supersession(group, &said(votes), &rules) {
                 Ok(Some(said)) => said,
                 Ok(None) => {
                     self.leave(group, votes);
@@ -278,12 +262,7 @@ impl Stage<'_, '_, '_> {
     /// Pairs of which the older memory may no longer hold, newer first, each once: flags of the plan and proposals of two (with
     /// their place in it), then open flags.
     fn pairs(&self, plan: &Plan) -> Vec<([MemoryIndex; 2], Option<usize>)> {
-        let leaving: BTreeSet<&MemoryId> = plan
-            .actions
-            .iter()
-            .filter(|action| action.action.is_change())
-            .flat_map(Action::leaving_ids)
-            .collect();
+        let leaving = leaving(plan);
         let planned = plan.actions.iter().enumerate().filter_map(|(at, action)| {
             let is_pair =
                 matches!(action.action, ActionType::FlagContradiction | ActionType::ProposeMerge);
@@ -292,7 +271,10 @@ impl Stage<'_, '_, '_> {
                 _ => None,
             }
         });
+        let units = self.ground.detection.units.iter();
+        let in_scope: BTreeSet<&MemoryId> = units.map(|unit| &self.memory(unit.live).id).collect();
         let open = self.ground.snapshot().decisions.open_flags.iter();
+        let open = open.filter(|(a, b)| in_scope.contains(a) && in_scope.contains(b));
         let open = open.map(|(a, b)| ([a, b], None));
         let mut seen = BTreeSet::new();
         let mut pairs = Vec::new();
@@ -330,15 +312,18 @@ impl Stage<'_, '_, '_> {
     fn free(&self, test: impl Fn(&Self, MemoryIndex) -> bool) -> Vec<MemoryIndex> {
         let summaries: BTreeSet<&MemoryId> =
             self.judging.answers.summaries.iter().map(|summary| &summary.memory_id).collect();
-        let all = (0..self.ground.snapshot().memories.len() as u32).map(MemoryIndex);
-        all.filter(|&row| {
-            let memory = self.memory(row);
-            memory.standing == Standing::Live
-                && memory.embedding.vector().is_some()
-                && !summaries.contains(&memory.id)
-                && test(self, row)
-        })
-        .collect()
+        let detection = self.ground.detection;
+        let shared: BTreeSet<MemoryIndex> = detection.shared_vector_rows.iter().copied().collect();
+        let in_scope = detection.units.iter().map(|unit| unit.live);
+        in_scope
+            .filter(|&row| {
+                let memory = self.memory(row);
+                memory.embedding.vector().is_some()
+                    && !shared.contains(&row)
+                    && !summaries.contains(&memory.id)
+                    && test(self, row)
+            })
+            .collect()
     }
 
     /// Whether a person keeps two of some memories apart.
@@ -370,7 +355,7 @@ impl Stage<'_, '_, '_> {
             sources.iter().map(|id| self.memory_of(id)).collect::<Option<_>>()?;
         memories.sort_by(|a, b| newest_first(a, b));
         let (first, others) = memories.split_first()?;
-        let values = Values::merged(first, others.iter().copied(), self.ground.merge);
+        let values = Values::merged(first, others.iter().copied(), self.ground.merge());
         let similarity =
             others.iter().filter_map(|other| self.similarity(&first.id, &other.id)).min();
         let targets: Vec<MemoryId> = memories.iter().map(|memory| memory.id.clone()).collect();
