@@ -1,12 +1,14 @@
-//! Stores: where memories live. One trait, adapters beside it.
+//! Stores: where memories live.
 //!
-//! An adapter turns its rows into raw cells; [`reading`] understands them the same way for every store.
+//! A `brain.db` is read and written directly; [`reading`] understands its cells. Stores of other systems
+//! are [`origin`]s: read as plain records, mirrored into a `brain.db` and written back.
 
 mod memory_store;
 pub mod reading;
 pub mod journal;
 pub mod brain_db;
 pub mod upkeep;
+pub mod origin;
 
 pub use brain_db::{BrainDb, OpenOptions, OpenStoreError};
 pub use memfold_model::{SkipReason, Snapshot};

@@ -1,0 +1,232 @@
+//! Origins: stores of other systems, which are mirrored into a `brain.db` of ours and published back to.
+//!
+//! An adapter implements [`Origin`]: it reads records as plain data and writes changes. It knows nothing
+//! of plans, guards or the mirror.
+
+use std::path::PathBuf;
+
+/// A store of another system.
+pub trait Origin {
+    /// Returns the name of the format, as `--store-kind` spells it.
+    fn kind(&self) -> &'static str;
+
+    /// Reads every record. Writes nothing.
+    ///
+    /// # Errors
+    /// When the origin cannot be read; a record that cannot be understood is a [`Skipped`], not an error.
+    fn read(&self) -> Result<OriginContents, OriginError>;
+
+    /// Writes changes, one unit after the other. Changes that are written already are passed over, so
+    /// writing the same units again changes nothing.
+    ///
+    /// A unit one of whose records is not what it was when it was read is left alone as a whole.
+    /// What is new is written and synced before anything is removed.
+    ///
+    /// # Errors
+    /// When the origin cannot be written. Units before the failing one stay written.
+    fn write(&self, units: &[OriginUnit]) -> Result<Published, OriginError>;
+}
+
+/// What an origin holds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OriginContents {
+    /// The records in the order of the origin.
+    pub records: Vec<OriginRecord>,
+    /// What could not be understood.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A memory as an origin holds it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OriginRecord {
+    /// The id: unique in the origin and the same at every reading.
+    pub id: String,
+    /// What it says, as it is compared and embedded.
+    pub text: String,
+    /// Tags as written, in their order.
+    pub tags: Vec<String>,
+    /// Attributes with one value each (type, subtype, scope, priority, created_by, entity, …), in the
+    /// order of their names. In the mirror they are categories `name:value`.
+    pub attributes: Vec<(String, String)>,
+    /// Importance from 0 to 3 as `brain.db` has it.
+    pub importance: f64,
+    /// How often it was read.
+    pub access_count: i64,
+    /// When it was made, as RFC 3339 or as written where it is no time.
+    pub created_at: Option<String>,
+    /// When it was changed last.
+    pub updated_at: Option<String>,
+    /// When it was read last.
+    pub last_accessed: Option<String>,
+    /// When it expires.
+    pub expires_at: Option<String>,
+    /// Where it came from, for rules on sources: the creator where the origin names one.
+    pub source: String,
+    /// What it names explicitly.
+    pub links: Vec<OriginLink>,
+    /// Its vector with the model that made it, where the origin keeps one.
+    pub vector: Option<(String, Vec<f32>)>,
+    /// Whether it counts, or what became of it.
+    pub standing: OriginStanding,
+    /// Where it stands, for people: a path relative to the origin and a position.
+    pub place: String,
+    /// The record exactly as written.
+    pub raw: String,
+}
+
+/// Whether a record counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum OriginStanding {
+    /// It counts.
+    #[default]
+    Live,
+    /// It was merged into another record.
+    Merged {
+        /// The id of the other record.
+        into: String,
+    },
+    /// It is archived for another reason.
+    Archived,
+}
+
+/// A link from a record to another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OriginLink {
+    /// What it means.
+    pub kind: LinkKind,
+    /// The id of the other record.
+    pub to: String,
+}
+
+/// What a link means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkKind {
+    /// It names the other record.
+    References,
+    /// It takes the place of the other record.
+    Supersedes,
+}
+
+/// Why something was not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Where it stands.
+    pub place: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Changes that belong together: all are written or none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OriginUnit {
+    /// The run that made them.
+    pub run_id: String,
+    /// When, as RFC 3339 in UTC.
+    pub at: String,
+    /// The rule that asked for them.
+    pub rule: String,
+    /// The changes; at most one for each record.
+    pub changes: Vec<OriginChange>,
+}
+
+/// A change of one record. `before` is the digest of the record ([`OriginRecord::digest`]) as it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OriginChange {
+    /// A record that memfold wrote (a summary, a text written anew, a promoted copy).
+    Create {
+        /// The record; its `raw` and `place` are the adapter's to make, its id is the mirror's.
+        record: Box<OriginRecord>,
+        /// The records it was made of.
+        made_of: Vec<String>,
+    },
+    /// Text, tags, attributes, importance, access count or links are others now.
+    Update {
+        /// The digest before.
+        before: String,
+        /// The record as it shall be; `raw` is as it was read.
+        record: Box<OriginRecord>,
+        /// The records that were merged into it.
+        merged: Vec<String>,
+    },
+    /// The record stops counting and goes where the origin keeps old ones.
+    Retire {
+        /// The digest before.
+        before: String,
+        /// The id.
+        id: String,
+        /// The record that says what it said, where there is one.
+        into: Option<String>,
+        /// Why.
+        reason: String,
+    },
+    /// The inverse of what was written before: the record is again what `record.raw` says, live, at its place.
+    Restore {
+        /// The record as it was first read.
+        record: Box<OriginRecord>,
+    },
+    /// The inverse of [`Self::Create`].
+    Remove {
+        /// The id.
+        id: String,
+    },
+}
+
+/// What was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Published {
+    /// Units that are written now or were already, by position.
+    pub units: Vec<usize>,
+    /// Units that were left alone.
+    pub conflicts: Vec<OriginConflict>,
+}
+
+/// A unit that was left alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OriginConflict {
+    /// The position of the unit.
+    pub unit: usize,
+    /// The record that is not what it was.
+    pub id: String,
+    /// What is different.
+    pub reason: String,
+}
+
+/// Why an origin could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OriginError {
+    /// A file cannot be read or written.
+    #[error("{action} {}: {source}", path.display())]
+    Io {
+        /// What was tried: `read`, `write`, `lock`, …
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file is not what it should be, so that nothing in it can be trusted.
+    #[error("{} is no {kind}: {reason}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The format.
+        kind: &'static str,
+        /// What is wrong, and where.
+        reason: String,
+    },
+    /// Another process writes to the origin.
+    #[error("{} is being written by another process", path.display())]
+    Locked {
+        /// The lock.
+        path: PathBuf,
+    },
+}
+
+impl OriginRecord {
+    /// Returns the digest of the record as written: 32 hexadecimal digits.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        blake3::hash(self.raw.as_bytes()).to_hex()[..32].to_owned()
+    }
+}
