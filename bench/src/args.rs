@@ -26,8 +26,34 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Compare generated vectors with those they should be like
     Likeness(LikenessArgs),
+    /// Recall memories of a store and tell how long that takes; accesses are counted, so give a copy
+    Recall(RecallArgs),
+    /// Let ten years go by over a store and tell how its memories move through the tiers
+    Years(YearsArgs),
     /// Draw the operating curve of what `memfold bench guard --json` printed
     Curve(CurveArgs),
+}
+
+/// `memfold-bench recall`
+#[derive(Debug, Args)]
+pub(crate) struct RecallArgs {
+    /// The store: a brain.db with an index beside it
+    #[arg(value_name = "DB")]
+    pub(crate) db: PathBuf,
+    /// The time of tiers (RFC 3339)
+    #[arg(long, value_name = "TIME", default_value = "2026-03-13T00:00:00Z")]
+    pub(crate) now: String,
+}
+
+/// `memfold-bench years`
+#[derive(Debug, Args)]
+pub(crate) struct YearsArgs {
+    /// The store: a brain.db
+    #[arg(value_name = "DB")]
+    pub(crate) db: PathBuf,
+    /// The first night (RFC 3339)
+    #[arg(long, value_name = "TIME", default_value = "2026-03-13T00:00:00Z")]
+    pub(crate) now: String,
 }
 
 /// `memfold-bench curve`

@@ -7,6 +7,8 @@ mod ann;
 mod check;
 mod export;
 mod likeness;
+mod recall;
+mod years;
 mod curve;
 
 use std::ffi::OsString;
@@ -28,6 +30,8 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&global, &args, printer),
         Command::Export(args) => export::run(&global, &args, printer),
         Command::Likeness(args) => likeness::run(&global, &args, printer),
+        Command::Recall(args) => recall::run(&args, printer),
+        Command::Years(args) => years::run(&args, printer),
         Command::Curve(args) => curve::run(&args, printer),
     })
 }

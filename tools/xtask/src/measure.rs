@@ -3,6 +3,7 @@
 mod commands;
 pub(crate) mod data;
 mod joins;
+mod lifecycle;
 mod processes;
 mod session;
 
@@ -35,7 +36,7 @@ enum Needs {
     Perf,
 }
 
-const MEASUREMENTS: [Measurement; 11] = [
+const MEASUREMENTS: [Measurement; 15] = [
     Measurement {
         name: "consolidate",
         about: "whole runs of memfold consolidate on 1,000 to 100,000 memories",
@@ -123,6 +124,38 @@ const MEASUREMENTS: [Measurement; 11] = [
         keys: &["data"],
         needs: Needs::Pairs,
         run: commands::judge,
+    },
+    Measurement {
+        name: "recall",
+        about: "recalls in one process among 100,000 memories, by scan and by graph",
+        results: "bench/results/recall.jsonl",
+        keys: &["data", "tier", "by", "counts"],
+        needs: Needs::Nothing,
+        run: lifecycle::recall,
+    },
+    Measurement {
+        name: "lifecycle",
+        about: "ten years of nights over the sample store",
+        results: "bench/results/lifecycle.jsonl",
+        keys: &["data"],
+        needs: Needs::Nothing,
+        run: lifecycle::years,
+    },
+    Measurement {
+        name: "temporal",
+        about: "published expressions of time that are resolved as expected",
+        results: "bench/results/temporal.jsonl",
+        keys: &["data"],
+        needs: Needs::Nothing,
+        run: lifecycle::temporal,
+    },
+    Measurement {
+        name: "incremental",
+        about: "runs over 500 changed memories of 100,000, beside runs over all",
+        results: "bench/results/incremental.jsonl",
+        keys: &["data", "mode"],
+        needs: Needs::Nothing,
+        run: lifecycle::incremental,
     },
 ];
 

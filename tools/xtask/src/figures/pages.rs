@@ -274,6 +274,71 @@ pub(super) const BLOCKS: &[Block] = &[
         }],
     },
     Block {
+        file: "docs/lifecycle.md",
+        mark: "figures of lifecycle",
+        results: "bench/results/lifecycle.jsonl",
+        tables: &[Table {
+            groups: all,
+            heading: "memfold {version}, {run:day}.",
+            columns: &[
+                ("store", "{data}"),
+                ("live memories", "{memories:n}"),
+                ("nights", "{nights:n}"),
+                ("changes of tier", "{changes_of_tier:n}"),
+                ("nights × important ones below WARM", "{important_below_warm:n}"),
+            ],
+        }],
+    },
+    Block {
+        file: "docs/recall.md",
+        mark: "figures of recall",
+        results: "bench/results/recall.jsonl",
+        tables: &[Table {
+            groups: all,
+            heading: "{rows:n} generated memories, {recalls:n} recalls of {k}; {machine}, \
+                      memfold {version}, {run:day}.",
+            columns: &[
+                ("index", "{tier}"),
+                ("by", "{by}"),
+                ("accesses counted", "{counts}"),
+                ("p50 ms", "{p50_us:ms1}"),
+                ("p99 ms", "{p99_us:ms1}"),
+            ],
+        }],
+    },
+    Block {
+        file: "docs/recall.md",
+        mark: "figures of temporal",
+        results: "bench/results/temporal.jsonl",
+        tables: &[Table {
+            groups: all,
+            heading: "{all.right:n} of {all.count:n} published expressions ({all.percent:.1} %) are \
+                      resolved as expected; memfold {version}, {run:day}.",
+            columns: &[],
+        }],
+    },
+    Block {
+        file: PERFORMANCE,
+        mark: "figures of incremental runs",
+        results: "bench/results/incremental.jsonl",
+        tables: &[Table {
+            groups: all,
+            heading: "{machine}, {threads} threads, level {isa}, memfold {version}, {run:day}.",
+            columns: &[
+                ("data", "{data}"),
+                ("memories", "{rows:n}"),
+                ("run", "{mode}"),
+                ("changed", "{incremental.changed:n}"),
+                ("compared", "{incremental.compared:n}"),
+                ("runs", "{runs:n}"),
+                ("median s", "{seconds:s}"),
+                ("slowest s", "{slowest_seconds:s}"),
+                ("load", "{stages.load:s}"),
+                ("anonymous memory", "{peak_anon_bytes:mib} MiB"),
+            ],
+        }],
+    },
+    Block {
         file: "docs/quality.md",
         mark: "figures of guard",
         results: "bench/results/guard.jsonl",

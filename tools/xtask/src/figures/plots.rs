@@ -16,13 +16,34 @@ type Plots = Vec<(String, String)>;
 type Draw = fn(&[Value]) -> Plots;
 
 /// Results, and how they are drawn.
-pub(super) const DRAWINGS: [(&str, Draw); 5] = [
+pub(super) const DRAWINGS: [(&str, Draw); 6] = [
     ("bench/results/join.jsonl", joins),
     ("bench/results/peers-join.jsonl", peer_joins),
     ("bench/results/peers-ann.jsonl", peer_lookups),
     ("bench/results/guard.jsonl", guard),
     ("bench/results/like.jsonl", like),
+    ("bench/results/lifecycle.jsonl", years),
 ];
+
+/// Memories by tier over ten years.
+fn years(stored: &[Value]) -> Plots {
+    const DAYS_A_YEAR: f64 = 365.25;
+    let Some(line) = stored.first() else { return Vec::new() };
+    let last_run = if line["points"].is_array() { line } else { &line["last_run"] };
+    let points = last_run["points"].as_array().into_iter().flatten();
+    let mut drawn: Vec<Line> = Vec::new();
+    for (color, tier) in ["hot", "warm", "cold", "archived"].into_iter().enumerate() {
+        let of_tier =
+            |point: &Value| Some((point[0].as_f64()? / DAYS_A_YEAR, point[color + 1].as_f64()?));
+        let points = points.clone().filter_map(of_tier).collect();
+        drawn.push(Line { name: tier.to_owned(), points, color, ..Line::default() });
+    }
+    let memories = last_run["memories"].as_f64().unwrap_or(1.0);
+    let details = format!("The sample store, {memories} live memories, nothing read or written");
+    let caption = Caption { title: "Memories by tier over ten years", details: &details };
+    let (x, y) = (Axis::linear("years", 0.0, 10.0), Axis::linear("memories", 0.0, memories));
+    vec![("lifecycle-tiers.svg".to_owned(), lines(&caption, &x, &y, &drawn))]
+}
 
 /// Seconds over generated rows, a line for each threshold.
 fn joins(stored: &[Value]) -> Plots {

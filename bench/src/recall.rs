@@ -1,17 +1,14 @@
-//! Recalls in this process: `cargo run --release -p memfold-bench --example recall -- DB` prints a
-//! line of `bench/results/recall.jsonl`. DB has an index; it is a copy, for its accesses are counted.
+//! `memfold-bench recall`: recalls in this process.
 //!
 //! Each question is a vector of the store with the first six words of its memory.
 
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::path::Path;
 
-use clap::Parser;
 use jiff::tz::TimeZone;
 use memfold::lookup::StoreIndex;
 use memfold::recall::{RecallMode, RecallOptions, RecallQuery, Recaller};
 use memfold_bench::percentile;
-use memfold_cli::{Exit, Failure, GlobalArgs, Printer, Stopwatch, finish};
+use memfold_cli::{Exit, Failure, Printer, Stopwatch};
 use memfold_index::Row;
 use memfold_model::time::Instant;
 use memfold_plan::policy::Policy;
@@ -19,27 +16,13 @@ use memfold_store::BrainDb;
 use memfold_store::brain_db::OpenOptions;
 use serde_json::{Value, json};
 
+use crate::args::RecallArgs;
+
 const QUESTIONS: usize = 1_000;
 const WORDS: usize = 6;
 
-/// Measures recalls of a store.
-#[derive(Debug, Parser)]
-struct Cli {
-    #[command(flatten)]
-    global: GlobalArgs,
-    /// The store: a brain.db with an index beside it
-    db: PathBuf,
-    /// The time of tiers (RFC 3339)
-    #[arg(long, default_value = "2026-03-13T00:00:00Z")]
-    now: String,
-}
-
-fn main() -> ExitCode {
-    let Cli { global, db, now } = Cli::parse();
-    finish(&global, |printer| run(&db, &now, printer))
-}
-
-fn run(db: &Path, now: &str, printer: Printer) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &RecallArgs, printer: Printer) -> Result<Exit, Failure> {
+    let (db, now) = (&*args.db, &*args.now);
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new("measure", error, None);
     let hint = "name an RFC 3339 time";
     let now = Instant::parse(now, &TimeZone::UTC)
@@ -55,7 +38,7 @@ fn run(db: &Path, now: &str, printer: Printer) -> Result<Exit, Failure> {
         let rows = (0..all.len()).step_by(step).take(QUESTIONS);
         rows.map(|row| all.vector(Row(row as u32)).to_vec()).collect()
     };
-    let rows = index.files().columns().len();
+    let (rows, tier) = (index.files().columns().len(), index.files().tier().name());
     let options = RecallOptions {
         policy: Policy::builtin(),
         retention: Default::default(),
@@ -95,7 +78,7 @@ fn run(db: &Path, now: &str, printer: Printer) -> Result<Exit, Failure> {
         }
         let [p50, p99] = [0.5, 0.99].map(|share| percentile(&micros, share).round());
         Ok(
-            json!({"vector": by_vector, "counts": counts, "counted": counted, "p50_us": p50, "p99_us": p99}),
+            json!({"by": if by_vector { "vector and words" } else { "words" }, "counts": counts, "counted": counted, "p50_us": p50, "p99_us": p99}),
         )
     };
     let settings = [
@@ -104,6 +87,6 @@ fn run(db: &Path, now: &str, printer: Printer) -> Result<Exit, Failure> {
         measure(false, false)?,
         measure(false, true)?,
     ];
-    let line = json!({"rows": rows, "recalls": questions.len(), "k": 10, "settings": settings});
+    let line = json!({"rows": rows, "tier": tier, "recalls": questions.len(), "k": 10, "settings": settings});
     printer.data(&format!("{line}\n")).map(|()| Exit::Done)
 }
