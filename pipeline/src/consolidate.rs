@@ -1,6 +1,6 @@
 //! The stages in one call: load → export → join → cluster → plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use jiff::tz::TimeZone;
@@ -16,7 +16,7 @@ use memfold_model::time::Instant;
 use memfold_plan::detect::{DetectInput, detect, join_spaces, join_threshold};
 use memfold_plan::plan::{GuardedTexts, Plan, PlanInput, decide};
 use memfold_plan::policy::Policy;
-use memfold_plan::report::{Executed, Mode, Report, Run, Seconds};
+use memfold_plan::report::{Executed, Incremental, Mode, Report, Run, Seconds};
 use memfold_store::{LoadRequest, MemoryStore, Snapshot};
 
 /// What a run works with; only `now` and `time_zone` reach the plan.
@@ -84,8 +84,32 @@ pub fn consolidate_judged(
     let load = laps.lap();
     let columns = sink.finish()?;
     let matrices = columns.matrices();
-    let export = laps.lap();
+    let loaded = Loaded { snapshot: &snapshot, matrices: &matrices, load, narrowed: None };
+    plan_loaded(loaded, (policy, guard), context, laps, judging)
+}
 
+/// What a plan is made from.
+pub(crate) struct Loaded<'a> {
+    /// The store, or a part of it.
+    pub(crate) snapshot: &'a Snapshot,
+    /// The vectors of each space.
+    pub(crate) matrices: &'a [VectorMatrix<'a>],
+    /// Seconds that reading took.
+    pub(crate) load: f64,
+    /// The memories around which something is planned, where it is not all; and what the report says of that.
+    pub(crate) narrowed: Option<(&'a BTreeSet<MemoryIndex>, Incremental)>,
+}
+
+/// Finds what a snapshot says twice and plans what to do.
+pub(crate) fn plan_loaded(
+    loaded: Loaded<'_>,
+    (policy, guard): (&Policy, &Guard),
+    context: &RunContext<'_>,
+    mut laps: Laps<'_>,
+    judging: Option<&mut Judging<'_>>,
+) -> Result<Outcome, MemfoldError> {
+    let Loaded { snapshot, matrices, load, narrowed } = loaded;
+    let export = laps.lap();
     let options = JoinOptions {
         pool: context.pool,
         kernels: context.kernels,
@@ -94,31 +118,35 @@ pub fn consolidate_judged(
         progress: context.progress,
     };
     let (threshold, by) = (join_threshold(policy), policy.detect.graph_join());
-    let joins = join_spaces(&snapshot.spaces, &matrices, threshold, by.as_ref(), &options)?;
+    let joins = join_spaces(&snapshot.spaces, matrices, threshold, by.as_ref(), &options)?;
     let join = laps.lap();
     let input = DetectInput {
-        snapshot: &snapshot,
-        matrices: &matrices,
+        snapshot,
+        matrices,
         policy,
         guard,
         pool: context.pool,
         kernels: context.kernels,
         progress: context.progress,
     };
-    let detection = detect(&input, &joins)?;
+    let mut detection = detect(&input, &joins)?;
     drop(joins);
+    let (changed, incremental) = narrowed.unzip();
+    let only = changed.map(|changed| detection.narrow(changed));
     let cluster = laps.lap();
 
-    let similarity = |a, b| similarity(&snapshot, &matrices, context.kernels, a, b);
+    let similarity = |a, b| similarity(snapshot, matrices, context.kernels, a, b);
     let mut decided = decide(&PlanInput {
-        snapshot: &snapshot,
+        snapshot,
         detection: &detection,
         policy,
+        only: only.as_ref(),
         guard: &GuardedTexts { guard, memories: &snapshot.memories },
         similarity: &similarity,
         now: context.now,
         config_hash: context.config_hash,
     });
+    let plan = laps.lap();
     let ground = Ground {
         input: &input,
         options: &options,
@@ -128,15 +156,16 @@ pub fn consolidate_judged(
     };
     let judged =
         judging.map(|judging| judge_plan(&mut decided.plan, ground, judging)).transpose()?;
-    let plan = laps.lap();
+    let judge = laps.lap();
     let total = laps.total();
-    let seconds = Seconds { load, export, join, cluster, plan, execute: 0.0, total };
+    let seconds = Seconds { load, export, join, cluster, plan, judge, total, ..Seconds::default() };
     let mut report = Report::from(&Run {
-        snapshot: &snapshot,
+        snapshot,
         detection: &detection,
         decided: &decided,
         policy,
         similarity: &similarity,
+        incremental,
         now: context.now,
         mode: Mode::DryRun,
         executed: Executed::default(),
@@ -168,19 +197,20 @@ fn similarity(
     kernels.similarity(x, y, (kernels.dot(x, x), kernels.dot(y, y)))
 }
 
-struct Laps<'a> {
+/// Takes the time of one stage after the other.
+pub(crate) struct Laps<'a> {
     clock: &'a dyn Fn() -> f64,
     start: f64,
     last: f64,
 }
 
 impl<'a> Laps<'a> {
-    fn new(clock: &'a dyn Fn() -> f64) -> Self {
+    pub(crate) fn new(clock: &'a dyn Fn() -> f64) -> Self {
         let now = clock();
         Self { clock, start: now, last: now }
     }
 
-    fn lap(&mut self) -> f64 {
+    pub(crate) fn lap(&mut self) -> f64 {
         let now = (self.clock)();
         now - std::mem::replace(&mut self.last, now)
     }

@@ -43,6 +43,7 @@ mod error;
 pub mod machine;
 pub mod columns;
 pub mod consolidate;
+pub mod incremental;
 pub mod judging;
 pub mod execute;
 pub mod settle;

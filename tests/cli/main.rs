@@ -42,6 +42,7 @@ mod hostile_text;
 mod searching;
 mod searching_files;
 mod recalling;
+mod incremental;
 mod hooks;
 mod saving;
 mod lifecycle;

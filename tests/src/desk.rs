@@ -188,6 +188,12 @@ impl Desk {
         self.run.plan(&self.store())
     }
 
+    /// Returns how this desk runs.
+    #[must_use]
+    pub const fn run(&self) -> &Run {
+        &self.run
+    }
+
     /// Carries a plan out.
     ///
     /// # Errors

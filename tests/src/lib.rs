@@ -32,7 +32,7 @@ pub use rows::{
     NOW, brain_db, created_at, generated_rows, memory, sample_rows, store_now, store_of_vectors,
     unit_vector,
 };
-pub use run::{Run, clusters, merges, noops};
+pub use run::{CONFIG_HASH, Run, clusters, merges, noops};
 pub use store_facts::{FactReader, facts_findable};
 pub use store_image::{StoreImage, diff, integrity, tokens};
 pub use wild_store::{Fact, wild_store, wild_store_with_journal};

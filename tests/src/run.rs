@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
+use std::path::Path;
 
 use jiff::tz::TimeZone;
 use memfold::MemfoldError;
 use memfold::consolidate::{Outcome, RunContext, consolidate_judged};
+use memfold::incremental::{ChangedRun, RowMarks, consolidate_changed};
 use memfold::judging::{Judging, StoredAnswers};
 use memfold_guard::Guard;
 use memfold_index::{NoProgress, Pool};
@@ -15,7 +17,7 @@ use memfold_model::time::Instant;
 use memfold_plan::plan::{Action, ActionType, Plan};
 use memfold_plan::policy::{ConfigLoader, Configuration, Policy};
 use memfold_simd::{Kernels, Level};
-use memfold_store::MemoryStore;
+use memfold_store::{BrainDb, LoadRequest, MemoryStore};
 
 use crate::NOW;
 
@@ -29,7 +31,7 @@ pub struct Run {
 }
 
 /// The hash that the plans made here name.
-pub(crate) const CONFIG_HASH: &str = "sha256:0";
+pub const CONFIG_HASH: &str = "sha256:0";
 
 impl Run {
     /// Runs as built in at [`NOW`], on two threads and the best level.
@@ -127,6 +129,34 @@ impl Run {
         store: &dyn MemoryStore,
         judging: Option<&mut Judging<'_>>,
     ) -> Result<Outcome, MemfoldError> {
+        self.with_context(|policy, guard, context| {
+            consolidate_judged(store, policy, guard, context, judging)
+        })
+    }
+
+    /// Plans over what changed since the run that left its marks in a folder.
+    ///
+    /// # Panics
+    /// When the configuration is wrong or the run fails.
+    #[must_use]
+    pub fn plan_changed(&self, store: &BrainDb, folder: &Path) -> ChangedRun {
+        self.with_context(|policy, guard, context| {
+            consolidate_changed((store, folder), policy, guard, context, None)
+        })
+        .expect("the run succeeds")
+    }
+
+    /// Reads the marks of a store's rows.
+    ///
+    /// # Panics
+    /// When the store cannot be read.
+    #[must_use]
+    pub fn marks(&self, store: &BrainDb) -> RowMarks {
+        let load = LoadRequest { time_zone: &TimeZone::UTC, now: self.now, progress: &NoProgress };
+        RowMarks::read(store, &load, &self.policy()).expect("the store can be read")
+    }
+
+    fn with_context<T>(&self, run: impl FnOnce(&Policy, &Guard, &RunContext<'_>) -> T) -> T {
         let policy = self.policy();
         let guard = Guard::new(&policy.guard).expect("the built-in lexicon is valid");
         let scratch = tempfile::tempdir().expect("the folder of temporary files is writable");
@@ -140,7 +170,7 @@ impl Run {
             clock: &|| 0.0,
             scratch_dir: scratch.path(),
         };
-        consolidate_judged(store, &policy, &guard, &context, judging)
+        run(&policy, &guard, &context)
     }
 }
 

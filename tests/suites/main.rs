@@ -18,6 +18,7 @@ mod nothing_lost;
 mod hostile_input;
 mod converges;
 mod run_twice;
+mod incremental;
 mod recorded;
 mod honest_load;
 mod images_and_facts;

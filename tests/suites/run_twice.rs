@@ -92,20 +92,24 @@ fn vector(draws: &mut Draws, dim: usize, topic: usize, wording: usize) -> Vec<f3
     vector
 }
 
-fn text(topic: usize, wording: usize) -> String {
+pub(super) fn text(topic: usize, wording: usize) -> String {
     match TOPICS[topic] {
         [] => format!("Build #{} passed.", 410 + wording),
         wordings => wordings[wording % wordings.len()].to_owned(),
     }
 }
 
-fn rows(draws: &mut Draws, count: usize) -> Vec<PlainMemory> {
+pub(super) fn rows(draws: &mut Draws, count: usize) -> Vec<PlainMemory> {
     let topics = 1 + draws.below(4) as usize;
     let first = draws.below(TOPICS.len() as u64) as usize;
     (0..count).map(|number| row(draws, number, (first, topics))).collect()
 }
 
-fn row(draws: &mut Draws, number: usize, (first, topics): (usize, usize)) -> PlainMemory {
+pub(super) fn row(
+    draws: &mut Draws,
+    number: usize,
+    (first, topics): (usize, usize),
+) -> PlainMemory {
     let topic = (first + draws.below(topics as u64) as usize) % TOPICS.len();
     let wording = draws.below(if TOPICS[topic].is_empty() { 12 } else { 5 }) as usize;
     let dim = if draws.below(8) == 0 { 2 * DIM } else { DIM };
@@ -146,7 +150,7 @@ fn row(draws: &mut Draws, number: usize, (first, topics): (usize, usize)) -> Pla
 }
 
 /// Settings, each left as it is more often than not.
-fn settings(draws: &mut Draws) -> Vec<String> {
+pub(super) fn settings(draws: &mut Draws) -> Vec<String> {
     const CHOICES: [&[&str]; 17] = [
         &["threshold=0.8", "threshold=0.85", "threshold=0.9", "threshold=0.97", "threshold=0.999"],
         &["cluster.linkage=complete", "cluster.linkage=average", "cluster.linkage=single"],

@@ -28,7 +28,8 @@ pub use fresh::{FreshSegment, StoreIndex};
 pub use inspect::{Freshness, IndexDifference, Thoroughness, VerifiedIndex, freshness, verify};
 pub use search::Query;
 
+pub(crate) use files::text_hash;
 pub use fresh::{SealFresh, Sealed, seal_fresh};
-pub(crate) use near::{NearRows, near_rows};
+pub(crate) use near::{NearRows, near_ids, near_rows};
 pub(crate) use search::near_vector;
 pub use search::{Match, Matches, Searched, Wanted, search, search_all};

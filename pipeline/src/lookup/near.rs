@@ -3,7 +3,7 @@
 use memfold_index::flat::FlatScan;
 use memfold_index::index_file::IndexView;
 use memfold_index::index_file::PREFIX_TRANSFORM;
-use memfold_index::{Nearest as _, Row, VectorMatrix};
+use memfold_index::{Nearest as _, Neighbor, Pool, Row, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
 
 use super::search::Tier;
@@ -42,6 +42,38 @@ impl NearRows {
         self.rows.retain(|row| seen.insert(row.id.clone()));
         self.total -= (before - self.rows.len()) as u64;
     }
+}
+
+/// Finds the rows of an index that are at least so similar to each of many queries, exactly: the flat index is read
+/// whatever the tier is. Returns the ids for each query, in no order; what became of them since is not looked at.
+///
+/// # Errors
+/// When the queries have another dimension or one has no direction, or the index is damaged.
+pub(crate) fn near_ids(
+    index: &StoreIndex,
+    (queries, least): (&VectorMatrix<'_>, Similarity),
+    (pool, kernels): (&Pool, &'static Kernels),
+) -> Result<Vec<Vec<String>>, SearchError> {
+    let damaged = |error: &dyn std::error::Error| SearchError::Damaged(error.to_string());
+    let file = index.files().tiers();
+    let tiers = IndexView::open(file).map_err(|error| damaged(&error))?;
+    let transform = file.section(PREFIX_TRANSFORM).map_err(|error| damaged(&error))?;
+    let vectors: VectorMatrix<'_> = index.files().columns().vectors();
+    let scan = FlatScan::new(tiers.flat, &vectors, kernels)?;
+    let mut ids: Vec<Vec<String>> = Vec::with_capacity(queries.len());
+    for found in scan.range_batch(queries, least, pool)? {
+        let id = |near: &Neighbor| Ok(index.files().columns().id_at(near.row)?.to_owned());
+        ids.push(found.iter().map(id).collect::<Result<_, SearchError>>()?);
+    }
+    for segment in index.fresh().iter().filter(|segment| !segment.is_empty()) {
+        let vectors = segment.matrix().map_err(|error| damaged(&error))?;
+        let flat = segment.flat(transform).map_err(|error| damaged(&error))?;
+        let scan = FlatScan::new(flat, &vectors, kernels)?;
+        for (ids, found) in ids.iter_mut().zip(scan.range_batch(queries, least, pool)?) {
+            ids.extend(found.iter().map(|near| segment.id(near.row.index()).to_owned()));
+        }
+    }
+    Ok(ids)
 }
 
 /// Finds the rows of an index that are at least so similar to a query; of each part at most `most` are named.

@@ -16,6 +16,7 @@ use memfold_datasets::ReadError;
 use memfold_datasets::corpus::Corpus;
 use memfold_datasets::vector_file::VectorFormat;
 use memfold_index::Progress;
+use memfold_index::file::generations::SEARCHED_FILE;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::OpenOptions;
 
@@ -116,6 +117,31 @@ pub(crate) fn index_folders(args: &IndexPlaceArgs) -> Result<Vec<PathBuf>, Failu
     let store = store_path(args)?;
     let folders = [args.index_dir.clone(), Some(beside(&store)), cached(&store)];
     Ok(folders.into_iter().flatten().collect())
+}
+
+/// Removes what a run over changed memories starts from, so that the next one searches everything. It holds ids, and
+/// hashes of rows.
+pub(crate) fn remove_marks(args: &IndexPlaceArgs) -> Result<(), Failure> {
+    for folder in index_folders(args)? {
+        let file = folder.join(SEARCHED_FILE);
+        match std::fs::remove_file(&file) {
+            Err(error)
+                if !matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                let hint = "delete it yourself: it can be made anew".to_owned();
+                return Err(Failure::new(
+                    &format!("remove {}", file.display()),
+                    &error,
+                    Some(hint),
+                ));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Returns the folder to build in: as for reading, and in the cache where the store's folder cannot be written.

@@ -32,7 +32,7 @@ mod error;
 pub use disk::FileMode;
 pub use error::GenerationError;
 pub use manifest::FreshWriter;
-pub use names::{COLUMNS_FILE, INDEX_FILE};
+pub use names::{COLUMNS_FILE, INDEX_FILE, SEARCHED_FILE};
 pub use read::{Generation, Generations};
 pub use write::GenerationWriter;
 

@@ -5,6 +5,9 @@ pub const INDEX_FILE: &str = "index.mfi";
 /// The columns of a generation, an Arrow file.
 pub const COLUMNS_FILE: &str = "columns.arrow";
 
+/// What the rows of a store looked like when a run had searched them, a section file beside the generations.
+pub const SEARCHED_FILE: &str = "searched.mfi";
+
 pub(super) const MANIFEST: &str = "MANIFEST";
 pub(super) const LOCK: &str = "LOCK";
 /// Ends the names of what is still being written.

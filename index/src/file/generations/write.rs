@@ -211,6 +211,7 @@ impl Generations {
             remove_generation(&disk, folder, &name)?;
         }
         disk.remove(&pending_path(folder))?;
+        disk.remove(&folder.join(names::SEARCHED_FILE))?;
         disk.remove(&lock)?;
         match fs::remove_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(true),

@@ -59,6 +59,8 @@ pub enum FileKind {
     Fresh,
     /// Texts of rows that an index does not hold.
     Texts,
+    /// What the rows of a store looked like when a run had searched them.
+    Searched,
 }
 
 impl FileKind {
@@ -69,6 +71,7 @@ impl FileKind {
             Self::Index => 1,
             Self::Fresh => 2,
             Self::Texts => 3,
+            Self::Searched => 4,
         }
     }
 
@@ -79,6 +82,7 @@ impl FileKind {
             1 => Some(Self::Index),
             2 => Some(Self::Fresh),
             3 => Some(Self::Texts),
+            4 => Some(Self::Searched),
             _ => None,
         }
     }
@@ -90,6 +94,7 @@ impl FileKind {
             Self::Index => "index",
             Self::Fresh => "fresh rows",
             Self::Texts => "texts",
+            Self::Searched => "searched rows",
         }
     }
 }
@@ -102,7 +107,7 @@ pub struct SectionId(u32);
 
 impl SectionId {
     /// The largest number of this version of the format.
-    pub const MAX: u32 = 17;
+    pub const MAX: u32 = 20;
 
     /// Names a section by its number, 1 to [`SectionId::MAX`].
     ///

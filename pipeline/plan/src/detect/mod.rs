@@ -20,7 +20,7 @@ mod topics;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_index::{JoinError, MeasuredRecall};
 use memfold_simd::Similarity;
@@ -115,6 +115,28 @@ pub struct Detection {
 }
 
 impl Detection {
+    /// Keeps the clusters and proposals that some memories stand in, directly or through clusters that share a member;
+    /// returns these memories and all members of what was kept with them.
+    ///
+    /// Contradictions stay: which of them speaks for a series depends on all.
+    pub fn narrow(&mut self, around: &BTreeSet<MemoryIndex>) -> BTreeSet<MemoryIndex> {
+        let mut kept = around.clone();
+        let groups = || self.clusters.iter().chain(&self.proposals);
+        let mut before = 0;
+        while before != kept.len() {
+            before = kept.len();
+            for cluster in groups() {
+                if cluster.members.iter().any(|member| kept.contains(member)) {
+                    kept.extend(&cluster.members);
+                }
+            }
+        }
+        self.clusters.retain(|cluster| kept.contains(&cluster.members[0]));
+        self.proposals.retain(|cluster| kept.contains(&cluster.members[0]));
+        self.near_misses.retain(|pair| kept.contains(&pair.older) || kept.contains(&pair.newer));
+        kept
+    }
+
     /// Returns all contradictory pairs, those of live memories first.
     pub(crate) fn all_contradictions(&self) -> impl Iterator<Item = &Contradiction> {
         self.contradictions.iter().chain(&self.folded_contradictions)

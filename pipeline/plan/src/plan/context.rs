@@ -25,6 +25,8 @@ pub struct PlanInput<'a> {
     pub detection: &'a Detection,
     /// The policy.
     pub policy: &'a Policy,
+    /// The memories that single rules look at, whose contradictions are flagged and whose protection is listed; `None`: all.
+    pub only: Option<&'a BTreeSet<MemoryIndex>>,
     /// The guard over the snapshot's texts.
     pub guard: &'a dyn FactGuard,
     /// Canonical similarity.
@@ -33,6 +35,13 @@ pub struct PlanInput<'a> {
     pub now: Instant,
     /// `sha256:<hex>` of the semantic configuration.
     pub config_hash: &'a str,
+}
+
+impl PlanInput<'_> {
+    /// Tells whether single rules look at a memory.
+    pub(super) fn looks_at(&self, memory: MemoryIndex) -> bool {
+        self.only.is_none_or(|only| only.contains(&memory))
+    }
 }
 
 /// A merge that will be planned.

@@ -85,6 +85,7 @@ pub fn decide(input: &PlanInput<'_>) -> Decided {
         access_counts,
         protected: units
             .iter()
+            .filter(|unit| input.looks_at(unit.live))
             .filter_map(|unit| Some((unit.live, context.protected.get(&unit.live)?.clone())))
             .collect(),
         plan: plan(input, actions),

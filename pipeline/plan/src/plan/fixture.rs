@@ -153,6 +153,7 @@ impl Fixture {
             snapshot: &self.snapshot,
             detection,
             policy: &self.policy,
+            only: None,
             guard: &WordGuard(&self.snapshot.memories),
             similarity: &|left, right| self.similarity_of(left, right),
             now: NOW,

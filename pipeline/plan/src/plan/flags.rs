@@ -91,6 +91,9 @@ pub(super) fn flags<'a>(context: &Context<'a>, merges: &[Merge<'_>]) -> Flags<'a
         }
         room.take(pair);
         spoken_for.extend(member_of);
+        if !(context.input.looks_at(pair.0) || context.input.looks_at(pair.1)) {
+            continue;
+        }
         let mut reasons = reasons(context, rule, contradiction, pair);
         if let Some((_, members)) = member_of {
             reasons.push(format!("speaks for {members} memories that differ in the same way"));

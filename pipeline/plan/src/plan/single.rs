@@ -53,6 +53,7 @@ pub(super) fn single_fates<'a>(
     let fates = units
         .iter()
         .map(|unit| unit.live)
+        .filter(|row| context.input.looks_at(*row))
         .filter(|row| !absorbed.contains(row) && !context.protected.contains_key(row))
         .filter_map(|row| fate(context, (&rules, &holds), row, survivors.get(&row).copied()))
         .collect();

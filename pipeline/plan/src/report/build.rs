@@ -9,9 +9,9 @@ use memfold_model::time::Instant;
 use memfold_model::{SkipReason, Snapshot, text};
 
 use super::{
-    AbsorbedByRisk, AbsorbedSample, Detected, Executed, Loaded, MergeSample, Mode, PairSample,
-    Planned, ProtectedRow, ProtectedRows, REPORT_SCHEMA_VERSION, Recall, Report, RowView, Samples,
-    ScopeView, Seconds, Sensitivity, Stats, UnknownCategory, word_diff,
+    AbsorbedByRisk, AbsorbedSample, Detected, Executed, Incremental, Loaded, MergeSample, Mode,
+    PairSample, Planned, ProtectedRow, ProtectedRows, REPORT_SCHEMA_VERSION, Recall, Report,
+    RowView, Samples, ScopeView, Seconds, Sensitivity, Stats, UnknownCategory, word_diff,
 };
 use crate::detect::Detection;
 use crate::plan::{
@@ -33,6 +33,8 @@ pub struct Run<'a> {
     pub policy: &'a Policy,
     /// Canonical similarity.
     pub similarity: &'a SimilarityOf<'a>,
+    /// What of the store was searched, where it is not all.
+    pub incremental: Option<Incremental>,
     /// The run's time.
     pub now: Instant,
     /// Whether the store was written to.
@@ -98,6 +100,7 @@ impl From<&Run<'_>> for Report {
             scope: scope(run),
             detected: detected(run),
             planned: Planned::count(|action| plan.count(action)),
+            incremental: run.incremental.clone(),
             judged: None,
             executed: run.executed,
             seconds: run.seconds,
@@ -132,7 +135,7 @@ fn loaded(run: &Run<'_>) -> Loaded {
     }
     Loaded {
         memories: run.snapshot.rows_total,
-        live: live().count() as u64,
+        live: run.incremental.as_ref().map_or_else(|| live().count() as u64, |part| part.live),
         with_embedding: live().filter(|memory| memory.embedding.vector().is_some()).count() as u64,
         skipped,
     }
@@ -206,7 +209,9 @@ fn stats(run: &Run<'_>, sampler: &Sampler<'_>, live: u64) -> Stats {
         }
         let new = action.new_content.as_ref().map_or(0, |text| text.chars().count() as u64);
         stats.live_after += u64::from(action.new_content.is_some());
-        stats.live_after -= action.leaving_ids().count() as u64;
+        let leaving = action.leaving_ids().count() as u64;
+        // The live rows of a run over changed memories are counted before others wrote.
+        stats.live_after = stats.live_after.saturating_sub(leaving);
         if action.action != ActionType::Summarize {
             let gone = action.leaving_ids().map(chars_of).sum::<u64>();
             chars_saved += gone.saturating_sub(new);

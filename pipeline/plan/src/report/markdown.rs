@@ -1,6 +1,6 @@
 //! The report for people, ordered by risk, not by size.
 
-use super::screen::grouped;
+use super::screen::{grouped, searched};
 use super::{
     AbsorbedSample, MergeSample, Mode, PairSample, Piece, PieceKind, RecallKind, Report, RowView,
 };
@@ -59,6 +59,9 @@ impl Page {
         };
         let absorbed = &report.stats.absorbed;
         self.line(format!("# Consolidation {}\n\n{mode}\n", report.run_id));
+        if let Some(part) = &report.incremental {
+            self.line(format!("{}\n", searched(part)));
+        }
         let count = |count: u64| grouped(count);
         let recall = &report.detected.pair_recall;
         let recall = match recall.kind {
@@ -366,7 +369,9 @@ impl Page {
             ("join", seconds.join),
             ("cluster", seconds.cluster),
             ("plan", seconds.plan),
+            ("judge", seconds.judge),
             ("execute", seconds.execute),
+            ("tier", seconds.tier),
             ("total", seconds.total),
         ];
         self.table(

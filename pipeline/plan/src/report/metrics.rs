@@ -105,7 +105,9 @@ pub fn metrics(report: &Report, figures: Option<&StoreFigures>, helios: bool) ->
         ("join", seconds.join),
         ("cluster", seconds.cluster),
         ("plan", seconds.plan),
+        ("judge", seconds.judge),
         ("execute", seconds.execute),
+        ("tier", seconds.tier),
         ("total", seconds.total),
     ];
     page.by("memfold_run_seconds", RUN_SECONDS, "stage", &stages);

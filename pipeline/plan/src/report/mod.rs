@@ -25,9 +25,9 @@ pub use memfold_model::runs::Executed;
 pub use metrics::{StoreFigures, WriteMetricsError, applied_metrics, metrics, write_metrics};
 pub(crate) use model::REPORT_SCHEMA_VERSION;
 pub use model::{
-    AbsorbedByRisk, AbsorbedSample, Detected, Judged, Loaded, MergeSample, Mode, PairSample,
-    Planned, ProtectedRow, ProtectedRows, Recall, RecallKind, Report, RowView, Ruling, Samples,
-    ScopeView, Seconds, Sensitivity, Stats, UnknownCategory,
+    AbsorbedByRisk, AbsorbedSample, Detected, Incremental, Judged, Loaded, MergeSample, Mode,
+    PairSample, Planned, ProtectedRow, ProtectedRows, Recall, RecallKind, Report, RowView, Ruling,
+    Samples, ScopeView, Seconds, Sensitivity, Stats, UnknownCategory,
 };
 pub use screen::{Commands, grouped, quoted as shell_word, screen, shell_words};
 pub use write::{

@@ -62,6 +62,9 @@ pub struct Report {
     pub detected: Detected,
     /// Actions by type.
     pub planned: Planned,
+    /// What was searched, where it was not the whole store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incremental: Option<Incremental>,
     /// What models decided about proposals, where they were asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged: Option<Judged>,
@@ -93,6 +96,20 @@ pub struct Report {
     pub skipped_examples: BTreeMap<String, String>,
     /// The plan's actions in plan order.
     pub actions: Vec<Action>,
+}
+
+/// What a run searched that looked only at what changed. All other figures of its report are those of the memories
+/// that were compared, but for `loaded.memories` and `loaded.live`, which count the whole store.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Incremental {
+    /// The run that had searched everything before.
+    pub since_run: String,
+    /// Live memories that are new or changed since.
+    pub changed: u64,
+    /// Memories that were compared: these, and those that stand near them.
+    pub compared: u64,
+    /// Live memories of the store.
+    pub live: u64,
 }
 
 /// What models decided about proposals.
@@ -287,8 +304,12 @@ pub struct Seconds {
     pub cluster: f64,
     /// Deciding.
     pub plan: f64,
+    /// Asking models, and what comes of their answers.
+    pub judge: f64,
     /// Writing to the store.
     pub execute: f64,
+    /// Assigning tiers, where they are stored.
+    pub tier: f64,
     /// From start to report.
     pub total: f64,
 }

@@ -1,6 +1,6 @@
 //! The few lines a run ends with.
 
-use super::{Mode, Report};
+use super::{Incremental, Mode, Report};
 use memfold_model::text::{characters, is_deceptive};
 
 /// The commands that a screen names, as arguments.
@@ -83,7 +83,8 @@ const COLUMNS: usize = 80;
 /// Returns the lines a run ends with, each at most 80 columns wide unless one word is wider.
 #[must_use]
 pub fn screen(report: &Report, commands: &Commands) -> String {
-    let mut lines = wrap(&counts(report), " · ", "", "  ");
+    let mut lines: Vec<String> = report.incremental.iter().map(searched).collect();
+    lines.extend(wrap(&counts(report), " · ", "", "  "));
     let tokens = report.stats.tokens_saved;
     if tokens > 0 {
         let tokens = grouped(tokens);
@@ -107,6 +108,12 @@ pub fn screen(report: &Report, commands: &Commands) -> String {
         lines.push("nothing to do".to_owned());
     }
     lines.join("\n") + "\n"
+}
+
+/// What a run searched that looked only at what changed.
+pub(super) fn searched(part: &Incremental) -> String {
+    let [changed, compared] = [part.changed, part.compared].map(grouped);
+    format!("incremental: {changed} changed since {}, {compared} compared", part.since_run)
 }
 
 /// What models decided, and what that took.
@@ -133,6 +140,10 @@ fn judged(report: &Report) -> Option<Vec<String>> {
 
 /// Says that some memories take part by their texts alone, and what helps.
 fn without_embedding(report: &Report) -> Option<String> {
+    // Of what was not compared nobody knows.
+    if report.incremental.is_some() {
+        return None;
+    }
     let loaded = &report.loaded;
     let lacking = loaded.live.saturating_sub(loaded.with_embedding);
     let who = match (lacking, loaded.with_embedding) {

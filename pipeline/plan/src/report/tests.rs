@@ -21,6 +21,7 @@ pub(super) fn report() -> Report {
     fixture.contradictions = vec![("d", "e", 0.8)];
     let (detection, decided) = (fixture.detection(), fixture.decide());
     Report::from(&Run {
+        incremental: None,
         snapshot: &fixture.snapshot,
         detection: &detection,
         decided: &decided,

@@ -30,6 +30,7 @@ pub use read::open::{BrainDb, KeptReader, OpenOptions, OpenStoreError, Shortage}
 pub use read::recall::{RecallFacts, SessionRows, TimedMemory};
 pub use read::recorded::FlagKind;
 pub use read::rows::{Fate, Ghost, LiveMemory, OpenFlag};
+pub use read::some::{MarkedRow, RowMark};
 pub use read::vitals::Vitals;
 pub use write::beside::BackupOutcome;
 pub use write::changes::{Mark, NowRows, apply};

@@ -3,28 +3,36 @@
 mod args;
 pub(crate) mod judge;
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use memfold::MemfoldError;
-use memfold::consolidate::{Outcome, RunContext, consolidate};
+use memfold::consolidate::{Outcome, RunContext, consolidate_judged};
 use memfold::execute::{
     CHANGE_SHARE_MAX, ExecuteRequest, Execution, Review, Selection, WriteRules, execute_watched,
     rejudge_flags,
 };
+use memfold::incremental::{ChangedRun, RowMarks, SearchedBy, consolidate_changed, targets};
+use memfold::judging::Judging;
+use memfold::lifecycle::Tiers;
 use memfold::machine::{self, Stopwatch};
+use memfold_guard::Guard;
+use memfold_index::file::FileMode;
 use memfold_model::runs::RunState;
 use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
 use memfold_plan::policy::{Absorbed, JoinMethod};
 use memfold_plan::report::{
-    Commands, Detected, Executed, Judged, Loaded, Mode, Planned, Report, ScopeView, Seconds, Stats,
-    StoreFigures, UnknownCategory, metrics, run_id, screen, write_plan,
+    Commands, Detected, Executed, Incremental, Judged, Loaded, Mode, Planned, Report, ScopeView,
+    Seconds, Stats, StoreFigures, UnknownCategory, metrics, run_id, screen, write_plan,
 };
 use memfold_simd::Kernels;
-use memfold_store::BrainDb;
+use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
 use serde::Serialize;
 
 use self::args::{commands, files, flags, overrides, to_go_on};
 use crate::args::{GlobalArgs, IndexPlaceArgs, unused_index};
-use crate::commands::index::store::{Rebuild, rebuild};
+use crate::commands::index::store::{Rebuild, rebuild, seal};
 use crate::context::{self, open_store};
 use crate::failure::{Exit, Failure};
 use crate::outputs::Outputs;
@@ -67,13 +75,24 @@ fn consolidate_store(
     let watch = MemoryWatch::start();
     let bars = Bars::new(printer);
     let settings = &settings;
-    let mut work =
-        Work { global, args, settings, files, printer, bars: &bars, may_write, saved_as: None };
+    let mut work = Work {
+        global,
+        args,
+        settings,
+        files,
+        printer,
+        bars: &bars,
+        may_write,
+        saved_as: None,
+        marks: None,
+        index_is_new: false,
+    };
     let mut outcome = work.plan()?;
     outcome.plan.overrides = overrides;
     log_planned(&outcome.report, printer);
     work.warn_of_unknown_categories(&outcome);
     let execution = work.write_to_the_store(&mut outcome)?;
+    work.keep_marks(&outcome, execution.as_ref());
     if execution.is_none() {
         work.tell_of_moves(&mut outcome)?;
     }
@@ -118,10 +137,14 @@ struct Work<'a> {
     may_write: bool,
     /// The plan's id in the store, where it was saved for review.
     saved_as: Option<String>,
+    /// What the rows looked like before the run.
+    marks: Option<RowMarks>,
+    /// Whether the index holds what the run left behind.
+    index_is_new: bool,
 }
 
 impl Work<'_> {
-    fn plan(&self) -> Result<Outcome, Failure> {
+    fn plan(&mut self) -> Result<Outcome, Failure> {
         let policy = &self.settings.configuration.policy;
         if self.args.index.is_some() && policy.detect.method != JoinMethod::Graph {
             return Err(unused_index());
@@ -143,12 +166,80 @@ impl Work<'_> {
             clock: &|| stopwatch.seconds(),
             scratch_dir: &settings::scratch_dir(),
         };
-        if let Some(how) = self.args.judge {
-            let run = (self.args, self.settings, &guard);
-            return judge::plan(run, how, (&store, &context), (self.bars, self.printer));
+        if self.args.judge.is_some() {
+            let printing = (self.bars, self.printer);
+            let (args, settings) = (self.args, self.settings);
+            return judge::plan((args, settings), (&store, &context), printing, |judging| {
+                self.search((&store, &guard), &context, Some(judging))
+            });
         }
-        consolidate(&store, policy, &guard, &context)
+        self.search((&store, &guard), &context, None)
             .map_err(|error| planning_failure(self.args, &error))
+    }
+
+    /// Plans over what changed, where that was asked for and can be told, else over everything.
+    fn search(
+        &mut self,
+        (store, guard): (&BrainDb, &Guard),
+        context: &RunContext<'_>,
+        mut judging: Option<&mut Judging<'_>>,
+    ) -> Result<Outcome, MemfoldError> {
+        let policy = &self.settings.configuration.policy;
+        let mut reason = None;
+        if self.args.incremental {
+            let place = (store, &*self.index_folder().unwrap_or_default());
+            match consolidate_changed(place, policy, guard, context, judging.as_deref_mut())? {
+                ChangedRun::Done(outcome, marks) => {
+                    self.marks = Some(marks);
+                    return Ok(*outcome);
+                }
+                ChangedRun::Whole(why) => reason = Some(format!("searched everything: {why}")),
+            }
+        }
+        if self.may_write && self.args.execute && self.index_folder().is_some() {
+            let RunContext { now, time_zone, progress, .. } = *context;
+            let load = LoadRequest { time_zone, now, progress };
+            // Before the rows are loaded: what others write meanwhile counts as changed the next time.
+            self.marks = Some(RowMarks::read(store, &load, policy)?);
+        }
+        let mut outcome = consolidate_judged(store, policy, guard, context, judging)?;
+        if let Some(reason) = reason {
+            self.printer.note(&format!("note: {reason}"));
+            outcome.report.notes.push(reason);
+        }
+        Ok(outcome)
+    }
+
+    /// The folder of the index, where there is one.
+    fn index_folder(&self) -> Option<PathBuf> {
+        let place = IndexPlaceArgs { db: self.args.db.clone(), index_dir: None };
+        let folder = context::index_to_read(&place).ok();
+        folder.filter(|folder| folder.join("MANIFEST").exists())
+    }
+
+    /// Lets the next run search only what changes from now on, where the index holds what this one saw.
+    fn keep_marks(&mut self, outcome: &Outcome, execution: Option<&Execution>) {
+        let may_run = self.may_write && self.args.execute;
+        let Some((marks, folder)) = self.marks.take().zip(self.index_folder()).filter(|_| may_run)
+        else {
+            return;
+        };
+        let is_renewed = match execution {
+            Some(_) => self.index_is_new,
+            None => self.renew_index(outcome),
+        };
+        if !is_renewed {
+            return;
+        }
+        let is_whole = execution
+            .is_none_or(|execution| execution.state == RunState::Done && execution.remaining == 0);
+        let pending = if is_whole { BTreeSet::new() } else { targets(&outcome.plan) };
+        let run = SearchedBy::run(&outcome.report.run_id, &outcome.plan.config_hash);
+        let metadata = std::fs::metadata(&self.args.db);
+        let mode = metadata.map_or(FileMode::from_bits(0o600), |found| FileMode::like(&found));
+        if let Err(error) = marks.keep(&folder, mode, (run, &pending)) {
+            self.printer.note(&format!("note: the next run searches everything: {error}"));
+        }
     }
 
     fn log_start(&self, store: &BrainDb, now: Instant, config_hash: &str) -> Result<(), Failure> {
@@ -241,7 +332,7 @@ impl Work<'_> {
         }
     }
 
-    fn execute(&self, outcome: &mut Outcome) -> Result<Execution, Failure> {
+    fn execute(&mut self, outcome: &mut Outcome) -> Result<Execution, Failure> {
         if self.args.report.is_none() && self.args.report_dir.is_none() {
             writing::report_dir(&self.args.db, self.settings)?;
         }
@@ -278,29 +369,72 @@ impl Work<'_> {
             self.printer.note(&format!("note: the flags were not judged again: {error}"));
         }
         drop(session);
-        self.renew_index(outcome);
+        self.index_is_new = self.renew_index(outcome);
+        let executed = stopwatch.seconds();
+        self.assign_tiers(outcome)?;
         let report = &mut outcome.report;
         report.mode = Mode::Execute;
         report.run_id.clone_from(&execution.run_id);
         report.executed = execution.executed;
         report.notes.extend(execution.notes.iter().cloned());
-        report.seconds.execute = stopwatch.seconds();
-        report.seconds.total += report.seconds.execute;
+        report.seconds.execute = executed;
+        report.seconds.tier = stopwatch.seconds() - executed;
+        report.seconds.total += executed + report.seconds.tier;
         writing::note_backup(&execution, self.printer);
         Ok(execution)
     }
 
-    /// Builds the index of the store as it is now, where it has one or is too large for checks without.
-    fn renew_index(&self, outcome: &Outcome) {
-        let place = IndexPlaceArgs { db: self.args.db.clone(), index_dir: None };
-        let has_index =
-            context::index_to_read(&place).is_ok_and(|folder| folder.join("MANIFEST").exists());
-        if !has_index && outcome.report.loaded.with_embedding <= Rebuild::ROWS_MIN {
-            return;
+    /// Assigns tiers as the run leaves the memories, in a store that keeps them (`memfold tiers --execute`).
+    fn assign_tiers(&self, outcome: &mut Outcome) -> Result<(), Failure> {
+        let unread = |error: LoadStoreError| Failure::new("read the tiers", &error, error.hint());
+        let store = open_store(&self.args.db, self.settings)?;
+        if store.assigned_tiers().map_err(unread)?.is_empty() {
+            return Ok(());
         }
-        if let Err(failure) = rebuild((self.global, self.settings), &place, self.bars) {
+        let (time_zone, now) = (self.settings.time_zone()?, self.now(outcome)?);
+        let load = LoadRequest { time_zone: &time_zone, now, progress: self.bars };
+        let configuration = &self.settings.configuration;
+        let policies = (&configuration.policy, &configuration.settings.lifecycle.retention);
+        let tiers = Tiers::of(&store, &load, policies).map_err(unread)?;
+        drop(store);
+        let kept = writing::open_own_tables(&self.args.db, self.settings).and_then(|session| {
+            tiers
+                .keep(&session, &now.to_naive_local(&time_zone))
+                .map_err(|error| writing::session_failure("store the tiers", &error))
+        });
+        // The run stands, and the next one assigns them again.
+        if let Err(failure) = kept {
+            self.printer.note(&format!("note: tiers were not stored: {}", failure.message));
+            return Ok(());
+        }
+        for transition in &tiers.transitions {
+            self.printer.detail(&transition.to_string());
+        }
+        let count = tiers.transitions.len() as u64;
+        if count > 0 {
+            let changes =
+                writing::counted(count, "memory changed its tier", "memories changed their tier");
+            outcome.report.notes.push(changes);
+        }
+        Ok(())
+    }
+
+    /// Builds the index of the store as it is now, where it has one or is too large for checks without; after a run over
+    /// what changed, adds what came. Returns whether the index holds what is there.
+    fn renew_index(&self, outcome: &Outcome) -> bool {
+        let place = IndexPlaceArgs { db: self.args.db.clone(), index_dir: None };
+        let has_index = self.index_folder().is_some();
+        if !has_index && outcome.report.loaded.with_embedding <= Rebuild::ROWS_MIN {
+            return false;
+        }
+        let renewed = match outcome.report.incremental {
+            Some(_) => seal((self.global, self.settings), &place, self.bars),
+            None => rebuild((self.global, self.settings), &place, self.bars),
+        };
+        if let Err(failure) = &renewed {
             self.printer.note(&format!("note: the index was not built: {}", failure.message));
         }
+        renewed.is_ok()
     }
 
     /// Writes what was asked for, and always the report of a run that wrote.
@@ -405,6 +539,9 @@ struct ConsolidateDocument<'a> {
     loaded: &'a Loaded,
     detected: &'a Detected,
     planned: Planned,
+    /// What was searched, where it was not the whole store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    incremental: Option<&'a Incremental>,
     /// What models decided about proposals, where they were asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     judged: Option<&'a Judged>,
@@ -434,6 +571,7 @@ impl<'a> ConsolidateDocument<'a> {
             loaded: &report.loaded,
             detected: &report.detected,
             planned: report.planned,
+            incremental: report.incremental.as_ref(),
             judged: report.judged.as_ref(),
             executed: report.executed,
             seconds: report.seconds,

@@ -182,6 +182,8 @@ fn erase(
         forget(&session, (&id, args.with_absorbed), &run).map_err(|error| failed(&error))?;
     let indexes = indexes(args, &forgotten.erasure)?;
     remove_indexes(&indexes)?;
+    let place = IndexPlaceArgs { db: args.db.clone(), index_dir: args.index_dir.clone() };
+    context::remove_marks(&place)?;
     let files = files(args, settings, &forgotten.erasure)?;
     if !forgotten.is_log_empty {
         printer.note(

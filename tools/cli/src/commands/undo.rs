@@ -12,8 +12,8 @@ use memfold_plan::report::{Executed, Mode, run_id};
 use memfold_store::journal::RevertOptions;
 use serde::Serialize;
 
-use crate::args::GlobalArgs;
-use crate::context::open_store;
+use crate::args::{GlobalArgs, IndexPlaceArgs};
+use crate::context::{self, open_store};
 use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, documents};
 use crate::progress::Bars;
@@ -113,6 +113,11 @@ pub(crate) fn run(global: &GlobalArgs, args: &UndoArgs, printer: Printer) -> Res
     let options = RevertOptions { force: args.force, recreate: args.recreate };
     if writing::may_write(&settings, (args.execute, args.dry_run), printer) {
         let undone = take_back(args, &settings, (&target, options), printer)?;
+        // The rows look again as they did when they had been searched.
+        let place = IndexPlaceArgs { db: args.db.clone(), index_dir: None };
+        if let Err(failure) = context::remove_marks(&place) {
+            printer.note(&format!("note: {}", failure.message));
+        }
         if global.json {
             printer.document(&UndoDocument::of_run(&target, &undone))?;
         } else {

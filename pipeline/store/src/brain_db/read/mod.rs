@@ -8,5 +8,6 @@ pub(crate) mod live;
 pub(crate) mod vitals;
 pub(crate) mod lookup;
 pub(crate) mod rows;
+pub(crate) mod some;
 pub(crate) mod lineage;
 pub(crate) mod recall;

@@ -1,6 +1,6 @@
 //! Reading what earlier runs and people recorded in memfold's own tables; what an undo withdrew does not count.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use rusqlite::Row as SqlRow;
 
@@ -190,6 +190,27 @@ impl Recorded {
                 _ => {}
             }
         }
+    }
+
+    /// Adds to some memories those that decisions about them name, and the sides of all flags: what waits counts towards
+    /// the caps, and texts that were flagged once are not flagged again.
+    pub(crate) fn with_companions(&self, ids: &BTreeSet<MemoryId>) -> BTreeSet<MemoryId> {
+        let mut all = ids.clone();
+        let flagged = self.flags.iter().flat_map(|flag| &flag.sides);
+        all.extend(flagged.map(|(id, _)| MemoryId::new(id.clone())));
+        let wanted: HashSet<&str> = ids.iter().map(MemoryId::as_str).collect();
+        let group = |decision: &RecordedDecision| decision.group_id.clone();
+        let touched: HashSet<Box<str>> = self
+            .decisions
+            .iter()
+            .filter(|decision| wanted.contains(&*decision.memory_id))
+            .filter_map(group)
+            .collect();
+        let mates = self.decisions.iter().filter(|decision| {
+            decision.group_id.as_ref().is_some_and(|group| touched.contains(group))
+        });
+        all.extend(mates.map(|decision| MemoryId::new(decision.memory_id.clone())));
+        all
     }
 
     /// The live memories that flags name.

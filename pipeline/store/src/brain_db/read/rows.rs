@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::{OptionalExtension as _, Row as SqlRow, params};
 
 use crate::brain_db::read::access::Columns;
-use crate::brain_db::read::load::{MEMORY_COLUMNS, cell, raw_embedding, raw_memory};
+use crate::brain_db::read::load::{cell, raw_embedding};
 use crate::brain_db::read::lookup::{Reach, Reaches, StoreReader};
 use crate::journal::{RowImage, StoredValue};
 use crate::memory_store::{LoadStoreError, VecSink};
@@ -94,26 +94,36 @@ impl StoreReader<'_> {
     }
 
     fn fate_in_archive(&self, id: &str) -> Result<Fate, LoadStoreError> {
+        let found = self.archived_image("stm", id)?;
+        let Some((image, survivor)) = found else { return Ok(Fate::Other) };
+        let Some(content) = content_of(&image).map(Box::from) else { return Ok(Fate::Other) };
+        Ok(match survivor {
+            Some(survivor) => Fate::Folded { content, survivor },
+            // As it was: its marks were never written.
+            None => self.moved_memory(&image),
+        })
+    }
+
+    /// Returns the latest readable record of a row that was moved out of a table, and what it was merged into.
+    pub(crate) fn archived_image(
+        &self,
+        table: &str,
+        id: &str,
+    ) -> Result<Option<(RowImage, Option<MemoryId>)>, LoadStoreError> {
         if !self.own()?.has_archive {
-            return Ok(Fate::Other);
+            return Ok(None);
         }
         let sql = "SELECT row, survivor_id FROM memfold_archive
-                   WHERE memory_id = ?1 AND table_name = 'stm' ORDER BY id DESC LIMIT 1";
+                   WHERE memory_id = ?1 AND table_name = ?2 ORDER BY id DESC LIMIT 1";
         let failed = |error| self.failed(error);
         let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
         let found = statement
-            .query_row([id], |row| {
+            .query_row([id, table], |row| {
                 Ok((archived_image(&row.get::<_, String>(0)?), row.get::<_, Option<String>>(1)?))
             })
             .optional()
             .map_err(failed)?;
-        let Some((Some(image), survivor)) = found else { return Ok(Fate::Other) };
-        let Some(content) = content_of(&image).map(Box::from) else { return Ok(Fate::Other) };
-        Ok(match survivor {
-            Some(survivor) => Fate::Folded { content, survivor: MemoryId::new(survivor) },
-            // As it was: its marks were never written.
-            None => self.moved_memory(&image),
-        })
+        Ok(found.and_then(|(image, survivor)| Some((image?, survivor.map(MemoryId::new)))))
     }
 
     fn moved_memory(&self, image: &RowImage) -> Fate {
@@ -203,17 +213,10 @@ impl StoreReader<'_> {
             self.last_embedding(id, |raw| decode_vector(raw, shapes, space, &mut vector))?;
         match found {
             Some(is_valid) => return Ok(is_valid.then_some(vector)),
-            None if !self.own()?.has_archive => return Ok(None),
             None => {}
         }
-        let failed = |error| self.failed(error);
-        let sql = "SELECT row FROM memfold_archive
-                   WHERE memory_id = ?1 AND table_name = 'embeddings' ORDER BY id DESC LIMIT 1";
-        let mut statement = self.pass.connection.prepare_cached(sql).map_err(failed)?;
-        let json: Option<String> =
-            statement.query_row([id], |row| row.get(0)).optional().map_err(failed)?;
-        let image: Option<RowImage> = json.as_deref().and_then(archived_image);
-        let is_valid = image.is_some_and(|image| {
+        let image = self.archived_image("embeddings", id)?;
+        let is_valid = image.is_some_and(|(image, _)| {
             decode_vector(&RawEmbedding::from(&image), shapes, space, &mut vector)
         });
         Ok(is_valid.then_some(vector))
@@ -221,15 +224,10 @@ impl StoreReader<'_> {
 
     /// Reads the row of a memory, whatever it is; `None` where there is none.
     fn read_memory(&self, id: &str) -> Result<Option<ReadMemories>, LoadStoreError> {
-        let failed = |error| self.failed(error);
-        let listed = self.pass.memory_columns.expressions(&MEMORY_COLUMNS);
-        let position = if self.has_rowid_of_memories { "rowid" } else { "0" };
-        let sql = format!("SELECT {position}, {listed} FROM stm WHERE id = ?1 LIMIT 1");
-        let mut statement = self.pass.connection.prepare_cached(&sql).map_err(failed)?;
         let mut memories = MemoryReader::new(*self.pass.request);
-        let mut rows = statement.query([id]).map_err(failed)?;
-        let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
-        memories.take(&raw_memory(row).map_err(failed)?, row.get(0).map_err(failed)?);
+        if !self.take_row(id, &mut memories)? {
+            return Ok(None);
+        }
         let read = memories.finish(Vec::new());
         let is_archived =
             |memory: &Memory| memory.standing == Standing::Excluded(Exclusion::Archived);
@@ -238,11 +236,11 @@ impl StoreReader<'_> {
         }
         // Its own marks do not say into what it was merged, but ours may.
         let mut memories = MemoryReader::new(*self.pass.request);
-        memories.take(&raw_memory(row).map_err(failed)?, row.get(0).map_err(failed)?);
+        self.take_row(id, &mut memories)?;
         Ok(Some(memories.finish(self.lineage_of(id)?)))
     }
 
-    fn lineage_of(&self, id: &str) -> Result<Vec<(MemoryId, MemoryId)>, LoadStoreError> {
+    pub(crate) fn lineage_of(&self, id: &str) -> Result<Vec<(MemoryId, MemoryId)>, LoadStoreError> {
         let failed = |error| self.failed(error);
         let sql = "SELECT survivor_id FROM memfold_lineage
                    WHERE absorbed_id = ?1 AND active = 1 ORDER BY id DESC";
@@ -280,7 +278,7 @@ impl StoreReader<'_> {
     }
 
     /// Hands over the embedding of a memory that counts: the last of several.
-    fn last_embedding<T>(
+    pub(crate) fn last_embedding<T>(
         &self,
         id: &str,
         take: impl FnOnce(&RawEmbedding<'_>) -> T,

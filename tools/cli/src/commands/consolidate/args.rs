@@ -54,6 +54,9 @@ pub(crate) struct ConsolidateArgs {
     /// Write metrics of the run here, for Prometheus (replaces those of an earlier run)
     #[arg(long, value_name = "FILE")]
     pub(crate) metrics: Option<PathBuf>,
+    /// Search only what changed since the last run with --execute
+    #[arg(long)]
+    pub(crate) incremental: bool,
     /// Let models decide about proposals, as judge.chain names them [default with --judge: ask]
     #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, default_missing_value = "ask")]
     pub(crate) judge: Option<JudgeArg>,
@@ -99,6 +102,7 @@ impl ConsolidateArgs {
             plan: None,
             report: None,
             report_dir: None,
+            incremental: false,
             judge: None,
             save_plan: false,
             execute: false,
@@ -198,6 +202,7 @@ pub(super) fn repeated(args: &ConsolidateArgs) -> Vec<String> {
     repeat("--limit", args.limit.map(|limit| limit.to_string()));
     repeat("--report-dir", args.report_dir.as_deref().map(writing::path_word));
     repeat("--metrics", args.metrics.as_deref().map(writing::path_word));
+    words.extend(args.incremental.then(|| "--incremental".to_owned()));
     words.extend(args.allow_unguarded.then(|| "--allow-unguarded".to_owned()));
     words
 }

@@ -3,10 +3,10 @@
 use std::cell::Cell;
 
 use clap::{self, ValueEnum};
-use memfold::consolidate::{Outcome, RunContext, consolidate_judged};
+use memfold::MemfoldError;
+use memfold::consolidate::{Outcome, RunContext};
 use memfold::execute::forbidden_by;
 use memfold::judging::{Announcement, Judging, StoredAnswers};
-use memfold_guard::Guard;
 use memfold_index::Progress;
 use memfold_judge::{Budget, Chain, ModelEndpoint, Usage};
 use memfold_plan::policy::{JudgeModel, JudgeSettings, JudgeTask};
@@ -53,21 +53,21 @@ pub(crate) fn chain(settings: &JudgeSettings, cost_today: f64) -> Result<Chain, 
     )
 }
 
-/// Plans, and lets models decide about the proposals.
+/// Plans by `plan`, and lets models decide about the proposals.
 pub(super) fn plan(
-    (args, settings, guard): (&ConsolidateArgs, &Settings, &Guard),
-    how: JudgeArg,
+    (args, settings): (&ConsolidateArgs, &Settings),
     (store, context): (&BrainDb, &RunContext<'_>),
     (bars, printer): (&Bars, Printer),
+    plan: impl FnOnce(&mut Judging<'_>) -> Result<Outcome, MemfoldError>,
 ) -> Result<Outcome, Failure> {
-    let configured = &what_can_be_done(settings, printer);
+    let configured = &what_can_be_done(args, settings, printer);
     let failed = |error: &memfold_store::LoadStoreError| {
         Failure::new("read recorded answers", error, error.hint())
     };
     let at = context.now.to_naive_local(context.time_zone);
     let mut answers = StoredAnswers::read(store).map_err(|error| failed(&error))?;
     let mut chain = chain(configured, answers.cost_of_day(&at))?;
-    let recorded_only = how == JudgeArg::Recorded;
+    let recorded_only = args.judge == Some(JudgeArg::Recorded);
     if !recorded_only {
         answers = keeping(answers, at, (args, settings), printer)?;
     }
@@ -92,21 +92,15 @@ pub(super) fn plan(
             "judged {done} of {total} groups: {requests} requests, {tokens} tokens, cost {cost:.4}"
         ));
     };
-    let outcome = consolidate_judged(
-        store,
-        &settings.configuration.policy,
-        guard,
-        context,
-        Some(&mut Judging {
-            judge: &mut chain,
-            answers: &mut answers,
-            settings: configured,
-            recorded_only,
-            announce: &announce,
-            progress: &progress,
-            cancelled: &|| bars.cancelled(),
-        }),
-    );
+    let outcome = plan(&mut Judging {
+        judge: &mut chain,
+        answers: &mut answers,
+        settings: configured,
+        recorded_only,
+        announce: &announce,
+        progress: &progress,
+        cancelled: &|| bars.cancelled(),
+    });
     bars.end();
     let outcome = outcome.map_err(|error| planning_failure(args, &error))?;
     let judged = outcome.report.judged.iter();
@@ -117,9 +111,17 @@ pub(super) fn plan(
 }
 
 /// What the configuration wants, without what needs vectors of new texts where nobody makes any.
-fn what_can_be_done(settings: &Settings, printer: Printer) -> JudgeSettings {
+fn what_can_be_done(
+    args: &ConsolidateArgs,
+    settings: &Settings,
+    printer: Printer,
+) -> JudgeSettings {
     let mut judge = settings.configuration.settings.judge.clone();
     let writes = |task: &JudgeTask| matches!(task, JudgeTask::Golden | JudgeTask::Summaries);
+    if args.incremental && judge.tasks.iter().any(writes) {
+        judge.tasks.retain(|task| !writes(task));
+        printer.note("note: golden and summaries need a run over everything: left out of this one");
+    }
     if settings.configuration.settings.embed.makes_vectors()
         || !(judge.rewrite || judge.tasks.iter().any(writes))
     {

@@ -1,5 +1,6 @@
 //! `memfold index` for a store.
 
+use std::path::Path;
 use std::time::Duration;
 
 use memfold::lookup::{
@@ -36,11 +37,9 @@ pub(super) fn build(
     let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());
     let store = open_store(db, &settings)?;
     let folder = index_to_build(&args.place)?;
-    let metadata = std::fs::metadata(db)
-        .map_err(|error| Failure::new(&format!("open {}", db.display()), &error, None))?;
+    let mode = mode_like(db)?;
     let (time_zone, bars) = (settings.time_zone()?, Bars::new(printer));
     let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: &bars };
-    let mode = FileMode::like(&metadata);
     let wait = Duration::from_secs(args.wait.into());
     if args.append {
         let seal = SealFresh {
@@ -91,6 +90,9 @@ pub(super) fn build(
     tell_built(&document, &of_a_store, (global, printer))
 }
 
+/// Fewer rows are compared one by one as fast as in a segment.
+const SEALED_ROWS_MIN: usize = 512;
+
 /// Whether an index is built anew without being asked for.
 pub(crate) struct Rebuild;
 
@@ -117,15 +119,14 @@ pub(crate) fn rebuild(
 ) -> Result<(), Failure> {
     let store = open_store(&args.db, settings)?;
     let folder = index_to_build(args)?;
-    let metadata = std::fs::metadata(&args.db)
-        .map_err(|error| Failure::new(&format!("open {}", args.db.display()), &error, None))?;
+    let mode = mode_like(&args.db)?;
     let time_zone = settings.time_zone()?;
     let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress };
     let built = build_index(
         &store,
         &BuildIndex {
             folder: &folder,
-            mode: FileMode::like(&metadata),
+            mode,
             load,
             model: None,
             tier: memfold::lookup::TierChoice::Auto,
@@ -139,6 +140,38 @@ pub(crate) fn rebuild(
         let hint = error.hint();
         Failure::new(&format!("build the index of {}", args.db.display()), &error, hint)
     })
+}
+
+/// Adds what came since to the index of a store, where that is enough to be worth a segment; builds it anew where it no
+/// longer fits.
+pub(crate) fn seal(
+    (global, settings): (&GlobalArgs, &Settings),
+    args: &crate::args::IndexPlaceArgs,
+    progress: &dyn memfold_index::Progress,
+) -> Result<(), Failure> {
+    let store = open_store(&args.db, settings)?;
+    let folder = index_to_build(args)?;
+    let mode = mode_like(&args.db)?;
+    let time_zone = settings.time_zone()?;
+    let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress };
+    let (kernels, wait) = (Kernels::active(), Duration::ZERO);
+    let rows_min = SEALED_ROWS_MIN;
+    let seal = SealFresh { folder: &folder, mode, load, rows_min, kernels, wait };
+    match seal_fresh(&store, &seal) {
+        Ok(Sealed::Segment { .. } | Sealed::TooFew { .. }) => Ok(()),
+        Ok(Sealed::NoIndex) => rebuild((global, settings), args, progress),
+        Err(error) if error.is_mended_by_a_build() => rebuild((global, settings), args, progress),
+        Err(error) => {
+            let hint = error.hint();
+            Err(Failure::new("add to the index", &error, hint))
+        }
+    }
+}
+
+fn mode_like(db: &Path) -> Result<FileMode, Failure> {
+    let metadata = std::fs::metadata(db)
+        .map_err(|error| Failure::new(&format!("open {}", db.display()), &error, None))?;
+    Ok(FileMode::like(&metadata))
 }
 
 /// Adds what came since; `None` where a build must do it.

@@ -1,0 +1,195 @@
+//! [`consolidate_changed`]: a run that searches only what changed since the last one.
+//!
+//! A run with `--execute` leaves behind what every row looked like when it had searched them ([`RowMarks`]). The next
+//! one compares, looks around the rows that are new or different, by the index and exactly, and loads only what stands
+//! there. Its plan holds the actions that a run over everything would plan for the clusters, proposals and
+//! contradictions in which a changed memory stands. Three things are left to a run over everything: rules that archive
+//! by age, what a cap left out earlier, and contradictions between a changed memory and the former wording of another
+//! one that is not near it any more.
+
+mod neighborhood;
+mod searched;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use memfold_guard::Guard;
+use memfold_model::memory::MemoryIndex;
+use memfold_plan::detect::join_threshold;
+use memfold_plan::policy::{Policy, RuleAction};
+use memfold_plan::report::Incremental;
+use memfold_store::brain_db::StoreReader;
+use memfold_store::{BrainDb, LoadRequest, LoadStoreError, OpenStoreError, Snapshot};
+
+pub use searched::{KeepMarksError, RowMarks, SearchedBy, targets};
+
+use self::neighborhood::{Surroundings, neighborhood};
+use self::searched::{Searched, young_since};
+use crate::columns::ColumnSink;
+use crate::consolidate::{Laps, Loaded, Outcome, RunContext, plan_loaded};
+use crate::error::MemfoldError;
+use crate::judging::Judging;
+use crate::lookup::{IndexError, SearchError, StoreIndex};
+
+/// What a run over changed memories came to.
+#[derive(Debug)]
+pub enum ChangedRun {
+    /// Its plan, and what is to be kept once that is carried out.
+    Done(Box<Outcome>, RowMarks),
+    /// Everything has to be searched; the reason in words.
+    Whole(String),
+}
+
+/// Why a run over changed memories did not end.
+enum Halt {
+    /// Everything has to be searched.
+    Whole(String),
+    Failed(MemfoldError),
+}
+
+/// What of a store a run over changed memories works on.
+struct Changed {
+    snapshot: Snapshot,
+    sink: ColumnSink,
+    changed: BTreeSet<MemoryIndex>,
+    marks: RowMarks,
+    since_run: String,
+}
+
+/// Plans as [`consolidate`](crate::consolidate::consolidate) does, for what changed since the run that left its marks in
+/// `folder`, beside the index.
+///
+/// # Errors
+/// As [`consolidate`](crate::consolidate::consolidate). A missing or useless index or file of marks is no error:
+/// [`ChangedRun::Whole`] says why.
+pub fn consolidate_changed(
+    (store, folder): (&BrainDb, &Path),
+    policy: &Policy,
+    guard: &Guard,
+    context: &RunContext<'_>,
+    judging: Option<&mut Judging<'_>>,
+) -> Result<ChangedRun, MemfoldError> {
+    let mut laps = Laps::new(context.clock);
+    let found = match look_for_changes((store, folder), policy, guard, context) {
+        Ok(found) => found,
+        Err(Halt::Whole(reason)) => return Ok(ChangedRun::Whole(reason)),
+        Err(Halt::Failed(error)) => return Err(error),
+    };
+    let load = laps.lap();
+    let columns = found.sink.finish()?;
+    let matrices = columns.matrices();
+    let incremental = Incremental {
+        since_run: found.since_run,
+        changed: found.changed.len() as u64,
+        compared: found.snapshot.memories.len() as u64,
+        live: found.marks.live,
+    };
+    let loaded = Loaded {
+        snapshot: &found.snapshot,
+        matrices: &matrices,
+        load,
+        narrowed: Some((&found.changed, incremental)),
+    };
+    let mut policy = policy.clone();
+    // They look at the time that passed, not at what changed.
+    policy.rules.retain(|rule| rule.then != RuleAction::Archive);
+    let outcome = plan_loaded(loaded, (&policy, guard), context, laps, judging)?;
+    Ok(ChangedRun::Done(Box::new(outcome), found.marks))
+}
+
+fn look_for_changes(
+    (store, folder): (&BrainDb, &Path),
+    policy: &Policy,
+    guard: &Guard,
+    context: &RunContext<'_>,
+) -> Result<Changed, Halt> {
+    if policy.scope.newest.is_some() {
+        return Err(Halt::Whole("the scope is the newest of all memories".to_owned()));
+    }
+    let index = StoreIndex::open(folder)?;
+    let index =
+        index.ok_or_else(|| Halt::Whole("there is no index (memfold index build)".to_owned()))?;
+    let searched = Searched::open(folder).map_err(Halt::Whole)?;
+    searched.serves(context.config_hash).map_err(Halt::Whole)?;
+    let request =
+        LoadRequest { time_zone: context.time_zone, now: context.now, progress: context.progress };
+    store.look_up(&request, |reader| {
+        changes_in(reader, (&index, &searched), (policy, guard), context)
+    })
+}
+
+fn changes_in(
+    reader: &StoreReader<'_>,
+    (index, searched): (&StoreIndex, &Searched),
+    (policy, guard): (&Policy, &Guard),
+    context: &RunContext<'_>,
+) -> Result<Changed, Halt> {
+    let reaches = reader.reaches(index.marks())?;
+    if reaches.is_lost() {
+        return Err(Halt::Whole("the index no longer fits the store".to_owned()));
+    }
+    let mut marks = RowMarks::default();
+    let mut changed = BTreeSet::new();
+    let mut row_count = 0;
+    reader.each_mark(young_since(policy, context.now), |row| {
+        row_count += 1;
+        marks.add(row);
+        if !searched.holds(row.mark) {
+            changed.insert(row.id.to_owned());
+        }
+    })?;
+    let generation = index.files().generation().number();
+    marks.edited(searched.edited_since(generation), &changed, generation);
+    let surroundings = Surroundings {
+        reader,
+        index,
+        reaches,
+        least: join_threshold(policy),
+        guard: policy.guard.enabled.then_some((guard, policy.detect.contradiction_threshold)),
+        pool: context.pool,
+        kernels: context.kernels,
+        cancelled: &|| context.progress.cancelled(),
+    };
+    let found = neighborhood(surroundings, (&changed, marks.edited_ids()), row_count)?;
+    let mut sink = ColumnSink::new(context.scratch_dir);
+    let snapshot = reader.load_some(&found.ids, &index.origin().shapes, &mut sink)?;
+    let is_changed = |at: &usize| found.changed.contains(&snapshot.memories[*at].id);
+    // Memories are numbered with 32 bits.
+    let changed = (0..snapshot.memories.len()).filter(is_changed).map(|at| MemoryIndex(at as u32));
+    let changed = changed.collect();
+    Ok(Changed { changed, snapshot, sink, marks, since_run: searched.run.run_id.clone() })
+}
+
+impl From<MemfoldError> for Halt {
+    fn from(error: MemfoldError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<LoadStoreError> for Halt {
+    fn from(error: LoadStoreError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<OpenStoreError> for Halt {
+    fn from(error: OpenStoreError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<IndexError> for Halt {
+    fn from(error: IndexError) -> Self {
+        Self::Whole(format!("the index cannot be used: {error}"))
+    }
+}
+
+impl From<SearchError> for Halt {
+    fn from(error: SearchError) -> Self {
+        match error {
+            SearchError::Store(error) => error.into(),
+            SearchError::Cancelled => MemfoldError::Cancelled.into(),
+            error => Self::Whole(format!("the index cannot be used: {error}")),
+        }
+    }
+}

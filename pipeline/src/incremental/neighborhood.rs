@@ -1,0 +1,389 @@
+//! What a changed memory can be clustered with: everything that is near and may say the same, and what is near to that.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use memfold_guard::{Guard, Reading};
+use memfold_index::flat::{FlatIndex, FlatScan};
+use memfold_index::index_file::PREFIX_TRANSFORM;
+use memfold_index::{Pool, VectorError, VectorMatrix};
+use memfold_model::memory::{Memory, MemoryId, VectorSpace};
+use memfold_model::text::strict_key;
+use memfold_simd::{Kernels, Similarity};
+use memfold_store::brain_db::{Fate, Reaches, StoreReader};
+use memfold_store::reading::ModelShapes;
+
+use super::Halt;
+use crate::error::MemfoldError;
+use crate::lookup::{SearchError, StoreIndex, near_ids, text_hash};
+
+/// So many rows that no index holds are compared; more are worth a new one.
+const FRESH_ROWS_MAX: usize = 65_536;
+/// Where more than a quarter of the store would be searched, the join of all is as fast.
+const SEARCHED_DIVISOR: u64 = 4;
+/// Of a small store a neighborhood may be everything.
+const SEARCHED_MIN: u64 = 1_000;
+/// Pairs of texts that are compared one by one, at most.
+const PAIRS_MAX: usize = 2_000_000;
+/// Steps from a merged memory to the live one, at most: a cycle ends here.
+const FOLDS_MAX: usize = 100;
+
+/// What is needed to look around.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    pub(super) reader: &'a StoreReader<'a>,
+    pub(super) index: &'a StoreIndex,
+    pub(super) reaches: Reaches,
+    /// From which similarity on vectors are near; `None`: only texts count.
+    pub(super) least: Option<Similarity>,
+    /// Who says which texts may be linked, and from which score on they contradict each other; `None`: whatever is near
+    /// is linked.
+    pub(super) guard: Option<(&'a Guard, f64)>,
+    pub(super) pool: &'a Pool,
+    pub(super) kernels: &'static Kernels,
+    pub(super) cancelled: &'a dyn Fn() -> bool,
+}
+
+/// The memories around changed ones.
+#[derive(Debug, Default)]
+pub(super) struct Neighborhood {
+    /// Everything that is to be loaded, merged memories included.
+    pub(super) ids: BTreeSet<MemoryId>,
+    /// Live memories that changed, by themselves or by what was merged into them.
+    pub(super) changed: BTreeSet<MemoryId>,
+    /// Live memories whose surroundings are known whole.
+    pub(super) searched: BTreeSet<MemoryId>,
+}
+
+/// Finds what is around memories that changed: `changed`, and `edited`, those that the index holds as they were before.
+///
+/// A memory that may be linked to one that is searched, or contradict it, is searched itself, so that clusters and
+/// series are whole. The cost grows
+/// with the changed memories and with what is near them: each takes part in one pass over the prefix codes of the
+/// index, 24 of them together.
+pub(super) fn neighborhood(
+    surroundings: Surroundings<'_>,
+    (changed, edited): (&BTreeSet<String>, &BTreeSet<String>),
+    row_count: u64,
+) -> Result<Neighborhood, Halt> {
+    let space = surroundings.index.origin().space();
+    let fresh = FreshRows::read(&surroundings, (&space, edited.union(changed)))?;
+    let mut walk = Walk {
+        surroundings,
+        space: &space,
+        shapes: &surroundings.index.origin().shapes,
+        fresh: &fresh,
+        found: Neighborhood::default(),
+        near: HashMap::new(),
+        seen: HashSet::new(),
+        pairs: 0,
+    };
+    let searched_max = SEARCHED_MIN.max(row_count / SEARCHED_DIVISOR);
+    let mut open: BTreeSet<String> = BTreeSet::new();
+    for id in changed {
+        if let Some(live) = walk.live_of(id)? {
+            walk.found.changed.insert(live.id.clone());
+            open.insert(live.id.as_str().to_owned());
+        }
+    }
+    while !open.is_empty() {
+        if (surroundings.cancelled)() {
+            return Err(MemfoldError::Cancelled.into());
+        }
+        let searched = (walk.found.searched.len() + open.len()) as u64;
+        if searched > searched_max {
+            return Err(Halt::Whole(format!(
+                "{searched} of {row_count} memories changed or stand near one that did"
+            )));
+        }
+        open = walk.step(&open)?;
+    }
+    Ok(walk.found)
+}
+
+/// Rows that the index does not hold, or not as they are.
+struct FreshRows {
+    ids: Vec<String>,
+    vectors: Vec<f32>,
+    by_text: HashMap<u64, Vec<String>>,
+}
+
+impl FreshRows {
+    fn read<'e>(
+        surroundings: &Surroundings<'_>,
+        (space, edited): (&VectorSpace, impl Iterator<Item = &'e String>),
+    ) -> Result<Self, Halt> {
+        let (reader, reaches) = (surroundings.reader, surroundings.reaches);
+        let shapes = &surroundings.index.origin().shapes;
+        let too_many =
+            || Halt::Whole("more than 65,536 rows came since the index was built".to_owned());
+        let mut fresh = Self { ids: Vec::new(), vectors: Vec::new(), by_text: HashMap::new() };
+        let mut take = |id: &str, text: &str| {
+            fresh.by_text.entry(text_hash(text)).or_default().push(id.to_owned());
+        };
+        if !reader.texts_since(reaches.memories, FRESH_ROWS_MAX, &mut take)?
+            || !reader.archived_texts_since(reaches.archive, FRESH_ROWS_MAX, &mut take)?
+            || !reader.revived_texts_since(reaches.revived, FRESH_ROWS_MAX, &mut take)?
+        {
+            return Err(too_many());
+        }
+        reader.since(reaches, (space, shapes), |id, vector| {
+            fresh.ids.push(id.to_owned());
+            fresh.vectors.extend_from_slice(vector);
+            if fresh.ids.len() > FRESH_ROWS_MAX { Err(too_many()) } else { Ok(()) }
+        })?;
+        for id in edited {
+            let Fate::Live(memory) = reader.fate(id)? else { continue };
+            fresh.by_text.entry(text_hash(&memory.content)).or_default().push(id.clone());
+            if let Some(vector) = reader.vector(id, (space, shapes))? {
+                fresh.ids.push(id.clone());
+                fresh.vectors.extend_from_slice(&vector);
+            }
+        }
+        Ok(fresh)
+    }
+
+    /// Adds the rows that are near each query.
+    fn add_near(
+        &self,
+        surroundings: &Surroundings<'_>,
+        (queries, least): (&VectorMatrix<'_>, Similarity),
+        near: &mut [Vec<String>],
+    ) -> Result<(), SearchError> {
+        if self.ids.is_empty() {
+            return Ok(());
+        }
+        let damaged = |error: &dyn std::error::Error| SearchError::Damaged(error.to_string());
+        let Surroundings { index, pool, kernels, .. } = *surroundings;
+        let transform = index.files().tiers().section(PREFIX_TRANSFORM);
+        let transform = transform.map_err(|error| damaged(&error))?;
+        let vectors = VectorMatrix::from_slice(&self.vectors, queries.dim())?;
+        let flat = FlatIndex::encode(&vectors, transform, kernels).map_err(|e| damaged(&e))?;
+        let scan = FlatScan::new(flat.view(), &vectors, kernels)?;
+        for (near, found) in near.iter_mut().zip(scan.range_batch(queries, least, pool)?) {
+            near.extend(found.iter().map(|found| self.ids[found.row.index()].clone()));
+        }
+        Ok(())
+    }
+}
+
+/// A live memory with everything merged into it.
+struct Unit {
+    id: String,
+    texts: Vec<Box<str>>,
+    vectors: Vec<Vec<f32>>,
+    /// Ids that are near one of its vectors.
+    near: BTreeSet<String>,
+}
+
+/// A memory that stands near another one, merged or not.
+struct Near {
+    /// The live memory that it is, or was merged into.
+    live: String,
+    reading: Option<Reading>,
+}
+
+/// One walk from memory to memory.
+struct Walk<'a> {
+    surroundings: Surroundings<'a>,
+    space: &'a VectorSpace,
+    shapes: &'a ModelShapes,
+    fresh: &'a FreshRows,
+    found: Neighborhood,
+    /// What stands near; `None`: nothing live.
+    near: HashMap<String, Option<Near>>,
+    /// Texts with their vectors that were looked around: what repeats them finds the same.
+    seen: HashSet<[u8; 32]>,
+    pairs: usize,
+}
+
+impl Walk<'_> {
+    /// Searches the surroundings of live memories; returns those that are to be searched next.
+    fn step(&mut self, open: &BTreeSet<String>) -> Result<BTreeSet<String>, Halt> {
+        let mut next = BTreeSet::new();
+        let mut units = Vec::new();
+        for id in open {
+            self.found.searched.insert(MemoryId::new(id.as_str()));
+            let Some(mut unit) = self.unit(id)? else { continue };
+            for text in unit.texts.clone() {
+                next.extend(self.of_equal_text(&text)?);
+            }
+            self.leave_out_seen(&mut unit);
+            if !unit.vectors.is_empty() {
+                units.push(unit);
+            }
+        }
+        self.find_near(&mut units)?;
+        for id in units.iter().flat_map(|unit| &unit.near) {
+            self.read_near(id)?;
+        }
+        self.pairs += units.iter().map(|unit| unit.near.len() * unit.texts.len()).sum::<usize>();
+        if self.pairs > PAIRS_MAX {
+            return Err(Halt::Whole(format!(
+                "more than {PAIRS_MAX} pairs of texts stand near changed memories"
+            )));
+        }
+        let (guard, near) = (self.surroundings.guard, &self.near);
+        for ids in self.surroundings.pool.map(units.len(), |i| linked(guard, near, &units[i])) {
+            next.extend(ids);
+        }
+        next.retain(|id| !self.found.searched.contains(&MemoryId::new(id.as_str())));
+        Ok(next)
+    }
+
+    /// Reads a live memory and what was merged into it; all of it is to be loaded.
+    fn unit(&mut self, id: &str) -> Result<Option<Unit>, Halt> {
+        let reader = self.surroundings.reader;
+        let Fate::Live(memory) = reader.fate(id)? else { return Ok(None) };
+        let space = (self.space, self.shapes);
+        let mut unit = Unit {
+            id: id.to_owned(),
+            texts: vec![memory.content.clone()],
+            vectors: reader.vector(id, space)?.into_iter().collect(),
+            near: BTreeSet::new(),
+        };
+        if unit.vectors.is_empty() && reader.live(id, (None, self.shapes))?.is_some() {
+            return Err(Halt::Whole(format!(
+                "memory {id:?} has a vector of another model than the index"
+            )));
+        }
+        self.found.ids.insert(memory.id.clone());
+        for ghost in reader.ghosts(&memory, Some(space), usize::MAX)?.unwrap_or_default() {
+            self.found.ids.insert(ghost.id);
+            unit.texts.push(ghost.content);
+            unit.vectors.extend(ghost.vector);
+        }
+        Ok(Some(unit))
+    }
+
+    /// Returns the live memories that say a text in the same words, by themselves or by what was merged into them.
+    fn of_equal_text(&mut self, text: &str) -> Result<Vec<String>, Halt> {
+        let key = strict_key(text);
+        if !self.seen.insert(*blake3::hash(key.as_bytes()).as_bytes()) {
+            return Ok(Vec::new());
+        }
+        let mut ids = self.surroundings.index.ids_of_text(text)?;
+        ids.extend(self.fresh.by_text.get(&text_hash(text)).into_iter().flatten().cloned());
+        let mut live = Vec::new();
+        for id in ids {
+            let content = match self.surroundings.reader.fate(&id)? {
+                Fate::Live(memory) => memory.content,
+                Fate::Folded { content, .. } => content,
+                Fate::Archived { .. } | Fate::Other => continue,
+            };
+            if strict_key(&content) == key
+                && let Some(memory) = self.live_of(&id)?
+            {
+                live.push(memory.id.as_str().to_owned());
+            }
+        }
+        Ok(live)
+    }
+
+    /// Drops vectors around which the same texts were looked for already.
+    fn leave_out_seen(&mut self, unit: &mut Unit) {
+        let texts: Vec<_> = unit.texts.iter().map(|text| strict_key(text)).collect();
+        unit.vectors.retain(|vector| {
+            let mut hasher = blake3::Hasher::new();
+            for component in vector {
+                hasher.update(&component.to_le_bytes());
+            }
+            for text in &texts {
+                hasher.update(&(text.len() as u64).to_le_bytes());
+                hasher.update(text.as_bytes());
+            }
+            self.seen.insert(*hasher.finalize().as_bytes())
+        });
+    }
+
+    /// Finds the ids near the units' vectors.
+    fn find_near(&self, units: &mut [Unit]) -> Result<(), Halt> {
+        let Some(least) = self.surroundings.least else { return Ok(()) };
+        let vectors: Vec<f32> =
+            units.iter().flat_map(|unit| unit.vectors.iter().flatten()).copied().collect();
+        if vectors.is_empty() {
+            return Ok(());
+        }
+        let queries = VectorMatrix::from_slice(&vectors, self.space.dim as usize)?;
+        let Surroundings { index, pool, kernels, .. } = self.surroundings;
+        let mut near = near_ids(index, (&queries, least), (pool, kernels))?;
+        self.fresh.add_near(&self.surroundings, (&queries, least), &mut near)?;
+        let mut near = near.into_iter();
+        for unit in units {
+            for ids in near.by_ref().take(unit.vectors.len()) {
+                unit.near.extend(ids);
+            }
+            unit.near.remove(&unit.id);
+        }
+        Ok(())
+    }
+
+    /// Reads what stands near something; it is to be loaded, together with its unit.
+    fn read_near(&mut self, id: &str) -> Result<(), Halt> {
+        if self.near.contains_key(id) {
+            return Ok(());
+        }
+        let content = match self.surroundings.reader.fate(id)? {
+            Fate::Live(memory) => Some(memory.content),
+            Fate::Folded { content, .. } => Some(content),
+            Fate::Archived { .. } | Fate::Other => None,
+        };
+        let near = match (content, self.live_of(id)?) {
+            (Some(content), Some(live)) => {
+                self.found.ids.insert(MemoryId::new(id));
+                if self.found.ids.insert(live.id.clone()) || live.id.as_str() == id {
+                    // What was merged into it shares its vectors, and its say.
+                    let ghosts = self.surroundings.reader.ghosts(&live, None, usize::MAX)?;
+                    let ghosts = ghosts.unwrap_or_default().into_iter();
+                    self.found.ids.extend(ghosts.map(|ghost| ghost.id));
+                }
+                let reading = self.surroundings.guard.map(|(guard, _)| guard.read(&content));
+                Some(Near { live: live.id.as_str().to_owned(), reading })
+            }
+            _ => None,
+        };
+        self.near.insert(id.to_owned(), near);
+        Ok(())
+    }
+
+    /// Returns the live memory that one is, or was merged into.
+    fn live_of(&self, id: &str) -> Result<Option<Memory>, Halt> {
+        let mut id = id.to_owned();
+        for _ in 0..FOLDS_MAX {
+            match self.surroundings.reader.fate(&id)? {
+                Fate::Live(memory) => return Ok(Some(*memory)),
+                Fate::Folded { survivor, .. } => id = survivor.as_str().to_owned(),
+                Fate::Archived { .. } | Fate::Other => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Returns the live memories near a unit that may be linked to it, or contradict it: of a series one flag speaks for all.
+fn linked(
+    guard: Option<(&Guard, f64)>,
+    near: &HashMap<String, Option<Near>>,
+    unit: &Unit,
+) -> Vec<String> {
+    let read = |(guard, _): (&Guard, f64)| unit.texts.iter().map(|text| guard.read(text)).collect();
+    let readings: Vec<Reading> = guard.map_or_else(Vec::new, read);
+    let may_be = |near: &&Near| match (guard, &near.reading) {
+        (Some((guard, contradicts)), Some(reading)) => readings.iter().any(|own| {
+            // Which of the two is the newer one is not looked at.
+            [guard.judge(reading, own), guard.judge(own, reading)].iter().any(|judgement| {
+                judgement.could_be_same
+                    || judgement.update
+                    || judgement.contradiction_score >= contradicts
+            })
+        }),
+        _ => true,
+    };
+    let near = unit.near.iter().filter_map(|id| near.get(id)?.as_ref());
+    near.filter(may_be).map(|near| near.live.clone()).collect()
+}
+
+impl From<VectorError> for Halt {
+    fn from(error: VectorError) -> Self {
+        Self::Whole(format!("the index could not be searched: {error}"))
+    }
+}

@@ -1,0 +1,287 @@
+//! A run over what changed plans what a run over everything would for the changed memories.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use memfold::incremental::{ChangedRun, RowMarks, SearchedBy, targets};
+use memfold::lookup::TierChoice;
+use memfold_index::file::FileMode;
+use memfold_model::runs::RunState;
+use memfold_plan::plan::{Action, ActionType, Plan};
+use memfold_store::brain_db::StoreStyle;
+use memfold_tests::{CONFIG_HASH, Desk, Draws, IndexDesk, PlainMemory, Run, memory, unit_vector};
+
+use super::run_twice::{row, rows, settings, text};
+
+/// A store with an index, and runs that leave their marks beside it.
+struct Case {
+    desk: Desk,
+    folder: PathBuf,
+    draws: Draws,
+    count: usize,
+    story: String,
+    /// What this test changed since the last run.
+    touched: BTreeSet<String>,
+}
+
+/// Actions as they are compared: clusters are numbered anew in each run.
+fn shown(action: &Action) -> String {
+    let mut action = action.clone();
+    action.rationale.evidence.cluster_id = None;
+    serde_json::to_string(&action).unwrap()
+}
+
+fn names(plan: &Plan) -> BTreeSet<String> {
+    plan.actions.iter().map(shown).collect()
+}
+
+impl Case {
+    fn new(seed: u64) -> Self {
+        let mut draws = Draws::new(seed);
+        let count = 8 + draws.below(50) as usize;
+        let mut first: Vec<PlainMemory> = rows(&mut draws, count);
+        // Another model sends the run over everything, which is another test.
+        for row in &mut first {
+            of_one_model(row);
+        }
+        let mut desk = Desk::of(&first, draws.pick(&[StoreStyle::Plain, StoreStyle::Wild]));
+        let mut story = String::new();
+        for setting in settings(&mut draws) {
+            // Caps, linkages over whole components and rules about time need everything.
+            let is_local = !["flags.", "R4-", "linkage", "scope.newest", "write_to"]
+                .iter()
+                .any(|part| setting.contains(part));
+            if is_local {
+                story.push_str(&format!("--set {setting}\n"));
+                desk = desk.set(setting);
+            }
+        }
+        let folder = IndexDesk::of(desk.path()).folder().to_owned();
+        Self { desk, folder, draws, count, story, touched: BTreeSet::new() }
+    }
+
+    fn index(&self) {
+        IndexDesk::of(self.desk.path()).build(TierChoice::Auto);
+    }
+
+    fn keep(
+        &self,
+        marks: RowMarks,
+        run: &str,
+        pending: &BTreeSet<memfold_model::memory::MemoryId>,
+    ) {
+        let run = SearchedBy::run(run, CONFIG_HASH);
+        marks.keep(&self.folder, FileMode::from_bits(0o600), (run, pending)).unwrap();
+    }
+
+    /// A run over everything, carried out whole or in part.
+    fn whole_night(&mut self) {
+        let marks = self.desk.run().marks(&self.desk.store());
+        let outcome = self.desk.plan();
+        let limit = (self.draws.below(3) == 0).then_some(1);
+        let execution =
+            self.desk.try_apply_some(&outcome, &memfold::execute::Selection::default(), limit);
+        let execution = execution.unwrap();
+        let is_whole = execution.state == RunState::Done && execution.remaining == 0;
+        let pending = if is_whole { BTreeSet::new() } else { targets(&outcome.plan) };
+        self.index();
+        self.keep(marks, &execution.run_id, &pending);
+        self.story.push_str(&format!("-- whole night, {} left\n", execution.remaining));
+    }
+
+    /// What owners and people do to a store.
+    fn edit(&mut self) {
+        self.touched.clear();
+        for _ in 0..=self.draws.below(5) {
+            let ids: Vec<String> =
+                self.desk.ask("SELECT id FROM stm WHERE id GLOB 'm[0-9]*' ORDER BY id");
+            let id = ids[self.draws.below(ids.len() as u64) as usize].clone();
+            let sql = match self.draws.below(8) {
+                0..=3 => {
+                    let id = format!("m{:03}", self.count);
+                    let sql = self.insertion(&id);
+                    self.touched.insert(id);
+                    sql
+                }
+                4 => {
+                    let text = text(self.draws.below(9) as usize, self.draws.below(5) as usize);
+                    self.touched.insert(id.clone());
+                    let text = text.replace('\'', "''");
+                    format!(
+                        "UPDATE stm SET content = '{text}' WHERE id = '{id}';
+                         UPDATE OR REPLACE embeddings SET rowid = (SELECT max(rowid) + 1 FROM embeddings),
+                             content = '{text}' WHERE source_id = '{id}'"
+                    )
+                }
+                5 => {
+                    self.touched.insert(id.clone());
+                    format!(
+                        "UPDATE stm SET importance = coalesce(importance, 1) + 0.01 WHERE id = '{id}'"
+                    )
+                }
+                6 => format!("UPDATE stm SET access_count = access_count + 7 WHERE id = '{id}'"),
+                _ => format!("DELETE FROM stm WHERE id = '{id}'"),
+            };
+            self.story.push_str(&format!("{sql}\n"));
+            self.desk.sql(&sql);
+        }
+    }
+
+    fn insertion(&mut self, id: &str) -> String {
+        let mut row = row(&mut self.draws, self.count, (0, 9));
+        of_one_model(&mut row);
+        self.count += 1;
+        let categories = serde_json::to_string(&row.categories).unwrap();
+        let content = row.content.replace('\'', "''");
+        let (at, importance, reads) = (&row.created_at, row.importance, row.access_count);
+        let mut sql = format!(
+            "INSERT INTO stm (id, content, categories, importance, created_at, access_count, source)
+             VALUES ('{id}', '{content}', '{categories}', {importance}, '{at}', {reads}, 'agent');"
+        );
+        if let Some(embedding) = row.embedding {
+            let bytes: String = embedding
+                .vector
+                .iter()
+                .flat_map(|component| component.to_le_bytes())
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            sql.push_str(&format!(
+                "INSERT INTO embeddings (id, source_type, source_id, embedding, model, created_at)
+                 VALUES ('e-{id}', 'stm', '{id}', x'{bytes}', 'm', '{at}')"
+            ));
+        }
+        sql
+    }
+
+    /// Compares a run over what changed with one over everything; returns how many actions were compared by type.
+    fn compare(&mut self, done: &mut BTreeMap<&'static str, usize>) {
+        let whole = self.desk.plan().plan;
+        let found = self.desk.run().plan_changed(&self.desk.store(), &self.folder);
+        let ChangedRun::Done(outcome, marks) = found else {
+            panic!("{}everything was searched: {found:?}", self.story);
+        };
+        let (all, part) = (names(&whole), names(&outcome.plan));
+        let strange: Vec<_> = part.difference(&all).collect();
+        assert!(strange.is_empty(), "{}not in the whole plan: {strange:#?}\n{all:#?}", self.story);
+        let is_touched = |action: &&Action| {
+            action.target_ids.iter().any(|id| self.touched.contains(id.as_str()))
+        };
+        for action in whole.actions.iter().filter(is_touched) {
+            assert!(part.contains(&shown(action)), "{}missing: {action:#?}", self.story);
+            *done.entry(action.action.name()).or_default() += 1;
+        }
+        let execution =
+            (outcome.plan.changes() > 0).then(|| self.desk.try_apply(&outcome).unwrap());
+        let run = execution.map_or_else(|| outcome.report.run_id.clone(), |run| run.run_id);
+        if self.draws.below(2) == 0 {
+            self.index();
+        }
+        self.keep(marks, &run, &BTreeSet::new());
+        self.story.push_str(&format!("-- {} changes over what changed\n", outcome.plan.changes()));
+    }
+}
+
+fn of_one_model(row: &mut PlainMemory) {
+    row.embedding = row.embedding.take().filter(|embedding| embedding.vector.len() == 16);
+    if let Some(embedding) = &mut row.embedding {
+        embedding.model = Some("m".into());
+    }
+}
+
+#[test]
+fn the_plan_over_what_changed_is_that_of_everything_for_it() {
+    let mut done = BTreeMap::new();
+    for seed in 0..40 {
+        let mut case = Case::new(seed);
+        case.whole_night();
+        for _ in 0..3 {
+            case.edit();
+            case.compare(&mut done);
+        }
+    }
+    for kind in ["merge", "promote", "flag_contradiction", "propose_merge", "noop"] {
+        assert!(done.get(kind).is_some_and(|&count| count > 5), "{kind}: {done:?}");
+    }
+}
+
+/// A desk with an index and marks, over some memories that say different things.
+fn searched() -> (Desk, PathBuf) {
+    let rows: Vec<_> = (0..8)
+        .map(|n| memory(n, format!("Rack {n} stands in hall {}.", n + 40), &unit_vector(16, n)))
+        .collect();
+    let desk = Desk::of(&rows, StoreStyle::Plain);
+    let folder = IndexDesk::of(desk.path()).folder().to_owned();
+    IndexDesk::of(desk.path()).build(TierChoice::Auto);
+    let marks = desk.run().marks(&desk.store());
+    let run = SearchedBy::run("first", CONFIG_HASH);
+    marks.keep(&folder, FileMode::from_bits(0o600), (run, &BTreeSet::new())).unwrap();
+    (desk, folder)
+}
+
+fn reason(run: &Run, desk: &Desk, folder: &Path) -> String {
+    match run.plan_changed(&desk.store(), folder) {
+        ChangedRun::Whole(reason) => reason,
+        ChangedRun::Done(outcome, _) => format!("done: {:?}", outcome.report.incremental),
+    }
+}
+
+#[test]
+fn where_it_cannot_be_told_what_changed_everything_is_searched() {
+    let (desk, folder) = searched();
+    let run = desk.run();
+    assert!(reason(run, &desk, &folder).contains("changed: 0, compared: 0"));
+    assert!(reason(run, &desk, &folder.join("none")).contains("no index"));
+    let newest = run.clone().set("scope.newest=3");
+    assert!(reason(&newest, &desk, &folder).contains("newest"));
+
+    let marks = folder.join(memfold_index::file::generations::SEARCHED_FILE);
+    let bytes = std::fs::read(&marks).unwrap();
+    for damaged in [&bytes[..bytes.len() / 2], &[][..], &[bytes.clone(), vec![0]].concat()] {
+        std::fs::write(&marks, damaged).unwrap();
+        assert!(!reason(run, &desk, &folder).starts_with("done"), "{} bytes", damaged.len());
+    }
+    std::fs::remove_file(&marks).unwrap();
+    assert!(reason(run, &desk, &folder).contains("--execute"));
+    let other = SearchedBy::run("first", "sha256:1");
+    let kept = run.marks(&desk.store());
+    kept.keep(&folder, FileMode::from_bits(0o600), (other, &BTreeSet::new())).unwrap();
+    assert!(reason(run, &desk, &folder).contains("configuration"));
+}
+
+#[test]
+fn rows_of_another_model_and_another_store_are_searched_with_everything() {
+    let (desk, folder) = searched();
+    desk.sql(
+        "UPDATE OR REPLACE embeddings SET rowid = 900, model = 'other' WHERE source_id = 'm000001'",
+    );
+    assert!(reason(desk.run(), &desk, &folder).contains("another model"));
+    let (desk, folder) = searched();
+    desk.sql("UPDATE stm SET rowid = rowid + 1000");
+    assert!(reason(desk.run(), &desk, &folder).contains("no longer fits"));
+}
+
+#[test]
+fn a_memory_that_was_too_young_is_looked_at_when_it_no_longer_is() {
+    let mut rows: Vec<_> = (0..4)
+        .map(|n| memory(n, format!("Rack {n} stands in hall {}.", n + 40), &unit_vector(16, n)))
+        .collect();
+    let mut desk = Desk::of(&rows, StoreStyle::Plain);
+    let young = desk.at();
+    rows.clear();
+    desk.sql(&format!(
+        "INSERT INTO stm (id, content, categories, importance, created_at, access_count, source)
+         SELECT 'new', content, categories, importance, '{young}', 0, 'agent' FROM stm WHERE id = 'm000001'"
+    ));
+    let folder = IndexDesk::of(desk.path()).folder().to_owned();
+    IndexDesk::of(desk.path()).build(TierChoice::Auto);
+    let marks = desk.run().marks(&desk.store());
+    let run = SearchedBy::run("first", CONFIG_HASH);
+    marks.keep(&folder, FileMode::from_bits(0o600), (run, &BTreeSet::new())).unwrap();
+    desk.later(2);
+    let ChangedRun::Done(outcome, _) = desk.run().plan_changed(&desk.store(), &folder) else {
+        panic!("everything was searched")
+    };
+    assert_eq!(outcome.plan.count(ActionType::Merge), 1, "{:?}", outcome.plan.actions);
+    assert_eq!(outcome.report.incremental.unwrap().changed, 1);
+    assert_eq!(outcome.report.loaded.live, 5);
+}
