@@ -118,3 +118,144 @@ impl Origin for McpMemory {
         self.graph().map(|(_, graph)| graph.twins()).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::origin::{OriginChange, OriginRecord, OriginStanding};
+
+    const MEMORY: &str = concat!(
+        "{\"type\":\"entity\",\"name\":\"A\",\"entityType\":\"t\",\"observations\":[\"a\",\"b\",\"a\",\"\\u00e9\",\"c\"]}\n",
+        "{\"type\": \"entity\", \"name\": \"B\", \"observations\": [\"a\", \"d\"]}\r\n",
+        "{\"type\":\"entity\",\"name\":\"A\",\"observations\":[\"a\"]}",
+    );
+
+    fn made(text: &str) -> (tempfile::TempDir, PathBuf, McpMemory) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("memory.jsonl");
+        std::fs::write(&path, text).unwrap();
+        let memory = McpMemory::open(&path).unwrap();
+        (folder, path, memory)
+    }
+
+    fn unit(changes: Vec<OriginChange>) -> OriginUnit {
+        OriginUnit { run_id: "r".into(), at: "t".into(), rule: "R1".into(), changes }
+    }
+
+    fn retire(record: &OriginRecord, into: Option<&str>) -> OriginChange {
+        OriginChange::Retire {
+            before: record.digest(),
+            id: record.id.clone(),
+            into: into.map(str::to_owned),
+            reason: "R1".to_owned(),
+        }
+    }
+
+    fn restore(record: &OriginRecord) -> OriginChange {
+        OriginChange::Restore { record: Box::new(record.clone()) }
+    }
+
+    fn records(memory: &McpMemory) -> Vec<OriginRecord> {
+        memory.read().unwrap().records
+    }
+
+    #[test]
+    fn a_file_is_recognised_by_its_lines() {
+        for (text, expected) in [
+            (MEMORY, true),
+            ("{\"type\":\"relation\",\"from\":\"A\",\"to\":\"B\",\"relationType\":\"r\"}", true),
+            ("{\"text\":\"a memory\"}\n", false),
+            ("", false),
+        ] {
+            assert_eq!(is_one(&made(text).1), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_stay_when_others_go() {
+        let (_folder, _, memory) = made(MEMORY);
+        let before = records(&memory);
+        assert_eq!(before.len(), 8);
+        let published = memory.write(&[unit(vec![retire(&before[0], Some(&before[2].id))])]);
+        assert_eq!(published.unwrap().units, [0]);
+        let after = records(&memory);
+        let ids = |records: &[OriginRecord]| -> std::collections::BTreeSet<String> {
+            records.iter().map(|record| record.id.clone()).collect()
+        };
+        assert_eq!(ids(&before), ids(&after));
+        let retired = after.iter().find(|record| record.id == before[0].id).unwrap();
+        assert_eq!(retired.standing, OriginStanding::Merged { into: before[2].id.clone() });
+        assert_eq!(retired.digest(), before[0].digest());
+    }
+
+    #[test]
+    fn what_is_written_is_passed_over() {
+        let (_folder, path, memory) = made(MEMORY);
+        let before = records(&memory);
+        let record = OriginRecord {
+            id: "new".into(),
+            text: "e".into(),
+            attributes: vec![("entity".into(), "B".into())],
+            ..OriginRecord::default()
+        };
+        let create = OriginChange::Create { record: Box::new(record), made_of: Vec::new() };
+        let units = [unit(vec![create, retire(&before[1], None)])];
+        memory.write(&units).unwrap();
+        let written = std::fs::read(&path).unwrap();
+        assert_eq!(memory.write(&units).unwrap().units, [0]);
+        assert_eq!(std::fs::read(&path).unwrap(), written);
+        assert!(records(&memory).iter().any(|record| record.id == "new" && record.text == "e"));
+        let back = [unit(vec![restore(&before[1]), OriginChange::Remove { id: "new".into() }])];
+        memory.write(&back).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), MEMORY);
+        assert!(!file::archive_path(&path).exists());
+    }
+
+    #[test]
+    fn a_unit_of_something_that_is_gone_is_left_alone() {
+        let (_folder, path, memory) = made(MEMORY);
+        let before = records(&memory);
+        std::fs::write(&path, MEMORY.replace("\"b\",", "")).unwrap();
+        let conflicting = unit(vec![retire(&before[0], None), retire(&before[1], None)]);
+        let other = unit(vec![retire(&before[4], None)]);
+        let published = memory.write(&[conflicting, other]).unwrap();
+        assert_eq!((published.units, published.conflicts.len()), (vec![1], 1));
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("[\"a\",\"a\",\"\\u00e9\"]"), "{text}");
+    }
+
+    #[test]
+    fn entities_of_one_name_are_named() {
+        let (_folder, _, memory) = made(&MEMORY.replace("\"B\"", "\"a\""));
+        let advice = memory.advice(&OriginContents::default());
+        assert!(advice.iter().any(|text| text.contains("stands on 2 lines")), "{advice:?}");
+    }
+
+    proptest! {
+        // Each write is synced to the disk.
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        /// Whatever is retired and in whatever order it comes back: the bytes are those that there were.
+        #[test]
+        fn everything_returns_to_its_place(
+            order in Just((0..8_usize).collect::<Vec<_>>()).prop_shuffle(),
+            back in Just((0..8_usize).collect::<Vec<_>>()).prop_shuffle(),
+            count in 1..8_usize,
+        ) {
+            let (_folder, path, memory) = made(MEMORY);
+            let before = records(&memory);
+            let gone = &order[..count];
+            for at in gone {
+                memory.write(&[unit(vec![retire(&before[*at], None)])]).unwrap();
+            }
+            let live = records(&memory).into_iter().filter(|r| r.standing == OriginStanding::Live);
+            prop_assert_eq!(live.count(), 8 - count);
+            for at in back.iter().filter(|at| gone.contains(at)) {
+                memory.write(&[unit(vec![restore(&before[*at])])]).unwrap();
+            }
+            prop_assert_eq!(std::fs::read_to_string(&path).unwrap(), MEMORY);
+        }
+    }
+}
