@@ -45,6 +45,7 @@ mod recalling;
 mod hooks;
 mod saving;
 mod lifecycle;
+mod mirroring;
 mod documents;
 
 /// What is tested.
