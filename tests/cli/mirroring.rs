@@ -1,10 +1,12 @@
 //! Stores that are no brain.db: `memory.jsonl` of the MCP memory server through every command.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use memfold_tests::torture::{Calls, Fault, FaultKind, Shim};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::schemas::assert_fits;
 use crate::support::Place;
@@ -272,7 +274,7 @@ fn outcome(place: &Place) -> (String, BTreeSet<(String, String)>) {
 
 #[test]
 fn death_at_any_write_is_healed_by_the_next_command() {
-    let Some(shim) = Shim::build() else { return };
+    let Some(shim) = Shim::build() else { return skipped("no C compiler on Linux") };
     let undisturbed = place();
     let mut command = undisturbed.command(&EXECUTE);
     let counter = shim.count(&mut command, undisturbed.folder(), Calls::Writes);
@@ -306,4 +308,68 @@ fn readable(place: &Place, at: u64) {
         assert!(both.contains(text), "write {at}: {text}");
     }
     assert!(Path::new(&place.path("memory.jsonl")).exists());
+}
+
+/// Asks the MCP memory server, started with its file; `None` where there is none to start.
+fn ask_the_server(place: &Place, tool: &str, arguments: &Value) -> Option<Value> {
+    let folder = PathBuf::from(std::env::var_os("MEMFOLD_MCP_SERVER")?);
+    let program = "node_modules/@modelcontextprotocol/server-memory/dist/index.js";
+    let mut server = Command::new("node")
+        .arg(folder.join(program))
+        .env("MEMORY_FILE_PATH", place.path("memory.jsonl"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut requests = server.stdin.take().unwrap();
+    let mut answers = BufReader::new(server.stdout.take().unwrap()).lines();
+    let about = json!({ "name": "test", "version": "1" });
+    let hello = json!({ "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": about });
+    let mut request = |message: Value| {
+        writeln!(requests, "{message}").unwrap();
+        requests.flush().unwrap();
+    };
+    request(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }));
+    answers.next().unwrap().unwrap();
+    request(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let call = json!({ "name": tool, "arguments": arguments });
+    request(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call }));
+    let answer: Value = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let text = answer["result"]["content"][0]["text"].as_str();
+    Some(serde_json::from_str(text.unwrap_or_else(|| panic!("{answer}"))).unwrap())
+}
+
+/// The server reads what memfold wrote, and memfold what the server wrote in between.
+#[test]
+fn the_server_itself_goes_on_with_the_file() {
+    let place = Place::new();
+    let observations = ["Prefers green tea", "Lives in Bern"];
+    let alice = json!({ "name": "Alice", "entityType": "person", "observations": observations });
+    let entities = json!({ "entities": [alice] });
+    if ask_the_server(&place, "create_entities", &entities).is_none() {
+        return skipped("MEMFOLD_MCP_SERVER is not set");
+    }
+    let doubled =
+        memory(&place).replace("\"Lives in Bern\"", "\"Lives in Bern\",\"Lives in Bern\"");
+    place.write("memory.jsonl", &doubled);
+    place.succeed(&EXECUTE);
+    let graph = ask_the_server(&place, "read_graph", &json!({})).unwrap();
+    assert_eq!(graph["entities"][0]["observations"], json!(observations));
+    let added = json!([{ "entityName": "Alice", "contents": ["Plays chess"] }]);
+    ask_the_server(&place, "add_observations", &json!({ "observations": added })).unwrap();
+    let synced = place.json(&["sync", "memory.jsonl", "--execute", "--json"]);
+    assert_eq!(synced["pulled"]["added"], 1, "{synced}");
+    place.succeed(&["undo", "memory.jsonl", "latest", "--execute"]);
+    let graph = ask_the_server(&place, "read_graph", &json!({})).unwrap();
+    let found = &graph["entities"][0]["observations"];
+    let expected = ["Prefers green tea", "Lives in Bern", "Lives in Bern", "Plays chess"];
+    assert_eq!(*found, json!(expected));
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
 }

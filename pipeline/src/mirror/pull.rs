@@ -72,7 +72,7 @@ impl Mirror<'_> {
         })?;
         pulled.taken_back = disputed.into_iter().map(|(id, _)| id).collect();
         pulled.is_unfinished = !present.publishing.is_empty();
-        pulled.skipped = contents.skipped;
+        pulled.skipped.extend(contents.skipped);
         Ok(pulled)
     }
 
@@ -120,7 +120,11 @@ impl<'a> Taking<'a> {
     fn take_all(&mut self, records: &'a [OriginRecord]) -> Result<(), SessionError> {
         let mut ids = BTreeSet::new();
         for record in records {
-            ids.insert(record.id.as_str());
+            if !ids.insert(record.id.as_str()) {
+                let reason = format!("its id {:?} is that of an earlier record", record.id);
+                self.pulled.skipped.push(Skipped { place: record.place.clone(), reason });
+                continue;
+            }
             self.pulled.records += 1;
             self.pulled.live += u64::from(record.standing == OriginStanding::Live);
             if !self.present.publishing.contains(&record.id) {

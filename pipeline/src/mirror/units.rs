@@ -36,7 +36,9 @@ pub(super) fn differences<E>(
         let is_new = memory.state.standing == OriginStanding::Live;
         if is_new && !present.records.contains_key(id) {
             let made_of = made_of(id)?;
-            let record = Box::new(desired(&blank(id, memory), (memory, &[]), &attributes));
+            let nothing =
+                MemoryState { categories: Vec::new(), merged: Vec::new(), ..memory.state.clone() };
+            let record = Box::new(desired(&blank(id, memory), (memory, &nothing), &attributes));
             let change = OriginChange::Create { record, made_of: made_of.clone() };
             found.insert(id.clone(), Difference { change, along: made_of });
         }
@@ -83,11 +85,10 @@ fn changed(
             OriginChange::Restore { record }
         }
         OriginStanding::Live if *was != OriginStanding::Live => OriginChange::Restore {
-            record: Box::new(desired(&known.record, (memory, &known.pulled.merged), attributes)),
+            record: Box::new(desired(&known.record, (memory, &known.pulled), attributes)),
         },
         OriginStanding::Live => {
-            let record =
-                Box::new(desired(&known.record, (memory, &known.pulled.merged), attributes));
+            let record = Box::new(desired(&known.record, (memory, &known.pulled), attributes));
             OriginChange::Update { before, record, merged: added }
         }
         OriginStanding::Merged { .. } | OriginStanding::Archived => {
@@ -118,11 +119,11 @@ fn blank(id: &str, memory: &MirrorMemory) -> OriginRecord {
 /// while the memory has it, also where a merge brought another one.
 fn desired(
     record: &OriginRecord,
-    (memory, merged_before): (&MirrorMemory, &[String]),
+    (memory, pulled): (&MirrorMemory, &MemoryState),
     attribute_names: &BTreeSet<&str>,
 ) -> OriginRecord {
     let MemoryState { categories, importance, access_count, merged, .. } = &memory.state;
-    let merged = merged.iter().filter(|id| !merged_before.contains(id));
+    let merged = merged.iter().filter(|id| !pulled.merged.contains(id));
     let links = merged.map(|id| OriginLink { kind: LinkKind::Supersedes, to: id.clone() });
     let links: Vec<OriginLink> = links.filter(|link| !record.links.contains(link)).collect();
     let tags: BTreeSet<&str> = record.tags.iter().map(String::as_str).collect();
@@ -136,7 +137,8 @@ fn desired(
             None => new_tags.push(category.clone()),
         }
     }
-    let is_kept = |tag: &&String| categories.contains(tag);
+    // A blank tag is no category, so that the memory cannot have lost it.
+    let is_kept = |tag: &&String| categories.contains(tag) || !pulled.categories.contains(tag);
     let value = |(name, values): (&str, Vec<&str>)| {
         let own = record.attributes.iter().find(|(own, _)| own == name);
         let kept = own.map(|(_, value)| value.as_str()).filter(|value| values.contains(value));

@@ -90,6 +90,11 @@ pub(crate) fn run(
     let exit = dispatch(&global, command, printer)?;
     match exit {
         Exit::Done | Exit::Partial | Exit::ChangesPending if publishes => work.publish(exit),
+        Exit::Interrupted if publishes => {
+            let sync = writing::store_words(&["memfold", "sync"], &mirrored.mirror, &["--execute"]);
+            printer.note(&format!("note: what was applied is not published yet: {sync}"));
+            Ok(exit)
+        }
         exit => Ok(exit),
     }
 }

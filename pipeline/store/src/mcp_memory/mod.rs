@@ -46,12 +46,17 @@ pub fn is_one(path: &Path) -> bool {
         return false;
     }
     let head = file::head(path, BYTES_LOOKED_AT);
+    let is_cut = head.len() == BYTES_LOOKED_AT;
     let head = String::from_utf8_lossy(&head);
     let mut lines = head.lines().filter(|line| !line.trim().is_empty()).take(LINES_LOOKED_AT);
     lines.any(|line| match Line::read(line) {
         Line::Entity(_) => true,
         Line::Other => is_relation(line),
-        Line::Bad(_) => false,
+        // An entity may be longer than what was read.
+        Line::Bad(_) => {
+            let has = |word: &str| line.contains(word);
+            is_cut && line.starts_with('{') && has("\"entity\"") && has("\"observations\"")
+        }
     })
 }
 
@@ -168,6 +173,13 @@ mod tests {
             ("{\"type\":\"relation\",\"from\":\"A\",\"to\":\"B\",\"relationType\":\"r\"}", true),
             ("{\"text\":\"a memory\"}\n", false),
             ("", false),
+            (
+                &format!(
+                    "{{\"type\":\"entity\",\"name\":\"A\",\"observations\":[\"{}\"]}}",
+                    "x".repeat(70_000)
+                ),
+                true,
+            ),
         ] {
             assert_eq!(is_one(&made(text).1), expected, "{text}");
         }
