@@ -216,6 +216,7 @@ fn export_once(
         format: Some(format),
         with: Vec::new(),
         model: None,
+        preset: None,
         force: true,
     };
     let (watch, stopwatch) = (MemoryWatch::start(), Stopwatch::start());

@@ -2,7 +2,7 @@
 
 use crate::support::{Place, listed_commands};
 
-const COMMANDS: [&str; 34] = [
+const COMMANDS: [&str; 35] = [
     "demo",
     "consolidate",
     "plans",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 34] = [
     "hook",
     "index",
     "dedup",
+    "sync",
     "embed",
     "export",
     "import",

@@ -218,3 +218,41 @@ fn what_is_no_store_is_left_alone() {
     answer.fails_with(1, &["failed to read nothing", "hint: check the path"]);
     assert_eq!(place.files(), before);
 }
+
+const MEM0: &str = concat!(
+    "{\"id\":\"m1\",\"memory\":\"Prefers tea in the morning\",\"user_id\":\"u1\",\"hash\":\"x\",\"metadata\":{\"k\": [1, 2.50]},\"categories\":[\"food\"],\"created_at\":\"2026-01-02T03:04:05.000-08:00\"}\n",
+    "{ \"memory\" : \"Prefers tea in the morning\", \"id\" : \"m2\", \"user_id\":\"u1\", \"created_at\":\"2026-01-03T03:04:05Z\" }\n",
+    "{\"id\":\"m3\",\"memory\":\"Sp\\u00e4t am Abend schreibt sie Briefe\",\"user_id\":\"u2\",\"created_at\":\"2026-01-03T03:04:05Z\"}\n",
+);
+
+/// What came in by a preset goes out by it, byte for byte where nothing changed.
+#[test]
+fn lines_of_another_system_go_back_as_they_came() {
+    let place = Place::new();
+    place.write("mem0.jsonl", MEM0);
+    place.succeed(&["import", "mem0.jsonl", "--into", "brain.db", "--preset", "mem0"]);
+    let categories: String = one(&place, "SELECT categories FROM stm WHERE id = 'm1'");
+    assert_eq!(categories, r#"["food", "user:u1"]"#);
+    let back = ["export", "brain.db", "--output", "back.jsonl", "--preset", "mem0", "--force"];
+    place.succeed(&back);
+    assert_eq!(std::fs::read_to_string(place.path("back.jsonl")).unwrap(), MEM0);
+
+    let execute = ["--execute", "--max-change-share", "1", "--now", NOW];
+    place.succeed(&[&["consolidate", "brain.db"], &execute[..]].concat());
+    let document = place.json(&[&back[..], &["--json"]].concat());
+    assert_fits("export-lines", &document);
+    assert_eq!((&document["unchanged"], &document["left_out"]), (&1.into(), &1.into()));
+    let text = std::fs::read_to_string(place.path("back.jsonl")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[1], MEM0.lines().nth(2).unwrap());
+    let survivor: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
+    assert_eq!(survivor["memory"], "Prefers tea in the morning");
+    assert_eq!(survivor["metadata"]["consolidated_from"].as_array().unwrap().len(), 1);
+    place.succeed(&["undo", "brain.db", "latest", "--execute"]);
+    place.succeed(&back);
+    assert_eq!(std::fs::read_to_string(place.path("back.jsonl")).unwrap(), MEM0);
+    place
+        .run(&["import", "mem0.jsonl", "--into", "x.db", "--preset", "mem1"])
+        .fails_with(2, &["expected one of mem0, letta, chroma, secureyeoman, agentic-memories"]);
+}

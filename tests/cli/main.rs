@@ -46,6 +46,7 @@ mod incremental;
 mod hooks;
 mod saving;
 mod lifecycle;
+mod mirroring;
 mod documents;
 
 /// What is tested.

@@ -22,6 +22,9 @@ use memfold_store::brain_db::{
 use self::line::{Context, Line};
 
 mod line;
+mod preset;
+
+pub use preset::{ExportedLines, PRESETS, Preset, export_lines};
 
 /// Bad lines that are named.
 const BAD_LINES_MAX: usize = 20;
@@ -42,6 +45,8 @@ pub struct ImportOptions<'a> {
     pub now: Instant,
     /// How to open a store that is there.
     pub session: SessionOptions,
+    /// How lines of another system are spelled.
+    pub preset: Option<Preset>,
     /// Hears of the progress.
     pub progress: &'a dyn Progress,
 }
@@ -109,7 +114,7 @@ fn check(file: &mut File, options: &ImportOptions<'_>) -> Result<BTreeSet<String
             }
             options.progress.advance(BATCH);
         }
-        let checked = bytes.and_then(|bytes| Line::read(bytes, &mut context));
+        let checked = bytes.and_then(|bytes| read_line(bytes, options, &mut context));
         if let Err(reason) = checked {
             bad_count += 1;
             if bad.len() < BAD_LINES_MAX {
@@ -134,6 +139,7 @@ fn insert_all(
         options.progress.begin("import", None);
         let mut lines = Lines::open(file)?;
         let mut context = Context::new(options);
+        let mut kept = BTreeMap::new();
         while let Some((number, bytes)) = lines.next()? {
             if number.is_multiple_of(BATCH) {
                 if options.progress.cancelled() {
@@ -141,17 +147,41 @@ fn insert_all(
                 }
                 options.progress.advance(BATCH);
             }
-            let line = bytes.and_then(|bytes| Line::read(bytes, &mut context));
+            let raw = options.preset.and(bytes.as_ref().ok()).map(|bytes| as_written(bytes));
+            let line = bytes.and_then(|bytes| read_line(bytes, options, &mut context));
             // The file was whole a moment ago: somebody changes it.
             let line = line.map_err(|reason| {
                 let bad = vec![BadLine { number, reason }];
                 ImportError::Lines { count: 1, bad }
             })?;
-            inserting.insert(&line)?;
+            if inserting.insert(&line)? {
+                kept.extend(raw.map(|raw| (line.memory.id, (number, raw))));
+            }
+        }
+        if let Some(preset) = &options.preset {
+            let at = options.now.to_naive_local(options.time_zone);
+            writes.prepare(&at)?;
+            preset::keep_lines(writes, preset, &kept, &at)?;
         }
         options.progress.end();
         Ok(inserting.imported)
     })
+}
+
+fn read_line(
+    bytes: &[u8],
+    options: &ImportOptions<'_>,
+    context: &mut Context<'_>,
+) -> Result<Line, String> {
+    match options.preset {
+        Some(preset) => Line::read(&preset.to_line(bytes)?, context),
+        None => Line::read(bytes, context),
+    }
+}
+
+/// A line without its end.
+fn as_written(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(bytes)).into_owned()
 }
 
 /// Rows on their way into a store.
@@ -168,8 +198,8 @@ impl<'a> Inserting<'a> {
         Ok(Self { writes, layout, has_archive, imported: Imported::default() })
     }
 
-    /// Inserts a memory, its search entry and its embedding, unless its id is there.
-    fn insert(&mut self, line: &Line) -> Result<(), SessionError> {
+    /// Inserts a memory, its search entry and its embedding, unless its id is there; tells whether it did.
+    fn insert(&mut self, line: &Line) -> Result<bool, SessionError> {
         let Line { memory, vector } = line;
         self.imported.lines += 1;
         match self.writes.text_of(&memory.id, self.has_archive)? {
@@ -181,9 +211,10 @@ impl<'a> Inserting<'a> {
                 if let Some((model, vector)) = vector {
                     self.insert_vector(memory, model.as_deref(), vector)?;
                 }
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     fn insert_vector(

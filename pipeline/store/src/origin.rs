@@ -5,6 +5,12 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
+mod kinds;
+
+pub use kinds::{BRAIN_DB, detect, kind_names, open};
+
 /// A store of another system.
 pub trait Origin {
     /// Returns the name of the format, as `--store-kind` spells it.
@@ -25,6 +31,17 @@ pub trait Origin {
     /// # Errors
     /// When the origin cannot be written. Units before the failing one stay written.
     fn write(&self, units: &[OriginUnit]) -> Result<Published, OriginError>;
+
+    /// Returns what of its records is never merged across, beside what the configuration says: patterns for
+    /// `cluster.separate_by`.
+    fn separate_by(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Returns what a person should look at in the origin itself.
+    fn advice(&self, _contents: &OriginContents) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// What an origin holds.
@@ -37,7 +54,7 @@ pub struct OriginContents {
 }
 
 /// A memory as an origin holds it.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OriginRecord {
     /// The id: unique in the origin and the same at every reading.
     pub id: String,
@@ -75,7 +92,7 @@ pub struct OriginRecord {
 }
 
 /// Whether a record counts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OriginStanding {
     /// It counts.
     #[default]
@@ -90,7 +107,7 @@ pub enum OriginStanding {
 }
 
 /// A link from a record to another one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OriginLink {
     /// What it means.
     pub kind: LinkKind,
@@ -99,7 +116,7 @@ pub struct OriginLink {
 }
 
 /// What a link means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LinkKind {
     /// It names the other record.
     References,
@@ -117,7 +134,7 @@ pub struct Skipped {
 }
 
 /// Changes that belong together: all are written or none.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OriginUnit {
     /// The run that made them.
     pub run_id: String,
@@ -130,7 +147,7 @@ pub struct OriginUnit {
 }
 
 /// A change of one record. `before` is the digest of the record ([`OriginRecord::digest`]) as it was read.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum OriginChange {
     /// A record that memfold wrote (a summary, a text written anew, a promoted copy).
     Create {
@@ -224,9 +241,47 @@ pub enum OriginError {
 }
 
 impl OriginRecord {
+    /// Returns the categories of its memory: the tags, then the attributes as `name:value`.
+    #[must_use]
+    pub fn categories(&self) -> Vec<String> {
+        let attributes = self.attributes.iter().map(|(name, value)| format!("{name}:{value}"));
+        self.tags.iter().cloned().chain(attributes).collect()
+    }
+
+    /// Returns a hash of everything that a mirror keeps of the record, its standing and its vector too: 32 hexadecimal
+    /// digits. What stands beside the raw record (an archive, an index) counts here, its place does not.
+    #[must_use]
+    pub fn mark(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        let plain = Self { vector: None, place: String::new(), ..self.clone() };
+        hasher.update(&serde_json::to_vec(&plain).unwrap_or_default());
+        if let Some((model, vector)) = &self.vector {
+            hasher.update(model.as_bytes());
+            for value in vector {
+                hasher.update(&value.to_le_bytes());
+            }
+        }
+        hasher.finalize().to_hex()[..32].to_owned()
+    }
+
     /// Returns the digest of the record as written: 32 hexadecimal digits.
     #[must_use]
     pub fn digest(&self) -> String {
         blake3::hash(self.raw.as_bytes()).to_hex()[..32].to_owned()
+    }
+}
+
+impl OriginError {
+    /// Returns what the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Io { .. } => "check the path, and who may read and write there".to_owned(),
+            Self::Format { .. } => {
+                "name its kind with --store-kind, or mend the file with the tool that wrote it"
+                    .to_owned()
+            }
+            Self::Locked { .. } => "wait until the other process is done and try again".to_owned(),
+        })
     }
 }

@@ -228,6 +228,12 @@ fn with_inputs() -> Place {
         "{\"text\": \"Lamps are lit.\", \"vector\": [1, 0], \"model\": \"m\"}\n",
     );
     place.write("memfold.yaml", "cluster:\n  linkage: average\n");
+    let observations = "[\"Lamps are lit.\",\"Lamps are lit.\"]";
+    place.write(
+        "memory.jsonl",
+        format!("{{\"type\":\"entity\",\"name\":\"A\",\"observations\":{observations}}}\nnone\n"),
+    );
+    place.write("mem0.jsonl", "{\"id\": \"m\", \"memory\": \"Lamps are lit.\"}\n");
     place
 }
 
@@ -241,6 +247,11 @@ fn judged() -> Vec<Step> {
         ),
         says("import", &["import", "memories.jsonl", "--into", "new.db"]),
         says("import", &["import", "memories.jsonl", "--into", "new.db"]),
+        says("import", &["import", "mem0.jsonl", "--into", "mem0.db", "--preset", "mem0"]),
+        says("export-lines", &["export", "mem0.db", "-o", "back.jsonl", "--preset", "mem0"]),
+        says("sync", &["sync", "memory.jsonl"]),
+        says("consolidate", &["consolidate", "memory.jsonl", "--now", NOW]),
+        says("sync", &["sync", "memory.jsonl", "--execute"]),
         says("bench-guard", &["bench", "guard", "--pairs", "pairs.jsonl"]),
         says("bench-guard", &["bench", "guard", "--pairs", "neutral.jsonl"]),
         says("bench-judge", &["bench", "judge", "--pairs", "pairs.jsonl"]),

@@ -11,6 +11,7 @@ use memfold_plan::policy::GraphIndex;
 use memfold_simd::Similarity;
 
 use crate::failure::Failure;
+use crate::mirrored::Mirrored;
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
@@ -37,12 +38,21 @@ pub struct GlobalArgs {
     /// Show no progress bars
     #[arg(long, global = true)]
     pub no_progress: bool,
+    /// The kind of the store [default: recognised by what is in it]
+    #[arg(long, global = true, value_name = "KIND")]
+    pub store_kind: Option<String>,
+    /// Where a store that is no brain.db is mirrored in one [default: in .memfold beside or in it]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub mirror: Option<PathBuf>,
+    /// The store that was named, where the command works on its mirror
+    #[arg(skip)]
+    pub mirrored: Option<Mirrored>,
 }
 
 /// A store and its index.
 #[derive(Debug, Clone, Args)]
 pub struct StorePlaceArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub db: PathBuf,
     /// The folder of the index [default: DB.memfold, or in the cache where that is]
     #[arg(long, value_name = "DIR")]
@@ -61,6 +71,13 @@ pub(crate) struct WritingArgs {
     /// Write times as if it were this time (RFC 3339) [default: the clock]
     #[arg(long, value_name = "TIME")]
     pub(crate) now: Option<String>,
+}
+
+impl WritingArgs {
+    /// Tells whether the command was told to write.
+    pub(crate) const fn writes(&self) -> bool {
+        self.execute && !self.dry_run
+    }
 }
 
 /// `memfold index`

@@ -36,10 +36,12 @@ use crate::commands::review::ReviewArgs;
 use crate::commands::runs::RunsArgs;
 use crate::commands::save::SaveArgs;
 use crate::commands::status::StatusArgs;
+use crate::commands::sync::SyncArgs;
 use crate::commands::tiers::TiersArgs;
 use crate::commands::undo::UndoArgs;
 use crate::commands::*;
 use crate::failure::{Exit, Failure};
+use crate::mirrored;
 use crate::printer::{self, Printer};
 use crate::settings;
 
@@ -88,6 +90,9 @@ pub(crate) enum Command {
     Index(IndexArgs),
     /// Find all near-duplicate rows in files of vectors
     Dedup(DedupArgs),
+    /// Take in what others changed in a store that is no brain.db, and publish what was applied (dry
+    /// run unless --execute)
+    Sync(SyncArgs),
     /// Embed the memories that have no embedding (dry run unless --execute)
     Embed(EmbedArgs),
     /// Write a store's vectors and columns to an Arrow or Parquet file
@@ -136,7 +141,7 @@ pub(crate) enum Command {
 type Describe = fn(clap::Command) -> clap::Command;
 
 /// The commands, and what describes their arguments.
-const COMMANDS: [(&str, Describe); 34] = [
+const COMMANDS: [(&str, Describe); 35] = [
     ("demo", DemoArgs::augment_args),
     ("consolidate", ConsolidateArgs::augment_args),
     ("plans", PlansArgs::augment_args),
@@ -150,6 +155,7 @@ const COMMANDS: [(&str, Describe); 34] = [
     ("hook", HookArgs::augment_args),
     ("index", IndexArgs::augment_args),
     ("dedup", DedupArgs::augment_args),
+    ("sync", SyncArgs::augment_args),
     ("embed", EmbedArgs::augment_args),
     ("export", ExportArgs::augment_args),
     ("import", ImportArgs::augment_args),
@@ -176,7 +182,7 @@ const COMMANDS: [(&str, Describe); 34] = [
 impl Cli {
     /// Parses the words of a command line.
     ///
-    /// Describing all 34 commands to clap takes longer than most lookups. When the first word is
+    /// Describing all 35 commands to clap takes longer than most lookups. When the first word is
     /// a command, only that one is described; errors and help come from the complete description.
     pub(crate) fn parse_typed(typed: &[OsString]) -> Result<Self, clap::Error> {
         if let [_, word] = typed
@@ -244,6 +250,10 @@ fn refuse_large_writes() {
 }
 
 fn run_command(global: &GlobalArgs, command: Command, printer: Printer) -> Result<Exit, Failure> {
+    mirrored::run(global, command, printer, dispatch)
+}
+
+fn dispatch(global: &GlobalArgs, command: Command, printer: Printer) -> Result<Exit, Failure> {
     match command {
         Command::Demo(args) => demo::run(global, &args, printer),
         Command::Consolidate(args) => consolidate::run(global, &args, printer),
@@ -258,6 +268,7 @@ fn run_command(global: &GlobalArgs, command: Command, printer: Printer) -> Resul
         Command::Hook(args) => hook::run(global, &args, printer),
         Command::Index(args) => index::run(global, &args, printer),
         Command::Dedup(args) => dedup::run(global, &args, printer),
+        Command::Sync(args) => sync::run(global, &args, printer),
         Command::Embed(args) => embed::run(global, &args, printer),
         Command::Export(args) => export::run(global, &args, printer),
         Command::Import(args) => import::run(global, &args, printer),

@@ -31,5 +31,6 @@ pub(crate) mod runs;
 pub(crate) mod save;
 pub(crate) mod search;
 pub(crate) mod status;
+pub(crate) mod sync;
 pub(crate) mod tiers;
 pub(crate) mod undo;

@@ -108,14 +108,14 @@ pub(crate) fn index_to_read(args: &IndexPlaceArgs) -> Result<PathBuf, Failure> {
     }
     let store = store_path(args)?;
     let beside = beside(&store);
-    let cached = cached(&store).filter(|cached| !beside.is_dir() && cached.is_dir());
+    let cached = cached(&store, INDEX_ENDING).filter(|cached| !beside.is_dir() && cached.is_dir());
     Ok(cached.unwrap_or(beside))
 }
 
 /// Returns the folders in which an index of a store may be: the one named, the one beside the store, the one in the cache.
 pub(crate) fn index_folders(args: &IndexPlaceArgs) -> Result<Vec<PathBuf>, Failure> {
     let store = store_path(args)?;
-    let folders = [args.index_dir.clone(), Some(beside(&store)), cached(&store)];
+    let folders = [args.index_dir.clone(), Some(beside(&store)), cached(&store, INDEX_ENDING)];
     Ok(folders.into_iter().flatten().collect())
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn index_to_build(args: &IndexPlaceArgs) -> Result<PathBuf, Failure> 
     match tempfile::tempfile_in(place) {
         Ok(_) => Ok(folder),
         Err(error) => {
-            let cached = cached(&store).ok_or_else(|| unwritable(place, &error))?;
+            let cached = cached(&store, INDEX_ENDING).ok_or_else(|| unwritable(place, &error))?;
             let parent = cached.parent().unwrap_or(Path::new("."));
             std::fs::create_dir_all(parent).map_err(|error| unwritable(parent, &error))?;
             Ok(cached)
@@ -183,7 +183,7 @@ fn beside(store: &Path) -> PathBuf {
 }
 
 /// `$XDG_CACHE_HOME/memfold/brain.db-0123456789abcdef.memfold`, the digits from the store's path.
-fn cached(store: &Path) -> Option<PathBuf> {
+pub(crate) fn cached(store: &Path, ending: &str) -> Option<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
     let cache = cache.map(PathBuf::from).or_else(|| {
         let home = std::env::var_os("HOME").filter(|folder| !folder.is_empty())?;
@@ -191,7 +191,7 @@ fn cached(store: &Path) -> Option<PathBuf> {
     })?;
     let digest = blake3::hash(store.as_os_str().as_encoded_bytes()).to_hex();
     let mut name = OsString::from(store.file_name()?);
-    name.push(format!("-{}{INDEX_ENDING}", &digest[..16]));
+    name.push(format!("-{}{ending}", &digest[..16]));
     Some(cache.join("memfold").join(name))
 }
 

@@ -16,6 +16,7 @@ mod args;
 mod progress;
 mod printer;
 mod failure;
+mod mirrored;
 
 pub use args::{GlobalArgs, StorePlaceArgs, above_zero, whole};
 pub use cli::{finish, run};
@@ -24,6 +25,7 @@ pub use commands::export::{ExportArgs, ExportFormat, ExtraColumn, export};
 pub use context::{open_options, open_store, open_vectors};
 pub use failure::{Exit, Failure};
 pub use memfold::machine::{Stopwatch, clock};
+pub use mirrored::Mirrored;
 pub use outputs::{check as check_outputs, write as write_output};
 pub use printer::{Document, Printer, table};
 pub use progress::{Bars, MemoryWatch};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use memfold_datasets::atomic_file::{NewFile, place_of, without_path};
 
 use crate::failure::Failure;
+use crate::writing;
 
 /// What SQLite keeps beside a store.
 const STORE_ENDINGS: [&str; 4] = ["", "-wal", "-shm", "-journal"];
@@ -46,7 +47,8 @@ impl Outputs {
 
     /// Takes a store as an input, with what SQLite keeps beside it.
     pub(crate) fn and_store(mut self, store: &Path) -> Self {
-        for store in places_of_input(store) {
+        let named = writing::named_for(store);
+        for store in places_of_input(store).chain(named) {
             self.inputs.extend(STORE_ENDINGS.map(|ending| {
                 let mut name = store.clone().into_os_string();
                 name.push(ending);

@@ -7,12 +7,13 @@ use memfold::machine;
 use memfold_guard::Guard;
 use memfold_index::Pool;
 use memfold_model::time::Instant;
-use memfold_plan::policy::{ConfigLoader, Configuration, config_hash};
+use memfold_plan::policy::{ConfigLoader, Configuration, Policy, config_hash};
 use memfold_simd::Level;
 use serde_json::{Map, Value};
 
 use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure};
+use crate::mirrored::Mirrored;
 use crate::printer::Printer;
 
 /// A flag that sets a configuration key.
@@ -103,7 +104,14 @@ impl Settings {
 /// Collects the layers that every command reads.
 pub(crate) fn loader(global: &GlobalArgs, store: Option<&Path>) -> ConfigLoader {
     let mut loader = machine::config_loader();
-    if let Some(store) = store {
+    let mirrored = global.mirrored.as_ref().filter(|found| store == Some(&found.mirror));
+    if let Some(Mirrored { origin, separate_by, .. }) = mirrored {
+        // The file beside a store; in it where the store is a folder.
+        let beside = if origin.is_dir() { origin.join("memfold.yaml") } else { origin.clone() };
+        let mut patterns = Policy::builtin().cluster.separate_by;
+        patterns.extend(separate_by.iter().map(|pattern| (*pattern).to_owned()));
+        loader = loader.store(beside).kind_default("cluster.separate_by", patterns);
+    } else if let Some(store) = store {
         loader = loader.store(store);
     }
     if let Some(file) = &global.config {

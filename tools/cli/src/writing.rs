@@ -1,6 +1,7 @@
 //! What all commands that write to a store share.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use memfold::execute::{ExecuteError, Execution, UnitResult, forbidden_by};
@@ -128,9 +129,25 @@ pub(crate) fn store_words(before: &[&str], store: &Path, after: &[&str]) -> Stri
     command_line(&[before, &[&store], after].concat())
 }
 
+/// The mirror that the command works on, and the store that was named.
+static SHOWN_AS: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
+
+/// From now on, messages name the store where the command works on its mirror.
+pub(crate) fn show_as(mirror: &Path, origin: &Path) {
+    // A process runs one command.
+    let _ = SHOWN_AS.set((mirror.to_owned(), origin.to_owned()));
+}
+
+/// The store that was named, where the command works on its mirror.
+pub(crate) fn named_for(mirror: &Path) -> Option<PathBuf> {
+    let (shown, origin) = SHOWN_AS.get()?;
+    (shown == mirror).then(|| origin.canonicalize().unwrap_or_else(|_| origin.clone()))
+}
+
 /// A path as a word of a command line, where it must not be taken for a flag.
 pub(crate) fn path_word(path: &Path) -> String {
-    let word = path.to_string_lossy();
+    let shown = SHOWN_AS.get().filter(|(mirror, _)| mirror == path);
+    let word = shown.map_or(path, |(_, origin)| origin).to_string_lossy();
     if word.starts_with('-') { format!("./{word}") } else { word.into_owned() }
 }
 

@@ -19,6 +19,7 @@ pub use doctor::facts::{
 pub use doctor::findings::{Finding, Mend, Severity, findings};
 pub use own::flags::{OpenPair, WaitingFlag};
 pub use own::judgements::StoredJudgement;
+pub use own::origins::{LastUnit, MemoryState, MirrorMemory, MirrorOf, MirroredRecord};
 pub use own::plans::ActionUpdate;
 pub use own::runs::RunStart;
 pub use own::statements::{StoredEdge, StoredMerge, StoredSummary};

@@ -297,8 +297,7 @@ impl Plan {
             if !self.has_tables {
                 continue;
             }
-            for telling in TELLING.into_iter().chain([REVIVED, JUDGED, LINKED, SUMMARIZED, TIERED])
-            {
+            for telling in TELLING.into_iter().chain(ALSO_TELLING) {
                 writes.query("erase rows", |c| telling.delete(c, id))?;
             }
             writes.query("erase a target", |c| {
@@ -345,6 +344,12 @@ pub(crate) const SUMMARIZED: Telling =
 
 /// The tier that it was last assigned.
 pub(crate) const TIERED: Telling = Telling { table: "memfold_tiers", condition: "memory_id = ?1" };
+
+/// The line of another system that it was imported from.
+pub(crate) const CAME_IN: Telling = Telling { table: "memfold_origins", condition: "id = ?1" };
+
+/// Tables whose rows go along with it and are not counted.
+const ALSO_TELLING: [Telling; 6] = [REVIVED, JUDGED, LINKED, SUMMARIZED, TIERED, CAME_IN];
 
 impl Telling {
     /// Counts the rows about a memory.

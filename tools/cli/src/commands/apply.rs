@@ -36,7 +36,7 @@ documents! { "apply" => ApplyDocument<'_> }
 /// `memfold apply`
 #[derive(Debug, Args)]
 pub(crate) struct ApplyArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
     /// A saved plan (its id, the beginning of it, or latest) or a plan file
     pub(crate) plan: String,

@@ -35,7 +35,7 @@ documents! {
     after_help = "With --health the exit codes are those that monitors expect: 0 ok, 1 warning, 2 critical."
 )]
 pub(crate) struct DoctorArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
     /// Print one line, such as `OK | STM:377 | live:366`, and exit with 0 ok, 1 warning or 2 critical
     #[arg(long)]

@@ -23,7 +23,7 @@ documents! { "due" => DueDocument }
 /// `memfold due`
 #[derive(Debug, Args)]
 pub(crate) struct DueArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
     /// A session has just ended: a run is due where anything is new
     #[arg(long)]

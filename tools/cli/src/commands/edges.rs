@@ -35,7 +35,7 @@ documents! { "edges" => EdgesDocument<'_> }
 /// `memfold edges`
 #[derive(Debug, Args)]
 pub(crate) struct EdgesArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
     /// The memory's id
     pub(crate) id: String,

@@ -26,7 +26,7 @@ documents! { "embed" => EmbedDocument }
 #[derive(Debug, Args)]
 #[command(after_help = PROVIDERS)]
 pub(crate) struct EmbedArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
     /// Give N memories an embedding at most, newest first; running again continues
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<usize>(1, u64::MAX))]

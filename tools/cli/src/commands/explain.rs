@@ -26,7 +26,7 @@ documents! {
 /// `memfold explain`
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     #[arg(required_unless_present = "texts", conflicts_with = "texts")]
     pub(crate) db: Option<PathBuf>,
     /// The memory's id

@@ -1,9 +1,11 @@
 //! `memfold export`: the live memories of a store with their vectors, as one column file.
 
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use clap::{self, Args, ValueEnum};
 use memfold::export::{self, ExportError, ExportOptions, Exported, RecordWriter};
+use memfold::import::{ExportedLines, Preset, export_lines};
 use memfold::machine::{self, Stopwatch};
 use memfold_datasets::atomic_file::NewFile;
 use memfold_datasets::columns::ColumnFileError;
@@ -13,6 +15,7 @@ use memfold_model::text::excerpt;
 use memfold_store::LoadRequest;
 
 use crate::args::GlobalArgs;
+use crate::commands::import::preset;
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
 use crate::outputs;
@@ -21,12 +24,12 @@ use crate::progress::{Bars, MemoryWatch};
 use crate::settings::{self, Settings};
 use crate::writing::noun;
 
-documents! { "export" => ExportDocument }
+documents! { "export" => ExportDocument, "export-lines" => ExportLinesDocument }
 
 /// `memfold export`
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub db: PathBuf,
     /// The file to write
     #[arg(long, short, value_name = "FILE")]
@@ -43,6 +46,28 @@ pub struct ExportArgs {
     /// Replace the file if it exists
     #[arg(long)]
     pub force: bool,
+    /// Write JSON Lines for the system that `memfold import --preset` read them of
+    #[arg(long, value_name = "NAME", value_parser = preset, conflicts_with_all = ["format", "with", "model"])]
+    pub preset: Option<Preset>,
+}
+
+/// What `memfold export --preset` prints with `--json`.
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ExportLinesDocument {
+    schema_version: u32,
+    /// Lines written.
+    lines: u64,
+    /// Lines that are as they came in.
+    unchanged: u64,
+    /// Lines with other values.
+    changed: u64,
+    /// Lines of memories that did not come from a file.
+    added: u64,
+    /// Lines that came in and are left out: their memories were merged, archived or forgotten.
+    left_out: u64,
+    /// The file.
+    output: String,
 }
 
 /// File formats of vectors with columns.
@@ -91,6 +116,9 @@ pub(crate) fn run(
     args: &ExportArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
+    if let Some(preset) = &args.preset {
+        return run_preset(global, args, (preset, printer));
+    }
     let format = format(args)?;
     outputs::check_export("--output", &args.output, &args.db, args.force)?;
     let settings = Settings::load(global, Some(&args.db), &[])?;
@@ -127,6 +155,58 @@ pub(crate) fn run(
         }
     }
     Ok(Exit::Done)
+}
+
+/// Writes JSON Lines as another system spells them.
+fn run_preset(
+    global: &GlobalArgs,
+    args: &ExportArgs,
+    (preset, printer): (&Preset, Printer),
+) -> Result<Exit, Failure> {
+    outputs::check_export("--output", &args.output, &args.db, args.force)?;
+    let settings = Settings::load(global, Some(&args.db), &[])?;
+    settings.show_notices(printer);
+    let store = open_store(&args.db, &settings)?;
+    let exported = export_lines(&store, preset).map_err(|error| {
+        Failure::new(&format!("export {}", args.db.display()), &error, error.hint())
+    })?;
+    let mode =
+        std::fs::metadata(&args.db).map_or(FileMode::PRIVATE, |found| FileMode::like(&found));
+    let written = write_lines(&args.output, mode, &exported.lines);
+    written
+        .map_err(|error| Failure::new(&format!("write {}", args.output.display()), &error, None))?;
+    let ExportedLines { lines, unchanged, changed, added, left_out } = exported;
+    let lines = lines.len() as u64;
+    if global.json {
+        let output = args.output.display().to_string();
+        let schema_version = 1;
+        printer.document(&ExportLinesDocument {
+            schema_version,
+            lines,
+            unchanged,
+            changed,
+            added,
+            left_out,
+            output,
+        })?;
+    } else {
+        printer.note(&format!(
+            "wrote {lines} {} to {}: {unchanged} as they came in, {changed} changed, {added} new; \
+             {left_out} left out",
+            noun(lines, "line", "lines"),
+            args.output.display()
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+fn write_lines(path: &Path, mode: FileMode, lines: &[String]) -> std::io::Result<()> {
+    let mut file = NewFile::create_with(path, mode)?;
+    for line in lines {
+        file.write_all(line.as_bytes())?;
+        file.write_all(b"\n")?;
+    }
+    file.publish().map(drop)
 }
 
 fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {

@@ -40,7 +40,7 @@ documents! {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("settlement").args(["keep_both", "merge", "supersede", "older_holds"]))]
 pub(crate) struct FlagsArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
     /// Both of this pair stay: no run folds them while their texts stay
     #[arg(long = "both", value_name = "KEY", visible_alias = "keep-both")]

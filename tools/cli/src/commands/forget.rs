@@ -36,7 +36,7 @@ documents! { "forget" => ForgetDocument }
 /// `memfold forget`
 #[derive(Debug, Args)]
 pub(crate) struct ForgetArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
     /// The memory's id
     pub(crate) id: String,

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{self, Args};
-use memfold::import::{ImportError, ImportOptions, Imported, import};
+use memfold::import::{ImportError, ImportOptions, Imported, PRESETS, Preset, import};
 use memfold::machine;
 use memfold_index::file::FileMode;
 use memfold_model::text::excerpt;
@@ -36,6 +36,17 @@ pub(crate) struct ImportArgs {
     /// The model of vectors on lines that name none
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
+    /// The system that wrote the file: mem0, letta, chroma, secureyeoman or agentic-memories
+    #[arg(long, value_name = "NAME", value_parser = preset)]
+    pub(crate) preset: Option<Preset>,
+}
+
+/// Finds a preset by its name.
+pub(crate) fn preset(typed: &str) -> Result<Preset, String> {
+    Preset::named(typed).ok_or_else(|| {
+        let known: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+        format!("expected one of {}", known.join(", "))
+    })
 }
 
 /// Said at the end of the help of `memfold import`.
@@ -102,6 +113,7 @@ pub(crate) fn run(
         time_zone: &time_zone,
         now: machine::clock(),
         session: session_options(&settings),
+        preset: args.preset,
         progress: &bars,
     };
     let imported = import(&mut file, &options).map_err(|error| failure(args, &error))?;

@@ -36,7 +36,7 @@ documents! {
 /// `memfold plans`
 #[derive(Debug, Args)]
 pub(crate) struct PlansArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
     /// A plan: its name, the beginning of its name, or latest
     pub(crate) plan: Option<String>,

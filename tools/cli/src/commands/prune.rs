@@ -23,7 +23,7 @@ documents! { "prune" => PruneDocument }
 /// `memfold prune`
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
     /// Remove what is older: hours, days or weeks (24h, 90d, 12w)
     #[arg(long, value_name = "AGE", value_parser = age)]

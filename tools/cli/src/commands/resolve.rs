@@ -23,7 +23,7 @@ documents! { "resolve" => ResolveDocument<'_> }
 /// `memfold resolve`
 #[derive(Debug, Args)]
 pub(crate) struct ResolveArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
     /// The memory's id
     pub(crate) id: String,

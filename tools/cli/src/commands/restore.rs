@@ -33,7 +33,7 @@ documents! {
 /// `memfold restore`
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
     /// The archived memory's id; without it, those worth a look are listed
     pub(crate) id: Option<String>,

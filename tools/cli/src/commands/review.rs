@@ -41,7 +41,7 @@ documents! { "review" => ReviewDocument<'_> }
 /// `memfold review`
 #[derive(Debug, Args)]
 pub(crate) struct ReviewArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
     /// A plan: its name, the beginning of its name, or latest
     pub(crate) plan: String,

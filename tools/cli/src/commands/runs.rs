@@ -30,7 +30,7 @@ documents! {
 /// `memfold runs`
 #[derive(Debug, Args)]
 pub(crate) struct RunsArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
     /// Show what this run did: its id, how that begins, or `latest`
     #[arg(value_name = "RUN")]

@@ -31,7 +31,7 @@ documents! { "status" => StatusDocument<'_> }
 /// `memfold status`
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
     /// Answer as if it were this time (RFC 3339) [default: the clock]
     #[arg(long, value_name = "TIME")]

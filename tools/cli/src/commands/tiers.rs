@@ -33,7 +33,7 @@ documents! { "tiers" => TiersDocument<'_> }
 /// `memfold tiers`
 #[derive(Debug, Args)]
 pub(crate) struct TiersArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
     /// List the memories of a tier
     #[arg(long, value_name = "TIER")]

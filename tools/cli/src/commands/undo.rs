@@ -34,7 +34,7 @@ documents! { "undo" => UndoDocument<'_> }
 #[derive(Debug, Clone, Args)]
 #[command(group = clap::ArgGroup::new("target").args(["run", "action", "memory"]).required(true).multiple(true))]
 pub(crate) struct UndoArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
     /// The run to take back, as `memfold runs` lists it; latest is the last one that is no save and
     /// no undo, and still has something to take back

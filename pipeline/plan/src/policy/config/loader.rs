@@ -79,6 +79,7 @@ impl Configuration {
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct ConfigLoader {
+    kind_defaults: Vec<(String, Value)>,
     system_folder: Option<PathBuf>,
     user_folder: Option<PathBuf>,
     store: Option<PathBuf>,
@@ -127,6 +128,12 @@ impl ConfigLoader {
     #[cfg(test)]
     pub(crate) fn user_folder(self, folder: impl Into<PathBuf>) -> Self {
         Self { user_folder: Some(folder.into()), ..self }
+    }
+
+    /// Says what holds for a kind of stores where nothing is configured, in place of what is built in.
+    pub fn kind_default(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.kind_defaults.push((key.into(), value.into()));
+        self
     }
 
     /// Adds `memfold.yaml` (`.yml`, `.json`) beside a store, where it exists.
@@ -230,6 +237,8 @@ impl ConfigLoader {
     /// Returns all layers above the built-in one, weakest first.
     fn layers(&self, notices: &mut Vec<Notice>) -> Result<Vec<(Node, Origin)>, ConfigError> {
         let mut layers = Vec::new();
+        let kind = self.kind_defaults.iter();
+        layers.extend(kind.map(|default| (nested_layer(default, &Source::BuiltIn), Origin::Own)));
         for (file, path) in self.files()? {
             let text = match file {
                 FileLayer::Store => files::read_own_text(&path)?,
@@ -271,10 +280,13 @@ impl ConfigLoader {
 
 /// Returns the layer of a flag.
 fn flag_layer((name, key, value): &(String, String, Value)) -> Node {
-    let source = Source::Flag { name: name.as_str().into() };
+    nested_layer(&(key.clone(), value.clone()), &Source::Flag { name: name.as_str().into() })
+}
+
+fn nested_layer((key, value): &(String, Value), source: &Source) -> Node {
     let path: Vec<&str> = key.split('.').collect();
-    let leaf = Node::from_json(value.clone(), &source).value;
-    Node::nested(&path, leaf, &source)
+    let leaf = Node::from_json(value.clone(), source).value;
+    Node::nested(&path, leaf, source)
 }
 
 /// Returns the built-in layer, complete.

@@ -8,3 +8,4 @@ pub(crate) mod plans;
 pub(crate) mod judgements;
 pub(crate) mod statements;
 pub(crate) mod tiers;
+pub(crate) mod origins;

@@ -14,7 +14,8 @@ use crate::brain_db::write::session::{SessionError, Writes};
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// What leads from each version to the next. Never change one that was published.
-pub(crate) const MIGRATIONS: &[&str] = &[FIRST, SECOND, ASSERTED, REVIVED, JUDGED, WRITTEN, TIERED];
+pub(crate) const MIGRATIONS: &[&str] =
+    &[FIRST, SECOND, ASSERTED, REVIVED, JUDGED, WRITTEN, TIERED, MIRRORED];
 
 /// * `schema`: one row.
 /// * `plans`, `actions`: plans written back, and what became of each action (`proposed`, `approved`,
@@ -239,6 +240,25 @@ CREATE TABLE memfold_tiers (
     tier TEXT NOT NULL,
     retention REAL NOT NULL,
     reasons TEXT,
+    at TEXT NOT NULL);
+";
+
+/// * `mirror`: in a store that mirrors an origin, one row: which origin, and a publication that is under way (JSON).
+/// * `origins`: the records of that origin: as they are there (`mark`, `digest`), as others left them (`record`), and the
+///   state of their memories after the pull and as the origin has it. `ours` is 1 for records that memfold wrote.
+const MIRRORED: &str = "
+CREATE TABLE memfold_mirror (
+    kind TEXT NOT NULL,
+    place TEXT NOT NULL,
+    publishing TEXT);
+CREATE TABLE memfold_origins (
+    id TEXT PRIMARY KEY NOT NULL,
+    mark TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    record TEXT NOT NULL,
+    pulled TEXT NOT NULL,
+    published TEXT NOT NULL,
+    ours INTEGER NOT NULL,
     at TEXT NOT NULL);
 ";
 

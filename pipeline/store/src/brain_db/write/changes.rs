@@ -51,19 +51,19 @@ fn carry_out(
         Change::Set { row, columns, .. } => {
             set(writes, row, columns)?;
             if row.table == Table::Memories && revives(columns) {
-                revived(writes, mark, &row.key)?;
+                revived(writes, mark.at, &row.key)?;
             }
         }
         Change::PutIn { id, image: None } => {
             put_back(writes, layout, id)?;
-            revived(writes, mark, id)?;
+            revived(writes, mark.at, id)?;
         }
         Change::PutIn { id, image: Some(image) } => {
             if stands(writes, id)? {
                 return Err(refused(format!("a memory with id {id} is there already")));
             }
             put_in(writes, layout, image, (true, None))?;
-            revived(writes, mark, id)?;
+            revived(writes, mark.at, id)?;
         }
         Change::TakeOut { id, survivor, said } => {
             let (survivor, said) = (survivor.as_deref(), said.as_deref());
@@ -119,9 +119,9 @@ fn revives(columns: &[ColumnChange]) -> bool {
 
 /// Writes down that a row is live again, because an index knows it as one that is not, or not at all, and it stands
 /// among rows that the index has seen.
-fn revived(writes: &Writes<'_>, mark: &Mark<'_>, id: &str) -> Result<(), SessionError> {
+pub(crate) fn revived(writes: &Writes<'_>, at: &str, id: &str) -> Result<(), SessionError> {
     let sql = "INSERT INTO memfold_revived(memory_id, at) VALUES (?1, ?2)";
-    writes.execute("write down a row that lives again", sql, params![id, mark.at]).map(drop)
+    writes.execute("write down a row that lives again", sql, params![id, at]).map(drop)
 }
 
 fn placed(

@@ -16,7 +16,7 @@ use crate::writing;
 /// `memfold consolidate`
 #[derive(Debug, Args)]
 pub(crate) struct ConsolidateArgs {
-    /// The store: a brain.db
+    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
     /// Merge at or above this cosine similarity [default: 0.95]
     #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = threshold)]

@@ -1,0 +1,203 @@
+//! What a mirror has otherwise than its origin, as units to publish. Pure: plain data in, plain data out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memfold_store::brain_db::{MemoryState, MirrorMemory, MirroredRecord};
+use memfold_store::origin::{LinkKind, OriginChange, OriginLink, OriginRecord, OriginStanding};
+
+use super::pull::Present;
+
+/// A change with the records that it hangs together with.
+pub(super) struct Difference {
+    pub(super) change: OriginChange,
+    /// Published along with it, or not at all.
+    pub(super) along: Vec<String>,
+}
+
+/// Returns what an origin must be told, by id. `made_of` names the memories that one of memfold's was made of.
+pub(super) fn differences<E>(
+    present: &Present,
+    made_of: impl Fn(&str) -> Result<Vec<String>, E>,
+) -> Result<BTreeMap<String, Difference>, E> {
+    let attributes = attribute_names(&present.records);
+    let mut found = BTreeMap::new();
+    for known in present.records.values() {
+        let memory = present.memories.get(&known.id);
+        let difference = match memory {
+            None if known.is_ours => Some(removed(known, present)),
+            // Erased: the origin's own tools remove records.
+            None => None,
+            Some(memory) if memory.state == known.published => None,
+            Some(memory) => Some(changed(known, memory, &attributes)),
+        };
+        found.extend(difference.map(|difference| (known.id.clone(), difference)));
+    }
+    for (id, memory) in &present.memories {
+        let is_new = memory.state.standing == OriginStanding::Live;
+        if is_new && !present.records.contains_key(id) {
+            let made_of = made_of(id)?;
+            let nothing =
+                MemoryState { categories: Vec::new(), merged: Vec::new(), ..memory.state.clone() };
+            let record = Box::new(desired(&blank(id, memory), (memory, &nothing), &attributes));
+            let change = OriginChange::Create { record, made_of: made_of.clone() };
+            found.insert(id.clone(), Difference { change, along: made_of });
+        }
+    }
+    Ok(found)
+}
+
+/// The names of attributes that records have: categories `name:value` of other names are tags.
+fn attribute_names(records: &BTreeMap<String, MirroredRecord>) -> BTreeSet<&str> {
+    let attributes = records.values().flat_map(|known| &known.record.attributes);
+    attributes.map(|(name, _)| name.as_str()).collect()
+}
+
+/// A record of memfold's whose memory an undo took back.
+fn removed(known: &MirroredRecord, present: &Present) -> Difference {
+    let was_made_of = present.records.values().filter(|other| {
+        matches!(&other.published.standing, OriginStanding::Merged { into } if *into == known.id)
+    });
+    Difference {
+        change: OriginChange::Remove { id: known.id.clone() },
+        along: was_made_of.map(|other| other.id.clone()).collect(),
+    }
+}
+
+fn changed(
+    known: &MirroredRecord,
+    memory: &MirrorMemory,
+    attributes: &BTreeSet<&str>,
+) -> Difference {
+    let before = known.digest.clone();
+    let id = known.id.clone();
+    let (was, is) = (&known.published.standing, &memory.state.standing);
+    let merged = |state: &MemoryState, other: &MemoryState| -> Vec<String> {
+        state.merged.iter().filter(|id| !other.merged.contains(id)).cloned().collect()
+    };
+    let (added, released) =
+        (merged(&memory.state, &known.published), merged(&known.published, &memory.state));
+    let survivors = [was, is].into_iter().filter_map(into);
+    let along = survivors.chain(added.iter().cloned()).chain(released).collect();
+    let change = match is {
+        OriginStanding::Live if memory.state == known.pulled => {
+            let standing = OriginStanding::Live;
+            let record = Box::new(OriginRecord { standing, ..known.record.clone() });
+            OriginChange::Restore { record }
+        }
+        OriginStanding::Live if *was != OriginStanding::Live => OriginChange::Restore {
+            record: Box::new(desired(&known.record, (memory, &known.pulled), attributes)),
+        },
+        OriginStanding::Live => {
+            let record = Box::new(desired(&known.record, (memory, &known.pulled), attributes));
+            OriginChange::Update { before, record, merged: added }
+        }
+        OriginStanding::Merged { .. } | OriginStanding::Archived => {
+            OriginChange::Retire { before, id, into: into(is), reason: String::new() }
+        }
+    };
+    Difference { change, along }
+}
+
+fn into(standing: &OriginStanding) -> Option<String> {
+    match standing {
+        OriginStanding::Merged { into } => Some(into.clone()),
+        OriginStanding::Live | OriginStanding::Archived => None,
+    }
+}
+
+/// The record of a memory that the origin does not know.
+fn blank(id: &str, memory: &MirrorMemory) -> OriginRecord {
+    OriginRecord {
+        id: id.to_owned(),
+        created_at: (!memory.created_at.is_empty()).then(|| memory.created_at.clone()),
+        source: memory.source.clone(),
+        ..OriginRecord::default()
+    }
+}
+
+/// Returns a record with what its memory says now. Tags keep their order and new ones follow; an attribute keeps its value
+/// while the memory has it, also where a merge brought another one.
+fn desired(
+    record: &OriginRecord,
+    (memory, pulled): (&MirrorMemory, &MemoryState),
+    attribute_names: &BTreeSet<&str>,
+) -> OriginRecord {
+    let MemoryState { categories, importance, access_count, merged, .. } = &memory.state;
+    let merged = merged.iter().filter(|id| !pulled.merged.contains(id));
+    let links = merged.map(|id| OriginLink { kind: LinkKind::Supersedes, to: id.clone() });
+    let links: Vec<OriginLink> = links.filter(|link| !record.links.contains(link)).collect();
+    let tags: BTreeSet<&str> = record.tags.iter().map(String::as_str).collect();
+    let mut attributes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut new_tags = Vec::new();
+    for category in categories {
+        let attribute = category.split_once(':').filter(|(name, _)| attribute_names.contains(name));
+        match attribute {
+            _ if tags.contains(category.as_str()) => {}
+            Some((name, value)) => attributes.entry(name).or_default().push(value),
+            None => new_tags.push(category.clone()),
+        }
+    }
+    // A blank tag is no category, so that the memory cannot have lost it.
+    let is_kept = |tag: &&String| categories.contains(tag) || !pulled.categories.contains(tag);
+    let value = |(name, values): (&str, Vec<&str>)| {
+        let own = record.attributes.iter().find(|(own, _)| own == name);
+        let kept = own.map(|(_, value)| value.as_str()).filter(|value| values.contains(value));
+        Some((name.to_owned(), kept.or(values.first().copied())?.to_owned()))
+    };
+    OriginRecord {
+        text: memory.content.clone(),
+        tags: record.tags.iter().filter(is_kept).cloned().chain(new_tags).collect(),
+        attributes: attributes.into_iter().filter_map(value).collect(),
+        importance: *importance,
+        access_count: *access_count,
+        links: record.links.iter().cloned().chain(links).collect(),
+        standing: OriginStanding::Live,
+        ..record.clone()
+    }
+}
+
+/// Returns the ids of differences that are published together, each group and all groups in the order of their ids.
+pub(super) fn groups(differences: &BTreeMap<String, Difference>) -> Vec<Vec<String>> {
+    let mut root: BTreeMap<&str, &str> = differences.keys().map(|id| (&**id, &**id)).collect();
+    for (id, difference) in differences {
+        for other in difference.along.iter().filter(|other| differences.contains_key(*other)) {
+            let (one, two) = (find(&root, id), find(&root, other));
+            let (low, high) = if one <= two { (one, two) } else { (two, one) };
+            root.insert(high, low);
+        }
+    }
+    let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for id in differences.keys() {
+        groups.entry(find(&root, id)).or_default().push(id.clone());
+    }
+    groups.into_values().collect()
+}
+
+fn find<'a>(root: &BTreeMap<&'a str, &'a str>, id: &'a str) -> &'a str {
+    let mut at = id;
+    while let Some(next) = root.get(at).filter(|next| **next != at) {
+        at = next;
+    }
+    at
+}
+
+/// The order of the changes of a unit: what is new before what goes.
+pub(super) const fn rank(change: &OriginChange) -> u8 {
+    match change {
+        OriginChange::Create { .. } => 0,
+        OriginChange::Restore { .. } => 1,
+        OriginChange::Update { .. } => 2,
+        OriginChange::Retire { .. } => 3,
+        OriginChange::Remove { .. } => 4,
+    }
+}
+
+/// The record that a change is about.
+pub(super) fn id_of(change: &OriginChange) -> &str {
+    match change {
+        OriginChange::Create { record, .. }
+        | OriginChange::Update { record, .. }
+        | OriginChange::Restore { record } => &record.id,
+        OriginChange::Retire { id, .. } | OriginChange::Remove { id } => id,
+    }
+}

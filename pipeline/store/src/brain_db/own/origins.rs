@@ -1,0 +1,533 @@
+//! `memfold_origins` and `memfold_mirror`: a `brain.db` that mirrors an origin.
+//!
+//! A mirror is a store like any other; these two tables say of which origin it is, and for each record what
+//! was pulled and what of its memory the origin has. A record and its memory have the same id.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde::{Deserialize, Serialize};
+
+use crate::brain_db::own::tables::own_tables_exist;
+use crate::brain_db::read::access::Columns;
+use crate::brain_db::read::open::BrainDb;
+use crate::brain_db::write::changes::{put_back, put_in, revived};
+use crate::brain_db::write::insert::NewEmbedding;
+use crate::brain_db::write::layout::Layout;
+use crate::brain_db::write::rows::{add_entry, drop_entry, row};
+use crate::brain_db::write::session::{SessionError, Writes};
+use crate::journal::{RowImage, StoredValue};
+use crate::origin::{LinkKind, OriginRecord, OriginStanding};
+use crate::reading::categories_to_json;
+use crate::reading::cell::{archives, parse_categories, parse_source};
+
+/// The run that edges name which were pulled from an origin.
+const PULLED_RUN: &str = "origin";
+/// The model of vectors whose origin names none.
+const MODEL_UNKNOWN: &str = "unknown";
+
+/// Of which origin a store is the mirror.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MirrorOf {
+    /// The kind of the origin, as `--store-kind` spells it.
+    pub kind: String,
+    /// Where the origin is.
+    pub place: String,
+    /// A publication that was begun and not finished.
+    pub publishing: Option<String>,
+}
+
+/// A record of an origin, and what of its memory the origin has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MirroredRecord {
+    /// The id of the record, and of its memory.
+    pub id: String,
+    /// [`OriginRecord::mark`] of the record as the origin has it.
+    pub mark: String,
+    /// [`OriginRecord::digest`] of the record as the origin has it.
+    pub digest: String,
+    /// The record as others left it, without its vector: what a restoration goes back to.
+    pub record: OriginRecord,
+    /// What the pull of `record` made of the memory.
+    pub pulled: MemoryState,
+    /// The state of the memory that the origin has.
+    pub published: MemoryState,
+    /// Whether memfold wrote the record.
+    pub is_ours: bool,
+}
+
+/// What of a memory an origin is told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemoryState {
+    /// Whether it counts.
+    pub standing: OriginStanding,
+    /// The hash of its text; empty where it does not count.
+    pub content: String,
+    /// Its categories in their order; none where it does not count.
+    pub categories: Vec<String>,
+    /// Its importance; 0 where it does not count.
+    pub importance: f64,
+    /// How often it was read; 0 where it does not count.
+    pub access_count: i64,
+    /// The memories that were merged into it, in the order of their ids.
+    pub merged: Vec<String>,
+}
+
+/// A memory of a mirror.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MirrorMemory {
+    /// What an origin is told of it.
+    pub state: MemoryState,
+    /// Its text.
+    pub content: String,
+    /// When it was made, as written.
+    pub created_at: String,
+    /// Where it came from, before any consolidation.
+    pub source: String,
+}
+
+/// The unit that changed a memory last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastUnit {
+    /// The run.
+    pub run_id: String,
+    /// When, as the owner writes times.
+    pub at: String,
+    /// The rule or the action that asked for it; `undo` where it took another unit back.
+    pub rule: String,
+}
+
+impl BrainDb {
+    /// Returns the origin that the store is a mirror of, if it is one.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn mirror_of(&self) -> Result<Option<MirrorOf>, SessionError> {
+        self.look_on(|reads| reads.mirror_of())
+    }
+}
+
+impl Writes<'_> {
+    /// Returns the origin that the store is a mirror of, if it is one.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn mirror_of(&self) -> Result<Option<MirrorOf>, SessionError> {
+        self.query("read memfold_mirror", |connection| {
+            if Columns::of(connection, "memfold_mirror")?.is_empty() {
+                return Ok(None);
+            }
+            let sql = "SELECT kind, place, publishing FROM memfold_mirror LIMIT 1";
+            let read = |row: &Row<'_>| {
+                Ok(MirrorOf { kind: row.get(0)?, place: row.get(1)?, publishing: row.get(2)? })
+            };
+            connection.query_row(sql, [], read).optional()
+        })
+    }
+
+    /// Makes the store the mirror of an origin, or notes where that is now.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn set_mirror_of(&self, kind: &str, place: &str) -> Result<(), SessionError> {
+        const WHAT: &str = "name the origin";
+        let sql = "UPDATE memfold_mirror SET kind = ?1, place = ?2";
+        if self.execute(WHAT, sql, [kind, place])? == 0 {
+            let sql = "INSERT INTO memfold_mirror(kind, place, publishing) VALUES (?1, ?2, NULL)";
+            self.execute(WHAT, sql, [kind, place])?;
+        }
+        if !self.layout()?.memories.has("last_accessed") {
+            let sql = "ALTER TABLE stm ADD COLUMN last_accessed TEXT";
+            self.execute("add a column", sql, [])?;
+        }
+        Ok(())
+    }
+
+    /// Writes down what is about to be published, or that it is.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn set_publishing(&self, publishing: Option<&str>) -> Result<(), SessionError> {
+        let sql = "UPDATE memfold_mirror SET publishing = ?1";
+        self.execute("write down what is published", sql, [publishing]).map(drop)
+    }
+
+    /// Reads all records by id; none where the store has no such table.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or holds a record that cannot be understood.
+    pub fn mirrored_records(&self) -> Result<BTreeMap<String, MirroredRecord>, SessionError> {
+        let sql = "SELECT id, mark, digest, record, pulled, published, ours FROM memfold_origins";
+        let records = self.query("read memfold_origins", |connection| {
+            if Columns::of(connection, "memfold_origins")?.is_empty() {
+                return Ok(Vec::new());
+            }
+            let mut statement = connection.prepare(sql)?;
+            let records = statement.query_map([], |row| {
+                let record = mirrored(row)?;
+                Ok(record.ok_or(row.get::<_, String>(0)?))
+            })?;
+            records.collect::<rusqlite::Result<Vec<_>>>()
+        })?;
+        let unreadable = |id: String| SessionError::Unreadable {
+            path: self.path().to_owned(),
+            what: format!("record {id:?} of memfold_origins"),
+        };
+        let records = records.into_iter().map(|record| {
+            let record = record.map_err(unreadable)?;
+            Ok((record.id.clone(), record))
+        });
+        records.collect()
+    }
+
+    /// Writes a record down, in place of an earlier one of its id.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn put_mirrored(&self, record: &MirroredRecord, at: &str) -> Result<(), SessionError> {
+        let json = |value: serde_json::Result<String>| {
+            value.map_err(|error| SessionError::Refused {
+                what: "write a record down",
+                reason: error.to_string(),
+            })
+        };
+        let sql = "INSERT OR REPLACE INTO memfold_origins
+                       (id, mark, digest, record, pulled, published, ours, at)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let values = params![
+            record.id,
+            record.mark,
+            record.digest,
+            json(serde_json::to_string(&record.record))?,
+            json(serde_json::to_string(&record.pulled))?,
+            json(serde_json::to_string(&record.published))?,
+            record.is_ours,
+            at
+        ];
+        self.execute("write a record down", sql, values).map(drop)
+    }
+
+    /// Removes what is known of a record.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn drop_mirrored(&self, id: &str) -> Result<(), SessionError> {
+        self.execute("remove a record", "DELETE FROM memfold_origins WHERE id = ?1", [id]).map(drop)
+    }
+
+    /// Reads all memories by id, those that were moved to the archive too.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn mirror_memories(&self) -> Result<BTreeMap<String, MirrorMemory>, SessionError> {
+        let mut memories = self.query("read memories", standing_memories)?;
+        for (id, survivor) in self.query("read the archive", moved_memories)? {
+            memories.entry(id).or_insert_with(|| retired(survivor));
+        }
+        let merged = memories.iter().filter_map(|(id, memory)| match &memory.state.standing {
+            OriginStanding::Merged { into } => Some((into.clone(), id.clone())),
+            OriginStanding::Live | OriginStanding::Archived => None,
+        });
+        for (into, id) in merged.collect::<Vec<_>>() {
+            let survivor = memories.get_mut(&into).map(|memory| &mut memory.state);
+            if let Some(state) = survivor.filter(|state| state.standing == OriginStanding::Live) {
+                state.merged.push(id);
+            }
+        }
+        Ok(memories)
+    }
+
+    /// Makes a memory what its record says: a new row, or other cells of the one that there is. Its embedding stays
+    /// while its text does, unless the record has one.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn take_record(
+        &self,
+        layout: &Layout,
+        record: &OriginRecord,
+        at: &str,
+    ) -> Result<(), SessionError> {
+        let found = self.standing_row(layout, &record.id)?;
+        let is_live = record.standing == OriginStanding::Live;
+        let image = RowImage { rowid: None, cells: cells(record) };
+        match &found {
+            None => put_in(self, layout, &image, (is_live, None))?,
+            Some(before) => self.overwrite(layout, before, (&image, is_live))?,
+        }
+        let is_same_text = found.as_ref().is_some_and(|before| {
+            before.get("content").and_then(StoredValue::as_text) == Some(&*record.text)
+        });
+        if record.vector.is_some() || !is_same_text {
+            let sql = "DELETE FROM embeddings WHERE source_type = 'stm' AND source_id = ?1";
+            self.execute("remove an embedding", sql, [&record.id])?;
+        }
+        if let Some((model, vector)) = &record.vector {
+            let model = if model.is_empty() { MODEL_UNKNOWN } else { model };
+            let new = NewEmbedding {
+                memory_id: &record.id,
+                content: &record.text,
+                vector,
+                model: Some(model),
+                at,
+            };
+            self.insert_embedding(layout, &new)?;
+        }
+        self.withdraw_lineage(&record.id)?;
+        self.take_links(record, at)?;
+        let was_archived = found.is_some_and(|before| {
+            before
+                .get("source")
+                .and_then(StoredValue::as_text)
+                .is_some_and(|source| parse_source(source).archived)
+        });
+        if is_live && was_archived { revived(self, at, &record.id) } else { Ok(()) }
+    }
+
+    /// Removes a memory whose record is gone, wherever it stands.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn drop_record(&self, layout: &Layout, id: &str) -> Result<(), SessionError> {
+        self.standing_row(layout, id)?;
+        self.erase(layout, id)?;
+        self.withdraw_lineage(id)?;
+        let sql = "UPDATE memfold_edges SET active = 0
+                   WHERE (source_id = ?1 OR target_id = ?1) AND active = 1";
+        self.execute("withdraw an edge", sql, [id])?;
+        self.drop_mirrored(id)
+    }
+
+    /// Reads the row of a memory, back from the archive where it was moved there.
+    fn standing_row(&self, layout: &Layout, id: &str) -> Result<Option<RowImage>, SessionError> {
+        let read = || {
+            self.query("read a memory", |connection| {
+                row(connection, (&layout.memories, layout.has_rowid), ("id", id))
+            })
+        };
+        if let Some(found) = read()? {
+            return Ok(Some(found));
+        }
+        let sql = "SELECT 1 FROM memfold_archive WHERE memory_id = ?1 AND table_name = 'stm'";
+        let is_moved = self.query("read the archive", |c| c.prepare_cached(sql)?.exists([id]))?;
+        if !is_moved {
+            return Ok(None);
+        }
+        put_back(self, layout, id)?;
+        read()
+    }
+
+    fn overwrite(
+        &self,
+        layout: &Layout,
+        before: &RowImage,
+        (after, is_live): (&RowImage, bool),
+    ) -> Result<(), SessionError> {
+        let cells = after.cells.iter().filter(|(name, _)| layout.memories.has(name));
+        let cells: Vec<&(String, StoredValue)> = cells.collect();
+        let set = (2..).zip(&cells).map(|(at, (name, _)): (u32, _)| format!("\"{name}\" = ?{at}"));
+        let set = set.collect::<Vec<_>>().join(", ");
+        if let Some(rowid) = before.rowid {
+            drop_entry(self, layout, (rowid, before))?;
+        }
+        let id = before.get("id").cloned().unwrap_or(StoredValue::Null);
+        let mut values: Vec<&dyn rusqlite::ToSql> = vec![&id];
+        values.extend(cells.iter().map(|(_, value)| value as &dyn rusqlite::ToSql));
+        let sql = format!("UPDATE stm SET {set} WHERE id = ?1");
+        self.execute("change a memory", &sql, &*values)?;
+        match before.rowid {
+            Some(rowid) if is_live => add_entry(self, layout, (rowid, after)),
+            _ => Ok(()),
+        }
+    }
+
+    fn withdraw_lineage(&self, id: &str) -> Result<(), SessionError> {
+        let sql = "UPDATE memfold_lineage SET active = 0 WHERE absorbed_id = ?1 AND active = 1";
+        self.execute("withdraw a merge", sql, [id]).map(drop)
+    }
+
+    fn take_links(&self, record: &OriginRecord, at: &str) -> Result<(), SessionError> {
+        let sql = "UPDATE memfold_edges SET active = 0
+                   WHERE source_id = ?1 AND run_id = ?2 AND active = 1";
+        self.execute("withdraw an edge", sql, [&*record.id, PULLED_RUN])?;
+        for link in &record.links {
+            let kind = match link.kind {
+                LinkKind::References => "references",
+                LinkKind::Supersedes => "supersedes",
+            };
+            let sql = "INSERT OR IGNORE INTO memfold_edges
+                           (source_id, target_id, type, weight, run_id, unit, at, active)
+                       VALUES (?1, ?2, ?3, 1.0, ?4, 0, ?5, 1)";
+            self.execute("write an edge", sql, params![record.id, link.to, kind, PULLED_RUN, at])?;
+        }
+        Ok(())
+    }
+
+    /// Returns the unit that changed a memory last; `None` where none did.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn last_unit_of(&self, id: &str) -> Result<Option<LastUnit>, SessionError> {
+        let sql = "SELECT u.run_id, u.at, u.actions, u.reverts_run,
+                       (SELECT rule_id FROM memfold_lineage
+                        WHERE absorbed_id = ?1 AND active = 1 ORDER BY id DESC LIMIT 1)
+                   FROM memfold_journal AS j
+                   JOIN memfold_units AS u ON u.run_id = j.run_id AND u.unit = j.unit
+                   WHERE j.row_key = ?1 AND j.table_name = 'stm' ORDER BY j.seq DESC LIMIT 1";
+        self.query("read memfold_journal", |connection| {
+            connection.prepare_cached(sql)?.query_row([id], last_unit).optional()
+        })
+    }
+
+    /// Returns the memories that a memory of memfold's was made of, in the order of their ids.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn made_of(&self, id: &str) -> Result<Vec<String>, SessionError> {
+        let sql = "SELECT absorbed_id FROM memfold_lineage WHERE survivor_id = ?1 AND active = 1
+                   UNION SELECT target_id FROM memfold_edges
+                       WHERE source_id = ?1 AND active = 1 AND run_id <> ?2
+                         AND type IN ('consolidates', 'supersedes')
+                   ORDER BY 1";
+        self.query("read memfold_lineage", |connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            statement.query_map([id, PULLED_RUN], |row| row.get(0))?.collect()
+        })
+    }
+}
+
+fn last_unit(row: &Row<'_>) -> rusqlite::Result<LastUnit> {
+    let (actions, reverts): (Option<String>, Option<String>) = (row.get(2)?, row.get(3)?);
+    let rule: Option<String> = row.get(4)?;
+    let action = || {
+        let deeds: serde_json::Value = serde_json::from_str(&actions?).ok()?;
+        Some(deeds.get(0)?.get("type")?.as_str()?.to_owned())
+    };
+    let rule = match reverts {
+        Some(_) => "undo".to_owned(),
+        None => rule.or_else(action).unwrap_or_else(|| "save".to_owned()),
+    };
+    Ok(LastUnit { run_id: row.get(0)?, at: row.get(1)?, rule })
+}
+
+/// The cells of `stm` that a record makes.
+fn cells(record: &OriginRecord) -> Vec<(String, StoredValue)> {
+    let mut categories = record.categories();
+    let source = match &record.standing {
+        OriginStanding::Live => record.source.clone(),
+        OriginStanding::Merged { into } => {
+            let told = serde_json::json!({ "merged_into": into, "previous_source": record.source });
+            format!("archived:{told}")
+        }
+        OriginStanding::Archived => {
+            format!("archived:{}", serde_json::json!({ "previous_source": record.source }))
+        }
+    };
+    if record.standing != OriginStanding::Live {
+        categories.push("archived".to_owned());
+    }
+    let text = |text: &Option<String>| text.as_deref().map_or(StoredValue::Null, StoredValue::from);
+    let cells: [(&str, StoredValue); 10] = [
+        ("id", record.id.as_str().into()),
+        ("content", record.text.as_str().into()),
+        ("categories", categories_to_json(&categories).into()),
+        ("importance", StoredValue::Real(record.importance)),
+        ("access_count", StoredValue::Integer(record.access_count)),
+        // The column wants a text; an empty one is a time that is not known.
+        ("created_at", record.created_at.as_deref().unwrap_or_default().into()),
+        ("updated_at", text(&record.updated_at)),
+        ("last_accessed", text(&record.last_accessed)),
+        ("expires_at", text(&record.expires_at)),
+        ("source", source.into()),
+    ];
+    cells.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn mirrored(row: &Row<'_>) -> rusqlite::Result<Option<MirroredRecord>> {
+    let (record, pulled, published): (String, String, String) =
+        (row.get(3)?, row.get(4)?, row.get(5)?);
+    let (Ok(record), Ok(pulled), Ok(published)) = (
+        serde_json::from_str(&record),
+        serde_json::from_str(&pulled),
+        serde_json::from_str(&published),
+    ) else {
+        return Ok(None);
+    };
+    Ok(Some(MirroredRecord {
+        id: row.get(0)?,
+        mark: row.get(1)?,
+        digest: row.get(2)?,
+        record,
+        pulled,
+        published,
+        is_ours: row.get(6)?,
+    }))
+}
+
+const STANDING: &str = "SELECT id, content, categories, importance, access_count, created_at,
+                            coalesce(source, 'agent') FROM stm";
+const MOVED: &str = "SELECT memory_id, survivor_id FROM memfold_archive WHERE table_name = 'stm'";
+
+fn standing_memories(connection: &Connection) -> rusqlite::Result<BTreeMap<String, MirrorMemory>> {
+    let mut statement = connection.prepare(STANDING)?;
+    let mut memories = BTreeMap::new();
+    for found in statement.query_map([], memory)? {
+        let (id, memory) = found?;
+        memories.extend(memory.map(|memory| (id, memory)));
+    }
+    Ok(memories)
+}
+
+fn moved_memories(connection: &Connection) -> rusqlite::Result<BTreeMap<String, Option<String>>> {
+    if !own_tables_exist(connection)? {
+        return Ok(BTreeMap::new());
+    }
+    let mut statement = connection.prepare(&format!("{MOVED} ORDER BY id"))?;
+    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+fn retired(survivor: Option<String>) -> MirrorMemory {
+    let standing = match survivor {
+        Some(into) => OriginStanding::Merged { into },
+        None => OriginStanding::Archived,
+    };
+    MirrorMemory {
+        state: MemoryState {
+            standing,
+            content: String::new(),
+            categories: Vec::new(),
+            importance: 0.0,
+            access_count: 0,
+            merged: Vec::new(),
+        },
+        content: String::new(),
+        created_at: String::new(),
+        source: String::new(),
+    }
+}
+
+/// Reads a row of `stm`; no memory where it is a record about others.
+fn memory(row: &Row<'_>) -> rusqlite::Result<(String, Option<MirrorMemory>)> {
+    let (id, source): (String, String) = (row.get(0)?, row.get(6)?);
+    let provenance = parse_source(&source);
+    if provenance.record {
+        return Ok((id, None));
+    }
+    let categories: Option<String> = row.get(2)?;
+    let categories = parse_categories(categories.as_deref().unwrap_or_default());
+    let categories: Vec<String> = categories.into_iter().map(String::from).collect();
+    if provenance.archived || categories.iter().any(|category| archives(category)) {
+        return Ok((id, Some(retired(provenance.merged_into.map(|id| id.as_str().to_owned())))));
+    }
+    let content: String = row.get(1)?;
+    let state = MemoryState {
+        standing: OriginStanding::Live,
+        content: blake3::hash(content.as_bytes()).to_hex()[..32].to_owned(),
+        categories,
+        importance: row.get::<_, Option<f64>>(3)?.unwrap_or(1.0),
+        access_count: row.get::<_, Option<i64>>(4)?.unwrap_or(0),
+        merged: Vec::new(),
+    };
+    let (created_at, source) = (row.get(5)?, provenance.root.into());
+    Ok((id, Some(MirrorMemory { state, content, created_at, source })))
+}

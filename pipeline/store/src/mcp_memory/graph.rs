@@ -1,0 +1,476 @@
+//! [`Graph`]: both files in memory, changed observation by observation.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::archive::{Archive, Retired, Written};
+use super::file::digest;
+use super::lines::{EntityLine, Line, with_observations};
+use crate::origin::{
+    LinkKind, OriginChange, OriginContents, OriginLink, OriginRecord, OriginStanding, OriginUnit,
+    Skipped,
+};
+
+/// Where observations of memfold go that name no entity.
+const ENTITY_DEFAULT: &str = "memories";
+/// The type of an entity that memfold makes.
+const TYPE_DEFAULT: &str = "memory";
+const ID_DIGITS: usize = 12;
+/// The file knows none; what `brain.db` calls routine.
+const IMPORTANCE: f64 = 1.0;
+
+/// Both files in memory.
+#[derive(Debug, Clone)]
+pub(super) struct Graph {
+    /// The lines of the file, each with its line end.
+    lines: Vec<(Vec<u8>, Line)>,
+    /// The ids of the observations of each line; none for what is no memory.
+    ids: Vec<Vec<Option<String>>>,
+    /// The line of each id.
+    line_by_id: BTreeMap<String, usize>,
+    archive: Archive,
+}
+
+/// An observation that is in the file.
+#[derive(Debug, Clone, Copy)]
+struct Live<'a> {
+    id: &'a str,
+    line: usize,
+    /// Its position among the observations of the line.
+    at: usize,
+    entity: &'a EntityLine,
+}
+
+impl Live<'_> {
+    fn text(&self) -> &str {
+        self.entity.observations[self.at].1.as_deref().unwrap_or_default()
+    }
+
+    fn raw(&self) -> &str {
+        &self.entity.observations[self.at].0
+    }
+
+    fn raw_record(&self) -> String {
+        raw_record(&self.entity.name, self.entity.entity_type.as_deref(), self.raw())
+    }
+}
+
+/// What kept a change from being made: the record and why.
+type Refusal = (String, String);
+
+impl Graph {
+    pub(super) fn of(memory: &[u8], archive: &str) -> Self {
+        let lines: Vec<(Vec<u8>, Line)> =
+            memory.split_inclusive(|byte| *byte == b'\n').map(line).collect();
+        let mut texts = BTreeSet::new();
+        for (_, line) in &lines {
+            let Line::Entity(entity) = line else { continue };
+            for text in entity.observations.iter().filter_map(|(_, text)| text.as_deref()) {
+                texts.insert((entity.name.as_str(), text));
+            }
+        }
+        let archive =
+            Archive::read(archive, &digest(memory), |entity, text| texts.contains(&(entity, text)));
+        let ids = ids(&lines, &archive);
+        let all = ids.iter().enumerate();
+        let all =
+            all.flat_map(|(line, ids)| ids.iter().flatten().map(move |id| (id.clone(), line)));
+        Self { line_by_id: all.collect(), lines, ids, archive }
+    }
+
+    pub(super) const fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
+    pub(super) fn memory_bytes(&self) -> Vec<u8> {
+        self.lines.iter().flat_map(|(bytes, _)| bytes.iter().copied()).collect()
+    }
+
+    /// Returns all records: those in the file in its order, then the archived ones.
+    pub(super) fn contents(&self, name: &str) -> OriginContents {
+        let mut contents = OriginContents::default();
+        for (at, (_, line)) in self.lines.iter().enumerate() {
+            let place = format!("{name}:{}", at + 1);
+            match line {
+                Line::Bad(reason) => {
+                    contents.skipped.push(Skipped { place, reason: reason.clone() });
+                }
+                Line::Entity(entity) => contents.skipped.extend(unreadable(entity, &place)),
+                Line::Other => {}
+            }
+        }
+        contents.records.extend(self.live().map(|live| self.record(live, name)));
+        contents.records.extend(self.archive.retired.iter().map(archived));
+        let unknown = self.archive.unknown.iter();
+        contents.skipped.extend(unknown.map(|(at, _)| Skipped {
+            place: format!("the archive of {name}, line {at}"),
+            reason: "not understood, kept as it is".to_owned(),
+        }));
+        contents
+    }
+
+    fn record(&self, live: Live<'_>, name: &str) -> OriginRecord {
+        let written = self.archive.written.iter().find(|written| written.id == live.id);
+        let made_of = written.map(|written| &*written.made_of).unwrap_or_default();
+        let link = |to: &String| OriginLink { kind: LinkKind::Supersedes, to: to.clone() };
+        let entity = live.entity;
+        OriginRecord {
+            place: format!("{name}:{}, observation {}", live.line + 1, live.at + 1),
+            raw: live.raw_record(),
+            links: made_of.iter().map(link).collect(),
+            ..plain(live.id, &entity.name, entity.entity_type.as_deref(), live.text())
+        }
+    }
+
+    /// Returns the observations in the file, in its order.
+    fn live(&self) -> impl Iterator<Item = Live<'_>> {
+        let lines = self.lines.iter().zip(&self.ids).enumerate();
+        lines.flat_map(|(line, ((_, entity), ids))| {
+            let ids = ids.iter().enumerate();
+            ids.filter_map(move |(at, id)| {
+                let Line::Entity(entity) = entity else { return None };
+                Some(Live { id: id.as_deref()?, line, at, entity })
+            })
+        })
+    }
+
+    fn find(&self, id: &str) -> Option<Live<'_>> {
+        let line = *self.line_by_id.get(id)?;
+        let ids = self.ids.get(line)?;
+        let at = ids.iter().position(|found| found.as_deref() == Some(id))?;
+        let Line::Entity(entity) = &self.lines[line].1 else { return None };
+        Some(Live { id: ids[at].as_deref()?, line, at, entity })
+    }
+
+    /// Tells why a change cannot be made.
+    pub(super) fn check(&self, change: &OriginChange) -> Result<(), Refusal> {
+        let refuse = |id: &str, reason: &str| Err((id.to_owned(), reason.to_owned()));
+        let is_retired = |id: &str| self.archive.retired.iter().any(|retired| retired.id == id);
+        let (before, id) = match change {
+            OriginChange::Update { before, record, .. } => (before, &record.id),
+            OriginChange::Retire { id, .. } if is_retired(id) => return Ok(()),
+            OriginChange::Retire { before, id, .. } => (before, id),
+            OriginChange::Restore { record } => {
+                return match is_retired(&record.id) || self.find(&record.id).is_some() {
+                    true => Ok(()),
+                    false => refuse(&record.id, "it is neither in the file nor archived"),
+                };
+            }
+            OriginChange::Create { .. } | OriginChange::Remove { .. } => return Ok(()),
+        };
+        let Some(live) = self.find(id) else {
+            return refuse(id, "it is not in the file any more");
+        };
+        let is_written =
+            matches!(change, OriginChange::Update { record, .. } if record.text == live.text());
+        let found = OriginRecord { raw: live.raw_record(), ..OriginRecord::default() }.digest();
+        match is_written || found == *before {
+            true => Ok(()),
+            false => refuse(id, "its entity or its spelling was changed"),
+        }
+    }
+
+    /// Makes a change that was checked; what is made already is passed over.
+    pub(super) fn carry_out(&mut self, change: &OriginChange, unit: &OriginUnit) {
+        match change {
+            OriginChange::Create { record, made_of } => self.create(record, made_of, unit),
+            OriginChange::Update { record, .. } => self.update(record, unit),
+            OriginChange::Retire { id, into, reason, .. } => {
+                self.retire(id, (into.as_deref(), reason), unit);
+            }
+            OriginChange::Restore { record } => self.restore(record),
+            OriginChange::Remove { id } => self.remove(id),
+        }
+    }
+
+    fn create(&mut self, record: &OriginRecord, made_of: &[String], unit: &OriginUnit) {
+        if self.find(&record.id).is_some() {
+            return;
+        }
+        let entity = attribute(record).or_else(|| made_of.iter().find_map(|id| self.entity_of(id)));
+        let entity = entity.unwrap_or_else(|| ENTITY_DEFAULT.to_owned());
+        let line = self.line_of(&entity, 0, record.tags.first().cloned());
+        let end = self.ids[line].len();
+        self.put((line, end), &record.id, quoted(&record.text));
+        self.note(record, (entity, made_of.to_vec()), unit);
+    }
+
+    /// The file has nothing of a memory but its text: other changes need no write.
+    fn update(&mut self, record: &OriginRecord, unit: &OriginUnit) {
+        let Some(live) = self.find(&record.id).filter(|live| live.text() != record.text) else {
+            return;
+        };
+        let (line, at, entity) = (live.line, live.at, live.entity.name.clone());
+        let raw = quoted(&record.text);
+        self.edit(line, |observations| observations[at] = raw);
+        self.note(record, (entity, Vec::new()), unit);
+    }
+
+    /// Keeps the id of an observation whose text is not that of others.
+    fn note(
+        &mut self,
+        record: &OriginRecord,
+        (entity, made_of): (String, Vec<String>),
+        unit: &OriginUnit,
+    ) {
+        self.archive.written.retain(|written| written.id != record.id);
+        self.archive.written.push(Written {
+            id: record.id.clone(),
+            entity,
+            observation: record.text.clone(),
+            made_of,
+            run_id: unit.run_id.clone(),
+            at: unit.at.clone(),
+        });
+    }
+
+    fn retire(&mut self, id: &str, (into, reason): (Option<&str>, &str), unit: &OriginUnit) {
+        if let Some(retired) = self.archive.retired.iter_mut().find(|retired| retired.id == id) {
+            retired.merged_into = into.map(str::to_owned);
+            return;
+        }
+        let Some(live) = self.find(id) else { return };
+        let Live { line, at, entity, .. } = live;
+        let nth = self.nth(line);
+        let positions = self.positions((&entity.name, nth), entity.observations.len());
+        let retired = Retired {
+            id: id.to_owned(),
+            entity: entity.name.clone(),
+            entity_type: entity.entity_type.clone(),
+            nth,
+            position: positions.get(at).copied().unwrap_or(at),
+            observation: live.text().to_owned(),
+            raw: live.raw().to_owned(),
+            merged_into: into.map(str::to_owned),
+            reason: reason.to_owned(),
+            run_id: unit.run_id.clone(),
+            at: unit.at.clone(),
+        };
+        self.archive.retired.push(retired);
+        self.take((line, at));
+    }
+
+    fn restore(&mut self, record: &OriginRecord) {
+        let mut retired = self.archive.retired.iter();
+        let Some(at) = retired.position(|retired| retired.id == record.id) else { return };
+        let retired = self.archive.retired.remove(at);
+        let line = self.line_of(&retired.entity, retired.nth, retired.entity_type.clone());
+        let count = self.ids[line].len();
+        let positions = self.positions((&retired.entity, retired.nth), count + 1);
+        // Those before it keep their positions, and it takes its own again.
+        let place = positions.iter().filter(|position| **position < retired.position).count();
+        self.put((line, place.min(count)), &retired.id, retired.raw);
+    }
+
+    fn remove(&mut self, id: &str) {
+        if let Some(live) = self.find(id) {
+            let (line, at) = (live.line, live.at);
+            self.take((line, at));
+            self.drop_if_made(line);
+        }
+        self.archive.written.retain(|written| written.id != id);
+    }
+
+    /// Takes an entity away that only held what memfold wrote there.
+    fn drop_if_made(&mut self, line: usize) {
+        let Line::Entity(entity) = &self.lines[line].1 else { return };
+        let is_default = entity.name == ENTITY_DEFAULT && entity.observations.is_empty();
+        let is_last = line + 1 == self.lines.len();
+        let has_retired =
+            self.archive.retired.iter().any(|retired| retired.entity == ENTITY_DEFAULT);
+        if is_default && is_last && !has_retired {
+            self.lines.pop();
+            self.ids.pop();
+        }
+    }
+
+    fn entity_of(&self, id: &str) -> Option<String> {
+        let retired = self.archive.retired.iter().find(|retired| retired.id == id);
+        let retired = retired.map(|retired| retired.entity.clone());
+        retired.or_else(|| self.find(id).map(|live| live.entity.name.clone()))
+    }
+
+    /// Returns the line of an entity, or makes one at the end of the file.
+    fn line_of(&mut self, name: &str, nth: usize, entity_type: Option<String>) -> usize {
+        let found = self.lines_of(name);
+        if let Some(line) = found.get(nth).or(found.last()) {
+            return *line;
+        }
+        if let Some((bytes, _)) = self.lines.last_mut().filter(|(bytes, _)| !bytes.ends_with(b"\n"))
+        {
+            bytes.push(b'\n');
+        }
+        let entity_type = entity_type.unwrap_or_else(|| TYPE_DEFAULT.to_owned());
+        let text = format!(
+            "{{\"type\":\"entity\",\"name\":{},\"entityType\":{},\"observations\":[]}}",
+            quoted(name),
+            quoted(&entity_type)
+        );
+        self.lines.push(line(text.as_bytes()));
+        self.ids.push(Vec::new());
+        self.lines.len() - 1
+    }
+
+    fn lines_of(&self, name: &str) -> Vec<usize> {
+        let is_it = |line: &Line| matches!(line, Line::Entity(entity) if entity.name == name);
+        let lines = self.lines.iter().enumerate();
+        lines.filter(|(_, (_, line))| is_it(line)).map(|(at, _)| at).collect()
+    }
+
+    /// Which of the lines of its entity a line is.
+    fn nth(&self, line: usize) -> usize {
+        let Line::Entity(entity) = &self.lines[line].1 else { return 0 };
+        self.lines_of(&entity.name).iter().position(|at| *at == line).unwrap_or(0)
+    }
+
+    /// The positions of the observations of a line among all that it ever had: those that are free of retired ones.
+    fn positions(&self, (entity, nth): (&str, usize), count: usize) -> Vec<usize> {
+        let retired = self.archive.retired.iter();
+        let retired = retired.filter(|retired| retired.entity == entity && retired.nth == nth);
+        let retired: BTreeSet<usize> = retired.map(|retired| retired.position).collect();
+        (0..).filter(|position| !retired.contains(position)).take(count).collect()
+    }
+
+    fn put(&mut self, (line, at): (usize, usize), id: &str, raw: String) {
+        self.edit(line, |observations| observations.insert(at, raw));
+        self.ids[line].insert(at, Some(id.to_owned()));
+        self.line_by_id.insert(id.to_owned(), line);
+    }
+
+    fn take(&mut self, (line, at): (usize, usize)) {
+        self.edit(line, |observations| {
+            observations.remove(at);
+        });
+        if let Some(id) = self.ids[line].remove(at) {
+            self.line_by_id.remove(&id);
+        }
+    }
+
+    fn edit(&mut self, at: usize, edit: impl FnOnce(&mut Vec<String>)) {
+        let (bytes, Line::Entity(entity)) = &self.lines[at] else { return };
+        let mut observations: Vec<String> =
+            entity.observations.iter().map(|(raw, _)| raw.clone()).collect();
+        edit(&mut observations);
+        let text = String::from_utf8_lossy(bytes);
+        let text = with_observations(&text, &observations);
+        self.lines[at] = line(text.as_bytes());
+    }
+
+    /// Names the entities that are written in several ways.
+    pub(super) fn twins(&self) -> Vec<String> {
+        let mut spellings: BTreeMap<(String, String), BTreeSet<&str>> = BTreeMap::new();
+        let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
+        for (_, line) in &self.lines {
+            let Line::Entity(entity) = line else { continue };
+            let kind = entity.entity_type.clone().unwrap_or_default().to_lowercase();
+            let key = (entity.name.trim().to_lowercase(), kind);
+            spellings.entry(key).or_default().insert(&entity.name);
+            *lines.entry(&entity.name).or_default() += 1;
+        }
+        let several = spellings.into_values().filter(|names| names.len() > 1).map(|names| {
+            let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+            format!("{} seem to be one entity of one type", names.join(" and "))
+        });
+        let repeated = lines.into_iter().filter(|(_, count)| *count > 1);
+        let repeated =
+            repeated.map(|(name, count)| format!("entity {name:?} stands on {count} lines"));
+        several.chain(repeated).collect()
+    }
+}
+
+fn line(bytes: &[u8]) -> (Vec<u8>, Line) {
+    let read = match std::str::from_utf8(bytes) {
+        Ok(text) => Line::read(text),
+        Err(_) => Line::Bad("not UTF-8".to_owned()),
+    };
+    (bytes.to_vec(), read)
+}
+
+fn unreadable(entity: &EntityLine, place: &str) -> Vec<Skipped> {
+    let observations = entity.observations.iter().enumerate();
+    let reasons = observations.filter_map(|(at, (_, text))| {
+        let reason = match text.as_deref() {
+            None => "is no text",
+            Some(text) if text.trim().is_empty() => "is empty",
+            Some(_) => return None,
+        };
+        Some(Skipped {
+            place: place.to_owned(),
+            reason: format!("observation {} {reason}", at + 1),
+        })
+    });
+    reasons.collect()
+}
+
+/// Gives each observation that is a memory its id.
+fn ids(lines: &[(Vec<u8>, Line)], archive: &Archive) -> Vec<Vec<Option<String>>> {
+    let written = archive.written.iter();
+    let written: BTreeMap<(&str, &str), &str> =
+        written.map(|w| ((w.entity.as_str(), w.observation.as_str()), w.id.as_str())).collect();
+    let mut taken: BTreeSet<String> =
+        archive.retired.iter().map(|retired| retired.id.clone()).collect();
+    let mut id = |entity: &str, text: &str| {
+        let given = written.get(&(entity, text)).filter(|id| !taken.contains(**id));
+        let id = given.map_or_else(|| free_id(entity, text, &taken), |id| (*id).to_owned());
+        taken.insert(id.clone());
+        id
+    };
+    let ids = lines.iter().map(|(_, line)| {
+        let Line::Entity(entity) = line else { return Vec::new() };
+        let texts = entity.observations.iter().map(|(_, text)| text.as_deref());
+        let texts = texts.map(|text| text.filter(|text| !text.trim().is_empty()));
+        texts.map(|text| text.map(|text| id(&entity.name, text))).collect()
+    });
+    ids.collect()
+}
+
+/// The first id of a text that is not taken.
+fn free_id(entity: &str, text: &str, taken: &BTreeSet<String>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(entity.as_bytes()).update(&[0]).update(text.as_bytes());
+    let base = format!("{entity}#{}", &hasher.finalize().to_hex()[..ID_DIGITS]);
+    let mut id = base.clone();
+    let mut number = 2_u32;
+    while taken.contains(&id) {
+        id = format!("{base}#{number}");
+        number += 1;
+    }
+    id
+}
+
+fn raw_record(entity: &str, entity_type: Option<&str>, raw: &str) -> String {
+    serde_json::json!([entity, entity_type, raw]).to_string()
+}
+
+fn plain(id: &str, entity: &str, entity_type: Option<&str>, text: &str) -> OriginRecord {
+    OriginRecord {
+        id: id.to_owned(),
+        text: text.to_owned(),
+        tags: entity_type.filter(|name| !name.is_empty()).map(str::to_owned).into_iter().collect(),
+        attributes: vec![("entity".to_owned(), entity.to_owned())],
+        importance: IMPORTANCE,
+        source: "mcp".to_owned(),
+        ..OriginRecord::default()
+    }
+}
+
+fn archived(retired: &Retired) -> OriginRecord {
+    let Retired { id, entity, entity_type, observation, raw, merged_into, .. } = retired;
+    OriginRecord {
+        standing: match merged_into {
+            Some(into) => OriginStanding::Merged { into: into.clone() },
+            None => OriginStanding::Archived,
+        },
+        place: "the archive".to_owned(),
+        raw: raw_record(entity, entity_type.as_deref(), raw),
+        ..plain(id, entity, entity_type.as_deref(), observation)
+    }
+}
+
+fn attribute(record: &OriginRecord) -> Option<String> {
+    let entity = record.attributes.iter().find(|(name, _)| name == "entity");
+    entity.map(|(_, entity)| entity.clone()).filter(|entity| !entity.is_empty())
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

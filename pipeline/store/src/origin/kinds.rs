@@ -1,0 +1,43 @@
+//! The kinds of origins that there are: one line for each adapter.
+
+use std::path::Path;
+
+use super::{Origin, OriginError};
+use crate::mcp_memory::{self, McpMemory};
+
+/// The kind of stores that need no mirror.
+pub const BRAIN_DB: &str = "brain_db";
+
+/// An adapter: the name of its kind, how its stores are recognised, how they are opened.
+struct Kind {
+    name: &'static str,
+    is_one: fn(&Path) -> bool,
+    open: fn(&Path) -> Result<Box<dyn Origin>, OriginError>,
+}
+
+/// Every adapter, in the order in which they are asked whether a store is theirs.
+const KINDS: &[Kind] = &[Kind {
+    name: mcp_memory::KIND,
+    is_one: mcp_memory::is_one,
+    open: |path| Ok(Box::new(McpMemory::open(path)?)),
+}];
+
+/// Returns the kind of the store at a path; `None` for a `brain.db`, and for what nothing recognises.
+#[must_use]
+pub fn detect(path: &Path) -> Option<&'static str> {
+    KINDS.iter().find(|kind| (kind.is_one)(path)).map(|kind| kind.name)
+}
+
+/// Returns the names of all kinds, as `--store-kind` spells them.
+pub fn kind_names() -> impl Iterator<Item = &'static str> {
+    std::iter::once(BRAIN_DB).chain(KINDS.iter().map(|kind| kind.name))
+}
+
+/// Opens an origin; `None` where no adapter has that name.
+///
+/// # Errors
+/// When the store cannot be read, or is not of that kind.
+pub fn open(kind: &str, path: &Path) -> Option<Result<Box<dyn Origin>, OriginError>> {
+    let kind = KINDS.iter().find(|known| known.name == kind)?;
+    Some((kind.open)(path))
+}

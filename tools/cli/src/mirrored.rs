@@ -1,0 +1,404 @@
+//! Stores of other kinds: pulled into their mirror before a command, published after it.
+//!
+//! The one place where commands meet such stores: a command is given the mirror in place of the store that was named,
+//! and knows nothing of the rest.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use memfold::execute::forbidden_by;
+use memfold::machine;
+use memfold::mirror::{Mirror, MirrorError, MirrorOptions, Publication, Pulled, mirror_path};
+use memfold_model::text::excerpt;
+use memfold_model::time::Instant;
+use memfold_store::BrainDb;
+use memfold_store::brain_db::SessionOptions;
+use memfold_store::origin::{self, BRAIN_DB, Origin, OriginError};
+
+use crate::args::GlobalArgs;
+use crate::args::IndexCommand;
+use crate::cli::Command;
+use crate::commands::hook::HookCommand;
+use crate::commands::tiers;
+use crate::context::cached;
+use crate::failure::{Exit, Failure};
+use crate::printer::Printer;
+use crate::settings::{self, Settings};
+use crate::writing::{self, counted};
+
+/// What is listed one by one.
+const SHOWN: usize = 20;
+const REASON_CHARS: usize = 160;
+/// The folder that mirrors are in.
+const FOLDER: &str = ".memfold";
+/// Ends the names of mirrors.
+const ENDING: &str = "mirror.db";
+
+/// A store of another kind, by its mirror.
+#[derive(Debug, Clone)]
+pub struct Mirrored {
+    /// The store that was named.
+    pub origin: PathBuf,
+    /// The `brain.db` that mirrors it.
+    pub mirror: PathBuf,
+    /// Its kind.
+    pub kind: &'static str,
+    /// Patterns of categories that its kind never merges across.
+    pub separate_by: &'static [&'static str],
+}
+
+/// A store of another kind, opened.
+pub(crate) type Found = (Mirrored, Box<dyn Origin>);
+
+/// The store that a command names.
+struct Named<'a> {
+    path: &'a mut PathBuf,
+    /// Whether the command was told to write, so that the store may be written.
+    publishes: bool,
+}
+
+/// Runs a command: on the mirror where the store that it names has one.
+pub(crate) fn run(
+    global: &GlobalArgs,
+    mut command: Command,
+    printer: Printer,
+    dispatch: impl FnOnce(&GlobalArgs, Command, Printer) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let Some(Named { path, publishes }) = named(&mut command) else {
+        return dispatch(global, command, printer);
+    };
+    let Some((mirrored, origin)) = find(global, path)? else {
+        return dispatch(global, command, printer);
+    };
+    path.clone_from(&mirrored.mirror);
+    if let Command::Forget(_) = command {
+        return Err(Failure::usage(
+            format!("memories of a {} store are not forgotten by memfold", mirrored.kind),
+            "remove the memory with the tool that wrote it, delete the mirror, and run \
+             memfold sync: it is made anew without it",
+        ));
+    }
+    writing::show_as(&mirrored.mirror, &mirrored.origin);
+    let is_checkup = matches!(command, Command::Doctor(_));
+    let global = GlobalArgs { mirrored: Some(mirrored.clone()), ..global.clone() };
+    let work = Work::new(&global, &mirrored, (&*origin, printer))?;
+    let publishes = publishes && work.may_publish();
+    let pulled = work.pull(publishes)?;
+    work.tell_of(&pulled, (publishes, is_checkup))?;
+    let exit = dispatch(&global, command, printer)?;
+    match exit {
+        Exit::Done | Exit::Partial | Exit::ChangesPending if publishes => work.publish(exit),
+        Exit::Interrupted if publishes => {
+            let sync = writing::store_words(&["memfold", "sync"], &mirrored.mirror, &["--execute"]);
+            printer.note(&format!("note: what was applied is not published yet: {sync}"));
+            Ok(exit)
+        }
+        exit => Ok(exit),
+    }
+}
+
+/// Finds the store that a command names; `None` where it names none, or `memfold sync` does the rest itself.
+fn named(command: &mut Command) -> Option<Named<'_>> {
+    let reads = |path| Some(Named { path, publishes: false });
+    let writes = |path, publishes| Some(Named { path, publishes });
+    match command {
+        Command::Consolidate(args) => writes(&mut args.db, args.execute && !args.dry_run),
+        Command::Apply(args) => writes(&mut args.db, args.execute && !args.dry_run),
+        Command::Undo(args) => writes(&mut args.db, args.execute && !args.dry_run),
+        Command::Flags(args) => writes(&mut args.db, args.writing.writes()),
+        Command::Restore(args) => writes(&mut args.db, args.writing.writes()),
+        Command::Review(args) => writes(&mut args.db, true),
+        Command::Save(args) => writes(&mut args.place.db, true),
+        Command::Plans(args) => reads(&mut args.db),
+        Command::Check(args) => reads(&mut args.place.db),
+        Command::Search(args) => reads(&mut args.place.db),
+        Command::Recall(args) => reads(&mut args.place.db),
+        Command::Hook(args) => match &mut args.command {
+            HookCommand::SessionStart(args) | HookCommand::Replace(args) => {
+                args.db.as_mut().and_then(reads)
+            }
+            HookCommand::Install(_) => None,
+        },
+        Command::Index(args) => reads(match &mut args.command {
+            IndexCommand::Build(args) => &mut args.place.db,
+            IndexCommand::Verify(args) => &mut args.place.db,
+            IndexCommand::Info(args) | IndexCommand::Warm(args) | IndexCommand::Remove(args) => {
+                &mut args.db
+            }
+        }),
+        Command::Embed(args) => reads(&mut args.db),
+        Command::Export(args) => reads(&mut args.db),
+        Command::Runs(args) => reads(&mut args.db),
+        Command::Explain(args) => args.db.as_mut().and_then(reads),
+        Command::Status(args) => reads(&mut args.db),
+        Command::Tiers(tiers::TiersArgs { db, .. }) => reads(db),
+        Command::Edges(args) => reads(&mut args.db),
+        Command::Due(args) => reads(&mut args.db),
+        Command::Resolve(args) => reads(&mut args.db),
+        Command::Forget(args) => reads(&mut args.db),
+        Command::Prune(args) => reads(&mut args.db),
+        Command::Doctor(args) => reads(&mut args.db),
+        Command::Sync(_)
+        | Command::Demo(_)
+        | Command::Dedup(_)
+        | Command::Import(_)
+        | Command::Convert(_)
+        | Command::Generate(_)
+        | Command::Bench(_)
+        | Command::Config(_)
+        | Command::Completions(_)
+        | Command::Man(_) => None,
+    }
+}
+
+/// Finds out of which kind a store is and where its mirror is; `None` for a `brain.db`.
+pub(crate) fn find(global: &GlobalArgs, path: &Path) -> Result<Option<Found>, Failure> {
+    let (kind, path, mirror) = match named_by_mirror(path) {
+        Some((kind, origin)) if global.store_kind.is_none() => {
+            (Some(kind), origin, Some(path.to_owned()))
+        }
+        _ => (None, path.to_owned(), None),
+    };
+    let kind = match (&global.store_kind, kind) {
+        (Some(kind), _) => Some(known_kind(kind)?),
+        (None, Some(kind)) => Some(known_kind(&kind)?),
+        (None, None) => origin::detect(&path),
+    };
+    let Some(kind) = kind.filter(|kind| *kind != BRAIN_DB) else {
+        return match &global.mirror {
+            Some(_) => Err(Failure::usage(
+                format!("--mirror: {} is a brain.db, which needs no mirror", path.display()),
+                "leave it out, or name the kind of the store with --store-kind",
+            )),
+            None => Ok(None),
+        };
+    };
+    let Some(opened) = origin::open(kind, &path) else { return Ok(None) };
+    let origin = opened.map_err(|error| origin_failure("open the store", &error))?;
+    let mirror = match global.mirror.clone().or(mirror) {
+        Some(mirror) => mirror,
+        None => default_mirror(&path)?,
+    };
+    let separate_by = origin.separate_by();
+    Ok(Some((Mirrored { origin: path, mirror, kind, separate_by }, origin)))
+}
+
+fn known_kind(typed: &str) -> Result<&'static str, Failure> {
+    let found = origin::kind_names().find(|name| *name == typed);
+    found.ok_or_else(|| {
+        let known: Vec<&str> = origin::kind_names().collect();
+        Failure::usage(
+            format!("--store-kind {typed:?} is no kind of store"),
+            format!("use one of {}", known.join(", ")),
+        )
+    })
+}
+
+/// The kind and the place of the origin, where a mirror was named in its place.
+fn named_by_mirror(path: &Path) -> Option<(String, PathBuf)> {
+    let is_in_folder = path.parent().and_then(Path::file_name) == Some(OsStr::new(FOLDER));
+    let name = path.file_name()?.to_str()?;
+    if !(is_in_folder || name.ends_with(ENDING)) || !path.is_file() {
+        return None;
+    }
+    let store = BrainDb::open(path, memfold_store::OpenOptions::default()).ok()?;
+    let found = store.mirror_of().ok()??;
+    Some((found.kind, PathBuf::from(found.place)))
+}
+
+/// The mirror beside the store or in it; in the cache where that folder cannot be written.
+fn default_mirror(origin: &Path) -> Result<PathBuf, Failure> {
+    let mirror = mirror_path(origin);
+    if mirror.exists() {
+        return Ok(mirror);
+    }
+    let folder = mirror.parent().unwrap_or(Path::new("."));
+    let place = if folder.is_dir() { Some(folder) } else { folder.parent() };
+    let place = place.filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Err(error) = tempfile::tempfile_in(place) else { return Ok(mirror) };
+    let store = origin.canonicalize().unwrap_or_else(|_| origin.to_owned());
+    cached(&store, ".mirror.db").ok_or_else(|| {
+        let hint = Some("name a file for the mirror: --mirror FILE".to_owned());
+        Failure::new(&format!("write to {}", place.display()), &error, hint)
+    })
+}
+
+pub(crate) fn origin_failure(what: &str, error: &OriginError) -> Failure {
+    Failure::new(what, error, error.hint())
+}
+
+fn mirror_failure(what: &str, error: &MirrorError) -> Failure {
+    let exit = if error.is_locked() { Exit::Locked } else { Exit::Failure };
+    Failure { exit, ..Failure::new(what, error, error.hint()) }
+}
+
+/// One command on a mirrored store.
+pub(crate) struct Work<'a> {
+    mirrored: &'a Mirrored,
+    origin: &'a dyn Origin,
+    settings: Settings,
+    time_zone: TimeZone,
+    now: Instant,
+    printer: Printer,
+}
+
+impl<'a> Work<'a> {
+    pub(crate) fn new(
+        global: &GlobalArgs,
+        mirrored: &'a Mirrored,
+        (origin, printer): (&'a dyn Origin, Printer),
+    ) -> Result<Self, Failure> {
+        let settings = Settings::load(global, Some(&mirrored.mirror), &[])?;
+        let time_zone = settings.time_zone()?;
+        Ok(Self { mirrored, origin, settings, time_zone, now: machine::clock(), printer })
+    }
+
+    /// Works as if it were another time.
+    pub(crate) fn at(self, typed: Option<&str>) -> Result<Self, Failure> {
+        Ok(Self { now: settings::now(typed, &self.time_zone)?, ..self })
+    }
+
+    pub(crate) const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn may_publish(&self) -> bool {
+        forbidden_by(&self.settings.configuration.settings).is_none()
+    }
+
+    pub(crate) fn open(&self) -> Result<Mirror<'_>, Failure> {
+        let folder = self.mirrored.mirror.parent().filter(|folder| !folder.is_dir());
+        if let Some(parent) = folder.and_then(Path::parent).filter(|p| !p.as_os_str().is_empty()) {
+            // The cache's folder; whatever fails here fails again below, and is told.
+            let _ = std::fs::create_dir_all(parent);
+        }
+        let busy_timeout = self.settings.configuration.settings.busy_timeout_ms;
+        let session = SessionOptions {
+            busy_timeout: Duration::from_millis(busy_timeout.into()),
+            holder: machine::holder(),
+        };
+        let options = MirrorOptions {
+            path: &self.mirrored.mirror,
+            place: &self.mirrored.origin,
+            session,
+            now: self.now,
+            time_zone: &self.time_zone,
+        };
+        Mirror::open(self.origin, options)
+            .map_err(|error| mirror_failure("open the mirror", &error))
+    }
+
+    /// Takes in what others changed; finishes an interrupted publication before, where the origin may be written.
+    pub(crate) fn pull(&self, publishes: bool) -> Result<Pulled, Failure> {
+        let mirror = self.open()?;
+        if publishes {
+            let finished = mirror.finish_publication();
+            let finished = finished.map_err(|error| self.publish_failure(&error))?;
+            self.tell_of_publication(&finished);
+        }
+        let name = self.mirrored.origin.display();
+        mirror.pull().map_err(|error| mirror_failure(&format!("pull {name}"), &error))
+    }
+
+    /// Writes to the origin what the command changed.
+    fn publish(&self, exit: Exit) -> Result<Exit, Failure> {
+        let published = self.open()?.publish();
+        let published = published.map_err(|error| self.publish_failure(&error))?;
+        self.tell_of_publication(&published);
+        Ok(if published.conflicts.is_empty() { exit } else { Exit::Partial })
+    }
+
+    pub(crate) fn publish_failure(&self, error: &MirrorError) -> Failure {
+        let name = self.mirrored.origin.display();
+        let failure = mirror_failure(&format!("publish to {name}"), error);
+        let sync =
+            writing::store_words(&["memfold", "sync"], &self.mirrored.mirror, &["--execute"]);
+        let hint = failure.hint.map(|hint| format!("{hint}; ")).unwrap_or_default();
+        Failure {
+            hint: Some(format!("{hint}what is not written yet is written by {sync}")),
+            ..failure
+        }
+    }
+
+    fn tell_of(&self, pulled: &Pulled, (publishes, all): (bool, bool)) -> Result<(), Failure> {
+        let (printer, name) = (self.printer, writing::path_word(&self.mirrored.mirror));
+        let summary = format!("{name} is of kind {}: {}", self.mirrored.kind, summary(pulled));
+        if all {
+            printer.note(&format!("{summary}; mirrored in {}", self.mirrored.mirror.display()));
+            for skipped in pulled.skipped.iter().take(SHOWN) {
+                let reason = excerpt(&skipped.reason, REASON_CHARS);
+                printer.note(&format!("  left out: {}: {reason}", skipped.place));
+            }
+            let contents = self.origin.read();
+            let contents = contents.map_err(|error| origin_failure("read the store", &error))?;
+            for advice in self.origin.advice(&contents).iter().take(SHOWN) {
+                printer.note(&format!("  {}", excerpt(advice, REASON_CHARS)));
+            }
+        } else {
+            printer.detail(&summary);
+            if !pulled.skipped.is_empty() {
+                let count = counted(pulled.skipped.len() as u64, "place", "places");
+                let doctor =
+                    writing::store_words(&["memfold", "doctor"], &self.mirrored.mirror, &[]);
+                printer.note(&format!(
+                    "note: {count} of {name} could not be understood and are left as they are \
+                     ({doctor} lists them)"
+                ));
+            }
+        }
+        if !pulled.taken_back.is_empty() {
+            let count = counted(pulled.taken_back.len() as u64, "memory", "memories");
+            printer.note(&format!(
+                "note: others changed {count} that a run had changed: what the run did to them was \
+                 taken back and will be planned anew"
+            ));
+        }
+        if pulled.is_unfinished && !publishes {
+            let sync =
+                writing::store_words(&["memfold", "sync"], &self.mirrored.mirror, &["--execute"]);
+            printer.note(&format!("note: a publication was interrupted; to finish it: {sync}"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn tell_of_publication(&self, published: &Publication) {
+        let name = writing::path_word(&self.mirrored.mirror);
+        if !published.units.is_empty() {
+            let units = counted(published.units.len() as u64, "unit", "units");
+            let records = counted(published.changes() as u64, "record", "records");
+            self.printer.note(&format!("published {units} to {name}: {records} changed"));
+        }
+        for (_, conflict) in published.conflicts.iter().take(SHOWN) {
+            let reason = excerpt(&conflict.reason, REASON_CHARS);
+            self.printer.note(&format!(
+                "note: not published: {}: {reason}; the next run plans it anew",
+                excerpt(&conflict.id, REASON_CHARS)
+            ));
+        }
+    }
+}
+
+/// A pull in a line.
+pub(crate) fn summary(pulled: &Pulled) -> String {
+    let Pulled { records, live, added, changed, removed, skipped, .. } = pulled;
+    let records = counted(*records, "record", "records");
+    let left_out = match skipped.len() {
+        0 => String::new(),
+        count => format!(", {count} left out"),
+    };
+    format!("{records}, {live} live{left_out}; {added} new, {changed} changed, {removed} removed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_known_by_name() {
+        assert_eq!(known_kind("mcp_memory").unwrap(), "mcp_memory");
+        let refused = known_kind("mcp").unwrap_err();
+        assert!(refused.hint.unwrap().contains("mcp_memory"));
+    }
+}
