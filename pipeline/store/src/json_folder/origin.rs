@@ -5,12 +5,17 @@ use std::time::Duration;
 
 use super::files::{FileLayer, FolderLock, Root, SystemFiles};
 use super::folder::Folder;
+use super::index_file;
+use super::json::parse;
 use super::log::LOG;
 use super::write::Writer;
 use crate::origin::{Origin, OriginContents, OriginError, OriginUnit, Published};
 
 /// Names at the top of a memory folder, one of which tells that it is one.
 const SIGNS: [&str; 5] = ["_index.json", "agents", "teams", "long-term", "episodic"];
+
+/// An index that lists more asks for a run over what it lists.
+pub const INDEX_ENTRIES_MAX: usize = 100;
 
 /// How a folder is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +77,17 @@ impl JsonFolder {
             return Err(failed(std::io::Error::from(std::io::ErrorKind::NotADirectory)));
         }
         Ok(Self { root: Root::new(root), options, files })
+    }
+
+    /// Returns the indexes that list more than so many memories, and how many.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn full_indexes(&self, entries_max: usize) -> Result<Vec<(String, usize)>, OriginError> {
+        let (folder, _) = Folder::load(&self.root)?;
+        let count = |text: &str| parse(text).map_or(0, |index| index_file::items(&index).len());
+        let counted = folder.indexes.iter().map(|(path, text)| (path.clone(), count(text)));
+        Ok(counted.filter(|(_, count)| *count > entries_max).collect())
     }
 
     /// Makes every index anew from the memories, at a time as RFC 3339. Returns the indexes that were not up to date.

@@ -169,6 +169,8 @@ fn a_crash_at_any_change_is_mended_by_writing_again() {
     let (above, folder) = on_disk(&folder());
     folder.rebuild_indexes("t").unwrap();
     let (before, known) = (image(&above), ordered(&folder));
+    let full = folder.full_indexes(3).unwrap();
+    assert_eq!(full, [("global/_index.json".to_owned(), 4)]);
     let ids: BTreeSet<String> = known.iter().map(|record| record.id.clone()).collect();
     let units = work(&known);
     assert!(killed_everywhere(&before, &units, &ids) > 15);
