@@ -198,8 +198,13 @@ fn separators(
         (Some(inner), _) => inner,
         (None, Some(unit)) => format!("{outer}{unit}"),
         (None, None) => {
-            let (head, between, tail) = (String::new(), style.comma.to_owned(), String::new());
-            return Separators { head, between, tail };
+            // An empty list does not show how it was written; what comes to it does.
+            let comma = pieces.iter().find_map(|piece| match piece {
+                Piece::New(json) => Some(Style::of(json).comma),
+                Piece::Kept(_) => None,
+            });
+            let between = comma.unwrap_or(style.comma).to_owned();
+            return Separators { head: String::new(), between, tail: String::new() };
         }
     };
     let newline =

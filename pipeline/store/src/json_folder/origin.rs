@@ -90,6 +90,15 @@ impl JsonFolder {
         Ok(counted.filter(|(_, count)| *count > entries_max).collect())
     }
 
+    /// Returns the indexes that are not up to date. Writes nothing.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn stale_indexes(&self) -> Result<Vec<String>, OriginError> {
+        let writer = Writer::new(&self.root, &*self.files, &self.options, &[])?;
+        Ok(writer.stale_indexes("").into_iter().map(|(path, ..)| path).collect())
+    }
+
     /// Makes every index anew from the memories, at a time as RFC 3339. Returns the indexes that were not up to date.
     ///
     /// # Errors

@@ -193,16 +193,21 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    /// Returns the indexes that are not up to date, as they are and as they should be.
+    pub(super) fn stale_indexes(&self, at: &str) -> Vec<(String, String, String)> {
+        let rebuilt = self.folder.indexes.iter().map(|(path, text)| {
+            let index = Index { path, folder: &self.folder, text: text.clone() };
+            (path.clone(), text.clone(), index.rebuild(at))
+        });
+        rebuilt.filter(|(_, old, new)| old != new).collect()
+    }
+
     /// Makes every index anew; returns those that were not up to date.
     pub(super) fn rebuild_indexes(&mut self, at: &str) -> Result<Vec<String>, OriginError> {
         let mut stale = Vec::new();
-        for (path, text) in self.folder.indexes.clone() {
-            let index = Index { path: &path, folder: &self.folder, text: text.clone() };
-            let new = index.rebuild(at);
-            if new != text {
-                self.save_index(&path, &text, new)?;
-                stale.push(path);
-            }
+        for (path, old, new) in self.stale_indexes(at) {
+            self.save_index(&path, &old, new)?;
+            stale.push(path);
         }
         Ok(stale)
     }

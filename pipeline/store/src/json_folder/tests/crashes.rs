@@ -167,7 +167,10 @@ fn killed_everywhere(before: &Files, units: &[OriginUnit], ids: &BTreeSet<String
 #[test]
 fn a_crash_at_any_change_is_mended_by_writing_again() {
     let (above, folder) = on_disk(&folder());
-    folder.rebuild_indexes("t").unwrap();
+    let stale = folder.stale_indexes().unwrap();
+    assert_eq!(stale.len(), 3);
+    assert_eq!(folder.rebuild_indexes("t").unwrap(), stale);
+    assert!(folder.stale_indexes().unwrap().is_empty());
     let (before, known) = (image(&above), ordered(&folder));
     let full = folder.full_indexes(3).unwrap();
     assert_eq!(full, [("global/_index.json".to_owned(), 4)]);

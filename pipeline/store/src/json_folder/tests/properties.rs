@@ -129,6 +129,25 @@ fn the_last_memory_of_a_list_comes_back_in_every_style() {
     }
 }
 
+/// All memories of a list without white space left at once and came back with `, ` between them: an empty list does not
+/// show how it was written.
+#[test]
+fn a_whole_list_comes_back_in_every_style() {
+    for style in 0..6 {
+        let list: Vec<Value> = (0..3).map(|n| entry(n, "global", (0, 0, 1))).collect();
+        for value in [serde_json::json!({ "entries": list }), Value::from(list)] {
+            let text = super::factory::styled(&value, style);
+            let files: Files = [("global/a.json".to_owned(), text)].into();
+            let (above, folder) = on_disk(&files);
+            let known: Vec<_> = records(&folder).into_values().collect();
+            let unit = |changes| [unit(changes)];
+            folder.write(&unit(known.iter().map(|record| retire(record, None)).collect())).unwrap();
+            folder.write(&unit(known.iter().rev().map(restore).collect())).unwrap();
+            assert_eq!(settled(&image(&above)), settled(&files), "style {style}");
+        }
+    }
+}
+
 #[test]
 fn the_log_keeps_its_key_and_counts() {
     let mut files: Files = [(
