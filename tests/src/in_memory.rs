@@ -112,7 +112,7 @@ impl MemoryStore for InMemoryStore {
     }
 }
 
-fn memory_cells<'a>(row: &'a PlainMemory, categories: &'a str) -> [Cell<'a>; 9] {
+fn memory_cells<'a>(row: &'a PlainMemory, categories: &'a str) -> [Cell<'a>; 10] {
     [
         Cell::Text(row.id.as_bytes()),
         Cell::Text(row.content.as_bytes()),
@@ -123,6 +123,7 @@ fn memory_cells<'a>(row: &'a PlainMemory, categories: &'a str) -> [Cell<'a>; 9] 
         optional(row.expires_at.as_deref()),
         Cell::Text(row.source.as_bytes()),
         optional(row.archived_by.as_deref()),
+        Cell::Null,
     ]
 }
 

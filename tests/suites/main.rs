@@ -32,3 +32,4 @@ mod odd_numbers;
 mod owners_tables;
 mod live_again;
 mod providers;
+mod hivemind;

@@ -74,6 +74,8 @@ pub struct Memory {
     pub created_at: CreatedAt,
     /// When it stops to count, if ever.
     pub expires_at: Option<Instant>,
+    /// When it was read last, where the store says so.
+    pub last_accessed: Option<Instant>,
     /// Where it came from, as stored; NULL reads `agent`.
     pub source: Box<str>,
     /// The first source, before any consolidation (`previous_source` of provenance, else `source`).
@@ -85,6 +87,34 @@ pub struct Memory {
     /// Digest of the columns a plan rests on (see spec: id, content, categories, importance,
     /// created_at, expires_at, source, archived_by and the embedding's bytes).
     pub base_digest: BaseDigest,
+}
+
+/// Names of attributes: a memory has one value of each, as the category `name:value`.
+pub const ATTRIBUTES: [&str; 10] = [
+    "type",
+    "subtype",
+    "scope",
+    "scope_id",
+    "priority",
+    "created_by",
+    "promoted_to",
+    "protected",
+    "entity",
+    "namespace",
+];
+
+/// Returns name and value of a category that is an attribute, `type:procedural`.
+#[must_use]
+pub fn attribute_of(category: &str) -> Option<(&str, &str)> {
+    let (name, value) = category.split_once(':')?;
+    ATTRIBUTES.contains(&name).then_some((name, value))
+}
+
+/// Returns a memory's value of an attribute: that of the first category of its name.
+#[must_use]
+pub fn attribute<'c>(categories: &'c [Box<str>], wanted: &str) -> Option<&'c str> {
+    let mut attributes = categories.iter().filter_map(|category| attribute_of(category));
+    attributes.find(|(name, _)| *name == wanted).map(|(_, value)| value)
 }
 
 /// A creation time, readable or not. An unreadable one counts as oldest and fires no age rule.

@@ -242,6 +242,11 @@ impl NewVectors {
         Ok(made)
     }
 
+    /// Tells whether there is a vector of a text.
+    pub(crate) fn has(&self, content: &str) -> bool {
+        self.by_text.contains_key(content)
+    }
+
     /// Inserts the embedding of a new memory.
     ///
     /// # Errors

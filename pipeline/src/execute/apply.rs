@@ -263,7 +263,13 @@ impl Run<'_> {
         for action in unit.actions.iter().map(|action| action.effective()) {
             if let (Some(id), Some(text)) = (&action.canonical_id, &action.new_content) {
                 let new = (id.as_str(), text.as_str(), self.at);
-                self.request.vectors.insert((writes, &layout), new)?;
+                // In a store without vectors a rule's own text needs none.
+                let needs_none = action.rationale.evidence.decided_by.is_none()
+                    && !self.request.vectors.has(text)
+                    && !rows.iter().any(|row| row.has_embedding);
+                if !needs_none {
+                    self.request.vectors.insert((writes, &layout), new)?;
+                }
                 ids.push(id);
             }
         }

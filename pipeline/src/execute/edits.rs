@@ -456,7 +456,16 @@ impl<'a> Editing<'a> {
 
     fn promote(&mut self, action: &Action, access_count: Option<i64>) {
         let Some(id) = action.target_ids.first() else { return };
-        self.set_planned(id, action);
+        match self.put_in(action, &[]) {
+            Some(copy) => {
+                let own = self.facts.get(id).map(|facts| &*facts.categories).unwrap_or_default();
+                let own = own.iter().map(ToString::to_string);
+                let categories: Vec<String> =
+                    own.chain([format!("{PROMOTED_TO}:{copy}")]).collect();
+                self.draft.set(id, "categories", categories_to_json(&categories).into());
+            }
+            None => self.set_planned(id, action),
+        }
         let count = access_count.unwrap_or_else(|| self.access_count(id));
         self.draft.then(Change::Record(Record {
             table: Table::Decisions,
@@ -508,6 +517,8 @@ impl<'a> Editing<'a> {
 
 /// The edge from a memory that holds to one that no longer does.
 const SUPERSEDES: &str = "supersedes";
+/// The attribute by which an original names its copy in a wider scope.
+const PROMOTED_TO: &str = "promoted_to";
 /// Where summaries come from: protection knows them by it.
 const SUMMARY_SOURCE: &str = "memfold-summary";
 /// How sure a memory counts that does not say how sure it is.

@@ -10,6 +10,7 @@ pub mod brain_db;
 pub mod upkeep;
 pub mod origin;
 pub mod mcp_memory;
+pub mod json_folder;
 
 pub use brain_db::{BrainDb, OpenOptions, OpenStoreError};
 pub use memfold_model::{SkipReason, Snapshot};

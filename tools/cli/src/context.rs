@@ -17,6 +17,7 @@ use memfold_datasets::corpus::Corpus;
 use memfold_datasets::vector_file::VectorFormat;
 use memfold_index::Progress;
 use memfold_index::file::generations::SEARCHED_FILE;
+use memfold_plan::plan::Action;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::OpenOptions;
 
@@ -308,13 +309,16 @@ impl Provider {
     }
 }
 
-/// Makes the vectors of the texts that a plan writes, as far as they are carried out.
+/// Makes the vectors of the texts that actions write, as far as they are carried out. Without a provider, texts that rules
+/// made go without one: where their memories have vectors, the store refuses them.
 pub(crate) fn new_vectors<'t>(
-    texts: impl Iterator<Item = &'t str>,
+    actions: impl Iterator<Item = &'t Action>,
     settings: &Settings,
     (bars, printer): (&Bars, Printer),
 ) -> Result<NewVectors, Failure> {
-    let texts: Vec<&str> = texts.collect();
+    let writing: Vec<&Action> = actions.filter(|action| action.new_content.is_some()).collect();
+    let texts: Vec<&str> =
+        writing.iter().filter_map(|action| action.new_content.as_deref()).collect();
     if texts.is_empty() {
         return Ok(NewVectors::default());
     }
@@ -325,6 +329,10 @@ pub(crate) fn new_vectors<'t>(
     };
     let variables = |name: &str| std::env::var(name).ok();
     let provider = embedder(configured, None, &variables).map_err(|error| failed(&error))?;
+    let by_rules = writing.iter().all(|action| action.rationale.evidence.decided_by.is_none());
+    if provider.is_none() && by_rules {
+        return Ok(NewVectors::default());
+    }
     let provider = provider.ok_or_else(|| {
         Failure::usage(
             "the plan writes new texts, and nobody makes their vectors",

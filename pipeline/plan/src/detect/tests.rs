@@ -105,6 +105,7 @@ fn memory(specs: &[Spec], i: usize, vectors: &mut Vec<f32>) -> Memory {
         access_count: 0,
         created_at: CreatedAt::At(Instant(-i64::from(spec.age))),
         expires_at: None,
+        last_accessed: None,
         source: "agent".into(),
         root_source: "agent".into(),
         standing,

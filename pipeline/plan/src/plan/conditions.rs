@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use memfold_guard::{Guard, Judgement, Side, Step, StepKind};
-use memfold_model::memory::{Memory, MemoryIndex};
+use memfold_model::memory::{Memory, MemoryIndex, attribute, attribute_of};
 use memfold_model::text;
 use memfold_model::time::Instant;
 use memfold_simd::Similarity;
@@ -22,6 +22,8 @@ use crate::policy::{Conditions, Policy, RuleAction};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) age_days: Option<f64>,
+    pub(super) idle_days: Option<f64>,
+    pub(super) content: &'a str,
     pub(super) access_count: i64,
     pub(super) importance: f64,
     pub(super) categories: &'a [Box<str>],
@@ -31,6 +33,8 @@ pub(super) struct Subject<'a> {
 /// Returns the first condition on age, access count or importance that does not hold.
 pub(super) fn unmet_measure(when: &Conditions, subject: &Subject<'_>) -> Option<String> {
     let old_enough = |minimum: f64| subject.age_days.is_some_and(|days| days >= minimum);
+    let idle_enough = |minimum: f64| subject.idle_days.is_some_and(|days| days >= minimum);
+    let is_long = |minimum: usize| subject.content.chars().count() >= minimum;
     let young_enough = |maximum: f64| subject.age_days.is_some_and(|days| days <= maximum);
     None.or_else(|| unmet("age_days >=", when.min_age_days, old_enough))
         .or_else(|| unmet("age_days <=", when.max_age_days, young_enough))
@@ -38,6 +42,8 @@ pub(super) fn unmet_measure(when: &Conditions, subject: &Subject<'_>) -> Option<
         .or_else(|| unmet("access_count <=", when.max_access_count, |n| subject.access_count <= n))
         .or_else(|| unmet("importance >=", when.min_importance, |x| subject.importance >= x))
         .or_else(|| unmet("importance <=", when.max_importance, |x| subject.importance <= x))
+        .or_else(|| unmet("idle_days >=", when.min_idle_days, idle_enough))
+        .or_else(|| unmet("content_chars >=", when.content_chars_min, is_long))
 }
 
 /// Returns the first condition on categories, types or source that does not hold.
@@ -58,8 +64,37 @@ pub(super) fn unmet_kind(when: &Conditions, subject: &Subject<'_>) -> Option<Str
     } else if !when.source_prefix_any.is_empty() && !when.source_prefix_any.iter().any(from) {
         Some(list("source_prefix_any", &when.source_prefix_any))
     } else {
+        unmet_attribute(when, subject)
+    }
+}
+
+/// Returns the first condition on attributes and tags that does not hold.
+fn unmet_attribute(when: &Conditions, subject: &Subject<'_>) -> Option<String> {
+    let is = |name: &str, value: &str| {
+        attribute(subject.categories, name).is_some_and(|own| own.eq_ignore_ascii_case(value))
+    };
+    let made_by =
+        |name: &String| is("created_by", name) || subject.root_source.eq_ignore_ascii_case(name);
+    let tagged =
+        |tag: &String| attribute_of(tag).is_none() && has_category(subject.categories, tag);
+    if when.priority_none.iter().any(|priority| is("priority", priority)) {
+        Some(format!("priority_none {}", when.priority_none.join(", ")))
+    } else if when.tags_none.iter().any(tagged) {
+        Some(format!("tags_none {}", when.tags_none.join(", ")))
+    } else if when.created_by_none.iter().any(made_by) {
+        Some(format!("created_by_none {}", when.created_by_none.join(", ")))
+    } else {
         None
     }
+}
+
+/// Returns the first attribute that is to be the same and is not.
+pub(super) fn unmet_sameness(
+    when: &Conditions,
+    (left, right): (&[Box<str>], &[Box<str>]),
+) -> Option<String> {
+    let differs = |name: &&String| attribute(left, name) != attribute(right, name);
+    when.same.iter().find(differs).map(|name| format!("same {name}"))
 }
 
 /// Returns the first condition on likeness to the survivor that does not hold.
@@ -97,6 +132,10 @@ pub(super) fn met(when: &Conditions) -> Vec<String> {
         ("categories_all", &when.categories_all),
         ("types_any", &when.types_any),
         ("source_prefix_any", &when.source_prefix_any),
+        ("same", &when.same),
+        ("priority_none", &when.priority_none),
+        ("tags_none", &when.tags_none),
+        ("created_by_none", &when.created_by_none),
     ];
     [
         shown("similarity >=", when.min_similarity.map(|x| x.to_string())),
@@ -112,6 +151,8 @@ pub(super) fn met(when: &Conditions) -> Vec<String> {
         shown("importance <=", when.max_importance.map(|x| x.to_string())),
         shown("tag_overlap >=", when.tag_overlap_min.map(|x| x.to_string())),
         shown("content_similarity >=", when.content_similarity_min.map(|x| x.to_string())),
+        shown("idle_days >=", when.min_idle_days.map(|x| x.to_string())),
+        shown("content_chars >=", when.content_chars_min.map(|x| x.to_string())),
     ]
     .into_iter()
     .flatten()
@@ -130,9 +171,13 @@ pub(super) fn has_category(categories: &[Box<str>], wanted: &str) -> bool {
     categories.iter().any(|category| category.to_lowercase() == wanted)
 }
 
-/// The Jaccard index of two sets of categories; 1 where both are empty.
+/// The Jaccard index of two sets of categories without attributes; 1 where both are empty.
 fn category_overlap(left: &[Box<str>], right: &[Box<str>]) -> f64 {
-    let (left, right): (BTreeSet<_>, BTreeSet<_>) = (left.iter().collect(), right.iter().collect());
+    let tags = |categories| -> BTreeSet<&Box<str>> {
+        let categories: std::slice::Iter<'_, Box<str>> = categories;
+        categories.filter(|category| attribute_of(category).is_none()).collect()
+    };
+    let (left, right) = (tags(left.iter()), tags(right.iter()));
     match left.union(&right).count() {
         0 => 1.0,
         all => left.intersection(&right).count() as f64 / all as f64,
@@ -236,6 +281,12 @@ pub(super) fn age_days(memory: &Memory, now: Instant) -> Option<f64> {
     let created = memory.created_at.instant()?;
     let age_us = now.0.saturating_sub(created.0).max(0);
     Some(age_us as f64 / MICROSECONDS_PER_DAY)
+}
+
+/// Returns for how many days a memory has not been read; what was never read counts from its creation.
+pub(super) fn idle_days(memory: &Memory, now: Instant) -> Option<f64> {
+    let last = memory.last_accessed.max(memory.created_at.instant())?;
+    Some(now.0.saturating_sub(last.0).max(0) as f64 / MICROSECONDS_PER_DAY)
 }
 
 const MICROSECONDS_PER_DAY: f64 = 86_400e6;

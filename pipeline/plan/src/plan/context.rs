@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use memfold_model::Snapshot;
 use memfold_model::decisions::{FlaggedPairs, share};
 use memfold_model::memory::CategoryList;
-use memfold_model::memory::{Embedding, Memory, MemoryIndex};
+use memfold_model::memory::{Embedding, Memory, MemoryIndex, attribute_of};
 use memfold_model::text;
 use memfold_model::time::Instant;
 use memfold_simd::Similarity;
@@ -441,9 +441,16 @@ impl Values {
     ) -> Self {
         let mut values = Self::of(survivor);
         let mut categories: CategoryList = survivor.categories.iter().collect();
+        let own = survivor.categories.iter().filter_map(|category| attribute_of(category));
+        let mut attributes: BTreeSet<&str> = own.map(|(name, _)| name).collect();
         for row in absorbed {
             if policy.categories == CategoryMerge::Union {
-                row.categories.iter().for_each(|category| categories.add(category));
+                for category in &row.categories {
+                    // An attribute has one value: the survivor's, else the first that comes along.
+                    if attribute_of(category).is_none_or(|(name, _)| attributes.insert(name)) {
+                        categories.add(category);
+                    }
+                }
             }
             values.importance = values.importance.max(row.importance.min(policy.importance_cap));
             values.access_count = values.access_count.saturating_add(row.access_count);

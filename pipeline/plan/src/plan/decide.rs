@@ -11,7 +11,7 @@ use super::context::{Context, Folded, Merge, Values, combine};
 use super::flags::{Flag, Flags, flags};
 use super::fold::{Fates, LeftAlone, fold};
 use super::propose::proposals;
-use super::single::{Change, Fate, single_fates};
+use super::single::{Change, Fate, Written, single_fates};
 use super::{
     Action, ActionType, Evidence, PLAN_SCHEMA_VERSION, Plan, PlanInput, ProtectedBy, Rationale,
     Risk, conditions,
@@ -55,7 +55,10 @@ pub fn decide(input: &PlanInput<'_>) -> Decided {
         Change::Promote { access_count, .. } => {
             Some((context.memory(fate.row).id.clone(), access_count))
         }
-        Change::Archive { .. } | Change::LeaveAlone => None,
+        Change::Copy { access_count, .. } => {
+            Some((context.memory(fate.row).id.clone(), access_count))
+        }
+        Change::Archive { .. } | Change::Shorten(_) | Change::LeaveAlone => None,
     });
     let access_counts = access_counts.collect();
     let changed = singles.iter().filter(|fate| !matches!(fate.change, Change::LeaveAlone));
@@ -66,8 +69,9 @@ pub fn decide(input: &PlanInput<'_>) -> Decided {
         singles.iter().map(|fate| single_action(&context, fate)).collect();
     singles.sort_by_key(|action| match action.action {
         ActionType::Promote => 0,
-        ActionType::Archive => 1,
-        _ => 2,
+        ActionType::Rewrite => 1,
+        ActionType::Archive => 2,
+        _ => 3,
     });
     let left_alone = singles.partition_point(|action| action.action != ActionType::Noop);
     let left_alone = singles.split_off(left_alone);
@@ -265,11 +269,34 @@ fn single_action(context: &Context<'_>, fate: &Fate<'_>) -> Action {
         Change::Archive { new_categories } => {
             (ActionType::Archive, Some(new_categories.clone()), None)
         }
+        Change::Shorten(written) => {
+            return written_action(context, fate, (ActionType::Rewrite, written));
+        }
+        Change::Copy { copy, .. } => {
+            return written_action(context, fate, (ActionType::Promote, copy));
+        }
         Change::LeaveAlone => (ActionType::Noop, None, None),
     };
     Action {
         new_categories,
         new_importance,
+        ..plain_action(context, action, &[fate.row], &fate.rule.id, fate.reasons.clone())
+    }
+}
+
+/// An action by which a new memory is written.
+fn written_action(
+    context: &Context<'_>,
+    fate: &Fate<'_>,
+    (action, written): (ActionType, &Written),
+) -> Action {
+    let reworded = action == ActionType::Rewrite;
+    Action {
+        canonical_id: Some(written.id.clone()),
+        new_content: Some(written.content.clone()),
+        new_categories: Some(written.categories.clone()),
+        new_importance: Some(context.memory(fate.row).importance),
+        risk: if reworded { Risk::Reworded } else { Risk::Identical },
         ..plain_action(context, action, &[fate.row], &fate.rule.id, fate.reasons.clone())
     }
 }

@@ -30,6 +30,7 @@ pub(crate) fn row(id: &str, content: &str, age_days: i64) -> Memory {
         access_count: 1,
         created_at: CreatedAt::At(Instant(NOW.0 - age_days * DAY_US)),
         expires_at: None,
+        last_accessed: None,
         source: "agent".into(),
         root_source: "agent".into(),
         standing: Standing::Live,

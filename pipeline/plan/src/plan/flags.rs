@@ -9,7 +9,9 @@ use memfold_model::text;
 
 use sha2::{Digest, Sha256};
 
-use super::conditions::{Subject, met, signal_kinds, unmet_kind, unmet_measure, unmet_shape};
+use super::conditions::{
+    Subject, met, signal_kinds, unmet_kind, unmet_measure, unmet_sameness, unmet_shape,
+};
 use super::context::Merge;
 use super::context::{Context, Member, Obstacle, Values};
 use crate::detect::Contradiction;
@@ -246,6 +248,8 @@ fn matching_rule<'a>(
             merge.map_or_else(|| Values::of(memory), |merge| Values::after(context, merge));
         let subject = Subject {
             age_days: context.age_days(row),
+            idle_days: super::conditions::idle_days(memory, context.input.now),
+            content: &memory.content,
             access_count: values.access_count,
             importance: values.importance,
             categories: &values.categories,
@@ -254,8 +258,10 @@ fn matching_rule<'a>(
         unmet_kind(&rule.when, &subject).is_none() && unmet_measure(&rule.when, &subject).is_none()
     };
     context.rules.iter().copied().find(|rule| {
+        let categories = |row| &*context.memory(row).categories;
         rule.then == RuleAction::FlagContradiction
             && unmet_shape(&rule.when, 2, Some(similarity)).is_none()
+            && unmet_sameness(&rule.when, (categories(pair.0), categories(pair.1))).is_none()
             && holds(rule, pair.0)
             && holds(rule, pair.1)
     })

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use memfold_simd::Similarity;
 
-use super::conditions::{Subject, unmet_kind, unmet_likeness, unmet_measure, unmet_shape};
+use super::conditions::{
+    Subject, idle_days, unmet_kind, unmet_likeness, unmet_measure, unmet_sameness, unmet_shape,
+};
 use super::context::{Context, Member, Merge, Obstacle, has_vector};
 use super::flags::Rivals;
 use crate::detect::Cluster;
@@ -309,6 +311,10 @@ impl<'a> Folding<'_, 'a> {
             .or_else(|| unmet_measure(when, &subject))
             .or_else(|| {
                 let categories = (&*host.memory.categories, &*member.memory.categories);
+                unmet_sameness(when, categories)
+            })
+            .or_else(|| {
+                let categories = (&*host.memory.categories, &*member.memory.categories);
                 unmet_likeness(when, categories, (&host.memory.content, &member.memory.content))
             })
     }
@@ -317,6 +323,8 @@ impl<'a> Folding<'_, 'a> {
         let Member { index, memory, .. } = self.members[position];
         Subject {
             age_days: self.context.age_days(index),
+            idle_days: idle_days(memory, self.context.input.now),
+            content: &memory.content,
             access_count: memory.access_count,
             importance: memory.importance,
             categories: &memory.categories,

@@ -18,6 +18,7 @@ mod context;
 mod propose;
 mod saved;
 mod single;
+mod extract;
 mod swap;
 
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub use decide::{Decided, decide};
 pub use saved::{canonical_json, plan_digest, plan_id};
 
 pub use conditions::ProtectedBy;
+pub use extract::extract;
 pub use flags::flag_key;
 pub use saved::{ActionState, PlanSummary, SavedAction, SavedPlan};
 pub use swap::{SETTLED, SwapInput, SwapRefusal, superseding, swap_survivor};

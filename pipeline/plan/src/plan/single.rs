@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::conditions::{Subject, has_category, met, unmet_kind, unmet_measure, unmet_shape};
+use super::conditions::{
+    Subject, has_category, idle_days, met, unmet_kind, unmet_measure, unmet_shape,
+};
 use super::context::Merge;
 use super::context::{Context, Values, largest_own_count};
 use super::flags::Flag;
-use crate::policy::{Rule, RuleAction};
+use super::{ProtectedBy, extract};
+use crate::policy::{Rule, RuleAction, WiderScope};
 use memfold_model::decisions::SingleAction;
-use memfold_model::memory::{Memory, MemoryId, MemoryIndex, Standing};
+use memfold_model::memory::{Memory, MemoryId, MemoryIndex, Standing, attribute, attribute_of};
 
 /// What becomes of one memory.
 pub(super) struct Fate<'a> {
@@ -29,7 +32,22 @@ pub(super) enum Change {
     Archive {
         new_categories: Vec<String>,
     },
+    /// A shorter text takes its place.
+    Shorten(Written),
+    /// A copy stands in a wider scope.
+    Copy {
+        copy: Written,
+        /// What the promotion is recorded at.
+        access_count: i64,
+    },
     LeaveAlone,
+}
+
+/// A memory that is to be written.
+pub(super) struct Written {
+    pub(super) id: MemoryId,
+    pub(super) content: String,
+    pub(super) categories: Vec<String>,
 }
 
 /// Archival by access count says nothing where this share of live rows was never read.
@@ -54,10 +72,20 @@ pub(super) fn single_fates<'a>(
         .iter()
         .map(|unit| unit.live)
         .filter(|row| context.input.looks_at(*row))
-        .filter(|row| !absorbed.contains(row) && !context.protected.contains_key(row))
+        .filter(|row| !absorbed.contains(row) && !is_closed(context, &rules, *row))
         .filter_map(|row| fate(context, (&rules, &holds), row, survivors.get(&row).copied()))
         .collect();
     (fates, notes)
+}
+
+/// Tells whether no rule may change a memory: a copy in a wider scope leaves what is protected for being read often.
+fn is_closed(context: &Context<'_>, rules: &[&Rule], row: MemoryIndex) -> bool {
+    let copies = || rules.iter().any(|rule| matches!(rule.then, RuleAction::PromoteScope { .. }));
+    match context.protected.get(&row) {
+        Some(ProtectedBy::AccessCount(_)) => !copies(),
+        Some(_) => true,
+        None => false,
+    }
 }
 
 /// What keeps rules about single memories off some of them.
@@ -105,7 +133,7 @@ impl Holds {
         if self.flagged.contains(&row) || context.was_flagged(row) {
             return Some("in a conflict that waits for a person");
         }
-        if !matches!(change, Change::Archive { .. }) {
+        if !matches!(change, Change::Archive { .. } | Change::Shorten(_)) {
             return None;
         }
         if context.is_contradicted(row) || self.contradictory.contains(&row) {
@@ -133,7 +161,11 @@ fn usable_rules<'a>(context: &Context<'a>) -> (Vec<&'a Rule>, Vec<String>) {
                     rule.id
                 ));
             }
-            RuleAction::Promote { .. } | RuleAction::Archive | RuleAction::Noop => rules.push(rule),
+            RuleAction::Promote { .. }
+            | RuleAction::Archive
+            | RuleAction::Summarize
+            | RuleAction::PromoteScope { .. }
+            | RuleAction::Noop => rules.push(rule),
             RuleAction::Merge { .. } | RuleAction::FlagContradiction => {}
         }
     }
@@ -173,7 +205,11 @@ fn fate<'a>(
     let values = merge.map_or_else(|| Values::of(memory), |merge| Values::after(context, merge));
     let mut stopped_by: Option<&'a Rule> = None;
     let mut declined: Option<Fate<'a>> = None;
+    let only_copies = context.protected.contains_key(&row);
     for &rule in rules {
+        if only_copies && !matches!(rule.then, RuleAction::PromoteScope { .. }) {
+            continue;
+        }
         if !matches(context, rule, (row, memory), (&values, merge)) {
             continue;
         }
@@ -183,6 +219,13 @@ fn fate<'a>(
                 raise.of(context, rule, (row, memory), (&values, merge))
             }
             RuleAction::Archive => Some(archive(&values)),
+            // What merges just changed is written anew when it has settled.
+            RuleAction::Summarize if merge.is_none() => shorten(context, memory),
+            RuleAction::PromoteScope { scope } if merge.is_none() => {
+                let access_count = values.access_count;
+                copy(context, memory, scope).map(|copy| Change::Copy { copy, access_count })
+            }
+            RuleAction::Summarize | RuleAction::PromoteScope { .. } => None,
             _ => {
                 stopped_by.get_or_insert(rule);
                 None
@@ -220,8 +263,9 @@ fn is_declined(
 ) -> bool {
     let declined = &context.input.snapshot.decisions.declined;
     let action = match change {
-        Change::Promote { .. } => SingleAction::Promote,
+        Change::Promote { .. } | Change::Copy { .. } => SingleAction::Promote,
         Change::Archive { .. } => SingleAction::Archive,
+        Change::Shorten(_) => SingleAction::Summarize,
         Change::LeaveAlone => return false,
     };
     if rows(row, merge).any(|row| context.is_taken_back(row)) {
@@ -250,6 +294,8 @@ fn matches(
     };
     let subject = Subject {
         age_days: context.age_days(row),
+        idle_days: idle_days(memory, context.input.now),
+        content: &memory.content,
         access_count,
         importance: values.importance,
         categories: &values.categories,
@@ -350,4 +396,67 @@ impl Raise {
 fn archive(values: &Values) -> Change {
     let old = values.categories.iter().map(|category| format!("archive/{category}"));
     Change::Archive { new_categories: std::iter::once("archived".to_owned()).chain(old).collect() }
+}
+
+/// The tag of what was shortened.
+const SUMMARIZED: &str = "summarized";
+/// The tag of a copy in a wider scope.
+const PROMOTED: &str = "promoted";
+/// The attribute by which an original names its copy.
+const PROMOTED_TO: &str = "promoted_to";
+
+/// Teams by the first part of their agents' names.
+const TEAMS: [(&str, &str); 4] =
+    [("DEV", "development"), ("SEC", "security"), ("INF", "infrastructure"), ("QA", "qa")];
+
+/// The memory without what says nothing specific; nothing where that is hardly shorter.
+fn shorten(context: &Context<'_>, memory: &Memory) -> Option<Change> {
+    let content = extract(&memory.content)?;
+    let mut categories: Vec<String> = memory.categories.iter().map(ToString::to_string).collect();
+    categories.push(SUMMARIZED.to_owned());
+    let id = new_id(context, (SUMMARIZED, memory), &content);
+    Some(Change::Shorten(Written { id, content, categories }))
+}
+
+/// A copy of a memory for others; nothing where it has one, or where nobody knows whose team it is.
+fn copy(context: &Context<'_>, memory: &Memory, scope: WiderScope) -> Option<Written> {
+    if attribute(&memory.categories, PROMOTED_TO).is_some() {
+        return None;
+    }
+    let team = || {
+        let made_by = || attribute(&memory.categories, "created_by");
+        let agent = attribute(&memory.categories, "scope_id").or_else(made_by)?;
+        let name = agent.split('-').next()?;
+        let known = TEAMS.iter().find(|(first, _)| *first == name);
+        known.map(|(_, team)| (*team).to_owned())
+    };
+    let scope_id = match scope {
+        WiderScope::Team => Some(team()?),
+        WiderScope::Global => None,
+    };
+    let is_kept = |category: &&str| {
+        !attribute_of(category).is_some_and(|(name, _)| name == "scope" || name == "scope_id")
+            && *category != PROMOTED
+    };
+    let kept = memory.categories.iter().map(|category| &**category).filter(is_kept);
+    let kept = kept.map(str::to_owned);
+    let scopes = [format!("scope:{}", scope.name())].into_iter();
+    let scopes = scopes.chain(scope_id.map(|id| format!("scope_id:{id}")));
+    let categories = kept.chain(scopes).chain([PROMOTED.to_owned()]).collect();
+    let id = new_id(context, (scope.name(), memory), &memory.content);
+    Some(Written { id, content: memory.content.to_string(), categories })
+}
+
+/// An id that no memory has: the same for the same memory and text.
+fn new_id(context: &Context<'_>, (kind, memory): (&str, &Memory), content: &str) -> MemoryId {
+    const ID_DIGITS: usize = 12;
+    let mut seed = format!("{kind}\0{}\0{content}", memory.id);
+    loop {
+        let digest = blake3::hash(seed.as_bytes()).to_hex();
+        let id = MemoryId::new(format!("mem_{}", &digest[..ID_DIGITS]));
+        if !context.input.snapshot.memories.iter().any(|memory| memory.id == id) {
+            return id;
+        }
+        seed.push('+');
+    }
 }

@@ -6,7 +6,7 @@ use memfold_model::summary::Confidence;
 
 use super::{
     Absorbed, Canonical, CategoryMerge, CheckScope, FlagTarget, GraphIndex, JoinMethod, JudgeTask,
-    Linkage, Profile, Trigger,
+    Linkage, Profile, RuleProfile, Trigger, WiderScope,
 };
 use crate::policy::Provider;
 
@@ -77,6 +77,8 @@ pub(crate) const PROMOTE_IMPORTANCE_MIN: f64 = 2.0;
 pub(crate) const PROMOTE_CATEGORIES: [&str; 4] = ["sop", "procedure", "coding", "trading"];
 /// Half a step of the owner's scale.
 pub(crate) const PROMOTE_INCREASE: f64 = 0.5;
+/// One step beyond an agent.
+pub(crate) const PROMOTED_SCOPE: WiderScope = WiderScope::Team;
 /// A tool that finds duplicates must not surprise with archiving what has none.
 pub(crate) const ARCHIVE_ENABLED: bool = false;
 /// A month without a reader.
@@ -89,6 +91,8 @@ pub(crate) const ARCHIVE_IMPORTANCE_MAX: f64 = 1.5;
 pub(crate) const ENABLED: bool = true;
 /// Dry run is the default already: `--execute` is what writes.
 pub(crate) const READ_ONLY: bool = false;
+/// The built-in rules are those of `brain.db`.
+pub(crate) const RULE_PROFILE: Option<RuleProfile> = None;
 /// A run by hand looks at everything.
 pub const TRIGGER: Option<Trigger> = None;
 /// 64 × distinct rows: it grows with the store.

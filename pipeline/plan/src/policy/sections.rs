@@ -295,6 +295,25 @@ pub enum Profile {
     Strict,
 }
 
+/// Whose rules hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleProfile {
+    /// Those of memory folders in JSON files: merging within one type, subtype, scope and creator, summaries of long
+    /// episodes, copies in wider scopes, archiving what nobody reads; protection `strict`.
+    Hivemind,
+}
+
+impl RuleProfile {
+    /// Returns the configuration's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hivemind => "hivemind",
+        }
+    }
+}
+
 /// Which live memories take part.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Scope {

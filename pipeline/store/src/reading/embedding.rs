@@ -439,6 +439,7 @@ impl<'a> From<&'a RowImage> for RawMemory<'a> {
             expires_at: cell("expires_at"),
             source: cell("source"),
             archived_by: cell("archived_by"),
+            last_accessed: cell("last_accessed"),
         }
     }
 }

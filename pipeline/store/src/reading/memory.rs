@@ -17,7 +17,7 @@ use memfold_model::text;
 use memfold_model::time::Instant;
 
 /// Cells of a [`RawMemory`].
-pub(crate) const MEMORY_CELLS: usize = 9;
+pub(crate) const MEMORY_CELLS: usize = 10;
 
 /// A row of a memory table as stored; columns that do not exist are NULL.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +31,7 @@ pub struct RawMemory<'a> {
     pub(crate) expires_at: Cell<'a>,
     pub(crate) source: Cell<'a>,
     pub(crate) archived_by: Cell<'a>,
+    pub(crate) last_accessed: Cell<'a>,
 }
 
 impl<'a> RawMemory<'a> {
@@ -46,6 +47,7 @@ impl<'a> RawMemory<'a> {
             expires_at,
             source,
             archived_by,
+            last_accessed,
         ] = cells;
         Self {
             id,
@@ -57,6 +59,7 @@ impl<'a> RawMemory<'a> {
             expires_at,
             source,
             archived_by,
+            last_accessed,
         }
     }
 }
@@ -171,6 +174,7 @@ impl<'a> MemoryReader<'a> {
             access_count: facts.access_count,
             created_at: created_at(raw.created_at, self.request),
             expires_at: facts.expires_at,
+            last_accessed: raw.last_accessed.instant(self.request.time_zone),
             source: texts.source.as_ref().into(),
             standing: facts.standing,
             root_source: facts.root_source,
@@ -271,6 +275,7 @@ pub(crate) fn without_text(
         access_count: facts.access_count,
         created_at: created_at(raw.created_at, request),
         expires_at: facts.expires_at,
+        last_accessed: raw.last_accessed.instant(request.time_zone),
         source: texts.source.as_ref().into(),
         standing: facts.standing,
         root_source: facts.root_source,

@@ -272,8 +272,8 @@ fn apply(
         writing::report_dir(&args.db, settings)?;
     }
     let bars = Bars::new(printer);
-    let texts = selection.chosen(&saved.actions).filter_map(|action| action.new_content.as_deref());
-    let vectors = new_vectors(texts, settings, (&bars, printer))?;
+    let actions = selection.chosen(&saved.actions);
+    let vectors = new_vectors(actions, settings, (&bars, printer))?;
     let session = writing::open_session(&args.db, settings)?;
     let action = |position: usize| saved.actions.get(position).map(SavedAction::effective);
     execute_watched(

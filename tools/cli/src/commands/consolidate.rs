@@ -337,8 +337,8 @@ impl Work<'_> {
             writing::report_dir(&self.args.db, self.settings)?;
         }
         let (stopwatch, guard) = (Stopwatch::start(), self.settings.guard()?);
-        let texts = outcome.plan.actions.iter().filter_map(|action| action.new_content.as_deref());
-        let vectors = context::new_vectors(texts, self.settings, (self.bars, self.printer))?;
+        let actions = outcome.plan.actions.iter();
+        let vectors = context::new_vectors(actions, self.settings, (self.bars, self.printer))?;
         let session = writing::open_session(&self.args.db, self.settings)?;
         let actions = &outcome.plan.actions;
         let mut watcher =

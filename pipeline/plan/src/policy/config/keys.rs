@@ -11,7 +11,7 @@ use super::lifecycle::LifecycleConfig;
 use super::rules::{RuleConfig, builtin_rules};
 use crate::policy::{
     Absorbed, Canonical, CategoryMerge, CheckScope, FlagTarget, GraphIndex, JoinMethod, JudgeTask,
-    Linkage, Profile, Provider, Trigger, defaults,
+    Linkage, Profile, Provider, RuleProfile, Trigger, defaults,
 };
 
 /// Configuration of memfold. Every key may be left out.
@@ -27,6 +27,9 @@ pub struct Config {
     #[schemars(range(min = -1.0, max = 1.0))]
     #[serde(skip_serializing)]
     pub threshold: Option<f64>,
+    /// Short for the rules and the protection of another system; keys of the same layer and of later ones beat it.
+    #[serde(skip_serializing)]
+    pub profile: Option<RuleProfile>,
     /// Runs only the rules of this trigger and the `on_*` ones; null runs all.
     pub trigger: Option<Trigger>,
     /// The zone of times that name none: an IANA name or an offset such as `+02:00`; null is the machine's.
@@ -344,6 +347,7 @@ impl Default for Config {
             enabled: defaults::ENABLED,
             read_only: defaults::READ_ONLY,
             threshold: defaults::THRESHOLD,
+            profile: defaults::RULE_PROFILE,
             trigger: defaults::TRIGGER,
             time_zone: defaults::TIME_ZONE.map(String::from),
             rules: builtin_rules(),

@@ -6,6 +6,7 @@ use serde_json::Number;
 
 use super::document::{FileLayer, Node, NodeValue, Notice, Source};
 use super::error::ConfigError;
+use super::hivemind;
 use super::keys::ProtectionConfig;
 use super::schema::joined;
 use crate::policy::{EXACT_DUPLICATE, NEAR_DUPLICATE, Profile};
@@ -18,13 +19,14 @@ use crate::policy::{EXACT_DUPLICATE, NEAR_DUPLICATE, Profile};
 /// `threshold` beside what it is short for.
 pub(super) fn lay_over(base: &mut Node, layer: Admitted) -> Result<(), ConfigError> {
     let mut layer = layer.into_node();
+    hivemind::expand(&mut layer);
     expand_profile(&mut layer);
     expand_threshold(&mut layer, base)?;
     merge(base, layer);
     Ok(())
 }
 
-fn merge(base: &mut Node, layer: Node) {
+pub(super) fn merge(base: &mut Node, layer: Node) {
     match (&mut base.value, layer.value) {
         (NodeValue::Map(entries), NodeValue::Map(over)) => {
             for (key, node) in over {

@@ -14,7 +14,7 @@ use super::schema::conform;
 use super::validate::{Settings, complete_rules, lost_protection, time_zone, validate};
 use super::words::{environment_layers, fill_embed_url, set_layer};
 use super::{files, schema};
-use crate::policy::{Policy, defaults};
+use crate::policy::{Policy, RuleProfile, defaults};
 
 /// A validated configuration, and where each value came from.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,6 +80,7 @@ impl Configuration {
 #[must_use]
 pub struct ConfigLoader {
     kind_defaults: Vec<(String, Value)>,
+    profile: Option<RuleProfile>,
     system_folder: Option<PathBuf>,
     user_folder: Option<PathBuf>,
     store: Option<PathBuf>,
@@ -117,6 +118,11 @@ impl ConfigLoader {
     pub fn machine_files(self) -> Self {
         let user_folder = files::user_folder();
         Self { user_folder, ..self.system_folder(files::system_folder()) }
+    }
+
+    /// Starts from the rules of another system; every layer beats them.
+    pub fn profile(self, profile: RuleProfile) -> Self {
+        Self { profile: Some(profile), ..self }
     }
 
     /// Looks for the system's `config.yaml` in this folder.
@@ -236,7 +242,11 @@ impl ConfigLoader {
 
     /// Returns all layers above the built-in one, weakest first.
     fn layers(&self, notices: &mut Vec<Notice>) -> Result<Vec<(Node, Origin)>, ConfigError> {
-        let mut layers = Vec::new();
+        let profile = self.profile.map(|profile| {
+            let name = NodeValue::Text(profile.name().to_owned());
+            (Node::nested(&["profile"], name, &Source::BuiltIn), Origin::Own)
+        });
+        let mut layers = Vec::from_iter(profile);
         let kind = self.kind_defaults.iter();
         layers.extend(kind.map(|default| (nested_layer(default, &Source::BuiltIn), Origin::Own)));
         for (file, path) in self.files()? {

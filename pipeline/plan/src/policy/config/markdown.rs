@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
+use super::hivemind;
 use super::keys::{Config, ProtectionConfig};
 use super::layers::{ALIASES, UNUSED};
 use super::schema::{Kind, Shape, config_schema, joined, resolved};
@@ -124,6 +125,13 @@ fn write_rules(text: &mut String, properties: &'static Map<String, Value>, built
     text.push_str("\nBuilt in, in this order:\n\n```yaml\nrules:\n");
     for rule in builtin.as_array().into_iter().flatten() {
         write_rule(text, rule);
+    }
+    text.push_str(
+        "```\n\n`profile: hivemind` turns `R1`, `R2` and `R3` off, sets `protection.profile: strict` and adds:\n\n\
+         ```yaml\nrules:\n",
+    );
+    for rule in hivemind::rules() {
+        write_rule(text, &rule);
     }
     text.push_str("```\n");
 }

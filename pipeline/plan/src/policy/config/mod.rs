@@ -12,6 +12,7 @@ mod error;
 mod files;
 mod keys;
 mod layers;
+mod hivemind;
 mod lifecycle;
 mod loader;
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::texts;
 use crate::policy::rule::{ARCHIVE, CONTRADICTION, EXACT_DUPLICATE, NEAR_DUPLICATE, PROMOTE};
-use crate::policy::{Absorbed, Canonical, Trigger, defaults};
+use crate::policy::{Absorbed, Canonical, Trigger, WiderScope, defaults};
 
 /// A rule: when it fires and what it does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -85,7 +85,8 @@ pub struct WhenConfig {
     /// Has any of these types: the category `type:<t>` or `<t>`; empty: no condition.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub types_any: Vec<String>,
-    /// Jaccard index of the categories to the survivor's is at least this, from 0 to 1.
+    /// Jaccard index of the categories to the survivor's is at least this, from 0 to 1. Attributes (`type:…`, `scope:…`)
+    /// are left out.
     #[schemars(range(min = 0.0, max = 1.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag_overlap_min: Option<f64>,
@@ -96,6 +97,27 @@ pub struct WhenConfig {
     /// The root source starts with any of these; empty: no condition.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub source_prefix_any: Vec<String>,
+    /// Not read for so many days, at least; what was never read counts from its creation.
+    #[schemars(range(min = 0.0))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_idle_days: Option<f64>,
+    /// The text has at least so many characters.
+    #[schemars(range(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_chars_min: Option<usize>,
+    /// All members have the same value of each of these attributes, or none has one: `[type, subtype, scope]` compares
+    /// the categories `type:…`, `subtype:…` and `scope:…`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub same: Vec<String>,
+    /// Has none of these priorities: the category `priority:<p>`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub priority_none: Vec<String>,
+    /// Has none of these tags: categories that are no attributes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags_none: Vec<String>,
+    /// Was made by none of these: the category `created_by:<name>`, or the root source.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub created_by_none: Vec<String>,
 }
 
 /// What a rule does.
@@ -119,6 +141,10 @@ pub enum Action {
     Promote,
     /// Archives a memory.
     Archive,
+    /// Puts a shorter text made of its own sentences in the place of a long one; the long one is archived.
+    Summarize,
+    /// Copies a memory to a wider scope, once.
+    PromoteScope,
     /// Flags a contradictory pair.
     FlagContradiction,
     /// Leaves alone, with this rule as the reason.
@@ -146,6 +172,9 @@ pub struct ParamsConfig {
     /// `promote`: whether `validated/<category>` is added; null: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validated: Option<bool>,
+    /// `promote_scope`: where the copy goes; null: `team`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<WiderScope>,
 }
 
 impl Action {
@@ -156,6 +185,8 @@ impl Action {
             Self::Merge => "merge",
             Self::Promote => "promote",
             Self::Archive => "archive",
+            Self::Summarize => "summarize",
+            Self::PromoteScope => "promote_scope",
             Self::FlagContradiction => "flag_contradiction",
             Self::Noop => "noop",
         }

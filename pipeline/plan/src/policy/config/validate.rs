@@ -256,6 +256,7 @@ fn check_params(merged: &Node, rule: &RuleConfig) -> Result<(), ConfigError> {
         ("increase", params.increase.is_some(), Action::Promote),
         ("cap", params.cap.is_some(), Action::Promote),
         ("validated", params.validated.is_some(), Action::Promote),
+        ("scope", params.scope.is_some(), Action::PromoteScope),
     ];
     let foreign = given.into_iter().find(|(_, set, owner)| *set && *owner != rule.then.action);
     let Some((param, ..)) = foreign else { return Ok(()) };
@@ -325,6 +326,12 @@ fn conditions(when: &WhenConfig) -> Conditions {
         tag_overlap_min: when.tag_overlap_min,
         content_similarity_min: when.content_similarity_min,
         source_prefix_any: when.source_prefix_any.clone(),
+        min_idle_days: when.min_idle_days,
+        content_chars_min: when.content_chars_min,
+        same: when.same.clone(),
+        priority_none: when.priority_none.clone(),
+        tags_none: when.tags_none.clone(),
+        created_by_none: when.created_by_none.clone(),
     }
 }
 
@@ -340,6 +347,10 @@ fn action(config: &Config, rule: &RuleConfig) -> RuleAction {
             validated: params.validated.unwrap_or_default(),
         },
         Action::Archive => RuleAction::Archive,
+        Action::Summarize => RuleAction::Summarize,
+        Action::PromoteScope => {
+            RuleAction::PromoteScope { scope: params.scope.unwrap_or(defaults::PROMOTED_SCOPE) }
+        }
         Action::FlagContradiction => RuleAction::FlagContradiction,
         Action::Noop => RuleAction::Noop,
     }

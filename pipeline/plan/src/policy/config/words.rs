@@ -57,8 +57,8 @@ fn plain_keys() -> Vec<String> {
             _ => keys.push(path.to_owned()),
         }
     }
-    // It stands for keys of rules, and has no value of its own.
-    let mut keys = vec!["threshold".to_owned()];
+    // They stand for other keys, and have no values of their own.
+    let mut keys = vec!["threshold".to_owned(), "profile".to_owned()];
     collect(&builtin_json(), "", &mut keys);
     keys
 }

@@ -33,6 +33,7 @@ pub(crate) const MEMORY_COLUMNS: [&str; MEMORY_CELLS] = [
     "expires_at",
     "source",
     "archived_by",
+    "last_accessed",
 ];
 
 /// Columns without which a table of embeddings is of no use.

@@ -21,7 +21,7 @@ pub struct UnitRow {
     /// Digest of what a plan rests on.
     pub digest: BaseDigest,
     /// Whether it has an embedding of any kind.
-    pub(crate) has_embedding: bool,
+    pub has_embedding: bool,
     /// Whether its text is searchable; `None` where that is not ours to keep.
     pub is_indexed: Option<bool>,
 }

@@ -30,6 +30,7 @@ fn memory(id: &str, content: &str, age_days: i64) -> Memory {
         access_count: 2,
         created_at: CreatedAt::At(Instant(NOW.0 - age_days * 86_400_000_000)),
         expires_at: None,
+        last_accessed: None,
         source: "agent".into(),
         root_source: "agent".into(),
         standing: Standing::Live,

@@ -1,0 +1,119 @@
+//! What is left alone, and why.
+
+use serde_json::json;
+
+use super::super::{JsonFolder, JsonFolderOptions};
+use super::factory::{
+    Files, entry, image, on_disk, put, records, restore, retire, styled, unit, update,
+};
+use crate::origin::{Origin as _, OriginChange};
+
+fn three() -> Files {
+    let entries: Vec<_> = (0..3).map(|n| entry(n, "global", (0, 3, 1))).collect();
+    [("global/a.json".to_owned(), styled(&json!({ "entries": entries }), 0))].into()
+}
+
+#[test]
+fn a_unit_with_a_changed_memory_is_left_alone_as_a_whole() {
+    let (above, folder) = on_disk(&three());
+    let known: Vec<_> = records(&folder).into_values().collect();
+    let changed = three().into_iter().map(|(path, text)| (path, text.replace("Fact 1", "Fakt 1")));
+    put(&above.path().join("memory"), &changed.collect());
+    let before = image(&above);
+    let units = [unit(vec![
+        update(&known[0], &["t"], &[&known[1].id]),
+        retire(&known[1], Some(&known[0].id)),
+    ])];
+    let published = folder.write(&units).unwrap();
+    assert!(published.units.is_empty());
+    let conflict = &published.conflicts[0];
+    assert_eq!((conflict.unit, &conflict.id), (0, &known[1].id));
+    assert_eq!(conflict.reason, "it was changed after it was read");
+    assert_eq!(image(&above), before);
+}
+
+#[test]
+fn what_cannot_be_understood_is_told_with_its_place() {
+    let mut files = three();
+    for (path, text) in [
+        ("global/b.json", "{\"entries\": [{\"id\": \"x\"}, 7, {\"content\": \"c\"}]}"),
+        ("global/c.json", "{\"entries\": ["),
+        ("global/d.json", "{\"settings\": 1}"),
+        ("global/e.json", "[{\"id\": \"mem_000000000001\", \"content\": \"again\"}]"),
+        ("global/notes.md", "no memory"),
+        ("ops/gc-log.json", "{\"log\": []}"),
+        (".memfold/state.json", "{}"),
+        ("schemas/entry.json", "{}"),
+        ("archive/global/a.json", "[{\"id\": \"mem_000000000002\", \"content\": \"copy\"}]"),
+    ] {
+        files.insert(path.to_owned(), text.to_owned());
+    }
+    let (above, folder) = on_disk(&files);
+    std::fs::write(above.path().join("memory/global/f.json"), b"\xff").unwrap();
+    let contents = folder.read().unwrap();
+    assert_eq!(contents.records.len(), 3);
+    let told: Vec<String> =
+        contents.skipped.iter().map(|s| format!("{}: {}", s.place, s.reason)).collect();
+    insta::assert_snapshot!(told.join("\n"), @r"
+    global/c.json: expected a value at line 1, column 14
+    global/d.json: it is neither a memory nor a list of memories
+    global/f.json: it is no UTF-8
+    global/b.json#0: it says nothing
+    global/b.json#1: it is no object
+    global/b.json#2: it has no id
+    global/e.json#0: another memory has its id: global/a.json#1
+    archive/global/a.json#0: a copy of global/a.json#2, left by a move that did not end
+    ");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_paths_out_of_the_folder_are_refused() {
+    use std::os::unix::fs::symlink;
+    let (above, folder) = on_disk(&three());
+    let root = above.path().join("memory");
+    let elsewhere = above.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::write(elsewhere.join("x.json"), "[{\"id\": \"x\", \"content\": \"c\"}]").unwrap();
+    symlink(&elsewhere, root.join("archive")).unwrap();
+    symlink(elsewhere.join("x.json"), root.join("global/x.json")).unwrap();
+    let contents = folder.read().unwrap();
+    assert_eq!((contents.records.len(), contents.skipped.len()), (3, 2));
+    let error = folder.write(&[unit(vec![retire(&contents.records[0], None)])]).unwrap_err();
+    assert!(error.to_string().contains("it is a link"), "{error}");
+    for place in
+        ["../x.json#0", "/etc/x.json", "global/../../x.json", ".hidden/x.json", "ops/x.json", ""]
+    {
+        let mut record = contents.records[0].clone();
+        (record.id, record.place) = ("new".into(), place.into());
+        let published = folder.write(&[unit(vec![restore(&record)])]).unwrap();
+        assert_eq!(published.conflicts.len(), 1, "{place}");
+    }
+    let mut copy = contents.records[0].clone();
+    copy.id = "mem_copy00000001".into();
+    copy.attributes = vec![("scope".into(), "team".into()), ("scope_id".into(), "../..".into())];
+    let create = OriginChange::Create { record: Box::new(copy), made_of: Vec::new() };
+    assert_eq!(folder.write(&[unit(vec![create])]).unwrap().conflicts.len(), 1);
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 1);
+}
+
+#[test]
+fn a_call_changes_only_so_many() {
+    let (above, folder) = on_disk(&three());
+    let known: Vec<_> = records(&folder).into_values().collect();
+    let options = JsonFolderOptions { changes_max: Some(2), ..JsonFolderOptions::default() };
+    let folder = JsonFolder::open(&above.path().join("memory"), options).unwrap();
+    let units: Vec<_> = known.iter().map(|record| unit(vec![retire(record, None)])).collect();
+    assert_eq!(folder.write(&units).unwrap().units, [0, 1]);
+    assert_eq!(folder.write(&units).unwrap().units, [0, 1, 2]);
+}
+
+#[test]
+fn a_folder_is_known_by_its_layout() {
+    let (above, _) = on_disk(&three());
+    let root = above.path().join("memory");
+    assert!(!JsonFolder::detect(&root));
+    std::fs::create_dir(root.join("agents")).unwrap();
+    assert!(JsonFolder::detect(&root));
+    assert!(JsonFolder::open(&root.join("global/a.json"), JsonFolderOptions::default()).is_err());
+}
