@@ -9,6 +9,7 @@ pub mod journal;
 pub mod brain_db;
 pub mod upkeep;
 pub mod origin;
+pub mod git_notes;
 
 pub use brain_db::{BrainDb, OpenOptions, OpenStoreError};
 pub use memfold_model::{SkipReason, Snapshot};

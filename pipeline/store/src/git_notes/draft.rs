@@ -1,0 +1,430 @@
+//! From units to lines: what each change adds to the refs or takes out of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+
+use crate::git_notes::ids::Place;
+use crate::git_notes::ledger::{Book, SheetKey, Slot};
+use crate::git_notes::library::Library;
+use crate::git_notes::line::{Fields, encode, text};
+use crate::git_notes::meta::{self, NewMeta};
+use crate::origin::{LinkKind, OriginChange, OriginConflict, OriginRecord, OriginUnit, Published};
+
+/// The lines of a library with some units applied.
+pub(super) struct Draft {
+    pub(super) library: Library,
+    pub(super) published: Published,
+    /// Positions of the units by their keys.
+    positions: BTreeMap<String, usize>,
+}
+
+/// A unit while it is applied.
+struct Step<'a> {
+    unit: &'a OriginUnit,
+    key: String,
+    position: usize,
+}
+
+/// What a unit found, for the record of its run.
+struct BegunRun {
+    /// Where the first changed memory is, unless this unit makes it.
+    place: Option<Place>,
+    ids: Vec<String>,
+    /// The tiers of these memories.
+    tiers: Vec<String>,
+}
+
+/// Why a unit is left alone: the record and what is different.
+type Refusal = (String, String);
+
+impl Draft {
+    /// Applies units to what was read.
+    pub(super) fn of(library: Library, units: &[OriginUnit]) -> Self {
+        let keys = units.iter().map(unit_key);
+        let positions = keys.enumerate().map(|(position, key)| (key, position)).collect();
+        let mut draft = Self { library, published: Published::default(), positions };
+        for (position, unit) in units.iter().enumerate() {
+            let step = Step { unit, key: unit_key(unit), position };
+            let refusal = unit.changes.iter().find_map(|change| draft.refusal(&step, change));
+            match refusal {
+                Some((id, reason)) => {
+                    draft.published.conflicts.push(OriginConflict { unit: position, id, reason });
+                }
+                None => {
+                    draft.apply(&step);
+                    draft.published.units.push(position);
+                }
+            }
+        }
+        draft
+    }
+
+    fn refusal(&self, step: &Step<'_>, change: &OriginChange) -> Option<Refusal> {
+        let refused = |id: &str, reason: &str| Some((id.to_owned(), reason.to_owned()));
+        if self.is_written(step, change) {
+            return None;
+        }
+        match change {
+            OriginChange::Create { record, .. } if self.library.base(&record.id).is_some() => {
+                refused(&record.id, "another record has this id")
+            }
+            OriginChange::Create { record, made_of } if self.home(made_of).is_none() => {
+                refused(&record.id, "none of the memories it was made of is in a note")
+            }
+            OriginChange::Update { before, record, .. } => {
+                self.difference(step, &record.id, before)
+            }
+            OriginChange::Retire { before, id, .. } => self.difference(step, id, before),
+            OriginChange::Restore { record } if self.library.base(&record.id).is_none() => {
+                refused(&record.id, "its note is gone")
+            }
+            _ => None,
+        }
+    }
+
+    /// Tells what is different from what was read. Lines that this call writes or has written do not count.
+    fn difference(&self, step: &Step<'_>, id: &str, before: &str) -> Option<Refusal> {
+        let id = self.library.resolve(id);
+        let Some(now) = self.state(step, &id) else {
+            return Some((id, "its note is gone".to_owned()));
+        };
+        let untouched = || self.library.state(&id, |unit| !self.positions.contains_key(unit));
+        let is_same =
+            now.digest() == before || untouched().is_some_and(|record| record.digest() == before);
+        (!is_same).then(|| (id, "it was changed since it was read".to_owned()))
+    }
+
+    /// Returns a memory as it was before this unit.
+    fn state(&self, step: &Step<'_>, id: &str) -> Option<OriginRecord> {
+        self.library.state(id, |unit| self.is_earlier(step, unit))
+    }
+
+    fn is_earlier(&self, step: &Step<'_>, unit: &str) -> bool {
+        self.positions.get(unit).is_none_or(|position| *position < step.position)
+    }
+
+    fn is_written(&self, step: &Step<'_>, change: &OriginChange) -> bool {
+        let (book, name, id) = match change {
+            OriginChange::Create { record, .. } => (Book::Summaries, "id", &record.id),
+            OriginChange::Update { record, .. } => (Book::Meta, "memory_id", &record.id),
+            OriginChange::Retire { id, .. } => (Book::Meta, "memory_id", id),
+            OriginChange::Restore { .. } | OriginChange::Remove { .. } => return false,
+        };
+        let id = self.library.resolve(id);
+        let mut lines = self.library.ledger.of_unit(&step.key);
+        lines.any(|(slot, fields)| {
+            slot.sheet.book == book && text(fields, name) == Some(id.as_str())
+        })
+    }
+
+    fn apply(&mut self, step: &Step<'_>) {
+        let run = self.begin_run(step);
+        for change in &step.unit.changes {
+            let is_written = self.is_written(step, change);
+            match change {
+                OriginChange::Create { record, made_of } => {
+                    if !is_written {
+                        self.create(step, record, made_of);
+                    }
+                    self.merged_edges(step, &record.id, made_of);
+                }
+                OriginChange::Update { record, merged, .. } => {
+                    if !is_written {
+                        self.write_meta(step, record, None);
+                    }
+                    self.merged_edges(step, &record.id, merged);
+                    self.link_edges(step, record);
+                }
+                OriginChange::Retire { id, into, reason, .. } => {
+                    let id = self.library.resolve(id);
+                    let state = self.state(step, &id).filter(|_| !is_written);
+                    if let Some(record) = state {
+                        self.write_meta(step, &record, Some((into.as_deref(), reason)));
+                    }
+                    if let Some(into) = into {
+                        self.merged_edges(step, into, std::slice::from_ref(&id));
+                    }
+                }
+                OriginChange::Restore { record } => self.restore(record),
+                OriginChange::Remove { id } => self.remove(id),
+            }
+        }
+        if let Some(run) = run.filter(|run| !run.ids.is_empty()) {
+            self.end_run(step, run);
+        }
+    }
+
+    fn create(&mut self, step: &Step<'_>, record: &OriginRecord, made_of: &[String]) {
+        let Some(home) = self.home(made_of) else { return };
+        let made_of: Vec<String> = made_of.iter().map(|id| self.library.resolve(id)).collect();
+        let sources = made_of.iter().filter_map(|id| self.library.base(id));
+        let mut times: Vec<String> = sources.filter_map(|base| base.record.created_at).collect();
+        times.sort();
+        let created_at = record.created_at.as_deref().unwrap_or(&step.unit.at);
+        let fields = json!({
+            "id": record.id,
+            "namespace": home.namespace,
+            "created_at": created_at,
+            "temporal_range": {"start": times.first(), "end": times.last()},
+            "summary": record.text,
+            "key_facts": [],
+            "decisions": [],
+            "superseded_facts": [],
+            "source_memory_ids": made_of,
+            "consolidation_run_id": step.unit.run_id,
+            "tier": "warm",
+            "activation_count": record.access_count,
+            "last_accessed": record.last_accessed,
+            "expires_at": record.expires_at,
+            "tags": record.tags,
+            "attributes": meta::attributes_value(&record.attributes),
+            "importance": record.importance,
+            "source": record.source,
+            "rule": step.unit.rule,
+            "unit": step.key,
+        });
+        self.insert(Book::Summaries, &home, fields);
+    }
+
+    /// Returns where a record made of others goes: the namespace most of them have, and there the first commit.
+    fn home(&self, made_of: &[String]) -> Option<Place> {
+        let places: Vec<Place> = made_of
+            .iter()
+            .filter_map(|id| self.library.base(&self.library.resolve(id)))
+            .map(|base| base.place)
+            .collect();
+        let mut counts = BTreeMap::new();
+        for place in &places {
+            *counts.entry((place.domain, &place.namespace)).or_insert(0_usize) += 1;
+        }
+        let most = counts.iter().rev().max_by_key(|(_, count)| **count)?.0;
+        places.iter().find(|place| (place.domain, &place.namespace) == *most).cloned()
+    }
+
+    fn write_meta(
+        &mut self,
+        step: &Step<'_>,
+        record: &OriginRecord,
+        retired: Option<(Option<&str>, &str)>,
+    ) {
+        let id = self.library.resolve(&record.id);
+        let Some(base) = self.library.base(&id) else { return };
+        let into = retired.map(|(into, _)| into.map(|into| self.library.resolve(into)));
+        let prior = self.library.meta(&id, |unit| self.is_earlier(step, unit));
+        let new = NewMeta {
+            record,
+            base: &base.record,
+            prior: prior.map(|(_, fields)| fields),
+            retired: into.as_ref().map(Option::as_deref),
+            at: &step.unit.at,
+        };
+        let mut fields = new.fields();
+        fields.insert("consolidation_run_id".to_owned(), step.unit.run_id.as_str().into());
+        fields.insert("rule".to_owned(), step.unit.rule.as_str().into());
+        if let Some((_, reason)) = retired {
+            fields.insert("reason".to_owned(), reason.into());
+        }
+        fields.insert("unit".to_owned(), step.key.as_str().into());
+        self.insert(Book::Meta, &base.place, Value::Object(fields));
+    }
+
+    fn merged_edges(&mut self, step: &Step<'_>, into: &str, merged: &[String]) {
+        for id in merged {
+            self.edge(step, into, id, "consolidates");
+        }
+    }
+
+    /// Writes the links of a record that its note lacks.
+    fn link_edges(&mut self, step: &Step<'_>, record: &OriginRecord) {
+        let id = self.library.resolve(&record.id);
+        let Some(base) = self.library.base(&id) else { return };
+        let known: BTreeSet<String> =
+            base.record.links.iter().map(|link| self.library.resolve(&link.to)).collect();
+        for link in &record.links {
+            let kind = match link.kind {
+                LinkKind::References if known.contains(&link.to) => continue,
+                LinkKind::References => "references",
+                LinkKind::Supersedes => "supersedes",
+            };
+            if !self.has_edge(&id, &link.to, kind) {
+                self.edge(step, &id, &link.to, kind);
+            }
+        }
+    }
+
+    fn has_edge(&self, source: &str, target: &str, kind: &str) -> bool {
+        let resolved =
+            |fields: &Fields, name| text(fields, name).map(|id| self.library.resolve(id));
+        self.library.ledger.about(Book::Edges, source).any(|(_, fields)| {
+            resolved(fields, "source_id").as_deref() == Some(source)
+                && resolved(fields, "target_id").as_deref() == Some(target)
+                && text(fields, "edge_type").is_some_and(|found| found.eq_ignore_ascii_case(kind))
+        })
+    }
+
+    fn edge(&mut self, step: &Step<'_>, source: &str, target: &str, kind: &str) {
+        let (source, target) = (self.library.resolve(source), self.library.resolve(target));
+        let base = self.library.base(&source).or_else(|| self.library.base(&target));
+        let Some(base) = base.filter(|_| source != target) else { return };
+        let fields = json!({
+            "source_id": source,
+            "target_id": target,
+            "edge_type": kind,
+            "weight": 1.0,
+            "reason": step.unit.rule,
+            "created_at": step.unit.at,
+            "consolidation_run_id": step.unit.run_id,
+            "unit": step.key,
+        });
+        self.insert(Book::Edges, &base.place, fields);
+    }
+
+    /// Looks at what the record of the run will compare with, where it is not written yet.
+    fn begin_run(&self, step: &Step<'_>) -> Option<BegunRun> {
+        let mut lines = self.library.ledger.of_unit(&step.key);
+        if lines.any(|(slot, _)| slot.sheet.book == Book::Runs) {
+            return None;
+        }
+        let ids = step.unit.changes.iter().filter_map(changed_id);
+        let ids: Vec<String> = ids.map(|id| self.library.resolve(id)).collect();
+        let place = ids.iter().find_map(|id| self.library.base(id)).map(|base| base.place);
+        let tier = |id: &String| {
+            let prior = self.library.meta(id, |unit| self.is_earlier(step, unit));
+            meta::tier(prior.map(|(_, fields)| fields)).to_owned()
+        };
+        let tiers = ids.iter().map(tier).collect();
+        Some(BegunRun { place, ids, tiers })
+    }
+
+    fn end_run(&mut self, step: &Step<'_>, run: BegunRun) {
+        let created = || {
+            let lines = self.library.ledger.of_unit(&step.key);
+            lines.map(|(slot, _)| slot.place()).next()
+        };
+        let Some(place) = run.place.clone().or_else(created) else { return };
+        let unit = step.unit;
+        let is_new = |change: &&OriginChange| matches!(change, OriginChange::Create { .. });
+        let tiers = run.ids.iter().zip(&run.tiers);
+        let transitions: Vec<Value> =
+            tiers.filter_map(|(id, from)| self.transition(step, id, from)).collect();
+        let fields = json!({
+            "run_id": unit.run_id,
+            "started_at": unit.at,
+            "completed_at": unit.at,
+            "phase": "completed",
+            "memories_processed": unit.changes.len(),
+            "memory_ids": run.ids,
+            "clusters_found": usize::from(unit.changes.len() > 1),
+            "summaries_created": unit.changes.iter().filter(is_new).count(),
+            "supersessions_detected": 0,
+            "tier_transitions": transitions,
+            "errors": [],
+            "rule": unit.rule,
+            "unit": step.key,
+        });
+        self.insert(Book::Runs, &place, fields);
+    }
+
+    fn transition(&self, step: &Step<'_>, id: &str, from: &str) -> Option<Value> {
+        let mut lines = self.library.ledger.of_unit(&step.key);
+        let (_, fields) = lines.find(|(slot, fields)| {
+            slot.sheet.book == Book::Meta && text(fields, "memory_id") == Some(id)
+        })?;
+        let to = meta::tier(Some(fields));
+        let score = fields.get("retention").and_then(|retention| retention.get("overall"));
+        let reason = text(fields, "reason").unwrap_or(&step.unit.rule);
+        (from != to).then(|| {
+            json!({
+                "memory_id": id, "from_tier": from, "to_tier": to, "reason": reason, "retention_score": score,
+            })
+        })
+    }
+
+    /// Takes out the lines of ours that came after the one that counted when the record was read.
+    fn restore(&mut self, record: &OriginRecord) {
+        let id = self.library.resolve(&record.id);
+        let lines: Vec<_> = self.library.ledger.about(Book::Meta, &id).collect();
+        let counted = lines.iter().find(|(slot, _)| {
+            record.raw.strip_suffix(&slot.line).is_some_and(|above| above.ends_with('\n'))
+        });
+        let counted = counted.map(|(slot, fields)| meta::order(fields, &slot.line));
+        let later = lines.iter().filter(|(slot, fields)| {
+            counted.is_none_or(|counted| meta::order(fields, &slot.line) > counted)
+        });
+        let ours = later.filter(|(_, fields)| fields.contains_key("unit"));
+        let taken: Vec<Rc<Slot>> = ours.map(|(slot, _)| Rc::clone(slot)).collect();
+        self.take_out(&id, taken);
+    }
+
+    fn remove(&mut self, id: &str) {
+        let id = self.library.resolve(id);
+        let ledger = &self.library.ledger;
+        let lines = ledger.about(Book::Summaries, &id).chain(ledger.about(Book::Meta, &id));
+        let ours = lines.filter(|(_, fields)| fields.contains_key("unit"));
+        let taken: Vec<Rc<Slot>> = ours.map(|(slot, _)| Rc::clone(slot)).collect();
+        self.take_out(&id, taken);
+    }
+
+    /// Takes lines out, the edges of their units at this memory, and what is left of units that have no
+    /// memory any more.
+    fn take_out(&mut self, id: &str, taken: Vec<Rc<Slot>>) {
+        let Library { ledger, ids, .. } = &mut self.library;
+        let unit = |slot: &Rc<Slot>| ledger.unit(slot).map(str::to_owned);
+        let units: BTreeSet<String> = taken.iter().filter_map(unit).collect();
+        let beside = ledger.about(Book::Edges, id).chain(ledger.about(Book::Runs, id));
+        let beside: Vec<(Rc<Slot>, String)> =
+            beside.filter_map(|(slot, _)| Some((Rc::clone(slot), unit(slot)?))).collect();
+        for slot in &taken {
+            ledger.remove(slot, ids);
+        }
+        for (slot, unit) in &beside {
+            let is_edge_of_taken = slot.sheet.book == Book::Edges && units.contains(unit);
+            let mut lines = ledger.of_unit(unit);
+            let is_left =
+                lines.any(|(slot, _)| matches!(slot.sheet.book, Book::Meta | Book::Summaries));
+            drop(lines);
+            if is_edge_of_taken || !is_left {
+                ledger.remove(slot, ids);
+            }
+        }
+    }
+
+    fn insert(&mut self, book: Book, place: &Place, fields: Value) {
+        let Value::Object(fields) = fields else { return };
+        let slot = Slot {
+            sheet: SheetKey::of(book, place),
+            commit: place.commit.clone(),
+            line: encode(&fields),
+        };
+        self.library.ledger.insert(slot, fields, &self.library.ids);
+    }
+}
+
+/// Returns the record that a change writes.
+fn changed_id(change: &OriginChange) -> Option<&str> {
+    match change {
+        OriginChange::Create { record, .. } | OriginChange::Update { record, .. } => {
+            Some(&record.id)
+        }
+        OriginChange::Retire { id, .. } => Some(id),
+        OriginChange::Restore { .. } | OriginChange::Remove { .. } => None,
+    }
+}
+
+/// Names a unit by its run, its rule and the records it changes: the same at every writing.
+fn unit_key(unit: &OriginUnit) -> String {
+    let mut parts = vec![unit.run_id.as_str(), &unit.at, &unit.rule];
+    for change in &unit.changes {
+        parts.push(match change {
+            OriginChange::Create { .. } => "create",
+            OriginChange::Update { .. } => "update",
+            OriginChange::Retire { .. } => "retire",
+            OriginChange::Restore { .. } => "restore",
+            OriginChange::Remove { .. } => "remove",
+        });
+        parts.extend(changed_id(change));
+    }
+    blake3::hash(parts.join("\n").as_bytes()).to_hex()[..16].to_owned()
+}
