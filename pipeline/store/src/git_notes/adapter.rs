@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::git_notes::ids::Domain;
 use crate::git_notes::library::Library;
+use crate::git_notes::repository::NotesRepository;
 use crate::git_notes::write;
 use crate::origin::{Origin, OriginContents, OriginError, OriginUnit, Published};
 
@@ -49,6 +50,14 @@ impl GitNotes {
             prefix: PREFIX_DEFAULT.to_owned(),
             model: MODEL_DEFAULT.to_owned(),
         }
+    }
+
+    /// Tells whether a path is a git repository with memories in its notes.
+    #[must_use]
+    pub fn recognizes(path: &Path) -> bool {
+        let below =
+            NotesRepository::open(path).and_then(|repository| repository.below(PREFIX_DEFAULT));
+        below.is_ok_and(|namespaces| !namespaces.is_empty())
     }
 
     /// Adds the memories of the user: their repository and its index (default `.memory/index.db` in it).

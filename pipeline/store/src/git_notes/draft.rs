@@ -50,6 +50,7 @@ impl Draft {
             let refusal = unit.changes.iter().find_map(|change| draft.refusal(&step, change));
             match refusal {
                 Some((id, reason)) => {
+                    draft.take_back(&step);
                     draft.published.conflicts.push(OriginConflict { unit: position, id, reason });
                 }
                 None => {
@@ -153,6 +154,16 @@ impl Draft {
         }
         if let Some(run) = run.filter(|run| !run.ids.is_empty()) {
             self.end_run(step, run);
+        }
+    }
+
+    /// Takes out what an earlier, interrupted publish wrote of a unit that is left alone now.
+    fn take_back(&mut self, step: &Step<'_>) {
+        let Library { ledger, ids, .. } = &mut self.library;
+        let lines: Vec<Rc<Slot>> =
+            ledger.of_unit(&step.key).map(|(slot, _)| Rc::clone(slot)).collect();
+        for slot in &lines {
+            ledger.remove(slot, ids);
         }
     }
 

@@ -138,14 +138,20 @@ pub(super) fn records(note: &str) -> (Vec<NoteRecord<'_>>, Vec<Malformed>) {
     let mut records = Vec::new();
     let ends = pieces.iter().skip(1).map(|piece| piece.opening.start).chain([note.len()]);
     let ends: Vec<usize> = ends.collect();
+    let mut free_index = 0;
     for (piece, end) in pieces.into_iter().zip(ends) {
         match piece.content {
-            Ok((front, body_start)) => records.push(NoteRecord {
-                capture_index: capture_index(note, piece.opening.start),
-                front,
-                body: without_blank_lines(&note[body_start.min(end)..end]),
-                raw: note[piece.opening.start..end].trim_end(),
-            }),
+            Ok((front, body_start)) => {
+                // Fences with spaces or carriage returns are not counted by capturing.
+                let capture_index = capture_index(note, piece.opening.start).max(free_index);
+                free_index = capture_index + 1;
+                records.push(NoteRecord {
+                    capture_index,
+                    front,
+                    body: without_blank_lines(&note[body_start.min(end)..end]),
+                    raw: note[piece.opening.start..end].trim_end(),
+                });
+            }
             Err(reason) => malformed.push(Malformed { line: piece.opening.line, reason }),
         }
     }
@@ -297,6 +303,9 @@ mod tests {
         let (found, malformed) = records(&note);
         assert_eq!((found.len(), malformed.len()), (1, 0));
         assert_eq!(found[0].body, "body");
+        let two = format!("{note}\r\n\r\n{note}\r\n\r\n{note}");
+        let indexes: Vec<_> = records(&two).0.iter().map(|record| record.capture_index).collect();
+        assert_eq!(indexes, [0, 1, 2]);
         for odd in ["", "\n\n", "---", "---\n---", "---\n---\n---\n"] {
             let (found, _) = records(odd);
             assert_eq!(found.len(), 0, "{odd:?}");

@@ -16,6 +16,7 @@ fn a_record_is_read_with_all_it_says() {
     repo.remember("learnings", &[(&two, &note("Locks", "they wait"))]);
     let contents = repo.origin().read().unwrap();
     assert_eq!(contents.skipped, []);
+    assert!(GitNotes::recognizes(&repo.path));
     let [decision, learning] = &contents.records[..] else { panic!("{contents:?}") };
     assert_eq!(decision.id, id("decisions", &one));
     assert_eq!(decision.text, "Use SQLite\n## Why\n\nfast");
@@ -48,6 +49,7 @@ fn repositories_without_memories_are_empty() {
     let repo = Repo::new();
     let contents = repo.origin().read().unwrap();
     assert_eq!((contents.records.len(), contents.skipped.len()), (0, 0));
+    assert!(!GitNotes::recognizes(&repo.path) && !GitNotes::recognizes(&repo.path.join("nowhere")));
     let tips = repo.tips();
     assert!(repo.origin().write(&[]).unwrap().units.is_empty());
     assert_eq!(repo.tips(), tips);

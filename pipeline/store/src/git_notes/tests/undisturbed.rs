@@ -78,6 +78,19 @@ fn a_kill_between_two_refs_is_made_good_by_the_next_writing() {
 }
 
 #[test]
+fn a_unit_that_became_a_conflict_half_way_is_taken_back() {
+    let (repo, ids) = repository();
+    let units = forward(&repo, &ids)[2..].to_vec();
+    assert!(killed(&repo, &units, 3), "the summary and an archived source are written");
+    assert_eq!(repo.origin().read().unwrap().records.len(), 7);
+    let commit = ids[5].split(':').nth(1).unwrap();
+    repo.remember("patterns", &[(commit, &note("changed", "meanwhile"))]);
+    let published = repo.origin().write(&units).unwrap();
+    assert_eq!((published.units.len(), published.conflicts[0].id.as_str()), (0, ids[5].as_str()));
+    assert!(lines(&repo).is_empty(), "{:?}", lines(&repo));
+}
+
+#[test]
 fn a_ref_that_moves_meanwhile_is_read_again() {
     let (repo, ids) = repository();
     let units = forward(&repo, &ids);
