@@ -185,6 +185,7 @@ pub(super) mod tests {
              CREATE TABLE vec_memories_vector_chunks00 (rowid PRIMARY KEY, vectors BLOB NOT NULL);",
         )
         .unwrap();
+        db.execute_batch("BEGIN").unwrap();
         for (id, summary, content, status, _) in rows {
             let sql = "INSERT INTO memories (id, summary, content, status) VALUES (?, ?, ?, ?)";
             db.execute(sql, [id, summary, content, status]).unwrap();
@@ -193,6 +194,7 @@ pub(super) mod tests {
         for (chunk, vectors) in (1..).zip(vectors.chunks(PLACES)) {
             write_chunk(&db, chunk, vectors);
         }
+        db.execute_batch("COMMIT").unwrap();
     }
 
     fn write_chunk(db: &Connection, chunk: i64, vectors: &[(&str, Vec<f32>)]) {

@@ -100,12 +100,13 @@ impl Library {
                 Domain::Project => format!("{reference}@{}", place.commit),
                 Domain::User => format!("user:{reference}@{}", place.commit),
             };
-            match String::from_utf8(repository.blob(blob)?) {
+            let note = repository.blob(blob).map_err(|error| error.to_string());
+            let note = note.and_then(|note| {
+                String::from_utf8(note).map_err(|error| format!("no UTF-8: {}", error.utf8_error()))
+            });
+            match note {
                 Ok(note) => self.read_note(&place, &note, &shown),
-                Err(error) => {
-                    let reason = format!("no UTF-8: {}", error.utf8_error());
-                    self.skipped.push(Skipped { place: shown, reason });
-                }
+                Err(reason) => self.skipped.push(Skipped { place: shown, reason }),
             }
         }
         Ok(())

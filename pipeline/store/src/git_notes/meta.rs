@@ -1,6 +1,8 @@
 //! What a line of `mem-meta` says of a memory: tier, accesses, what it was merged into, and what of it
 //! changed since it was captured.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use memfold_lifecycle::{RetentionInput, RetentionPolicy, Tier, TierAssignment, assign};
@@ -162,7 +164,9 @@ impl NewMeta<'_> {
         if record.tags != base.tags {
             set("tags", record.tags.clone().into());
         }
-        if record.attributes != base.attributes {
+        let sorted =
+            |attributes: &[(String, String)]| attributes.iter().cloned().collect::<BTreeSet<_>>();
+        if sorted(&record.attributes) != sorted(&base.attributes) {
             set("attributes", attributes_value(&record.attributes));
         }
         if record.importance.total_cmp(&base.importance).is_ne() {

@@ -3,10 +3,11 @@
 //! Memories are read from `refs/notes/mem/<namespace>`, which is never written. What becomes of them is written
 //! beside it: `refs/notes/mem-meta/<namespace>` (tier, accesses, what a memory was merged into),
 //! `mem-summaries` (memories made of others), `mem-edges` and `mem-runs`. Plain git reads all of it, and its
-//! `cat_sort_uniq` merges it, because a record is one line ([`line`]) and the last one of a memory counts.
+//! `cat_sort_uniq` merges it, because a record is one line and the last one of a memory counts.
 //!
-//! [`repository`] knows git; [`record`], [`ids`] and [`line`] the formats; [`index_db`] the owner's index;
-//! [`ledger`] and [`library`] put them together for reading; [`draft`] and [`write`] write.
+//! `repository` knows git; `record`, `ids` and `line` the formats; `index_db` the owner's index; `ledger`
+//! holds the lines that memfold wrote and `meta` says what they mean for a memory; `library` puts all together
+//! for reading; `draft` turns units into lines and `write` publishes them.
 
 mod adapter;
 mod draft;

@@ -33,6 +33,9 @@ pub(super) fn write(
     units: &[OriginUnit],
     before_ref: &mut dyn FnMut(&str) -> Result<(), OriginError>,
 ) -> Result<Published, OriginError> {
+    if units.is_empty() {
+        return Ok(Published::default());
+    }
     let mut reference = String::new();
     for _ in 0..TRIES {
         let draft = Draft::of(Library::load(origin)?, units);

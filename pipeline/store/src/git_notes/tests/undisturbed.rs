@@ -2,7 +2,8 @@
 
 use super::fixture::{Notes, Repo, id, merge, note, restore, sha, summarize, write_notes};
 use crate::git_notes::write::write;
-use crate::origin::{Origin as _, OriginError, OriginUnit};
+use crate::origin::{Origin as _, OriginError, OriginRecord, OriginStanding, OriginUnit};
+use proptest::prelude::*;
 
 fn repository() -> (Repo, Vec<String>) {
     let repo = Repo::new();
@@ -45,6 +46,47 @@ fn killed(repo: &Repo, units: &[OriginUnit], position: usize) -> bool {
         Err(OriginError::Locked { path })
     });
     outcome.is_err()
+}
+
+/// Merges or changes two of the memories that count; returns these as they are before.
+fn step(repo: &Repo, number: usize, seed: usize) -> Option<[OriginRecord; 2]> {
+    let records = repo.origin().read().unwrap().records;
+    let live: Vec<_> = records.into_iter().filter(|r| r.standing == OriginStanding::Live).collect();
+    let first = live.get(seed % live.len())?.clone();
+    let second = live.get((seed / 7 + 1 + seed % live.len()) % live.len())?.clone();
+    if first.id == second.id {
+        return None;
+    }
+    let mut unit = merge(&format!("run-{number}"), &first, &second);
+    if seed % 3 == 0 {
+        unit.changes.truncate(1);
+    }
+    assert_eq!(repo.origin().write(&[unit]).unwrap().units, [0]);
+    Some([first, second])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn runs_are_undone_one_by_one(seeds in prop::collection::vec(0..1000_usize, 1..7)) {
+        let (repo, _) = repository();
+        let mut states = vec![(repo.origin().read().unwrap(), repo.written())];
+        let mut before = Vec::new();
+        for (number, seed) in seeds.into_iter().enumerate() {
+            if let Some(records) = step(&repo, number, seed) {
+                before.push(records);
+                states.push((repo.origin().read().unwrap(), repo.written()));
+            }
+        }
+        while let Some([first, second]) = before.pop() {
+            states.pop();
+            repo.origin().write(&[restore("undo", &[&first, &second])]).unwrap();
+            let (contents, written) = &states[states.len() - 1];
+            prop_assert_eq!(&repo.origin().read().unwrap(), contents);
+            prop_assert_eq!(&repo.written(), written);
+        }
+    }
 }
 
 fn lines(repo: &Repo) -> Notes {
