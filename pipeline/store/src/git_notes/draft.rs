@@ -5,12 +5,17 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use crate::git_notes::ids::Place;
+use crate::git_notes::ids::{Domain, Place};
 use crate::git_notes::ledger::{Book, SheetKey, Slot};
 use crate::git_notes::library::Library;
 use crate::git_notes::line::{Fields, encode, text};
 use crate::git_notes::meta::{self, NewMeta};
-use crate::origin::{LinkKind, OriginChange, OriginConflict, OriginRecord, OriginUnit, Published};
+use crate::origin::{
+    LinkKind, OriginChange, OriginConflict, OriginRecord, OriginStanding, OriginUnit, Published,
+};
+
+/// The namespace of a memory that was made of no other and says none.
+const NAMESPACE_DEFAULT: &str = "learnings";
 
 /// The lines of a library with some units applied.
 pub(super) struct Draft {
@@ -64,15 +69,18 @@ impl Draft {
 
     fn refusal(&self, step: &Step<'_>, change: &OriginChange) -> Option<Refusal> {
         let refused = |id: &str, reason: &str| Some((id.to_owned(), reason.to_owned()));
-        if self.is_written(step, change) {
+        if self.is_written(step, change) || self.is_as_wanted(change) {
             return None;
         }
         match change {
             OriginChange::Create { record, .. } if self.library.base(&record.id).is_some() => {
                 refused(&record.id, "another record has this id")
             }
-            OriginChange::Create { record, made_of } if self.home(made_of).is_none() => {
-                refused(&record.id, "none of the memories it was made of is in a note")
+            OriginChange::Create { record, made_of } if self.home(record, made_of).is_none() => {
+                refused(
+                    &record.id,
+                    "there is no commit to attach it to: none of its sources is in a note",
+                )
             }
             OriginChange::Update { before, record, .. } => {
                 self.difference(step, &record.id, before)
@@ -91,7 +99,10 @@ impl Draft {
         let Some(now) = self.state(step, &id) else {
             return Some((id, "its note is gone".to_owned()));
         };
-        let untouched = || self.library.state(&id, |unit| !self.positions.contains_key(unit));
+        let is_others = |fields: &Fields| {
+            text(fields, "unit").is_none_or(|unit| !self.positions.contains_key(unit))
+        };
+        let untouched = || self.library.state(&id, |_, fields| is_others(fields));
         let is_same =
             now.digest() == before || untouched().is_some_and(|record| record.digest() == before);
         (!is_same).then(|| (id, "it was changed since it was read".to_owned()))
@@ -99,11 +110,13 @@ impl Draft {
 
     /// Returns a memory as it was before this unit.
     fn state(&self, step: &Step<'_>, id: &str) -> Option<OriginRecord> {
-        self.library.state(id, |unit| self.is_earlier(step, unit))
+        self.library.state(id, |_, fields| self.is_earlier(step, fields))
     }
 
-    fn is_earlier(&self, step: &Step<'_>, unit: &str) -> bool {
-        self.positions.get(unit).is_none_or(|position| *position < step.position)
+    /// Tells whether a line is of somebody else or of a unit before this one.
+    fn is_earlier(&self, step: &Step<'_>, fields: &Fields) -> bool {
+        let position = text(fields, "unit").and_then(|unit| self.positions.get(unit));
+        position.is_none_or(|position| *position < step.position)
     }
 
     fn is_written(&self, step: &Step<'_>, change: &OriginChange) -> bool {
@@ -120,40 +133,79 @@ impl Draft {
         })
     }
 
+    /// Tells whether a change has nothing to do, whoever did it.
+    fn is_as_wanted(&self, change: &OriginChange) -> bool {
+        let Some(wanted) = self.wanted(change) else { return false };
+        let now = self.library.state(&wanted.id, |_, _| true);
+        let has_links = || match change {
+            OriginChange::Update { record, .. } => self.missing_links(record).next().is_none(),
+            _ => true,
+        };
+        now.is_some_and(|now| meta::says_the_same(&now, &wanted)) && has_links()
+    }
+
+    /// Returns what a change makes of a memory, where that may be a state it was in before.
+    pub(super) fn wanted(&self, change: &OriginChange) -> Option<OriginRecord> {
+        match change {
+            OriginChange::Update { record, merged, .. } if merged.is_empty() => {
+                let id = self.library.resolve(&record.id);
+                Some(OriginRecord { id, standing: OriginStanding::Live, ..(**record).clone() })
+            }
+            OriginChange::Retire { id, into, .. } => {
+                let now = self.library.state(&self.library.resolve(id), |_, _| true)?;
+                let into = into.as_ref().map(|into| self.library.resolve(into));
+                let merged = into.map(|into| OriginStanding::Merged { into });
+                Some(OriginRecord { standing: merged.unwrap_or(OriginStanding::Archived), ..now })
+            }
+            _ => None,
+        }
+    }
+
     fn apply(&mut self, step: &Step<'_>) {
         let run = self.begin_run(step);
         for change in &step.unit.changes {
             let is_written = self.is_written(step, change);
-            match change {
-                OriginChange::Create { record, made_of } => {
-                    if !is_written {
-                        self.create(step, record, made_of);
-                    }
-                    self.merged_edges(step, &record.id, made_of);
-                }
-                OriginChange::Update { record, merged, .. } => {
-                    if !is_written {
-                        self.write_meta(step, record, None);
-                    }
-                    self.merged_edges(step, &record.id, merged);
-                    self.link_edges(step, record);
-                }
-                OriginChange::Retire { id, into, reason, .. } => {
-                    let id = self.library.resolve(id);
-                    let state = self.state(step, &id).filter(|_| !is_written);
-                    if let Some(record) = state {
-                        self.write_meta(step, &record, Some((into.as_deref(), reason)));
-                    }
-                    if let Some(into) = into {
-                        self.merged_edges(step, into, std::slice::from_ref(&id));
-                    }
-                }
-                OriginChange::Restore { record } => self.restore(record),
-                OriginChange::Remove { id } => self.remove(id),
+            if is_written || !(self.is_as_wanted(change) || self.go_back(change)) {
+                self.apply_change(step, change, is_written);
             }
         }
-        if let Some(run) = run.filter(|run| !run.ids.is_empty()) {
+        if let Some(run) = run.filter(|_| self.library.ledger.has_memories(&step.key)) {
             self.end_run(step, run);
+        }
+    }
+
+    fn apply_change(&mut self, step: &Step<'_>, change: &OriginChange, is_written: bool) {
+        match change {
+            OriginChange::Create { record, made_of } => {
+                if !is_written {
+                    self.create(step, record, made_of);
+                }
+                self.merged_edges(step, &record.id, made_of);
+                self.link_edges(step, record);
+            }
+            OriginChange::Update { record, merged, .. } => {
+                if !is_written {
+                    self.write_meta(step, record, None);
+                }
+                self.merged_edges(step, &record.id, merged);
+                self.link_edges(step, record);
+            }
+            OriginChange::Retire { id, into, reason, .. } => {
+                let id = self.library.resolve(id);
+                let state = self.state(step, &id).filter(|_| !is_written);
+                if let Some(record) = state {
+                    self.write_meta(step, &record, Some((into.as_deref(), reason)));
+                }
+                if let Some(into) = into {
+                    self.merged_edges(step, into, std::slice::from_ref(&id));
+                }
+            }
+            OriginChange::Restore { record } => {
+                if !self.restore(record) {
+                    self.write_meta(step, record, None);
+                }
+            }
+            OriginChange::Remove { id } => self.remove(id),
         }
     }
 
@@ -168,7 +220,7 @@ impl Draft {
     }
 
     fn create(&mut self, step: &Step<'_>, record: &OriginRecord, made_of: &[String]) {
-        let Some(home) = self.home(made_of) else { return };
+        let Some(home) = self.home(record, made_of) else { return };
         let made_of: Vec<String> = made_of.iter().map(|id| self.library.resolve(id)).collect();
         let sources = made_of.iter().filter_map(|id| self.library.base(id));
         let mut times: Vec<String> = sources.filter_map(|base| base.record.created_at).collect();
@@ -199,8 +251,16 @@ impl Draft {
         self.insert(Book::Summaries, &home, fields);
     }
 
-    /// Returns where a record made of others goes: the namespace most of them have, and there the first commit.
-    fn home(&self, made_of: &[String]) -> Option<Place> {
+    /// Returns where a new record goes: the namespace most of its sources have, and there the first commit. What was
+    /// made of nothing goes to the commit that is checked out.
+    fn home(&self, record: &OriginRecord, made_of: &[String]) -> Option<Place> {
+        if made_of.is_empty() {
+            let domain = Domain::Project;
+            let namespace = record.attributes.iter().find(|(name, _)| name == "namespace");
+            let namespace = namespace.map_or(NAMESPACE_DEFAULT, |(_, value)| value).to_owned();
+            let commit = self.library.repositories.get(&domain)?.head()?;
+            return Some(Place { domain, namespace, commit });
+        }
         let places: Vec<Place> = made_of
             .iter()
             .filter_map(|id| self.library.base(&self.library.resolve(id)))
@@ -223,7 +283,7 @@ impl Draft {
         let id = self.library.resolve(&record.id);
         let Some(base) = self.library.base(&id) else { return };
         let into = retired.map(|(into, _)| into.map(|into| self.library.resolve(into)));
-        let prior = self.library.meta(&id, |unit| self.is_earlier(step, unit));
+        let prior = self.library.meta(&id, |_, fields| self.is_earlier(step, fields));
         let new = NewMeta {
             record,
             base: &base.record,
@@ -249,20 +309,29 @@ impl Draft {
 
     /// Writes the links of a record that its note lacks.
     fn link_edges(&mut self, step: &Step<'_>, record: &OriginRecord) {
+        let missing: Vec<_> = self.missing_links(record).collect();
+        for (to, kind) in missing {
+            self.edge(step, &record.id, &to, kind);
+        }
+    }
+
+    fn missing_links<'a>(
+        &'a self,
+        record: &'a OriginRecord,
+    ) -> impl Iterator<Item = (String, &'static str)> + 'a {
         let id = self.library.resolve(&record.id);
-        let Some(base) = self.library.base(&id) else { return };
+        let links = self.library.base(&id).map(|base| base.record.links).unwrap_or_default();
         let known: BTreeSet<String> =
-            base.record.links.iter().map(|link| self.library.resolve(&link.to)).collect();
-        for link in &record.links {
+            links.iter().map(|link| self.library.resolve(&link.to)).collect();
+        record.links.iter().filter_map(move |link| {
+            let to = self.library.resolve(&link.to);
             let kind = match link.kind {
-                LinkKind::References if known.contains(&link.to) => continue,
+                LinkKind::References if known.contains(&to) => return None,
                 LinkKind::References => "references",
                 LinkKind::Supersedes => "supersedes",
             };
-            if !self.has_edge(&id, &link.to, kind) {
-                self.edge(step, &id, &link.to, kind);
-            }
-        }
+            (!self.has_edge(&id, &to, kind)).then_some((to, kind))
+        })
     }
 
     fn has_edge(&self, source: &str, target: &str, kind: &str) -> bool {
@@ -302,7 +371,7 @@ impl Draft {
         let ids: Vec<String> = ids.map(|id| self.library.resolve(id)).collect();
         let place = ids.iter().find_map(|id| self.library.base(id)).map(|base| base.place);
         let tier = |id: &String| {
-            let prior = self.library.meta(id, |unit| self.is_earlier(step, unit));
+            let prior = self.library.meta(id, |_, fields| self.is_earlier(step, fields));
             meta::tier(prior.map(|(_, fields)| fields)).to_owned()
         };
         let tiers = ids.iter().map(tier).collect();
@@ -351,55 +420,6 @@ impl Draft {
                 "memory_id": id, "from_tier": from, "to_tier": to, "reason": reason, "retention_score": score,
             })
         })
-    }
-
-    /// Takes out the lines of ours that came after the one that counted when the record was read.
-    fn restore(&mut self, record: &OriginRecord) {
-        let id = self.library.resolve(&record.id);
-        let lines: Vec<_> = self.library.ledger.about(Book::Meta, &id).collect();
-        let counted = lines.iter().find(|(slot, _)| {
-            record.raw.strip_suffix(&slot.line).is_some_and(|above| above.ends_with('\n'))
-        });
-        let counted = counted.map(|(slot, fields)| meta::order(fields, &slot.line));
-        let later = lines.iter().filter(|(slot, fields)| {
-            counted.is_none_or(|counted| meta::order(fields, &slot.line) > counted)
-        });
-        let ours = later.filter(|(_, fields)| fields.contains_key("unit"));
-        let taken: Vec<Rc<Slot>> = ours.map(|(slot, _)| Rc::clone(slot)).collect();
-        self.take_out(&id, taken);
-    }
-
-    fn remove(&mut self, id: &str) {
-        let id = self.library.resolve(id);
-        let ledger = &self.library.ledger;
-        let lines = ledger.about(Book::Summaries, &id).chain(ledger.about(Book::Meta, &id));
-        let ours = lines.filter(|(_, fields)| fields.contains_key("unit"));
-        let taken: Vec<Rc<Slot>> = ours.map(|(slot, _)| Rc::clone(slot)).collect();
-        self.take_out(&id, taken);
-    }
-
-    /// Takes lines out, the edges of their units at this memory, and what is left of units that have no
-    /// memory any more.
-    fn take_out(&mut self, id: &str, taken: Vec<Rc<Slot>>) {
-        let Library { ledger, ids, .. } = &mut self.library;
-        let unit = |slot: &Rc<Slot>| ledger.unit(slot).map(str::to_owned);
-        let units: BTreeSet<String> = taken.iter().filter_map(unit).collect();
-        let beside = ledger.about(Book::Edges, id).chain(ledger.about(Book::Runs, id));
-        let beside: Vec<(Rc<Slot>, String)> =
-            beside.filter_map(|(slot, _)| Some((Rc::clone(slot), unit(slot)?))).collect();
-        for slot in &taken {
-            ledger.remove(slot, ids);
-        }
-        for (slot, unit) in &beside {
-            let is_edge_of_taken = slot.sheet.book == Book::Edges && units.contains(unit);
-            let mut lines = ledger.of_unit(unit);
-            let is_left =
-                lines.any(|(slot, _)| matches!(slot.sheet.book, Book::Meta | Book::Summaries));
-            drop(lines);
-            if is_edge_of_taken || !is_left {
-                ledger.remove(slot, ids);
-            }
-        }
     }
 
     fn insert(&mut self, book: Book, place: &Place, fields: Value) {

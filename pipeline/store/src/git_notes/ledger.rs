@@ -208,6 +208,12 @@ impl Ledger {
         slots.filter_map(|slot| self.entries.get_key_value(slot))
     }
 
+    /// Tells whether a unit has lines of memories, not only of what hangs on them.
+    pub(super) fn has_memories(&self, unit: &str) -> bool {
+        let mut lines = self.of_unit(unit);
+        lines.any(|(slot, _)| matches!(slot.sheet.book, Book::Meta | Book::Summaries))
+    }
+
     /// Returns the unit that wrote a line.
     pub(super) fn unit(&self, slot: &Rc<Slot>) -> Option<&str> {
         self.entries.get(slot).and_then(|fields| line::text(fields, "unit"))

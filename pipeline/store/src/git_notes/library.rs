@@ -142,19 +142,23 @@ impl Library {
         Some(summary(id, slot, fields))
     }
 
-    /// Returns the line that counts for a memory, among those whose unit is counted.
+    /// Returns the line that counts for a memory, among some.
     pub(super) fn meta(
         &self,
         id: &str,
-        counts: impl Fn(&str) -> bool,
+        counts: impl Fn(&Rc<Slot>, &Fields) -> bool,
     ) -> Option<(&Rc<Slot>, &Fields)> {
         let lines = self.ledger.about(Book::Meta, id);
-        let counted = lines.filter(|(_, fields)| text(fields, "unit").is_none_or(&counts));
+        let counted = lines.filter(|(slot, fields)| counts(slot, fields));
         counted.max_by_key(|(slot, fields)| meta::order(fields, &slot.line))
     }
 
-    /// Returns a memory as it is now, were the lines of some units not there.
-    pub(super) fn state(&self, id: &str, counts: impl Fn(&str) -> bool) -> Option<OriginRecord> {
+    /// Returns a memory as it is with some of its lines.
+    pub(super) fn state(
+        &self,
+        id: &str,
+        counts: impl Fn(&Rc<Slot>, &Fields) -> bool,
+    ) -> Option<OriginRecord> {
         let base = self.base(id)?;
         let mut record = base.record;
         if let Some((slot, fields)) = self.meta(id, counts) {
@@ -185,7 +189,7 @@ impl Library {
         let ids = self.order.iter().map(String::as_str);
         let ids = ids.chain(summaries.into_iter().filter(|id| !self.notes.contains_key(*id)));
         let mut records: Vec<OriginRecord> =
-            ids.filter_map(|id| self.state(id, |_| true)).collect();
+            ids.filter_map(|id| self.state(id, |_, _| true)).collect();
         for record in &mut records {
             self.add_links(record);
             let vector = indexed.get(&record.id).filter(|memory| memory.text == record.text.trim());
@@ -249,7 +253,7 @@ impl Library {
             records.iter().enumerate().map(|(at, record)| (record.id.clone(), at)).collect();
         for id in positions.keys() {
             let newer =
-                self.meta(id, |_| true).and_then(|(_, fields)| text(fields, "superseded_by"));
+                self.meta(id, |_, _| true).and_then(|(_, fields)| text(fields, "superseded_by"));
             let Some(&at) = newer.and_then(|newer| positions.get(&self.resolve(newer))) else {
                 continue;
             };

@@ -93,6 +93,18 @@ pub(super) fn attributes_value(attributes: &[(String, String)]) -> Value {
     Value::Object(pairs.collect())
 }
 
+/// Tells whether two states of a memory are the same to everybody who reads them.
+pub(super) fn says_the_same(one: &OriginRecord, other: &OriginRecord) -> bool {
+    (&one.text, &one.tags, one.access_count, &one.standing, &one.expires_at)
+        == (&other.text, &other.tags, other.access_count, &other.standing, &other.expires_at)
+        && one.importance.total_cmp(&other.importance).is_eq()
+        && sorted(&one.attributes) == sorted(&other.attributes)
+}
+
+fn sorted(attributes: &[(String, String)]) -> BTreeSet<&(String, String)> {
+    attributes.iter().collect()
+}
+
 /// A new line for a memory.
 pub(super) struct NewMeta<'a> {
     /// The record as it shall be.
@@ -164,8 +176,6 @@ impl NewMeta<'_> {
         if record.tags != base.tags {
             set("tags", record.tags.clone().into());
         }
-        let sorted =
-            |attributes: &[(String, String)]| attributes.iter().cloned().collect::<BTreeSet<_>>();
         if sorted(&record.attributes) != sorted(&base.attributes) {
             set("attributes", attributes_value(&record.attributes));
         }

@@ -7,7 +7,7 @@
 //!
 //! `repository` knows git; `record`, `ids` and `line` the formats; `index_db` the owner's index; `ledger`
 //! holds the lines that memfold wrote and `meta` says what they mean for a memory; `library` puts all together
-//! for reading; `draft` turns units into lines and `write` publishes them.
+//! for reading; `draft` turns units into lines and takes them out by `undo`, and `write` publishes them.
 
 mod adapter;
 mod draft;
@@ -19,6 +19,7 @@ mod line;
 mod meta;
 mod record;
 mod repository;
+mod undo;
 mod write;
 
 #[cfg(test)]

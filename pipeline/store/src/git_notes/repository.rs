@@ -82,6 +82,11 @@ impl NotesRepository {
         self.git.workdir().unwrap_or_else(|| self.git.git_dir())
     }
 
+    /// Returns the commit that is checked out, where there is one.
+    pub(super) fn head(&self) -> Option<String> {
+        self.git.head_id().ok().map(|id| id.to_string())
+    }
+
     /// Returns the last parts of the refs below `prefix`, in order.
     pub(super) fn below(&self, prefix: &str) -> Result<Vec<String>, OriginError> {
         let folder = format!("{prefix}/");

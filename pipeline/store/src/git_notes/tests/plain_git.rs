@@ -96,6 +96,22 @@ fn plain_git_reads_what_was_written() {
 }
 
 #[test]
+fn a_memory_made_of_none_goes_to_the_commit_that_is_checked_out() {
+    if !has_git() {
+        return;
+    }
+    let (_folder, path) = folder();
+    let commits = repository(&path);
+    let save = summarize("save-1", "stm_1", &[]);
+    assert_eq!(GitNotes::new(&path).write(std::slice::from_ref(&save)).unwrap().units, [0]);
+    assert!(notes_of(&path)["refs/notes/mem-summaries/learnings"][&commits[2]].contains("stm_1"));
+    assert_eq!(records(&path).len(), 4);
+    let empty = tempfile::tempdir().unwrap();
+    run(empty.path(), &["init", "--quiet", "."]);
+    assert_eq!(GitNotes::new(empty.path()).write(&[save]).unwrap().conflicts.len(), 1);
+}
+
+#[test]
 fn undone_notes_are_what_they_were() {
     if !has_git() {
         return;

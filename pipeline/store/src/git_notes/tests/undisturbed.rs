@@ -58,7 +58,7 @@ fn step(repo: &Repo, number: usize, seed: usize) -> Option<[OriginRecord; 2]> {
         return None;
     }
     let mut unit = merge(&format!("run-{number}"), &first, &second);
-    if seed % 3 == 0 {
+    if seed.is_multiple_of(3) {
         unit.changes.truncate(1);
     }
     assert_eq!(repo.origin().write(&[unit]).unwrap().units, [0]);

@@ -168,7 +168,7 @@ fn changes_since_the_reading_are_conflicts() {
     let reasons: Vec<_> = published.conflicts.iter().map(|c| (c.unit, c.reason.as_str())).collect();
     let expected = [
         (0, "it was changed since it was read"),
-        (2, "none of the memories it was made of is in a note"),
+        (2, "there is no commit to attach it to: none of its sources is in a note"),
     ];
     assert_eq!(reasons, expected);
     // What another run has done meanwhile is a change too.
@@ -213,6 +213,69 @@ fn two_units_of_one_call_may_change_one_record() {
     assert_eq!(repo.tips(), tips);
     repo.origin().write(&[restore("undo", &[&records[0], &records[1], &records[2]])]).unwrap();
     assert!(repo.written().is_empty(), "{:?}", repo.written());
+}
+
+/// Undo of the later of two merges into one memory, as the mirror words it.
+#[test]
+fn a_partial_undo_goes_back_to_the_state_in_between() {
+    let (repo, ids) = repository();
+    let records: Vec<_> = ids.iter().map(|id| repo.record(id)).collect();
+    repo.origin().write(&[merge("run-1", &records[0], &records[1])]).unwrap();
+    let (between, notes) = (repo.origin().read().unwrap(), repo.written());
+    let survivor = repo.record(&ids[0]);
+    repo.origin().write(&[merge("run-2", &survivor, &records[2])]).unwrap();
+    let mut undo = restore("undo-2", &[&records[2]]);
+    let before = repo.record(&ids[0]).digest();
+    undo.changes.push(OriginChange::Update {
+        before,
+        record: Box::new(survivor.clone()),
+        merged: vec![],
+    });
+    for _ in 0..2 {
+        let published = repo.origin().write(std::slice::from_ref(&undo)).unwrap();
+        assert_eq!((published.units, published.conflicts), (vec![0], vec![]));
+        assert_eq!((&repo.origin().read().unwrap(), &repo.written()), (&between, &notes));
+    }
+    // Merged away and back: a restored memory keeps what an earlier run made of it.
+    repo.origin().write(&[merge("run-3", &records[3], &survivor)]).unwrap();
+    let told = OriginRecord { raw: records[0].raw.clone(), ..survivor.clone() };
+    repo.origin().write(&[restore("undo-3", &[&told, &records[3]])]).unwrap();
+    assert_eq!((&repo.origin().read().unwrap(), &repo.written()), (&between, &notes));
+    // A memory that went from one survivor to another goes back to the first.
+    let retire = |run: &str, into: &str| {
+        let (before, id) = (repo.record(&ids[1]).digest(), ids[1].clone());
+        unit(
+            run,
+            "R2",
+            vec![OriginChange::Retire {
+                before,
+                id,
+                into: Some(into.to_owned()),
+                reason: "R2".to_owned(),
+            }],
+        )
+    };
+    repo.origin().write(&[retire("run-4", &ids[2])]).unwrap();
+    assert_eq!(repo.record(&ids[1]).standing, OriginStanding::Merged { into: ids[2].clone() });
+    repo.origin().write(&[retire("undo-4", &ids[0])]).unwrap();
+    assert_eq!((&repo.origin().read().unwrap(), &repo.written()), (&between, &notes));
+    repo.origin().write(&[restore("undo-1", &[&records[0], &records[1]])]).unwrap();
+    assert!(repo.written().is_empty(), "{:?}", repo.written());
+}
+
+#[test]
+fn a_restored_memory_may_be_another_than_ever() {
+    let (repo, ids) = repository();
+    let (newer, older) = (repo.record(&ids[0]), repo.record(&ids[1]));
+    repo.origin().write(&[merge("run-1", &newer, &older)]).unwrap();
+    let told = OriginRecord { access_count: 9, ..older.clone() };
+    let undo = restore("undo", &[&told]);
+    repo.origin().write(std::slice::from_ref(&undo)).unwrap();
+    let record = repo.record(&ids[1]);
+    assert_eq!((record.access_count, record.standing), (9, OriginStanding::Live));
+    let tips = repo.tips();
+    repo.origin().write(&[undo]).unwrap();
+    assert_eq!(repo.tips(), tips);
 }
 
 #[test]
