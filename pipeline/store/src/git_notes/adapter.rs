@@ -8,6 +8,9 @@ use crate::git_notes::repository::NotesRepository;
 use crate::git_notes::write;
 use crate::origin::{Origin, OriginContents, OriginError, OriginUnit, Published};
 
+/// The name of the format.
+pub const KIND: &str = "git_notes";
+
 /// Where the owner keeps its refs.
 const PREFIX_DEFAULT: &str = "refs/notes/mem";
 /// The model that the owner embeds with, unless it is told otherwise.
@@ -33,6 +36,14 @@ pub struct GitNotes {
     pub(super) model: String,
 }
 
+/// Tells whether a path is a git repository with memories in its notes.
+#[must_use]
+pub fn is_one(path: &Path) -> bool {
+    let repository = NotesRepository::open(path);
+    let namespaces = repository.and_then(|repository| repository.below(PREFIX_DEFAULT));
+    namespaces.is_ok_and(|namespaces| !namespaces.is_empty())
+}
+
 /// A repository and its index.
 #[derive(Debug, Clone)]
 struct Located {
@@ -50,14 +61,6 @@ impl GitNotes {
             prefix: PREFIX_DEFAULT.to_owned(),
             model: MODEL_DEFAULT.to_owned(),
         }
-    }
-
-    /// Tells whether a path is a git repository with memories in its notes.
-    #[must_use]
-    pub fn recognizes(path: &Path) -> bool {
-        let below =
-            NotesRepository::open(path).and_then(|repository| repository.below(PREFIX_DEFAULT));
-        below.is_ok_and(|namespaces| !namespaces.is_empty())
     }
 
     /// Adds the memories of the user: their repository and its index (default `.memory/index.db` in it).
@@ -109,7 +112,7 @@ impl GitNotes {
 
 impl Origin for GitNotes {
     fn kind(&self) -> &'static str {
-        "git-notes"
+        KIND
     }
 
     fn read(&self) -> Result<OriginContents, OriginError> {

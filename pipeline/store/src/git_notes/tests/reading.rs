@@ -1,7 +1,7 @@
 use super::fixture::{Repo, id, note, sha, write_notes};
-use crate::git_notes::GitNotes;
 use crate::git_notes::index_db::tests::write_index;
 use crate::git_notes::repository::RefUpdate;
+use crate::git_notes::{GitNotes, is_one};
 use crate::origin::{LinkKind, Origin as _, OriginLink, OriginStanding};
 
 #[test]
@@ -17,7 +17,7 @@ fn a_record_is_read_with_all_it_says() {
     repo.remember("learnings", &[(&two, &note("Locks", "they wait"))]);
     let contents = repo.origin().read().unwrap();
     assert_eq!(contents.skipped, []);
-    assert!(GitNotes::recognizes(&repo.path));
+    assert!(is_one(&repo.path));
     let [decision, learning] = &contents.records[..] else { panic!("{contents:?}") };
     assert_eq!(decision.id, id("decisions", &one));
     assert_eq!(decision.text, "Use SQLite\n## Why\n\nfast");
@@ -50,7 +50,7 @@ fn repositories_without_memories_are_empty() {
     let repo = Repo::new();
     let contents = repo.origin().read().unwrap();
     assert_eq!((contents.records.len(), contents.skipped.len()), (0, 0));
-    assert!(!GitNotes::recognizes(&repo.path) && !GitNotes::recognizes(&repo.path.join("nowhere")));
+    assert!(!is_one(&repo.path) && !is_one(&repo.path.join("nowhere")));
     let tips = repo.tips();
     assert!(repo.origin().write(&[]).unwrap().units.is_empty());
     assert_eq!(repo.tips(), tips);
