@@ -11,6 +11,7 @@ pub mod upkeep;
 pub mod origin;
 pub mod mcp_memory;
 pub mod json_folder;
+pub mod git_notes;
 
 pub use brain_db::{BrainDb, OpenOptions, OpenStoreError};
 pub use memfold_model::{SkipReason, Snapshot};

@@ -23,12 +23,14 @@ const ARROW: &[(&str, &str)] = &[
 const RIGHT: &[&str] = &["tools/cli", "tools/xtask", "bench", "tests"];
 
 /// What the right end uses beyond that: the terminal and the plots are shared, and tests look at
-/// stores as others see them, past the library that writes them.
+/// stores as others see them, past the library that writes them. Notes of git repositories are YAML, as
+/// configurations are.
 const BESIDE: &[(&str, &str)] = &[
     ("bench", "memfold-cli"),
     ("bench", "clap"),
     ("tools/xtask", "memfold-bench"),
     ("tests", "rusqlite"),
+    ("pipeline/store", "serde-saphyr"),
 ];
 
 /// External packages and the one folder whose library may use them.
@@ -45,6 +47,7 @@ const HOMES: &[(&str, &str)] = &[
     ("parquet", "datasets"),
     ("zip", "datasets"),
     ("hdf5-reader", "datasets"),
+    ("gix", "pipeline/store"),
     ("rusqlite", "pipeline/store"),
     ("rustix", "pipeline/store"),
     ("ureq", "pipeline/judge"),

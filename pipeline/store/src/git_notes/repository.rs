@@ -1,0 +1,236 @@
+//! Notes of a git repository: the tip of a ref, the notes of its tree, and one new commit for many of them.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gix::ObjectId;
+use gix::actor::SignatureRef;
+use gix::note::plumbing::State;
+use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
+use gix::refs::{FullName, Target};
+
+use crate::git_notes::ids::SHA_DIGITS;
+use crate::origin::OriginError;
+
+/// Who commits, on every machine: an identity need not be configured.
+const COMMITTER: &str = "memfold";
+const COMMITTER_EMAIL: &str = "memfold@localhost";
+/// How often a ref that another process holds is tried again, and after how long.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(100);
+
+/// The format's name in errors.
+const KIND: &str = "git repository";
+
+/// A repository whose notes are read and written.
+pub(super) struct NotesRepository {
+    path: PathBuf,
+    git: gix::Repository,
+}
+
+/// The notes of a tree: blobs by the name of the object they are attached to.
+pub(super) type NoteBlobs = BTreeMap<String, ObjectId>;
+
+/// Notes to write in one commit.
+pub(super) struct RefUpdate<'a> {
+    /// The full name of the ref.
+    pub(super) name: &'a str,
+    /// The commit that the ref pointed to when it was read.
+    pub(super) before: Option<ObjectId>,
+    /// The new content of notes; none removes the note.
+    pub(super) notes: &'a BTreeMap<String, Option<Vec<u8>>>,
+    /// Seconds since 1970.
+    pub(super) seconds: i64,
+    pub(super) message: &'a str,
+}
+
+/// What became of an update.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Updated {
+    Written,
+    /// The tree was what it should be already; no commit was made.
+    Unchanged,
+    /// Another process moved the ref meanwhile.
+    Moved,
+}
+
+impl NotesRepository {
+    /// Opens a repository by its work tree, its `.git` or, when bare, itself.
+    pub(super) fn open(path: &Path) -> Result<Self, OriginError> {
+        let refused =
+            |reason: String| OriginError::Format { path: path.to_path_buf(), kind: KIND, reason };
+        let git = gix::open_opts(path, gix::open::Options::isolated()).map_err(|error| {
+            if names_sha256(path) {
+                refused("its objects are named by SHA-256, and only SHA-1 is supported".to_owned())
+            } else {
+                refused(error.to_string())
+            }
+        })?;
+        let storage = git.config_snapshot().string("extensions.refStorage");
+        if storage.is_some_and(|storage| storage != "files") {
+            let advice = "only refs in files are supported: git refs migrate --ref-format=files";
+            return Err(refused(advice.to_owned()));
+        }
+        Ok(Self { path: path.to_path_buf(), git })
+    }
+
+    /// Returns the folder at the top of the work tree, or the repository itself where it is bare.
+    pub(super) fn root(&self) -> &Path {
+        self.git.workdir().unwrap_or_else(|| self.git.git_dir())
+    }
+
+    /// Returns the commit that is checked out, where there is one.
+    pub(super) fn head(&self) -> Option<String> {
+        self.git.head_id().ok().map(|id| id.to_string())
+    }
+
+    /// Returns the last parts of the refs below `prefix`, in order.
+    pub(super) fn below(&self, prefix: &str) -> Result<Vec<String>, OriginError> {
+        let folder = format!("{prefix}/");
+        let references = self.git.references().map_err(|error| self.unreadable(prefix, error))?;
+        let found =
+            references.prefixed(folder.as_str()).map_err(|error| self.unreadable(prefix, error))?;
+        let mut names = Vec::new();
+        for reference in found {
+            let reference = reference.map_err(|error| self.unreadable(prefix, error))?;
+            let name = reference.name().as_bstr().to_string();
+            names.extend(name.strip_prefix(&folder).map(str::to_owned));
+        }
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// Returns the commit that a ref points to, where it exists.
+    pub(super) fn tip(&self, name: &str) -> Result<Option<ObjectId>, OriginError> {
+        let found =
+            self.git.try_find_reference(name).map_err(|error| self.unreadable(name, error))?;
+        let Some(mut reference) = found else { return Ok(None) };
+        let id = reference.follow_to_object().map_err(|error| self.unreadable(name, error))?;
+        Ok(Some(id.detach()))
+    }
+
+    /// Returns the notes of a commit's tree, whatever its fanout.
+    pub(super) fn notes(&self, tip: ObjectId) -> Result<NoteBlobs, OriginError> {
+        let tree = self.tree(tip)?;
+        let mut notes = NoteBlobs::new();
+        self.walk(tree, "", &mut notes)?;
+        Ok(notes)
+    }
+
+    /// Returns the content of a note.
+    pub(super) fn blob(&self, id: ObjectId) -> Result<Vec<u8>, OriginError> {
+        let mut blob = self.git.find_blob(id).map_err(|error| self.unreadable(&id, error))?;
+        Ok(blob.take_data())
+    }
+
+    fn tree(&self, tip: ObjectId) -> Result<ObjectId, OriginError> {
+        let object = self.git.find_object(tip).map_err(|error| self.unreadable(&tip, error))?;
+        let tree = object.peel_to_tree().map_err(|error| self.unreadable(&tip, error))?;
+        Ok(tree.id)
+    }
+
+    fn walk(&self, tree: ObjectId, above: &str, notes: &mut NoteBlobs) -> Result<(), OriginError> {
+        let tree = self.git.find_tree(tree).map_err(|error| self.unreadable(&tree, error))?;
+        for entry in tree.iter() {
+            let entry = entry.map_err(|error| self.unreadable(&tree.id, error))?;
+            let name = format!("{above}{}", entry.filename());
+            if !name.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                continue;
+            }
+            let (mode, id) = (entry.mode(), entry.oid().to_owned());
+            if mode.is_tree() && entry.filename().len() == 2 && name.len() < SHA_DIGITS {
+                self.walk(id, &name, notes)?;
+            } else if mode.is_blob() && name.len() == SHA_DIGITS {
+                notes.entry(name.to_ascii_lowercase()).or_insert(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes notes in one commit and moves the ref to it, unless the ref has moved since it was read.
+    pub(super) fn update(&self, update: &RefUpdate<'_>) -> Result<Updated, OriginError> {
+        let failed = |error: &dyn Display| self.unwritable(update.name, error);
+        let before = match update.before {
+            Some(tip) => self.tree(tip)?,
+            None => ObjectId::empty_tree(self.git.object_hash()),
+        };
+        let mut state = State::new(before, &self.git).map_err(|error| failed(&error))?;
+        for (commit, content) in update.notes {
+            let commit = ObjectId::from_hex(commit.as_bytes()).map_err(|error| failed(&error))?;
+            let blob = content.as_ref().map(|content| self.git.write_blob(content)).transpose();
+            let blob = blob.map_err(|error| failed(&error))?.map(gix::Id::detach);
+            state.edit(commit, blob, &self.git).map_err(|error| failed(&error))?;
+        }
+        let tree = state.write(&self.git).map_err(|error| failed(&error))?;
+        if tree == before {
+            return Ok(Updated::Unchanged);
+        }
+        let time = format!("{} +0000", update.seconds);
+        let committer =
+            SignatureRef { name: COMMITTER.into(), email: COMMITTER_EMAIL.into(), time: &time };
+        let commit = self
+            .git
+            .new_commit_as(committer, committer, update.message, tree, update.before)
+            .map_err(|error| failed(&error))?;
+        self.move_ref(update, commit.id, committer)
+    }
+
+    fn move_ref(
+        &self,
+        update: &RefUpdate<'_>,
+        commit: ObjectId,
+        committer: SignatureRef<'_>,
+    ) -> Result<Updated, OriginError> {
+        let expected = match update.before {
+            Some(tip) => PreviousValue::MustExistAndMatch(Target::Object(tip)),
+            None => PreviousValue::MustNotExist,
+        };
+        let log = LogChange {
+            mode: RefLog::AndReference,
+            force_create_reflog: false,
+            message: format!("notes: {}", update.message).into(),
+        };
+        let name = FullName::try_from(update.name);
+        let edit = RefEdit {
+            change: Change::Update { log, expected, new: Target::Object(commit) },
+            name: name.map_err(|error| self.unwritable(update.name, &error))?,
+            deref: true,
+        };
+        let lock = self.git.common_dir().join(format!("{}.lock", update.name));
+        for _ in 0..LOCK_TRIES {
+            let outcome = self.git.edit_references_as([edit.clone()], Some(committer));
+            let Err(error) = outcome else { return Ok(Updated::Written) };
+            if self.tip(update.name)? != update.before {
+                return Ok(Updated::Moved);
+            }
+            if !lock.exists() && !self.git.common_dir().join("packed-refs.lock").exists() {
+                return Err(self.unwritable(update.name, &error));
+            }
+            std::thread::sleep(LOCK_PAUSE);
+        }
+        Err(OriginError::Locked { path: lock })
+    }
+
+    fn unreadable(&self, what: &(impl Display + ?Sized), error: impl Display) -> OriginError {
+        let reason = format!("{what}: {error}");
+        OriginError::Format { path: self.path.clone(), kind: KIND, reason }
+    }
+
+    fn unwritable(&self, name: &str, error: &dyn Display) -> OriginError {
+        let source = io::Error::other(format!("{name}: {error}"));
+        OriginError::Io { action: "write", path: self.path.clone(), source }
+    }
+}
+
+/// Tells whether a repository's configuration says that its objects are named by SHA-256.
+fn names_sha256(path: &Path) -> bool {
+    let configurations = [path.join(".git/config"), path.join("config")];
+    configurations.iter().filter_map(|file| std::fs::read_to_string(file).ok()).any(|text| {
+        let text: String = text.to_ascii_lowercase().split_whitespace().collect();
+        text.contains("objectformat=sha256")
+    })
+}
