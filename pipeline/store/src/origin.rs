@@ -38,6 +38,11 @@ pub trait Origin {
         &[]
     }
 
+    /// Returns the name of the rules that its owner has, a profile of the configuration.
+    fn rule_profile(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns what a person should look at in the origin itself.
     fn advice(&self, _contents: &OriginContents) -> Vec<String> {
         Vec::new()

@@ -47,6 +47,8 @@ pub struct Mirrored {
     pub kind: &'static str,
     /// Patterns of categories that its kind never merges across.
     pub separate_by: &'static [&'static str],
+    /// The rules that hold where nothing else is configured.
+    pub rule_profile: Option<&'static str>,
 }
 
 /// A store of another kind, opened.
@@ -181,8 +183,8 @@ pub(crate) fn find(global: &GlobalArgs, path: &Path) -> Result<Option<Found>, Fa
         Some(mirror) => mirror,
         None => default_mirror(&path)?,
     };
-    let separate_by = origin.separate_by();
-    Ok(Some((Mirrored { origin: path, mirror, kind, separate_by }, origin)))
+    let (separate_by, rule_profile) = (origin.separate_by(), origin.rule_profile());
+    Ok(Some((Mirrored { origin: path, mirror, kind, separate_by, rule_profile }, origin)))
 }
 
 fn known_kind(typed: &str) -> Result<&'static str, Failure> {

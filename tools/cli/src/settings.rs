@@ -105,12 +105,15 @@ impl Settings {
 pub(crate) fn loader(global: &GlobalArgs, store: Option<&Path>) -> ConfigLoader {
     let mut loader = machine::config_loader();
     let mirrored = global.mirrored.as_ref().filter(|found| store == Some(&found.mirror));
-    if let Some(Mirrored { origin, separate_by, .. }) = mirrored {
+    if let Some(Mirrored { origin, separate_by, rule_profile, .. }) = mirrored {
         // The file beside a store; in it where the store is a folder.
         let beside = if origin.is_dir() { origin.join("memfold.yaml") } else { origin.clone() };
         let mut patterns = Policy::builtin().cluster.separate_by;
         patterns.extend(separate_by.iter().map(|pattern| (*pattern).to_owned()));
         loader = loader.store(beside).kind_default("cluster.separate_by", patterns);
+        if let Some(profile) = rule_profile {
+            loader = loader.kind_default("profile", *profile);
+        }
     } else if let Some(store) = store {
         loader = loader.store(store);
     }

@@ -115,6 +115,11 @@ impl Origin for GitNotes {
         KIND
     }
 
+    fn separate_by(&self) -> &'static [&'static str] {
+        // What is the user's own does not go into a repository that is shared.
+        &["domain:*"]
+    }
+
     fn read(&self) -> Result<OriginContents, OriginError> {
         Ok(Library::load(self)?.contents(self))
     }

@@ -22,7 +22,7 @@ mod write;
 mod steps;
 mod origin;
 
-pub use origin::{INDEX_ENTRIES_MAX, JsonFolder, JsonFolderOptions};
+pub use origin::{INDEX_ENTRIES_MAX, JsonFolder, JsonFolderOptions, KIND};
 
 #[cfg(test)]
 mod tests;

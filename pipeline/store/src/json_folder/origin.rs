@@ -14,6 +14,9 @@ use crate::origin::{Origin, OriginContents, OriginError, OriginUnit, Published};
 /// Names at the top of a memory folder, one of which tells that it is one.
 const SIGNS: [&str; 5] = ["_index.json", "agents", "teams", "long-term", "episodic"];
 
+/// The name of this kind of store.
+pub const KIND: &str = "json_folder";
+
 /// An index that lists more asks for a run over what it lists.
 pub const INDEX_ENTRIES_MAX: usize = 100;
 
@@ -111,7 +114,19 @@ impl JsonFolder {
 
 impl Origin for JsonFolder {
     fn kind(&self) -> &'static str {
-        "json_folder"
+        KIND
+    }
+
+    fn rule_profile(&self) -> Option<&'static str> {
+        Some("hivemind")
+    }
+
+    fn advice(&self, _contents: &OriginContents) -> Vec<String> {
+        let full = self.full_indexes(INDEX_ENTRIES_MAX).unwrap_or_default();
+        let told = |(path, count)| {
+            format!("{path} lists {count} entries, more than {INDEX_ENTRIES_MAX}: time for a run")
+        };
+        full.into_iter().map(told).collect()
     }
 
     fn read(&self) -> Result<OriginContents, OriginError> {

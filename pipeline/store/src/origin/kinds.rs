@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use super::{Origin, OriginError};
+use crate::git_notes::{self, GitNotes};
+use crate::json_folder::{self, JsonFolder, JsonFolderOptions};
 use crate::mcp_memory::{self, McpMemory};
 
 /// The kind of stores that need no mirror.
@@ -16,11 +18,23 @@ struct Kind {
 }
 
 /// Every adapter, in the order in which they are asked whether a store is theirs.
-const KINDS: &[Kind] = &[Kind {
-    name: mcp_memory::KIND,
-    is_one: mcp_memory::is_one,
-    open: |path| Ok(Box::new(McpMemory::open(path)?)),
-}];
+const KINDS: &[Kind] = &[
+    Kind {
+        name: mcp_memory::KIND,
+        is_one: mcp_memory::is_one,
+        open: |path| Ok(Box::new(McpMemory::open(path)?)),
+    },
+    Kind {
+        name: json_folder::KIND,
+        is_one: JsonFolder::detect,
+        open: |path| Ok(Box::new(JsonFolder::open(path, JsonFolderOptions::hivemind())?)),
+    },
+    Kind {
+        name: git_notes::KIND,
+        is_one: git_notes::is_one,
+        open: |path| Ok(Box::new(GitNotes::new(path))),
+    },
+];
 
 /// Returns the kind of the store at a path; `None` for a `brain.db`, and for what nothing recognises.
 #[must_use]
