@@ -131,10 +131,11 @@ fn changes_in(
     let mut marks = RowMarks::default();
     let mut changed = BTreeSet::new();
     let mut row_count = 0;
+    let rows = searched.rows();
     reader.each_mark(young_since(policy, context.now), |row| {
         row_count += 1;
         marks.add(row);
-        if !searched.holds(row.mark) {
+        if !rows.hold(row.mark) {
             changed.insert(row.id.to_owned());
         }
     })?;

@@ -104,6 +104,8 @@ pub(super) fn neighborhood(
 struct FreshRows {
     ids: Vec<String>,
     vectors: Vec<f32>,
+    /// Their vectors, encoded; `None` where there are none.
+    flat: Option<FlatIndex>,
     by_text: HashMap<u64, Vec<String>>,
 }
 
@@ -116,7 +118,8 @@ impl FreshRows {
         let shapes = &surroundings.index.origin().shapes;
         let too_many =
             || Halt::Whole("more than 65,536 rows came since the index was built".to_owned());
-        let mut fresh = Self { ids: Vec::new(), vectors: Vec::new(), by_text: HashMap::new() };
+        let mut fresh =
+            Self { ids: Vec::new(), vectors: Vec::new(), flat: None, by_text: HashMap::new() };
         let mut take = |id: &str, text: &str| {
             fresh.by_text.entry(text_hash(text)).or_default().push(id.to_owned());
         };
@@ -139,6 +142,14 @@ impl FreshRows {
                 fresh.vectors.extend_from_slice(&vector);
             }
         }
+        if !fresh.ids.is_empty() {
+            let damaged = |error: &dyn std::error::Error| SearchError::Damaged(error.to_string());
+            let transform = surroundings.index.files().tiers().section(PREFIX_TRANSFORM);
+            let transform = transform.map_err(|error| damaged(&error))?;
+            let vectors = VectorMatrix::from_slice(&fresh.vectors, space.dim as usize)?;
+            let flat = FlatIndex::encode(&vectors, transform, surroundings.kernels);
+            fresh.flat = Some(flat.map_err(|error| damaged(&error))?);
+        }
         Ok(fresh)
     }
 
@@ -149,16 +160,11 @@ impl FreshRows {
         (queries, least): (&VectorMatrix<'_>, Similarity),
         near: &mut [Vec<String>],
     ) -> Result<(), SearchError> {
-        if self.ids.is_empty() {
-            return Ok(());
-        }
-        let damaged = |error: &dyn std::error::Error| SearchError::Damaged(error.to_string());
-        let Surroundings { index, pool, kernels, .. } = *surroundings;
-        let transform = index.files().tiers().section(PREFIX_TRANSFORM);
-        let transform = transform.map_err(|error| damaged(&error))?;
+        let Some(flat) = &self.flat else { return Ok(()) };
+        let Surroundings { pool, kernels, .. } = *surroundings;
         let vectors = VectorMatrix::from_slice(&self.vectors, queries.dim())?;
-        let flat = FlatIndex::encode(&vectors, transform, kernels).map_err(|e| damaged(&e))?;
-        let scan = FlatScan::new(flat.view(), &vectors, kernels)?;
+        let scan = FlatScan::new(flat.view(), &vectors, kernels)
+            .map_err(|error| SearchError::Damaged(error.to_string()))?;
         for (near, found) in near.iter_mut().zip(scan.range_batch(queries, least, pool)?) {
             near.extend(found.iter().map(|found| self.ids[found.row.index()].clone()));
         }

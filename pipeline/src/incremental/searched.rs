@@ -234,10 +234,25 @@ impl Searched {
         }
     }
 
+    /// Returns the rows as they were.
+    pub(super) fn rows(&self) -> SearchedRows<'_> {
+        SearchedRows {
+            ids: self.file.section(IDS).unwrap_or_default(),
+            digests: self.file.section(DIGESTS).unwrap_or_default(),
+        }
+    }
+}
+
+/// Hashes of ids, ascending, and digests.
+#[derive(Clone, Copy)]
+pub(super) struct SearchedRows<'a> {
+    ids: &'a [u64],
+    digests: &'a [u64],
+}
+
+impl SearchedRows<'_> {
     /// Tells whether a row looks as it did.
-    pub(super) fn holds(&self, mark: RowMark) -> bool {
-        let ids = self.file.section::<u64>(IDS).unwrap_or_default();
-        let digests = self.file.section::<u64>(DIGESTS).unwrap_or_default();
-        ids.binary_search(&mark.id).is_ok_and(|at| digests.get(at) == Some(&mark.digest))
+    pub(super) fn hold(self, mark: RowMark) -> bool {
+        self.ids.binary_search(&mark.id).is_ok_and(|at| self.digests.get(at) == Some(&mark.digest))
     }
 }
