@@ -147,12 +147,16 @@ impl State {
                 };
             }
             OriginChange::Restore { record } => {
-                let at = self.position(&record.id).unwrap();
-                self.records[at] = OriginRecord {
+                let restored = OriginRecord {
                     standing: OriginStanding::Live,
                     vector: None,
                     ..(**record).clone()
                 };
+                match self.position(&record.id) {
+                    Some(at) => self.records[at] = restored,
+                    // Others removed what had been retired.
+                    None => self.records.push(restored),
+                }
             }
             OriginChange::Remove { id } => self.records.retain(|record| record.id != *id),
         }
