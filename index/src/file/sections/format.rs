@@ -255,10 +255,10 @@ mod tests {
             assert_eq!(element.number() as usize, position + 1);
             assert_eq!(ElementType::from_number(element.number()), Some(element));
         }
-        for kind in [FileKind::Index, FileKind::Fresh, FileKind::Texts] {
+        for kind in [FileKind::Index, FileKind::Fresh, FileKind::Texts, FileKind::Searched] {
             assert_eq!(FileKind::from_number(kind.number()), Some(kind));
         }
-        for number in [0, 18, 64, u32::MAX] {
+        for number in [0, 21, 64, u32::MAX] {
             assert_eq!(SectionId::from_number(number), None);
             assert_eq!(ElementType::from_number(number), None);
             assert_eq!(FileKind::from_number(number), None);
