@@ -12,11 +12,13 @@ use crate::support::{Place, listed_commands};
 const PATIENT: &str = "quick_check.time_limit_ms=60000";
 
 /// Commands, and the documents that they print.
-const COMMANDS: [(&str, &[&str]); 5] = [
+const COMMANDS: [(&str, &[&str]); 7] = [
     ("ann", &["bench-ann"]),
     ("check", &["bench-check"]),
     ("export", &["bench-export"]),
     ("likeness", &["bench-likeness"]),
+    ("recall", &[]),
+    ("years", &[]),
     ("curve", &[]),
 ];
 

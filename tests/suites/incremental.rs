@@ -199,9 +199,13 @@ fn the_plan_over_what_changed_is_that_of_everything_for_it() {
             case.compare(&mut done);
         }
     }
-    for (kind, least) in
-        [("merge", 10), ("flag_contradiction", 10), ("noop", 10), ("promote", 1), ("propose_merge", 1)]
-    {
+    for (kind, least) in [
+        ("merge", 10),
+        ("flag_contradiction", 10),
+        ("noop", 10),
+        ("promote", 1),
+        ("propose_merge", 1),
+    ] {
         assert!(done.get(kind).is_some_and(|&count| count >= least), "{kind}: {done:?}");
     }
 }

@@ -211,9 +211,8 @@ impl StoreReader<'_> {
         let mut vector = Vec::new();
         let found =
             self.last_embedding(id, |raw| decode_vector(raw, shapes, space, &mut vector))?;
-        match found {
-            Some(is_valid) => return Ok(is_valid.then_some(vector)),
-            None => {}
+        if let Some(is_valid) = found {
+            return Ok(is_valid.then_some(vector));
         }
         let image = self.archived_image("embeddings", id)?;
         let is_valid = image.is_some_and(|(image, _)| {
