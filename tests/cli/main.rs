@@ -43,6 +43,7 @@ mod searching;
 mod searching_files;
 mod recalling;
 mod incremental;
+mod other_stores;
 mod hooks;
 mod saving;
 mod lifecycle;

@@ -49,7 +49,8 @@ pub(super) fn differences<E>(
 /// The names of attributes that records have: categories `name:value` of other names are tags.
 fn attribute_names(records: &BTreeMap<String, MirroredRecord>) -> BTreeSet<&str> {
     let attributes = records.values().flat_map(|known| &known.record.attributes);
-    attributes.map(|(name, _)| name.as_str()).collect()
+    // Rules add this one to a memory whose copy is in a wider scope.
+    attributes.map(|(name, _)| name.as_str()).chain(["promoted_to"]).collect()
 }
 
 /// A record of memfold's whose memory an undo took back.

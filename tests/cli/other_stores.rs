@@ -1,0 +1,132 @@
+//! JSON memory folders and git notes, from the dry run to the undo.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::Place;
+
+const NOW: [&str; 2] = ["--now", "2026-11-24T12:00:00Z"];
+
+fn entry(id: &str, kind: &str, text: &str, reads: u64) -> Value {
+    json!({
+        "id": id, "type": kind, "subtype": "note", "created_by": "DEV-001",
+        "created_at": "2026-01-05T10:00:00Z", "updated_at": "2026-01-05T10:00:00Z",
+        "last_accessed": "2026-11-20T10:00:00Z", "scope": "agent", "scope_id": "DEV-001",
+        "tags": ["deploy"], "priority": "medium", "content": { "fact": text },
+        "access_count": reads, "ours": { "kept": true }
+    })
+}
+
+/// A folder of an agent: two equal entries, and a procedure that is read often.
+fn folder(place: &Place) {
+    let entries = json!({ "version": "1.0", "entries": [
+        entry("mem_aaaaaaaaaaa1", "factual", "The staging server listens on port 8080.", 3),
+        entry("mem_aaaaaaaaaaa2", "factual", "The staging server listens on port 8080.", 3),
+        entry("mem_aaaaaaaaaaa3", "procedural", "Run make release, then push the tag.", 6),
+    ] });
+    std::fs::create_dir_all(place.path("memory/agents/DEV-001")).unwrap();
+    std::fs::create_dir_all(place.path("memory/global")).unwrap();
+    place.write("memory/global/_index.json", "{\"version\":\"1.0\",\"entries\":[]}");
+    let text = serde_json::to_string_pretty(&entries).unwrap();
+    place.write("memory/agents/DEV-001/memories.json", text);
+}
+
+/// The files of a store with their bytes, without what is memfold's.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(path) = open.pop() {
+        if path.is_dir() && path.file_name().is_some_and(|name| name != ".memfold") {
+            open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.is_file() {
+            found.insert(path.display().to_string(), std::fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+fn execute(place: &Place, store: &str) -> String {
+    let words = ["consolidate", store, "--execute", "--max-change-share", "1"];
+    place.succeed(&[&words[..], &NOW].concat())
+}
+
+#[test]
+fn a_folder_is_merged_promoted_and_taken_back() {
+    let place = Place::new();
+    folder(&place);
+    let before = files(&place.path("memory"));
+    let dry = place.succeed(&[&["consolidate", "memory"][..], &NOW].concat());
+    assert!(dry.contains("1 identical") && dry.contains("1 promoted"), "{dry}");
+    assert_eq!(files(&place.path("memory")), before);
+
+    let _ = execute(&place, "memory");
+    let entries = |name: &str| -> Vec<Value> {
+        let text = std::fs::read_to_string(place.path(name)).unwrap();
+        let file: Value = serde_json::from_str(&text).unwrap();
+        file["entries"].as_array().unwrap().clone()
+    };
+    let own = entries("memory/agents/DEV-001/memories.json");
+    assert_eq!(own.len(), 2, "{own:?}");
+    assert_eq!((&own[0]["access_count"], &own[0]["ours"]), (&json!(6), &json!({ "kept": true })));
+    let copies = entries("memory/teams/development/memories.json");
+    assert_eq!(copies[0]["scope"], "team");
+    assert_eq!(own[1]["promoted_to"], copies[0]["id"], "{own:?}");
+    assert_eq!(entries("memory/archive/agents/DEV-001/memories.json").len(), 1);
+
+    let again = place.succeed(&[&["consolidate", "memory"][..], &NOW].concat());
+    assert!(again.contains("nothing to do"), "{again}");
+    let _ = place.succeed(&["undo", "memory", "latest", "--execute"]);
+    let name = place.path("memory/agents/DEV-001/memories.json").display().to_string();
+    assert_eq!(files(&place.path("memory"))[&name], before[&name]);
+    assert!(!place.path("memory/teams/development/memories.json").exists());
+}
+
+fn git(place: &Place, words: &[&str]) -> Option<String> {
+    let mut command = Command::new("git");
+    command.current_dir(place.path("repo")).args(["-c", "user.name=n", "-c", "user.email=n@m"]);
+    let output = command.args(words).env("GIT_CONFIG_GLOBAL", "/dev/null").output().ok()?;
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{words:?}: {stderr}");
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn notes_are_merged_beside_those_of_their_owner_and_taken_back() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("repo")).unwrap();
+    if Command::new("git").arg("--version").output().is_err() {
+        eprintln!("skipped: git is not installed");
+        return;
+    }
+    let run = |words: &[&str]| git(&place, words).unwrap();
+    let _ = run(&["init", "--quiet", "."]);
+    for day in ["01", "02"] {
+        let _ = run(&["commit", "--quiet", "--allow-empty", "-m", day]);
+        let note = format!(
+            "---\ntype: decisions\ntimestamp: '2026-{day}-01T10:00:00+00:00'\nsummary: Events go to PostgreSQL\n\
+             ---\n\nIt is there already.\n"
+        );
+        let _ = run(&["notes", "--ref=refs/notes/mem/decisions", "add", "-m", &note, "HEAD"]);
+    }
+    let refs = || run(&["for-each-ref", "refs/notes/mem"]);
+    let owners = refs();
+    let dry = place.succeed(&[&["consolidate", "repo"][..], &NOW].concat());
+    assert!(dry.contains("1 identical"), "{dry}");
+    let all = run(&["for-each-ref", "refs/notes"]);
+    assert!(!all.contains("mem-meta") && refs() == owners, "{all}");
+
+    let _ = execute(&place, "repo");
+    assert_eq!(refs(), owners);
+    let noted = ["notes", "--ref=refs/notes/mem-meta/decisions", "show", "HEAD~1"];
+    assert!(run(&noted).contains("consolidated_into"));
+    let _ = run(&["fsck", "--strict"]);
+    let again = place.succeed(&[&["consolidate", "repo"][..], &NOW].concat());
+    assert!(again.contains("nothing to do"), "{again}");
+
+    let _ = place.succeed(&["undo", "repo", "latest", "--execute"]);
+    assert_eq!(run(&["notes", "--ref=refs/notes/mem-meta/decisions", "list"]), "");
+    assert_eq!(refs(), owners);
+}
