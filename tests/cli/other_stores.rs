@@ -94,6 +94,7 @@ fn git(place: &Place, words: &[&str]) -> Option<String> {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn notes_are_merged_beside_those_of_their_owner_and_taken_back() {
     let place = Place::new();
     std::fs::create_dir(place.path("repo")).unwrap();
