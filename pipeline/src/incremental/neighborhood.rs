@@ -51,15 +51,14 @@ pub(super) struct Neighborhood {
     /// Live memories that changed, by themselves or by what was merged into them.
     pub(super) changed: BTreeSet<MemoryId>,
     /// Live memories whose surroundings are known whole.
-    pub(super) searched: BTreeSet<MemoryId>,
+    searched: BTreeSet<MemoryId>,
 }
 
 /// Finds what is around memories that changed: `changed`, and `edited`, those that the index holds as they were before.
 ///
 /// A memory that may be linked to one that is searched, or contradict it, is searched itself, so that clusters and
-/// series are whole. The cost grows
-/// with the changed memories and with what is near them: each takes part in one pass over the prefix codes of the
-/// index, 24 of them together.
+/// series are whole. The cost grows with the changed memories and with what is near them: each takes part in one pass over
+/// the prefix codes of the index, 24 of them together.
 pub(super) fn neighborhood(
     surroundings: Surroundings<'_>,
     (changed, edited): (&BTreeSet<String>, &BTreeSet<String>),
@@ -80,7 +79,7 @@ pub(super) fn neighborhood(
     let searched_max = SEARCHED_MIN.max(row_count / SEARCHED_DIVISOR);
     let mut open: BTreeSet<String> = BTreeSet::new();
     for id in changed {
-        if let Some(live) = walk.live_of(id)? {
+        if let Some((_, live)) = walk.unit_of(id)? {
             walk.found.changed.insert(live.id.clone());
             open.insert(live.id.as_str().to_owned());
         }
@@ -120,13 +119,10 @@ impl FreshRows {
             || Halt::Whole("more than 65,536 rows came since the index was built".to_owned());
         let mut fresh =
             Self { ids: Vec::new(), vectors: Vec::new(), flat: None, by_text: HashMap::new() };
-        let mut take = |id: &str, text: &str| {
+        let is_complete = reader.all_texts_since(reaches, FRESH_ROWS_MAX, |id, text| {
             fresh.by_text.entry(text_hash(text)).or_default().push(id.to_owned());
-        };
-        if !reader.texts_since(reaches.memories, FRESH_ROWS_MAX, &mut take)?
-            || !reader.archived_texts_since(reaches.archive, FRESH_ROWS_MAX, &mut take)?
-            || !reader.revived_texts_since(reaches.revived, FRESH_ROWS_MAX, &mut take)?
-        {
+        })?;
+        if !is_complete {
             return Err(too_many());
         }
         reader.since(reaches, (space, shapes), |id, vector| {
@@ -271,13 +267,8 @@ impl Walk<'_> {
         ids.extend(self.fresh.by_text.get(&text_hash(text)).into_iter().flatten().cloned());
         let mut live = Vec::new();
         for id in ids {
-            let content = match self.surroundings.reader.fate(&id)? {
-                Fate::Live(memory) => memory.content,
-                Fate::Folded { content, .. } => content,
-                Fate::Archived { .. } | Fate::Other => continue,
-            };
-            if strict_key(&content) == key
-                && let Some(memory) = self.live_of(&id)?
+            if let Some((content, memory)) = self.unit_of(&id)?
+                && strict_key(&content) == key
             {
                 live.push(memory.id.as_str().to_owned());
             }
@@ -328,13 +319,8 @@ impl Walk<'_> {
         if self.near.contains_key(id) {
             return Ok(());
         }
-        let content = match self.surroundings.reader.fate(id)? {
-            Fate::Live(memory) => Some(memory.content),
-            Fate::Folded { content, .. } => Some(content),
-            Fate::Archived { .. } | Fate::Other => None,
-        };
-        let near = match (content, self.live_of(id)?) {
-            (Some(content), Some(live)) => {
+        let near = match self.unit_of(id)? {
+            Some((content, live)) => {
                 self.found.ids.insert(MemoryId::new(id));
                 if self.found.ids.insert(live.id.clone()) || live.id.as_str() == id {
                     // What was merged into it shares its vectors, and its say.
@@ -345,19 +331,25 @@ impl Walk<'_> {
                 let reading = self.surroundings.guard.map(|(guard, _)| guard.read(&content));
                 Some(Near { live: live.id.as_str().to_owned(), reading })
             }
-            _ => None,
+            None => None,
         };
         self.near.insert(id.to_owned(), near);
         Ok(())
     }
 
-    /// Returns the live memory that one is, or was merged into.
-    fn live_of(&self, id: &str) -> Result<Option<Memory>, Halt> {
-        let mut id = id.to_owned();
+    /// Returns what a memory says, and the live one that it is or was merged into; `None` where there is none.
+    fn unit_of(&self, id: &str) -> Result<Option<(Box<str>, Memory)>, Halt> {
+        let (mut said, mut id) = (None, id.to_owned());
         for _ in 0..FOLDS_MAX {
             match self.surroundings.reader.fate(&id)? {
-                Fate::Live(memory) => return Ok(Some(*memory)),
-                Fate::Folded { survivor, .. } => id = survivor.as_str().to_owned(),
+                Fate::Live(memory) => {
+                    let content = said.unwrap_or_else(|| memory.content.clone());
+                    return Ok(Some((content, *memory)));
+                }
+                Fate::Folded { content, survivor } => {
+                    said.get_or_insert(content);
+                    id = survivor.as_str().to_owned();
+                }
                 Fate::Archived { .. } | Fate::Other => return Ok(None),
             }
         }

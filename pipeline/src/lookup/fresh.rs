@@ -353,12 +353,7 @@ fn fresh_rows(reader: &StoreReader<'_>, index: &StoreIndex) -> Result<FreshRows,
     let space = origin.space();
     let mut rows = FreshRows { marks: reader.marks()?, ..FreshRows::default() };
     let texts = &mut rows.texts;
-    if !reader.texts_since(reaches.memories, ROWS_MAX, |id, text| texts.push(id, text))?
-        || !reader
-            .archived_texts_since(reaches.archive, ROWS_MAX, |id, text| texts.push(id, text))?
-        || !reader
-            .revived_texts_since(reaches.revived, ROWS_MAX, |id, text| texts.push(id, text))?
-    {
+    if !reader.all_texts_since(reaches, ROWS_MAX, |id, text| texts.push(id, text))? {
         return Err(IndexError::TooMany);
     }
     reader.since(reaches, (&space, &origin.shapes), |id, vector| {

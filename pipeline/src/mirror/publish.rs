@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::MirrorError;
 use super::open::Mirror;
 use super::pull::Pulled;
-use super::units::{Difference, differences, groups, id_of, rank};
+use super::units::{Difference, differences, groups, rank};
 
 /// The mark of a record that is not what was written: the next pull takes it in.
 const MARK_UNKNOWN: &str = "?";
@@ -162,7 +162,7 @@ impl Mirror<'_> {
         self.session.write(|writes| {
             let mut records = writes.mirrored_records()?;
             for change in changes.flat_map(|unit| &unit.changes) {
-                let id = id_of(change);
+                let id = change.id();
                 let state = publishing.states.get(id).cloned().flatten();
                 match (change, state, by_id.get(id)) {
                     (OriginChange::Remove { .. }, ..) | (_, None, _) => writes.drop_mirrored(id)?,
@@ -192,8 +192,8 @@ impl Mirror<'_> {
         // What somebody saved stays in the mirror, and is offered again.
         let is_saved = |change: &&OriginChange| matches!(change, OriginChange::Create { made_of, .. } if made_of.is_empty());
         let changes = units.flat_map(|unit| &unit.changes).filter(|change| !is_saved(change));
-        let published = |change| {
-            let id = id_of(change);
+        let published = |change: &OriginChange| {
+            let id = change.id();
             (id.to_owned(), records.get(id).map(|known| known.published.clone()))
         };
         let wanted: Vec<(String, Option<MemoryState>)> = changes.map(published).collect();

@@ -192,13 +192,3 @@ pub(super) const fn rank(change: &OriginChange) -> u8 {
         OriginChange::Remove { .. } => 4,
     }
 }
-
-/// The record that a change is about.
-pub(super) fn id_of(change: &OriginChange) -> &str {
-    match change {
-        OriginChange::Create { record, .. }
-        | OriginChange::Update { record, .. }
-        | OriginChange::Restore { record } => &record.id,
-        OriginChange::Retire { id, .. } | OriginChange::Remove { id } => id,
-    }
-}

@@ -247,16 +247,12 @@ fn texts_since(
 ) -> Result<(u64, bool), SearchError> {
     let key = incoming.text.as_deref().map(TextKey::of);
     let mut rows = 0;
-    let mut take = |id: &str, text: &str| {
+    let is_complete = reader.all_texts_since(reaches, most, |id, text| {
         rows += 1;
         if key.as_ref().is_some_and(|key| key.proposes(text)) {
             texts.push(id.to_owned());
         }
-    };
-    let all = reader.texts_since(reaches.memories, most, &mut take)?;
-    let is_complete = all
-        && reader.archived_texts_since(reaches.archive, most, &mut take)?
-        && reader.revived_texts_since(reaches.revived, most, &mut take)?;
+    })?;
     Ok((rows, is_complete))
 }
 

@@ -245,6 +245,19 @@ pub enum OriginError {
     },
 }
 
+impl OriginChange {
+    /// Returns the id of the record that it is about.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Create { record, .. }
+            | Self::Update { record, .. }
+            | Self::Restore { record } => &record.id,
+            Self::Retire { id, .. } | Self::Remove { id } => id,
+        }
+    }
+}
+
 impl OriginRecord {
     /// Returns the categories of its memory: the tags, then the attributes as `name:value`.
     #[must_use]

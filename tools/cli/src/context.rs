@@ -16,6 +16,7 @@ use memfold_datasets::ReadError;
 use memfold_datasets::corpus::Corpus;
 use memfold_datasets::vector_file::VectorFormat;
 use memfold_index::Progress;
+use memfold_index::file::FileMode;
 use memfold_index::file::generations::SEARCHED_FILE;
 use memfold_plan::plan::Action;
 use memfold_store::BrainDb;
@@ -118,6 +119,11 @@ pub(crate) fn index_folders(args: &IndexPlaceArgs) -> Result<Vec<PathBuf>, Failu
     let store = store_path(args)?;
     let folders = [args.index_dir.clone(), Some(beside(&store)), cached(&store, INDEX_ENDING)];
     Ok(folders.into_iter().flatten().collect())
+}
+
+/// Returns the permissions of files that are derived from a store: nobody reads them who may not read the store.
+pub(crate) fn mode_like(db: &Path) -> FileMode {
+    std::fs::metadata(db).map_or(FileMode::PRIVATE, |found| FileMode::like(&found))
 }
 
 /// Removes what a run over changed memories starts from, so that the next one searches everything. It holds ids, and

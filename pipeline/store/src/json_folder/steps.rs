@@ -4,7 +4,7 @@ use super::edit::{Piece, indent_at, spliced, with_pieces};
 use super::entry;
 use super::folder::{ARCHIVE, DataFile, GENERATOR, Place, Shape};
 use super::json::{Node, parse, quoted};
-use super::write::{Writer, id_of};
+use super::write::Writer;
 use crate::origin::{OriginChange, OriginRecord, OriginUnit};
 
 /// A change of a file.
@@ -60,8 +60,8 @@ impl Writer<'_> {
         for change in &unit.changes {
             match self.outcome(unit, change) {
                 Outcome::Steps(more) => steps.extend(more),
-                Outcome::Overtaken => overtaken = Some(id_of(change).to_owned()),
-                Outcome::Conflict(reason) => return Err((id_of(change).to_owned(), reason)),
+                Outcome::Overtaken => overtaken = Some(change.id().to_owned()),
+                Outcome::Conflict(reason) => return Err((change.id().to_owned(), reason)),
             }
         }
         match overtaken {

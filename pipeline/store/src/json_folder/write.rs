@@ -80,7 +80,7 @@ impl<'a> Writer<'a> {
             let mut paths: BTreeSet<String> =
                 steps.iter().flatten().map(|step| step.path().to_owned()).collect();
             for change in &unit.changes {
-                paths.extend(self.folder.place(id_of(change)).map(|place| place.path.clone()));
+                paths.extend(self.folder.place(change.id()).map(|place| place.path.clone()));
             }
             let mut is_fresh = true;
             for path in &paths {
@@ -92,14 +92,14 @@ impl<'a> Writer<'a> {
             }
             self.folder = Folder::load(self.root)?.0;
         }
-        let id = unit.changes.first().map_or("", id_of).to_owned();
+        let id = unit.changes.first().map_or("", OriginChange::id).to_owned();
         Ok(Err((id, "its file is being changed by another process".to_owned())))
     }
 
     /// Writes what a unit takes.
     fn carry_out(&mut self, unit: &OriginUnit, steps: &[Step]) -> Result<(), OriginError> {
         let listed: Vec<Listed> =
-            unit.changes.iter().map(|change| self.listed(id_of(change))).collect();
+            unit.changes.iter().map(|change| self.listed(change.id())).collect();
         for is_new in [true, false] {
             let mut by_path: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
             for step in steps.iter().filter(|step| step.is_new() == is_new) {
@@ -239,14 +239,5 @@ fn counterpart(path: &str) -> String {
     match path.strip_prefix(ARCHIVE).and_then(|path| path.strip_prefix('/')) {
         Some(path) => path.to_owned(),
         None => format!("{ARCHIVE}/{path}"),
-    }
-}
-
-pub(super) fn id_of(change: &OriginChange) -> &str {
-    match change {
-        OriginChange::Create { record, .. }
-        | OriginChange::Update { record, .. }
-        | OriginChange::Restore { record } => &record.id,
-        OriginChange::Retire { id, .. } | OriginChange::Remove { id } => id,
     }
 }

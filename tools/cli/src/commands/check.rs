@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use clap::{self, Args};
 use memfold::quick_check::{Check, Incoming, QuickCheck, QuickCheckOptions, Saved};
-use memfold_index::file::FileMode;
 use memfold_model::text::excerpt;
 use memfold_simd::Kernels;
 
@@ -84,11 +83,6 @@ pub fn open(args: &StorePlaceArgs, settings: &Settings) -> Result<QuickCheck, Fa
 /// When the store cannot be found.
 pub fn index_folder(args: &StorePlaceArgs) -> Result<PathBuf, Failure> {
     context::index_to_read(&args.into())
-}
-
-/// Returns the permissions that files beside a store get.
-pub(super) fn mode_like(args: &StorePlaceArgs) -> FileMode {
-    std::fs::metadata(&args.db).map_or(FileMode::PRIVATE, |metadata| FileMode::like(&metadata))
 }
 
 /// Takes a memory as typed.

@@ -17,7 +17,6 @@ use memfold::judging::Judging;
 use memfold::lifecycle::Tiers;
 use memfold::machine::{self, Stopwatch};
 use memfold_guard::Guard;
-use memfold_index::file::FileMode;
 use memfold_model::runs::RunState;
 use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
@@ -235,8 +234,7 @@ impl Work<'_> {
             .is_none_or(|execution| execution.state == RunState::Done && execution.remaining == 0);
         let pending = if is_whole { BTreeSet::new() } else { targets(&outcome.plan) };
         let run = SearchedBy::run(&outcome.report.run_id, &outcome.plan.config_hash);
-        let metadata = std::fs::metadata(&self.args.db);
-        let mode = metadata.map_or(FileMode::from_bits(0o600), |found| FileMode::like(&found));
+        let mode = context::mode_like(&self.args.db);
         if let Err(error) = marks.keep(&folder, mode, (run, &pending)) {
             self.printer.note(&format!("note: the next run searches everything: {error}"));
         }

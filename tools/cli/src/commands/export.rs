@@ -16,7 +16,7 @@ use memfold_store::LoadRequest;
 
 use crate::args::GlobalArgs;
 use crate::commands::import::preset;
-use crate::context::open_store;
+use crate::context::{mode_like, open_store};
 use crate::failure::{Exit, Failure};
 use crate::outputs;
 use crate::printer::{Printer, documents};
@@ -170,8 +170,7 @@ fn run_preset(
     let exported = export_lines(&store, preset).map_err(|error| {
         Failure::new(&format!("export {}", args.db.display()), &error, error.hint())
     })?;
-    let mode =
-        std::fs::metadata(&args.db).map_or(FileMode::PRIVATE, |found| FileMode::like(&found));
+    let mode = mode_like(&args.db);
     let written = write_lines(&args.output, mode, &exported.lines);
     written
         .map_err(|error| Failure::new(&format!("write {}", args.output.display()), &error, None))?;
@@ -240,8 +239,7 @@ pub fn export(
         scratch_dir: &settings::scratch_dir(),
     };
     // Texts and vectors of a store are for those who may read the store.
-    let mode =
-        std::fs::metadata(&args.db).map_or(FileMode::PRIVATE, |found| FileMode::like(&found));
+    let mode = mode_like(&args.db);
     let create = |meta: &ColumnsMeta| -> Result<Box<dyn RecordWriter>, ColumnFileError> {
         let path = args.output.as_path();
         let file = NewFile::create_with(path, mode)

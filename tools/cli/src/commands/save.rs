@@ -13,11 +13,9 @@ use serde::Deserialize;
 
 use super::check::screen;
 use crate::args::{GlobalArgs, StorePlaceArgs, finite};
-use crate::commands::check::{
-    MemoryArgs, NotSavedDocument, SaveDocument, incoming, mode_like, open,
-};
+use crate::commands::check::{MemoryArgs, NotSavedDocument, SaveDocument, incoming, open};
 use crate::commands::index::store::{Rebuild, rebuild};
-use crate::context::Provider;
+use crate::context::{self, Provider};
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 use crate::settings::Settings;
@@ -154,7 +152,9 @@ impl Saving<'_> {
         if !self.quick_check.wants_sealing(saved) {
             return;
         }
-        if let Err(error) = self.quick_check.seal(machine::clock(), mode_like(&self.args.place)) {
+        if let Err(error) =
+            self.quick_check.seal(machine::clock(), context::mode_like(&self.args.place.db))
+        {
             self.printer.detail(&format!("note: fresh rows were not sealed: {error}"));
         }
     }

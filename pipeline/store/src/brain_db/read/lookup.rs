@@ -327,6 +327,22 @@ impl StoreReader<'_> {
         })
     }
 
+    /// Passes on id and text of memories that came, were moved into the archive or live again after a place; `false` where
+    /// there are more than `limit` of one kind, of which the first ones were passed on.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn all_texts_since(
+        &self,
+        reaches: Reaches,
+        limit: usize,
+        mut take: impl FnMut(&str, &str),
+    ) -> Result<bool, LoadStoreError> {
+        Ok(self.texts_since(reaches.memories, limit, &mut take)?
+            && self.archived_texts_since(reaches.archive, limit, &mut take)?
+            && self.revived_texts_since(reaches.revived, limit, &mut take)?)
+    }
+
     fn watermarks(&self, table: Marked, most: usize) -> Result<Vec<Watermark>, LoadStoreError> {
         let mut watermarks = Vec::new();
         let Some(mut below) = self.can_mark(table)?.then_some(i64::MAX) else {

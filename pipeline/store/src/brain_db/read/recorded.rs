@@ -192,25 +192,20 @@ impl Recorded {
         }
     }
 
-    /// Adds to some memories those that decisions about them name, and the sides of all flags: what waits counts towards
-    /// the caps, and texts that were flagged once are not flagged again.
-    pub(crate) fn with_companions(&self, ids: &BTreeSet<MemoryId>) -> BTreeSet<MemoryId> {
-        let mut all = ids.clone();
-        let flagged = self.flags.iter().flat_map(|flag| &flag.sides);
-        all.extend(flagged.map(|(id, _)| MemoryId::new(id.clone())));
+    /// Returns the memories that decisions about some name beside them, and the sides of all flags: what waits counts
+    /// towards the caps, and texts that were flagged once are not flagged again.
+    pub(crate) fn companions(&self, ids: &BTreeSet<MemoryId>) -> Vec<MemoryId> {
+        let flagged = self.flags.iter().flat_map(|flag| &flag.sides).map(|(id, _)| id);
         let wanted: HashSet<&str> = ids.iter().map(MemoryId::as_str).collect();
-        let group = |decision: &RecordedDecision| decision.group_id.clone();
-        let touched: HashSet<Box<str>> = self
-            .decisions
-            .iter()
-            .filter(|decision| wanted.contains(&*decision.memory_id))
-            .filter_map(group)
-            .collect();
-        let mates = self.decisions.iter().filter(|decision| {
-            decision.group_id.as_ref().is_some_and(|group| touched.contains(group))
-        });
-        all.extend(mates.map(|decision| MemoryId::new(decision.memory_id.clone())));
-        all
+        let is_wanted = |decision: &&RecordedDecision| wanted.contains(&*decision.memory_id);
+        let of_wanted = self.decisions.iter().filter(is_wanted);
+        let groups: HashSet<&str> =
+            of_wanted.filter_map(|decision| decision.group_id.as_deref()).collect();
+        let is_mate = |decision: &&RecordedDecision| {
+            decision.group_id.as_deref().is_some_and(|group| groups.contains(group))
+        };
+        let mates = self.decisions.iter().filter(is_mate).map(|decision| &decision.memory_id);
+        flagged.chain(mates).map(|id| MemoryId::new(id.clone())).collect()
     }
 
     /// The live memories that flags name.

@@ -452,7 +452,7 @@ impl StoreReader<'_> {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn revived_texts_since(
+    pub(crate) fn revived_texts_since(
         &self,
         reach: Reach,
         limit: usize,

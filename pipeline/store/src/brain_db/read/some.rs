@@ -109,9 +109,9 @@ impl StoreReader<'_> {
         Ok(places)
     }
 
-    /// Reads some memories as a load of the whole store would, together with the sides of flags, with what a person
-    /// keeps apart from one of them, and with survivors. What was merged into a memory is wanted by its own id; ids that nothing has
-    /// are passed over.
+    /// Reads some memories as a load of the whole store would, together with the sides of flags and what a person keeps
+    /// apart from one of them. What a memory was merged into, and what was merged into it, are wanted by their own ids;
+    /// ids that nothing has are passed over.
     ///
     /// # Errors
     /// When the store cannot be read, or the sink cannot keep a vector.
@@ -125,8 +125,8 @@ impl StoreReader<'_> {
         let mut memories = MemoryReader::new(*pass.request);
         let mut lineage = Vec::new();
         let recorded = pass.recorded()?;
-        let mut ids = recorded.with_companions(ids);
-        self.add_survivors(&mut ids)?;
+        let mut ids = ids.clone();
+        self.add_with_survivors(recorded.companions(&ids), &mut ids)?;
         for id in &ids {
             if !self.take_row(id.as_str(), &mut memories)? {
                 self.take_archived_row(id, &mut memories)?;
@@ -159,12 +159,15 @@ impl StoreReader<'_> {
         Ok(snapshot)
     }
 
-    /// Adds what merged memories were merged into.
-    fn add_survivors(&self, ids: &mut BTreeSet<MemoryId>) -> Result<(), LoadStoreError> {
-        let mut open: Vec<MemoryId> = ids.iter().cloned().collect();
+    /// Adds memories, and what they were merged into.
+    fn add_with_survivors(
+        &self,
+        mut open: Vec<MemoryId>,
+        ids: &mut BTreeSet<MemoryId>,
+    ) -> Result<(), LoadStoreError> {
         while let Some(id) = open.pop() {
-            if let Fate::Folded { survivor, .. } = self.fate(id.as_str())?
-                && ids.insert(survivor.clone())
+            if ids.insert(id.clone())
+                && let Fate::Folded { survivor, .. } = self.fate(id.as_str())?
             {
                 open.push(survivor);
             }

@@ -8,8 +8,8 @@ use memfold::lookup::{
     StoreIndex, Thoroughness, build_index, freshness, seal_fresh, verify as verify_index,
 };
 use memfold::machine::{self, Stopwatch};
-use memfold_index::NoProgress;
 use memfold_index::file::FileMode;
+use memfold_index::{NoProgress, Progress};
 use memfold_simd::Kernels;
 use memfold_store::{BrainDb, LoadRequest};
 
@@ -111,34 +111,46 @@ impl Rebuild {
     }
 }
 
-/// Builds the index of a store, unless another process does so now.
-pub(crate) fn rebuild(
-    (global, settings): (&GlobalArgs, &Settings),
-    args: &crate::args::IndexPlaceArgs,
-    progress: &dyn memfold_index::Progress,
-) -> Result<(), Failure> {
+/// Opens a store for its index: the work gets the store, the folder with the permissions of its files, and how to read.
+fn for_index<T>(
+    settings: &Settings,
+    args: &IndexPlaceArgs,
+    progress: &dyn Progress,
+    work: impl FnOnce(&BrainDb, (&Path, FileMode), LoadRequest<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let store = open_store(&args.db, settings)?;
     let folder = index_to_build(args)?;
     let mode = mode_like(&args.db)?;
     let time_zone = settings.time_zone()?;
     let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress };
-    let built = build_index(
-        &store,
-        &BuildIndex {
-            folder: &folder,
-            mode,
-            load,
-            model: None,
-            tier: memfold::lookup::TierChoice::Auto,
-            pool: &settings::pool(global)?,
-            kernels: Kernels::active(),
-            scratch_dir: &settings::scratch_dir(),
-            wait: Duration::ZERO,
-        },
-    );
-    built.map(drop).map_err(|error| {
-        let hint = error.hint();
-        Failure::new(&format!("build the index of {}", args.db.display()), &error, hint)
+    work(&store, (&folder, mode), load)
+}
+
+/// Builds the index of a store, unless another process does so now.
+pub(crate) fn rebuild(
+    (global, settings): (&GlobalArgs, &Settings),
+    args: &IndexPlaceArgs,
+    progress: &dyn Progress,
+) -> Result<(), Failure> {
+    for_index(settings, args, progress, |store, (folder, mode), load| {
+        let built = build_index(
+            store,
+            &BuildIndex {
+                folder,
+                mode,
+                load,
+                model: None,
+                tier: memfold::lookup::TierChoice::Auto,
+                pool: &settings::pool(global)?,
+                kernels: Kernels::active(),
+                scratch_dir: &settings::scratch_dir(),
+                wait: Duration::ZERO,
+            },
+        );
+        built.map(drop).map_err(|error| {
+            let hint = error.hint();
+            Failure::new(&format!("build the index of {}", args.db.display()), &error, hint)
+        })
     })
 }
 
@@ -146,18 +158,14 @@ pub(crate) fn rebuild(
 /// longer fits.
 pub(crate) fn seal(
     (global, settings): (&GlobalArgs, &Settings),
-    args: &crate::args::IndexPlaceArgs,
-    progress: &dyn memfold_index::Progress,
+    args: &IndexPlaceArgs,
+    progress: &dyn Progress,
 ) -> Result<(), Failure> {
-    let store = open_store(&args.db, settings)?;
-    let folder = index_to_build(args)?;
-    let mode = mode_like(&args.db)?;
-    let time_zone = settings.time_zone()?;
-    let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress };
-    let (kernels, wait) = (Kernels::active(), Duration::ZERO);
-    let rows_min = SEALED_ROWS_MIN;
-    let seal = SealFresh { folder: &folder, mode, load, rows_min, kernels, wait };
-    match seal_fresh(&store, &seal) {
+    let sealed = for_index(settings, args, progress, |store, (folder, mode), load| {
+        let (kernels, wait, rows_min) = (Kernels::active(), Duration::ZERO, SEALED_ROWS_MIN);
+        Ok(seal_fresh(store, &SealFresh { folder, mode, load, rows_min, kernels, wait }))
+    })?;
+    match sealed {
         Ok(Sealed::Segment { .. } | Sealed::TooFew { .. }) => Ok(()),
         Ok(Sealed::NoIndex) => rebuild((global, settings), args, progress),
         Err(error) if error.is_mended_by_a_build() => rebuild((global, settings), args, progress),
