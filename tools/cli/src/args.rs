@@ -237,7 +237,7 @@ impl From<&StorePlaceArgs> for IndexPlaceArgs {
 /// The index that near pairs are searched by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub(crate) enum IndexArg {
+pub enum IndexArg {
     /// The graph of memfold
     Memfold,
     /// The crate hnsw_rs, to compare with

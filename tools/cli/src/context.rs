@@ -122,7 +122,7 @@ pub(crate) fn index_folders(args: &IndexPlaceArgs) -> Result<Vec<PathBuf>, Failu
 }
 
 /// Returns the permissions of files that are derived from a store: nobody reads them who may not read the store.
-pub(crate) fn mode_like(db: &Path) -> FileMode {
+pub fn mode_like(db: &Path) -> FileMode {
     std::fs::metadata(db).map_or(FileMode::PRIVATE, |found| FileMode::like(&found))
 }
 
@@ -245,7 +245,7 @@ fn from_f32(bytes: &[u8]) -> Option<Vec<f32>> {
 
 /// The provider of vectors for somebody who waits: the configured one, or the daemon of the store's owner where it listens
 /// on this machine.
-pub(crate) struct Provider {
+pub struct Provider {
     embedder: Option<Box<dyn Embedder>>,
     /// Whether it was told where texts go, or they go nowhere.
     is_told: bool,
@@ -254,7 +254,11 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
-    pub(crate) fn open(settings: &Settings, printer: Printer) -> Result<Self, Failure> {
+    /// Opens what the configuration names; nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the configuration names something that cannot be used.
+    pub fn open(settings: &Settings, printer: Printer) -> Result<Self, Failure> {
         let variables = |name: &str| std::env::var(name).ok();
         let configured = &settings.configuration.settings.embed;
         let asked = configured.inline();
@@ -272,12 +276,15 @@ impl Provider {
     }
 
     /// Tells whether there is anybody to ask.
-    pub(crate) fn is_there(&self) -> bool {
+    pub fn is_there(&self) -> bool {
         self.embedder.is_some()
     }
 
     /// Returns the vector of a text and the model that made it, or why there is none.
-    pub(crate) fn vector(&mut self, text: &str) -> Result<(Vec<f32>, Option<String>), String> {
+    ///
+    /// # Errors
+    /// When nobody makes vectors, or the provider failed.
+    pub fn vector(&mut self, text: &str) -> Result<(Vec<f32>, Option<String>), String> {
         let Some(embedder) = &mut self.embedder else { return Err(NO_PROVIDER.to_owned()) };
         if self.failures >= PROVIDER_FAILURES_MAX {
             return Err(format!(
@@ -302,7 +309,7 @@ impl Provider {
     }
 
     /// Adds a vector to a memory that has none; returns what should be said where that cannot be done.
-    pub(crate) fn fill(&mut self, incoming: &mut Incoming) -> Option<String> {
+    pub fn fill(&mut self, incoming: &mut Incoming) -> Option<String> {
         let (None, Some(text)) = (&incoming.vector, &incoming.text) else { return None };
         match self.vector(text) {
             Ok((vector, model)) => {

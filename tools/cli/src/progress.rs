@@ -10,12 +10,18 @@ use memfold_index::Progress;
 
 use crate::printer::Printer;
 
-/// Shows stages as bars on stderr and carries Ctrl-C.
-#[derive(Debug)]
+/// Shows stages as bars on stderr and carries Ctrl-C, or passes both on to a listener.
 pub struct Bars {
     printer: Printer,
     bar: Mutex<ProgressBar>,
     interrupted: Arc<AtomicBool>,
+    listener: Option<Arc<dyn Progress + Send + Sync>>,
+}
+
+impl std::fmt::Debug for Bars {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bars").field("interrupted", &self.interrupted).finish_non_exhaustive()
+    }
 }
 
 impl Bars {
@@ -31,7 +37,13 @@ impl Bars {
         if caught.is_err() {
             printer.detail("Ctrl-C ends the process at once here");
         }
-        Self { printer, bar: Mutex::new(ProgressBar::hidden()), interrupted }
+        Self { printer, bar: Mutex::new(ProgressBar::hidden()), interrupted, listener: None }
+    }
+
+    /// Shows nothing and tells a listener, who also says when to stop.
+    pub fn told(printer: Printer, listener: Arc<dyn Progress + Send + Sync>) -> Self {
+        let bar = Mutex::new(ProgressBar::hidden());
+        Self { printer, bar, interrupted: Arc::default(), listener: Some(listener) }
     }
 }
 
@@ -49,21 +61,33 @@ impl Drop for Bars {
 
 impl Progress for Bars {
     fn begin(&self, stage: &'static str, total: Option<u64>) {
+        if let Some(listener) = &self.listener {
+            return listener.begin(stage, total);
+        }
         let mut bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
         bar.finish_and_clear();
         *bar = self.printer.bar(stage, total);
     }
 
     fn advance(&self, done: u64) {
+        if let Some(listener) = &self.listener {
+            return listener.advance(done);
+        }
         self.bar.lock().unwrap_or_else(PoisonError::into_inner).inc(done);
     }
 
     fn end(&self) {
+        if let Some(listener) = &self.listener {
+            return listener.end();
+        }
         self.bar.lock().unwrap_or_else(PoisonError::into_inner).finish_and_clear();
     }
 
     fn cancelled(&self) -> bool {
-        self.interrupted.load(Ordering::Relaxed)
+        match &self.listener {
+            Some(listener) => listener.cancelled(),
+            None => self.interrupted.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -118,7 +142,7 @@ fn status_bytes(field: &str) -> Option<u64> {
 
 /// Returns the seconds since it was first called.
 #[expect(clippy::disallowed_methods, reason = "the edge measures time for the report")]
-pub(crate) fn clock_seconds() -> f64 {
+pub fn clock_seconds() -> f64 {
     static FIRST: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     FIRST.get_or_init(Instant::now).elapsed().as_secs_f64()
 }

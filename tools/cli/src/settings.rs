@@ -51,7 +51,7 @@ impl Settings {
     }
 
     /// Loads all layers with what was typed when a plan was made, so that it need not be typed again.
-    pub(crate) fn load_for_plan(
+    pub fn load_for_plan(
         global: &GlobalArgs,
         store: Option<&Path>,
         overrides: &Map<String, Value>,
@@ -77,7 +77,7 @@ impl Settings {
     }
 
     /// Makes the fact guard.
-    pub(crate) fn guard(&self) -> Result<Guard, Failure> {
+    pub fn guard(&self) -> Result<Guard, Failure> {
         Guard::new(&self.configuration.policy.guard).map_err(|error| {
             let hint = error.hint();
             Failure { exit: Exit::Usage, ..Failure::new("read the lexicon", &error, hint) }
@@ -85,7 +85,7 @@ impl Settings {
     }
 
     /// Returns the zone of naive times.
-    pub(crate) fn time_zone(&self) -> Result<TimeZone, Failure> {
+    pub fn time_zone(&self) -> Result<TimeZone, Failure> {
         let name = &self.configuration.policy.time_zone;
         self.configuration.policy.zone().ok_or_else(|| {
             Failure::usage(
@@ -96,7 +96,7 @@ impl Settings {
     }
 
     /// Returns the hash of everything that can change a plan.
-    pub(crate) fn config_hash(&self, guard: &Guard) -> String {
+    pub fn config_hash(&self, guard: &Guard) -> String {
         config_hash(&self.configuration.policy, guard.lexicon_text().as_bytes())
     }
 }

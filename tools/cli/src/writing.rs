@@ -36,19 +36,25 @@ pub(crate) fn may_write(
 }
 
 /// Opens a store for a run.
-pub(crate) fn open_session(path: &Path, settings: &Settings) -> Result<Session, Failure> {
+///
+/// # Errors
+/// When it cannot be written, or another run holds it.
+pub fn open_session(path: &Path, settings: &Settings) -> Result<Session, Failure> {
     Session::open(path, &session_options(settings))
         .map_err(|error| session_failure("write to the store", &error))
 }
 
 /// Opens a store for writes to memfold's own tables.
-pub(crate) fn open_own_tables(path: &Path, settings: &Settings) -> Result<Session, Failure> {
+///
+/// # Errors
+/// When it cannot be written.
+pub fn open_own_tables(path: &Path, settings: &Settings) -> Result<Session, Failure> {
     Session::open_beside_runs(path, &session_options(settings))
         .map_err(|error| session_failure("write to the store", &error))
 }
 
 /// Who writes, and how patiently.
-pub(crate) fn session_options(settings: &Settings) -> SessionOptions {
+pub fn session_options(settings: &Settings) -> SessionOptions {
     let timeout = settings.configuration.settings.busy_timeout_ms;
     SessionOptions {
         busy_timeout: Duration::from_millis(timeout.into()),
@@ -57,7 +63,7 @@ pub(crate) fn session_options(settings: &Settings) -> SessionOptions {
 }
 
 /// A failure of the store, with its exit code.
-pub(crate) fn session_failure(what: &str, error: &SessionError) -> Failure {
+pub fn session_failure(what: &str, error: &SessionError) -> Failure {
     let exit = if error.is_locked_by_run() { Exit::Locked } else { Exit::Failure };
     Failure { exit, ..Failure::new(what, error, error.hint()) }
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{self, Args};
 use memfold::execute::{
-    ExecuteRequest, Execution, Pick, Review, Selection, UnitOutcome, UnitResult, WriteRules,
-    execute_watched, preview,
+    ExecuteError, ExecuteRequest, Execution, Pick, Review, Selection, UnitOutcome, UnitResult,
+    WriteRules, execute_watched, forbidden_by, preview,
 };
 use memfold::machine::{self, Stopwatch};
 use memfold_model::memory::MemoryId;
@@ -35,48 +35,48 @@ documents! { "apply" => ApplyDocument<'_> }
 
 /// `memfold apply`
 #[derive(Debug, Args)]
-pub(crate) struct ApplyArgs {
+pub struct ApplyArgs {
     /// The store: a brain.db, or one of another kind (memory.jsonl, …)
-    pub(crate) db: PathBuf,
+    pub db: PathBuf,
     /// A saved plan (its id, the beginning of it, or latest) or a plan file
-    pub(crate) plan: String,
+    pub plan: String,
     /// Only these actions: labels (a17), risks (identical, trivial, reworded) or types
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
-    pub(crate) only: Vec<String>,
+    pub only: Vec<String>,
     /// Not these actions
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',')]
-    pub(crate) except: Vec<String>,
+    pub except: Vec<String>,
     /// Apply N units at most; running again continues
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>(1, u64::MAX))]
-    pub(crate) limit: Option<u64>,
+    pub limit: Option<u64>,
     /// Write the report here (JSON), and its Markdown beside it
     #[arg(long, value_name = "FILE", conflicts_with = "report_dir", requires = "execute")]
-    pub(crate) report: Option<PathBuf>,
+    pub report: Option<PathBuf>,
     /// Write <run_id>.json and <run_id>.md into this folder
     /// [default: reports/consolidation beside the store]
     #[arg(long, value_name = "DIR", requires = "execute")]
-    pub(crate) report_dir: Option<PathBuf>,
+    pub report_dir: Option<PathBuf>,
     /// Write metrics of the run here, for Prometheus (replaces those of an earlier run)
     #[arg(long, value_name = "FILE", requires = "execute")]
-    pub(crate) metrics: Option<PathBuf>,
+    pub metrics: Option<PathBuf>,
     /// Write to the store
     #[arg(long)]
-    pub(crate) execute: bool,
+    pub execute: bool,
     /// Write nothing; this is the default and wins over --execute
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
     /// Execute although the fact guard or protection is off
     #[arg(long)]
-    pub(crate) allow_unguarded: bool,
+    pub allow_unguarded: bool,
     /// Write times as if it were this time (RFC 3339) [default: the clock]
     #[arg(long, value_name = "TIME")]
-    pub(crate) now: Option<String>,
+    pub now: Option<String>,
 }
 
 /// `memfold apply --json`
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct ApplyDocument<'a> {
+pub struct ApplyDocument<'a> {
     schema_version: u32,
     mode: Mode,
     /// `null` for a dry run.
@@ -128,19 +128,8 @@ fn apply_plan(global: &GlobalArgs, args: &ApplyArgs, printer: Printer) -> Result
     let inputs = plan_file.chain(global.config.as_deref());
     files.check(Outputs::beside(inputs).and_store(&args.db))?;
     if writing::may_write(&settings, (args.execute, args.dry_run), printer) {
-        rules(args, &settings)
-            .check(&settings.configuration.policy, &saved.plan)
-            .map_err(|error| writing::execute_failure(&error))?;
-        let stopwatch = Stopwatch::start();
-        let execution = apply(args, &settings, (&saved, &selection), (stopwatch, printer))?;
-        let report = execution.report(&saved, stopwatch.seconds());
-        let mut written = Written::default();
-        files.write_report(&report, (&args.db, &settings), (true, printer), &mut written);
-        let figures = || open_store(&args.db, &settings).ok()?.figures().ok();
-        let isa = Kernels::active().level().name();
-        let helios = settings.configuration.settings.helios_metrics;
-        let page = || applied_metrics(&report, (figures().as_ref(), helios), isa);
-        files.write_metrics(page, &mut written);
+        let told = (&Bars::new(printer), printer);
+        let (execution, mut written) = run_of(args, &settings, (&saved, &selection), told)?;
         written.failures.extend(show(global, args, (&execution, &saved), printer).err());
         let is_whole = written.tell((&args.db, &execution.run_id), printer);
         log_ended((execution.state, execution.executed, execution.remaining), is_whole, printer);
@@ -158,6 +147,51 @@ fn apply_plan(global: &GlobalArgs, args: &ApplyArgs, printer: Printer) -> Result
         printer.note("dry run: nothing was written to the store");
     }
     Ok(Exit::Done)
+}
+
+/// Applies a plan, saved or kept by the caller, and shows nothing.
+///
+/// # Errors
+/// As `memfold apply --execute`.
+pub fn apply_saved(
+    global: &GlobalArgs,
+    args: &ApplyArgs,
+    saved: &SavedPlan,
+    told: (&Bars, Printer),
+) -> Result<Execution, Failure> {
+    let settings = Settings::load_for_plan(global, Some(&args.db), &saved.plan.overrides)?;
+    if let Some(key) = forbidden_by(&settings.configuration.settings) {
+        return Err(writing::execute_failure(&ExecuteError::Forbidden { key }));
+    }
+    let selection = selection(args, saved.actions.len())?;
+    let (execution, written) = run_of(args, &settings, (saved, &selection), told)?;
+    for failure in &written.failures {
+        told.1.failure(failure);
+    }
+    Ok(execution)
+}
+
+/// Applies a plan and writes what a run leaves outside the store.
+fn run_of(
+    args: &ApplyArgs,
+    settings: &Settings,
+    (saved, selection): (&SavedPlan, &Selection),
+    (bars, printer): (&Bars, Printer),
+) -> Result<(Execution, Written), Failure> {
+    rules(args, settings)
+        .check(&settings.configuration.policy, &saved.plan)
+        .map_err(|error| writing::execute_failure(&error))?;
+    let stopwatch = Stopwatch::start();
+    let execution = apply(args, settings, (saved, selection), (stopwatch, bars, printer))?;
+    let report = execution.report(saved, stopwatch.seconds());
+    let (mut written, files) = (Written::default(), files(args));
+    files.write_report(&report, (&args.db, settings), (true, printer), &mut written);
+    let figures = || open_store(&args.db, settings).ok()?.figures().ok();
+    let isa = Kernels::active().level().name();
+    let helios = settings.configuration.settings.helios_metrics;
+    let page = || applied_metrics(&report, (figures().as_ref(), helios), isa);
+    files.write_metrics(page, &mut written);
+    Ok((execution, written))
 }
 
 /// Where a run was told to write.
@@ -260,7 +294,7 @@ fn apply(
     args: &ApplyArgs,
     settings: &Settings,
     (saved, selection): (&SavedPlan, &Selection),
-    (stopwatch, printer): (Stopwatch, Printer),
+    (stopwatch, bars, printer): (Stopwatch, &Bars, Printer),
 ) -> Result<Execution, Failure> {
     let time_zone = settings.time_zone()?;
     let now = settings::now(args.now.as_deref(), &time_zone)?;
@@ -271,9 +305,8 @@ fn apply(
     if args.report.is_none() && args.report_dir.is_none() {
         writing::report_dir(&args.db, settings)?;
     }
-    let bars = Bars::new(printer);
     let actions = selection.chosen(&saved.actions);
-    let vectors = new_vectors(actions, settings, (&bars, printer))?;
+    let vectors = new_vectors(actions, settings, (bars, printer))?;
     let session = writing::open_session(&args.db, settings)?;
     let action = |position: usize| saved.actions.get(position).map(SavedAction::effective);
     execute_watched(
@@ -291,7 +324,7 @@ fn apply(
             config_hash: &config_hash,
             rules: rules(args, settings),
             holder: &machine::holder(),
-            progress: &bars,
+            progress: bars,
             clock: &|| stopwatch.seconds(),
         },
         &mut LogWatcher { action, printer },
@@ -326,7 +359,8 @@ fn done(store: &Path, execution: &Execution) -> String {
 }
 
 impl<'a> ApplyDocument<'a> {
-    fn of_run(execution: &'a Execution, saved: &'a SavedPlan) -> Self {
+    /// Takes what a run did.
+    pub fn of_run(execution: &'a Execution, saved: &'a SavedPlan) -> Self {
         Self {
             mode: Mode::Execute,
             run_id: Some(&execution.run_id),

@@ -115,7 +115,7 @@ pub(crate) fn run(
     let mut check = quick_check.check(&incoming, machine::clock());
     check.notes.extend(note);
     if global.json {
-        printer.document(&CheckDocument { schema_version: 1, check: &check })?;
+        printer.document(&CheckDocument::new(&check))?;
     } else {
         printer.data(&screen(&check))?;
     }
@@ -149,7 +149,7 @@ pub(super) fn screen(check: &Check) -> String {
 /// `memfold check --json`
 #[derive(Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct CheckDocument<'a> {
+pub struct CheckDocument<'a> {
     schema_version: u32,
     #[serde(flatten)]
     check: &'a Check,
@@ -158,7 +158,7 @@ pub(super) struct CheckDocument<'a> {
 /// `memfold save --json`, and a line that answers one of `--jsonl`
 #[derive(Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct SaveDocument<'a> {
+pub struct SaveDocument<'a> {
     schema_version: u32,
     /// The line of `--jsonl`, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -184,8 +184,16 @@ pub(super) struct NotSavedDocument {
     hint: Option<String>,
 }
 
+impl<'a> CheckDocument<'a> {
+    /// Takes what a check says.
+    pub const fn new(check: &'a Check) -> Self {
+        Self { schema_version: 1, check }
+    }
+}
+
 impl<'a> SaveDocument<'a> {
-    pub(super) const fn new(line: Option<u64>, saved: &'a Saved) -> Self {
+    /// Takes what a save did; `line` where it answers one of `--jsonl`.
+    pub const fn new(line: Option<u64>, saved: &'a Saved) -> Self {
         Self { schema_version: 1, line, stored: true, saved }
     }
 }

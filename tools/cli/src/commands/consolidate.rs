@@ -28,6 +28,7 @@ use memfold_plan::report::{
 use memfold_simd::Kernels;
 use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use self::args::{commands, files, flags, overrides, to_go_on};
 use crate::args::{GlobalArgs, IndexPlaceArgs, unused_index};
@@ -43,7 +44,8 @@ use crate::run_files::{
 use crate::settings::{self, Settings};
 use crate::writing::{self, exit_of};
 
-pub(crate) use self::args::ConsolidateArgs;
+pub use self::args::{ConsolidateArgs, MethodArg};
+pub use self::judge::JudgeArg;
 
 /// Characters of a name that are shown.
 const NAME_CHARS: usize = 80;
@@ -58,11 +60,60 @@ pub(crate) fn run(
     log_failed(consolidate_store(global, args, printer), printer)
 }
 
+/// What a call of the command did.
+#[derive(Debug)]
+pub struct Consolidated {
+    /// The plan and the report.
+    pub outcome: Outcome,
+    /// What was applied, where that was asked for.
+    pub execution: Option<Execution>,
+    /// The plan's id in the store, where it was saved for review.
+    pub saved_as: Option<String>,
+    /// What could not be written about a run that stands.
+    pub failures: Vec<Failure>,
+}
+
+/// Does what `memfold consolidate` does, and shows nothing.
+///
+/// # Errors
+/// As the command.
+pub fn consolidate(
+    global: &GlobalArgs,
+    args: &ConsolidateArgs,
+    told: (&Bars, Printer),
+) -> Result<Consolidated, Failure> {
+    at_work(global, args, told, |work, done| {
+        let (outcome, execution, written) = done;
+        let saved_as = work.saved_as.clone();
+        Ok(Consolidated { outcome, execution, saved_as, failures: written.failures })
+    })
+}
+
 fn consolidate_store(
     global: &GlobalArgs,
     args: &ConsolidateArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
+    let bars = Bars::new(printer);
+    at_work(global, args, (&bars, printer), |work, (outcome, execution, mut written)| {
+        match execution {
+            Some(execution) => {
+                // The run stands, whatever can no longer be written about it.
+                written.failures.extend(work.show(&outcome, Some(&execution)).err());
+                Ok(work.end_run(&execution, &written))
+            }
+            None => work.end_plan(&outcome, written),
+        }
+    })
+}
+
+/// Does the work of one call, and hands on what came of it.
+fn at_work<T>(
+    global: &GlobalArgs,
+    args: &ConsolidateArgs,
+    (bars, printer): (&Bars, Printer),
+    end: impl FnOnce(&Work<'_>, (Outcome, Option<Execution>, Written)) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let flags = flags(args);
     let overrides = overrides(&flags, &global.set);
     let settings = Settings::load(global, Some(&args.db), &flags)?;
@@ -71,8 +122,6 @@ fn consolidate_store(
     files.check(Outputs::beside(global.config.as_deref()).and_store(&args.db))?;
     let wanted = (args.execute || args.save_plan, args.dry_run);
     let may_write = writing::may_write(&settings, wanted, printer);
-    let watch = MemoryWatch::start();
-    let bars = Bars::new(printer);
     let settings = &settings;
     let mut work = Work {
         global,
@@ -80,34 +129,14 @@ fn consolidate_store(
         settings,
         files,
         printer,
-        bars: &bars,
+        bars,
         may_write,
         saved_as: None,
         marks: None,
         index_is_new: false,
     };
-    let mut outcome = work.plan()?;
-    outcome.plan.overrides = overrides;
-    log_planned(&outcome.report, printer);
-    work.warn_of_unknown_categories(&outcome);
-    let execution = work.write_to_the_store(&mut outcome)?;
-    work.keep_marks(&outcome, execution.as_ref());
-    if execution.is_none() {
-        work.tell_of_moves(&mut outcome)?;
-    }
-    let (peak_rss, peak_anon) = watch.finish();
-    // 0 where the system does not tell.
-    outcome.report.peak_rss_bytes = peak_rss.unwrap_or(0);
-    outcome.report.peak_anon_bytes = peak_anon.unwrap_or(0);
-    let mut written = work.write_files(&outcome, execution.is_some());
-    match execution {
-        Some(execution) => {
-            // The run stands, whatever can no longer be written about it.
-            written.failures.extend(work.show(&outcome, Some(&execution)).err());
-            Ok(work.end_run(&execution, &written))
-        }
-        None => work.end_plan(&outcome, written),
-    }
+    let done = work.run(overrides)?;
+    end(&work, done)
 }
 
 fn planning_failure(args: &ConsolidateArgs, error: &MemfoldError) -> Failure {
@@ -143,6 +172,28 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
+    fn run(
+        &mut self,
+        overrides: Map<String, Value>,
+    ) -> Result<(Outcome, Option<Execution>, Written), Failure> {
+        let watch = MemoryWatch::start();
+        let mut outcome = self.plan()?;
+        outcome.plan.overrides = overrides;
+        log_planned(&outcome.report, self.printer);
+        self.warn_of_unknown_categories(&outcome);
+        let execution = self.write_to_the_store(&mut outcome)?;
+        self.keep_marks(&outcome, execution.as_ref());
+        if execution.is_none() {
+            self.tell_of_moves(&mut outcome)?;
+        }
+        let (peak_rss, peak_anon) = watch.finish();
+        // 0 where the system does not tell.
+        outcome.report.peak_rss_bytes = peak_rss.unwrap_or(0);
+        outcome.report.peak_anon_bytes = peak_anon.unwrap_or(0);
+        let written = self.write_files(&outcome, execution.is_some());
+        Ok((outcome, execution, written))
+    }
+
     fn plan(&mut self) -> Result<Outcome, Failure> {
         let policy = &self.settings.configuration.policy;
         if self.args.index.is_some() && policy.detect.method != JoinMethod::Graph {
@@ -524,7 +575,7 @@ impl Work<'_> {
 /// `memfold consolidate --json`, and `memfold demo --json`: the report without its lists for people.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct ConsolidateDocument<'a> {
+pub struct ConsolidateDocument<'a> {
     schema_version: u32,
     /// `YYYYMMDDTHHMMSSZ-<8 hex>`.
     run_id: &'a str,
@@ -558,7 +609,8 @@ struct ConsolidateDocument<'a> {
 }
 
 impl<'a> ConsolidateDocument<'a> {
-    fn of(report: &'a Report) -> Self {
+    /// Takes a report.
+    pub fn of(report: &'a Report) -> Self {
         Self {
             schema_version: report.schema_version,
             run_id: &report.run_id,

@@ -61,7 +61,7 @@ pub(crate) struct FlagsArgs {
 /// `memfold flags --json`
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct FlagsDocument<'a> {
+pub struct FlagsDocument<'a> {
     schema_version: u32,
     flags: Vec<FlagDocument<'a>>,
 }
@@ -98,12 +98,27 @@ struct FlagDocument<'a> {
 /// `memfold flags --json` with a pair to settle
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct SettledDocument {
+pub struct SettledDocument {
     schema_version: u32,
     mode: Mode,
     /// `null` for a dry run.
     run_id: Option<String>,
     settled: Settled,
+}
+
+impl<'a> FlagsDocument<'a> {
+    /// Takes the pairs that wait.
+    pub fn of(pairs: &'a [OpenPair], time_zone: &TimeZone) -> Self {
+        let flags = pairs.iter().map(|pair| FlagDocument::of(pair, time_zone)).collect();
+        Self { schema_version: 1, flags }
+    }
+}
+
+impl SettledDocument {
+    /// Takes a pair that was settled by a run, or would be.
+    pub fn new(run_id: Option<String>, settled: Settled) -> Self {
+        Self { schema_version: 1, mode: Mode::of(run_id.is_some()), run_id, settled }
+    }
 }
 
 impl<'a> FlagDocument<'a> {
@@ -150,8 +165,7 @@ pub(crate) fn run(
     })?;
     let time_zone = settings.time_zone()?;
     if global.json {
-        let flags = pairs.iter().map(|pair| FlagDocument::of(pair, &time_zone)).collect();
-        printer.document(&FlagsDocument { schema_version: 1, flags })?;
+        printer.document(&FlagsDocument::of(&pairs, &time_zone))?;
     } else {
         printer.data(&text((global, args), &pairs, &time_zone))?;
     }

@@ -45,7 +45,7 @@ pub(crate) struct PlansArgs {
 /// `memfold plans --json`
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct PlansDocument {
+pub struct PlansDocument {
     schema_version: u32,
     plans: Vec<PlanSummary>,
 }
@@ -53,7 +53,7 @@ struct PlansDocument {
 /// `memfold plans DB PLAN --json`
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct SavedPlanDocument<'a> {
+pub struct SavedPlanDocument<'a> {
     schema_version: u32,
     plan_id: &'a str,
     /// Digest of its actions as they were made.
@@ -106,7 +106,7 @@ pub(crate) fn run(
         None => {
             let plans = store.plans().map_err(|error| failure("list the plans", &error))?;
             if global.json {
-                printer.document(&PlansDocument { schema_version: 1, plans })?;
+                printer.document(&PlansDocument::new(plans))?;
             } else if plans.is_empty() {
                 printer.note("no plan is saved; save one: memfold consolidate DB --save-plan");
             } else {
@@ -148,8 +148,16 @@ fn counts<'a>(counts: impl Iterator<Item = (&'a str, u64)>) -> String {
     if counts.is_empty() { "none".to_owned() } else { counts.join(" · ") }
 }
 
+impl PlansDocument {
+    /// Takes the saved plans of a store.
+    pub const fn new(plans: Vec<PlanSummary>) -> Self {
+        Self { schema_version: 1, plans }
+    }
+}
+
 impl<'a> SavedPlanDocument<'a> {
-    fn of(plan: &'a SavedPlan) -> Self {
+    /// Takes a plan.
+    pub fn of(plan: &'a SavedPlan) -> Self {
         Self {
             schema_version: 1,
             plan_id: &plan.plan_id,

@@ -153,7 +153,8 @@ fn vector(
     })
 }
 
-const WORDS_ALONE: &str = "found by words alone: give --vector, or configure who makes vectors \
+/// Said of a question without a vector, where nobody makes one.
+pub const WORDS_ALONE: &str = "found by words alone: give --vector, or configure who makes vectors \
                            (embed.provider; docs/embedding.md)";
 
 fn failed(args: &RecallArgs, error: &SearchError) -> Failure {
@@ -161,8 +162,8 @@ fn failed(args: &RecallArgs, error: &SearchError) -> Failure {
     Failure::new(&format!("recall from {}", args.place.db.display()), error, hint)
 }
 
-/// Memories whose time of creation can be read, as candidates for an answer.
-fn candidates(found: &Recalled) -> Vec<Candidate> {
+/// Returns the memories whose time of creation can be read, as candidates for an answer.
+pub fn candidates(found: &Recalled) -> Vec<Candidate> {
     let candidate = |found: &RecalledMemory| {
         Some(Candidate {
             id: found.memory.id.clone(),
@@ -177,7 +178,7 @@ fn candidates(found: &Recalled) -> Vec<Candidate> {
 /// `memfold recall --json`
 #[derive(Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct RecallDocument<'a> {
+pub struct RecallDocument<'a> {
     schema_version: u32,
     query: &'a str,
     mode: RecallMode,
@@ -282,7 +283,9 @@ struct RecallElapsed {
 }
 
 impl<'a> RecallDocument<'a> {
-    fn new(
+    /// Takes what was found, the time worked out from it, and the seconds until the store was open and
+    /// until the answer.
+    pub fn new(
         query: &RecallQuery<'a>,
         (found, reasoned): (&'a Recalled, Option<&'a Answer>),
         (open, total): (f64, f64),

@@ -40,7 +40,7 @@ pub(crate) struct RunsArgs {
 /// `memfold runs --json`
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct RunsDocument<'a> {
+pub struct RunsDocument<'a> {
     schema_version: u32,
     /// The first one first.
     runs: &'a [RunSummary],
@@ -70,7 +70,7 @@ struct ChainBreakDocument<'a> {
 /// `memfold runs DB RUN --json`
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct RunDocument<'a> {
+pub struct RunDocument<'a> {
     schema_version: u32,
     #[serde(flatten)]
     run: &'a RunSummary,
@@ -129,11 +129,7 @@ fn show_history(
     printer: Printer,
 ) -> Result<(), Failure> {
     if global.json {
-        return printer.document(&RunsDocument {
-            schema_version: 1,
-            runs: &history.runs,
-            audit_chain: AuditChain::of(history.chain_break.as_ref()),
-        });
+        return printer.document(&RunsDocument::of(history));
     }
     if history.runs.is_empty() {
         return printer.data("no run has written to this store yet\n");
@@ -157,8 +153,7 @@ fn show_run(
         Failure::new("read the units", &error, hint)
     })?;
     if global.json {
-        let list = units.iter().map(UnitDocument::of).collect();
-        return printer.document(&RunDocument { schema_version: 1, run, list });
+        return printer.document(&RunDocument::of(run, &units));
     }
     let mut text = heading(run);
     if units.is_empty() {
@@ -170,8 +165,26 @@ fn show_run(
     printer.data(&text)
 }
 
+impl<'a> RunsDocument<'a> {
+    /// Takes the runs of a store.
+    pub fn of(history: &'a RunHistory) -> Self {
+        let audit_chain = AuditChain::of(history.chain_break.as_ref());
+        Self { schema_version: 1, runs: &history.runs, audit_chain }
+    }
+}
+
+impl<'a> RunDocument<'a> {
+    /// Takes a run and its units.
+    pub fn of(run: &'a RunSummary, units: &'a [UnitSummary]) -> Self {
+        Self { schema_version: 1, run, list: units.iter().map(UnitDocument::of).collect() }
+    }
+}
+
 /// Finds a run by its id or how that begins; `latest` is the last one.
-fn find<'h>(history: &'h RunHistory, wanted: &str) -> Result<&'h RunSummary, Failure> {
+///
+/// # Errors
+/// When there is none, or more than one.
+pub fn find<'h>(history: &'h RunHistory, wanted: &str) -> Result<&'h RunSummary, Failure> {
     let hint = "`memfold runs DB` lists them; `latest` is the last one";
     if wanted == "latest" {
         return history

@@ -1,7 +1,7 @@
 //! `memfold search`: the nearest memories.
 
 mod corpus;
-mod results;
+pub(crate) mod results;
 
 use std::path::Path;
 

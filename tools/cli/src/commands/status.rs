@@ -41,7 +41,7 @@ pub(crate) struct StatusArgs {
 /// `memfold status --json`
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct StatusDocument<'a> {
+pub struct StatusDocument<'a> {
     schema_version: u32,
     /// The time that it is about, RFC 3339.
     at: String,
@@ -123,16 +123,23 @@ impl IndexState {
     }
 }
 
-/// All that is shown.
-struct Status {
+/// Where a store stands.
+#[derive(Debug)]
+pub struct Status {
     at: Instant,
-    tiers: Tiers,
-    open_flags: u64,
-    plans: Vec<PlanSummary>,
-    runs: Vec<RunSummary>,
+    /// Every live memory with its tier.
+    pub tiers: Tiers,
+    /// Pairs that wait for a person.
+    pub open_flags: u64,
+    /// Saved plans with actions that nothing became of yet.
+    pub plans: Vec<PlanSummary>,
+    /// The runs, the first one first.
+    pub runs: Vec<RunSummary>,
     index: Option<IndexState>,
-    since: DueState,
-    due: Option<DueReason>,
+    /// Where it stands since its last consolidation.
+    pub since: DueState,
+    /// Why a run is due; `None` where none is.
+    pub due: Option<DueReason>,
 }
 
 pub(crate) fn run(
@@ -142,7 +149,8 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let settings = Settings::load(global, Some(&args.db), &[])?;
     settings.show_notices(printer);
-    let status = read(args, &settings, printer)?;
+    let now = settings::now(args.now.as_deref(), &settings.time_zone()?)?;
+    let status = status(&args.db, &settings, (now, printer))?;
     if global.json {
         printer.document(&status.document())?;
     } else {
@@ -151,10 +159,17 @@ pub(crate) fn run(
     Ok(Exit::Done)
 }
 
-fn read(args: &StatusArgs, settings: &Settings, printer: Printer) -> Result<Status, Failure> {
+/// Reads where a store stands.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn status(
+    db: &Path,
+    settings: &Settings,
+    (at, printer): (Instant, Printer),
+) -> Result<Status, Failure> {
     let time_zone = settings.time_zone()?;
-    let at = settings::now(args.now.as_deref(), &time_zone)?;
-    let store = open_store(&args.db, settings)?;
+    let store = open_store(db, settings)?;
     let load = LoadRequest { time_zone: &time_zone, now: at, progress: &NoProgress };
     let configuration = &settings.configuration;
     let lifecycle = &configuration.settings.lifecycle;
@@ -170,7 +185,7 @@ fn read(args: &StatusArgs, settings: &Settings, printer: Printer) -> Result<Stat
         .map_err(|error| writing::session_failure("list the plans", &error))?
         .into_iter()
         .filter(|plan| waiting(plan) > (0, 0));
-    let index = IndexState::of((&args.db, &store), &load, printer)?;
+    let index = IndexState::of((db, &store), &load, printer)?;
     let unindexed = index.map_or(0, |index| index.unindexed(vitals.len() as u64));
     let since = due_state(&vitals, &runs, (unindexed, &time_zone));
     Ok(Status {
@@ -192,7 +207,8 @@ fn waiting(plan: &PlanSummary) -> (u64, u64) {
 }
 
 impl Status {
-    fn document(&self) -> StatusDocument<'_> {
+    /// Returns it as a document.
+    pub fn document(&self) -> StatusDocument<'_> {
         let plans = self.plans.iter().map(|plan| {
             let (proposed, approved) = waiting(plan);
             WaitingPlan { plan_id: &plan.plan_id, saved_at: &plan.saved_at, proposed, approved }

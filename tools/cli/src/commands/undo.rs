@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{self, Args};
-use memfold::execute::{Undo, UndoOutcome, UndoRequest, UndoTarget, preview_undo, undo};
+use memfold::execute::{
+    ExecuteError, Undo, UndoOutcome, UndoRequest, UndoTarget, forbidden_by, preview_undo, undo,
+};
 use memfold::machine::{self, Stopwatch};
 use memfold_model::memory::MemoryId;
 use memfold_model::runs::RunKind;
@@ -33,43 +35,43 @@ documents! { "undo" => UndoDocument<'_> }
 /// `memfold undo`
 #[derive(Debug, Clone, Args)]
 #[command(group = clap::ArgGroup::new("target").args(["run", "action", "memory"]).required(true).multiple(true))]
-pub(crate) struct UndoArgs {
+pub struct UndoArgs {
     /// The store: a brain.db, or one of another kind (memory.jsonl, …)
-    pub(crate) db: PathBuf,
+    pub db: PathBuf,
     /// The run to take back, as `memfold runs` lists it; latest is the last one that is no save and
     /// no undo, and still has something to take back
     #[arg(conflicts_with = "memory")]
-    pub(crate) run: Option<String>,
+    pub run: Option<String>,
     /// Only the unit with this action (a17): of RUN, or of the last run that applied one
     #[arg(long, value_name = "A", conflicts_with = "memory")]
-    pub(crate) action: Option<String>,
+    pub action: Option<String>,
     /// Only the last unit that changed this memory
     #[arg(long, value_name = "ID")]
-    pub(crate) memory: Option<String>,
+    pub memory: Option<String>,
     /// Also restore memories that were changed since
     #[arg(long)]
-    pub(crate) force: bool,
+    pub force: bool,
     /// Also recreate memories that were deleted since
     #[arg(long)]
-    pub(crate) recreate: bool,
+    pub recreate: bool,
     /// Allow later runs to merge these again
     #[arg(long)]
-    pub(crate) remerge_ok: bool,
+    pub remerge_ok: bool,
     /// Write to the store
     #[arg(long)]
-    pub(crate) execute: bool,
+    pub execute: bool,
     /// Write nothing; this is the default and wins over --execute
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
     /// Write times as if it were this time (RFC 3339) [default: the clock]
     #[arg(long, value_name = "TIME")]
-    pub(crate) now: Option<String>,
+    pub now: Option<String>,
 }
 
 /// `memfold undo --json`
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct UndoDocument<'a> {
+pub struct UndoDocument<'a> {
     schema_version: u32,
     mode: Mode,
     /// What was to be taken back, in words.
@@ -112,12 +114,8 @@ pub(crate) fn run(global: &GlobalArgs, args: &UndoArgs, printer: Printer) -> Res
     let target = target(args);
     let options = RevertOptions { force: args.force, recreate: args.recreate };
     if writing::may_write(&settings, (args.execute, args.dry_run), printer) {
-        let undone = take_back(args, &settings, (&target, options), printer)?;
-        // The rows look again as they did when they had been searched.
-        let place = IndexPlaceArgs { db: args.db.clone(), index_dir: None };
-        if let Err(failure) = context::remove_marks(&place) {
-            printer.note(&format!("note: {}", failure.message));
-        }
+        let told = (&Bars::new(printer), printer);
+        let undone = take_back(args, &settings, (&target, options), told)?;
         if global.json {
             printer.document(&UndoDocument::of_run(&target, &undone))?;
         } else {
@@ -135,6 +133,26 @@ pub(crate) fn run(global: &GlobalArgs, args: &UndoArgs, printer: Printer) -> Res
         printer.note("dry run: nothing was written to the store");
     }
     Ok(Exit::Done)
+}
+
+/// Takes back what a command names, and shows nothing.
+///
+/// # Errors
+/// As `memfold undo --execute`.
+pub fn undo_named(
+    global: &GlobalArgs,
+    args: &UndoArgs,
+    told: (&Bars, Printer),
+) -> Result<(UndoTarget, Undo), Failure> {
+    let settings = Settings::load(global, Some(&args.db), &[])?;
+    if let Some(key) = forbidden_by(&settings.configuration.settings) {
+        return Err(writing::undo_failure(&ExecuteError::Forbidden { key }));
+    }
+    let args = UndoArgs { run: find_run(args, &settings)?, ..args.clone() };
+    let target = target(&args);
+    let options = RevertOptions { force: args.force, recreate: args.recreate };
+    let undone = take_back(&args, &settings, (&target, options), told)?;
+    Ok((target, undone))
 }
 
 /// The run that was named; `latest` is the last one that is no save and no undo, and that has something to take back.
@@ -171,7 +189,7 @@ fn take_back(
     args: &UndoArgs,
     settings: &Settings,
     (target, options): (&UndoTarget, RevertOptions),
-    printer: Printer,
+    (bars, printer): (&Bars, Printer),
 ) -> Result<Undo, Failure> {
     let time_zone = settings.time_zone()?;
     let now = settings::now(args.now.as_deref(), &time_zone)?;
@@ -179,7 +197,7 @@ fn take_back(
     let store_id =
         session.store_id().map_err(|error| writing::session_failure("read the store", &error))?;
     let stopwatch = Stopwatch::start();
-    undo(
+    let undone = undo(
         &session,
         &UndoRequest {
             target,
@@ -189,15 +207,22 @@ fn take_back(
             now,
             time_zone: &time_zone,
             holder: &machine::holder(),
-            progress: &Bars::new(printer),
+            progress: bars,
             clock: &|| stopwatch.seconds(),
         },
     )
-    .map_err(|error| writing::undo_failure(&error))
+    .map_err(|error| writing::undo_failure(&error))?;
+    // The rows look again as they did when they had been searched.
+    let place = IndexPlaceArgs { db: args.db.clone(), index_dir: None };
+    if let Err(failure) = context::remove_marks(&place) {
+        printer.note(&format!("note: {}", failure.message));
+    }
+    Ok(undone)
 }
 
 impl<'a> UndoDocument<'a> {
-    fn of_run(target: &UndoTarget, undone: &'a Undo) -> Self {
+    /// Takes what an undo did.
+    pub fn of_run(target: &UndoTarget, undone: &'a Undo) -> Self {
         Self {
             mode: Mode::Execute,
             run_id: Some(&undone.run_id),

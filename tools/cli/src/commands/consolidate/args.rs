@@ -15,80 +15,80 @@ use crate::writing;
 
 /// `memfold consolidate`
 #[derive(Debug, Args)]
-pub(crate) struct ConsolidateArgs {
+pub struct ConsolidateArgs {
     /// The store: a brain.db, or one of another kind (memory.jsonl, …)
-    pub(crate) db: PathBuf,
+    pub db: PathBuf,
     /// Merge at or above this cosine similarity [default: 0.95]
     #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = threshold)]
-    pub(crate) threshold: Option<f64>,
+    pub threshold: Option<f64>,
     /// How to search for near pairs [default: auto]
     #[arg(long, value_enum, value_name = "M")]
-    pub(crate) method: Option<MethodArg>,
+    pub method: Option<MethodArg>,
     /// The index that --method graph searches by [default: memfold]
     #[arg(long, value_enum, value_name = "I")]
-    pub(crate) index: Option<IndexArg>,
+    pub index: Option<IndexArg>,
     /// Only memories of this category (can be repeated)
     #[arg(long, value_name = "C")]
-    pub(crate) category: Vec<String>,
+    pub category: Vec<String>,
     /// Only memories created at or after this time (ISO 8601)
     #[arg(long, value_name = "TIME")]
-    pub(crate) since: Option<String>,
+    pub since: Option<String>,
     /// Only memories created before this time (ISO 8601)
     #[arg(long, value_name = "TIME")]
-    pub(crate) until: Option<String>,
+    pub until: Option<String>,
     /// Plan as if it were this time (RFC 3339) [default: the clock]
     #[arg(long, value_name = "TIME")]
-    pub(crate) now: Option<String>,
+    pub now: Option<String>,
     /// Run only the rules of this trigger, and those of on_* [default: all rules]
     #[arg(long, value_name = "T")]
-    pub(crate) trigger: Option<String>,
+    pub trigger: Option<String>,
     /// Write the plan here (JSON; replaces that of an earlier run)
     #[arg(long, value_name = "FILE")]
-    pub(crate) plan: Option<PathBuf>,
+    pub plan: Option<PathBuf>,
     /// Write the report here (JSON), and its Markdown beside it; the folder is made
     #[arg(long, value_name = "FILE", conflicts_with = "report_dir")]
-    pub(crate) report: Option<PathBuf>,
+    pub report: Option<PathBuf>,
     /// Write <run_id>.json and <run_id>.md into this folder
     #[arg(long, value_name = "DIR")]
-    pub(crate) report_dir: Option<PathBuf>,
+    pub report_dir: Option<PathBuf>,
     /// Write metrics of the run here, for Prometheus (replaces those of an earlier run)
     #[arg(long, value_name = "FILE")]
-    pub(crate) metrics: Option<PathBuf>,
+    pub metrics: Option<PathBuf>,
     /// Search only what changed since the last run with --execute
     #[arg(long)]
-    pub(crate) incremental: bool,
+    pub incremental: bool,
     /// Let models decide about proposals, as judge.chain names them [default with --judge: ask]
     #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, default_missing_value = "ask")]
-    pub(crate) judge: Option<JudgeArg>,
+    pub judge: Option<JudgeArg>,
     /// Save the plan in the store, for review and apply
     #[arg(long)]
-    pub(crate) save_plan: bool,
+    pub save_plan: bool,
     /// Apply the plan
     #[arg(long)]
-    pub(crate) execute: bool,
+    pub execute: bool,
     /// Apply only the plan with this digest: the one that was reviewed
     #[arg(long, value_name = "DIGEST", requires = "execute")]
-    pub(crate) expect: Option<String>,
+    pub expect: Option<String>,
     /// Without --expect, refuse to change a larger share of the live memories, 0 to 1 [default: 0.1]
     #[arg(long, value_name = "X", requires = "execute", allow_negative_numbers = true, value_parser = share)]
-    pub(crate) max_change_share: Option<f64>,
+    pub max_change_share: Option<f64>,
     /// Apply N units at most; running again continues
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u64>(1, u64::MAX))]
-    pub(crate) limit: Option<u64>,
+    pub limit: Option<u64>,
     /// Execute although the fact guard or protection is off
     #[arg(long)]
-    pub(crate) allow_unguarded: bool,
+    pub allow_unguarded: bool,
     /// Write nothing to the store; this is the default and wins over --execute and --save-plan
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
     /// Exit with 3 if the plan holds changes that were not applied
     #[arg(long)]
-    pub(crate) exit_code: bool,
+    pub exit_code: bool,
 }
 
 impl ConsolidateArgs {
     /// Returns the arguments of `memfold consolidate DB`.
-    pub(crate) const fn of(db: PathBuf) -> Self {
+    pub const fn of(db: PathBuf) -> Self {
         Self {
             db,
             threshold: None,
@@ -119,7 +119,7 @@ impl ConsolidateArgs {
 
 /// How near pairs are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MethodArg {
+pub enum MethodArg {
     /// Exact as far as that is fastest
     Auto,
     /// The exact join

@@ -22,7 +22,7 @@ use crate::writing;
 
 /// Who decides about proposals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum JudgeArg {
+pub enum JudgeArg {
     /// The models of judge.chain; answers are kept in the store, and nothing is asked twice
     Ask,
     /// Their recorded answers only: nothing is sent anywhere

@@ -27,13 +27,13 @@ documents! {
 /// `memfold search --json`
 #[derive(Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct SearchDocument {
+pub struct SearchDocument {
     pub(super) schema_version: u32,
     /// What is near, the most similar first.
     pub(super) matches: Vec<MatchDocument>,
     pub(super) index: SearchedDocument,
     /// What a user should know and can do: memories that have no vector.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
     pub(super) elapsed_us: ElapsedDocument,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct SearchDocument {
 #[derive(Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
-pub(super) enum MatchDocument {
+pub(crate) enum MatchDocument {
     Memory(MemoryDocument),
     Row(RowDocument),
 }
@@ -49,7 +49,7 @@ pub(super) enum MatchDocument {
 /// A row that is near.
 #[derive(Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct RowDocument {
+pub(crate) struct RowDocument {
     /// Its place in the file, from 0.
     row: u64,
     /// Its id, where it has one.
@@ -62,7 +62,7 @@ pub(super) struct RowDocument {
 /// A memory that is near.
 #[derive(Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct MemoryDocument {
+pub(crate) struct MemoryDocument {
     id: String,
     /// The canonical similarity to the query.
     similarity: f64,
@@ -78,7 +78,7 @@ pub(super) struct MemoryDocument {
 /// What was searched.
 #[derive(Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct SearchedDocument {
+pub(crate) struct SearchedDocument {
     /// What answered: `scan`, `graph`, or `none` where every vector was read.
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +101,7 @@ pub(super) struct SearchedDocument {
 /// Wall time in microseconds.
 #[derive(Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct ElapsedDocument {
+pub(crate) struct ElapsedDocument {
     open: u64,
     search: u64,
     total: u64,
@@ -120,7 +120,8 @@ pub(super) struct QueriesDocument {
 }
 
 impl SearchDocument {
-    pub(super) fn new(found: &Matches, index: Option<&StoreIndex>, seconds: (f64, f64)) -> Self {
+    /// Takes what was found, and the seconds until the store was open and until the answer.
+    pub fn new(found: &Matches, index: Option<&StoreIndex>, seconds: (f64, f64)) -> Self {
         Self {
             schema_version: 1,
             matches: found.matches.iter().map(MatchDocument::of_memory).collect(),
