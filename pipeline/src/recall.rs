@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use jiff::tz::TimeZone;
 use memfold_index::NoProgress;
@@ -26,7 +26,7 @@ use memfold_store::brain_db::{
 };
 use memfold_store::{BrainDb, LoadRequest};
 
-use crate::lookup::{SearchError, Searched, StoreIndex, Wanted, near_vector};
+use crate::lookup::{KeptIndex, SearchError, Searched, StoreIndex, Wanted, near_vector};
 
 /// Memories returned where nobody said how many.
 pub const RECALLED_DEFAULT: usize = 10;
@@ -165,16 +165,52 @@ pub struct Recalled {
 /// A store that is asked again and again: connections stay open between two recalls.
 pub struct Recaller {
     store: BrainDb,
-    index: Option<StoreIndex>,
+    index: Indexes,
     options: RecallOptions,
     kept: KeptReader,
     counter: Mutex<Option<RecallCounter>>,
 }
 
+/// Where vectors are looked up.
+enum Indexes {
+    /// By one index, or none.
+    One(Box<Option<StoreIndex>>),
+    /// By the live one.
+    Live(Arc<KeptIndex>),
+}
+
+impl Indexes {
+    /// Returns the index that is followed, or why it cannot be used.
+    fn live(&self) -> (Option<Arc<StoreIndex>>, Option<String>) {
+        match self {
+            Self::One(_) => (None, None),
+            Self::Live(kept) => match kept.live() {
+                Ok(index) => (index, None),
+                Err(error) => (None, Some(format!("the index cannot be used: {error}"))),
+            },
+        }
+    }
+
+    fn one(&self) -> Option<&StoreIndex> {
+        match self {
+            Self::One(index) => (**index).as_ref(),
+            Self::Live(_) => None,
+        }
+    }
+}
+
 impl Recaller {
+    /// Takes a store and the index that is kept open for it, which is followed. Opens nothing yet.
+    #[must_use]
+    pub fn following(store: BrainDb, index: Arc<KeptIndex>, options: RecallOptions) -> Self {
+        let index = Indexes::Live(index);
+        Self { store, index, options, kept: KeptReader::default(), counter: Mutex::new(None) }
+    }
+
     /// Takes a store and its index, where it has one. Opens nothing yet.
     #[must_use]
     pub fn new(store: BrainDb, index: Option<StoreIndex>, options: RecallOptions) -> Self {
+        let index = Indexes::One(Box::new(index));
         Self { store, index, options, kept: KeptReader::default(), counter: Mutex::new(None) }
     }
 
@@ -190,9 +226,11 @@ impl Recaller {
         let load = LoadRequest { time_zone, now: query.now, progress: &NoProgress };
         let wanted = query.limit.saturating_mul(CANDIDATES_PER_MEMORY);
         let mut candidates_max = wanted.clamp(CANDIDATES_MIN, CANDIDATES_MAX);
+        let (live, unusable) = self.index.live();
+        let index = self.index.one().or(live.as_deref());
         let mut recalled = loop {
             let (found, is_complete) = self.store.look_up_again(&self.kept, &load, |reader| {
-                self.collect(reader, query, candidates_max)
+                self.collect((reader, index), query, candidates_max)
             })?;
             let is_enough = found.memories.len() >= query.limit;
             if is_enough || is_complete || candidates_max >= WIDENED_MAX {
@@ -200,6 +238,7 @@ impl Recaller {
             }
             candidates_max = candidates_max.saturating_mul(WIDER).min(WIDENED_MAX);
         };
+        recalled.notes.extend(unusable);
         recalled.memories.truncate(query.limit);
         recalled.archived.truncate(query.limit);
         if query.counts && !self.options.read_only && !recalled.memories.is_empty() {
@@ -215,7 +254,7 @@ impl Recaller {
     /// Returns the answer in order, and whether there were no further candidates.
     fn collect(
         &self,
-        reader: &StoreReader<'_>,
+        (reader, index): (&StoreReader<'_>, Option<&StoreIndex>),
         query: &RecallQuery<'_>,
         candidates_max: usize,
     ) -> Result<(Recalled, bool), SearchError> {
@@ -233,7 +272,7 @@ impl Recaller {
         if let Some(vector) = query.vector {
             let wanted = Wanted { neighbors: Some(candidates_max), similarity_min: None };
             let kernels = Kernels::active();
-            match near_vector((reader, self.index.as_ref()), vector, wanted, kernels) {
+            match near_vector((reader, index), vector, wanted, kernels) {
                 Ok(near) => {
                     is_complete &= near.matches.len() < candidates_max;
                     answer.searched = Some(near.searched);

@@ -8,7 +8,8 @@
 //! | text keys, text ids, text id ends | as in `texts.mft`: every row that came, with or without a vector |
 //! | watermarks | u8: JSON as in `origin.json` |
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use memfold_index::file::{
@@ -174,6 +175,50 @@ pub struct StoreIndex {
     origin: Origin,
     texts: SectionFile,
     fresh: Vec<FreshSegment>,
+}
+
+/// The index of a store that is asked again and again: it stays open until there is another one, or it has more segments.
+#[derive(Debug)]
+pub struct KeptIndex {
+    folder: PathBuf,
+    index: Mutex<Option<Arc<StoreIndex>>>,
+}
+
+impl KeptIndex {
+    /// Names the folder; nothing is opened yet.
+    #[must_use]
+    pub const fn new(folder: PathBuf) -> Self {
+        Self { folder, index: Mutex::new(None) }
+    }
+
+    /// Returns the folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the live index; `None` where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn live(&self) -> Result<Option<Arc<StoreIndex>>, IndexError> {
+        let Ok(mut known) = self.index.lock() else { return Ok(None) };
+        if let Some(index) = known.as_ref() {
+            let generation = index.files().generation();
+            let generations = Generations::at(&self.folder);
+            if generations.is_current(generation)? && !generation.has_more_fresh() {
+                return Ok(Some(Arc::clone(index)));
+            }
+        }
+        *known = StoreIndex::open(&self.folder)?.map(Arc::new);
+        Ok(known.clone())
+    }
+
+    /// Returns the index that was opened last, whether or not it is still the live one.
+    #[must_use]
+    pub fn opened_last(&self) -> Option<Arc<StoreIndex>> {
+        self.index.try_lock().ok()?.clone()
+    }
 }
 
 impl StoreIndex {

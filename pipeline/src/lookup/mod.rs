@@ -24,7 +24,7 @@ pub mod corpus;
 pub use build::{BuildIndex, BuiltIndex, TierChoice, build_index};
 pub use error::{IndexError, SearchError};
 pub use files::{IndexFiles, IndexTier, ORIGIN_FILE, Origin};
-pub use fresh::{FreshSegment, StoreIndex};
+pub use fresh::{FreshSegment, KeptIndex, StoreIndex};
 pub use inspect::{Freshness, IndexDifference, Thoroughness, VerifiedIndex, freshness, verify};
 pub use search::Query;
 

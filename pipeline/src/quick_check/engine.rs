@@ -9,13 +9,14 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use memfold_guard::LexiconError;
 use memfold_index::NoProgress;
-use memfold_index::file::{FileMode, Generations};
+use memfold_index::file::FileMode;
 use memfold_model::text::{excerpt, strict_key};
 use memfold_model::time::Instant;
 use memfold_plan::policy::{Policy, QuickCheckPolicy};
 use memfold_simd::{Kernels, Similarity};
 use memfold_store::brain_db::{
-    KeptReader, OpenOptions, Session, SessionError, SessionOptions, StoreReader, Writes,
+    AnsweredRequest, KeptReader, OpenOptions, Session, SessionError, SessionOptions, StoreReader,
+    Writes,
 };
 use memfold_store::reading::{archives, reserved_prefix};
 use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
@@ -26,7 +27,9 @@ use super::decide::{Decided, Fitness, decide};
 use super::gather::{Gathered, Wanted, catch_up, gather};
 use super::weigh::{LazyGuard, MATCHES_MAX, Rules, Weighed, weigh};
 use super::write::{Writing, Wrote};
-use crate::lookup::{IndexError, SealFresh, Sealed, SearchError, StoreIndex, seal_fresh};
+use crate::lookup::{
+    IndexError, KeptIndex, SealFresh, Sealed, SearchError, StoreIndex, seal_fresh,
+};
 
 /// How to check and save.
 #[derive(Clone)]
@@ -65,7 +68,7 @@ pub(super) struct Shared {
     pub(super) store: BrainDb,
     pub(super) options: QuickCheckOptions,
     pub(super) guard: LazyGuard,
-    index: Mutex<Option<Arc<StoreIndex>>>,
+    pub(super) index: Arc<KeptIndex>,
     reader: KeptReader,
 }
 
@@ -106,7 +109,8 @@ impl QuickCheck {
         options.policy.protection.min_age_hours = 0.0;
         let guard = LazyGuard::new(&options.policy.guard)?;
         let store = BrainDb::at(store, OpenOptions::default().busy_timeout(options.busy_timeout));
-        let (index, reader) = (Mutex::new(None), KeptReader::default());
+        let index = Arc::new(KeptIndex::new(options.index_folder.clone()));
+        let reader = KeptReader::default();
         let shared = Shared { store, options, guard, index, reader };
         Ok(Self { shared: Arc::new(shared), run: Mutex::new(None) })
     }
@@ -136,6 +140,12 @@ impl QuickCheck {
             ));
         }
         Looked { gathered, judged, in_time }
+    }
+
+    /// Returns the index that it looks through, for others that look through the same one.
+    #[must_use]
+    pub fn index(&self) -> Arc<KeptIndex> {
+        Arc::clone(&self.shared.index)
     }
 
     /// Seals rows that are in no segment, where they are many and nobody else does so now.
@@ -185,7 +195,7 @@ impl Shared {
                 set(&mut found, (self.options.clock)());
             }
         };
-        let index = self.index().unwrap_or_else(|error| {
+        let index = self.index.live().unwrap_or_else(|error| {
             note(format!(
                 "the index cannot be used: {error}; build it anew with `memfold index build`"
             ));
@@ -212,25 +222,6 @@ impl Shared {
             let error: SearchError = error;
             note(format!("the check failed: {error}"));
         }
-    }
-
-    /// Returns the index that was opened last.
-    pub(super) fn known_index(&self) -> Option<Arc<StoreIndex>> {
-        self.index.try_lock().ok()?.clone()
-    }
-
-    /// Returns the live index; opened anew only where there is another one, or more segments.
-    pub(super) fn index(&self) -> Result<Option<Arc<StoreIndex>>, IndexError> {
-        let Ok(mut known) = self.index.lock() else { return Ok(None) };
-        let generations = Generations::at(&self.options.index_folder);
-        if let Some(index) = known.as_ref() {
-            let generation = index.files().generation();
-            if generations.is_current(generation)? && !generation.has_more_fresh() {
-                return Ok(Some(Arc::clone(index)));
-            }
-        }
-        *known = StoreIndex::open(&self.options.index_folder)?.map(Arc::new);
-        Ok(known.clone())
     }
 }
 
@@ -339,6 +330,43 @@ pub(super) struct SaveRun {
     pub(super) units: i64,
 }
 
+/// A save that a client named.
+#[derive(Debug, Clone, Copy)]
+pub struct SaveRequest<'a> {
+    /// The client's name for it.
+    pub key: &'a str,
+    /// A hash of what is to be saved.
+    pub digest: &'a str,
+}
+
+/// What became of a save that a client named.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SavedOnce {
+    /// It was saved now.
+    Saved(Box<Saved>),
+    /// It was saved before; the JSON of the [`Saved`] of that time.
+    Before(String),
+    /// The name is that of another save; nothing was done.
+    AnotherRequest,
+}
+
+/// How long answers to named saves are kept: a day.
+const REQUESTS_KEPT_US: i64 = 86_400_000_000;
+
+/// Writes what holds strings, numbers and lists of them.
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("it holds strings and numbers only")
+}
+
+impl Saved {
+    /// Returns the ids that it names, as a JSON array.
+    fn named(&self) -> String {
+        let matches = self.check.matches.iter().map(|found| &found.id);
+        let ids: Vec<_> = matches.chain([&self.id]).chain(&self.replaced).collect();
+        json(&ids)
+    }
+}
+
 /// Why nothing was saved. Nothing is half done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -409,6 +437,56 @@ impl QuickCheck {
     /// # Errors
     /// When there is no text, the source is one of memfold's own marks, the id is another memory's, or the store cannot be written; it is then as it was.
     pub fn save(&self, incoming: &Incoming, now: Instant) -> Result<Saved, SaveError> {
+        let mut saved = None;
+        self.save_within(incoming, now, |_, work| {
+            saved = Some(work()?);
+            Ok(())
+        })?;
+        saved.ok_or(SaveError::NoText)
+    }
+
+    /// As [`Self::save`], once for each request that a client names: a request sent again is answered as before, also by
+    /// another process and after a crash, for a day.
+    ///
+    /// # Errors
+    /// As [`Self::save`], and when memfold's tables cannot be made.
+    pub fn save_once(
+        &self,
+        incoming: &Incoming,
+        now: Instant,
+        request: SaveRequest<'_>,
+    ) -> Result<SavedOnce, SaveError> {
+        let mut answer = SavedOnce::AnotherRequest;
+        self.save_within(incoming, now, |writes, work| {
+            let zone = &self.shared.options.time_zone;
+            let at = now.to_naive_local(zone);
+            writes.prepare(&at)?;
+            if let Some(known) = writes.answered(request.key)? {
+                if known.digest == request.digest {
+                    answer = SavedOnce::Before(known.answer);
+                }
+                return Ok(());
+            }
+            let saved = work()?;
+            let told = AnsweredRequest { digest: request.digest.to_owned(), answer: json(&saved) };
+            let since = Instant(now.0 - REQUESTS_KEPT_US).to_naive_local(zone);
+            writes.remember_answer(request.key, (&told, &saved.named()), (&at, &since))?;
+            answer = SavedOnce::Saved(Box::new(saved));
+            Ok(())
+        })?;
+        Ok(answer)
+    }
+
+    /// Looks through the store, and has `write` do the save in its transaction.
+    fn save_within(
+        &self,
+        incoming: &Incoming,
+        now: Instant,
+        write: impl FnOnce(
+            &Writes<'_>,
+            &mut dyn FnMut() -> Result<Saved, SaveError>,
+        ) -> Result<(), SaveError>,
+    ) -> Result<(), SaveError> {
         let clock = self.shared.options.clock;
         let started = clock();
         if incoming.text.as_deref().is_none_or(|text| strict_key(text).is_empty()) {
@@ -431,19 +509,21 @@ impl QuickCheck {
         let session = Session::open_beside_runs(self.shared.store.path(), &options)?;
         let mut run = self.run.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut next_run = run.clone();
-        let (mut begun, mut judged_at) = (started, started);
-        let ((weighed, decided), wrote) = session.write(|writes| {
-            begun = clock();
-            let judged = self.judge_again(writes, &mut gathered, incoming, now)?;
-            judged_at = clock();
-            let writing = Writing::new(&self.shared, writes, incoming, now)?;
-            let wrote = writing.write(&judged, &mut next_run)?;
-            Ok::<_, SaveError>((judged, wrote))
+        session.write(|writes| {
+            write(writes, &mut || {
+                let begun = clock();
+                let judged = self.judge_again(writes, &mut gathered, incoming, now)?;
+                let guard = clock() - begun;
+                let writing = Writing::new(&self.shared, writes, incoming, now)?;
+                let wrote = writing.write(&judged, &mut next_run)?;
+                let times = Times { started, guard, ended: clock() };
+                let (weighed, decided) = &judged;
+                let check = answer(&gathered, (weighed, decided), incoming, (in_time, times));
+                Ok(self.saved(check, wrote, &gathered))
+            })
         })?;
         *run = next_run;
-        let times = Times { started, guard: judged_at - begun, ended: clock() };
-        let check = answer(&gathered, (&weighed, &decided), incoming, (in_time, times));
-        Ok(self.saved(check, wrote, &gathered))
+        Ok(())
     }
 
     fn saved(&self, mut check: super::Check, wrote: Wrote, gathered: &Gathered) -> Saved {
@@ -476,7 +556,7 @@ impl QuickCheck {
         let load = LoadRequest { time_zone, now, progress: &memfold_index::NoProgress };
         writes.look_up(&load, |reader| {
             let wanted = self.shared.wanted(incoming);
-            let index = self.shared.known_index();
+            let index = self.shared.index.opened_last();
             if gathered.texts.is_none() {
                 // The texts at least are looked through, so that none is saved twice: without vectors that is fast.
                 let alone = Incoming { vector: None, ..incoming.clone() };

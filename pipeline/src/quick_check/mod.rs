@@ -25,7 +25,7 @@ mod write;
 pub use answer::{
     Check, CheckMatch, Coverage, Decision, ElapsedUs, Incoming, IndexUsed, Saved, Written,
 };
-pub use engine::{QuickCheck, QuickCheckOptions, SaveError};
+pub use engine::{QuickCheck, QuickCheckOptions, SaveError, SaveRequest, SavedOnce};
 
 #[cfg(test)]
 mod tests;

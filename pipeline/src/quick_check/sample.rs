@@ -21,7 +21,7 @@ impl QuickCheck {
     /// # Errors
     /// When the store or its index cannot be read.
     pub fn sample(&self, count: usize, now: Instant) -> Result<Vec<Incoming>, SearchError> {
-        let index = self.shared.index().ok().flatten();
+        let index = self.shared.index.live().ok().flatten();
         let time_zone = &self.shared.options.time_zone;
         let load = LoadRequest { time_zone, now, progress: &NoProgress };
         let rows = self.shared.store.look_up(&load, |reader| match &index {

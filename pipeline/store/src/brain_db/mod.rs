@@ -22,6 +22,7 @@ pub use own::judgements::StoredJudgement;
 pub use own::origins::{LastUnit, MemoryState, MirrorMemory, MirrorOf, MirroredRecord};
 pub use own::plans::ActionUpdate;
 pub use own::runs::RunStart;
+pub use own::served::{AnsweredRequest, Lease, ScheduleRow};
 pub use own::statements::{StoredEdge, StoredMerge, StoredSummary};
 pub use own::tiers::AssignedTier;
 pub use own::units::{Deed, UnitRecord};

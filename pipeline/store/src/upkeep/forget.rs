@@ -348,8 +348,14 @@ pub(crate) const TIERED: Telling = Telling { table: "memfold_tiers", condition: 
 /// The line of another system that it was imported from.
 pub(crate) const CAME_IN: Telling = Telling { table: "memfold_origins", condition: "id = ?1" };
 
+/// Answers that name it.
+pub(crate) const ANSWERED: Telling = Telling {
+    table: "memfold_requests",
+    condition: "EXISTS (SELECT 1 FROM json_each(memories) AS memory WHERE memory.value = ?1)",
+};
+
 /// Tables whose rows go along with it and are not counted.
-const ALSO_TELLING: [Telling; 6] = [REVIVED, JUDGED, LINKED, SUMMARIZED, TIERED, CAME_IN];
+const ALSO_TELLING: [Telling; 7] = [REVIVED, JUDGED, LINKED, SUMMARIZED, TIERED, CAME_IN, ANSWERED];
 
 impl Telling {
     /// Counts the rows about a memory.

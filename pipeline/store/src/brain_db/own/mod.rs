@@ -9,3 +9,4 @@ pub(crate) mod judgements;
 pub(crate) mod statements;
 pub(crate) mod tiers;
 pub(crate) mod origins;
+pub(crate) mod served;

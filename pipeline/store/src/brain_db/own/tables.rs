@@ -15,7 +15,7 @@ pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// What leads from each version to the next. Never change one that was published.
 pub(crate) const MIGRATIONS: &[&str] =
-    &[FIRST, SECOND, ASSERTED, REVIVED, JUDGED, WRITTEN, TIERED, MIRRORED];
+    &[FIRST, SECOND, ASSERTED, REVIVED, JUDGED, WRITTEN, TIERED, MIRRORED, SERVED];
 
 /// * `schema`: one row.
 /// * `plans`, `actions`: plans written back, and what became of each action (`proposed`, `approved`,
@@ -260,6 +260,27 @@ CREATE TABLE memfold_origins (
     published TEXT NOT NULL,
     ours INTEGER NOT NULL,
     at TEXT NOT NULL);
+";
+
+/// * `requests`: saves that a client named, so that one sent again is not done again: a hash of what was asked, the answer
+///   (JSON), and the ids that it names (a JSON array).
+/// * `schedule`: for each kind of scheduled work one row: its settings (JSON), the last time that was taken, and who works on
+///   it until when.
+const SERVED: &str = "
+CREATE TABLE memfold_requests (
+    key TEXT PRIMARY KEY NOT NULL,
+    digest TEXT NOT NULL,
+    memories TEXT NOT NULL,
+    answer TEXT NOT NULL,
+    at TEXT NOT NULL);
+CREATE INDEX memfold_requests_at ON memfold_requests(at);
+CREATE TABLE memfold_schedule (
+    name TEXT PRIMARY KEY NOT NULL,
+    settings TEXT,
+    slot TEXT,
+    holder TEXT,
+    leased_until TEXT,
+    outcome TEXT);
 ";
 
 /// Returns the names of the tables.
