@@ -26,6 +26,7 @@ pub use commands::check::{index_folder, open as open_quick_check};
 pub use commands::consolidate::{ConsolidateArgs, Consolidated, JudgeArg, MethodArg, consolidate};
 pub use commands::export::{ExportArgs, ExportFormat, ExtraColumn, export};
 pub use commands::recall::{WORDS_ALONE, candidates};
+pub use commands::review::card::named_memories;
 pub use commands::runs::find as find_run;
 pub use commands::status::{Status, status};
 pub use commands::undo::{UndoArgs, undo_named};

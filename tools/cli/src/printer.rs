@@ -117,8 +117,8 @@ impl Printer {
         }
     }
 
-    /// Writes what belongs to a failure to stderr, also where it is quiet.
-    pub(crate) fn failure_note(self, text: &str) {
+    /// Writes what belongs to a failure, or must be told, to stderr, also where it is quiet.
+    pub fn failure_note(self, text: &str) {
         to_stderr(text);
     }
 

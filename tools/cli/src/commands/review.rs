@@ -1,6 +1,6 @@
 //! `memfold review`: a person decides on the changes of a saved plan.
 
-mod card;
+pub(crate) mod card;
 mod walk;
 #[cfg(test)]
 mod tests;

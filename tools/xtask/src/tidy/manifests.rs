@@ -20,14 +20,16 @@ const ARROW: &[(&str, &str)] = &[
 ];
 
 /// Folders that may use all of the arrow.
-const RIGHT: &[&str] = &["tools/cli", "tools/xtask", "bench", "tests"];
+const RIGHT: &[&str] = &["tools/cli", "tools/server", "tools/xtask", "bench", "tests"];
 
-/// What the right end uses beyond that: the terminal and the plots are shared, and tests look at
+/// What the right end uses beyond that: the terminal, its documents and the plots are shared, and tests look at
 /// stores as others see them, past the library that writes them. Notes of git repositories are YAML, as
 /// configurations are.
 const BESIDE: &[(&str, &str)] = &[
     ("bench", "memfold-cli"),
     ("bench", "clap"),
+    ("tools/server", "memfold-cli"),
+    ("tools/server", "clap"),
     ("tools/xtask", "memfold-bench"),
     ("tests", "rusqlite"),
     ("pipeline/store", "serde-saphyr"),
@@ -63,6 +65,11 @@ const HOMES: &[(&str, &str)] = &[
     ("indicatif", "tools/cli"),
     ("comfy-table", "tools/cli"),
     ("console", "tools/cli"),
+    ("axum", "tools/server"),
+    ("croner", "tools/server"),
+    ("hyper", "tools/server"),
+    ("rmcp", "tools/server"),
+    ("tokio", "tools/server"),
     ("criterion", "bench"),
     ("plotters", "bench"),
 ];

@@ -138,6 +138,18 @@ impl Session {
         })
     }
 
+    /// Says that the work goes on. Does nothing where somebody else took over.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn extend_slot(&self, name: &str, holder: &str, until: &str) -> Result<(), SessionError> {
+        self.write(|writes| {
+            let sql =
+                "UPDATE memfold_schedule SET leased_until = ?3 WHERE name = ?1 AND holder = ?2";
+            writes.execute("go on with planned work", sql, params![name, holder, until]).map(|_| ())
+        })
+    }
+
     /// Gives a planned time back after the work, and stores how it ended. Does nothing where somebody else took over.
     ///
     /// # Errors

@@ -297,7 +297,10 @@ pub(crate) struct Material<'a> {
 }
 
 /// Reads the memories that the changes of a plan name, and all that was once merged into them.
-pub(crate) fn named_memories(
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn named_memories(
     store: &dyn MemoryStore,
     plan: &SavedPlan,
     request: &LoadRequest<'_>,

@@ -1,0 +1,18 @@
+//! The server, as its callers meet it: the real binary over sockets and pipes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+mod memories;
+mod plans_and_runs;
+mod doors;
+mod limits;
+mod crashes;
+mod compatible;
+mod described;
+mod agents;
+mod latency;
+
+/// What is tested.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_memfold-server");

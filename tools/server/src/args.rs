@@ -1,0 +1,159 @@
+//! The command line of `memfold-server`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{self, Args, Parser, Subcommand, ValueEnum};
+use memfold_cli::GlobalArgs;
+
+use crate::schedule::{SCHEDULE_DEFAULT, ScheduleSettings};
+use crate::service::ExecuteMode;
+
+/// Keeps stores of memories open for agents, programs and schedules.
+#[derive(Debug, Parser)]
+#[command(name = "memfold-server", version, propagate_version = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to serve.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve HTTP: JSON for programs, MCP at /mcp for agents
+    Http(HttpArgs),
+    /// Serve MCP on stdin and stdout, for one agent
+    Mcp(McpArgs),
+    /// Print the OpenAPI description of the HTTP paths
+    Openapi,
+}
+
+/// Which stores, and what may be done with them.
+#[derive(Debug, Clone, Args)]
+pub struct StoresArgs {
+    /// The stores: brain.db files, called by their names without ending
+    #[arg(value_name = "DB", required_unless_present = "store")]
+    pub stores: Vec<PathBuf>,
+    /// A store with a name (can be repeated)
+    #[arg(long, value_name = "NAME=PATH", value_parser = named)]
+    pub store: Vec<(String, PathBuf)>,
+    /// Allow requests to write: saves, decisions, runs that execute
+    #[arg(long)]
+    pub allow_writes: bool,
+}
+
+/// `memfold-server http`
+#[derive(Debug, Clone, Args)]
+pub struct HttpArgs {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its fields are documented")]
+    pub stores: StoresArgs,
+    /// Listen here; an address that others reach needs --token-file
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8077")]
+    pub listen: SocketAddr,
+    /// Listen on a Unix socket instead, for this user alone
+    #[arg(long, value_name = "PATH")]
+    pub unix_socket: Option<PathBuf>,
+    /// Requests must send the token in this file: Authorization: Bearer TOKEN
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// A name by which a proxy calls the server (can be repeated)
+    #[arg(long, value_name = "HOST")]
+    pub allow_host: Vec<String>,
+    /// A site whose pages may call the server (can be repeated)
+    #[arg(long, value_name = "ORIGIN")]
+    pub allow_origin: Vec<String>,
+    /// Requests at work at once; 16 for each may wait [default: four for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub workers: Option<u16>,
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its fields are documented")]
+    pub schedule: ScheduleArgs,
+}
+
+/// When stores run by themselves.
+#[derive(Debug, Clone, Args)]
+pub struct ScheduleArgs {
+    /// Run by this cron expression, unless a store holds another one [default with --schedule: 0 2 * * *]
+    #[arg(long, value_name = "CRON", num_args = 0..=1, default_missing_value = SCHEDULE_DEFAULT)]
+    pub schedule: Option<String>,
+    /// The zone of --schedule [default: the configuration's]
+    #[arg(long, value_name = "ZONE", requires = "schedule")]
+    pub schedule_zone: Option<String>,
+    /// What a scheduled run carries out
+    #[arg(long, value_enum, value_name = "WHAT", requires = "schedule", default_value = "none")]
+    pub schedule_execute: ExecuteArg,
+    /// Also run when `memfold due` says so
+    #[arg(long, requires = "schedule")]
+    pub schedule_triggers: bool,
+}
+
+/// What a scheduled run carries out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExecuteArg {
+    /// Nothing
+    None,
+    /// Merges of identical texts
+    Identical,
+    /// What people approved
+    Reviewed,
+    /// Everything
+    All,
+}
+
+/// `memfold-server mcp`
+#[derive(Debug, Clone, Args)]
+pub struct McpArgs {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its fields are documented")]
+    pub stores: StoresArgs,
+}
+
+impl ScheduleArgs {
+    /// Returns what they say; nothing without `--schedule`.
+    #[must_use]
+    pub fn settings(&self) -> Option<ScheduleSettings> {
+        let schedule = self.schedule.clone()?;
+        Some(ScheduleSettings {
+            schedule,
+            timezone: self.schedule_zone.clone(),
+            execute: match self.schedule_execute {
+                ExecuteArg::None => ExecuteMode::None,
+                ExecuteArg::Identical => ExecuteMode::Identical,
+                ExecuteArg::Reviewed => ExecuteMode::Reviewed,
+                ExecuteArg::All => ExecuteMode::All,
+            },
+            triggers: self.schedule_triggers,
+            ..ScheduleSettings::default()
+        })
+    }
+}
+
+fn named(text: &str) -> Result<(String, PathBuf), String> {
+    let expected = || "expected NAME=PATH, such as notes=/var/lib/notes/brain.db".to_owned();
+    let (name, path) = text.split_once('=').ok_or_else(expected)?;
+    let is_name = !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    if !is_name || path.is_empty() {
+        return Err(expected());
+    }
+    Ok((name.to_owned(), path.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+        assert_eq!(named("a=b=c").unwrap(), ("a".to_owned(), "b=c".into()));
+        for wrong in ["a", "=b", "a=", "a/b=c"] {
+            assert!(named(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! [`Gate`]: whether a request may come in at all: host, origin, token.
+//!
+//! A page of another site can make a browser send requests here, also under a name that it had resolved to this
+//! machine (DNS rebinding): such requests name another host or origin, and are refused.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Mutex;
+
+use axum::http::HeaderMap;
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use memfold::machine::Stopwatch;
+use memfold_cli::Failure;
+
+use crate::service::{Problem, ProblemKind};
+
+/// Wrong tokens that an address may try in [`WINDOW_SECONDS`].
+const TRIES_MAX: u32 = 10;
+const WINDOW_SECONDS: f64 = 60.0;
+/// Addresses that are remembered: more at once are an attack from many places, and wait together.
+const ADDRESSES_MAX: usize = 10_000;
+/// A shorter token can be guessed.
+const TOKEN_CHARS_MIN: usize = 16;
+/// Longest token file.
+const TOKEN_BYTES_MAX: u64 = 4_096;
+
+/// The secret that requests must name; only its hash is kept.
+#[derive(Debug, Clone)]
+pub struct Token(blake3::Hash);
+
+impl Token {
+    /// Reads the token of a file; white space around it does not count.
+    ///
+    /// # Errors
+    /// When it cannot be read, or holds no token of 16 characters or more.
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let mut text = String::new();
+        std::fs::File::open(path)
+            .and_then(|file| file.take(TOKEN_BYTES_MAX).read_to_string(&mut text))
+            .map_err(|error| {
+                Failure::new(&format!("read the token in {}", path.display()), &error, None)
+            })?;
+        let token = text.trim();
+        if token.len() < TOKEN_CHARS_MIN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Failure::usage(
+                format!(
+                    "{} holds no token of {TOKEN_CHARS_MIN} visible characters",
+                    path.display()
+                ),
+                "make one: head -c 32 /dev/urandom | base64 > token; chmod 600 token",
+            ));
+        }
+        Ok(Self::of(token))
+    }
+
+    /// Takes a token.
+    #[must_use]
+    pub fn of(token: &str) -> Self {
+        Self(blake3::hash(token.as_bytes()))
+    }
+
+    /// Tells whether a token is this one, in a time that does not depend on how much of it is right.
+    fn is(&self, token: &str) -> bool {
+        // Hashes are compared in constant time.
+        self.0 == blake3::hash(token.as_bytes())
+    }
+}
+
+/// Whether requests may come in.
+#[derive(Debug)]
+pub struct Gate {
+    /// The hosts that requests may name; `None` on a Unix socket, which no browser reaches.
+    hosts: Option<Vec<String>>,
+    origins: Vec<String>,
+    token: Option<Token>,
+    tries: Mutex<BTreeMap<Option<IpAddr>, (u32, f64)>>,
+    stopwatch: Stopwatch,
+}
+
+impl Gate {
+    /// A gate for an address; further hosts and origins are those that a proxy passes on.
+    #[must_use]
+    pub fn at(
+        address: Option<SocketAddr>,
+        (hosts, origins): (&[String], &[String]),
+        token: Option<Token>,
+    ) -> Self {
+        let mut allowed_origins = origins.to_vec();
+        let hosts = address.map(|address| {
+            let port = address.port();
+            let mut names: Vec<String> = vec![address.to_string()];
+            if address.ip().is_loopback() || address.ip().is_unspecified() {
+                let here = ["localhost", "127.0.0.1", "[::1]"];
+                names.extend(here.map(|name| format!("{name}:{port}")));
+            }
+            allowed_origins.extend(names.iter().map(|name| format!("http://{name}")));
+            names.extend(hosts.iter().cloned());
+            names
+        });
+        let (tries, stopwatch) = (Mutex::default(), Stopwatch::start());
+        Self { hosts, origins: allowed_origins, token, tries, stopwatch }
+    }
+
+    /// Lets a request in or says why not. `is_open`: the path needs no token.
+    ///
+    /// # Errors
+    /// Another host or origin, no token or a wrong one, or too many wrong ones.
+    pub fn check(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<IpAddr>,
+        is_open: bool,
+    ) -> Result<(), Problem> {
+        self.check_host(headers)?;
+        self.check_origin(headers)?;
+        if is_open { Ok(()) } else { self.check_token(headers, peer) }
+    }
+
+    fn check_host(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let Some(hosts) = &self.hosts else { return Ok(()) };
+        let mut named = headers.get_all(HOST).iter();
+        let host = match (named.next(), named.next()) {
+            (Some(host), None) => host.to_str().unwrap_or_default(),
+            _ => "",
+        };
+        if hosts.iter().any(|allowed| is_host(allowed, host)) {
+            return Ok(());
+        }
+        let detail = format!("the host {host:?} is not served here");
+        Err(Problem::new(ProblemKind::Misdirected, detail).with_hint(
+            "call it by the address it listens on, or allow the name: --allow-host NAME",
+        ))
+    }
+
+    fn check_origin(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let mut named = headers.get_all(ORIGIN).iter();
+        let Some(origin) = named.next() else { return Ok(()) };
+        let origin = origin.to_str().unwrap_or_default();
+        let is_one = named.next().is_none();
+        if is_one && self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin)) {
+            return Ok(());
+        }
+        let detail = format!("pages of {origin:?} may not call this server");
+        Err(Problem::new(ProblemKind::Misdirected, detail)
+            .with_hint("allow the site: --allow-origin https://HOST"))
+    }
+
+    fn check_token(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> Result<(), Problem> {
+        let Some(token) = &self.token else { return Ok(()) };
+        self.check_tries(peer)?;
+        let mut named = headers.get_all(AUTHORIZATION).iter();
+        let given = named.next().and_then(|value| value.to_str().ok());
+        let given = given.filter(|_| named.next().is_none()).and_then(|value| {
+            let (scheme, given) = value.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then(|| given.trim())
+        });
+        match given {
+            Some(given) if token.is(given) => {
+                self.forgive(peer);
+                Ok(())
+            }
+            Some(_) => {
+                self.count_try(peer);
+                Err(Problem::new(ProblemKind::Unauthorized, "the token is not the right one"))
+            }
+            None => Err(Problem::new(ProblemKind::Unauthorized, "a token is needed")
+                .with_hint("send it: Authorization: Bearer TOKEN")),
+        }
+    }
+
+    fn check_tries(&self, peer: Option<IpAddr>) -> Result<(), Problem> {
+        let now = self.stopwatch.seconds();
+        let Ok(mut tries) = self.tries.lock() else { return Ok(()) };
+        if tries.len() >= ADDRESSES_MAX {
+            tries.retain(|_, (_, since)| now - *since < WINDOW_SECONDS);
+        }
+        let is_waiting = match tries.get(&peer) {
+            Some((count, since)) if now - since < WINDOW_SECONDS => *count >= TRIES_MAX,
+            Some(_) => {
+                tries.remove(&peer);
+                false
+            }
+            None => tries.len() >= ADDRESSES_MAX,
+        };
+        if !is_waiting {
+            return Ok(());
+        }
+        Err(Problem::new(ProblemKind::Busy, "too many wrong tokens")
+            .with_hint(format!("wait {WINDOW_SECONDS} seconds")))
+    }
+
+    fn count_try(&self, peer: Option<IpAddr>) {
+        if let Ok(mut tries) = self.tries.lock() {
+            let now = self.stopwatch.seconds();
+            tries.entry(peer).or_insert((0, now)).0 += 1;
+        }
+    }
+
+    fn forgive(&self, peer: Option<IpAddr>) {
+        if let Ok(mut tries) = self.tries.lock() {
+            tries.remove(&peer);
+        }
+    }
+}
+
+/// Tells whether a host is the one allowed: with its port, or whatever port where none is allowed by name.
+fn is_host(allowed: &str, host: &str) -> bool {
+    if allowed.eq_ignore_ascii_case(host) {
+        return true;
+    }
+    let has_port = |name: &str| {
+        name.rsplit_once(':').is_some_and(|(_, port)| {
+            !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
+        }) && !(name.starts_with('[') && name.ends_with(']'))
+    };
+    !has_port(allowed)
+        && host
+            .rsplit_once(':')
+            .is_some_and(|(name, _)| has_port(host) && name.eq_ignore_ascii_case(allowed))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+    use axum::http::header::HeaderName;
+
+    use super::*;
+
+    fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {
+        let pairs = pairs.iter();
+        pairs.map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect()
+    }
+
+    fn gate(token: Option<&str>) -> Gate {
+        let names = (&["brain.example".to_owned()][..], &["https://app.example".to_owned()][..]);
+        Gate::at(Some(([127, 0, 0, 1], 8077).into()), names, token.map(Token::of))
+    }
+
+    #[test]
+    fn other_hosts_and_origins_are_refused() {
+        let gate = gate(None);
+        let check = |pairs: &[_]| gate.check(&headers(pairs), None, false).map_err(|p| p.kind);
+        for host in [
+            "127.0.0.1:8077",
+            "localhost:8077",
+            "LOCALHOST:8077",
+            "[::1]:8077",
+            "brain.example",
+            "brain.example:80",
+        ] {
+            assert_eq!(check(&[(HOST, host)]), Ok(()), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "127.0.0.1:8078",
+            "127.0.0.1",
+            "localhost",
+            "brain.example.evil",
+            "brain.example:",
+            "xbrain.example",
+            "localhost:8077.evil",
+        ] {
+            assert_eq!(check(&[(HOST, host)]), Err(ProblemKind::Misdirected), "{host}");
+        }
+        assert_eq!(check(&[]), Err(ProblemKind::Misdirected));
+        let with = |origin| check(&[(HOST, "localhost:8077"), (ORIGIN, origin)]);
+        assert_eq!(with("http://localhost:8077"), Ok(()));
+        assert_eq!(with("https://app.example"), Ok(()));
+        for origin in ["null", "http://localhost", "https://localhost:8077", "http://evil.example"]
+        {
+            assert_eq!(with(origin), Err(ProblemKind::Misdirected), "{origin}");
+        }
+    }
+
+    #[test]
+    fn ten_wrong_tokens_make_an_address_wait() {
+        let gate = gate(Some("a token of enough characters"));
+        let check = |token: &str, peer: u8| {
+            let bearer = format!("Bearer {token}");
+            let headers = headers(&[(HOST, "localhost:8077"), (AUTHORIZATION, &bearer)]);
+            gate.check(&headers, Some([10, 0, 0, peer].into()), false).map_err(|p| p.kind)
+        };
+        assert_eq!(check("a token of enough characters", 1), Ok(()));
+        for _ in 0..TRIES_MAX {
+            assert_eq!(check("a token of enough characterz", 1), Err(ProblemKind::Unauthorized));
+        }
+        assert_eq!(check("a token of enough characters", 1), Err(ProblemKind::Busy));
+        assert_eq!(check("a token of enough characters", 2), Ok(()));
+        let none = headers(&[(HOST, "localhost:8077")]);
+        assert_eq!(gate.check(&none, None, false).unwrap_err().kind, ProblemKind::Unauthorized);
+        assert_eq!(gate.check(&none, None, true), Ok(()));
+    }
+
+    #[test]
+    fn short_tokens_are_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "short\n").unwrap();
+        assert!(Token::read(file.path()).is_err());
+        std::fs::write(file.path(), "  0123456789abcdef\n").unwrap();
+        assert!(Token::read(file.path()).unwrap().is("0123456789abcdef"));
+    }
+}

@@ -1,0 +1,446 @@
+//! The OpenAPI 3.1 description, made of the types that requests are read into and of the published schemas of the
+//! command line's documents.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::transform_subschemas;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use super::compatible::{CompactAllAnswer, CompactAnswer, HistoryAnswer, RunAnswer, RunOptions};
+use crate::schedule::{ScheduleSettings, ScheduleView};
+use crate::service::{
+    ApplyRequest, DecisionsRequest, JobDocument, MemoryRequest, ProblemDocument, ProposalsDocument,
+    RecallRequest, RunRequest, SearchRequest, SettleRequest, UndoRequest,
+};
+
+/// Documents of the command line that requests are answered with, by their published schemas.
+const PUBLISHED: [(&str, &str); 10] = [
+    ("Check", include_str!("../../../../docs/schemas/check.schema.json")),
+    ("Save", include_str!("../../../../docs/schemas/save.schema.json")),
+    ("Search", include_str!("../../../../docs/schemas/search.schema.json")),
+    ("Recall", include_str!("../../../../docs/schemas/recall.schema.json")),
+    ("Flags", include_str!("../../../../docs/schemas/flags.schema.json")),
+    ("FlagSettled", include_str!("../../../../docs/schemas/flags-settled.schema.json")),
+    ("Status", include_str!("../../../../docs/schemas/status.schema.json")),
+    ("Run", include_str!("../../../../docs/schemas/run.schema.json")),
+    ("Plans", include_str!("../../../../docs/schemas/plans.schema.json")),
+    ("SavedPlan", include_str!("../../../../docs/schemas/saved-plan.schema.json")),
+];
+
+/// A path as it is described.
+struct Operation {
+    method: &'static str,
+    path: &'static str,
+    summary: &'static str,
+    /// The schema of the body, if there is one.
+    body: Option<&'static str>,
+    /// The status and the schema of the answer.
+    answer: (u16, &'static str),
+    /// Parameters beside those of the path.
+    parameters: &'static [&'static str],
+}
+
+const fn op(
+    (method, path): (&'static str, &'static str),
+    summary: &'static str,
+    body: Option<&'static str>,
+    answer: (u16, &'static str),
+    parameters: &'static [&'static str],
+) -> Operation {
+    Operation { method, path, summary, body, answer, parameters }
+}
+
+const STORE: &[&str] = &["store"];
+const STARTED: &[&str] = &["store", "Prefer"];
+
+const OPERATIONS: &[Operation] = &[
+    op(
+        ("post", "/v1/check"),
+        "Tells whether a memory is known; writes nothing",
+        Some("MemoryRequest"),
+        (200, "Check"),
+        STORE,
+    ),
+    op(
+        ("post", "/v1/save"),
+        "Remembers a memory unless it is known",
+        Some("MemoryRequest"),
+        (200, "Save"),
+        &["store", "Idempotency-Key"],
+    ),
+    op(
+        ("post", "/v1/search"),
+        "Finds the nearest memories",
+        Some("SearchRequest"),
+        (200, "Search"),
+        STORE,
+    ),
+    op(
+        ("post", "/v1/recall"),
+        "Finds the memories that answer a question",
+        Some("RecallRequest"),
+        (200, "Recall"),
+        STORE,
+    ),
+    op(
+        ("get", "/v1/flags"),
+        "Lists contradictory pairs that wait for a person",
+        None,
+        (200, "Flags"),
+        STORE,
+    ),
+    op(
+        ("post", "/v1/flags/{key}"),
+        "Settles a contradictory pair",
+        Some("SettleRequest"),
+        (200, "FlagSettled"),
+        STORE,
+    ),
+    op(
+        ("get", "/v1/proposals"),
+        "Lists merges of which nothing is proven",
+        None,
+        (200, "ProposalsDocument"),
+        STORE,
+    ),
+    op(("get", "/v1/stats"), "Tells where the store stands", None, (200, "Status"), STORE),
+    op(
+        ("get", "/v1/runs"),
+        "Lists the runs of the store and the jobs of this server",
+        None,
+        (200, "Runs"),
+        STORE,
+    ),
+    op(
+        ("post", "/v1/runs"),
+        "Starts a consolidation, a dry run unless it says otherwise",
+        Some("RunRequest"),
+        (202, "JobDocument"),
+        STARTED,
+    ),
+    op(
+        ("get", "/v1/runs/{id}"),
+        "Shows a job of this server, or a run of the store",
+        None,
+        (200, "RunOrJob"),
+        STORE,
+    ),
+    op(
+        ("delete", "/v1/runs/{id}"),
+        "Asks a job to stop; what was applied stays",
+        None,
+        (202, "JobDocument"),
+        STORE,
+    ),
+    op(
+        ("get", "/v1/runs/{id}/events"),
+        "Follows a job as server-sent events: stage, progress, end",
+        None,
+        (200, "text/event-stream"),
+        &["store", "Last-Event-ID"],
+    ),
+    op(
+        ("post", "/v1/runs/{id}/undo"),
+        "Takes back what a run did",
+        Some("UndoRequest"),
+        (202, "JobDocument"),
+        STARTED,
+    ),
+    op(("get", "/v1/plans"), "Lists plans", None, (200, "Plans"), STORE),
+    op(
+        ("get", "/v1/plans/{id}"),
+        "Shows a plan; its digest is the ETag",
+        None,
+        (200, "SavedPlan"),
+        STORE,
+    ),
+    op(
+        ("post", "/v1/plans/{id}/decisions"),
+        "Writes down what a person decides about actions",
+        Some("DecisionsRequest"),
+        (200, "SavedPlan"),
+        &["store", "If-Match"],
+    ),
+    op(
+        ("post", "/v1/plans/{id}/apply"),
+        "Applies a plan whose digest is named",
+        Some("ApplyRequest"),
+        (202, "JobDocument"),
+        &["store", "If-Match", "Prefer"],
+    ),
+    op(
+        ("post", "/api/v1/brain/consolidation/run"),
+        "Runs a consolidation and waits for its end",
+        Some("RunOptions"),
+        (200, "RunAnswer"),
+        STORE,
+    ),
+    op(
+        ("get", "/api/v1/brain/consolidation/schedule"),
+        "Shows when the store runs by itself",
+        None,
+        (200, "ScheduleView"),
+        STORE,
+    ),
+    op(
+        ("put", "/api/v1/brain/consolidation/schedule"),
+        "Sets when the store runs by itself",
+        Some("ScheduleSettings"),
+        (200, "ScheduleView"),
+        STORE,
+    ),
+    op(
+        ("get", "/api/v1/brain/consolidation/history"),
+        "Lists the consolidations of this server",
+        None,
+        (200, "HistoryAnswer"),
+        STORE,
+    ),
+    op(
+        ("post", "/v1/maintenance/compact"),
+        "Consolidates the memories of a user and waits for the end",
+        None,
+        (200, "CompactAnswer"),
+        &["store", "user_id", "skip_reextract", "skip_consolidate", "dry_run"],
+    ),
+    op(
+        ("post", "/v1/maintenance/compact_all"),
+        "Consolidates the memories of all users, in all stores",
+        None,
+        (200, "CompactAllAnswer"),
+        &["store", "skip_reextract", "skip_consolidate", "dry_run"],
+    ),
+    op(("get", "/healthz"), "Whether the server lives; needs no token", None, (200, "Health"), &[]),
+    op(
+        ("get", "/readyz"),
+        "Whether every store can be read; needs no token",
+        None,
+        (200, "Health"),
+        &[],
+    ),
+    op(("get", "/metrics"), "What is counted, for Prometheus", None, (200, "text/plain"), &[]),
+    op(("get", "/openapi.json"), "This description", None, (200, "application/json"), &[]),
+];
+
+/// Describes the paths.
+#[must_use]
+pub fn openapi() -> Value {
+    let mut paths = Map::new();
+    for operation in OPERATIONS {
+        let path = paths.entry(operation.path).or_insert_with(|| json!({}));
+        path[operation.method] = described(operation);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "memfold-server",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Finds duplicate memories and merges them without losing a fact.",
+            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+        },
+        "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
+        "security": [{}, { "token": [] }],
+        "paths": paths,
+        "components": {
+            "schemas": schemas(),
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+        },
+    })
+}
+
+fn described(operation: &Operation) -> Value {
+    let in_path = operation.path.split('/').filter_map(|part| {
+        let name = part.strip_prefix('{')?.strip_suffix('}')?;
+        Some(
+            json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }),
+        )
+    });
+    let others = operation.parameters.iter().map(|name| parameter(name));
+    let content = |schema: &str| match schema.contains('/') {
+        true => json!({ schema: {} }),
+        false => json!({ "application/json": { "schema": reference(schema) } }),
+    };
+    let (status, schema) = operation.answer;
+    let mut value = json!({
+        "summary": operation.summary,
+        "operationId": name_of(operation),
+        "parameters": in_path.chain(others).collect::<Vec<_>>(),
+        "responses": {
+            (status.to_string()): { "description": "Done", "content": content(schema) },
+            "default": {
+                "description": "Why it was not done",
+                "content": { "application/problem+json": { "schema": reference("ProblemDocument") } },
+            },
+        },
+    });
+    if operation.parameters.contains(&"Prefer") {
+        let ended =
+            json!({ "description": "It ended within `Prefer: wait`", "content": content(schema) });
+        value["responses"]["200"] = ended;
+    }
+    if let Some(body) = operation.body {
+        value["requestBody"] = json!({ "content": content(body) });
+    }
+    value
+}
+
+/// `post /v1/runs/{id}/undo` is `post_v1_runs_id_undo`.
+fn name_of(operation: &Operation) -> String {
+    let words = operation.path.split(['/', '{', '}', '.']).filter(|word| !word.is_empty());
+    std::iter::once(operation.method).chain(words).collect::<Vec<_>>().join("_")
+}
+
+fn parameter(name: &str) -> Value {
+    let is_header = name.starts_with(char::is_uppercase);
+    let kind = match name {
+        "dry_run" | "skip_reextract" | "skip_consolidate" => {
+            json!({ "type": "boolean", "default": true })
+        }
+        _ => json!({ "type": "string" }),
+    };
+    let description = match name {
+        "store" => "The store; by default the first one",
+        "user_id" => "Whose memories",
+        "skip_reextract" => "Nothing is ever extracted anew",
+        "skip_consolidate" => "Let no model write memories anew",
+        "dry_run" => "Write nothing",
+        "Idempotency-Key" => "A name for the save: sent again it is answered as before, for a day",
+        "If-Match" => "The digest of the plan, its ETag",
+        "Prefer" => "wait=SECONDS: answer when the job has ended, if it does within that time",
+        _ => "The last event that was seen",
+    };
+    let place = if is_header { "header" } else { "query" };
+    json!({ "name": name, "in": place, "description": description, "schema": kind })
+}
+
+fn reference(schema: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{schema}") })
+}
+
+/// The schemas by name.
+fn schemas() -> Value {
+    let mut all = Map::new();
+    for (name, text) in PUBLISHED {
+        let schema: Value = serde_json::from_str(text).unwrap_or_default();
+        published(&mut all, name, schema);
+    }
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+    });
+    let mut read = settings.clone().into_generator();
+    let mut written = settings.for_serialize().into_generator();
+    add::<MemoryRequest>(&mut read);
+    add::<SearchRequest>(&mut read);
+    add::<RecallRequest>(&mut read);
+    add::<SettleRequest>(&mut read);
+    add::<RunRequest>(&mut read);
+    add::<UndoRequest>(&mut read);
+    add::<ApplyRequest>(&mut read);
+    add::<DecisionsRequest>(&mut read);
+    add::<RunOptions>(&mut read);
+    add::<ScheduleSettings>(&mut read);
+    add::<JobDocument>(&mut written);
+    add::<ProblemDocument>(&mut written);
+    add::<ProposalsDocument>(&mut written);
+    add::<ScheduleView>(&mut written);
+    add::<RunAnswer>(&mut written);
+    add::<HistoryAnswer>(&mut written);
+    add::<CompactAnswer>(&mut written);
+    add::<CompactAllAnswer>(&mut written);
+    for mut generator in [read, written] {
+        for (name, schema) in generator.take_definitions(true) {
+            let mut schema = Schema::try_from(schema).unwrap_or_default();
+            without_rustdoc(&mut schema);
+            all.entry(name).or_insert_with(|| schema.to_value());
+        }
+    }
+    let text = include_str!("../../../../docs/schemas/runs.schema.json");
+    published(&mut all, "RunsOfStore", serde_json::from_str(text).unwrap_or_default());
+    let jobs = json!({ "type": "object", "required": ["jobs"], "properties": {
+        "jobs": { "type": "array", "items": reference("JobDocument") },
+    } });
+    all.insert("Runs".to_owned(), json!({ "allOf": [reference("RunsOfStore"), jobs] }));
+    let either = [reference("JobDocument"), reference("Run")];
+    all.insert("RunOrJob".to_owned(), json!({ "anyOf": either }));
+    let status = json!({ "type": "object", "required": ["status"],
+                         "properties": { "status": { "type": "string" } } });
+    all.insert("Health".to_owned(), status);
+    all.sort_keys();
+    Value::Object(all)
+}
+
+fn add<T: JsonSchema>(generator: &mut SchemaGenerator) {
+    let _reference = generator.subschema_for::<T>();
+}
+
+/// Adds a published schema; what it defines beside itself becomes `Name.Part`.
+fn published(all: &mut Map<String, Value>, name: &str, mut schema: Value) {
+    let parts = schema.as_object_mut().map(|schema| {
+        schema.remove("$schema");
+        schema.remove("$defs")
+    });
+    let renamed = |value: &mut Value| renamed(value, name);
+    renamed(&mut schema);
+    if let Some(Some(Value::Object(parts))) = parts {
+        for (part, mut schema) in parts {
+            renamed(&mut schema);
+            all.insert(format!("{name}.{part}"), schema);
+        }
+    }
+    all.insert(name.to_owned(), schema);
+}
+
+fn renamed(value: &mut Value, name: &str) {
+    match value {
+        Value::Object(members) => {
+            for (key, value) in members {
+                match value {
+                    Value::String(text) if key == "$ref" => {
+                        if let Some(part) = text.strip_prefix("#/$defs/") {
+                            *text = format!("#/components/schemas/{name}.{part}");
+                        }
+                    }
+                    value => renamed(value, name),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| renamed(item, name)),
+        _ => {}
+    }
+}
+
+/// Descriptions are doc comments; their links mean nothing here.
+fn without_rustdoc(schema: &mut Schema) {
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.replace("[`", "`").replace("`]", "`");
+    }
+    transform_subschemas(&mut without_rustdoc, schema);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn references(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(members) => {
+                found.extend(members.get("$ref").and_then(Value::as_str).map(str::to_owned));
+                members.values().for_each(|value| references(value, found));
+            }
+            Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        let document = openapi();
+        let mut found = Vec::new();
+        references(&document, &mut found);
+        assert!(found.len() > 50);
+        for reference in found {
+            let pointer = reference.strip_prefix('#').expect("references stay within");
+            assert!(document.pointer(pointer).is_some(), "{reference}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The routes, and what holds for all of them: the gate, a time limit, counting.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::HeaderValue;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use memfold::machine::Stopwatch;
+
+use super::answers::json_bytes;
+use super::connections::Peer;
+use super::gate::Gate;
+use super::{compatible, memories, openapi, runs};
+use crate::metrics::store_gauges;
+use crate::schedule::Schedules;
+use crate::service::{Problem, ProblemKind, Service};
+
+/// A request must be answered, or its answer begun, after so long.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// Requests that wait for a run, as long as the compatible paths are used to.
+pub(crate) const RUN_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Paths that need no token: they say whether the server lives, and nothing of what it holds.
+const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+
+/// What all routes share.
+#[derive(Debug, Clone)]
+pub struct App {
+    /// What requests do.
+    pub service: Arc<Service>,
+    /// When stores run by themselves.
+    pub schedules: Arc<Schedules>,
+    /// Who may ask.
+    pub gate: Arc<Gate>,
+}
+
+/// Makes the routes. `further` are routes of other modules, such as those of agents; the gate stands before them too.
+pub fn router(app: App, further: Router<App>) -> Router {
+    Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .route("/openapi.json", get(described))
+        .route("/v1/check", post(memories::check))
+        .route("/v1/save", post(memories::save))
+        .route("/v1/search", post(memories::search))
+        .route("/v1/recall", post(memories::recall))
+        .route("/v1/flags", get(memories::flags))
+        .route("/v1/flags/{key}", post(memories::settle))
+        .route("/v1/proposals", get(memories::proposals))
+        .route("/v1/stats", get(memories::stats))
+        .route("/v1/runs", get(runs::list).post(runs::start))
+        .route("/v1/runs/{id}", get(runs::one).delete(runs::cancel))
+        .route("/v1/runs/{id}/events", get(runs::events))
+        .route("/v1/runs/{id}/undo", post(runs::undo))
+        .route("/v1/plans", get(runs::plans))
+        .route("/v1/plans/{id}", get(runs::plan))
+        .route("/v1/plans/{id}/decisions", post(runs::decide))
+        .route("/v1/plans/{id}/apply", post(runs::apply))
+        .route("/api/v1/brain/consolidation/run", post(compatible::run))
+        .route(
+            "/api/v1/brain/consolidation/schedule",
+            get(compatible::schedule).put(compatible::set_schedule),
+        )
+        .route("/api/v1/brain/consolidation/history", get(compatible::history))
+        .route("/v1/maintenance/compact", post(compatible::compact))
+        .route("/v1/maintenance/compact_all", post(compatible::compact_all))
+        .merge(further)
+        .fallback(async || Problem::not_found("there is nothing at this path"))
+        .method_not_allowed_fallback(async || {
+            Problem::new(ProblemKind::MethodNotAllowed, "the path knows other methods")
+        })
+        .layer(from_fn_with_state(app.clone(), watched))
+        .with_state(app)
+}
+
+/// Lets a request in, within its time, and counts it.
+async fn watched(State(app): State<App>, request: Request, next: Next) -> Response {
+    let stopwatch = Stopwatch::start();
+    let metrics = Arc::clone(&app.service.metrics);
+    let path = request.uri().path();
+    let route = request.extensions().get::<MatchedPath>();
+    let route = route.map_or("unknown", MatchedPath::as_str).to_owned();
+    let peer = request.extensions().get::<Peer>().and_then(|peer| peer.0);
+    let is_open = OPEN.contains(&path);
+    let patience = match path.starts_with("/api/") || path.starts_with("/v1/maintenance/") {
+        true => RUN_TIMEOUT,
+        false if request.headers().contains_key("prefer") => RUN_TIMEOUT,
+        false => REQUEST_TIMEOUT,
+    };
+    metrics.in_flight.add(1);
+    let mut response = match app.gate.check(request.headers(), peer, is_open) {
+        Err(problem) => {
+            metrics.refused(match problem.kind {
+                ProblemKind::Misdirected => "host or origin",
+                ProblemKind::Busy => "too many tries",
+                _ => "token",
+            });
+            problem.into_response()
+        }
+        Ok(()) => tokio::time::timeout(patience, next.run(request)).await.unwrap_or_else(|_| {
+            let detail = format!("the request took longer than {} seconds", patience.as_secs());
+            Problem::new(ProblemKind::TooSlow, detail).into_response()
+        }),
+    };
+    metrics.in_flight.add(-1);
+    metrics.request((&route, response.status().as_u16()), stopwatch.seconds());
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers
+        .entry(CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
+    response
+}
+
+async fn healthz() -> Response {
+    json_bytes(br#"{"status":"ok"}"#.to_vec())
+}
+
+/// Whether every store can be read.
+async fn readyz(State(app): State<App>) -> Result<Response, Problem> {
+    for store in app.service.stores() {
+        let store = Arc::clone(store);
+        let looked = app.service.workers.run(move || {
+            store.runs().map_err(|problem| {
+                // Nothing of the store is told to who has no token.
+                let detail = format!("a store cannot be read ({})", problem.kind.status());
+                Problem::new(ProblemKind::Stopping, detail)
+            })
+        });
+        looked.await?;
+    }
+    Ok(json_bytes(br#"{"status":"ready"}"#.to_vec()))
+}
+
+async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
+    let stores: Vec<_> = app.service.stores().cloned().collect();
+    let gauges = app.service.workers.run(move || {
+        let mut gauges: Vec<_> = stores.iter().flat_map(|store| store_gauges(store)).collect();
+        gauges.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        Ok(gauges)
+    });
+    let page = app.service.metrics.page(&gauges.await?);
+    let mut response = page.into_response();
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    Ok(response)
+}
+
+async fn described() -> Response {
+    json_bytes(openapi::openapi().to_string().into_bytes())
+}

@@ -1,0 +1,7 @@
+//! The binary `memfold-server`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    memfold_server::run()
+}

@@ -1,0 +1,161 @@
+//! From the command line to servers that run, and to their end.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use clap::Parser as _;
+use memfold_cli::{Exit, Failure, GlobalArgs, Printer, finish};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::args::{Cli, Command, HttpArgs, McpArgs, StoresArgs};
+use crate::http::{App, Gate, Listen, Listener, Token, openapi, router, serve};
+use crate::mcp;
+use crate::schedule::Schedules;
+use crate::service::{Service, name_of};
+
+/// Requests at work at once, for each core: some wait for the disk.
+const WORKERS_PER_CORE: usize = 4;
+/// A run that is asked to stop ends its unit, which takes less.
+const RUN_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Runs `memfold-server` with the arguments of this process.
+#[must_use]
+pub fn run() -> ExitCode {
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    match Cli::try_parse_from(&typed) {
+        Ok(cli) => finish(&cli.global, |printer| dispatch(&cli, printer)),
+        Err(error) => Exit::of_usage(&error, &typed),
+    }
+}
+
+fn dispatch(cli: &Cli, printer: Printer) -> Result<Exit, Failure> {
+    match &cli.command {
+        Command::Http(args) => http(args, (&cli.global, printer)),
+        Command::Mcp(args) => stdio(args, (&cli.global, printer)),
+        Command::Openapi => {
+            printer.data(&format!("{:#}\n", openapi()))?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new("start", &error, None))
+}
+
+fn open(
+    args: &StoresArgs,
+    global: (&GlobalArgs, Printer),
+    workers: Option<u16>,
+) -> Result<Arc<Service>, Failure> {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let workers = workers.map_or(cores * WORKERS_PER_CORE, usize::from);
+    let alone = args.stores.iter().map(|path| (name_of(path), path.clone()));
+    let stores: Vec<(String, PathBuf)> = args.store.iter().cloned().chain(alone).collect();
+    Ok(Arc::new(Service::open(stores, global, (args.allow_writes, workers))?))
+}
+
+fn http(args: &HttpArgs, global: (&GlobalArgs, Printer)) -> Result<Exit, Failure> {
+    let token = args.token_file.as_deref().map(Token::read).transpose()?;
+    let listen = match &args.unix_socket {
+        Some(path) => Listen::Unix(path.clone()),
+        None => Listen::Tcp(args.listen),
+    };
+    if let Listen::Tcp(address) = &listen
+        && !address.ip().is_loopback()
+        && token.is_none()
+    {
+        return Err(Failure::usage(
+            format!("{address} can be reached by others, and there is no token"),
+            "give --token-file FILE, listen at 127.0.0.1, or on a --unix-socket",
+        ));
+    }
+    let service = open(&args.stores, global, args.workers)?;
+    let settings = args.schedule.settings();
+    if let Some(settings) = &settings {
+        let zone = service.store(None).map(|store| store.time_zone.clone());
+        let checked = zone.and_then(|zone| settings.cron(&zone));
+        checked
+            .map_err(|problem| Failure::usage(problem.detail, problem.hint.unwrap_or_default()))?;
+    }
+    runtime()?.block_on(async {
+        let stop = Stop::new()?;
+        let listener = Listener::bind(&listen).await?;
+        let address = listener.address();
+        let allowed = (&args.allow_host[..], &args.allow_origin[..]);
+        let gate = Arc::new(Gate::at(address, allowed, token));
+        let schedules = Arc::new(Schedules::new(settings, Arc::clone(&service.metrics)));
+        let app = App { service: Arc::clone(&service), schedules, gate };
+        let place = match (&listen, address) {
+            (Listen::Unix(path), _) => path.display().to_string(),
+            (Listen::Tcp(asked), address) => format!("http://{}", address.unwrap_or(*asked)),
+        };
+        global.1.failure_note(&format!("memfold-server listens at {place}"));
+        let clock =
+            tokio::spawn(Arc::clone(&app.schedules).run(service.stores().cloned().collect()));
+        let (agents, stop_agents) = mcp::routes(Arc::clone(&service));
+        let router = router(app, Router::new().merge(agents));
+        serve(listener, router, async {
+            stop.asked().await;
+            // Streams that wait for news would hold their connections.
+            stop_agents.cancel();
+            for store in service.stores() {
+                store.stop();
+            }
+        })
+        .await;
+        clock.abort();
+        Ok::<_, Failure>(())
+    })?;
+    service.stop(RUN_PATIENCE);
+    Ok(Exit::Done)
+}
+
+fn stdio(args: &McpArgs, global: (&GlobalArgs, Printer)) -> Result<Exit, Failure> {
+    let service = open(&args.stores, global, None)?;
+    let served = Arc::clone(&service);
+    let runtime = runtime()?;
+    let ended = runtime.block_on(async {
+        let stop = Stop::new()?;
+        tokio::select! {
+            ended = mcp::serve_stdio(served) => ended,
+            () = stop.asked() => Ok(()),
+        }
+    });
+    service.stop(RUN_PATIENCE);
+    // A read of stdin that waits would hold the runtime.
+    runtime.shutdown_background();
+    ended.map(|()| Exit::Done)
+}
+
+/// Ctrl-C and SIGTERM, from the moment this is made: a signal before that ends the process by itself.
+struct Stop {
+    terminated: Signal,
+    interrupted: Signal,
+}
+
+impl Stop {
+    fn new() -> Result<Self, Failure> {
+        let of =
+            |kind| signal(kind).map_err(|error| Failure::new("listen for signals", &error, None));
+        Ok(Self {
+            terminated: of(SignalKind::terminate())?,
+            interrupted: of(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits until one comes.
+    async fn asked(mut self) {
+        tokio::select! {
+            _ = self.terminated.recv() => {}
+            _ = self.interrupted.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! [`PastRun`]: what a consolidation did, as the report of the compatible paths tells it.
+
+use memfold::machine;
+use memfold_cli::Consolidated;
+use memfold_plan::plan::{Action, ActionType};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::jobs::Outcome;
+use super::problem::Problem;
+
+/// A consolidation of this server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PastRun {
+    /// What it did.
+    pub report: HistoryReport,
+    /// What it did, as counts.
+    pub stats: CompactStats,
+    /// The job that did it.
+    pub job_id: String,
+}
+
+/// A report of `GET /api/v1/brain/consolidation/history`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryReport {
+    /// When it ended, in milliseconds since 1970.
+    pub timestamp: i64,
+    /// Live memories of the store.
+    pub total_candidates: u64,
+    /// What was planned; memories that are left alone are only counted.
+    pub actions: Vec<HistoryAction>,
+    /// Counts of them.
+    pub summary: HistorySummary,
+    /// Whether nothing was written.
+    pub dry_run: bool,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// The run that it wrote to the store, by which it can be undone.
+    pub run_id: Option<String>,
+    /// Why it failed; `null` where it did not.
+    pub error: Option<String>,
+}
+
+/// An action of a report.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryAction {
+    /// `MERGE` (into a new memory), `REPLACE` (one memory stays for the others), `UPDATE`, `KEEP_SEPARATE` or `SKIP`.
+    pub r#type: &'static str,
+    /// The memories.
+    pub source_ids: Vec<String>,
+    /// The text of the new memory of a `MERGE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merged_content: Option<String>,
+    /// The memory that stays for the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replace_target_id: Option<String>,
+    /// What changes on the memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update_data: Option<Value>,
+    /// Why.
+    pub reason: String,
+}
+
+/// Counts of a report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HistorySummary {
+    /// Memories that a new memory takes the place of.
+    pub merged: u64,
+    /// Memories that another one stays for.
+    pub replaced: u64,
+    /// Memories that were promoted or archived.
+    pub updated: u64,
+    /// Pairs that contradict each other.
+    pub kept_separate: u64,
+    /// Proposals, and memories left alone.
+    pub skipped: u64,
+}
+
+/// Counts of `POST /v1/maintenance/compact`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CompactStats {
+    /// Always 0: whose time has run out is the owner's to delete.
+    pub ttl_deleted: u64,
+    /// Live memories of the store, also where only those of a user were compared.
+    pub dedup_scanned: u64,
+    /// Memories that were merged into others, or would be.
+    pub dedup_removed: u64,
+    /// New memories that models wrote.
+    pub consolidated_count: u64,
+    /// Memories that these take the place of.
+    pub sources_removed: u64,
+    /// New rows written.
+    pub applied_upserts: u64,
+    /// Rows moved to the archive.
+    pub applied_deletes: u64,
+    /// How long it took.
+    pub duration_ms: u64,
+}
+
+impl PastRun {
+    pub(crate) fn of(
+        job_id: &str,
+        (done, outcome): (&Consolidated, &Outcome),
+        duration_ms: u64,
+    ) -> Self {
+        let report = &done.outcome.report;
+        let actions = done.outcome.plan.actions.iter();
+        let listed = actions.clone().filter(|action| action.action != ActionType::Noop);
+        let of = |kinds: &[ActionType]| -> u64 {
+            let chosen = actions.clone().filter(|action| kinds.contains(&action.action));
+            chosen.map(|action| action.target_ids.len() as u64).sum()
+        };
+        let count = |kinds: &[ActionType]| {
+            actions.clone().filter(|action| kinds.contains(&action.action)).count() as u64
+        };
+        let replaced = of(&[ActionType::Merge]) - count(&[ActionType::Merge]);
+        let merged = of(&[ActionType::Rewrite]);
+        let written = count(&[ActionType::Rewrite, ActionType::Summarize]);
+        let has_run = outcome.run_id.is_some();
+        let stats = CompactStats {
+            dedup_scanned: report.loaded.live,
+            dedup_removed: replaced,
+            consolidated_count: written,
+            sources_removed: merged,
+            applied_upserts: if has_run { written } else { 0 },
+            applied_deletes: if has_run { replaced + merged } else { 0 },
+            duration_ms,
+            ..CompactStats::default()
+        };
+        let report = HistoryReport {
+            timestamp: machine::clock().0 / 1_000,
+            total_candidates: report.loaded.live,
+            actions: listed.map(HistoryAction::of).collect(),
+            summary: HistorySummary {
+                merged,
+                replaced,
+                updated: of(&[ActionType::Promote, ActionType::Archive]),
+                kept_separate: count(&[ActionType::FlagContradiction, ActionType::Supersede]),
+                skipped: count(&[ActionType::ProposeMerge, ActionType::Noop]),
+            },
+            dry_run: !has_run,
+            duration_ms,
+            run_id: outcome.run_id.clone(),
+            error: None,
+        };
+        Self { report, stats, job_id: job_id.to_owned() }
+    }
+
+    pub(crate) fn failed(
+        job_id: &str,
+        problem: &Problem,
+        (dry_run, duration_ms): (bool, u64),
+    ) -> Self {
+        let report = HistoryReport {
+            timestamp: machine::clock().0 / 1_000,
+            dry_run,
+            duration_ms,
+            error: Some(problem.detail.clone()),
+            ..HistoryReport::default()
+        };
+        let stats = CompactStats { duration_ms, ..CompactStats::default() };
+        Self { report, stats, job_id: job_id.to_owned() }
+    }
+}
+
+impl HistoryAction {
+    fn of(action: &Action) -> Self {
+        let kind = match action.action {
+            ActionType::Merge => "REPLACE",
+            ActionType::Rewrite | ActionType::Summarize => "MERGE",
+            ActionType::Promote | ActionType::Archive => "UPDATE",
+            ActionType::FlagContradiction | ActionType::Supersede => "KEEP_SEPARATE",
+            ActionType::ProposeMerge | ActionType::Noop => "SKIP",
+        };
+        let update_data = match action.action {
+            ActionType::Promote => Some(json!({ "importance": action.new_importance })),
+            ActionType::Archive => Some(json!({ "archived": true })),
+            _ => None,
+        };
+        Self {
+            r#type: kind,
+            source_ids: action.target_ids.iter().map(ToString::to_string).collect(),
+            merged_content: action.new_content.clone(),
+            replace_target_id: (action.action == ActionType::Merge)
+                .then(|| action.target_ids.first().map(ToString::to_string))
+                .flatten(),
+            update_data,
+            reason: action.rationale.reasons.join("; "),
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! Single memories: is one known, remember it, find some, what does a session need to know.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use memfold::lookup::{Matches, Query, StoreIndex, Wanted, search};
+use memfold::machine::Stopwatch;
+use memfold::quick_check::{Check, Incoming, SaveRequest, Saved, SavedOnce};
+use memfold::recall::{RECALLED_DEFAULT, RecallMode, RecallQuery, Recalled};
+use memfold::session_start::{SessionPlace, session_context};
+use memfold_cli::{WORDS_ALONE, candidates, mode_like};
+use memfold_lifecycle::temporal::{Answer, answer, wants_time};
+use memfold_model::memory::Memory;
+use memfold_simd::{Kernels, Similarity};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::problem::{Problem, ProblemKind};
+use super::store::{ServedStore, locked};
+
+/// Longest text of a memory, in bytes.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+/// Most memories of an answer.
+pub const MATCHES_MAX: usize = 1_000;
+/// Where only some memories are in scope, so many times as many candidates are looked at.
+const SCOPED_CANDIDATES: usize = 8;
+/// Longest `Idempotency-Key`.
+const KEY_BYTES_MAX: usize = 255;
+
+/// A memory to check or to save.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryRequest {
+    /// What it says; a save needs it.
+    #[serde(default)]
+    pub text: Option<String>,
+    /// Its vector; by default made by the configured provider, where there is one.
+    #[serde(default)]
+    pub vector: Option<Vec<f32>>,
+    /// The model that made the vector; by default the store's.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Its categories.
+    #[serde(default)]
+    pub categories: Vec<String>,
+    /// Whose memory it is: the category `user:<id>`, across which nothing merges.
+    #[serde(default)]
+    pub user_id: Option<String>,
+    /// How important it is; by default 1.0 for a new memory.
+    #[serde(default)]
+    pub importance: Option<f64>,
+    /// Where it comes from; by default `agent`.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// Its id; saving it again under the same id changes nothing.
+    #[serde(default)]
+    pub id: Option<String>,
+}
+
+/// What to search for: one of `text`, `vector` and `id`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SearchRequest {
+    /// The text of a memory, or any where a provider of vectors is configured.
+    #[serde(default)]
+    pub text: Option<String>,
+    /// A vector.
+    #[serde(default)]
+    pub vector: Option<Vec<f32>>,
+    /// A memory.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// Memories at most, up to 1,000; by default 10.
+    #[serde(default)]
+    pub limit: Option<usize>,
+    /// Only those at least so similar.
+    #[serde(default)]
+    pub threshold: Option<f64>,
+    /// Only memories of all these categories.
+    #[serde(default)]
+    pub categories: Vec<String>,
+    /// Only memories of this user.
+    #[serde(default)]
+    pub user_id: Option<String>,
+}
+
+/// A question.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RecallRequest {
+    /// What is asked, in words.
+    pub query: String,
+    /// The vector of the question; by default made by the configured provider, where there is one.
+    #[serde(default)]
+    pub vector: Option<Vec<f32>>,
+    /// How far down the tiers to look.
+    #[serde(default)]
+    pub mode: RecallDepth,
+    /// Memories at most, up to 1,000; by default 10.
+    #[serde(default)]
+    pub limit: Option<usize>,
+    /// Whether summaries are found, too.
+    #[serde(default)]
+    pub include_summaries: bool,
+    /// Work out the time that is asked for; by default where the question asks for a time.
+    #[serde(default)]
+    pub reason: bool,
+    /// Do not count the memories as read.
+    #[serde(default)]
+    pub no_count: bool,
+    /// Only memories of all these categories.
+    #[serde(default)]
+    pub categories: Vec<String>,
+    /// Only memories of this user.
+    #[serde(default)]
+    pub user_id: Option<String>,
+}
+
+/// How far down the tiers a recall looks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RecallDepth {
+    /// HOT memories.
+    Reflexive,
+    /// HOT and WARM ones.
+    #[default]
+    Standard,
+    /// COLD ones too.
+    Deep,
+    /// All, and what was merged or archived.
+    Exhaustive,
+}
+
+/// What became of a save.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SaveAnswer {
+    /// It was done now.
+    Now(Box<Saved>),
+    /// It was done before; the JSON of the answer of that time.
+    Before(String),
+}
+
+/// What a search found.
+#[derive(Debug)]
+pub struct Found {
+    /// The memories.
+    pub matches: Matches,
+    /// What was searched by.
+    pub index: Option<Arc<StoreIndex>>,
+    /// Seconds until the store was open, and until the answer.
+    pub seconds: (f64, f64),
+}
+
+/// What a recall found.
+#[derive(Debug)]
+pub struct Answered {
+    /// The memories.
+    pub recalled: Recalled,
+    /// The time worked out from them.
+    pub answer: Option<Answer>,
+    /// How far was looked.
+    pub mode: RecallMode,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+impl ServedStore {
+    /// Decides what is to be done with a memory, and writes nothing.
+    ///
+    /// # Errors
+    /// When there is neither text nor vector, or one is too long.
+    pub fn check(&self, request: MemoryRequest) -> Result<Check, Problem> {
+        let (incoming, note) = self.incoming(request)?;
+        if incoming.text.is_none() && incoming.vector.is_none() {
+            return Err(Problem::unprocessable("there is nothing to check")
+                .with_hint("give a text, a vector, or both"));
+        }
+        let mut check = self.quick_check.check(&incoming, self.now());
+        check.notes.extend(note);
+        Ok(check)
+    }
+
+    /// Remembers a memory unless it is known already; once for each `key`.
+    ///
+    /// # Errors
+    /// When writing is not allowed, the memory cannot be saved, or the key is another save's.
+    pub fn save(
+        self: &Arc<Self>,
+        request: MemoryRequest,
+        key: Option<&str>,
+    ) -> Result<SaveAnswer, Problem> {
+        self.may_write()?;
+        let digest = digest_of(&request);
+        let (incoming, note) = self.incoming(request)?;
+        let Some(key) = key else {
+            let mut saved = self.quick_check.save(&incoming, self.now())?;
+            saved.check.notes.extend(note);
+            self.seal_after(&saved);
+            return Ok(SaveAnswer::Now(Box::new(saved)));
+        };
+        if key.is_empty() || key.len() > KEY_BYTES_MAX || !key.bytes().all(|b| b.is_ascii_graphic())
+        {
+            return Err(Problem::new(ProblemKind::Malformed, "the Idempotency-Key is no name")
+                .with_hint(format!("use 1 to {KEY_BYTES_MAX} visible ASCII characters")));
+        }
+        let request = SaveRequest { key, digest: &digest };
+        match self.quick_check.save_once(&incoming, self.now(), request)? {
+            SavedOnce::Saved(saved) => {
+                self.seal_after(&saved);
+                Ok(SaveAnswer::Now(saved))
+            }
+            SavedOnce::Before(answer) => Ok(SaveAnswer::Before(answer)),
+            SavedOnce::AnotherRequest => {
+                Err(Problem::unprocessable("the Idempotency-Key is that of another save")
+                    .with_hint("use a new key for each memory"))
+            }
+        }
+    }
+
+    /// Seals fresh rows beside the answer, where they are many.
+    fn seal_after(self: &Arc<Self>, saved: &Saved) {
+        if !self.quick_check.wants_sealing(saved) || self.is_sealing.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let store = Arc::clone(self);
+        let spawned = std::thread::Builder::new().name("seal".to_owned()).spawn(move || {
+            if let Err(error) = store.quick_check.seal(store.now(), mode_like(&store.path)) {
+                store.printer.detail(&format!("note: fresh rows were not sealed: {error}"));
+            }
+            store.is_sealing.store(false, Ordering::Relaxed);
+        });
+        if spawned.is_err() {
+            self.is_sealing.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes a memory as it was sent; returns also why it has no vector.
+    fn incoming(&self, request: MemoryRequest) -> Result<(Incoming, Option<String>), Problem> {
+        let MemoryRequest { text, vector, model, user_id, importance, source, id, .. } = request;
+        let too_long = |text: &str| text.len() > TEXT_BYTES_MAX;
+        if text.as_deref().is_some_and(too_long) {
+            let detail = format!("the text is longer than {TEXT_BYTES_MAX} bytes");
+            return Err(Problem::new(ProblemKind::TooLarge, detail));
+        }
+        if importance.is_some_and(|importance| !importance.is_finite()) {
+            return Err(Problem::unprocessable("the importance is no finite number"));
+        }
+        check_vector(vector.as_deref())?;
+        let mut categories = request.categories;
+        categories.extend(user_id.map(|user| user_category(&user)));
+        let mut incoming = Incoming { id, text, categories, importance, source, vector, model };
+        let note = locked(&self.provider).fill(&mut incoming);
+        Ok((incoming, note))
+    }
+
+    /// Finds the nearest memories.
+    ///
+    /// # Errors
+    /// When there is nothing to search by, or the store cannot be searched so.
+    pub fn search(&self, request: &SearchRequest) -> Result<Found, Problem> {
+        let stopwatch = Stopwatch::start();
+        let limit = limited(request.limit)?;
+        check_vector(request.vector.as_deref())?;
+        let threshold = request.threshold.map(|least| {
+            Similarity::new(least)
+                .ok_or_else(|| Problem::unprocessable("the threshold is not from -1 to 1"))
+        });
+        let scope = scope(&request.categories, request.user_id.as_deref());
+        let candidates = if scope.is_empty() { limit } else { limit * SCOPED_CANDIDATES };
+        let wanted = Wanted { neighbors: Some(candidates), similarity_min: threshold.transpose()? };
+        let index = self.quick_check.index().live().unwrap_or_default();
+        let load = self.load(self.now());
+        let by =
+            |query| search(&self.db, index.as_deref(), (query, wanted), &load, Kernels::active());
+        let found = match (&request.id, &request.text, &request.vector) {
+            (Some(id), None, None) => by(Query::Memory(id)),
+            (None, None, Some(vector)) => by(Query::Vector(vector)),
+            (None, Some(text), None) => match by(Query::Text(text)) {
+                Err(memfold::lookup::SearchError::NoText) => match self.vector_of(text) {
+                    Some(vector) => by(Query::Vector(&vector)),
+                    None => Err(memfold::lookup::SearchError::NoText),
+                },
+                found => found,
+            },
+            _ => {
+                return Err(Problem::unprocessable("a search is by one thing")
+                    .with_hint("give one of text, vector and id"));
+            }
+        };
+        let mut matches = found?;
+        matches.matches.retain(|found| is_in_scope(&found.memory, &scope));
+        matches.matches.truncate(limit);
+        Ok(Found { matches, index, seconds: (0.0, stopwatch.seconds()) })
+    }
+
+    fn vector_of(&self, text: &str) -> Option<Vec<f32>> {
+        locked(&self.provider).vector(text).ok().map(|(vector, _)| vector)
+    }
+
+    /// Finds the memories that answer a question.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or the vector does not fit.
+    pub fn recall(&self, request: &RecallRequest) -> Result<Answered, Problem> {
+        let stopwatch = Stopwatch::start();
+        let limit = request.limit.map_or(Ok(RECALLED_DEFAULT), |limit| limited(Some(limit)))?;
+        check_vector(request.vector.as_deref())?;
+        let made = request.vector.is_none().then(|| self.vector_of(&request.query)).flatten();
+        let scope = scope(&request.categories, request.user_id.as_deref());
+        let candidates = if scope.is_empty() { limit } else { limit * SCOPED_CANDIDATES };
+        let now = self.now();
+        let mode = request.mode.mode();
+        let mut recalled = self.recaller.recall(&RecallQuery {
+            text: &request.query,
+            vector: request.vector.as_deref().or(made.as_deref()),
+            mode,
+            limit: candidates,
+            include_summaries: request.include_summaries,
+            // What is out of scope was not read by anybody.
+            counts: !request.no_count && scope.is_empty(),
+            now,
+        })?;
+        recalled.memories.retain(|found| is_in_scope(&found.memory, &scope));
+        recalled.memories.truncate(limit);
+        recalled.archived.truncate(limit);
+        if !scope.is_empty() {
+            recalled.archived.clear();
+        }
+        if request.vector.is_none() && made.is_none() {
+            recalled.notes.push(WORDS_ALONE.to_owned());
+        }
+        let wants_answer = request.reason || wants_time(&request.query);
+        let answer = wants_answer
+            .then(|| answer(&request.query, &candidates_of(&recalled), now, &self.time_zone));
+        Ok(Answered { recalled, answer, mode, seconds: stopwatch.seconds() })
+    }
+
+    /// Returns the block of memories that a session in a directory starts with; empty where there is nothing to show.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn session_context(&self, directory: &str, branch: &str) -> Result<String, Problem> {
+        let place = SessionPlace {
+            directory,
+            branch,
+            retention: &self.settings.configuration.settings.lifecycle.retention,
+            time_zone: &self.time_zone,
+            now: self.now(),
+        };
+        let made = session_context(&self.db, &place)?;
+        Ok(made.map(|block| block.text).unwrap_or_default())
+    }
+}
+
+fn candidates_of(found: &Recalled) -> Vec<memfold_lifecycle::temporal::Candidate> {
+    candidates(found)
+}
+
+impl RecallDepth {
+    const fn mode(self) -> RecallMode {
+        match self {
+            Self::Reflexive => RecallMode::Reflexive,
+            Self::Standard => RecallMode::Standard,
+            Self::Deep => RecallMode::Deep,
+            Self::Exhaustive => RecallMode::Exhaustive,
+        }
+    }
+}
+
+/// Returns the category that says whose memory it is.
+#[must_use]
+pub fn user_category(user: &str) -> String {
+    format!("user:{user}")
+}
+
+fn scope(categories: &[String], user: Option<&str>) -> Vec<String> {
+    categories.iter().cloned().chain(user.map(user_category)).collect()
+}
+
+fn is_in_scope(memory: &Memory, scope: &[String]) -> bool {
+    scope.iter().all(|wanted| memory.categories.iter().any(|category| **category == **wanted))
+}
+
+fn limited(limit: Option<usize>) -> Result<usize, Problem> {
+    let limit = limit.unwrap_or(10);
+    if (1..=MATCHES_MAX).contains(&limit) {
+        return Ok(limit);
+    }
+    Err(Problem::unprocessable(format!("the limit is {limit}, not from 1 to {MATCHES_MAX}")))
+}
+
+fn check_vector(vector: Option<&[f32]>) -> Result<(), Problem> {
+    match vector {
+        Some([]) => Err(Problem::unprocessable("the vector is empty")),
+        Some(vector) if !vector.iter().all(|x| x.is_finite()) => {
+            Err(Problem::unprocessable("the vector holds what is no finite number"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A hash of what is to be saved, whatever the order of the JSON's members.
+fn digest_of(request: &MemoryRequest) -> String {
+    let json = serde_json::to_vec(request).expect("a request holds strings and numbers only");
+    blake3::hash(&json).to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_members_does_not_count_and_everything_else_does() {
+        let read = |json: &str| digest_of(&serde_json::from_str(json).unwrap());
+        let digest = read(r#"{"text":"a","vector":[1,0.5],"user_id":"u"}"#);
+        assert_eq!(digest, read(r#"{"user_id":"u","vector":[1.0,0.5],"text":"a","id":null}"#));
+        for other in [
+            r#"{"text":"b","vector":[1,0.5],"user_id":"u"}"#,
+            r#"{"text":"a","vector":[1,0.5]}"#,
+            r#"{"text":"a","vector":[1,0.5],"user_id":"u","importance":1}"#,
+        ] {
+            assert_ne!(digest, read(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn limits_and_vectors_are_bounded() {
+        assert_eq!(limited(None).unwrap(), 10);
+        assert!(limited(Some(0)).is_err() && limited(Some(MATCHES_MAX + 1)).is_err());
+        assert!(check_vector(Some(&[])).is_err() && check_vector(Some(&[f32::NAN])).is_err());
+        assert!(check_vector(Some(&[1.0])).is_ok() && check_vector(None).is_ok());
+    }
+}

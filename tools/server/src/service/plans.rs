@@ -1,0 +1,368 @@
+//! Plans and what people decide about them; contradictory pairs, and how they are settled.
+
+use memfold::execute::{KeepBothRequest, keep_both};
+use memfold::machine;
+use memfold::settle::{SettleRules, Settled, Settlement, settle};
+use memfold_cli::{Status, named_memories, open_own_tables, open_session, status};
+use memfold_model::lineage::{Explanation, Resolved};
+use memfold_model::memory::MemoryId;
+use memfold_plan::plan::{
+    ActionState, ActionType, PlanSummary, Risk, SavedAction, SavedPlan, SwapInput, swap_survivor,
+};
+use memfold_plan::report::run_id;
+use memfold_store::brain_db::OpenPair;
+use memfold_store::upkeep::UpkeepRun;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::problem::{Problem, ProblemKind};
+use super::runs::check_digest;
+use super::store::ServedStore;
+
+/// The name of the plan that was made last.
+const LATEST: &str = "latest";
+
+/// What a person decides about an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// It shall be done.
+    Approve,
+    /// It shall not be done.
+    Reject,
+    /// Undecided again.
+    Undecide,
+    /// Rejected, and no later run merges these memories while their texts stay.
+    KeepBoth,
+    /// Another memory of the merge survives it.
+    Swap,
+}
+
+/// A decision about one action, or all merges of a risk.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlanDecision {
+    /// The action's label, such as `a3`, or `identical` for all merges of identical texts.
+    pub action: String,
+    /// What is decided.
+    pub decision: Decision,
+}
+
+/// Decisions about a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DecisionsRequest {
+    /// They are written down one after the other.
+    pub decisions: Vec<PlanDecision>,
+}
+
+/// How a contradictory pair is settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SettledAs {
+    /// Both stay.
+    KeepBoth,
+    /// Both say the same: the older one merges into the newer one.
+    Merge,
+    /// The newer one holds.
+    Supersede,
+    /// The older one holds.
+    OlderHolds,
+}
+
+impl From<SettledAs> for Settlement {
+    fn from(settled: SettledAs) -> Self {
+        match settled {
+            SettledAs::KeepBoth => Self::KeepBoth,
+            SettledAs::Merge => Self::Merge,
+            SettledAs::Supersede => Self::Supersede,
+            SettledAs::OlderHolds => Self::OlderHolds,
+        }
+    }
+}
+
+/// A pair to settle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SettleRequest {
+    /// How.
+    pub settlement: SettledAs,
+}
+
+/// Merges of which nothing is proven, for a person to decide.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ProposalsDocument {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// The plan that they stand in; `null` where there is no plan.
+    pub plan_id: Option<String>,
+    /// Its digest.
+    pub plan_digest: Option<String>,
+    /// In plan order.
+    pub proposals: Vec<Proposal>,
+}
+
+/// A merge of which nothing is proven.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Proposal {
+    /// The action's label.
+    pub action: String,
+    /// What a person decided.
+    pub state: ActionState,
+    /// The memories, the survivor first.
+    pub ids: Vec<String>,
+    /// The smallest similarity among them.
+    pub similarity: Option<f64>,
+    /// What differs, in words.
+    pub differences: Vec<String>,
+    /// Why it is proposed, and what a model said.
+    pub reasons: Vec<String>,
+    /// The model that decided, where one did.
+    pub decided_by: Option<String>,
+}
+
+impl ServedStore {
+    /// Lists the plans of the store, and those that only this server holds.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn plans(&self) -> Result<Vec<PlanSummary>, Problem> {
+        let mut plans: Vec<_> = self.kept_plans().iter().rev().map(|plan| summary(plan)).collect();
+        let saved = self.db.plans()?;
+        plans.retain(|kept| saved.iter().all(|saved| saved.plan_id != kept.plan_id));
+        plans.extend(saved);
+        Ok(plans)
+    }
+
+    /// Finds a plan by its id, how that begins, or `latest`.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn plan(&self, wanted: &str) -> Result<SavedPlan, Problem> {
+        let kept = self.kept_plans();
+        let known = match wanted {
+            LATEST => kept.last(),
+            _ => kept.iter().find(|plan| plan.plan_id == wanted),
+        };
+        match (self.db.plan(wanted), known) {
+            (Ok(saved), Some(known)) if wanted == LATEST && saved.plan.now < known.plan.now => {
+                Ok((**known).clone())
+            }
+            (Ok(saved), _) => Ok(saved),
+            (Err(_), Some(known)) => Ok((**known).clone()),
+            (Err(error), None) => {
+                let problem = Problem::from(error);
+                Err(match problem.kind {
+                    ProblemKind::NotFound => problem.with_hint("GET /v1/plans lists them"),
+                    _ => problem,
+                })
+            }
+        }
+    }
+
+    /// Finds a plan whose digest the caller knows.
+    ///
+    /// # Errors
+    /// When there is none, or its digest is another one.
+    pub fn plan_with(&self, wanted: &str, digest: &str) -> Result<SavedPlan, Problem> {
+        let plan = self.plan(wanted)?;
+        check_digest(&plan, digest)?;
+        Ok(plan)
+    }
+
+    /// Writes decisions down; a plan that only this server holds is saved first.
+    ///
+    /// # Errors
+    /// When writing is not allowed, there is no such action, or it was carried out meanwhile.
+    pub fn decide(&self, plan: &str, request: &DecisionsRequest) -> Result<SavedPlan, Problem> {
+        self.may_write()?;
+        let plan = self.plan(plan)?;
+        let at = self.now().to_naive_local(&self.time_zone);
+        let session = open_own_tables(&self.path, &self.settings)?;
+        session.prepare(&at)?;
+        if plan.saved_at.is_empty() {
+            session.save_plan(&plan.plan, &Default::default(), &at)?;
+            self.drop_plan(&plan.plan_id);
+        }
+        drop(session);
+        for decision in &request.decisions {
+            let plan = self.db.plan(&plan.plan_id)?;
+            for action in named(&plan, &decision.action)? {
+                self.decide_one(&plan, action, decision.decision)?;
+            }
+        }
+        Ok(self.db.plan(&plan.plan_id)?)
+    }
+
+    fn decide_one(
+        &self,
+        plan: &SavedPlan,
+        action: &SavedAction,
+        decision: Decision,
+    ) -> Result<(), Problem> {
+        let state = match decision {
+            Decision::Approve => ActionState::Approved,
+            Decision::Reject => ActionState::Rejected,
+            Decision::Undecide => ActionState::Proposed,
+            Decision::KeepBoth => return self.keep_both(plan, action),
+            Decision::Swap => return self.swap(plan, action),
+        };
+        let session = open_own_tables(&self.path, &self.settings)?;
+        Ok(session.decide(&plan.plan_id, action.position, state)?)
+    }
+
+    fn keep_both(&self, plan: &SavedPlan, action: &SavedAction) -> Result<(), Problem> {
+        let now = self.now();
+        let session = open_session(&self.path, &self.settings)?;
+        keep_both(
+            &session,
+            &KeepBothRequest {
+                plan_id: &plan.plan_id,
+                action,
+                run_id: &run_id(&plan.plan.store_id, now, &action.label()),
+                at: &now.to_naive_local(&self.time_zone),
+                holder: &machine::holder(),
+            },
+        )?;
+        Ok(())
+    }
+
+    fn swap(&self, plan: &SavedPlan, saved: &SavedAction) -> Result<(), Problem> {
+        let now = self.now();
+        let memories = named_memories(&self.db, plan, &self.load(now))?;
+        let swapped = swap_survivor(&SwapInput {
+            action: saved.effective(),
+            memories: &memories,
+            policy: &self.settings.configuration.policy,
+            guard: &self.guard,
+        })
+        .map_err(|refusal| Problem::new(ProblemKind::Conflict, format!("no swap: {refusal}")))?;
+        let is_as_planned = swapped.target_ids == saved.action.target_ids;
+        let session = open_own_tables(&self.path, &self.settings)?;
+        let amended = (!is_as_planned).then_some(&swapped);
+        Ok(session.amend(&plan.plan_id, saved.position, amended)?)
+    }
+
+    /// Returns the contradictory pairs that wait for a person.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn flags(&self) -> Result<Vec<OpenPair>, Problem> {
+        Ok(self.db.open_flags()?)
+    }
+
+    /// Settles a pair; returns the run, which can be undone.
+    ///
+    /// # Errors
+    /// When writing is not allowed, or the pair does not wait or cannot be settled so.
+    pub fn settle(&self, key: &str, settled: SettledAs) -> Result<(String, Settled), Problem> {
+        self.may_write()?;
+        let rules = SettleRules { policy: &self.settings.configuration.policy, guard: &self.guard };
+        let session = open_session(&self.path, &self.settings)?;
+        let now = self.now();
+        let run = run_id(&session.store_id()?, now, &format!("flags {key}"));
+        let holder = machine::holder();
+        let run = UpkeepRun { run_id: &run, now, time_zone: &self.time_zone, holder: &holder };
+        Ok(settle(&session, (key, settled.into()), rules, &run)?)
+    }
+
+    /// Returns the merges of the latest plan of which nothing is proven.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn proposals(&self) -> Result<ProposalsDocument, Problem> {
+        let plan = match self.plan(LATEST) {
+            Ok(plan) => Some(plan),
+            Err(problem) if problem.kind == ProblemKind::NotFound => None,
+            Err(problem) => return Err(problem),
+        };
+        let actions = plan.iter().flat_map(|plan| &plan.actions);
+        let proposed =
+            actions.filter(|action| action.effective().action == ActionType::ProposeMerge);
+        Ok(ProposalsDocument {
+            schema_version: 1,
+            plan_id: plan.as_ref().map(|plan| plan.plan_id.clone()),
+            plan_digest: plan.as_ref().map(|plan| plan.plan_digest.clone()),
+            proposals: proposed.map(Proposal::of).collect(),
+        })
+    }
+
+    /// Returns where the store stands.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn status(&self) -> Result<Status, Problem> {
+        Ok(status(&self.path, &self.settings, (self.now(), self.printer))?)
+    }
+
+    /// Tells what became of a memory.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn explain(&self, id: &str) -> Result<Explanation, Problem> {
+        Ok(self.db.explain_memory(&MemoryId::new(id), &self.time_zone, self.now())?)
+    }
+
+    /// Finds the memory that holds what a memory of this id said.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn resolve(&self, id: &str) -> Result<Resolved, Problem> {
+        Ok(self.db.resolve(&MemoryId::new(id), &self.time_zone, self.now())?)
+    }
+}
+
+impl Proposal {
+    fn of(saved: &SavedAction) -> Self {
+        let action = saved.effective();
+        let evidence = &action.rationale.evidence;
+        Self {
+            action: saved.label(),
+            state: saved.state,
+            ids: action.target_ids.iter().map(ToString::to_string).collect(),
+            similarity: evidence.similarity,
+            differences: evidence.differences.clone(),
+            reasons: action.rationale.reasons.clone(),
+            decided_by: evidence.decided_by.clone(),
+        }
+    }
+}
+
+/// The actions that a decision is about.
+fn named<'p>(plan: &'p SavedPlan, word: &str) -> Result<Vec<&'p SavedAction>, Problem> {
+    if word == "identical" {
+        let is_meant = |saved: &&SavedAction| {
+            let action = saved.effective();
+            action.action == ActionType::Merge
+                && action.risk == Risk::Identical
+                && matches!(
+                    saved.state,
+                    ActionState::Proposed | ActionState::Approved | ActionState::Rejected
+                )
+        };
+        return Ok(plan.actions.iter().filter(is_meant).collect());
+    }
+    let found = plan.changes().find(|action| action.label() == word);
+    found.map(|action| vec![action]).ok_or_else(|| {
+        Problem::not_found(format!("plan {} has no action {word:?}", plan.plan_id))
+            .with_hint("GET /v1/plans/{id} lists them")
+    })
+}
+
+fn summary(plan: &SavedPlan) -> PlanSummary {
+    let mut summary = PlanSummary {
+        plan_id: plan.plan_id.clone(),
+        saved_at: plan.saved_at.clone(),
+        now: plan.plan.now.clone(),
+        plan_digest: plan.plan_digest.clone(),
+        types: Default::default(),
+        states: Default::default(),
+    };
+    for action in &plan.actions {
+        *summary.types.entry(action.effective().action).or_default() += 1;
+        if action.is_change() {
+            *summary.states.entry(action.state).or_default() += 1;
+        }
+    }
+    summary
+}

@@ -1,0 +1,393 @@
+//! Runs: consolidations, plans that are applied, and what is taken back, each a [`Job`].
+
+use std::sync::Arc;
+
+use memfold::execute::{Execution, preview_undo};
+use memfold::machine::Stopwatch;
+use memfold_cli::documents::{ApplyDocument, ConsolidateDocument, UndoDocument};
+use memfold_cli::{
+    ApplyArgs, Bars, ConsolidateArgs, Consolidated, Failure, JudgeArg, UndoArgs, apply_saved,
+    consolidate, find_run, undo_named,
+};
+use memfold_model::runs::{RunHistory, RunState, RunSummary, UnitSummary};
+use memfold_plan::plan::{ActionState, PlanSummary, SavedPlan};
+use memfold_store::journal::RevertOptions;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::history::PastRun;
+use super::jobs::{Job, JobState, Outcome};
+use super::memories::user_category;
+use super::problem::{Problem, ProblemKind};
+use super::store::{ServedStore, locked};
+
+/// Past runs that are remembered.
+const PAST_KEPT: usize = 50;
+
+/// What of a plan is carried out at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecuteMode {
+    /// Nothing.
+    #[default]
+    None,
+    /// Merges of identical texts; the rest is saved for review.
+    Identical,
+    /// What people approved in saved plans; the new plan is saved for review.
+    Reviewed,
+    /// Everything, as far as no more than the largest share of the memories changes.
+    All,
+}
+
+/// Whether models decide about proposals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JudgeMode {
+    /// The models of `judge.chain`.
+    Ask,
+    /// Their recorded answers only.
+    Recorded,
+}
+
+/// A consolidation that is wanted: a dry run unless it says otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RunRequest {
+    /// What of the plan is carried out at once.
+    pub execute: ExecuteMode,
+    /// Save the plan in the store, for review; kept in the server's memory otherwise.
+    pub save_plan: bool,
+    /// Search only what changed since the last run that wrote.
+    pub incremental: bool,
+    /// Let models decide about proposals.
+    pub judge: Option<JudgeMode>,
+    /// Merge at or above this cosine similarity.
+    pub threshold: Option<f64>,
+    /// Only memories of these categories.
+    pub categories: Vec<String>,
+    /// Only memories of this user.
+    pub user_id: Option<String>,
+    /// Only memories created at or after this time (ISO 8601).
+    pub since: Option<String>,
+    /// Only memories created before this time (ISO 8601).
+    pub until: Option<String>,
+    /// Run only the rules of this trigger.
+    pub trigger: Option<String>,
+    /// Plan as if it were this time (RFC 3339).
+    pub now: Option<String>,
+    /// Apply so many units at most.
+    pub limit: Option<u64>,
+    /// Refuse to change a larger share of the live memories without a review, 0 to 1.
+    pub max_change_share: Option<f64>,
+}
+
+/// What of a plan is applied.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ApplyRequest {
+    /// Only these actions: labels (`a17`), risks (`identical`, `trivial`, `reworded`) or types.
+    pub only: Vec<String>,
+    /// Not these actions.
+    pub except: Vec<String>,
+    /// Apply so many units at most; applying again continues.
+    pub limit: Option<u64>,
+}
+
+/// What of a run is taken back.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct UndoRequest {
+    /// Only the unit with this action.
+    pub action: Option<String>,
+    /// Also restore memories that were changed since.
+    pub force: bool,
+    /// Also recreate memories that were deleted since.
+    pub recreate: bool,
+    /// Allow later runs to merge these again.
+    pub remerge_ok: bool,
+}
+
+impl RunRequest {
+    fn writes(&self) -> bool {
+        self.save_plan || self.execute != ExecuteMode::None
+    }
+
+    fn args(&self, store: &ServedStore) -> Result<ConsolidateArgs, Problem> {
+        let in_unit = |value: Option<f64>| value.is_none_or(|value| (0.0..=1.0).contains(&value));
+        if !in_unit(self.threshold) || !in_unit(self.max_change_share) {
+            return Err(Problem::unprocessable(
+                "threshold and max_change_share are numbers from 0 to 1",
+            ));
+        }
+        if self.user_id.is_some() && !self.categories.is_empty() {
+            // A run takes memories of any of its categories: those of others would be among them.
+            return Err(Problem::unprocessable("a run is for a user or for categories")
+                .with_hint("leave one of user_id and categories out"));
+        }
+        let user = self.user_id.iter().map(|user| user_category(user));
+        Ok(ConsolidateArgs {
+            threshold: self.threshold,
+            category: self.categories.iter().cloned().chain(user).collect(),
+            since: self.since.clone(),
+            until: self.until.clone(),
+            now: self.now.clone(),
+            trigger: self.trigger.clone(),
+            incremental: self.incremental,
+            judge: self.judge.map(|judge| match judge {
+                JudgeMode::Ask => JudgeArg::Ask,
+                JudgeMode::Recorded => JudgeArg::Recorded,
+            }),
+            save_plan: self.writes() && self.execute != ExecuteMode::All,
+            execute: self.execute == ExecuteMode::All,
+            limit: self.limit.filter(|_| self.execute == ExecuteMode::All),
+            max_change_share: self.max_change_share,
+            dry_run: !self.writes(),
+            ..ConsolidateArgs::of(store.path.clone())
+        })
+    }
+}
+
+impl ServedStore {
+    /// Starts a consolidation.
+    ///
+    /// # Errors
+    /// When it wants to write where that is not allowed, asks for what cannot be, or too many runs wait.
+    pub fn start_run(self: &Arc<Self>, request: RunRequest) -> Result<Arc<Job>, Problem> {
+        if request.writes() {
+            self.may_write()?;
+        }
+        let args = request.args(self)?;
+        let store = Arc::clone(self);
+        self.queue("consolidate", move |job| {
+            let stopwatch = Stopwatch::start();
+            let done = store.consolidate(&request, &args, job);
+            let ms = (stopwatch.seconds() * 1e3) as u64;
+            store.remember(match &done {
+                Ok((done, outcome)) => PastRun::of(&job.id, (done, outcome), ms),
+                Err(problem) => PastRun::failed(&job.id, problem, (!request.writes(), ms)),
+            });
+            done.map(|(_, outcome)| outcome)
+        })
+    }
+
+    fn remember(&self, run: PastRun) {
+        let mut past = locked(&self.past);
+        past.push_back(run);
+        if past.len() > PAST_KEPT {
+            past.pop_front();
+        }
+    }
+
+    /// Returns the consolidations of this server, the first one first.
+    #[must_use]
+    pub fn past_runs(&self) -> Vec<PastRun> {
+        locked(&self.past).iter().cloned().collect()
+    }
+
+    fn consolidate(
+        &self,
+        request: &RunRequest,
+        args: &ConsolidateArgs,
+        job: &Arc<Job>,
+    ) -> Result<(Consolidated, Outcome), Problem> {
+        let bars = self.bars(job);
+        let mut applied = Vec::new();
+        if request.execute == ExecuteMode::Reviewed {
+            applied = self.apply_reviewed(&bars)?;
+        }
+        let done = consolidate(&self.global, args, (&bars, self.printer))?;
+        for failure in &done.failures {
+            self.printer.failure(failure);
+        }
+        let plan = SavedPlan::proposed(done.outcome.plan.clone());
+        let (plan_id, plan_digest) = (plan.plan_id.clone(), plan.plan_digest.clone());
+        if done.saved_as.is_none() && done.execution.is_none() {
+            self.keep_plan(plan.clone());
+        }
+        if request.execute == ExecuteMode::Identical && done.saved_as.is_some() {
+            let only = ApplyRequest { only: vec!["identical".to_owned()], ..Default::default() };
+            let saved = self.db.plan(&plan_id)?;
+            applied.push(self.apply(&only, &saved, &bars)?);
+        }
+        let execution = done.execution.as_ref().or(applied.last());
+        let result = value(&ConsolidateDocument::of(&done.outcome.report));
+        let outcome = Outcome {
+            state: execution.map(|execution| state_of(execution.state)),
+            run_id: execution.map(|execution| execution.run_id.clone()),
+            plan_id: Some(plan_id),
+            plan_digest: Some(plan_digest),
+            result: Some(result),
+        };
+        Ok((done, outcome))
+    }
+
+    fn bars(&self, job: &Arc<Job>) -> Bars {
+        let listener: Arc<dyn memfold_index::Progress + Send + Sync> = Arc::<Job>::clone(job);
+        Bars::told(self.printer, listener)
+    }
+
+    /// Applies what people approved and nothing became of yet.
+    fn apply_reviewed(&self, bars: &Bars) -> Result<Vec<Execution>, Problem> {
+        let mut applied = Vec::new();
+        for summary in self.db.plans()? {
+            let waits = |plan: &PlanSummary| plan.states.contains_key(&ActionState::Approved);
+            if waits(&summary) {
+                let saved = self.db.plan(&summary.plan_id)?;
+                applied.push(self.apply(&ApplyRequest::default(), &saved, bars)?);
+            }
+        }
+        Ok(applied)
+    }
+
+    fn apply(
+        &self,
+        request: &ApplyRequest,
+        saved: &SavedPlan,
+        bars: &Bars,
+    ) -> Result<Execution, Failure> {
+        let args = ApplyArgs {
+            db: self.path.clone(),
+            plan: saved.plan_id.clone(),
+            only: request.only.clone(),
+            except: request.except.clone(),
+            limit: request.limit,
+            report: None,
+            report_dir: None,
+            metrics: None,
+            execute: true,
+            dry_run: false,
+            allow_unguarded: false,
+            now: None,
+        };
+        apply_saved(&self.global, &args, saved, (bars, self.printer))
+    }
+
+    /// Starts to apply a plan whose digest the caller knows.
+    ///
+    /// # Errors
+    /// When writing is not allowed, there is no such plan, or its digest is another one.
+    pub fn start_apply(
+        self: &Arc<Self>,
+        plan: &str,
+        digest: &str,
+        request: ApplyRequest,
+    ) -> Result<Arc<Job>, Problem> {
+        self.may_write()?;
+        let saved = self.plan_with(plan, digest)?;
+        if request.limit == Some(0) {
+            return Err(Problem::unprocessable("the limit is 0: leave it out, or give 1 or more"));
+        }
+        let store = Arc::clone(self);
+        self.queue("apply", move |job| {
+            let execution = store.apply(&request, &saved, &store.bars(job))?;
+            store.drop_plan(&saved.plan_id);
+            Ok(Outcome {
+                state: Some(state_of(execution.state)),
+                run_id: Some(execution.run_id.clone()),
+                plan_id: Some(saved.plan_id.clone()),
+                plan_digest: Some(saved.plan_digest.clone()),
+                result: Some(value(&ApplyDocument::of_run(&execution, &saved))),
+            })
+        })
+    }
+
+    /// Starts to take back what a run did.
+    ///
+    /// # Errors
+    /// When writing is not allowed, there is no such run, or it has nothing to take back.
+    pub fn start_undo(
+        self: &Arc<Self>,
+        run: &str,
+        request: UndoRequest,
+    ) -> Result<Arc<Job>, Problem> {
+        self.may_write()?;
+        let job = self.job(run).map(|job| job.document());
+        let run = job.and_then(|job| job.run_id).unwrap_or_else(|| run.to_owned());
+        let args = UndoArgs {
+            db: self.path.clone(),
+            run: Some(self.run(&run)?.run_id),
+            action: request.action,
+            memory: None,
+            force: request.force,
+            recreate: request.recreate,
+            remerge_ok: request.remerge_ok,
+            execute: true,
+            dry_run: false,
+            now: None,
+        };
+        let target = match (&args.action, &args.run) {
+            (Some(label), run) => {
+                memfold::execute::UndoTarget::Action { run_id: run.clone(), label: label.clone() }
+            }
+            (None, run) => memfold::execute::UndoTarget::Run(run.clone().unwrap_or_default()),
+        };
+        // What cannot be taken back at all is told at once.
+        let options = RevertOptions { force: args.force, recreate: args.recreate };
+        preview_undo(&self.db, &target, options)?;
+        let store = Arc::clone(self);
+        self.queue("undo", move |job| {
+            let told = (&store.bars(job), store.printer);
+            let (target, undone) = undo_named(&store.global, &args, told)?;
+            Ok(Outcome {
+                state: Some(state_of(undone.state)),
+                run_id: Some(undone.run_id.clone()),
+                result: Some(value(&UndoDocument::of_run(&target, &undone))),
+                ..Outcome::default()
+            })
+        })
+    }
+
+    /// Returns the runs that wrote to the store.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn runs(&self) -> Result<RunHistory, Problem> {
+        Ok(self.db.runs()?)
+    }
+
+    /// Finds a run by its id or how that begins.
+    ///
+    /// # Errors
+    /// When there is none, or more than one.
+    pub fn run(&self, wanted: &str) -> Result<RunSummary, Problem> {
+        let history = self.runs()?;
+        let found = find_run(&history, wanted).map_err(|failure| {
+            let hint = "GET /v1/runs lists them";
+            Problem::not_found(failure.message).with_hint(hint)
+        });
+        found.cloned()
+    }
+
+    /// Returns the units of a run.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn units(&self, run_id: &str) -> Result<Vec<UnitSummary>, Problem> {
+        Ok(self.db.units(run_id)?)
+    }
+}
+
+/// Refuses a plan that is not the one that the caller looked at.
+pub(crate) fn check_digest(plan: &SavedPlan, digest: &str) -> Result<(), Problem> {
+    let bare = |digest: &str| digest.trim_start_matches("sha256:").to_owned();
+    if bare(digest) == bare(&plan.plan_digest) {
+        return Ok(());
+    }
+    let detail = format!("plan {} has the digest {}", plan.plan_id, plan.plan_digest);
+    Err(Problem::new(ProblemKind::AnotherPlan, detail).with_hint("look at the plan again"))
+}
+
+const fn state_of(state: RunState) -> JobState {
+    match state {
+        RunState::Done | RunState::Running => JobState::Done,
+        RunState::Partial => JobState::Partial,
+        RunState::Interrupted => JobState::Interrupted,
+        RunState::Failed => JobState::Failed,
+    }
+}
+
+/// Makes a document JSON.
+fn value(document: &impl Serialize) -> Value {
+    serde_json::to_value(document).expect("documents hold strings, numbers and lists of them")
+}

@@ -1,0 +1,271 @@
+//! [`ServedStore`]: a store that stays open, with all that its requests share.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use memfold::execute::forbidden_by;
+use memfold::machine;
+use memfold::quick_check::QuickCheck;
+use memfold::recall::{RecallOptions, Recaller};
+use memfold_cli::{
+    Failure, GlobalArgs, Printer, Provider, Settings, StorePlaceArgs, open_options,
+    open_quick_check,
+};
+use memfold_guard::Guard;
+use memfold_index::NoProgress;
+use memfold_model::time::Instant;
+use memfold_plan::plan::SavedPlan;
+use memfold_store::{BrainDb, LoadRequest};
+
+use super::history::PastRun;
+use super::jobs::Jobs;
+use super::problem::{Problem, ProblemKind};
+use super::workers::Workers;
+use crate::metrics::Metrics;
+
+/// Plans that no store holds: the latest so many dry runs can be looked at and applied.
+const PLANS_KEPT: usize = 8;
+
+/// A store that stays open.
+pub struct ServedStore {
+    /// What requests call it.
+    pub name: String,
+    /// Its file.
+    pub path: PathBuf,
+    /// Whether requests may write.
+    pub allow_writes: bool,
+    /// The configuration, as the command line would read it.
+    pub settings: Settings,
+    /// The zone of naive times.
+    pub time_zone: TimeZone,
+    pub(crate) global: GlobalArgs,
+    pub(crate) printer: Printer,
+    pub(crate) guard: Guard,
+    pub(crate) db: BrainDb,
+    pub(crate) quick_check: QuickCheck,
+    pub(crate) recaller: Recaller,
+    pub(crate) provider: Mutex<Provider>,
+    pub(crate) is_sealing: AtomicBool,
+    pub(crate) jobs: Jobs,
+    pub(crate) past: Mutex<VecDeque<PastRun>>,
+    plans: Mutex<VecDeque<Arc<SavedPlan>>>,
+}
+
+impl std::fmt::Debug for ServedStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServedStore").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl ServedStore {
+    /// Opens a store with the configuration that the command line would use.
+    ///
+    /// # Errors
+    /// When it is no `brain.db`, cannot be read, or the configuration is not valid.
+    pub fn open(
+        (name, path): (String, PathBuf),
+        (global, printer): (&GlobalArgs, Printer),
+        allow_writes: bool,
+    ) -> Result<Self, Failure> {
+        let settings = Settings::load(global, Some(&path), &[])?;
+        settings.show_notices(printer);
+        let guard = settings.guard()?;
+        let time_zone = settings.time_zone()?;
+        let db = BrainDb::open(&path, open_options(&settings)).map_err(|error| {
+            let hint =
+                "the server serves brain.db; stores of another kind are for the command line";
+            Failure::new(&format!("open {}", path.display()), &error, Some(hint.to_owned()))
+        })?;
+        let place = StorePlaceArgs { db: path.clone(), index_dir: None };
+        let quick_check = open_quick_check(&place, &settings)?;
+        let configured = &settings.configuration.settings;
+        let options = RecallOptions {
+            policy: settings.configuration.policy.clone(),
+            retention: configured.lifecycle.retention.clone(),
+            time_zone: time_zone.clone(),
+            read_only: !allow_writes || forbidden_by(configured).is_some(),
+        };
+        let at = BrainDb::at(&path, open_options(&settings));
+        let recaller = Recaller::following(at, quick_check.index(), options);
+        let provider = Mutex::new(Provider::open(&settings, printer)?);
+        Ok(Self {
+            name,
+            path,
+            allow_writes,
+            settings,
+            time_zone,
+            global: global.clone(),
+            printer,
+            guard,
+            db,
+            quick_check,
+            recaller,
+            provider,
+            is_sealing: AtomicBool::new(false),
+            jobs: Jobs::default(),
+            past: Mutex::default(),
+            plans: Mutex::default(),
+        })
+    }
+
+    /// Returns the time of the clock.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        machine::clock()
+    }
+
+    /// Writes a remark to the log.
+    pub(crate) fn note(&self, text: &str) {
+        self.printer.note(text);
+    }
+
+    /// Asks the work of the store to stop.
+    pub fn stop(&self) {
+        self.jobs.stop();
+    }
+
+    /// How rows are read, as of a time.
+    pub(crate) fn load(&self, now: Instant) -> LoadRequest<'_> {
+        LoadRequest { time_zone: &self.time_zone, now, progress: &NoProgress }
+    }
+
+    /// Refuses to write where the server or the configuration forbids it.
+    ///
+    /// # Errors
+    /// [`ProblemKind::Forbidden`].
+    pub fn may_write(&self) -> Result<(), Problem> {
+        if !self.allow_writes {
+            return Err(Problem::new(ProblemKind::Forbidden, "the server was not told to write")
+                .with_hint("start it with --allow-writes"));
+        }
+        match forbidden_by(&self.settings.configuration.settings) {
+            Some(key) => {
+                let detail = format!("{key}, so nothing may be written");
+                let hint = "`memfold config show DB` says where it is set";
+                Err(Problem::new(ProblemKind::Forbidden, detail).with_hint(hint))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps a plan that the store does not hold; the oldest one goes.
+    pub(crate) fn keep_plan(&self, plan: SavedPlan) -> Arc<SavedPlan> {
+        let plan = Arc::new(plan);
+        let mut plans = locked(&self.plans);
+        plans.retain(|kept| kept.plan_id != plan.plan_id);
+        plans.push_back(Arc::clone(&plan));
+        if plans.len() > PLANS_KEPT {
+            plans.pop_front();
+        }
+        plan
+    }
+
+    /// Returns the plans that the store does not hold, the latest one last.
+    pub(crate) fn kept_plans(&self) -> Vec<Arc<SavedPlan>> {
+        locked(&self.plans).iter().cloned().collect()
+    }
+
+    pub(crate) fn drop_plan(&self, plan_id: &str) {
+        locked(&self.plans).retain(|kept| kept.plan_id != plan_id);
+    }
+}
+
+/// Takes a lock; what a panic left behind is used as it is.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// All that requests need: the stores, the threads, the counters.
+#[derive(Debug)]
+pub struct Service {
+    stores: BTreeMap<String, Arc<ServedStore>>,
+    first: Arc<ServedStore>,
+    /// Where blocking work is done.
+    pub workers: Workers,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Service {
+    /// Opens stores by name; the first one is meant where a request names none.
+    ///
+    /// # Errors
+    /// When there is none, two have the same name, or one cannot be opened.
+    pub fn open(
+        stores: Vec<(String, PathBuf)>,
+        global: (&GlobalArgs, Printer),
+        (allow_writes, workers): (bool, usize),
+    ) -> Result<Self, Failure> {
+        let mut opened = BTreeMap::new();
+        let mut first = None;
+        let metrics = Arc::new(Metrics::default());
+        for (name, path) in stores {
+            let store = ServedStore::open((name.clone(), path), global, allow_writes)?;
+            let store = Arc::new(store);
+            store.start_work(&metrics)?;
+            first.get_or_insert_with(|| Arc::clone(&store));
+            if opened.insert(name.clone(), store).is_some() {
+                return Err(Failure::usage(
+                    format!("two stores are called {name:?}"),
+                    "give them names: --store NAME=PATH",
+                ));
+            }
+        }
+        let first = first.ok_or_else(|| {
+            Failure::usage("there is no store to serve", "name one: memfold-server http brain.db")
+        })?;
+        Ok(Self { stores: opened, first, workers: Workers::new(workers), metrics })
+    }
+
+    /// Finds a store by name; without one it is the first.
+    ///
+    /// # Errors
+    /// [`ProblemKind::NotFound`].
+    pub fn store(&self, name: Option<&str>) -> Result<Arc<ServedStore>, Problem> {
+        let Some(name) = name else { return Ok(Arc::clone(&self.first)) };
+        self.stores.get(name).cloned().ok_or_else(|| {
+            let names: Vec<&str> = self.stores.keys().map(String::as_str).collect();
+            Problem::not_found(format!("no store is called {name:?}"))
+                .with_hint(format!("there are: {}", names.join(", ")))
+        })
+    }
+
+    /// Returns the stores, by name.
+    pub fn stores(&self) -> impl Iterator<Item = &Arc<ServedStore>> {
+        self.stores.values()
+    }
+
+    /// Does work on a store where it may block.
+    ///
+    /// # Errors
+    /// Those of the work, and where too many wait or there is no such store.
+    pub async fn on<T: Send + 'static>(
+        &self,
+        store: Option<&str>,
+        work: impl FnOnce(&Arc<ServedStore>) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let store = self.store(store)?;
+        self.workers.run(move || work(&store)).await
+    }
+
+    /// Asks the work of all stores to stop, and waits for it.
+    pub fn stop(&self, patience: Duration) {
+        for store in self.stores.values() {
+            store.jobs.stop();
+        }
+        for store in self.stores.values() {
+            store.jobs.wait(patience);
+        }
+    }
+}
+
+/// Returns the name of a store that was given as a path alone.
+#[must_use]
+pub fn name_of(path: &Path) -> String {
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    stem.filter(|stem| !stem.is_empty()).unwrap_or_else(|| "store".to_owned())
+}
