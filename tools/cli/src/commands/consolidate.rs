@@ -1,6 +1,7 @@
 //! `memfold consolidate`: detect → plan → report → execute. A dry run unless `--execute`.
 
 mod args;
+mod document;
 pub(crate) mod judge;
 
 use std::collections::BTreeSet;
@@ -22,12 +23,10 @@ use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
 use memfold_plan::policy::{Absorbed, JoinMethod};
 use memfold_plan::report::{
-    Commands, Detected, Executed, Incremental, Judged, Loaded, Mode, Planned, Report, ScopeView,
-    Seconds, Stats, StoreFigures, UnknownCategory, metrics, run_id, screen, write_plan,
+    Commands, Mode, StoreFigures, UnknownCategory, metrics, run_id, screen, write_plan,
 };
 use memfold_simd::Kernels;
 use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use self::args::{commands, files, flags, overrides, to_go_on};
@@ -36,7 +35,7 @@ use crate::commands::index::store::{Rebuild, rebuild, seal};
 use crate::context::{self, open_store};
 use crate::failure::{Exit, Failure};
 use crate::outputs::Outputs;
-use crate::printer::{self, Printer, documents};
+use crate::printer::{self, Printer};
 use crate::progress::{Bars, MemoryWatch};
 use crate::run_files::{
     LogWatcher, RunFiles, Written, log_ended, log_failed, log_planned, log_started,
@@ -45,12 +44,11 @@ use crate::settings::{self, Settings};
 use crate::writing::{self, exit_of};
 
 pub use self::args::{ConsolidateArgs, MethodArg};
+pub use self::document::ConsolidateDocument;
 pub use self::judge::JudgeArg;
 
 /// Characters of a name that are shown.
 const NAME_CHARS: usize = 80;
-
-documents! { "consolidate" => ConsolidateDocument<'_> }
 
 pub(crate) fn run(
     global: &GlobalArgs,
@@ -569,68 +567,5 @@ impl Work<'_> {
         log_ended(ended, true, self.printer);
         let pending = self.args.exit_code && outcome.plan.changes() > 0;
         Ok(if pending { Exit::ChangesPending } else { Exit::Done })
-    }
-}
-
-/// `memfold consolidate --json`, and `memfold demo --json`: the report without its lists for people.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ConsolidateDocument<'a> {
-    schema_version: u32,
-    /// `YYYYMMDDTHHMMSSZ-<8 hex>`.
-    run_id: &'a str,
-    mode: Mode,
-    /// sha256 of the canonical JSON of the actions.
-    plan_digest: &'a str,
-    /// sha256 of the semantic configuration.
-    config_hash: &'a str,
-    scope: &'a ScopeView,
-    loaded: &'a Loaded,
-    detected: &'a Detected,
-    planned: Planned,
-    /// What was searched, where it was not the whole store.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    incremental: Option<&'a Incremental>,
-    /// What models decided about proposals, where they were asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    judged: Option<&'a Judged>,
-    executed: Executed,
-    seconds: Seconds,
-    /// The largest resident size, with mapped files; 0 where the system does not tell.
-    peak_rss_bytes: u64,
-    /// The largest anonymous size; 0 where the system does not tell.
-    peak_anon_bytes: u64,
-    /// Worker threads.
-    threads: usize,
-    /// The instruction set of the kernels.
-    isa: &'a str,
-    stats: &'a Stats,
-    notes: &'a [String],
-}
-
-impl<'a> ConsolidateDocument<'a> {
-    /// Takes a report.
-    pub fn of(report: &'a Report) -> Self {
-        Self {
-            schema_version: report.schema_version,
-            run_id: &report.run_id,
-            mode: report.mode,
-            plan_digest: &report.plan_digest,
-            config_hash: &report.config_hash,
-            scope: &report.scope,
-            loaded: &report.loaded,
-            detected: &report.detected,
-            planned: report.planned,
-            incremental: report.incremental.as_ref(),
-            judged: report.judged.as_ref(),
-            executed: report.executed,
-            seconds: report.seconds,
-            peak_rss_bytes: report.peak_rss_bytes,
-            peak_anon_bytes: report.peak_anon_bytes,
-            threads: report.threads,
-            isa: &report.isa,
-            stats: &report.stats,
-            notes: &report.notes,
-        }
     }
 }

@@ -153,7 +153,7 @@ mod tests {
                 ran.push(slot.to_string());
                 taken = slot;
             }
-            now = now + jiff::SignedDuration::from_mins(1);
+            now += jiff::SignedDuration::from_mins(1);
         }
         ran
     }

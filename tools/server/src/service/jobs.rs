@@ -316,10 +316,13 @@ impl Progress for Job {
 
 type Task = Box<dyn FnOnce(&Arc<Job>) -> Result<Outcome, Problem> + Send>;
 
+/// A job that waits, and what it does.
+type Waiting = (Arc<Job>, Task);
+
 /// The jobs of a store: those that wait, the one at work, and those that ended lately.
 #[derive(Default)]
 pub(crate) struct Jobs {
-    queue: Mutex<Option<SyncSender<(Arc<Job>, Task)>>>,
+    queue: Mutex<Option<SyncSender<Waiting>>>,
     known: Mutex<VecDeque<Arc<Job>>>,
     worker: Mutex<Option<JoinHandle<()>>>,
 }
@@ -346,7 +349,7 @@ impl Jobs {
 impl ServedStore {
     /// Starts the thread on which jobs run.
     pub(crate) fn start_work(&self, metrics: &Arc<Metrics>) -> Result<(), Failure> {
-        let (queue, waiting) = sync_channel::<(Arc<Job>, Task)>(WAITING_MAX);
+        let (queue, waiting) = sync_channel::<Waiting>(WAITING_MAX);
         let metrics = Arc::clone(metrics);
         let name = format!("jobs of {}", self.name);
         let worker = std::thread::Builder::new()
@@ -403,7 +406,7 @@ impl ServedStore {
     }
 }
 
-fn work(waiting: &Receiver<(Arc<Job>, Task)>, metrics: &Metrics) {
+fn work(waiting: &Receiver<Waiting>, metrics: &Metrics) {
     while let Ok((job, task)) = waiting.recv() {
         if job.cancelled() {
             job.end(Err(Problem::new(ProblemKind::Stopping, "it was stopped before it began")));

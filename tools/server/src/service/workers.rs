@@ -72,7 +72,11 @@ mod tests {
             .map(|_| {
                 let (workers, gate) = (workers.clone(), Arc::clone(&gate));
                 tokio::spawn(async move {
-                    workers.run(move || Ok(gate.lock().unwrap().recv().unwrap())).await
+                    let work = move || {
+                        gate.lock().unwrap().recv().unwrap();
+                        Ok(())
+                    };
+                    workers.run(work).await
                 })
             })
             .collect();
