@@ -143,8 +143,12 @@ fn an_agent_checks_plans_applies_and_undoes() {
     let undo = json!({ "action": "undo", "run_id": applied["run_id"] });
     assert_eq!(agent.call("memory_consolidate", &undo)["executed"]["applied"], 1);
     assert_eq!(place.count("SELECT count(*) FROM stm"), 4);
-    let context = agent.call("memory_session_context", &json!({ "directory": "/work/deploy" }));
-    assert!(context["context"].is_string());
+    let here = json!({ "name": "memory_session_context", "arguments": { "directory": "/deploy" } });
+    let context = agent.ask("tools/call", &here);
+    assert_eq!(
+        (&context["isError"], context["content"][0]["text"].is_string()),
+        (&json!(false), true)
+    );
     agent.end();
 }
 

@@ -11,13 +11,14 @@ use std::sync::Arc;
 use axum::Router;
 use memfold_cli::Failure;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::http::App;
@@ -68,6 +69,8 @@ impl ServerHandler for Agent {
         let answer = tools::call(&self.service, &name, arguments).await;
         self.service.metrics.tool(&name, answer.is_err());
         Ok(match answer {
+            // A block for a prompt, which escapes would lengthen.
+            Ok(Value::String(block)) => CallToolResult::success(vec![ContentBlock::text(block)]),
             Ok(answer) => CallToolResult::structured(answer),
             Err(problem) => CallToolResult::structured_error(answers::refused(&problem)),
         }

@@ -25,7 +25,13 @@ impl IntoResponse for Problem {
         let mut response = (status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if matches!(self.kind, ProblemKind::Busy | ProblemKind::Locked | ProblemKind::Stopping) {
+        if matches!(
+            self.kind,
+            ProblemKind::Busy
+                | ProblemKind::Locked
+                | ProblemKind::Stopping
+                | ProblemKind::Unavailable
+        ) {
             headers.insert(RETRY_AFTER, HeaderValue::from_static(RETRY_SECONDS));
         }
         if self.kind == ProblemKind::Unauthorized {

@@ -133,7 +133,7 @@ async fn readyz(State(app): State<App>) -> Result<Response, Problem> {
             store.runs().map_err(|problem| {
                 // Nothing of the store is told to who has no token.
                 let detail = format!("a store cannot be read ({})", problem.kind.status());
-                Problem::new(ProblemKind::Stopping, detail)
+                Problem::new(ProblemKind::Unavailable, detail)
             })
         });
         looked.await?;

@@ -464,7 +464,7 @@ async fn context(service: &Service, asked: ContextParameters) -> Result<Value, P
     let ContextParameters { directory, branch, store } = asked;
     let block =
         service.on(store.as_deref(), move |store| store.session_context(&directory, &branch));
-    Ok(json!({ "context": block.await? }))
+    Ok(block.await?.into())
 }
 
 /// Longest list within an answer.

@@ -80,7 +80,14 @@ impl Schedules {
     /// Takes the settings of the command line; without them a store is left alone until it has some.
     #[must_use]
     pub fn new(settings: Option<ScheduleSettings>, metrics: Arc<Metrics>) -> Self {
-        let started_at = timestamp(machine::clock());
+        Self::at(timestamp(machine::clock()), settings, metrics)
+    }
+
+    fn at(
+        started_at: Timestamp,
+        settings: Option<ScheduleSettings>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self { settings, started_at, metrics, local: Mutex::default() }
     }
 
@@ -122,12 +129,15 @@ impl Schedules {
             return Ok(());
         }
         let cron = settings.cron(&store.time_zone)?;
-        let taken = row.slot.as_deref().and_then(|slot| slot.parse().ok());
-        let taken = taken.or_else(|| self.with(store, |local| local.slot));
-        let taken: Timestamp = taken.unwrap_or(self.started_at);
-        let slot = match due_slot(&cron, taken, now) {
-            Some(slot) => Some((slot, "schedule".to_owned())),
-            None if settings.triggers => self.triggered(store, (taken, now))?,
+        let local = self.with(store, |local| local.slot);
+        let taken = row.slot.as_deref().and_then(|slot| slot.parse().ok()).or(local);
+        let slot = match due_slot(&cron, taken.unwrap_or(self.started_at), now) {
+            Some(slot) => Some((slot, "its time has come".to_owned())),
+            None if settings.triggers => {
+                // When the settings were stored is no run.
+                let last = taken.filter(|_| row.outcome.is_some() || local.is_some());
+                self.triggered(store, (last, now))?
+            }
             None => None,
         };
         let Some((slot, why)) = slot else { return Ok(()) };
@@ -138,7 +148,7 @@ impl Schedules {
     fn triggered(
         &self,
         store: &Arc<ServedStore>,
-        (taken, now): (Timestamp, Timestamp),
+        (last, now): (Option<Timestamp>, Timestamp),
     ) -> Result<Option<(Timestamp, String)>, Problem> {
         let looked = self.with(store, |local| {
             let is_due = now.as_second() - local.looked_at_triggers >= TRIGGERS_EVERY;
@@ -147,7 +157,8 @@ impl Schedules {
             }
             is_due
         });
-        if !looked || now.as_second() - taken.as_second() < TRIGGERED_EVERY {
+        let since = |last: Timestamp| now.as_second() - last.as_second();
+        if !looked || last.is_some_and(|last| since(last) < TRIGGERED_EVERY) {
             return Ok(None);
         }
         let Some(reason) = store.status()?.due else { return Ok(None) };
@@ -280,7 +291,7 @@ impl Schedules {
     }
 }
 
-/// Who works: the machine and the process.
+/// Who works: the machine, the process, and what it calls the store.
 fn holder(store: &ServedStore) -> String {
     format!("{} {}", machine::holder(), store.name)
 }
@@ -292,4 +303,145 @@ fn timestamp(at: Instant) -> Timestamp {
 /// A time whose order is that of its text.
 fn written(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use memfold_cli::{GlobalArgs, Printer, Settings, open_session};
+    use memfold_store::brain_db::StoreStyle;
+    use memfold_tests::{brain_db, memory, unit_vector};
+
+    use super::*;
+    use crate::service::{JobState, Service};
+
+    const NIGHT: &str = "2026-03-29T01:00:00Z";
+
+    fn service(path: &Path, name: &str) -> Service {
+        let global = GlobalArgs {
+            json: false,
+            threads: None,
+            quiet: true,
+            verbose: false,
+            config: None,
+            set: vec!["time_zone=Europe/Berlin".to_owned()],
+            no_progress: true,
+            store_kind: None,
+            mirror: None,
+            mirrored: None,
+        };
+        let printer = Printer::new(true, false, true);
+        let stores = vec![(name.to_owned(), path.to_owned())];
+        Service::open(stores, (&global, printer), (true, 1)).unwrap()
+    }
+
+    fn store_with_pair(folder: &Path) -> std::path::PathBuf {
+        let path = folder.join("brain.db");
+        let row = |number| memory(number, "The deploy runs on Friday", &unit_vector(4, 0));
+        brain_db(&path, &[row(1), row(2)], StoreStyle::Plain);
+        path
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    /// Looks each minute, and waits for what was started.
+    fn look(schedules: &Schedules, store: &Arc<ServedStore>, from: &str, minutes: i64) {
+        for minute in 0..minutes {
+            let now = at(from) + jiff::SignedDuration::from_mins(minute);
+            // A run that cannot begin is told in the outcome.
+            let _looked = schedules.look(store, now);
+            while store.jobs().iter().any(|job| !job.state().is_over()) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+
+    fn settings(json: &str) -> Option<ScheduleSettings> {
+        Some(serde_json::from_str(json).unwrap())
+    }
+
+    /// Berlin has no 02:00 on this night: the run comes at 03:00, and once though two servers look.
+    #[test]
+    fn two_servers_run_a_night_once_through_a_change_of_the_clock() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = store_with_pair(folder.path());
+        let servers = ["one", "two"].map(|name| service(&path, name));
+        let schedules = [0, 1].map(|server: usize| {
+            let metrics = Arc::clone(&servers[server].metrics);
+            Schedules::at(
+                at("2026-03-28T12:00:00Z"),
+                settings(r#"{"execute":"identical"}"#),
+                metrics,
+            )
+        });
+        let stores = [0, 1].map(|server: usize| servers[server].store(None).unwrap());
+        for minute in 0..90 {
+            let from = at("2026-03-29T00:00:00Z") + jiff::SignedDuration::from_mins(minute);
+            for (schedules, store) in schedules.iter().zip(&stores) {
+                look(schedules, store, &from.to_string(), 1);
+            }
+        }
+        let ran: usize = stores.iter().map(|store| store.past_runs().len()).sum();
+        assert_eq!(ran, 1);
+        let view = schedules[0].view(&stores[0]).unwrap();
+        assert_eq!(view.last_slot.as_deref(), Some(NIGHT));
+        assert_eq!(view.last_outcome.unwrap()["state"], "done");
+        assert!(stores[0].runs().unwrap().runs.len() == 1);
+    }
+
+    #[test]
+    fn a_run_that_fails_is_seen_and_what_is_off_stays_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = store_with_pair(folder.path());
+        let server = service(&path, "brain");
+        let store = server.store(None).unwrap();
+        let metrics = Arc::clone(&server.metrics);
+        let start = at("2026-03-28T12:00:00Z");
+        let off = Schedules::at(start, settings(r#"{"enabled":false,"triggers":true}"#), metrics);
+        look(&off, &store, "2026-03-29T00:00:00Z", 90);
+        assert!(store.past_runs().is_empty() && off.view(&store).unwrap().next_runs.is_empty());
+
+        let metrics = Arc::clone(&server.metrics);
+        let on = Schedules::at(start, settings(r#"{"execute":"all"}"#), metrics);
+        let other: &Settings = &store.settings;
+        let held = open_session(&path, other).unwrap();
+        look(&on, &store, "2026-03-29T00:58:00Z", 5);
+        drop(held);
+        assert_eq!(store.jobs()[0].state(), JobState::Failed);
+        let report = store.past_runs().pop().unwrap().report;
+        assert!(report.error.unwrap().contains("locked"));
+        let outcome = on.view(&store).unwrap().last_outcome.unwrap();
+        assert_eq!(outcome["state"], "failed", "{outcome}");
+        let page = server.metrics.page(&[]);
+        assert!(page.contains("memfold_schedule_total{store=\"brain\",outcome=\"failed\"} 1"));
+        // The next night is another try.
+        look(&on, &store, "2026-03-29T23:58:00Z", 5);
+        assert_eq!(store.past_runs().len(), 2);
+        assert_eq!(on.view(&store).unwrap().last_outcome.unwrap()["state"], "done");
+    }
+
+    /// A store without any run is due; a dry run changes nothing, and would be due again at once.
+    #[test]
+    fn triggers_start_a_run_at_most_once_an_hour() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("brain.db");
+        let rows: Vec<_> = (0..60)
+            .map(|number| memory(number, format!("Fact number {number}"), &unit_vector(4, 0)))
+            .collect();
+        brain_db(&path, &rows, StoreStyle::Plain);
+        let server = service(&path, "brain");
+        let store = server.store(None).unwrap();
+        assert!(store.status().unwrap().due.is_some());
+        let metrics = Arc::clone(&server.metrics);
+        let rare = r#"{"schedule":"0 2 1 1 *","triggers":true}"#;
+        let on = Schedules::at(at("2026-06-01T00:00:00Z"), settings(rare), metrics);
+        look(&on, &store, "2026-06-01T00:00:00Z", 50);
+        assert_eq!(store.past_runs().len(), 1);
+        look(&on, &store, "2026-06-01T00:50:00Z", 40);
+        assert_eq!(store.past_runs().len(), 2);
+        assert!(store.past_runs().iter().all(|run| run.report.dry_run));
+    }
 }

@@ -44,13 +44,15 @@ pub enum ProblemKind {
     Busy,
     /// The server stops.
     Stopping,
+    /// A store cannot be read now.
+    Unavailable,
     /// Something failed; nothing is half done.
     Failed,
 }
 
 impl ProblemKind {
     /// Every kind.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Malformed,
         Self::Unauthorized,
         Self::Forbidden,
@@ -67,6 +69,7 @@ impl ProblemKind {
         Self::Unprocessable,
         Self::Busy,
         Self::Stopping,
+        Self::Unavailable,
         Self::Failed,
     ];
 
@@ -89,6 +92,7 @@ impl ProblemKind {
             Self::Unprocessable => (422, "unprocessable", "The request cannot be done"),
             Self::Busy => (429, "busy", "Too much at once"),
             Self::Stopping => (503, "stopping", "The server stops"),
+            Self::Unavailable => (503, "unavailable", "A store cannot be read"),
             Self::Failed => (500, "failed", "Something failed; nothing is half done"),
         }
     }
