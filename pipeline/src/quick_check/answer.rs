@@ -143,6 +143,26 @@ pub struct Saved {
     pub unsealed_rows: u64,
 }
 
+/// A save that a client named.
+#[derive(Debug, Clone, Copy)]
+pub struct SaveRequest<'a> {
+    /// The client's name for it.
+    pub key: &'a str,
+    /// A hash of what is to be saved.
+    pub digest: &'a str,
+}
+
+/// What became of a save that a client named.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SavedOnce {
+    /// It was saved now.
+    Saved(Box<Saved>),
+    /// It was saved before; the JSON of the [`Saved`] of that time.
+    Before(String),
+    /// The name is that of another save; nothing was done.
+    AnotherRequest,
+}
+
 /// What is to be remembered, or only asked about.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Incoming {

@@ -22,7 +22,9 @@ use memfold_store::reading::{archives, reserved_prefix};
 use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
 
 use super::Incoming;
-use super::answer::{Check, CheckMatch, Coverage, ElapsedUs, Saved, Written};
+use super::answer::{
+    Check, CheckMatch, Coverage, ElapsedUs, SaveRequest, Saved, SavedOnce, Written,
+};
 use super::decide::{Decided, Fitness, decide};
 use super::gather::{Gathered, Wanted, catch_up, gather};
 use super::weigh::{LazyGuard, MATCHES_MAX, Rules, Weighed, weigh};
@@ -268,6 +270,10 @@ pub(super) struct Times {
     pub(super) ended: f64,
 }
 
+fn us(seconds: f64) -> u64 {
+    (seconds.max(0.0) * 1e6) as u64
+}
+
 /// Puts together what a check says. `in_time`: whether it ended by itself.
 pub(super) fn answer(
     gathered: &Gathered,
@@ -290,7 +296,6 @@ pub(super) fn answer(
         verdict: found.judgement.as_ref().map(|judgement| judgement.verdict),
         differences: found.differences.clone(),
     });
-    let us = |seconds: f64| (seconds.max(0.0) * 1e6) as u64;
     let opened = gathered.opened_at.unwrap_or(ended);
     let found = gathered.found_at.unwrap_or(ended);
     Check {
@@ -328,26 +333,6 @@ pub(super) struct SaveRun {
     pub(super) run_id: String,
     /// Units so far.
     pub(super) units: i64,
-}
-
-/// A save that a client named.
-#[derive(Debug, Clone, Copy)]
-pub struct SaveRequest<'a> {
-    /// The client's name for it.
-    pub key: &'a str,
-    /// A hash of what is to be saved.
-    pub digest: &'a str,
-}
-
-/// What became of a save that a client named.
-#[derive(Debug, Clone, PartialEq)]
-pub enum SavedOnce {
-    /// It was saved now.
-    Saved(Box<Saved>),
-    /// It was saved before; the JSON of the [`Saved`] of that time.
-    Before(String),
-    /// The name is that of another save; nothing was done.
-    AnotherRequest,
 }
 
 /// How long answers to named saves are kept: a day.
@@ -437,16 +422,20 @@ impl QuickCheck {
     /// # Errors
     /// When there is no text, the source is one of memfold's own marks, the id is another memory's, or the store cannot be written; it is then as it was.
     pub fn save(&self, incoming: &Incoming, now: Instant) -> Result<Saved, SaveError> {
+        let started = (self.shared.options.clock)();
         let mut saved = None;
         self.save_within(incoming, now, |_, work| {
             saved = Some(work()?);
             Ok(())
         })?;
-        saved.ok_or(SaveError::NoText)
+        let mut saved = saved.ok_or(SaveError::NoText)?;
+        // Until the disk has it.
+        saved.check.elapsed_us.total = us((self.shared.options.clock)() - started);
+        Ok(saved)
     }
 
     /// As [`Self::save`], once for each request that a client names: a request sent again is answered as before, also by
-    /// another process and after a crash, for a day.
+    /// another process and after a crash, for a day. The time it took is told without that of the disk.
     ///
     /// # Errors
     /// As [`Self::save`], and when memfold's tables cannot be made.

@@ -23,9 +23,10 @@ mod sample;
 mod write;
 
 pub use answer::{
-    Check, CheckMatch, Coverage, Decision, ElapsedUs, Incoming, IndexUsed, Saved, Written,
+    Check, CheckMatch, Coverage, Decision, ElapsedUs, Incoming, IndexUsed, SaveRequest, Saved,
+    SavedOnce, Written,
 };
-pub use engine::{QuickCheck, QuickCheckOptions, SaveError, SaveRequest, SavedOnce};
+pub use engine::{QuickCheck, QuickCheckOptions, SaveError};
 
 #[cfg(test)]
 mod tests;
