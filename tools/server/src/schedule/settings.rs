@@ -14,9 +14,9 @@ use crate::service::{ExecuteMode, Problem};
 
 /// Every night at two.
 pub const SCHEDULE_DEFAULT: &str = "0 2 * * *";
-/// Planned times that are looked through one by one; more often than that, only the last days count.
+/// Planned times that are looked through one by one; more often than that, only the last day counts: it has 1,440 minutes.
 const SLOTS_MAX: usize = 2_000;
-const RECENT_SECONDS: i64 = 2 * 86_400;
+const RECENT_SECONDS: i64 = 86_400;
 /// Longest expression.
 const CRON_CHARS_MAX: usize = 200;
 
