@@ -17,7 +17,7 @@ use memfold_model::text::{printable, printable_json};
 
 use crate::failure::{Exit, Failure};
 
-/// A document that `--json` prints. Types become one by [`documents!`](crate::documents), which
+/// A document that `--json` prints. Types become one by [`documents!`](macro@crate::documents), which
 /// also checks their schema.
 pub trait Document: serde::Serialize {}
 
