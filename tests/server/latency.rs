@@ -2,22 +2,25 @@
 //! `cargo test --release -p memfold-server --test server latency -- --ignored --nocapture`.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use memfold::machine::Stopwatch;
 use memfold_tests::{generated_rows, memory};
 use serde_json::{Value, json};
 
-use crate::support::Place;
+use crate::support::{Place, Server};
 
-/// Vectors as small as these leave the time of HTTP, JSON and the store; `MEMFOLD_ROWS` sets the memories.
+/// Vectors as small as these leave the time of HTTP, JSON and the store. `MEMFOLD_ROWS` sets the memories,
+/// `MEMFOLD_WRITERS` how many save beside what is timed.
 const DIM: usize = 384;
 const CALLS: usize = 2_000;
 
 #[test]
 #[ignore = "measures time"]
 fn a_check_and_a_save_over_keep_alive() {
-    let rows = std::env::var("MEMFOLD_ROWS").ok().and_then(|rows| rows.parse().ok());
-    let rows: u32 = rows.unwrap_or(100_000);
+    let number = |name| std::env::var(name).ok().and_then(|number| number.parse::<u32>().ok());
+    let rows = number("MEMFOLD_ROWS").unwrap_or(100_000);
+    let writers = number("MEMFOLD_WRITERS").unwrap_or(0);
     let vectors = generated_rows(rows, DIM, 7);
     let texts = |at: usize| {
         format!("Memory number {at} says something of its own about topic {}", at % 997)
@@ -30,6 +33,31 @@ fn a_check_and_a_save_over_keep_alive() {
     let place = Place::with(&memories);
     build_index(&place);
     let server = place.write();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for writer in 0..writers {
+            let (server, is_over) = (&server, &is_over);
+            scope.spawn(move || {
+                for at in 0.. {
+                    if is_over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let text = format!("Writer {writer} says number {at}");
+                    assert_eq!(server.post("/v1/save", &json!({ "text": text })).status, 200);
+                }
+            });
+        }
+        time(&server, (&vectors, rows, writers), &texts);
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Times calls over one connection, and prints them beside what the engine told.
+fn time(
+    server: &Server,
+    (vectors, rows, writers): (&[f32], u32, u32),
+    texts: &dyn Fn(usize) -> String,
+) {
     let stream = server.connect();
     stream.set_nodelay(true).unwrap();
     let mut reader = BufReader::new(stream);
@@ -52,7 +80,7 @@ fn a_check_and_a_save_over_keep_alive() {
             times[(times.len() - 1) * share / 100]
         };
         let figures = json!({
-            "path": path, "rows": rows, "dim": DIM, "calls": CALLS,
+            "path": path, "rows": rows, "dim": DIM, "calls": CALLS, "writers": writers,
             "http_us": { "p50": at(&mut outside, 50), "p99": at(&mut outside, 99) },
             "engine_us": { "p50": at(&mut inside, 50), "p99": at(&mut inside, 99) },
         });
