@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::files::{FileLayer, FolderLock, Root, SystemFiles};
+use super::files::{FileLayer, Root, SystemFiles, lock};
 use super::folder::Folder;
 use super::index_file;
 use super::json::parse;
@@ -107,7 +107,7 @@ impl JsonFolder {
     /// # Errors
     /// When a file cannot be read or written, or another process writes.
     pub fn rebuild_indexes(&self, at: &str) -> Result<Vec<String>, OriginError> {
-        let _lock = FolderLock::take(self.root.path())?;
+        let _lock = lock(self.root.path())?;
         Writer::new(&self.root, &*self.files, &self.options, &[])?.rebuild_indexes(at)
     }
 }
@@ -134,7 +134,7 @@ impl Origin for JsonFolder {
     }
 
     fn write(&self, units: &[OriginUnit]) -> Result<Published, OriginError> {
-        let _lock = FolderLock::take(self.root.path())?;
+        let _lock = lock(self.root.path())?;
         Writer::new(&self.root, &*self.files, &self.options, units)?.write()
     }
 }
