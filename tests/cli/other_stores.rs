@@ -84,6 +84,27 @@ fn a_folder_is_merged_promoted_and_taken_back() {
     assert!(!place.path("memory/teams/development/memories.json").exists());
 }
 
+#[test]
+fn indexes_that_are_not_up_to_date_are_named_and_made_anew() {
+    let place = Place::new();
+    folder(&place);
+    let index = "memory/agents/DEV-001/_index.json";
+    place.write(index, "{\"version\":\"1.0\",\"entries\":[]}");
+    let doctor = place.run(&["doctor", "memory"]);
+    assert!(doctor.err.contains("agents/DEV-001/_index.json is not up to date"), "{}", doctor.err);
+    let rebuilt = place.run(&["doctor", "memory", "--rebuild-indexes", "--set", "read_only=yes"]);
+    rebuilt.fails_with(2, &["the configuration forbids to write"]);
+    let rebuilt = place.run(&["doctor", "memory", "--rebuild-indexes"]);
+    assert!(rebuilt.err.contains("rebuilt agents/DEV-001/_index.json"), "{}", rebuilt.err);
+    let text = std::fs::read_to_string(place.path(index)).unwrap();
+    let written: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(written["entries"].as_array().unwrap().len(), 3, "{written}");
+    let doctor = place.run(&["doctor", "memory"]);
+    assert!(!doctor.err.contains("not up to date"), "{}", doctor.err);
+    let again = place.run(&["doctor", "memory", "--rebuild-indexes"]);
+    assert!(again.err.contains("all indexes are up to date"), "{}", again.err);
+}
+
 fn git(place: &Place, words: &[&str]) -> Option<String> {
     let mut command = Command::new("git");
     command.current_dir(place.path("repo")).args(["-c", "user.name=n", "-c", "user.email=n@m"]);
@@ -124,6 +145,11 @@ fn notes_are_merged_beside_those_of_their_owner_and_taken_back() {
     let noted = ["notes", "--ref=refs/notes/mem-meta/decisions", "show", "HEAD~1"];
     assert!(run(&noted).contains("consolidated_into"));
     let _ = run(&["fsck", "--strict"]);
+    // A folder of the work tree names the repository, and its mirror.
+    std::fs::create_dir_all(place.path("repo/src/deep")).unwrap();
+    let again = place.succeed(&[&["consolidate", "repo/src/deep"][..], &NOW].concat());
+    assert!(again.contains("nothing to do"), "{again}");
+    assert!(!place.path("repo/src/deep/.memfold").exists());
     let again = place.succeed(&[&["consolidate", "repo"][..], &NOW].concat());
     assert!(again.contains("nothing to do"), "{again}");
 

@@ -15,7 +15,7 @@ use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::SessionOptions;
-use memfold_store::origin::{self, BRAIN_DB, Origin, OriginError};
+use memfold_store::origin::{self, BRAIN_DB, Origin, OriginChange, OriginError};
 
 use crate::args::GlobalArgs;
 use crate::args::IndexCommand;
@@ -84,9 +84,13 @@ pub(crate) fn run(
     }
     writing::show_as(&mirrored.mirror, &mirrored.origin);
     let is_checkup = matches!(command, Command::Doctor(_));
+    let rebuilds = matches!(&command, Command::Doctor(args) if args.rebuild_indexes);
     let global = GlobalArgs { mirrored: Some(mirrored.clone()), ..global.clone() };
     let work = Work::new(&global, &mirrored, (&*origin, printer))?;
     let publishes = publishes && work.may_publish();
+    if rebuilds {
+        work.rebuild()?;
+    }
     let pulled = work.pull(publishes)?;
     work.tell_of(&pulled, (publishes, is_checkup))?;
     let exit = dispatch(&global, command, printer)?;
@@ -177,6 +181,7 @@ pub(crate) fn find(global: &GlobalArgs, path: &Path) -> Result<Option<Found>, Fa
             None => Ok(None),
         };
     };
+    let path = origin::root(kind, &path);
     let Some(opened) = origin::open(kind, &path) else { return Ok(None) };
     let origin = opened.map_err(|error| origin_failure("open the store", &error))?;
     let mirror = match global.mirror.clone().or(mirror) {
@@ -304,6 +309,25 @@ impl<'a> Work<'a> {
         mirror.pull().map_err(|error| mirror_failure(&format!("pull {name}"), &error))
     }
 
+    /// Makes the indexes of the origin anew.
+    fn rebuild(&self) -> Result<(), Failure> {
+        if !self.may_publish() {
+            return Err(Failure::usage(
+                "--rebuild-indexes: the configuration forbids to write",
+                "leave it out, or set dry_run: false and read_only: false",
+            ));
+        }
+        let rebuilt = self.origin.rebuild(&self.now.to_rfc3339());
+        let rebuilt = rebuilt.map_err(|error| origin_failure("rebuild the indexes", &error))?;
+        for path in &rebuilt {
+            self.printer.note(&format!("rebuilt {path}"));
+        }
+        if rebuilt.is_empty() {
+            self.printer.note("all indexes are up to date");
+        }
+        Ok(())
+    }
+
     /// Writes to the origin what the command changed.
     fn publish(&self, exit: Exit) -> Result<Exit, Failure> {
         let published = self.open()?.publish();
@@ -372,10 +396,17 @@ impl<'a> Work<'a> {
             let records = counted(published.changes() as u64, "record", "records");
             self.printer.note(&format!("published {units} to {name}: {records} changed"));
         }
-        for (_, conflict) in published.conflicts.iter().take(SHOWN) {
+        for (unit, conflict) in published.conflicts.iter().take(SHOWN) {
             let reason = excerpt(&conflict.reason, REASON_CHARS);
+            let takes_back = |change: &OriginChange| {
+                matches!(change, OriginChange::Restore { .. } | OriginChange::Remove { .. })
+            };
+            let next = match unit.changes.iter().any(takes_back) {
+                true => "it stays as others left it",
+                false => "the next run plans it anew",
+            };
             self.printer.note(&format!(
-                "note: not published: {}: {reason}; the next run plans it anew",
+                "note: not published: {}: {reason}; {next}",
                 excerpt(&conflict.id, REASON_CHARS)
             ));
         }

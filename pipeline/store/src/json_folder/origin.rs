@@ -126,7 +126,15 @@ impl Origin for JsonFolder {
         let told = |(path, count)| {
             format!("{path} lists {count} entries, more than {INDEX_ENTRIES_MAX}: time for a run")
         };
-        full.into_iter().map(told).collect()
+        let stale = self.stale_indexes().unwrap_or_default();
+        let stale = stale.into_iter().map(|path| {
+            format!("{path} is not up to date: doctor --rebuild-indexes makes it anew")
+        });
+        full.into_iter().map(told).chain(stale).collect()
+    }
+
+    fn rebuild(&self, at: &str) -> Result<Vec<String>, OriginError> {
+        self.rebuild_indexes(at)
     }
 
     fn read(&self) -> Result<OriginContents, OriginError> {
