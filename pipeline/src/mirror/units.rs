@@ -24,6 +24,9 @@ pub(super) fn differences<E>(
     for known in present.records.values() {
         let memory = present.memories.get(&known.id);
         let difference = match memory {
+            _ if known.is_ours && present.withdrawn.contains(&known.id) => {
+                Some(removed(known, present))
+            }
             None if known.is_ours => Some(removed(known, present)),
             // Erased: the origin's own tools remove records.
             None => None,

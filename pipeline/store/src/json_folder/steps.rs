@@ -267,8 +267,17 @@ impl Writer<'_> {
             };
             (value("scope"), value("scope_id"))
         };
-        let from = example.and_then(|raw| entry::record(raw, &parse(raw).ok()?).ok());
-        let beside = source.filter(|_| from.is_some_and(|from| scope(&from) == scope(&record)));
+        let scope_of = |id: &String| {
+            let raw = self.folder.raw(self.folder.place(id)?);
+            entry::record(raw, &parse(raw).ok()?).ok().map(|record| scope(&record))
+        };
+        // A summary names no scope: it has that of its sources, where they have one.
+        let mut scopes = made_of.iter().map(scope_of);
+        let first = scopes.next().flatten();
+        let is_one = first.is_some() && scopes.all(|scope| scope == first);
+        let own = scope(&record);
+        let is_beside = first.as_ref() == Some(&own) || is_one && own == (None, None);
+        let beside = source.filter(|_| is_beside);
         let step = match beside {
             Some(place) => self.beside(place, &record.id, &raw),
             None => match scope_folder(scope(&record)) {
