@@ -81,7 +81,11 @@ fn a_folder_is_merged_promoted_and_taken_back() {
     let _ = place.succeed(&["undo", "memory", "latest", "--execute"]);
     let name = place.path("memory/agents/DEV-001/memories.json").display().to_string();
     assert_eq!(files(&place.path("memory"))[&name], before[&name]);
-    assert!(!place.path("memory/teams/development/memories.json").exists());
+    // Nothing is left of what the run made: its copy went to the archive once, and the archive got an index.
+    for gone in ["teams/development/memories.json", "archive/_index.json", "archive/teams"] {
+        let path = place.path("memory").join(gone);
+        assert!(!path.is_file() && files(&path).is_empty(), "{gone}");
+    }
 }
 
 #[test]
@@ -103,6 +107,50 @@ fn indexes_that_are_not_up_to_date_are_named_and_made_anew() {
     assert!(!doctor.err.contains("not up to date"), "{}", doctor.err);
     let again = place.run(&["doctor", "memory", "--rebuild-indexes"]);
     assert!(again.err.contains("all indexes are up to date"), "{}", again.err);
+}
+
+/// A trigger of memory folders ran the whole store, and the log said manual.
+#[test]
+fn triggers_narrow_a_run_to_what_they_are_about() {
+    let place = Place::new();
+    folder(&place);
+    let text = "The queue is drained before each release.";
+    let other = |id: &str| {
+        let mut entry = entry(id, "factual", text, 3);
+        for (key, value) in [("scope_id", "QA-001"), ("created_by", "QA-001")] {
+            entry[key] = value.into();
+        }
+        entry
+    };
+    let entries = json!({ "entries": [other("mem_bbbbbbbbbbb1"), other("mem_bbbbbbbbbbb2")] });
+    std::fs::create_dir_all(place.path("memory/agents/QA-001")).unwrap();
+    place.write("memory/agents/QA-001/memories.json", entries.to_string());
+    let overflow = [&["consolidate", "memory", "--trigger", "index_overflow"][..], &NOW].concat();
+    let none = place.run(&overflow);
+    assert_eq!((none.code, &*none.out), (Some(0), ""), "{none:?}");
+    assert!(none.err.contains("nothing to do"), "{}", none.err);
+    let listed: Vec<Value> = (0..101).map(|n| json!({ "id": format!("mem_{n:012}") })).collect();
+    let index = json!({ "version": "1.0", "entries": listed });
+    place.write("memory/agents/QA-001/_index.json", index.to_string());
+    let planned = |words: &[&str]| {
+        let document = place.json(&[words, &["--json"]].concat());
+        document["planned"]["merge"].as_u64().unwrap()
+    };
+    assert_eq!(planned(&overflow), 1, "only what the index is of");
+    let whole = [&["consolidate", "memory"][..], &NOW].concat();
+    assert_eq!(planned(&whole), 2);
+    let execute = ["--execute", "--max-change-share", "1"];
+    let _ = place.succeed(&[&overflow[..], &execute].concat());
+    let log = std::fs::read_to_string(place.path("memory/ops/consolidation-log.json")).unwrap();
+    assert!(log.contains("\"trigger\": \"index_overflow\""), "{log}");
+
+    let session = [&["consolidate", "memory", "--trigger", "session_end"][..], &NOW].concat();
+    let first = place.json(&[&session[..], &["--json"]].concat());
+    // Without an index of vectors such a run looks at everything, and says so.
+    assert!(first["notes"].to_string().contains("there is no index"), "{first}");
+    assert!(
+        !place.json(&[&whole[..], &["--json"]].concat())["notes"].to_string().contains("index")
+    );
 }
 
 fn git(place: &Place, words: &[&str]) -> Option<String> {

@@ -43,6 +43,18 @@ pub trait Origin {
         None
     }
 
+    /// Says what began the run that is written next, for an origin that keeps a log of runs.
+    fn begun_by(&mut self, _trigger: &str) {}
+
+    /// Returns the indexes of the origin that list more than they should, each with the category of the memories that
+    /// it lists; `None` where they have none in common.
+    ///
+    /// # Errors
+    /// When the origin cannot be read.
+    fn overflows(&self) -> Result<Vec<(String, Option<String>)>, OriginError> {
+        Ok(Vec::new())
+    }
+
     /// Makes anew what the origin derives from its records (indexes), at a time as RFC 3339. Returns what was not up to
     /// date.
     ///

@@ -4,6 +4,7 @@
 //! and knows nothing of the rest.
 
 use std::ffi::OsStr;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use memfold::machine;
 use memfold::mirror::{Mirror, MirrorError, MirrorOptions, Publication, Pulled, mirror_path};
 use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
+use memfold_plan::policy::Trigger;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::SessionOptions;
 use memfold_store::origin::{self, BRAIN_DB, Origin, OriginChange, OriginError};
@@ -20,6 +22,7 @@ use memfold_store::origin::{self, BRAIN_DB, Origin, OriginChange, OriginError};
 use crate::args::GlobalArgs;
 use crate::args::IndexCommand;
 use crate::cli::Command;
+use crate::commands::consolidate::ConsolidateArgs;
 use crate::commands::hook::HookCommand;
 use crate::commands::tiers;
 use crate::context::cached;
@@ -71,7 +74,7 @@ pub(crate) fn run(
     let Some(Named { path, publishes }) = named(&mut command) else {
         return dispatch(global, command, printer);
     };
-    let Some((mirrored, origin)) = find(global, path)? else {
+    let Some((mirrored, mut origin)) = find(global, path)? else {
         return dispatch(global, command, printer);
     };
     path.clone_from(&mirrored.mirror);
@@ -86,6 +89,11 @@ pub(crate) fn run(
     let is_checkup = matches!(command, Command::Doctor(_));
     let rebuilds = matches!(&command, Command::Doctor(args) if args.rebuild_indexes);
     let global = GlobalArgs { mirrored: Some(mirrored.clone()), ..global.clone() };
+    if let Command::Consolidate(args) = &mut command
+        && narrow(args, (&global, &mirrored), (&mut *origin, printer))?.is_break()
+    {
+        return Ok(Exit::Done);
+    }
     let work = Work::new(&global, &mirrored, (&*origin, printer))?;
     let publishes = publishes && work.may_publish();
     if rebuilds {
@@ -103,6 +111,39 @@ pub(crate) fn run(
         }
         exit => Ok(exit),
     }
+}
+
+/// Narrows a run to what its trigger is about; breaks where that is nothing. Only stores whose owner has rules of their own
+/// know such triggers.
+fn narrow(
+    args: &mut ConsolidateArgs,
+    (global, mirrored): (&GlobalArgs, &Mirrored),
+    (origin, printer): (&mut dyn Origin, Printer),
+) -> Result<ControlFlow<()>, Failure> {
+    let settings = Settings::load(global, Some(&mirrored.mirror), &[])?;
+    let typed = args.trigger.clone();
+    let configured = || settings.configuration.policy.trigger.map(|t| t.name().to_owned());
+    let Some(trigger) = typed.or_else(configured).filter(|_| origin.rule_profile().is_some())
+    else {
+        return Ok(ControlFlow::Continue(()));
+    };
+    origin.begun_by(&trigger);
+    if trigger == Trigger::SessionEnd.name() {
+        // Models write with all memories before them.
+        args.incremental |= args.judge.is_none();
+    }
+    if trigger == Trigger::IndexOverflow.name() && args.category.is_empty() {
+        let full = origin.overflows().map_err(|error| origin_failure("read the store", &error))?;
+        if full.is_empty() {
+            printer.note("no index lists more entries than it should: nothing to do");
+            return Ok(ControlFlow::Break(()));
+        }
+        let categories: Option<Vec<String>> =
+            full.into_iter().map(|(_, category)| category).collect();
+        // Without a category in common the whole store is looked at.
+        args.category = categories.unwrap_or_default();
+    }
+    Ok(ControlFlow::Continue(()))
 }
 
 /// Finds the store that a command names; `None` where it names none, or `memfold sync` does the rest itself.

@@ -112,6 +112,15 @@ impl JsonFolder {
     }
 }
 
+/// Returns the category of the memories that an index lists.
+fn category(index: &str) -> Option<String> {
+    match index.split('/').collect::<Vec<_>>()[..] {
+        ["global", _] => Some("scope:global".to_owned()),
+        ["agents" | "teams" | "projects", id, _] => Some(format!("scope_id:{id}")),
+        _ => None,
+    }
+}
+
 impl Origin for JsonFolder {
     fn kind(&self) -> &'static str {
         KIND
@@ -131,6 +140,15 @@ impl Origin for JsonFolder {
             format!("{path} is not up to date: doctor --rebuild-indexes makes it anew")
         });
         full.into_iter().map(told).chain(stale).collect()
+    }
+
+    fn begun_by(&mut self, trigger: &str) {
+        trigger.clone_into(&mut self.options.trigger);
+    }
+
+    fn overflows(&self) -> Result<Vec<(String, Option<String>)>, OriginError> {
+        let full = self.full_indexes(INDEX_ENTRIES_MAX)?;
+        Ok(full.into_iter().map(|(path, _)| (path.clone(), category(&path))).collect())
     }
 
     fn rebuild(&self, at: &str) -> Result<Vec<String>, OriginError> {
