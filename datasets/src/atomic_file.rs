@@ -117,6 +117,18 @@ impl NewFile {
         Ok(Self { place: Some((name, path.into())), ..Self::from_file(file) })
     }
 
+    /// As [`create`](Self::create), with exactly the permissions of `like`, whatever the mask: a file that takes the place
+    /// of another one is for the same people.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create), and when `like` cannot be looked at.
+    pub fn create_like(path: &Path, like: &Path) -> io::Result<Self> {
+        let found = like.metadata()?;
+        let file = Self::create_with(path, FileMode::PRIVATE)?;
+        file.file.get_ref().set_permissions(found.permissions())?;
+        Ok(file)
+    }
+
     /// Opens a file without a name in `folder`; the system removes it when it is closed.
     ///
     /// # Errors
@@ -244,6 +256,24 @@ mod tests {
         assert_eq!(mode(&partial), 0o600, "from the start");
         file.publish().unwrap();
         assert_eq!(mode(&path), 0o600);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_like_another_is_for_the_same_people() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("rows"), folder.path().join("other"));
+        std::fs::write(&other, "").unwrap();
+        // The usual mask takes writing from the group and from others.
+        for bits in [0o664, 0o666, 0o600, 0o444] {
+            std::fs::set_permissions(&other, std::fs::Permissions::from_mode(bits)).unwrap();
+            let mut file = NewFile::create_like(&path, &other).unwrap();
+            file.write_all(b"new").unwrap();
+            file.publish().unwrap();
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, bits);
+        }
+        assert!(NewFile::create_like(&path, &folder.path().join("missing")).is_err());
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub use join::{
     GraphJoin, JoinCounters, JoinError, JoinIndex, JoinOptions, JoinedPairs, MeasuredRecall, Pair,
     PairAudit, PairStream, default_pair_budget, join_pairs, join_pairs_by_graph,
 };
-pub use nearest::{GraphSearcher, Nearest};
+pub use nearest::{CodeSearcher, GraphSearcher, Nearest};
 pub use neighbor::{BestNeighbors, Neighbor};
 pub use pool::{NoProgress, Progress};
 pub use pool::{Pool, StartPoolError};

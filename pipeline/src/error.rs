@@ -29,6 +29,14 @@ pub enum MemfoldError {
     /// The store cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenStoreError),
+    /// The store is no `brain.db`: its mirror is one.
+    #[error("{} is a store of kind {kind}, expected a brain.db", path.display())]
+    NeedsMirror {
+        /// The store.
+        path: std::path::PathBuf,
+        /// Its kind.
+        kind: &'static str,
+    },
     /// No thread can be started.
     #[error(transparent)]
     Threads(#[from] StartPoolError),
@@ -69,6 +77,11 @@ impl MemfoldError {
             Self::TimeZone { .. } => {
                 Some("use an IANA name such as Europe/Berlin, or UTC".to_owned())
             }
+            Self::NeedsMirror { path, .. } => Some(format!(
+                "mirror it first, with memfold::mirror::Mirror or `memfold sync {0}`, and open its mirror, {1}",
+                path.display(),
+                crate::mirror::mirror_path(path).display()
+            )),
             Self::Threads(_) => Some("use fewer threads".to_owned()),
             Self::Load(error) => error.hint(),
             Self::Columns(error) => error.hint(),

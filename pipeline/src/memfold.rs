@@ -119,7 +119,8 @@ impl Memfold {
     /// Opens a store with the configuration that the command line would use.
     ///
     /// # Errors
-    /// When the store cannot be read, or the configuration is not valid.
+    /// When the store cannot be read or is of another kind, which is opened by its [`mirror`](crate::mirror), or the
+    /// configuration is not valid.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, MemfoldError> {
         Self::open_with(path, Options::default())
     }
@@ -130,6 +131,9 @@ impl Memfold {
     /// As [`Self::open`]; also where no thread can be started.
     pub fn open_with(path: impl Into<PathBuf>, options: Options) -> Result<Self, MemfoldError> {
         let path = path.into();
+        if let Some(kind) = memfold_store::origin::detect(&path) {
+            return Err(MemfoldError::NeedsMirror { path, kind });
+        }
         let configuration = match &options.configuration {
             Some(configuration) => configuration.clone(),
             None => machine::config_loader().store(&path).load()?,

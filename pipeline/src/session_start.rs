@@ -17,6 +17,10 @@ use crate::recall::superseding;
 
 /// Rows of each kind that are read: the cost does not grow with the store.
 const ROWS_MAX: usize = 300;
+/// A pause so long ends a session, in microseconds: that of `due`.
+const SESSION_GAP_US: i64 = 30 * 60_000_000;
+/// The newest memories of a session say what it was about.
+const SESSION_MEMORIES_MAX: usize = 20;
 
 /// Where a session starts.
 #[derive(Debug, Clone, Copy)]
@@ -69,11 +73,32 @@ pub fn session_context(
             hot: &hot,
             directory: place.directory,
             branch: place.branch,
-            last_session: "",
+            last_session: &last_session(&rows, generated_at),
             generated_at,
         };
         Ok(session_block(&state, &SessionPolicy::default()))
     })
+}
+
+/// Returns what the last session wrote: the newest memories, as far as none was made more than half an hour after the one
+/// before it.
+fn last_session(rows: &SessionRows, now: Instant) -> String {
+    let made = |timed: &TimedMemory| {
+        Some((timed.memory.created_at.instant()?, timed.memory.content.clone()))
+    };
+    let mut made: Vec<(Instant, Box<str>)> = rows.memories.iter().filter_map(made).collect();
+    made.retain(|(at, _)| *at <= now);
+    made.sort_unstable_by(|a, b| b.cmp(a));
+    let Some(&(mut latest, _)) = made.first() else { return String::new() };
+    let mut texts: Vec<&str> = Vec::new();
+    for (at, text) in made.iter().take(SESSION_MEMORIES_MAX) {
+        if latest.0.saturating_sub(at.0) > SESSION_GAP_US {
+            break;
+        }
+        latest = *at;
+        texts.push(text);
+    }
+    texts.join("\n")
 }
 
 /// The latest change among the candidates that is not in the future.

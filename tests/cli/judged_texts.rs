@@ -212,6 +212,83 @@ fn five_related_memories_become_one_golden_record_and_come_back() {
     assert_eq!(after["planned"]["rewrite"], 0, "what a person took back stays so");
 }
 
+/// A folder of an agent whose entries say these texts, mirrored, with vectors near each other.
+fn mirrored(texts: &[&str]) -> Place {
+    let place = Place::new();
+    let entry = |(at, text): (usize, &&str)| {
+        json!({"id": format!("mem_{at:012}"), "type": "factual", "subtype": "note", "created_by": "DEV-001",
+            "created_at": format!("2026-01-0{}T10:00:00Z", at + 1), "last_accessed": "2026-06-01T10:00:00Z",
+            "scope": "agent", "scope_id": "DEV-001", "tags": ["investing"], "content": text, "access_count": 3,
+            "ours": {"kept": true}})
+    };
+    let entries: Vec<Value> = texts.iter().enumerate().map(entry).collect();
+    let file = serde_json::to_string_pretty(&json!({ "entries": entries })).unwrap();
+    std::fs::create_dir_all(place.path("memory/agents/DEV-001")).unwrap();
+    place.write("memory/agents/DEV-001/memories.json", file);
+    place.succeed(&["sync", "memory"]);
+    let store = Connection::open(place.path("memory/.memfold/mirror.db")).unwrap();
+    for (at, text) in texts.iter().enumerate() {
+        let blob: Vec<u8> = alike(at).iter().flat_map(|value| value.to_le_bytes()).collect();
+        let id = format!("mem_{at:012}");
+        let sql = "INSERT INTO embeddings (id, source_type, source_id, content, embedding, model, created_at)
+                   VALUES (?1, 'stm', ?2, ?3, ?4, 'all-MiniLM-L6-v2', '2026-01-05T10:00:00')";
+        store.execute(sql, (format!("emb_{id}"), id, text, blob)).unwrap();
+    }
+    place
+}
+
+/// What a model says of a group of handles and texts.
+type Opinions = Box<dyn Fn(&[(String, String)]) -> Value + Send + Sync>;
+
+/// What a model writes goes through the mirror into a memory folder, and comes back.
+#[test]
+fn what_a_model_writes_goes_to_a_memory_folder_and_comes_back() {
+    let both: [(&[&str], &str, Opinions); 2] = [
+        (&BUFFETT, "golden", Box::new(golden(RECORD))),
+        (&DEPLOYS, "summaries", Box::new(summarizes)),
+    ];
+    for (texts, task, opinions) in both {
+        let place = mirrored(texts);
+        let file = || {
+            let text = std::fs::read_to_string(place.path("memory/agents/DEV-001/memories.json"));
+            text.unwrap()
+        };
+        let before = file();
+        let stub = server(alike(0), opinions);
+        let run = Run::of(&stub, task);
+        let arguments = |further: &[&str]| -> Vec<String> {
+            let words = run.arguments(further).into_iter();
+            words.map(|word| if word == "brain.db" { "memory" } else { word }.to_owned()).collect()
+        };
+        let succeed = |further: &[&str]| {
+            let typed = arguments(further);
+            place.succeed(&typed.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        succeed(&["--judge", "--plan", "one.json"]);
+        assert_eq!(file(), before, "{task}: a dry run changes nothing");
+        succeed(&["--judge", "recorded", "--execute", "--max-change-share", "1"]);
+        let written: Value = serde_json::from_str(&file()).unwrap();
+        let entries = written["entries"].as_array().unwrap();
+        let new = entries.iter().find(|entry| entry["id"].as_str().unwrap().starts_with("stm_"));
+        let new = new.unwrap_or_else(|| panic!("{task}: {written}"));
+        let archive = place.path("memory/archive/agents/DEV-001/memories.json");
+        if task == "golden" {
+            assert_eq!((entries.len(), &new["content"]), (1, &RECORD.into()));
+            let archived = std::fs::read_to_string(&archive).unwrap();
+            assert_eq!(archived.matches("\"superseded_by\"").count(), 5, "{archived}");
+        } else {
+            assert_eq!(entries.len(), DEPLOYS.len() + 1, "the sources stay");
+            assert!(new["content"].as_str().unwrap().contains("Fridays"), "{new}");
+        }
+        // A mirror made anew knows all of it.
+        let synced = place.json(&["sync", "memory", "--json"]);
+        assert_eq!(synced["units"].as_array().unwrap().len(), 0, "{task}: {synced}");
+        place.succeed(&["undo", "memory", "latest", "--execute"]);
+        assert_eq!(file(), before, "{task}");
+        assert_eq!(std::fs::read_to_string(&archive).ok(), None, "{task}");
+    }
+}
+
 /// With all-MiniLM-L6-v2 three of the five are near each to each, where the first of the list is the newest, as the story
 /// measured; where it is the oldest, no three are.
 #[test]

@@ -207,6 +207,15 @@ fn messages_name_the_store_and_its_mirror_works_as_well() {
     assert_eq!(as_the_server_reads(&memory(&place))["Alice"].len(), 3);
 }
 
+/// A list of one's own took the place of what the kind of the store keeps apart, and entities merged.
+#[test]
+fn entities_stay_apart_whatever_is_configured() {
+    let place = place();
+    let own = "cluster.separate_by=[private]";
+    let report = place.json(&["consolidate", "memory.jsonl", "--json", "--set", own]);
+    assert_eq!(report["planned"]["merge"], 3, "{report}");
+}
+
 #[test]
 fn what_cannot_be_done_says_so() {
     let place = place();
@@ -217,6 +226,8 @@ fn what_cannot_be_done_says_so() {
     let sample = Place::with_pair();
     let refused = sample.run(&["sync", "brain.db"]);
     refused.fails_with(2, &["is of no kind that has a mirror"]);
+    let refused = sample.run(&["doctor", "brain.db", "--rebuild-indexes"]);
+    refused.fails_with(2, &["is a brain.db", "memfold index build"]);
     let refused = sample.run(&["consolidate", "brain.db", "--mirror", "m.db"]);
     refused.fails_with(2, &["needs no mirror"]);
     place.write("other.jsonl", "{\"type\":\"entity\",\"name\":\"A\",\"observations\":[]}\n");

@@ -81,7 +81,76 @@ fn a_folder_is_merged_promoted_and_taken_back() {
     let _ = place.succeed(&["undo", "memory", "latest", "--execute"]);
     let name = place.path("memory/agents/DEV-001/memories.json").display().to_string();
     assert_eq!(files(&place.path("memory"))[&name], before[&name]);
-    assert!(!place.path("memory/teams/development/memories.json").exists());
+    // Nothing is left of what the run made: its copy went to the archive once, and the archive got an index.
+    for gone in ["teams/development/memories.json", "archive/_index.json", "archive/teams"] {
+        let path = place.path("memory").join(gone);
+        assert!(!path.is_file() && files(&path).is_empty(), "{gone}");
+    }
+}
+
+#[test]
+fn indexes_that_are_not_up_to_date_are_named_and_made_anew() {
+    let place = Place::new();
+    folder(&place);
+    let index = "memory/agents/DEV-001/_index.json";
+    place.write(index, "{\"version\":\"1.0\",\"entries\":[]}");
+    let doctor = place.run(&["doctor", "memory"]);
+    assert!(doctor.err.contains("agents/DEV-001/_index.json is not up to date"), "{}", doctor.err);
+    let rebuilt = place.run(&["doctor", "memory", "--rebuild-indexes", "--set", "read_only=yes"]);
+    rebuilt.fails_with(2, &["the configuration forbids to write"]);
+    let rebuilt = place.run(&["doctor", "memory", "--rebuild-indexes"]);
+    assert!(rebuilt.err.contains("rebuilt agents/DEV-001/_index.json"), "{}", rebuilt.err);
+    let text = std::fs::read_to_string(place.path(index)).unwrap();
+    let written: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(written["entries"].as_array().unwrap().len(), 3, "{written}");
+    let doctor = place.run(&["doctor", "memory"]);
+    assert!(!doctor.err.contains("not up to date"), "{}", doctor.err);
+    let again = place.run(&["doctor", "memory", "--rebuild-indexes"]);
+    assert!(again.err.contains("all indexes are up to date"), "{}", again.err);
+}
+
+/// A trigger of memory folders ran the whole store, and the log said manual.
+#[test]
+fn triggers_narrow_a_run_to_what_they_are_about() {
+    let place = Place::new();
+    folder(&place);
+    let text = "The queue is drained before each release.";
+    let other = |id: &str| {
+        let mut entry = entry(id, "factual", text, 3);
+        for (key, value) in [("scope_id", "QA-001"), ("created_by", "QA-001")] {
+            entry[key] = value.into();
+        }
+        entry
+    };
+    let entries = json!({ "entries": [other("mem_bbbbbbbbbbb1"), other("mem_bbbbbbbbbbb2")] });
+    std::fs::create_dir_all(place.path("memory/agents/QA-001")).unwrap();
+    place.write("memory/agents/QA-001/memories.json", entries.to_string());
+    let overflow = [&["consolidate", "memory", "--trigger", "index_overflow"][..], &NOW].concat();
+    let none = place.run(&overflow);
+    assert_eq!((none.code, &*none.out), (Some(0), ""), "{none:?}");
+    assert!(none.err.contains("nothing to do"), "{}", none.err);
+    let listed: Vec<Value> = (0..101).map(|n| json!({ "id": format!("mem_{n:012}") })).collect();
+    let index = json!({ "version": "1.0", "entries": listed });
+    place.write("memory/agents/QA-001/_index.json", index.to_string());
+    let planned = |words: &[&str]| {
+        let document = place.json(&[words, &["--json"]].concat());
+        document["planned"]["merge"].as_u64().unwrap()
+    };
+    assert_eq!(planned(&overflow), 1, "only what the index is of");
+    let whole = [&["consolidate", "memory"][..], &NOW].concat();
+    assert_eq!(planned(&whole), 2);
+    let execute = ["--execute", "--max-change-share", "1"];
+    let _ = place.succeed(&[&overflow[..], &execute].concat());
+    let log = std::fs::read_to_string(place.path("memory/ops/consolidation-log.json")).unwrap();
+    assert!(log.contains("\"trigger\": \"index_overflow\""), "{log}");
+
+    let session = [&["consolidate", "memory", "--trigger", "session_end"][..], &NOW].concat();
+    let first = place.json(&[&session[..], &["--json"]].concat());
+    // Without an index of vectors such a run looks at everything, and says so.
+    assert!(first["notes"].to_string().contains("there is no index"), "{first}");
+    assert!(
+        !place.json(&[&whole[..], &["--json"]].concat())["notes"].to_string().contains("index")
+    );
 }
 
 fn git(place: &Place, words: &[&str]) -> Option<String> {
@@ -124,6 +193,11 @@ fn notes_are_merged_beside_those_of_their_owner_and_taken_back() {
     let noted = ["notes", "--ref=refs/notes/mem-meta/decisions", "show", "HEAD~1"];
     assert!(run(&noted).contains("consolidated_into"));
     let _ = run(&["fsck", "--strict"]);
+    // A folder of the work tree names the repository, and its mirror.
+    std::fs::create_dir_all(place.path("repo/src/deep")).unwrap();
+    let again = place.succeed(&[&["consolidate", "repo/src/deep"][..], &NOW].concat());
+    assert!(again.contains("nothing to do"), "{again}");
+    assert!(!place.path("repo/src/deep/.memfold").exists());
     let again = place.succeed(&[&["consolidate", "repo"][..], &NOW].concat());
     assert!(again.contains("nothing to do"), "{again}");
 

@@ -7,7 +7,7 @@ use memfold_datasets::sample;
 use serde_json::Value;
 
 use crate::schemas::assert_fits;
-use crate::support::Place;
+use crate::support::{Place, consolidate};
 
 fn ids(found: &Value) -> Vec<&str> {
     found["matches"].as_array().unwrap().iter().map(|found| found["id"].as_str().unwrap()).collect()
@@ -54,6 +54,15 @@ fn an_index_is_built_looked_at_verified_warmed_and_removed() {
     assert!(place.succeed(&["index", "remove", "brain.db"]).starts_with("removed "));
     assert!(!place.path("brain.db.memfold").exists());
     assert!(place.succeed(&["index", "remove", "brain.db"]).starts_with("there is no index"));
+}
+
+#[test]
+fn a_run_that_builds_the_index_anew_keeps_its_graph() {
+    let place = Place::with_pair();
+    place.succeed(&["index", "build", "brain.db", "--tier", "graph"]);
+    place.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
+    let info = place.json(&["index", "info", "brain.db", "--json"]);
+    assert_eq!((&info["generation"], &info["tier"]), (&2.into(), &"graph".into()), "{info}");
 }
 
 #[test]

@@ -130,17 +130,14 @@ fn changes_in(
     }
     let mut marks = RowMarks::default();
     let mut changed = BTreeSet::new();
-    let mut row_count = 0;
-    let rows = searched.rows();
-    reader.each_mark(young_since(policy, context.now), |row| {
-        row_count += 1;
+    let mut rows = searched.rows();
+    let row_count = reader.each_mark(young_since(policy, context.now), |row| {
         marks.add(row);
         if !rows.hold(row.mark) {
             changed.insert(row.id.to_owned());
         }
     })?;
     let generation = index.files().generation().number();
-    marks.edited(searched.edited_since(generation), &changed, generation);
     let surroundings = Surroundings {
         reader,
         index,
@@ -151,9 +148,11 @@ fn changes_in(
         kernels: context.kernels,
         cancelled: &|| context.progress.cancelled(),
     };
-    let found = neighborhood(surroundings, (&changed, marks.edited_ids()), row_count)?;
+    let edited = searched.edited_since(generation);
+    let found = neighborhood(surroundings, (&changed, &edited), row_count)?;
+    marks.edited(found.edited, generation);
     let mut sink = ColumnSink::new(context.scratch_dir);
-    let snapshot = reader.load_some(&found.ids, &index.origin().shapes, &mut sink)?;
+    let snapshot = reader.load_some((&found.ids, row_count), &index.origin().shapes, &mut sink)?;
     let is_changed = |at: &usize| found.changed.contains(&snapshot.memories[*at].id);
     // Memories are numbered with 32 bits.
     let changed = (0..snapshot.memories.len()).filter(is_changed).map(|at| MemoryIndex(at as u32));

@@ -50,11 +50,13 @@ pub(super) struct Neighborhood {
     pub(super) ids: BTreeSet<MemoryId>,
     /// Live memories that changed, by themselves or by what was merged into them.
     pub(super) changed: BTreeSet<MemoryId>,
+    /// Live memories that the index does not hold as they are.
+    pub(super) edited: BTreeSet<String>,
     /// Live memories whose surroundings are known whole.
     searched: BTreeSet<MemoryId>,
 }
 
-/// Finds what is around memories that changed: `changed`, and `edited`, those that the index holds as they were before.
+/// Finds what is around memories that changed. `edited` are those that the index does not hold as they were before.
 ///
 /// A memory that may be linked to one that is searched, or contradict it, is searched itself, so that clusters and
 /// series are whole. The cost grows with the changed memories and with what is near them: each takes part in one pass over
@@ -65,13 +67,13 @@ pub(super) fn neighborhood(
     row_count: u64,
 ) -> Result<Neighborhood, Halt> {
     let space = surroundings.index.origin().space();
-    let fresh = FreshRows::read(&surroundings, (&space, edited.union(changed)))?;
+    let (fresh, edited) = FreshRows::read(&surroundings, (&space, edited.union(changed)))?;
     let mut walk = Walk {
         surroundings,
         space: &space,
         shapes: &surroundings.index.origin().shapes,
         fresh: &fresh,
-        found: Neighborhood::default(),
+        found: Neighborhood { edited, ..Neighborhood::default() },
         near: HashMap::new(),
         seen: HashSet::new(),
         pairs: 0,
@@ -109,10 +111,11 @@ struct FreshRows {
 }
 
 impl FreshRows {
+    /// Reads what came since the index, and what of `edited` it does not hold; these are named.
     fn read<'e>(
         surroundings: &Surroundings<'_>,
         (space, edited): (&VectorSpace, impl Iterator<Item = &'e String>),
-    ) -> Result<Self, Halt> {
+    ) -> Result<(Self, BTreeSet<String>), Halt> {
         let (reader, reaches) = (surroundings.reader, surroundings.reaches);
         let shapes = &surroundings.index.origin().shapes;
         let too_many =
@@ -130,10 +133,17 @@ impl FreshRows {
             fresh.vectors.extend_from_slice(vector);
             if fresh.ids.len() > FRESH_ROWS_MAX { Err(too_many()) } else { Ok(()) }
         })?;
+        let mut still_edited = BTreeSet::new();
         for id in edited {
+            // One that comes back has changed again.
             let Fate::Live(memory) = reader.fate(id)? else { continue };
+            let vector = reader.vector(id, (space, shapes))?;
+            if surroundings.index.holds(id, (&memory.content, vector.as_deref()))? {
+                continue;
+            }
+            still_edited.insert(id.clone());
             fresh.by_text.entry(text_hash(&memory.content)).or_default().push(id.clone());
-            if let Some(vector) = reader.vector(id, (space, shapes))? {
+            if let Some(vector) = vector {
                 fresh.ids.push(id.clone());
                 fresh.vectors.extend_from_slice(&vector);
             }
@@ -146,7 +156,7 @@ impl FreshRows {
             let flat = FlatIndex::encode(&vectors, transform, surroundings.kernels);
             fresh.flat = Some(flat.map_err(|error| damaged(&error))?);
         }
-        Ok(fresh)
+        Ok((fresh, still_edited))
     }
 
     /// Adds the rows that are near each query.

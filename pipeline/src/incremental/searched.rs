@@ -93,20 +93,8 @@ impl RowMarks {
     }
 
     /// Remembers which memories a generation of the index does not hold as they are.
-    pub(super) fn edited(
-        &mut self,
-        before: BTreeSet<String>,
-        changed: &BTreeSet<String>,
-        generation: u64,
-    ) {
-        self.edited = before;
-        self.edited.extend(changed.iter().cloned());
-        self.generation = generation;
-    }
-
-    /// Returns those memories.
-    pub(super) const fn edited_ids(&self) -> &BTreeSet<String> {
-        &self.edited
+    pub(super) fn edited(&mut self, edited: BTreeSet<String>, generation: u64) {
+        (self.edited, self.generation) = (edited, generation);
     }
 
     /// Writes the file that the next incremental run starts from: all rows but those of `pending`, actions that were not
@@ -239,20 +227,23 @@ impl Searched {
         SearchedRows {
             ids: self.file.section(IDS).unwrap_or_default(),
             digests: self.file.section(DIGESTS).unwrap_or_default(),
+            at: 0,
         }
     }
 }
 
 /// Hashes of ids, ascending, and digests.
-#[derive(Clone, Copy)]
 pub(super) struct SearchedRows<'a> {
     ids: &'a [u64],
     digests: &'a [u64],
+    /// Where the row stands that was asked for last.
+    at: usize,
 }
 
 impl SearchedRows<'_> {
-    /// Tells whether a row looks as it did.
-    pub(super) fn hold(self, mark: RowMark) -> bool {
-        self.ids.binary_search(&mark.id).is_ok_and(|at| self.digests.get(at) == Some(&mark.digest))
+    /// Tells whether a row looks as it did; the hashes of ids that are asked for ascend.
+    pub(super) fn hold(&mut self, mark: RowMark) -> bool {
+        self.at += self.ids[self.at..].iter().take_while(|id| **id < mark.id).count();
+        self.ids.get(self.at) == Some(&mark.id) && self.digests.get(self.at) == Some(&mark.digest)
     }
 }

@@ -14,7 +14,7 @@ use memfold_index::{Pool, Progress, Row};
 use memfold_simd::Kernels;
 
 use super::files::{NewTextRows, TEXTS_FILE, text_hash};
-use super::{IndexError, ORIGIN_FILE, Origin};
+use super::{IndexError, IndexTier, ORIGIN_FILE, Origin, StoreIndex};
 use crate::export::{Export, ExportOptions};
 use memfold_model::memory::VectorSpace;
 use memfold_store::{BrainDb, LoadRequest};
@@ -32,6 +32,19 @@ pub enum TierChoice {
     Scan,
     /// A graph whatever the size.
     Graph,
+}
+
+impl TierChoice {
+    /// Keeps what an index in a folder has, unless it has no graph because it had few rows.
+    #[must_use]
+    pub fn as_built(folder: &Path) -> Self {
+        let Ok(Some(index)) = StoreIndex::open(folder) else { return Self::Auto };
+        match index.files().tier() {
+            IndexTier::Graph => Self::Graph,
+            IndexTier::Scan if index.files().columns().len() > SCANNED_ROWS_MAX => Self::Scan,
+            IndexTier::Scan => Self::Auto,
+        }
+    }
 }
 
 /// How to build an index.

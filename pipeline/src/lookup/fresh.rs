@@ -8,6 +8,7 @@
 //! | text keys, text ids, text id ends | as in `texts.mft`: every row that came, with or without a vector |
 //! | watermarks | u8: JSON as in `origin.json` |
 
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use memfold_index::file::{
 use memfold_index::flat::{FlatIndex, FlatView};
 use memfold_index::index_file::PREFIX_TRANSFORM;
 use memfold_index::index_file::{IndexView, OpenIndexFileError};
-use memfold_index::{VectorError, VectorMatrix};
+use memfold_index::{Row, VectorError, VectorMatrix};
 use memfold_model::memory::MemoryId;
 use memfold_simd::Kernels;
 use memfold_store::brain_db::{Marks, StoreReader};
@@ -292,6 +293,36 @@ impl StoreIndex {
         ids.sort_unstable();
         ids.dedup();
         Ok(ids)
+    }
+
+    /// Tells whether the index holds a memory with this text and vector.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    pub(crate) fn holds(
+        &self,
+        id: &str,
+        (text, vector): (&str, Option<&[f32]>),
+    ) -> Result<bool, SearchError> {
+        let columns = self.files.columns();
+        // Rows stand in the order of their ids.
+        let (mut low, mut high) = (0, columns.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            // A matrix has fewer than 2³² rows.
+            match columns.id_at(Row(middle as u32))?.cmp(id) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => (low, high) = (middle, middle),
+                Ordering::Greater => high = middle,
+            }
+        }
+        let row = Row(low as u32);
+        let is_row = low < columns.len() && columns.id_at(row)? == id;
+        let has_vector = match vector {
+            Some(vector) => is_row && columns.vectors().vector(row) == vector,
+            None => !is_row,
+        };
+        Ok(has_vector && self.ids_of_text(text)?.iter().any(|found| found == id))
     }
 
     /// Tells whether the index in a folder names one of the memories, or cannot be read; `None` where there is no index.

@@ -1,14 +1,13 @@
 //! [`Mirror`]: an origin and the `brain.db` that mirrors it, held by one process.
 
-use std::fs::{self, File, TryLockError};
-use std::io;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use memfold_index::file::FileMode;
 use memfold_model::memory::MemoryId;
 use memfold_model::time::Instant;
+use memfold_store::OsLock;
 use memfold_store::brain_db::{MemoryState, MirrorOf, NewStore, Session, SessionOptions};
 use memfold_store::journal::RevertOptions;
 use memfold_store::origin::Origin;
@@ -20,8 +19,6 @@ use crate::execute::{ExecuteError, UndoRequest, UndoTarget, undo};
 const FOLDER: &str = ".memfold";
 /// What keeps version control from seeing the mirror.
 const IGNORE_ALL: &str = "# Made by memfold; can be deleted at any time.\n*\n";
-/// How long to wait between two looks at the lock.
-const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 /// Units of one memory that are taken back in a row.
 const TAKEN_BACK_MAX: usize = 100;
 
@@ -67,7 +64,7 @@ pub struct Mirror<'a> {
     pub(super) origin: &'a dyn Origin,
     pub(super) session: Session,
     pub(super) options: MirrorOptions<'a>,
-    _lock: File,
+    _lock: OsLock,
 }
 
 impl<'a> Mirror<'a> {
@@ -77,7 +74,7 @@ impl<'a> Mirror<'a> {
     /// When the mirror cannot be made or written, another process holds it, or it is that of another origin.
     pub fn open(origin: &'a dyn Origin, options: MirrorOptions<'a>) -> Result<Self, MirrorError> {
         make_folder(options.path)?;
-        let lock = lock(options.path, options.session.busy_timeout)?;
+        let lock = lock(&options)?;
         let is_new = !options.path.exists();
         if is_new {
             NewStore::create(options.path, mode(options.place))?.publish()?;
@@ -190,32 +187,14 @@ fn make_folder(mirror: &Path) -> Result<(), MirrorError> {
     Ok(())
 }
 
-/// Waits for the lock of a mirror: a lock of the operating system on a file beside it, which goes with the process.
-fn lock(mirror: &Path, patience: Duration) -> Result<File, MirrorError> {
+/// Waits for the lock of a mirror, which is on a file beside it.
+fn lock(options: &MirrorOptions<'_>) -> Result<OsLock, MirrorError> {
+    let mirror = options.path;
     let mut path = mirror.as_os_str().to_owned();
     path.push(".memfold-sync-lock");
-    let failed = |source| MirrorError::File { path: PathBuf::from(&path), source };
-    let mut options = File::options();
-    let file = options.create(true).truncate(false).read(true).write(true).open(&path);
-    let file = file.map_err(failed)?;
-    let mut tries = patience.as_millis() / BETWEEN_TRIES.as_millis();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if tries > 0 => {
-                tries -= 1;
-                std::thread::sleep(BETWEEN_TRIES);
-            }
-            Err(TryLockError::WouldBlock) => {
-                return Err(MirrorError::Locked { path: mirror.to_owned() });
-            }
-            // Some network file systems know no locks.
-            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
-                return Ok(file);
-            }
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
-        }
-    }
+    let lock = OsLock::take(Path::new(&path), options.place, options.session.busy_timeout);
+    let lock = lock.map_err(|source| MirrorError::File { path: path.into(), source })?;
+    lock.ok_or_else(|| MirrorError::Locked { path: mirror.to_owned() })
 }
 
 /// At most the permissions of the origin.

@@ -223,7 +223,7 @@ fn settled(
     let is_as_told = match change {
         OriginChange::Create { record: told, .. }
         | OriginChange::Update { record: told, .. }
-        | OriginChange::Restore { record: told } => {
+        | OriginChange::Restore { record: told, .. } => {
             record.standing == OriginStanding::Live && record.text == told.text
         }
         OriginChange::Retire { .. } => record.standing != OriginStanding::Live,

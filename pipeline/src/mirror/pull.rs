@@ -36,6 +36,8 @@ pub struct Pulled {
 pub(super) struct Present {
     pub(super) records: BTreeMap<String, MirroredRecord>,
     pub(super) memories: BTreeMap<String, MirrorMemory>,
+    /// Memories whose making was undone.
+    pub(super) withdrawn: BTreeSet<String>,
     /// The records of a publication under way.
     pub(super) publishing: BTreeSet<String>,
 }
@@ -77,11 +79,12 @@ impl Mirror<'_> {
     }
 
     pub(super) fn present(&self) -> Result<Present, MirrorError> {
-        let (records, memories) = self.session.read(|reads| {
-            Ok::<_, SessionError>((reads.mirrored_records()?, reads.mirror_memories()?))
+        let (records, memories, withdrawn) = self.session.read(|reads| {
+            let (records, memories) = (reads.mirrored_records()?, reads.mirror_memories()?);
+            Ok::<_, SessionError>((records, memories, reads.withdrawn_memories()?))
         })?;
         let publishing = self.publishing()?.map(|publishing| publishing.ids()).unwrap_or_default();
-        Ok(Present { records, memories, publishing })
+        Ok(Present { records, memories, withdrawn, publishing })
     }
 
     /// What was written down of a publication that is not finished.

@@ -119,6 +119,16 @@ impl State {
                 let is_written = found.is_some_and(|r| r.standing != OriginStanding::Live);
                 (before, id, is_written)
             }
+            OriginChange::Restore { before: Some(before), record } => {
+                let found = self.position(&record.id).map(|at| &self.records[at]);
+                let is_back = found.is_none_or(|found| {
+                    found.standing == OriginStanding::Live && found.raw == record.raw
+                });
+                (before, &record.id, is_back)
+            }
+            OriginChange::Remove { before: Some(before), id } => {
+                (before, id, self.position(id).is_none())
+            }
             _ => return Ok(()),
         };
         let found = self.position(id).map(|at| self.records[at].digest());
@@ -146,7 +156,7 @@ impl State {
                     None => OriginStanding::Archived,
                 };
             }
-            OriginChange::Restore { record } => {
+            OriginChange::Restore { record, .. } => {
                 let restored = OriginRecord {
                     standing: OriginStanding::Live,
                     vector: None,
@@ -158,7 +168,7 @@ impl State {
                     None => self.records.push(restored),
                 }
             }
-            OriginChange::Remove { id } => self.records.retain(|record| record.id != *id),
+            OriginChange::Remove { id, .. } => self.records.retain(|record| record.id != *id),
         }
         Ok(())
     }
@@ -412,6 +422,29 @@ fn a_change_that_is_pulled_takes_unpublished_work_back() {
     assert!(desk.sync().units.is_empty());
 }
 
+/// A person changes a memory after the run and before its undo is published.
+#[test]
+fn an_undo_leaves_what_others_changed_since() {
+    for edited in ["a1", "a2"] {
+        let desk = pairs();
+        desk.pull();
+        let (_, run) = desk.run();
+        desk.publish();
+        assert!(desk.undo(&run));
+        desk.origin.edit(edited, "The kiln is fired on Tuesdays.");
+        let published = desk.publish();
+        assert_eq!((published.units.len(), published.conflicts.len()), (1, 1), "{edited}");
+        assert_eq!(published.conflicts[0].1.id, edited);
+        // What the undo gave back beside it follows; then both sides agree.
+        desk.sync();
+        assert!(desk.sync().units.is_empty(), "{edited}");
+        let records = desk.origin.records();
+        let found = records.iter().find(|record| record.id == edited).unwrap();
+        assert_eq!(found.text, "The kiln is fired on Tuesdays.");
+        assert_eq!(records.len(), PAIRS.len());
+    }
+}
+
 #[test]
 fn the_mirror_of_another_origin_is_refused() {
     let desk = pairs();
@@ -443,6 +476,18 @@ fn a_second_process_waits_and_is_then_refused() {
         };
         assert!(Mirror::open(&desk.origin, options).err().unwrap().is_locked());
     });
+}
+
+/// Opening such a store as a brain.db said that the file is no SQLite.
+#[test]
+fn a_store_that_needs_a_mirror_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("memory.jsonl");
+    std::fs::write(&path, "{\"type\":\"entity\",\"name\":\"A\",\"observations\":[\"a\"]}\n")
+        .unwrap();
+    let refused = Memfold::open(&path).err().unwrap();
+    assert!(refused.to_string().contains("is a store of kind mcp_memory"), "{refused}");
+    assert!(refused.hint().unwrap().contains("memory.jsonl.mirror.db"));
 }
 
 /// What happens to a store between two syncs.

@@ -24,6 +24,9 @@ pub(super) fn differences<E>(
     for known in present.records.values() {
         let memory = present.memories.get(&known.id);
         let difference = match memory {
+            _ if known.is_ours && present.withdrawn.contains(&known.id) => {
+                Some(removed(known, present))
+            }
             None if known.is_ours => Some(removed(known, present)),
             // Erased: the origin's own tools remove records.
             None => None,
@@ -59,7 +62,7 @@ fn removed(known: &MirroredRecord, present: &Present) -> Difference {
         matches!(&other.published.standing, OriginStanding::Merged { into } if *into == known.id)
     });
     Difference {
-        change: OriginChange::Remove { id: known.id.clone() },
+        change: OriginChange::Remove { before: digest(known), id: known.id.clone() },
         along: was_made_of.map(|other| other.id.clone()).collect(),
     }
 }
@@ -83,9 +86,10 @@ fn changed(
         OriginStanding::Live if memory.state == known.pulled => {
             let standing = OriginStanding::Live;
             let record = Box::new(OriginRecord { standing, ..known.record.clone() });
-            OriginChange::Restore { record }
+            OriginChange::Restore { before: digest(known), record }
         }
         OriginStanding::Live if *was != OriginStanding::Live => OriginChange::Restore {
+            before: digest(known),
             record: Box::new(desired(&known.record, (memory, &known.pulled), attributes)),
         },
         OriginStanding::Live => {
@@ -97,6 +101,11 @@ fn changed(
         }
     };
     Difference { change, along }
+}
+
+/// The digest of a record as the origin had it last; none where that was never found out.
+fn digest(known: &MirroredRecord) -> Option<String> {
+    Some(known.digest.clone()).filter(|digest| !digest.is_empty())
 }
 
 fn into(standing: &OriginStanding) -> Option<String> {

@@ -8,6 +8,7 @@ pub mod reading;
 pub mod journal;
 pub mod brain_db;
 pub mod upkeep;
+mod whole_file;
 pub mod origin;
 pub mod mcp_memory;
 pub mod json_folder;
@@ -18,3 +19,4 @@ pub use memfold_model::{SkipReason, Snapshot};
 pub use memory_store::{
     LiveRow, LiveVisitor, LoadRequest, LoadStoreError, MemoryStore, VecSink, VectorSink,
 };
+pub use whole_file::OsLock;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 mod kinds;
 
-pub use kinds::{BRAIN_DB, detect, kind_names, open};
+pub use kinds::{BRAIN_DB, detect, kind_names, open, root};
 
 /// A store of another system.
 pub trait Origin {
@@ -41,6 +41,27 @@ pub trait Origin {
     /// Returns the name of the rules that its owner has, a profile of the configuration.
     fn rule_profile(&self) -> Option<&'static str> {
         None
+    }
+
+    /// Says what began the run that is written next, for an origin that keeps a log of runs.
+    fn begun_by(&mut self, _trigger: &str) {}
+
+    /// Returns the indexes of the origin that list more than they should, each with the category of the memories that
+    /// it lists; `None` where they have none in common.
+    ///
+    /// # Errors
+    /// When the origin cannot be read.
+    fn overflows(&self) -> Result<Vec<(String, Option<String>)>, OriginError> {
+        Ok(Vec::new())
+    }
+
+    /// Makes anew what the origin derives from its records (indexes), at a time as RFC 3339. Returns what was not up to
+    /// date.
+    ///
+    /// # Errors
+    /// When the origin cannot be read or written.
+    fn rebuild(&self, _at: &str) -> Result<Vec<String>, OriginError> {
+        Ok(Vec::new())
     }
 
     /// Returns what a person should look at in the origin itself.
@@ -151,7 +172,8 @@ pub struct OriginUnit {
     pub changes: Vec<OriginChange>,
 }
 
-/// A change of one record. `before` is the digest of the record ([`OriginRecord::digest`]) as it was read.
+/// A change of one record. `before` is the digest of the record ([`OriginRecord::digest`]) as it was read or, where
+/// memfold wrote it since, as it was written: a record of another digest was changed by others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum OriginChange {
     /// A record that memfold wrote (a summary, a text written anew, a promoted copy).
@@ -183,11 +205,17 @@ pub enum OriginChange {
     },
     /// The inverse of what was written before: the record is again what `record.raw` says, live, at its place.
     Restore {
+        /// The digest before; `None` where it is not known, so that it is not looked at.
+        #[serde(default)]
+        before: Option<String>,
         /// The record as it was first read.
         record: Box<OriginRecord>,
     },
     /// The inverse of [`Self::Create`].
     Remove {
+        /// The digest before; `None` where it is not known, so that it is not looked at.
+        #[serde(default)]
+        before: Option<String>,
         /// The id.
         id: String,
     },
@@ -252,8 +280,8 @@ impl OriginChange {
         match self {
             Self::Create { record, .. }
             | Self::Update { record, .. }
-            | Self::Restore { record } => &record.id,
-            Self::Retire { id, .. } | Self::Remove { id } => id,
+            | Self::Restore { record, .. } => &record.id,
+            Self::Retire { id, .. } | Self::Remove { id, .. } => id,
         }
     }
 }

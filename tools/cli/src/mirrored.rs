@@ -4,6 +4,7 @@
 //! and knows nothing of the rest.
 
 use std::ffi::OsStr;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,13 +14,15 @@ use memfold::machine;
 use memfold::mirror::{Mirror, MirrorError, MirrorOptions, Publication, Pulled, mirror_path};
 use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
+use memfold_plan::policy::Trigger;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::SessionOptions;
-use memfold_store::origin::{self, BRAIN_DB, Origin, OriginError};
+use memfold_store::origin::{self, BRAIN_DB, Origin, OriginChange, OriginError};
 
 use crate::args::GlobalArgs;
 use crate::args::IndexCommand;
 use crate::cli::Command;
+use crate::commands::consolidate::ConsolidateArgs;
 use crate::commands::hook::HookCommand;
 use crate::commands::tiers;
 use crate::context::cached;
@@ -71,7 +74,7 @@ pub(crate) fn run(
     let Some(Named { path, publishes }) = named(&mut command) else {
         return dispatch(global, command, printer);
     };
-    let Some((mirrored, origin)) = find(global, path)? else {
+    let Some((mirrored, mut origin)) = find(global, path)? else {
         return dispatch(global, command, printer);
     };
     path.clone_from(&mirrored.mirror);
@@ -84,9 +87,18 @@ pub(crate) fn run(
     }
     writing::show_as(&mirrored.mirror, &mirrored.origin);
     let is_checkup = matches!(command, Command::Doctor(_));
+    let rebuilds = matches!(&command, Command::Doctor(args) if args.rebuild_indexes);
     let global = GlobalArgs { mirrored: Some(mirrored.clone()), ..global.clone() };
+    if let Command::Consolidate(args) = &mut command
+        && narrow(args, (&global, &mirrored), (&mut *origin, printer))?.is_break()
+    {
+        return Ok(Exit::Done);
+    }
     let work = Work::new(&global, &mirrored, (&*origin, printer))?;
     let publishes = publishes && work.may_publish();
+    if rebuilds {
+        work.rebuild()?;
+    }
     let pulled = work.pull(publishes)?;
     work.tell_of(&pulled, (publishes, is_checkup))?;
     let exit = dispatch(&global, command, printer)?;
@@ -99,6 +111,39 @@ pub(crate) fn run(
         }
         exit => Ok(exit),
     }
+}
+
+/// Narrows a run to what its trigger is about; breaks where that is nothing. Only stores whose owner has rules of their own
+/// know such triggers.
+fn narrow(
+    args: &mut ConsolidateArgs,
+    (global, mirrored): (&GlobalArgs, &Mirrored),
+    (origin, printer): (&mut dyn Origin, Printer),
+) -> Result<ControlFlow<()>, Failure> {
+    let settings = Settings::load(global, Some(&mirrored.mirror), &[])?;
+    let typed = args.trigger.clone();
+    let configured = || settings.configuration.policy.trigger.map(|t| t.name().to_owned());
+    let Some(trigger) = typed.or_else(configured).filter(|_| origin.rule_profile().is_some())
+    else {
+        return Ok(ControlFlow::Continue(()));
+    };
+    origin.begun_by(&trigger);
+    if trigger == Trigger::SessionEnd.name() {
+        // Models write with all memories before them.
+        args.incremental |= args.judge.is_none();
+    }
+    if trigger == Trigger::IndexOverflow.name() && args.category.is_empty() {
+        let full = origin.overflows().map_err(|error| origin_failure("read the store", &error))?;
+        if full.is_empty() {
+            printer.note("no index lists more entries than it should: nothing to do");
+            return Ok(ControlFlow::Break(()));
+        }
+        let categories: Option<Vec<String>> =
+            full.into_iter().map(|(_, category)| category).collect();
+        // Without a category in common the whole store is looked at.
+        args.category = categories.unwrap_or_default();
+    }
+    Ok(ControlFlow::Continue(()))
 }
 
 /// Finds the store that a command names; `None` where it names none, or `memfold sync` does the rest itself.
@@ -177,6 +222,7 @@ pub(crate) fn find(global: &GlobalArgs, path: &Path) -> Result<Option<Found>, Fa
             None => Ok(None),
         };
     };
+    let path = origin::root(kind, &path);
     let Some(opened) = origin::open(kind, &path) else { return Ok(None) };
     let origin = opened.map_err(|error| origin_failure("open the store", &error))?;
     let mirror = match global.mirror.clone().or(mirror) {
@@ -304,6 +350,25 @@ impl<'a> Work<'a> {
         mirror.pull().map_err(|error| mirror_failure(&format!("pull {name}"), &error))
     }
 
+    /// Makes the indexes of the origin anew.
+    fn rebuild(&self) -> Result<(), Failure> {
+        if !self.may_publish() {
+            return Err(Failure::usage(
+                "--rebuild-indexes: the configuration forbids to write",
+                "leave it out, or set dry_run: false and read_only: false",
+            ));
+        }
+        let rebuilt = self.origin.rebuild(&self.now.to_rfc3339());
+        let rebuilt = rebuilt.map_err(|error| origin_failure("rebuild the indexes", &error))?;
+        for path in &rebuilt {
+            self.printer.note(&format!("rebuilt {path}"));
+        }
+        if rebuilt.is_empty() {
+            self.printer.note("all indexes are up to date");
+        }
+        Ok(())
+    }
+
     /// Writes to the origin what the command changed.
     fn publish(&self, exit: Exit) -> Result<Exit, Failure> {
         let published = self.open()?.publish();
@@ -372,10 +437,17 @@ impl<'a> Work<'a> {
             let records = counted(published.changes() as u64, "record", "records");
             self.printer.note(&format!("published {units} to {name}: {records} changed"));
         }
-        for (_, conflict) in published.conflicts.iter().take(SHOWN) {
+        for (unit, conflict) in published.conflicts.iter().take(SHOWN) {
             let reason = excerpt(&conflict.reason, REASON_CHARS);
+            let takes_back = |change: &OriginChange| {
+                matches!(change, OriginChange::Restore { .. } | OriginChange::Remove { .. })
+            };
+            let next = match unit.changes.iter().any(takes_back) {
+                true => "it stays as others left it",
+                false => "the next run plans it anew",
+            };
             self.printer.note(&format!(
-                "note: not published: {}: {reason}; the next run plans it anew",
+                "note: not published: {}: {reason}; {next}",
                 excerpt(&conflict.id, REASON_CHARS)
             ));
         }

@@ -7,7 +7,7 @@ use memfold::machine;
 use memfold_guard::Guard;
 use memfold_index::Pool;
 use memfold_model::time::Instant;
-use memfold_plan::policy::{ConfigLoader, Configuration, Policy, config_hash};
+use memfold_plan::policy::{ConfigLoader, Configuration, config_hash};
 use memfold_simd::Level;
 use serde_json::{Map, Value};
 
@@ -108,9 +108,7 @@ pub(crate) fn loader(global: &GlobalArgs, store: Option<&Path>) -> ConfigLoader 
     if let Some(Mirrored { origin, separate_by, rule_profile, .. }) = mirrored {
         // The file beside a store; in it where the store is a folder.
         let beside = if origin.is_dir() { origin.join("memfold.yaml") } else { origin.clone() };
-        let mut patterns = Policy::builtin().cluster.separate_by;
-        patterns.extend(separate_by.iter().map(|pattern| (*pattern).to_owned()));
-        loader = loader.store(beside).kind_default("cluster.separate_by", patterns);
+        loader = loader.store(beside).separate_by(separate_by.iter().copied());
         if let Some(profile) = rule_profile {
             loader = loader.kind_default("profile", *profile);
         }

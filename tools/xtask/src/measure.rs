@@ -6,6 +6,7 @@ mod joins;
 mod lifecycle;
 mod processes;
 mod session;
+mod stores;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,7 +37,7 @@ enum Needs {
     Perf,
 }
 
-const MEASUREMENTS: [Measurement; 15] = [
+const MEASUREMENTS: [Measurement; 16] = [
     Measurement {
         name: "consolidate",
         about: "whole runs of memfold consolidate on 1,000 to 100,000 memories",
@@ -156,6 +157,14 @@ const MEASUREMENTS: [Measurement; 15] = [
         keys: &["data", "mode"],
         needs: Needs::Nothing,
         run: lifecycle::incremental,
+    },
+    Measurement {
+        name: "stores",
+        about: "pull and plan of memory folders, git notes and the file of the MCP server",
+        results: "bench/results/stores.jsonl",
+        keys: &["data"],
+        needs: Needs::Nothing,
+        run: stores::run,
     },
 ];
 

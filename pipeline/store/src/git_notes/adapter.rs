@@ -44,6 +44,13 @@ pub fn is_one(path: &Path) -> bool {
     namespaces.is_ok_and(|namespaces| !namespaces.is_empty())
 }
 
+/// Returns the top of a repository that is named by a folder in it or by its `.git`.
+#[must_use]
+pub fn root(path: &Path) -> PathBuf {
+    let repository = NotesRepository::open(path);
+    repository.map_or_else(|_| path.to_owned(), |repository| repository.root().to_owned())
+}
+
 /// A repository and its index.
 #[derive(Debug, Clone)]
 struct Located {
@@ -52,7 +59,7 @@ struct Located {
 }
 
 impl GitNotes {
-    /// Names a repository by its work tree, its `.git` or, when bare, itself. Nothing is read yet.
+    /// Names a repository by its work tree or a folder in it, its `.git` or, when bare, itself. Nothing is read yet.
     #[must_use]
     pub fn new(repository: impl Into<PathBuf>) -> Self {
         Self {

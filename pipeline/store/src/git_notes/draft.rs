@@ -86,11 +86,35 @@ impl Draft {
                 self.difference(step, &record.id, before)
             }
             OriginChange::Retire { before, id, .. } => self.difference(step, id, before),
-            OriginChange::Restore { record } if self.library.base(&record.id).is_none() => {
+            OriginChange::Restore { record, .. } if self.library.base(&record.id).is_none() => {
                 refused(&record.id, "its note is gone")
+            }
+            OriginChange::Restore { before: Some(before), record } => {
+                self.difference(step, &record.id, before).filter(|_| !self.is_back(step, record))
+            }
+            OriginChange::Remove { before: Some(before), id }
+                if self.library.base(&self.library.resolve(id)).is_some() =>
+            {
+                // Its own lines go one ref after the other; what it was made of is back before.
+                let is_begun = step.unit.changes.iter().any(|change| {
+                    matches!(change, OriginChange::Restore { record, .. } if self.is_back(step, record))
+                });
+                self.difference(step, id, before).filter(|_| !is_begun)
             }
             _ => None,
         }
+    }
+
+    /// Tells whether a record is restored already, by an earlier, interrupted publish.
+    fn is_back(&self, step: &Step<'_>, record: &OriginRecord) -> bool {
+        let id = self.library.resolve(&record.id);
+        let now = self.library.state(&id, |_, _| true);
+        let is_same = now.is_some_and(|now| now.digest() == record.digest());
+        let mut lines = self.library.ledger.of_unit(&step.key);
+        is_same
+            || lines.any(|(slot, fields)| {
+                slot.sheet.book == Book::Meta && text(fields, "memory_id") == Some(id.as_str())
+            })
     }
 
     /// Tells what is different from what was read. Lines that this call writes or has written do not count.
@@ -200,12 +224,12 @@ impl Draft {
                     self.merged_edges(step, into, std::slice::from_ref(&id));
                 }
             }
-            OriginChange::Restore { record } => {
+            OriginChange::Restore { record, .. } => {
                 if !self.restore(record) {
                     self.write_meta(step, record, None);
                 }
             }
-            OriginChange::Remove { id } => self.remove(id),
+            OriginChange::Remove { id, .. } => self.remove(id),
         }
     }
 

@@ -1,7 +1,9 @@
 //! Notes of a git repository: the tip of a ref, the notes of its tree, and one new commit for many of them.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,6 +11,7 @@ use std::time::Duration;
 use gix::ObjectId;
 use gix::actor::SignatureRef;
 use gix::note::plumbing::State;
+use gix::objs::{Find, Kind, Write as _, WriteTo};
 use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
 use gix::refs::{FullName, Target};
 
@@ -21,6 +24,10 @@ const COMMITTER_EMAIL: &str = "memfold@localhost";
 /// How often a ref that another process holds is tried again, and after how long.
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
+
+/// Objects that are synced one by one; with more, Linux syncs the file system at once.
+#[cfg(target_os = "linux")]
+const OBJECTS_SYNCED_MAX: usize = 1_000;
 
 /// The format's name in errors.
 const KIND: &str = "git repository";
@@ -58,11 +65,16 @@ pub(super) enum Updated {
 }
 
 impl NotesRepository {
-    /// Opens a repository by its work tree, its `.git` or, when bare, itself.
+    /// Opens a repository by its work tree or a folder in it, its `.git` or, when bare, itself.
     pub(super) fn open(path: &Path) -> Result<Self, OriginError> {
         let refused =
             |reason: String| OriginError::Format { path: path.to_path_buf(), kind: KIND, reason };
-        let git = gix::open_opts(path, gix::open::Options::isolated()).map_err(|error| {
+        let opened = gix::open_opts(path, gix::open::Options::isolated()).or_else(|error| {
+            let found = gix::discover::upwards(path).ok().filter(|_| path.is_dir());
+            let (git_dir, _) = found.ok_or(error)?.0.into_repository_and_work_tree_directories();
+            gix::open_opts(git_dir, gix::open::Options::isolated())
+        });
+        let git = opened.map_err(|error| {
             if names_sha256(path) {
                 refused("its objects are named by SHA-256, and only SHA-1 is supported".to_owned())
             } else {
@@ -158,14 +170,15 @@ impl NotesRepository {
             Some(tip) => self.tree(tip)?,
             None => ObjectId::empty_tree(self.git.object_hash()),
         };
-        let mut state = State::new(before, &self.git).map_err(|error| failed(&error))?;
+        let objects = Recorder { git: &self.git, written: RefCell::default() };
+        let mut state = State::new(before, &objects).map_err(|error| failed(&error))?;
         for (commit, content) in update.notes {
             let commit = ObjectId::from_hex(commit.as_bytes()).map_err(|error| failed(&error))?;
-            let blob = content.as_ref().map(|content| self.git.write_blob(content)).transpose();
-            let blob = blob.map_err(|error| failed(&error))?.map(gix::Id::detach);
-            state.edit(commit, blob, &self.git).map_err(|error| failed(&error))?;
+            let write = |content: &Vec<u8>| objects.write_buf(Kind::Blob, content);
+            let blob = content.as_ref().map(write).transpose().map_err(|error| failed(&error))?;
+            state.edit(commit, blob, &objects).map_err(|error| failed(&error))?;
         }
-        let tree = state.write(&self.git).map_err(|error| failed(&error))?;
+        let tree = state.write(&objects).map_err(|error| failed(&error))?;
         if tree == before {
             return Ok(Updated::Unchanged);
         }
@@ -176,7 +189,39 @@ impl NotesRepository {
             .git
             .new_commit_as(committer, committer, update.message, tree, update.before)
             .map_err(|error| failed(&error))?;
+        let mut written = objects.written.take();
+        written.push(commit.id);
+        self.sync(&written).map_err(|error| failed(&error))?;
         self.move_ref(update, commit.id, committer)
+    }
+
+    /// Makes objects durable that were written: a ref that outlives a failure of power must not lead to nothing.
+    fn sync(&self, written: &[ObjectId]) -> io::Result<()> {
+        let folder = self.git.common_dir().join("objects");
+        #[cfg(target_os = "linux")]
+        if written.len() > OBJECTS_SYNCED_MAX {
+            return rustix::fs::syncfs(File::open(folder)?).map_err(io::Error::from);
+        }
+        let mut folders = BTreeSet::from([folder.clone()]);
+        for id in written {
+            let name = id.to_string();
+            let path = folder.join(&name[..2]).join(&name[2..]);
+            match File::open(&path) {
+                Ok(file) => file.sync_all()?,
+                // It was there before, in a pack.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            }
+            folders.insert(folder.join(&name[..2]));
+        }
+        folders.iter().try_for_each(|folder| sync_folder(folder))
+    }
+
+    /// Makes a ref durable that was moved.
+    fn sync_ref(&self, name: &str) -> io::Result<()> {
+        let path = self.git.common_dir().join(name);
+        File::open(&path)?.sync_all()?;
+        path.parent().map_or(Ok(()), sync_folder)
     }
 
     fn move_ref(
@@ -203,7 +248,12 @@ impl NotesRepository {
         let lock = self.git.common_dir().join(format!("{}.lock", update.name));
         for _ in 0..LOCK_TRIES {
             let outcome = self.git.edit_references_as([edit.clone()], Some(committer));
-            let Err(error) = outcome else { return Ok(Updated::Written) };
+            let Err(error) = outcome else {
+                let synced = self.sync_ref(update.name);
+                return synced
+                    .map(|()| Updated::Written)
+                    .map_err(|error| self.unwritable(update.name, &error));
+            };
             if self.tip(update.name)? != update.before {
                 return Ok(Updated::Moved);
             }
@@ -226,6 +276,72 @@ impl NotesRepository {
     }
 }
 
+/// The objects of a repository, with the names of those that were written.
+struct Recorder<'a> {
+    git: &'a gix::Repository,
+    written: RefCell<Vec<ObjectId>>,
+}
+
+impl Recorder<'_> {
+    fn record(&self, id: Result<ObjectId, gix::Error>) -> Result<ObjectId, gix::Error> {
+        self.written.borrow_mut().extend(id.as_ref().ok());
+        id
+    }
+}
+
+impl Find for Recorder<'_> {
+    fn try_find<'a>(
+        &self,
+        id: &gix::oid,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<Option<gix::objs::Data<'a>>, gix::Error> {
+        self.git.try_find(id, buffer)
+    }
+}
+
+impl gix::objs::Write for Recorder<'_> {
+    fn write(&self, object: &dyn WriteTo) -> Result<ObjectId, gix::Error> {
+        self.record(gix::objs::Write::write(self.git, object))
+    }
+
+    fn write_buf(&self, kind: Kind, from: &[u8]) -> Result<ObjectId, gix::Error> {
+        self.record(self.git.write_buf(kind, from))
+    }
+
+    fn write_buf_with_known_id(
+        &self,
+        kind: Kind,
+        from: &[u8],
+        id: ObjectId,
+    ) -> Result<ObjectId, gix::Error> {
+        self.record(self.git.write_buf_with_known_id(kind, from, id))
+    }
+
+    fn write_stream(
+        &self,
+        kind: Kind,
+        size: u64,
+        from: &mut dyn io::Read,
+    ) -> Result<ObjectId, gix::Error> {
+        self.record(self.git.write_stream(kind, size, from))
+    }
+
+    fn write_stream_with_known_id(
+        &self,
+        kind: Kind,
+        size: u64,
+        from: &mut dyn io::Read,
+        id: ObjectId,
+    ) -> Result<ObjectId, gix::Error> {
+        self.record(self.git.write_stream_with_known_id(kind, size, from, id))
+    }
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    // Windows has no such call and needs none.
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
 /// Tells whether a repository's configuration says that its objects are named by SHA-256.
 fn names_sha256(path: &Path) -> bool {
     let configurations = [path.join(".git/config"), path.join("config")];
@@ -233,4 +349,38 @@ fn names_sha256(path: &Path) -> bool {
         let text: String = text.to_ascii_lowercase().split_whitespace().collect();
         text.contains("objectformat=sha256")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is synced is what was written: blobs, and the trees that no caller sees.
+    #[test]
+    fn every_object_that_is_written_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = gix::init(folder.path()).unwrap();
+        let objects = Recorder { git: &git, written: RefCell::default() };
+        let mut state = State::new(ObjectId::empty_tree(git.object_hash()), &objects).unwrap();
+        for number in 0..600_u32 {
+            let commit = blake3::hash(&number.to_le_bytes()).to_hex();
+            let commit = ObjectId::from_hex(&commit.as_bytes()[..SHA_DIGITS]).unwrap();
+            let blob = objects.write_buf(Kind::Blob, format!("note {number}").as_bytes()).unwrap();
+            state.edit(commit, Some(blob), &objects).unwrap();
+        }
+        state.write(&objects).unwrap();
+        let known: BTreeSet<String> =
+            objects.written.take().iter().map(ToString::to_string).collect();
+        let mut found = BTreeSet::new();
+        for above in std::fs::read_dir(git.common_dir().join("objects")).unwrap() {
+            let above = above.unwrap();
+            let start = above.file_name().into_string().unwrap();
+            if start.len() == 2 {
+                let rest = std::fs::read_dir(above.path()).unwrap();
+                found
+                    .extend(rest.map(|r| start.clone() + r.unwrap().file_name().to_str().unwrap()));
+            }
+        }
+        assert!(found.len() > 600 && found.is_subset(&known), "{} {}", found.len(), known.len());
+    }
 }

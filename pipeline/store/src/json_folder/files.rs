@@ -1,14 +1,13 @@
 //! Files of a folder: read as text, written whole, never through links, one writer at a time.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
-
-use memfold_datasets::atomic_file::NewFile;
-use memfold_index::file::FileMode;
+use std::time::Duration;
 
 use crate::origin::OriginError;
+use crate::whole_file::{self, OsLock};
 
 /// What changes files. Tests put one in its place that fails at the k-th change.
 pub(super) trait FileLayer: fmt::Debug + Send + Sync {
@@ -28,21 +27,11 @@ impl FileLayer for SystemFiles {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let mut file = match path.metadata() {
-            Ok(old) => NewFile::create_with(path, FileMode::like(&old))?,
-            Err(_) => NewFile::create(path)?,
-        };
-        file.write_all(text.as_bytes())?;
-        file.publish().map(drop)
+        whole_file::replace(path, text.as_bytes(), None)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)?;
-        match path.parent() {
-            // Windows has no such call and needs none.
-            Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
-            _ => Ok(()),
-        }
+        whole_file::remove(path)
     }
 }
 
@@ -89,30 +78,14 @@ impl Root {
     }
 }
 
-/// Held while a process writes. The lock goes with the process; its empty file stays, because removing it
-/// would let two processes lock two files of one name.
-#[derive(Debug)]
-pub(super) struct FolderLock {
-    _file: File,
-}
-
-impl FolderLock {
-    /// Takes the lock beside a folder.
-    pub(super) fn take(root: &Path) -> Result<Self, OriginError> {
-        let mut name = root.as_os_str().to_owned();
-        name.push(".memfold-lock");
-        let path = PathBuf::from(name);
-        let failed = |source| OriginError::Io { action: "lock", path: path.clone(), source };
-        if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
-            return Err(failed(io::Error::other("not a regular file")));
-        }
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).read(true).write(true);
-        let file = options.open(&path).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(OriginError::Locked { path }),
-            Err(TryLockError::Error(source)) => Err(failed(source)),
-        }
+/// Takes the lock beside a folder: one process writes.
+pub(super) fn lock(root: &Path) -> Result<OsLock, OriginError> {
+    let mut name = root.as_os_str().to_owned();
+    name.push(".memfold-lock");
+    let path = PathBuf::from(name);
+    match OsLock::take(&path, root, Duration::ZERO) {
+        Ok(Some(lock)) => Ok(lock),
+        Ok(None) => Err(OriginError::Locked { path }),
+        Err(source) => Err(OriginError::Io { action: "lock", path, source }),
     }
 }

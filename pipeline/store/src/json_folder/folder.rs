@@ -18,7 +18,7 @@ const OTHER_FOLDERS: [&str; 2] = ["ops", "schemas"];
 const INDEX_NAMES: [&str; 2] = ["_index.json", "index.json"];
 
 /// Members that hold a list of memories, the usual first.
-const LIST_KEYS: [&str; 3] = ["entries", "memories", "log"];
+const LIST_KEYS: [&str; 5] = ["entries", "memories", "log", "decisions", "events"];
 
 /// A member of files that memfold made: such a file goes when nothing is left in it.
 pub(super) const GENERATOR: &str = "generator";

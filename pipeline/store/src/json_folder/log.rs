@@ -94,10 +94,10 @@ fn actions_of(unit: &OriginUnit) -> Vec<Value> {
             }
             Some(action)
         }
-        OriginChange::Restore { record } => {
+        OriginChange::Restore { record, .. } => {
             Some(json!({ "type": "restore", "memory_id": record.id }))
         }
-        OriginChange::Remove { id } => Some(json!({ "type": "remove", "memory_id": id })),
+        OriginChange::Remove { id, .. } => Some(json!({ "type": "remove", "memory_id": id })),
     };
     unit.changes.iter().filter_map(action).collect()
 }

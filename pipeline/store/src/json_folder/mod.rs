@@ -2,7 +2,7 @@
 //! `_index.json` for each scope, `archive/` and `ops/consolidation-log.json`.
 //!
 //! Reading is tolerant: an entry of any of three shapes with an id of any form, its content a text or an
-//! object; under `entries`, `memories` or `log`, in a bare list, or as a file of its own. What cannot be
+//! object; under `entries`, `memories`, `log`, `decisions` or `events`, in a bare list, or as a file of its own. What cannot be
 //! understood is told with its place. Folders and files whose names begin with a dot, `ops/` and `schemas/` hold no
 //! memories.
 //!

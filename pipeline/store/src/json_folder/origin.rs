@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::files::{FileLayer, FolderLock, Root, SystemFiles};
+use super::files::{FileLayer, Root, SystemFiles, lock};
 use super::folder::Folder;
 use super::index_file;
 use super::json::parse;
@@ -107,8 +107,17 @@ impl JsonFolder {
     /// # Errors
     /// When a file cannot be read or written, or another process writes.
     pub fn rebuild_indexes(&self, at: &str) -> Result<Vec<String>, OriginError> {
-        let _lock = FolderLock::take(self.root.path())?;
+        let _lock = lock(self.root.path())?;
         Writer::new(&self.root, &*self.files, &self.options, &[])?.rebuild_indexes(at)
+    }
+}
+
+/// Returns the category of the memories that an index lists.
+fn category(index: &str) -> Option<String> {
+    match index.split('/').collect::<Vec<_>>()[..] {
+        ["global", _] => Some("scope:global".to_owned()),
+        ["agents" | "teams" | "projects", id, _] => Some(format!("scope_id:{id}")),
+        _ => None,
     }
 }
 
@@ -126,7 +135,24 @@ impl Origin for JsonFolder {
         let told = |(path, count)| {
             format!("{path} lists {count} entries, more than {INDEX_ENTRIES_MAX}: time for a run")
         };
-        full.into_iter().map(told).collect()
+        let stale = self.stale_indexes().unwrap_or_default();
+        let stale = stale.into_iter().map(|path| {
+            format!("{path} is not up to date: doctor --rebuild-indexes makes it anew")
+        });
+        full.into_iter().map(told).chain(stale).collect()
+    }
+
+    fn begun_by(&mut self, trigger: &str) {
+        trigger.clone_into(&mut self.options.trigger);
+    }
+
+    fn overflows(&self) -> Result<Vec<(String, Option<String>)>, OriginError> {
+        let full = self.full_indexes(INDEX_ENTRIES_MAX)?;
+        Ok(full.into_iter().map(|(path, _)| (path.clone(), category(&path))).collect())
+    }
+
+    fn rebuild(&self, at: &str) -> Result<Vec<String>, OriginError> {
+        self.rebuild_indexes(at)
     }
 
     fn read(&self) -> Result<OriginContents, OriginError> {
@@ -134,7 +160,7 @@ impl Origin for JsonFolder {
     }
 
     fn write(&self, units: &[OriginUnit]) -> Result<Published, OriginError> {
-        let _lock = FolderLock::take(self.root.path())?;
+        let _lock = lock(self.root.path())?;
         Writer::new(&self.root, &*self.files, &self.options, units)?.write()
     }
 }

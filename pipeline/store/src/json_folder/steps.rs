@@ -79,8 +79,11 @@ impl Writer<'_> {
             OriginChange::Retire { before, id, into, .. } => {
                 self.retire(before, id, into.as_deref())
             }
-            OriginChange::Restore { record } => self.restore(unit, record),
-            OriginChange::Remove { id } => match self.folder.live.get(id) {
+            OriginChange::Restore { before, record } => {
+                self.restore(unit, before.as_deref(), record)
+            }
+            OriginChange::Remove { before, id } => match self.folder.live.get(id) {
+                Some(place) if self.is_edited(place, id, before.as_deref()) => changed(),
                 Some(place) => Outcome::Steps(vec![Step::drop(place, id)]),
                 None => Outcome::Steps(Vec::new()),
             },
@@ -91,6 +94,11 @@ impl Writer<'_> {
     fn is_known(&self, id: &str, raw: &str, before: &str) -> bool {
         let digest = digest(raw);
         digest == before || self.ours.get(id) == Some(&digest)
+    }
+
+    /// Tells whether others changed an entry that memfold wrote.
+    fn is_edited(&self, place: &Place, id: &str, before: Option<&str>) -> bool {
+        before.is_some_and(|before| !self.is_known(id, self.folder.raw(place), before))
     }
 
     fn update(
@@ -186,10 +194,17 @@ impl Writer<'_> {
         path
     }
 
-    fn restore(&self, unit: &OriginUnit, record: &OriginRecord) -> Outcome {
+    fn restore(&self, unit: &OriginUnit, before: Option<&str>, record: &OriginRecord) -> Outcome {
         let copy = self.folder.archived.get(&record.id);
+        let live = self.folder.live.get(&record.id);
+        // What is back already is not looked at: a call that was interrupted put it there.
+        let is_back = |place: &&Place| self.folder.raw(place) == record.raw;
+        let mut written = live.filter(|place| !is_back(place)).into_iter().chain(copy);
+        if written.any(|place| self.is_edited(place, &record.id, before)) {
+            return changed();
+        }
         let dropped = copy.map(|copy| Step::drop(copy, &record.id));
-        if let Some(place) = self.folder.live.get(&record.id) {
+        if let Some(place) = live {
             let put = (self.folder.raw(place) != record.raw)
                 .then(|| Step::put(place, &record.id, record.raw.clone()));
             return Outcome::Steps(put.into_iter().chain(dropped).collect());
@@ -222,7 +237,7 @@ impl Writer<'_> {
     fn missing_before(&self, unit: &OriginUnit, place: &Place, at: usize) -> usize {
         let others = self.units.iter().filter(|other| !std::ptr::eq(*other, unit));
         let restored = others.flat_map(|unit| &unit.changes).filter_map(|change| match change {
-            OriginChange::Restore { record } => Some(&**record),
+            OriginChange::Restore { record, .. } => Some(&**record),
             _ => None,
         });
         let is_missing = |record: &&OriginRecord| {
@@ -252,8 +267,17 @@ impl Writer<'_> {
             };
             (value("scope"), value("scope_id"))
         };
-        let from = example.and_then(|raw| entry::record(raw, &parse(raw).ok()?).ok());
-        let beside = source.filter(|_| from.is_some_and(|from| scope(&from) == scope(&record)));
+        let scope_of = |id: &String| {
+            let raw = self.folder.raw(self.folder.place(id)?);
+            entry::record(raw, &parse(raw).ok()?).ok().map(|record| scope(&record))
+        };
+        // A summary names no scope: it has that of its sources, where they have one.
+        let mut scopes = made_of.iter().map(scope_of);
+        let first = scopes.next().flatten();
+        let is_one = first.is_some() && scopes.all(|scope| scope == first);
+        let own = scope(&record);
+        let is_beside = first.as_ref() == Some(&own) || is_one && own == (None, None);
+        let beside = source.filter(|_| is_beside);
         let step = match beside {
             Some(place) => self.beside(place, &record.id, &raw),
             None => match scope_folder(scope(&record)) {

@@ -1,16 +1,16 @@
 //! The two files: read at once, locked, replaced one after the other.
 
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Read as _, Write as _};
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::graph::Graph;
 use crate::origin::OriginError;
+use crate::whole_file::{self, OsLock};
 
-/// How often and how long to wait for the lock.
-const LOCK_TRIES: u32 = 500;
-const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+/// How long to wait for the lock.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Both files as they were read.
 #[derive(Debug)]
@@ -43,36 +43,10 @@ fn failed<'a>(action: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Ori
     move |source| OriginError::Io { action, path: path.to_owned(), source }
 }
 
-/// Locks the file for the lifetime of what is returned. The lock is on the file itself, which a rename replaces: after it
-/// was taken, the name must still mean the file that is locked.
-pub(super) fn lock(path: &Path) -> Result<File, OriginError> {
-    for _ in 0..LOCK_TRIES {
-        let file = File::open(path).map_err(failed("lock", path))?;
-        match file.try_lock() {
-            Ok(()) if is_still(&file, path) => return Ok(file),
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_TRIES),
-            // Some network file systems know no locks.
-            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
-                return Ok(file);
-            }
-            Err(TryLockError::Error(error)) => return Err(failed("lock", path)(error)),
-        }
-    }
-    Err(OriginError::Locked { path: path.to_owned() })
-}
-
-#[cfg(unix)]
-fn is_still(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    let look = |found: fs::Metadata| (found.dev(), found.ino());
-    let locked = file.metadata().map(look);
-    locked.is_ok_and(|locked| fs::metadata(path).map(look).is_ok_and(|named| named == locked))
-}
-
-#[cfg(not(unix))]
-fn is_still(_: &File, _: &Path) -> bool {
-    true
+/// Locks the file for the lifetime of what is returned.
+pub(super) fn lock(path: &Path) -> Result<OsLock, OriginError> {
+    let lock = OsLock::take_on(path, PATIENCE).map_err(failed("lock", path))?;
+    lock.ok_or_else(|| OriginError::Locked { path: path.to_owned() })
 }
 
 impl Files {
@@ -118,28 +92,13 @@ impl Files {
 }
 
 fn remove(path: &Path) -> Result<(), OriginError> {
-    match fs::remove_file(path) {
+    match whole_file::remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", path)(error)),
         _ => Ok(()),
     }
 }
 
-/// Replaces a file by one with these bytes and the permissions of `like`, which is on the disk before it has its name.
+/// Replaces a file by one with the permissions of `like`: the archive is for those who may read the file.
 fn put(path: &Path, bytes: &[u8], like: &Path) -> Result<(), OriginError> {
-    let failed = failed("write", path);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".memfold-");
-    let mut file = builder.tempfile_in(folder).map_err(&failed)?;
-    file.write_all(bytes).map_err(&failed)?;
-    let permissions = fs::metadata(like).map_err(&failed)?.permissions();
-    file.as_file().set_permissions(permissions).map_err(&failed)?;
-    file.as_file().sync_all().map_err(&failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    // The name is on the disk with its folder; some file systems cannot sync one.
-    if let Ok(folder) = File::open(folder) {
-        let _ = folder.sync_all();
-    }
-    Ok(())
+    whole_file::replace(path, bytes, Some(like)).map_err(failed("write", path))
 }

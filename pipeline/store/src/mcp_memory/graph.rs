@@ -54,6 +54,9 @@ impl Live<'_> {
     }
 }
 
+/// Why a record is left alone.
+const CHANGED: &str = "its entity or its spelling was changed";
+
 /// What kept a change from being made: the record and why.
 type Refusal = (String, String);
 
@@ -149,13 +152,24 @@ impl Graph {
             OriginChange::Update { before, record, .. } => (before, &record.id),
             OriginChange::Retire { id, .. } if is_retired(id) => return Ok(()),
             OriginChange::Retire { before, id, .. } => (before, id),
-            OriginChange::Restore { record } => {
-                return match is_retired(&record.id) || self.find(&record.id).is_some() {
+            OriginChange::Restore { before, record } => {
+                let Some(found) = self.digest_of(&record.id) else {
+                    return refuse(&record.id, "it is neither in the file nor archived");
+                };
+                let is_back = found == record.digest();
+                return match is_back || before.as_ref().is_none_or(|before| *before == found) {
                     true => Ok(()),
-                    false => refuse(&record.id, "it is neither in the file nor archived"),
+                    false => refuse(&record.id, CHANGED),
                 };
             }
-            OriginChange::Create { .. } | OriginChange::Remove { .. } => return Ok(()),
+            OriginChange::Remove { before, id } => {
+                let found = self.digest_of(id).filter(|_| !is_retired(id));
+                return match (found, before) {
+                    (Some(found), Some(before)) if found != *before => refuse(id, CHANGED),
+                    _ => Ok(()),
+                };
+            }
+            OriginChange::Create { .. } => return Ok(()),
         };
         let Some(live) = self.find(id) else {
             return refuse(id, "it is not in the file any more");
@@ -165,8 +179,16 @@ impl Graph {
         let found = OriginRecord { raw: live.raw_record(), ..OriginRecord::default() }.digest();
         match is_written || found == *before {
             true => Ok(()),
-            false => refuse(id, "its entity or its spelling was changed"),
+            false => refuse(id, CHANGED),
         }
+    }
+
+    /// The digest of a record as it stands in the file or in the archive.
+    fn digest_of(&self, id: &str) -> Option<String> {
+        let retired = || self.archive.retired.iter().find(|retired| retired.id == id);
+        let live = self.find(id).map(|live| live.raw_record());
+        let raw = live.or_else(|| retired().map(|retired| archived(retired).raw))?;
+        Some(OriginRecord { raw, ..OriginRecord::default() }.digest())
     }
 
     /// Makes a change that was checked; what is made already is passed over.
@@ -177,8 +199,8 @@ impl Graph {
             OriginChange::Retire { id, into, reason, .. } => {
                 self.retire(id, (into.as_deref(), reason), unit);
             }
-            OriginChange::Restore { record } => self.restore(record),
-            OriginChange::Remove { id } => self.remove(id),
+            OriginChange::Restore { record, .. } => self.restore(record),
+            OriginChange::Remove { id, .. } => self.remove(id),
         }
     }
 
@@ -251,7 +273,9 @@ impl Graph {
 
     fn restore(&mut self, record: &OriginRecord) {
         let mut retired = self.archive.retired.iter();
-        let Some(at) = retired.position(|retired| retired.id == record.id) else { return };
+        let Some(at) = retired.position(|retired| retired.id == record.id) else {
+            return self.rewrite(record);
+        };
         let retired = self.archive.retired.remove(at);
         let line = self.line_of(&retired.entity, retired.nth, retired.entity_type.clone());
         let count = self.ids[line].len();
@@ -259,6 +283,21 @@ impl Graph {
         // Those before it keep their positions, and it takes its own again.
         let place = positions.iter().filter(|position| **position < retired.position).count();
         self.put((line, place.min(count)), &retired.id, retired.raw);
+    }
+
+    /// Gives an observation that is in the file the spelling that it had.
+    fn rewrite(&mut self, record: &OriginRecord) {
+        let spelling = serde_json::from_str(&record.raw);
+        let Ok::<(String, Option<String>, String), _>((entity, _, raw)) = spelling else { return };
+        let Some(live) = self.find(&record.id).filter(|live| live.raw() != raw) else { return };
+        let (line, at) = (live.line, live.at);
+        self.edit(line, |observations| observations[at] = raw);
+        // An id that follows from the text needs no note.
+        let follows = record.id.starts_with(&hashed(&entity, &record.text));
+        self.archive.written.retain(|written| written.id != record.id || !follows);
+        for written in self.archive.written.iter_mut().filter(|written| written.id == record.id) {
+            written.observation.clone_from(&record.text);
+        }
     }
 
     fn remove(&mut self, id: &str) {
@@ -425,9 +464,7 @@ fn ids(lines: &[(Vec<u8>, Line)], archive: &Archive) -> Vec<Vec<Option<String>>>
 
 /// The first id of a text that is not taken.
 fn free_id(entity: &str, text: &str, taken: &BTreeSet<String>) -> String {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(entity.as_bytes()).update(&[0]).update(text.as_bytes());
-    let base = format!("{entity}#{}", &hasher.finalize().to_hex()[..ID_DIGITS]);
+    let base = hashed(entity, text);
     let mut id = base.clone();
     let mut number = 2_u32;
     while taken.contains(&id) {
@@ -435,6 +472,13 @@ fn free_id(entity: &str, text: &str, taken: &BTreeSet<String>) -> String {
         number += 1;
     }
     id
+}
+
+/// The id of the first observation with a text.
+fn hashed(entity: &str, text: &str) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(entity.as_bytes()).update(&[0]).update(text.as_bytes());
+    format!("{entity}#{}", &hasher.finalize().to_hex()[..ID_DIGITS])
 }
 
 fn raw_record(entity: &str, entity_type: Option<&str>, raw: &str) -> String {

@@ -159,7 +159,7 @@ mod tests {
     }
 
     fn restore(record: &OriginRecord) -> OriginChange {
-        OriginChange::Restore { record: Box::new(record.clone()) }
+        OriginChange::Restore { before: None, record: Box::new(record.clone()) }
     }
 
     fn records(memory: &McpMemory) -> Vec<OriginRecord> {
@@ -219,7 +219,10 @@ mod tests {
         assert_eq!(memory.write(&units).unwrap().units, [0]);
         assert_eq!(std::fs::read(&path).unwrap(), written);
         assert!(records(&memory).iter().any(|record| record.id == "new" && record.text == "e"));
-        let back = [unit(vec![restore(&before[1]), OriginChange::Remove { id: "new".into() }])];
+        let back = [unit(vec![
+            restore(&before[1]),
+            OriginChange::Remove { before: None, id: "new".into() },
+        ])];
         memory.write(&back).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), MEMORY);
         assert!(!file::archive_path(&path).exists());
@@ -236,6 +239,41 @@ mod tests {
         assert_eq!((published.units, published.conflicts.len()), (vec![1], 1));
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains("[\"a\",\"a\",\"\\u00e9\"]"), "{text}");
+    }
+
+    /// An undo of a text written anew left the new text, and one of anything wrote over what others had changed.
+    #[test]
+    fn an_undo_gives_texts_back_and_leaves_what_others_changed() {
+        let (_folder, path, memory) = made(MEMORY);
+        let before = records(&memory);
+        let mut other = before[3].clone();
+        other.text = "another".into();
+        let update = OriginChange::Update {
+            before: before[3].digest(),
+            record: Box::new(other),
+            merged: Vec::new(),
+        };
+        let retired = retire(&before[1], None);
+        memory.write(&[unit(vec![update]), unit(vec![retired])]).unwrap();
+        let written = records(&memory);
+        let now =
+            |id: &str| written.iter().find(|record| record.id == id).map(OriginRecord::digest);
+        let back = |record: &OriginRecord| OriginChange::Restore {
+            before: now(&record.id),
+            record: Box::new(record.clone()),
+        };
+        let units = [unit(vec![back(&before[3])]), unit(vec![back(&before[1])])];
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("\"another\""), "{text}");
+        std::fs::write(&path, text.replace("\"entityType\":\"t\"", "\"entityType\":\"u\""))
+            .unwrap();
+        let published = memory.write(&units[..1]).unwrap();
+        assert_eq!((published.units.len(), published.conflicts.len()), (0, 1));
+        assert!(std::fs::read_to_string(&path).unwrap().contains("\"another\""));
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(memory.write(&units).unwrap().units, [0, 1]);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), MEMORY);
+        assert!(!file::archive_path(&path).exists());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The kinds of origins that there are: one line for each adapter.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Origin, OriginError};
 use crate::git_notes::{self, GitNotes};
@@ -15,6 +15,8 @@ struct Kind {
     name: &'static str,
     is_one: fn(&Path) -> bool,
     open: fn(&Path) -> Result<Box<dyn Origin>, OriginError>,
+    /// Where a store is that a path within it names.
+    root: fn(&Path) -> PathBuf,
 }
 
 /// Every adapter, in the order in which they are asked whether a store is theirs.
@@ -23,16 +25,19 @@ const KINDS: &[Kind] = &[
         name: mcp_memory::KIND,
         is_one: mcp_memory::is_one,
         open: |path| Ok(Box::new(McpMemory::open(path)?)),
+        root: Path::to_path_buf,
     },
     Kind {
         name: json_folder::KIND,
         is_one: JsonFolder::detect,
         open: |path| Ok(Box::new(JsonFolder::open(path, JsonFolderOptions::hivemind())?)),
+        root: Path::to_path_buf,
     },
     Kind {
         name: git_notes::KIND,
         is_one: git_notes::is_one,
         open: |path| Ok(Box::new(GitNotes::new(path))),
+        root: git_notes::root,
     },
 ];
 
@@ -54,4 +59,11 @@ pub fn kind_names() -> impl Iterator<Item = &'static str> {
 pub fn open(kind: &str, path: &Path) -> Option<Result<Box<dyn Origin>, OriginError>> {
     let kind = KINDS.iter().find(|known| known.name == kind)?;
     Some((kind.open)(path))
+}
+
+/// Returns where a store of a kind is: the top of a repository for a folder in it, else the path.
+#[must_use]
+pub fn root(kind: &str, path: &Path) -> PathBuf {
+    let kind = KINDS.iter().find(|known| known.name == kind);
+    kind.map_or_else(|| path.to_owned(), |kind| (kind.root)(path))
 }

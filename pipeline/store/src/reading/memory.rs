@@ -386,10 +386,13 @@ fn standing(provenance: &Provenance, archived: bool, expired: bool) -> Standing 
     }
 }
 
-/// Hashes the columns of a row that a plan rests on; [`with_embedding`] completes the digest.
+/// The columns of most rows need no more.
+const ROW_BYTES: usize = 1_024;
+
+/// Hashes the columns of a row that a plan rests on; [`digest_with_embedding`] completes the digest.
 pub(crate) fn digest_of_columns(raw: &RawMemory<'_>) -> BaseDigest {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(b"memfold base columns 1");
+    let mut bytes = Vec::with_capacity(ROW_BYTES);
+    bytes.extend_from_slice(b"memfold base columns 1");
     for cell in [
         raw.id,
         raw.content,
@@ -400,22 +403,21 @@ pub(crate) fn digest_of_columns(raw: &RawMemory<'_>) -> BaseDigest {
         raw.source,
         raw.archived_by,
     ] {
-        update(&mut hasher, cell);
+        push(&mut bytes, cell);
     }
-    BaseDigest(*hasher.finalize().as_bytes())
+    BaseDigest(*blake3::hash(&bytes).as_bytes())
 }
 
 /// Completes the digest of a row with its embedding as stored, NULL where there is none.
 pub(crate) fn digest_with_embedding(columns: BaseDigest, embedding: Cell<'_>) -> BaseDigest {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(b"memfold base row 1");
-    hasher.update(&columns.0);
-    update(&mut hasher, embedding);
-    BaseDigest(*hasher.finalize().as_bytes())
+    let mut bytes = b"memfold base row 1".to_vec();
+    bytes.extend_from_slice(&columns.0);
+    push(&mut bytes, embedding);
+    BaseDigest(*blake3::hash(&bytes).as_bytes())
 }
 
 /// Adds type tag, length and value, so that no two sequences of cells look the same.
-fn update(hasher: &mut blake3::Hasher, cell: Cell<'_>) {
+fn push(hashed: &mut Vec<u8>, cell: Cell<'_>) {
     let number;
     let (tag, bytes): (u8, &[u8]) = match cell {
         Cell::Null => (0, &[]),
@@ -432,8 +434,8 @@ fn update(hasher: &mut blake3::Hasher, cell: Cell<'_>) {
     };
     let mut head = [tag; 9];
     head[1..].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
-    hasher.update(&head);
-    hasher.update(bytes);
+    hashed.extend_from_slice(&head);
+    hashed.extend_from_slice(bytes);
 }
 
 /// The oldest row, by the bytes of its creation time and id: it outlives edits of texts, new rows,

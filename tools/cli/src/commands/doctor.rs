@@ -40,6 +40,9 @@ pub(crate) struct DoctorArgs {
     /// Print one line, such as `OK | STM:377 | live:366`, and exit with 0 ok, 1 warning or 2 critical
     #[arg(long)]
     pub(crate) health: bool,
+    /// Make the indexes of a memory folder (`_index.json`) anew where they are not up to date
+    #[arg(long, conflicts_with = "health")]
+    pub(crate) rebuild_indexes: bool,
     /// Judge as if it were this time (RFC 3339) [default: the clock]
     #[arg(long, value_name = "TIME")]
     pub(crate) now: Option<String>,
@@ -52,6 +55,12 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     if args.health {
         return health_line(global, args, printer);
+    }
+    if args.rebuild_indexes && global.mirrored.is_none() {
+        return Err(Failure::usage(
+            format!("--rebuild-indexes: {} is a brain.db", args.db.display()),
+            "it is for memory folders in JSON files; the index of a brain.db: memfold index build",
+        ));
     }
     let settings = Settings::load(global, Some(&args.db), &[])?;
     settings.show_notices(printer);

@@ -216,8 +216,8 @@ impl From<&OriginChange> for ChangeDocument {
             OriginChange::Create { record, .. } => ("create", &record.id, None),
             OriginChange::Update { record, .. } => ("update", &record.id, None),
             OriginChange::Retire { id, into, .. } => ("retire", id, into.clone()),
-            OriginChange::Restore { record } => ("restore", &record.id, None),
-            OriginChange::Remove { id } => ("remove", id, None),
+            OriginChange::Restore { record, .. } => ("restore", &record.id, None),
+            OriginChange::Remove { id, .. } => ("remove", id, None),
         };
         Self { change, id: id.clone(), into }
     }

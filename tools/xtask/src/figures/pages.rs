@@ -1,8 +1,8 @@
 //! What stands in each block.
 
 use super::rows::{
-    all, best_peers, checks, curves, firsts, having, is_peak, joins, labels, largest, likeness,
-    lookups, named_once, paraphrases,
+    all, best_peers, checks, curves, each, firsts, having, is_peak, joins, labels, largest,
+    likeness, lookups, named_once, of_kind, paraphrases,
 };
 use super::table::{Block, Table};
 
@@ -10,6 +10,10 @@ const PERFORMANCE: &str = "docs/performance.md";
 
 const ORIGIN: &str =
     "{machine}, {last_run.threads} threads, level {last_run.isa}, memfold {version}, {run:day}.";
+
+const STORE_LINE: &str = "* {kind}, {records:n} records, {with_vector:n} with a vector: first pull \
+                          {first_pull_seconds:s} s, pull again and plan {seconds:s} s (median of \
+                          {runs}); {machine}, {run:day}.";
 
 pub(super) const BLOCKS: &[Block] = &[
     Block {
@@ -336,6 +340,44 @@ pub(super) const BLOCKS: &[Block] = &[
                 ("load", "{stages.load:s}"),
                 ("anonymous memory", "{peak_anon_bytes:mib} MiB"),
             ],
+        }],
+    },
+    Block {
+        file: "docs/stores.md",
+        mark: "figures of stores",
+        results: "bench/results/stores.jsonl",
+        tables: &[Table {
+            groups: all,
+            heading: "{machine}, {threads} threads, memfold {version}, {run:day}; one-minute load \
+                      {load_average:.1} at the end of the first.",
+            columns: &[
+                ("store", "{kind}"),
+                ("records", "{records:n}"),
+                ("with a vector", "{with_vector:n}"),
+                ("first pull, s", "{first_pull_seconds:s}"),
+                ("runs", "{runs:n}"),
+                ("pull again and plan, median s", "{seconds:s}"),
+                ("slowest s", "{slowest_seconds:s}"),
+                ("first pull + plan, s", "{total_seconds:s}"),
+                ("merges planned", "{planned.merge:n}"),
+                ("anonymous memory", "{peak_anon_bytes:mib} MiB"),
+            ],
+        }],
+    },
+    Block {
+        file: "docs/decisions/0065-mirrors.md",
+        mark: "figures of stores",
+        results: "bench/results/stores.jsonl",
+        tables: &[Table { groups: each, heading: STORE_LINE, columns: &[] }],
+    },
+    Block {
+        file: "docs/decisions/0067-git-notes.md",
+        mark: "figures of stores",
+        results: "bench/results/stores.jsonl",
+        tables: &[Table {
+            groups: |lines| vec![of_kind(lines, "git_notes")],
+            heading: STORE_LINE,
+            columns: &[],
         }],
     },
     Block {

@@ -21,6 +21,16 @@ pub(super) fn having(lines: &[Value], path: &str) -> Vec<Value> {
     lines.iter().filter(|line| !at(line, path).is_null()).cloned().collect()
 }
 
+/// Every line by itself.
+pub(super) fn each(lines: &[Value]) -> Vec<Vec<Value>> {
+    lines.iter().map(|line| vec![line.clone()]).collect()
+}
+
+/// The lines of one kind of store.
+pub(super) fn of_kind(lines: &[Value], kind: &str) -> Vec<Value> {
+    lines.iter().filter(|line| line["kind"] == kind).cloned().collect()
+}
+
 /// A line with further fields.
 fn with(line: &Value, fields: Value) -> Value {
     let mut line = line.clone();

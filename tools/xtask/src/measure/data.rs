@@ -111,6 +111,11 @@ impl Store {
         Self::all(full).filter(move |store| names.contains(&store.name))
     }
 
+    /// A million generated vectors, each with a text of its own: next to nothing is merged.
+    pub(crate) const fn distinct() -> Self {
+        Self { name: "distinct-1m", rows: 1_000_000, runs: 1 }
+    }
+
     fn is_real(&self) -> bool {
         self.name.starts_with("real")
     }
@@ -119,6 +124,7 @@ impl Store {
     pub(crate) fn recipe(&self) -> String {
         let from = match self.is_real() {
             true => " --from vectors_f16.npy --texts texts.parquet",
+            false if self.name == Self::distinct().name => " --from synthetic-1m.npy",
             false => "",
         };
         format!("memfold generate --brain --rows {}{from} --output S.db", self.rows)
@@ -131,6 +137,9 @@ impl Store {
         if let Some(data) = folder().filter(|_| self.is_real()) {
             words.extend(["--from".into(), data.join(REAL_FILE).into()]);
             words.extend(["--texts".into(), data.join(REAL_TEXTS).into()]);
+        } else if self.name == Self::distinct().name {
+            let vectors = Rows::generated(self.rows, None).file(root, memfold)?;
+            words.extend(["--from".into(), vectors.into()]);
         }
         generated(root, memfold, &format!("{}.db", self.name), &words)
     }

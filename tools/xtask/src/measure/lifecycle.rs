@@ -63,25 +63,32 @@ pub(super) fn temporal(session: &Session<'_>) -> Result<(), String> {
 
 /// Runs over 500 new memories of a store that was searched, beside runs over all of it.
 pub(super) fn incremental(session: &Session<'_>) -> Result<(), String> {
-    let sizes = [100_000].into_iter().chain(session.full.then_some(1_000_000));
-    for rows in sizes {
-        let Some(store) = Store::all(session.full).find(|store| store.rows == rows) else {
-            continue;
-        };
+    let hundred_thousand = Store::all(false).find(|store| store.rows == 100_000);
+    // To merge the duplicates of a million first takes half an hour.
+    let million = session.full.then(Store::distinct);
+    for store in hundred_thousand.into_iter().chain(million) {
+        let rows = store.rows;
         let copy = copied(&store.file(session.root, &session.memfold)?, "incremental")?;
-        said(session.memfold(&["index", "build", "--json", "--quiet"]).arg(&copy))?;
-        let execute = ["consolidate", "--execute", "--max-change-share", "1", "--json", "--quiet"];
-        said(session.memfold(&execute).arg(&copy))?;
+        said(
+            session.memfold(&["index", "build", "--json", "--quiet", "--tier", "scan"]).arg(&copy),
+        )?;
+        let rules = session.root.join("bench/incremental/rules.yaml");
+        let consolidate = |words: &[&str]| {
+            let mut command = session.memfold(&["consolidate", "--json", "--quiet"]);
+            command.args(words).arg("--config").arg(&rules).arg(&copy);
+            command
+        };
+        let execute = ["--execute", "--max-change-share", "1"];
+        said(&mut consolidate(&execute))?;
         // What the run itself changed is looked at once more.
-        said(session.memfold(&execute).arg("--incremental").arg(&copy))?;
+        said(consolidate(&execute).arg("--incremental"))?;
         add_memories(session, &copy)?;
-        for (mode, runs, words) in [
-            ("incremental", RUNS, &["consolidate", "--json", "--quiet", "--incremental"][..]),
-            ("whole", 1, &["consolidate", "--json", "--quiet"]),
-        ] {
+        for (mode, runs, words) in
+            [("incremental", RUNS, &["--incremental"][..]), ("whole", 1, &[])]
+        {
             let mut found = Vec::new();
             for _ in 0..runs {
-                found.push(ask(session.memfold(words).arg(&copy))?);
+                found.push(ask(&mut consolidate(words))?);
             }
             let seconds =
                 |document: &Value| document["seconds"]["total"].as_f64().unwrap_or(f64::NAN);

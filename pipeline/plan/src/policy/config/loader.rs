@@ -80,6 +80,8 @@ impl Configuration {
 #[must_use]
 pub struct ConfigLoader {
     kind_defaults: Vec<(String, Value)>,
+    /// What the store's kind adds to `cluster.separate_by`, whatever is configured.
+    separate_by: Vec<String>,
     profile: Option<RuleProfile>,
     system_folder: Option<PathBuf>,
     user_folder: Option<PathBuf>,
@@ -139,6 +141,12 @@ impl ConfigLoader {
     /// Says what holds for a kind of stores where nothing is configured, in place of what is built in.
     pub fn kind_default(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.kind_defaults.push((key.into(), value.into()));
+        self
+    }
+
+    /// Says what of a kind of stores is never merged across: added to `cluster.separate_by`, whatever is configured.
+    pub fn separate_by(mut self, patterns: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.separate_by.extend(patterns.into_iter().map(Into::into));
         self
     }
 
@@ -231,6 +239,7 @@ impl ConfigLoader {
         }
         self.fill_time_zone(&mut merged)?;
         fill_embed_url(&mut merged, &self.environment);
+        self.add_separate_by(&mut merged);
         complete_rules(&merged)?;
         let json = merged.to_json();
         let config: Config = serde_json::from_value(json.clone())
@@ -268,6 +277,19 @@ impl ConfigLoader {
         layers.extend(self.planned_flags.iter().map(|flag| (flag_layer(flag), Origin::Store)));
         layers.extend(self.flags.iter().map(|flag| own(flag_layer(flag))));
         Ok(layers)
+    }
+
+    /// Adds what the kind of the store keeps apart to what is configured.
+    fn add_separate_by(&self, merged: &mut Node) {
+        let found = merged.get_mut(&["cluster", "separate_by"]);
+        let Some(NodeValue::List(patterns)) = found.map(|node| &mut node.value) else { return };
+        for pattern in &self.separate_by {
+            let is_it =
+                |node: &Node| matches!(&node.value, NodeValue::Text(text) if text == pattern);
+            if !patterns.iter().any(is_it) {
+                patterns.push(Node::from_json(pattern.as_str().into(), &Source::BuiltIn));
+            }
+        }
     }
 
     /// Puts the machine's zone where no layer names one.

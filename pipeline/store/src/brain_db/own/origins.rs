@@ -3,7 +3,7 @@
 //! A mirror is a store like any other; these two tables say of which origin it is, and for each record what
 //! was pulled and what of its memory the origin has. A record and its memory have the same id.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::{Deserialize, Serialize};
@@ -379,6 +379,19 @@ impl Writes<'_> {
         })
     }
 
+    /// Returns the memories whose making was undone: they lie in the archive, and were never more than that run's.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn withdrawn_memories(&self) -> Result<BTreeSet<String>, SessionError> {
+        self.query("read the archive", |connection| {
+            if !own_tables_exist(connection)? {
+                return Ok(BTreeSet::new());
+            }
+            connection.prepare(WITHDRAWN)?.query_map([], |row| row.get(0))?.collect()
+        })
+    }
+
     /// Returns the memories that a memory of memfold's was made of, in the order of their ids.
     ///
     /// # Errors
@@ -467,6 +480,14 @@ fn mirrored(row: &Row<'_>) -> rusqlite::Result<Option<MirroredRecord>> {
 const STANDING: &str = "SELECT id, content, categories, importance, access_count, created_at,
                             coalesce(source, 'agent') FROM stm";
 const MOVED: &str = "SELECT memory_id, survivor_id FROM memfold_archive WHERE table_name = 'stm'";
+/// The first that the journal has of such a memory is that a run put it in, and an undo of that run took it out.
+const WITHDRAWN: &str = "SELECT a.memory_id FROM memfold_archive AS a
+        JOIN memfold_units AS u ON u.run_id = a.run_id AND u.reverts_run IS NOT NULL
+        JOIN memfold_journal AS j ON j.run_id = u.reverts_run AND j.unit = u.reverts_unit
+             AND j.table_name = 'stm' AND j.row_key = a.memory_id AND j.op = 'put_in'
+    WHERE a.table_name = 'stm' AND a.survivor_id IS NULL
+      AND NOT EXISTS (SELECT 1 FROM memfold_journal AS e
+                      WHERE e.table_name = 'stm' AND e.row_key = a.memory_id AND e.seq < j.seq)";
 
 fn standing_memories(connection: &Connection) -> rusqlite::Result<BTreeMap<String, MirrorMemory>> {
     let mut statement = connection.prepare(STANDING)?;

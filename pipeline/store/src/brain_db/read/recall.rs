@@ -14,7 +14,7 @@ use crate::memory_store::LoadStoreError;
 use crate::reading::memory::{MEMORY_CELLS, MemoryReader};
 
 /// Rows that are ranked: bm25 reads each of them, which takes about a microsecond.
-const RANKED_ROWS_MAX: i64 = 2_000;
+const RANKED_ROWS_MAX: i64 = 1_000;
 
 /// What a memory's tier rests on beside its row.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -6,7 +6,6 @@
 
 use crate::brain_db::read::open::free_bytes;
 use rusqlite::OptionalExtension;
-use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
@@ -18,6 +17,7 @@ use crate::brain_db::read::access::beside;
 use crate::brain_db::read::open::BrainDb;
 use crate::brain_db::write::session::{Session, SessionError};
 use crate::memory_store::LoadStoreError;
+use crate::whole_file::OsLock;
 use memfold_index::file::FileMode;
 use memfold_model::runs::RunningRun;
 
@@ -27,7 +27,7 @@ const HEARTBEAT_WATCHED: Duration = Duration::from_secs(5);
 /// Held while a run writes.
 #[derive(Debug)]
 pub(crate) struct StoreLock {
-    _file: File,
+    _lock: OsLock,
 }
 
 impl StoreLock {
@@ -42,7 +42,6 @@ impl StoreLock {
             path: path.clone(),
             reason: error.to_string(),
         };
-        let file = open_lock(store, &path).map_err(refused)?;
         let known = running();
         let locked = |known: Option<RunningRun>| SessionError::LockedByRun {
             path: store.to_owned(),
@@ -50,13 +49,12 @@ impl StoreLock {
                 format!("{} of {}, last seen {}", run.run_id, run.holder, run.heartbeat_at)
             }),
         };
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(locked(known)),
-            // Some network file systems know no locks; the run's own row is then all there is.
-            Err(TryLockError::Error(_)) if known.is_none() => {}
-            Err(TryLockError::Error(error)) => return Err(refused(error)),
-        }
+        let lock = match OsLock::take(&path, store, Duration::ZERO).map_err(refused)? {
+            None => return Err(locked(known)),
+            // The run's own row is then all there is.
+            Some(lock) if !lock.is_effective() && known.is_some() => return Err(locked(known)),
+            Some(lock) => lock,
+        };
         // With the lock in hand, a run of this machine is dead; one of another machine may be alive
         // behind a file system whose locks do not reach this far.
         let is_foreign = |run: &RunningRun| machine(&run.holder) != machine(holder);
@@ -67,25 +65,8 @@ impl StoreLock {
                 return Err(locked(later));
             }
         }
-        Ok(Self { _file: file })
+        Ok(Self { _lock: lock })
     }
-}
-
-/// Opens the lock file, or makes one for those who may write to the store; follows no link.
-fn open_lock(store: &Path, path: &Path) -> io::Result<File> {
-    if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
-        return Err(io::Error::other("not a regular file"));
-    }
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).read(true).write(true);
-    #[cfg(unix)]
-    {
-        let mode = FileMode::like(&store.metadata()?).file_bits();
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
-    }
-    #[cfg(not(unix))]
-    let _ = store;
-    options.open(path)
 }
 
 /// The lock file of a store.

@@ -166,8 +166,10 @@ pub(super) fn summarize(run: &str, id: &str, of: &[&OriginRecord]) -> OriginUnit
 }
 
 pub(super) fn restore(run: &str, records: &[&OriginRecord]) -> OriginUnit {
-    let restore =
-        |record: &&OriginRecord| OriginChange::Restore { record: Box::new((*record).clone()) };
+    let restore = |record: &&OriginRecord| OriginChange::Restore {
+        before: None,
+        record: Box::new((*record).clone()),
+    };
     unit(run, "undo", records.iter().map(restore).collect())
 }
 

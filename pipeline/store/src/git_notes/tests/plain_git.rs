@@ -121,7 +121,8 @@ fn undone_notes_are_what_they_were() {
     let (before, notes) = (records(&path), notes_of(&path));
     consolidate(&path);
     let mut undo = restore("undo", &before.iter().collect::<Vec<_>>());
-    undo.changes.push(crate::origin::OriginChange::Remove { id: "sum_01".to_owned() });
+    undo.changes
+        .push(crate::origin::OriginChange::Remove { before: None, id: "sum_01".to_owned() });
     GitNotes::new(&path).write(&[undo]).unwrap();
     let mut after = notes_of(&path);
     after.retain(|_, notes| !notes.is_empty());
@@ -204,7 +205,8 @@ fn an_undo_reaches_the_other_clone() {
     run(folder.path(), &["clone", "--quiet", "repository", "clone"]);
     run(&clone, &["fetch", "--quiet", "origin", "+refs/notes/*:refs/notes/*"]);
     let mut undo = restore("undo", &before.iter().collect::<Vec<_>>());
-    undo.changes.push(crate::origin::OriginChange::Remove { id: "sum_01".to_owned() });
+    undo.changes
+        .push(crate::origin::OriginChange::Remove { before: None, id: "sum_01".to_owned() });
     GitNotes::new(&path).write(&[undo]).unwrap();
     exchange(&path, &clone);
     assert_eq!(records(&path), before, "what was taken out does not come back");

@@ -2,7 +2,9 @@
 
 use super::fixture::{Notes, Repo, id, merge, note, restore, sha, summarize, write_notes};
 use crate::git_notes::write::write;
-use crate::origin::{Origin as _, OriginError, OriginRecord, OriginStanding, OriginUnit};
+use crate::origin::{
+    Origin as _, OriginChange, OriginError, OriginRecord, OriginStanding, OriginUnit,
+};
 use proptest::prelude::*;
 
 fn repository() -> (Repo, Vec<String>) {
@@ -27,10 +29,16 @@ fn forward(repo: &Repo, ids: &[String]) -> Vec<OriginUnit> {
     ]
 }
 
-fn backward(repo: &Repo, ids: &[String]) -> Vec<OriginUnit> {
-    let records: Vec<_> = ids.iter().map(|id| repo.record(id)).collect();
+/// Takes back what was written after `records` were read.
+fn backward(repo: &Repo, records: &[OriginRecord]) -> Vec<OriginUnit> {
+    let before = |id: &str| Some(repo.record(id).digest());
     let mut undo = restore("undo", &records.iter().collect::<Vec<_>>());
-    undo.changes.push(crate::origin::OriginChange::Remove { id: "sum_01".to_owned() });
+    for change in &mut undo.changes {
+        let OriginChange::Restore { before: digest, record } = change else { continue };
+        *digest = before(&record.id);
+    }
+    let id = "sum_01".to_owned();
+    undo.changes.push(OriginChange::Remove { before: before(&id), id });
     vec![undo]
 }
 
@@ -97,8 +105,9 @@ fn lines(repo: &Repo) -> Notes {
 fn a_kill_between_two_refs_is_made_good_by_the_next_writing() {
     let (undisturbed, ids) = repository();
     let first = forward(&undisturbed, &ids);
-    let undo = backward(&undisturbed, &ids);
+    let before: Vec<OriginRecord> = ids.iter().map(|id| undisturbed.record(id)).collect();
     undisturbed.origin().write(&first).unwrap();
+    let undo = backward(&undisturbed, &before);
     let expected = lines(&undisturbed);
     let records = undisturbed.origin().read().unwrap();
     let mut kills = 0;
@@ -130,6 +139,31 @@ fn a_unit_that_became_a_conflict_half_way_is_taken_back() {
     let published = repo.origin().write(&units).unwrap();
     assert_eq!((published.units.len(), published.conflicts[0].id.as_str()), (0, ids[5].as_str()));
     assert!(lines(&repo).is_empty(), "{:?}", lines(&repo));
+}
+
+/// An undo took the lines out whatever others had said of the memory since.
+#[test]
+fn an_undo_leaves_what_others_changed_since() {
+    let (repo, ids) = repository();
+    let before: Vec<OriginRecord> = ids.iter().map(|id| repo.record(id)).collect();
+    repo.origin().write(&forward(&repo, &ids)).unwrap();
+    let undo = backward(&repo, &before);
+    let written = lines(&repo);
+    let commit = ids[1].split(':').nth(1).unwrap();
+    let (name, notes) =
+        ("refs/notes/mem-meta/decisions", &written["refs/notes/mem-meta/decisions"]);
+    let later = format!(
+        "{}{{\"memory_id\": \"{}\", \"tier\": \"hot\", \"updated_at\": \"2027-01-01T00:00:00Z\"}}\n",
+        notes[commit], ids[1]
+    );
+    repo.write(name, &[(commit, &later)]);
+    let edited = lines(&repo);
+    let published = repo.origin().write(&undo).unwrap();
+    assert_eq!((published.units.len(), published.conflicts[0].id.as_str()), (0, ids[1].as_str()));
+    assert_eq!(lines(&repo), edited);
+    repo.write(name, &[(commit, &notes[commit])]);
+    assert_eq!(repo.origin().write(&undo).unwrap().units, [0]);
+    assert!(lines(&repo).is_empty());
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn a_summary_is_a_memory_until_it_is_removed() {
     repo.origin().write(&[restore("undo-2", &[&summary])]).unwrap();
     assert_eq!(repo.record("sum_01"), summary);
     let mut undo = restore("undo-1", &sources);
-    undo.changes.push(OriginChange::Remove { id: "sum_01".to_owned() });
+    undo.changes.push(OriginChange::Remove { before: None, id: "sum_01".to_owned() });
     repo.origin().write(&[undo]).unwrap();
     assert!(repo.written().is_empty(), "{:?}", repo.written());
 }

@@ -1,6 +1,6 @@
 //! A crash between any two changes of files: nothing is lost, and writing again ends what was begun.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::super::files::{FileLayer, SystemFiles};
 use super::super::{JsonFolder, JsonFolderOptions};
 use super::factory::{
-    Files, entry, image, on_disk, records, restore, retire, settled, styled, unit, update,
+    Files, entry, image, on_disk, put, records, retire, settled, styled, unit, update,
 };
 use crate::origin::{Origin as _, OriginChange, OriginError, OriginRecord, OriginUnit};
 
@@ -108,11 +108,18 @@ fn work(known: &[OriginRecord]) -> Vec<OriginUnit> {
     ]
 }
 
-fn undoing(known: &[OriginRecord]) -> Vec<OriginUnit> {
+/// Takes the work back from what it left.
+fn undoing(known: &[OriginRecord], left: &BTreeMap<String, OriginRecord>) -> Vec<OriginUnit> {
+    let before = |id: &str| left.get(id).map(OriginRecord::digest);
+    let restore = |record: &OriginRecord| OriginChange::Restore {
+        before: before(&record.id),
+        record: Box::new(record.clone()),
+    };
+    let remove = |id: &str| OriginChange::Remove { before: before(id), id: id.to_owned() };
     vec![
         unit(vec![restore(&known[3]), restore(&known[0])]),
-        unit(vec![restore(&known[2]), OriginChange::Remove { id: "mem_short0000001".into() }]),
-        unit(vec![OriginChange::Remove { id: "mem_copy00000001".into() }, restore(&known[6])]),
+        unit(vec![restore(&known[2]), remove("mem_short0000001")]),
+        unit(vec![remove("mem_copy00000001"), restore(&known[6])]),
         unit(vec![restore(&known[7])]),
         unit(vec![restore(&known[0]), restore(&known[1]), restore(&known[4])]),
     ]
@@ -178,12 +185,38 @@ fn a_crash_at_any_change_is_mended_by_writing_again() {
     let units = work(&known);
     assert!(killed_everywhere(&before, &units, &ids) > 15);
     folder.write(&units).unwrap();
+    let left = records(&folder);
     assert!(folder.rebuild_indexes("t").unwrap().is_empty(), "indexes are in step");
     let done = image(&above);
-    let back = undoing(&known);
+    let back = undoing(&known, &left);
     assert!(killed_everywhere(&done, &back, &ids) > 15);
     folder.write(&back).unwrap();
     assert_eq!(settled(&image(&above)), settled(&before), "undone");
+}
+
+/// An undo wrote over what a person had changed since: in the list, in the archive, in a copy that memfold made.
+#[test]
+fn an_undo_leaves_what_others_changed_since() {
+    for (path, written, edited) in [
+        ("global/a.json", "\"t\"", "\"mine\""),
+        ("archive/long-term/one.json", "Fact 7", "Fact seven"),
+        ("teams/dev/memories.json", "\"promoted\"", "\"promoted\", \"mine\""),
+    ] {
+        let (above, folder) = on_disk(&folder());
+        let known = ordered(&folder);
+        let units = &work(&known)[..4];
+        folder.write(units).unwrap();
+        let back = undoing(&known, &records(&folder));
+        let mut files = image(&above);
+        let text = files.get_mut(path).unwrap();
+        assert!(text.contains(written), "{path}: {text}");
+        *text = text.replacen(written, edited, 1);
+        put(&above.path().join("memory"), &files);
+        let published = folder.write(&back[1..]).unwrap();
+        assert_eq!((published.units.len(), published.conflicts.len()), (3, 1), "{path}");
+        assert_eq!(published.conflicts[0].reason, "it was changed after it was read");
+        assert!(image(&above)[path].contains(edited), "{path}");
+    }
 }
 
 #[test]

@@ -220,7 +220,7 @@ pub(super) fn retire(record: &OriginRecord, into: Option<&str>) -> OriginChange 
 }
 
 pub(super) fn restore(record: &OriginRecord) -> OriginChange {
-    OriginChange::Restore { record: Box::new(record.clone()) }
+    OriginChange::Restore { before: None, record: Box::new(record.clone()) }
 }
 
 pub(super) fn update(record: &OriginRecord, tags: &[&str], merged: &[&str]) -> OriginChange {

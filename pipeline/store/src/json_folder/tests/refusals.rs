@@ -117,3 +117,16 @@ fn a_folder_is_known_by_its_layout() {
     assert!(JsonFolder::detect(&root));
     assert!(JsonFolder::open(&root.join("global/a.json"), JsonFolderOptions::default()).is_err());
 }
+
+/// The layout's own files of decisions and events were no memories.
+#[test]
+fn lists_of_decisions_and_events_are_read() {
+    let files = ["decisions", "events"].map(|key| {
+        let text =
+            format!("{{\"version\":\"1.0\",\"{key}\":[{{\"id\":\"{key}\",\"content\":\"c\"}}]}}");
+        (format!("long-term/{key}.json"), text)
+    });
+    let (_above, folder) = on_disk(&files.into());
+    let contents = folder.read().unwrap();
+    assert_eq!((contents.records.len(), contents.skipped.len()), (2, 0), "{contents:?}");
+}

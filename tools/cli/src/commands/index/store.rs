@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use memfold::lookup::{
     BuildIndex, BuiltIndex, FreshSegment, Freshness, IndexDifference, SealFresh, Sealed,
-    StoreIndex, Thoroughness, build_index, freshness, seal_fresh, verify as verify_index,
+    StoreIndex, Thoroughness, TierChoice, build_index, freshness, seal_fresh,
+    verify as verify_index,
 };
 use memfold::machine::{self, Stopwatch};
 use memfold_index::file::FileMode;
@@ -140,7 +141,7 @@ pub(crate) fn rebuild(
                 mode,
                 load,
                 model: None,
-                tier: memfold::lookup::TierChoice::Auto,
+                tier: TierChoice::as_built(folder),
                 pool: &settings::pool(global)?,
                 kernels: Kernels::active(),
                 scratch_dir: &settings::scratch_dir(),

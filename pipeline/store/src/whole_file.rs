@@ -1,0 +1,196 @@
+//! Files of other systems: replaced and removed as a whole, and locked while that is done.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::time::Duration;
+
+use memfold_datasets::atomic_file::NewFile;
+use memfold_index::file::FileMode;
+
+/// How long to wait between two tries.
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+
+/// Replaces a file, or makes it, so that it is there as a whole and lasts. The new file has exactly the permissions of
+/// `like`, by default those of the old one. A link is followed: the file that it leads to is replaced, the link stays.
+pub(crate) fn replace(path: &Path, bytes: &[u8], like: Option<&Path>) -> io::Result<()> {
+    let like = like.or_else(|| path.exists().then_some(path));
+    let mut file = match like {
+        Some(like) => NewFile::create_like(path, like)?,
+        None => NewFile::create(path)?,
+    };
+    file.write_all(bytes)?;
+    file.publish().map(drop)
+}
+
+/// Removes a file so that it stays away.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)?;
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        // Windows has no such call and needs none.
+        Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
+        _ => Ok(()),
+    }
+}
+
+/// A lock of the operating system on a file. It goes with the process, however that ends.
+///
+/// Where the file system knows no locks, it is held without effect.
+#[derive(Debug)]
+pub struct OsLock {
+    file: File,
+    is_effective: bool,
+}
+
+impl OsLock {
+    /// Locks a file that serves for nothing else, and makes it where it is missing, with the permissions of `like`. It
+    /// stays when the lock goes, because removing it would let two processes lock two files of one name. `None` where
+    /// another process holds the lock for longer than `patience`.
+    ///
+    /// # Errors
+    /// When the file cannot be made or locked, or is no regular file; links are not followed.
+    pub fn take(path: &Path, like: &Path, patience: Duration) -> io::Result<Option<Self>> {
+        let mode = like.metadata().map_or(FileMode::PRIVATE, |found| FileMode::like(&found));
+        lock(path, patience, || open(path, mode))
+    }
+
+    /// Locks a file that others replace by a rename: what is locked is what the name means at that moment.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or locked.
+    pub(crate) fn take_on(path: &Path, patience: Duration) -> io::Result<Option<Self>> {
+        lock(path, patience, || File::open(path))
+    }
+
+    /// Tells whether the lock keeps others away.
+    pub(crate) const fn is_effective(&self) -> bool {
+        self.is_effective
+    }
+}
+
+impl Drop for OsLock {
+    fn drop(&mut self) {
+        // Closing would do, were it not for programs that are started at this moment: until they run they have our open
+        // files, and with them the lock.
+        let _ = self.file.unlock();
+    }
+}
+
+fn lock(
+    path: &Path,
+    patience: Duration,
+    open: impl Fn() -> io::Result<File>,
+) -> io::Result<Option<OsLock>> {
+    let mut left = patience;
+    loop {
+        let file = open()?;
+        match file.try_lock() {
+            Ok(()) if is_at(&file, path) => return Ok(Some(OsLock { file, is_effective: true })),
+            Ok(()) => continue,
+            Err(TryLockError::WouldBlock) if left.is_zero() => return Ok(None),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) if knows_no_locks(&error) => {
+                return Ok(Some(OsLock { file, is_effective: false }));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        std::thread::sleep(BETWEEN_TRIES.min(left));
+        left = left.saturating_sub(BETWEEN_TRIES);
+    }
+}
+
+/// Some network file systems know no locks, or have nobody who keeps them.
+fn knows_no_locks(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    if error.raw_os_error() == Some(rustix::io::Errno::NOLCK.raw_os_error()) {
+        return true;
+    }
+    error.kind() == io::ErrorKind::Unsupported
+}
+
+/// Opens a file for a lock, or makes one.
+fn open(path: &Path, mode: FileMode) -> io::Result<File> {
+    if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).read(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode.file_bits());
+    #[cfg(not(unix))]
+    let _ = mode;
+    options.open(path)
+}
+
+/// Tells whether the name still stands for the file.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let (Ok(held), Ok(named)) = (file.metadata(), fs::metadata(path)) else { return false };
+    (held.dev(), held.ino()) == (named.dev(), named.ino())
+}
+
+/// An open file keeps its name there.
+#[cfg(not(unix))]
+fn is_at(_file: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_holds_a_lock_and_others_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let take = |patience| OsLock::take(&path, folder.path(), patience).unwrap();
+        let held = take(Duration::ZERO).unwrap();
+        assert!(held.is_effective());
+        assert!(take(Duration::from_millis(25)).is_none());
+        std::thread::scope(|threads| {
+            let waiting = threads.spawn(|| take(Duration::from_secs(20)).is_some());
+            std::thread::sleep(Duration::from_millis(30));
+            drop(held);
+            assert!(waiting.join().unwrap());
+        });
+    }
+
+    /// A server that replaces its file by a rename leaves the lock of the old one with nothing to keep.
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_is_on_what_the_name_means_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("memory");
+        fs::write(&path, "old").unwrap();
+        let old = OsLock::take_on(&path, Duration::ZERO).unwrap().unwrap();
+        replace(&path, b"new", None).unwrap();
+        assert!(!is_at(&old.file, &path));
+        let new = OsLock::take_on(&path, Duration::ZERO).unwrap().unwrap();
+        assert!(is_at(&new.file, &path));
+        assert!(OsLock::take_on(&path, Duration::ZERO).unwrap().is_none());
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(OsLock::take(&link, &path, Duration::ZERO).is_err(), "links are not followed");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_replaced_keeps_its_permissions_and_links_stay() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o664)).unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        replace(&link, b"new", None).unwrap();
+        assert!(link.is_symlink());
+        assert_eq!((fs::read(&file).unwrap(), mode(&file)), (b"new".to_vec(), 0o664));
+        let other = folder.path().join("other");
+        replace(&other, b"", Some(&file)).unwrap();
+        assert_eq!(mode(&other), 0o664);
+        remove(&other).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left over");
+    }
+}
