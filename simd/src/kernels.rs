@@ -24,6 +24,7 @@ pub struct Kernels {
     pub(crate) dots_picked: DotsPicked,
     pub(crate) prefetch: fn(&[u8]),
     pub(crate) hits: fn(&RowBlock<'_>, Columns<'_>, &mut Vec<Hit>),
+    pub(crate) hits_i7: fn(&RowBlock<'_>, Columns<'_>, &mut Vec<Hit>),
     pub(crate) scored_hits: fn(&RowBlock<'_>, Columns<'_>, &mut Vec<ScoredHit>),
 }
 
@@ -135,7 +136,26 @@ impl Kernels {
         }
     }
 
-    /// Appends the same with their scores: what a search for the nearest columns of each row asks, with
+    /// Appends the same where codes are at most [`I7_CODE_MAX`](crate::panel::I7_CODE_MAX) and their squares add up to at
+    /// most [`I7_SQUARED_LENGTH_MAX`](crate::panel::I7_SQUARED_LENGTH_MAX) in each row and column, and biases are at
+    /// least minus half of that: about twice as fast where [`prefers_i7`](Self::prefers_i7) says so. Of other codes, any
+    /// pairs may be appended.
+    ///
+    /// # Panics
+    /// As [`hits`](Self::hits).
+    pub fn hits_i7(&self, rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
+        if may_hit(rows, columns) {
+            (self.hits_i7)(rows, columns, hits);
+        }
+    }
+
+    /// Tells whether codes of 7 bits are compared faster than those of 8.
+    #[must_use]
+    pub fn prefers_i7(&self) -> bool {
+        self.level == Level::Avx2
+    }
+
+    /// Appends the hits of [`hits`](Self::hits) with their scores: what a search for the nearest columns of each row asks, with
     /// biases that let pass what is nearer than the farthest one kept.
     ///
     /// # Panics

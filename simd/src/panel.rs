@@ -37,6 +37,13 @@ pub const BIAS_MAX: i32 = 1 << 29;
 /// The largest `dim` of a panel.
 pub const DIM_MAX: usize = 1 << 15;
 
+/// The largest magnitude of a code of 7 bits.
+pub const I7_CODE_MAX: i8 = 63;
+
+/// The largest sum of squares of a row's or a column's codes of 7 bits: a product is within ±(2¹⁴ − 1) then, and with
+/// biases of at least −2¹³ no sign is lost in 16 bits.
+pub const I7_SQUARED_LENGTH_MAX: i32 = (1 << 14) - 1;
+
 /// The bias of padding: negative beside every legal bias, and two of them do not wrap.
 const NEVER: i32 = -(1 << 30);
 

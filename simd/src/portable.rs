@@ -21,6 +21,7 @@ pub(crate) static KERNELS: Kernels = Kernels {
     dots_picked,
     prefetch: |_| {},
     hits,
+    hits_i7: hits,
     scored_hits,
 };
 

@@ -12,6 +12,7 @@ use memfold_simd::Kernels;
 use super::cascade::Encoder;
 use super::cascade::Sample;
 use super::cascade::Verdict;
+use super::cascade::{Encoded, FirstTest};
 use super::cells::{Assigned, Cells};
 use super::{JoinError, JoinOptions};
 use crate::transform::{Covariance, Projection, Quantizer, RowBounds};
@@ -34,6 +35,8 @@ pub(super) struct Block {
     pub(super) positions: Vec<u32>,
     /// The codes of all directions, row after row.
     pub(super) codes: Vec<i8>,
+    /// Those of the first test, where these are others.
+    pub(super) i7_codes: Vec<i8>,
     /// The biases of the first test.
     pub(super) first_biases: Vec<i32>,
     /// The sums of the codes of the first test.
@@ -49,6 +52,7 @@ pub(super) struct Block {
 /// What is known of consecutive distinct rows before they are put into blocks.
 struct Batch {
     codes: Vec<i8>,
+    i7_codes: Vec<i8>,
     rows: Vec<(RowBounds, Assigned)>,
 }
 
@@ -85,7 +89,14 @@ impl Block {
             block.cell = assigned.cell;
             let codes = &batch.codes[at * dim..(at + 1) * dim];
             block.codes.extend_from_slice(codes);
-            block.first_sums.push(codes[..first_dim].iter().map(|&code| i32::from(code)).sum());
+            let first = match stages.i7 {
+                Some(_) => &batch.i7_codes[at * first_dim..][..first_dim],
+                None => &codes[..first_dim],
+            };
+            block.first_sums.push(first.iter().map(|&code| i32::from(code)).sum());
+            if stages.i7.is_some() {
+                block.i7_codes.extend_from_slice(first);
+            }
             block.first_biases.push(bounds.prefix_bias);
             block.second_biases.push(bounds.bias);
             block.allowances.push((bounds.allowance * (1.0 + 1e-6)) as f32);
@@ -129,19 +140,14 @@ impl Batch {
         let kernels = verdict.kernels;
         let dim = stages.quantizer.dim();
         let positions: Vec<usize> = positions.collect();
-        let mut codes = Vec::with_capacity(positions.len() * dim);
-        let mut bounds = Vec::with_capacity(positions.len());
+        let mut encoded = Encoded::default();
         let mut encoder = Encoder::new(verdict, &stages.projection);
-        encoder.encode(
-            &positions,
-            (&stages.quantizer, stages.first_width),
-            &mut codes,
-            &mut bounds,
-        );
+        encoder.encode(&positions, (&stages.quantizer, stages.first_test()), &mut encoded);
+        let Encoded { codes, i7_codes, bounds } = encoded;
         let mut dots = Vec::with_capacity(stages.cells.len());
         let nearest = |codes| stages.cells.nearest(codes, kernels, &mut dots);
         let rows = bounds.into_iter().zip(codes.chunks_exact(dim).map(nearest)).collect();
-        Self { codes, rows }
+        Self { codes, i7_codes, rows }
     }
 }
 
@@ -317,6 +323,9 @@ const UNIT_PRODUCTS: f64 = 16.0;
 const SURVIVOR_COST: f64 = 25.0;
 const SURVIVOR_COST_PER_CODE: f64 = 0.05;
 
+/// Cost of products of 7-bit codes where these are preferred.
+const I7_COST: f64 = 1.3;
+
 /// Pairs that a kernel tests together, and the cost of finding those that passed among them.
 const TILE_PAIRS: i32 = 384;
 const TILE_COST: f64 = 250.0;
@@ -345,6 +354,8 @@ pub(super) struct Stages {
     pub(super) cells: Cells,
     /// Directions of the first test.
     pub(super) first_width: usize,
+    /// Makes the codes of the first test, where the processor compares those of 7 bits faster.
+    pub(super) i7: Option<Quantizer>,
 }
 
 impl Plan {
@@ -387,6 +398,11 @@ fn judged_cost(verdict: &Verdict<'_>) -> f64 {
     JUDGED_COST + JUDGED_COST_PER_DIM * verdict.matrix.dim() as f64
 }
 
+/// Returns what the first test's products cost, in units of the fastest level's.
+fn product_cost(kernels: &Kernels) -> f64 {
+    if kernels.prefers_i7() { I7_COST } else { 1.0 }
+}
+
 /// Tells whether `width` directions may save more than finding out costs, when a pair costs `cost` without.
 fn may_gain(verdict: &Verdict<'_>, cost: f64, width: usize) -> bool {
     let (rows, dim) = (verdict.distinct.len() as f64, verdict.matrix.dim() as f64);
@@ -420,7 +436,7 @@ impl Stages {
         let threshold = verdict.threshold.get();
         let quantizer = Quantizer::fit(&projection, width, &coordinates, threshold);
         let cells = learn_cells(verdict, (&projection, &quantizer), options);
-        let mut stages = Self { first_width: width, projection, quantizer, cells };
+        let mut stages = Self { first_width: width, projection, quantizer, cells, i7: None };
         coordinates.truncate(sample.compared_count() * width);
         let mut survivors = Survivors::of(sample.compared_count(), coordinates, &stages, options);
         if stages.cells.len() > 1
@@ -431,11 +447,18 @@ impl Stages {
         }
         let judged = judged_cost(verdict);
         let firsts = FIRST_WIDTHS.into_iter().filter(|&first| first < width).chain([width]);
-        let costs =
-            firsts.map(|first| (survivors.expected_cost(&stages, (first, judged), options), first));
-        let (cost, first) = costs.min_by(|(a, _), (b, _)| a.total_cmp(b)).expect("one width");
-        stages.first_width = first;
+        let costs = firsts.map(|first| {
+            (stages.first_width, stages.i7) = (first, survivors.i7(&stages, first, verdict));
+            let cost = survivors.expected_cost(&stages, judged, options);
+            (cost, first, stages.i7.take())
+        });
+        let (cost, first, i7) = costs.min_by(|(a, ..), (b, ..)| a.total_cmp(b)).expect("one width");
+        (stages.first_width, stages.i7) = (first, i7);
         (stages, cost)
+    }
+
+    fn first_test(&self) -> FirstTest<'_> {
+        self.i7.as_ref().map_or(FirstTest::Prefix(self.first_width), FirstTest::I7)
     }
 
     /// Returns the codes of the first test: a multiple of 4.
@@ -456,10 +479,10 @@ fn learn_cells(
     let sample = Sample::draw(verdict, sample);
     let batches: Vec<&[usize]> = sample.positions().chunks(SAMPLED_BATCH_ROWS).collect();
     let codes = options.pool.map(batches.len(), |batch| {
-        let mut codes = Vec::with_capacity(batches[batch].len() * quantizer.dim());
+        let mut encoded = Encoded::default();
         let mut encoder = Encoder::new(verdict, projection);
-        encoder.encode(batches[batch], (quantizer, 0), &mut codes, &mut Vec::new());
-        codes
+        encoder.encode(batches[batch], (quantizer, FirstTest::Prefix(0)), &mut encoded);
+        encoded.codes
     });
     Cells::learn(&codes.concat(), quantizer.dim(), count, options.pool, options.kernels)
 }
@@ -484,7 +507,7 @@ impl Survivors {
         let kernels = options.kernels;
         let mut survivors =
             Self { row_count, coordinates, codes: Vec::new(), remaining: Vec::new() };
-        let (codes, bounds) = survivors.encode(stages, stages.first_width);
+        let Encoded { codes, bounds, .. } = survivors.encode(stages);
         let mut rows: Vec<(Assigned, Vec<i32>)> = Vec::with_capacity(row_count);
         for codes in codes.chunks_exact(stages.quantizer.dim()) {
             let mut dots = Vec::new();
@@ -522,22 +545,30 @@ impl Survivors {
         }
     }
 
-    /// Returns the mean cost of a pair when the first test has `first` directions and a verdict costs `judged`.
-    fn expected_cost(
-        &self,
-        stages: &Stages,
-        (first, judged): (usize, f64),
-        options: &JoinOptions<'_>,
-    ) -> f64 {
-        let (_, bounds) = self.encode(stages, first);
+    /// Fits codes of 7 bits to the first directions, where the processor compares them faster.
+    fn i7(&self, stages: &Stages, first: usize, verdict: &Verdict<'_>) -> Option<Quantizer> {
+        let fit = || {
+            let threshold = verdict.threshold.get();
+            Quantizer::fit_i7(&stages.projection, first, &self.coordinates, threshold)
+        };
+        verdict.kernels.prefers_i7().then(fit)
+    }
+
+    /// Returns the mean cost of a pair when a verdict costs `judged`.
+    fn expected_cost(&self, stages: &Stages, judged: f64, options: &JoinOptions<'_>) -> f64 {
+        let Encoded { i7_codes, bounds, .. } = self.encode(stages);
         let dim = stages.quantizer.dim();
         let codes = |row: usize, count: usize| &self.codes[row * dim..][..count];
-        let first_dim = first.next_multiple_of(4).min(dim);
+        let first_dim = stages.first_dim().min(dim);
+        let first_codes = |row: usize| match stages.i7 {
+            Some(_) => &i7_codes[row * first_dim..][..first_dim],
+            None => codes(row, first_dim),
+        };
         let kernels = options.kernels;
         let passing = options.pool.map(self.remaining.len(), |i| {
             let passes = |&&j: &&usize| {
                 let bias = bounds[i].prefix_bias + bounds[j].prefix_bias;
-                kernels.dot_i8(codes(i, first_dim), codes(j, first_dim)) + bias >= 0
+                kernels.dot_i8(first_codes(i), first_codes(j)) + bias >= 0
             };
             let passes_all = |&&j: &&usize| {
                 let bias = bounds[i].bias + bounds[j].bias;
@@ -550,20 +581,19 @@ impl Survivors {
         let (passing_first, passing_all) = (count(0), count(1));
         let tested = self.remaining_count();
         let passing_tiles = 1.0 - (1.0 - passing_first / tested.max(1.0)).powi(TILE_PAIRS);
-        let test = first as f64 / 64.0 + passing_tiles * TILE_COST / f64::from(TILE_PAIRS);
+        let products = stages.first_width as f64 / 64.0 * product_cost(kernels);
+        let test = products + passing_tiles * TILE_COST / f64::from(TILE_PAIRS);
         let survivor = SURVIVOR_COST + SURVIVOR_COST_PER_CODE * dim as f64;
         (tested * test + passing_first * survivor + passing_all * judged) / self.pair_count()
     }
 
-    fn encode(&self, stages: &Stages, first_width: usize) -> (Vec<i8>, Vec<RowBounds>) {
+    fn encode(&self, stages: &Stages) -> Encoded {
         let width = stages.projection.width();
-        let mut codes = Vec::new();
-        let bounds = (0..self.row_count).map(|row| {
-            let coordinates = &self.coordinates[row * width..(row + 1) * width];
-            stages.quantizer.encode(coordinates, first_width, &mut codes)
-        });
-        let bounds = bounds.collect();
-        (codes, bounds)
+        let mut encoded = Encoded::default();
+        for coordinates in self.coordinates.chunks_exact(width).take(self.row_count) {
+            encoded.push(coordinates, &stages.quantizer, stages.first_test());
+        }
+        encoded
     }
 }
 

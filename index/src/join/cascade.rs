@@ -104,7 +104,10 @@ impl<'a> Cascade<'a> {
                 RowBlock { shifted_codes: &work.shifted_codes, biases: &work.biases, dim: width };
             work.hits.clear();
             let first_columns = work.panel.first_columns(column_count);
-            self.verdict.kernels.hits(&row_block, first_columns, &mut work.hits);
+            match stages.i7 {
+                Some(_) => self.verdict.kernels.hits_i7(&row_block, first_columns, &mut work.hits),
+                None => self.verdict.kernels.hits(&row_block, first_columns, &mut work.hits),
+            }
             work.counters.pairs_tested += (picked.len() * column_count) as u64;
             for hit in std::mem::take(&mut work.hits) {
                 let row = picked[hit.row as usize] as usize;
@@ -139,10 +142,10 @@ impl<'a> Cascade<'a> {
 impl Block {
     fn first_codes(&self, stages: &Stages) -> CodeRows<'_> {
         CodeRows {
-            codes: &self.codes,
+            codes: if stages.i7.is_some() { &self.i7_codes } else { &self.codes },
             biases: &self.first_biases,
             sums: &self.first_sums,
-            stride: stages.quantizer.dim(),
+            stride: if stages.i7.is_some() { stages.first_dim() } else { stages.quantizer.dim() },
         }
     }
 }
@@ -213,6 +216,43 @@ const ROWS_TOGETHER: usize = 48;
 /// Squared norms for which f32 products neither overflow nor lose terms that matter.
 const SAFE_PROJECTED_NORMS: std::ops::Range<f64> = 1e-12..1e12;
 
+/// What the first test compares.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum FirstTest<'a> {
+    /// So many of the codes of the second test.
+    Prefix(usize),
+    /// Codes of 7 bits of its own.
+    I7(&'a Quantizer),
+}
+
+/// Codes and bounds of rows.
+#[derive(Debug, Default)]
+pub(super) struct Encoded {
+    pub(super) codes: Vec<i8>,
+    /// The codes of the first test, where these are others.
+    pub(super) i7_codes: Vec<i8>,
+    /// With the bias of the first test as that of the prefix.
+    pub(super) bounds: Vec<RowBounds>,
+}
+
+impl Encoded {
+    /// Adds a row.
+    pub(super) fn push(
+        &mut self,
+        coordinates: &[f32],
+        quantizer: &Quantizer,
+        first: FirstTest<'_>,
+    ) {
+        self.bounds.push(match first {
+            FirstTest::Prefix(width) => quantizer.encode(coordinates, width, &mut self.codes),
+            FirstTest::I7(i7) => RowBounds {
+                prefix_bias: i7.encode(coordinates, 0, &mut self.i7_codes).bias,
+                ..quantizer.encode(coordinates, 0, &mut self.codes)
+            },
+        });
+    }
+}
+
 /// Encodes rows, a few at a time, with memory that is used again.
 pub(super) struct Encoder<'a> {
     verdict: &'a Verdict<'a>,
@@ -254,20 +294,19 @@ impl<'a> Encoder<'a> {
         &self.coordinates
     }
 
-    /// Appends the codes of these rows and their bounds, with `prefix` directions in the first test.
+    /// Appends the codes of these rows and their bounds.
     pub(super) fn encode(
         &mut self,
         positions: &[usize],
-        (quantizer, prefix): (&Quantizer, usize),
-        codes: &mut Vec<i8>,
-        bounds: &mut Vec<RowBounds>,
+        (quantizer, first): (&Quantizer, FirstTest<'_>),
+        encoded: &mut Encoded,
     ) {
         for positions in positions.chunks(ROWS_TOGETHER) {
             let width = self.projection.width();
             let coordinates = self.project(positions);
             for row in 0..positions.len() {
                 let coordinates = &coordinates[row * width..(row + 1) * width];
-                bounds.push(quantizer.encode(coordinates, prefix, codes));
+                encoded.push(coordinates, quantizer, first);
             }
         }
     }

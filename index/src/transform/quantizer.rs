@@ -1,5 +1,6 @@
 //! [`Quantizer`]: int8 codes and biases whose sign test lets every near pair pass.
 
+use memfold_simd::panel::{I7_CODE_MAX, I7_SQUARED_LENGTH_MAX};
 use memfold_simd::{FloatPanel, Kernels};
 
 use super::{SIMILARITY_SLACK, f32_dot_error};
@@ -30,8 +31,24 @@ pub struct Quantizer {
     middles: Vec<f64>,
     /// The step `Δ`.
     step: f64,
+    size: CodeSize,
     /// `s / 2` plus the rounding error of coordinates.
     reach: f64,
+}
+
+/// How large codes may be.
+#[derive(Debug, Clone, Copy)]
+struct CodeSize {
+    /// The largest magnitude of a code.
+    max: f64,
+    /// The largest sum of squares of a row's codes; a longer row has zeros.
+    squared_length_max: f64,
+}
+
+impl CodeSize {
+    const I8: Self = Self { max: CODE_MAX, squared_length_max: f64::INFINITY };
+    const I7: Self =
+        Self { max: I7_CODE_MAX as f64, squared_length_max: I7_SQUARED_LENGTH_MAX as f64 };
 }
 
 /// What the tests know about a row beside its codes.
@@ -53,6 +70,30 @@ impl Quantizer {
     /// When `width` is larger than the projection's or than 256 components.
     #[must_use]
     pub fn fit(projection: &Projection, width: usize, coordinates: &[f32], threshold: f64) -> Self {
+        Self::fit_size(projection, (width, CodeSize::I8), coordinates, threshold)
+    }
+
+    /// Fits codes as [`Kernels::hits_i7`] takes them: the step is at least twice as large, and the test as much
+    /// weaker as the rounding demands.
+    ///
+    /// # Panics
+    /// As [`fit`](Self::fit).
+    #[must_use]
+    pub fn fit_i7(
+        projection: &Projection,
+        width: usize,
+        coordinates: &[f32],
+        threshold: f64,
+    ) -> Self {
+        Self::fit_size(projection, (width, CodeSize::I7), coordinates, threshold)
+    }
+
+    fn fit_size(
+        projection: &Projection,
+        (width, size): (usize, CodeSize),
+        coordinates: &[f32],
+        threshold: f64,
+    ) -> Self {
         assert!(width <= projection.width() && width <= WIDTH_MAX, "{width} coordinates");
         let mut lowest = vec![f64::INFINITY; width];
         let mut highest = vec![f64::NEG_INFINITY; width];
@@ -64,12 +105,19 @@ impl Quantizer {
         }
         let ranges = || lowest.iter().zip(&highest).filter(|(low, high)| low <= high);
         let half = ranges().map(|(low, high)| (high - low) / 2.0).fold(0.0, f64::max);
-        let step = half * (1.0 + RANGE_MARGIN) / CODE_MAX;
         let distance_max =
             (projection.squared_norm_max() * (2.0 - 2.0 * threshold + SIMILARITY_SLACK)).sqrt();
         let middle = |(low, high): (&f64, &f64)| if low <= high { (low + high) / 2.0 } else { 0.0 };
+        let middles: Vec<f64> = lowest.iter().zip(&highest).map(middle).collect();
+        let squared_length =
+            |row: &[f32]| row.iter().zip(&middles).map(|(x, m)| (f64::from(*x) - m).powi(2)).sum();
+        let rows = coordinates.chunks_exact(projection.width().max(1));
+        let longest = rows.map(squared_length).fold(0.0, f64::max).sqrt();
+        let step = (half / size.max).max(longest / size.squared_length_max.sqrt());
+        let step = step * (1.0 + RANGE_MARGIN);
         Self {
-            middles: lowest.iter().zip(&highest).map(middle).collect(),
+            middles,
+            size,
             // Without a range every code is 0 and every pair passes.
             step: if step > 1e-12 { step } else { 1.0 },
             reach: distance_max / 2.0 + projection.rounding_error(width),
@@ -91,10 +139,17 @@ impl Quantizer {
         let (width, start) = (self.middles.len(), codes.len());
         codes.resize(start + self.dim(), 0);
         let (first, rest) = codes[start..start + width].split_at_mut(prefix.min(width));
+        let whole = coordinates;
         let (coordinates, more) = coordinates[..width].split_at(first.len());
         let (middles, more_middles) = self.middles.split_at(first.len());
         let first = self.encode_part(coordinates, middles, first);
         let all = first.plus(self.encode_part(more, more_middles, rest));
+        if all.squared_length > self.size.squared_length_max {
+            codes[start..].fill(0);
+            let all = self.of_zeros(whole);
+            let bias = self.bias(&all);
+            return RowBounds { prefix_bias: bias, bias, allowance: self.allowance(&all) };
+        }
         RowBounds {
             prefix_bias: self.bias(&first),
             bias: self.bias(&all),
@@ -102,16 +157,22 @@ impl Quantizer {
         }
     }
 
+    /// What remains of a row whose codes are zeros.
+    fn of_zeros(&self, coordinates: &[f32]) -> Sums {
+        let moved = coordinates.iter().zip(&self.middles).map(|(x, middle)| f64::from(*x) - middle);
+        Sums { squared_error: moved.map(|x| x * x).sum(), squared_length: 0.0 }
+    }
+
     /// Lanes add up apart, so that the compiler may use registers of any width.
     fn encode_part(&self, coordinates: &[f32], middles: &[f64], codes: &mut [i8]) -> Sums {
-        let inverse_step = 1.0 / self.step;
+        let (inverse_step, code_max) = (1.0 / self.step, self.size.max);
         let mut lanes = [Sums::default(); LANES];
         let chunks = coordinates.chunks(LANES).zip(middles.chunks(LANES));
         for ((coordinates, middles), codes) in chunks.zip(codes.chunks_mut(LANES)) {
             let values = coordinates.iter().zip(middles).zip(codes);
             for (((&coordinate, middle), to), sums) in values.zip(&mut lanes) {
                 let moved = f64::from(coordinate) - middle;
-                let scaled = (moved * inverse_step).clamp(-CODE_MAX, CODE_MAX) + NO_FRACTION;
+                let scaled = (moved * inverse_step).clamp(-code_max, code_max) + NO_FRACTION;
                 let code = scaled - NO_FRACTION;
                 let error = moved - code * self.step;
                 sums.squared_error += error * error;
@@ -272,6 +333,18 @@ mod tests {
             }
             for pair in rows.windows(2) {
                 let cosine = kernels.dot(pair[0], pair[1]).clamp(-1.0, 1.0);
+                let i7 = Quantizer::fit_i7(&projection, width, &sample, cosine);
+                let (mut codes, mut biases) = (Vec::new(), 0);
+                for row in pair {
+                    projection.apply(&[*row], width, kernels, &mut coordinates);
+                    biases += i7.encode(&coordinates, 0, &mut codes).bias;
+                }
+                let (left, right) = codes.split_at(i7.dim());
+                for codes in [left, right] {
+                    prop_assert!(codes.iter().all(|code| code.abs() <= I7_CODE_MAX));
+                    prop_assert!(kernels.dot_i8(codes, codes) <= I7_SQUARED_LENGTH_MAX);
+                }
+                prop_assert!(kernels.dot_i8(left, right) + biases >= 0);
                 let quantizer = Quantizer::fit(&projection, width, &sample, cosine);
                 let mut codes = Vec::new();
                 let mut bounds = Vec::new();

@@ -1,7 +1,7 @@
 //! The sign test: level × shape × kind of codes and biases, as sorted sets.
 
 use super::{Noise, tables};
-use crate::panel::{BIAS_MAX, DIM_MAX};
+use crate::panel::{BIAS_MAX, DIM_MAX, I7_CODE_MAX, I7_SQUARED_LENGTH_MAX};
 use crate::{ColumnPanel, Hit, RowBlock, ScoredHit};
 
 /// Rows and columns of one test, as signed codes.
@@ -22,6 +22,47 @@ impl Case {
         let mut codes = |count| (0..count * dim).map(|_| noise.code()).collect();
         let (row_codes, column_codes) = (codes(row_count), codes(column_count));
         Self { dim, row_codes, row_biases, column_codes, column_biases }
+    }
+
+    /// Makes a case of 7-bit codes, some as long as they may be; some biases let everything pass.
+    fn random_i7(noise: &mut Noise, (row_count, column_count, dim): (usize, usize, usize)) -> Self {
+        let mut codes = |count: usize| {
+            let mut codes: Vec<i8> =
+                (0..count * dim).map(|_| (noise.code() / 2).max(-I7_CODE_MAX)).collect();
+            for (at, codes) in codes.chunks_exact_mut(dim).enumerate() {
+                if at % 3 == 0 {
+                    codes.fill(I7_CODE_MAX * if at % 2 == 0 { 1 } else { -1 });
+                }
+                let mut squares = 0;
+                for code in codes {
+                    squares += i32::from(*code).pow(2);
+                    *code = if squares > I7_SQUARED_LENGTH_MAX { 0 } else { *code };
+                }
+            }
+            codes
+        };
+        let (row_codes, column_codes) = (codes(row_count), codes(column_count));
+        let mut biases = |count| -> Vec<i32> {
+            let bias = |_| match noise.unit() {
+                unit if unit > 0.95 => BIAS_MAX,
+                unit => ((unit * 8_191.0) as i32).max(-I7_SQUARED_LENGTH_MAX / 2),
+            };
+            (0..count).map(bias).collect()
+        };
+        let (row_biases, column_biases) = (biases(row_count), biases(column_count));
+        Self { dim, row_codes, row_biases, column_codes, column_biases }
+    }
+
+    fn is_i7(&self) -> bool {
+        let is_short = |codes: &[i8]| {
+            codes.iter().all(|code| code.unsigned_abs() <= I7_CODE_MAX.unsigned_abs())
+                && codes.iter().map(|code| i32::from(*code).pow(2)).sum::<i32>()
+                    <= I7_SQUARED_LENGTH_MAX
+        };
+        let mut biases = self.row_biases.iter().chain(&self.column_biases);
+        self.row_codes.chunks_exact(self.dim).all(is_short)
+            && self.column_codes.chunks_exact(self.dim).all(is_short)
+            && biases.all(|bias| *bias >= -I7_SQUARED_LENGTH_MAX / 2)
     }
 
     fn constant(shape: (usize, usize, usize), codes: (i8, i8), biases: (i32, i32)) -> Self {
@@ -87,6 +128,12 @@ impl Case {
                 found.len(),
                 expected.len()
             );
+            if self.is_i7() {
+                let mut found = Vec::new();
+                kernels.hits_i7(&rows, panel.columns(), &mut found);
+                found.sort_unstable();
+                assert!(found == expected, "{}: codes of 7 bits", kernels.level());
+            }
         }
         expected.len()
     }
@@ -110,6 +157,25 @@ fn random_codes_in_every_shape() {
         hit_count > pair_count / 5 && hit_count < pair_count * 4 / 5,
         "{hit_count}/{pair_count}"
     );
+}
+
+#[test]
+fn codes_of_seven_bits_in_every_shape() {
+    let mut noise = Noise(5);
+    let mut panel = ColumnPanel::default();
+    let (mut hit_count, mut pair_count) = (0, 0);
+    for row_count in [1, 2, 5, 6, 7, 12, 13, 24, 25] {
+        for column_count in [1, 8, 15, 16, 17, 31, 32, 33, 64, 100] {
+            for dim in [4, 8, 16, 20, 64, 96, 132] {
+                let case = Case::random_i7(&mut noise, (row_count, column_count, dim));
+                assert!(case.is_i7());
+                hit_count += case.check(&mut panel);
+                pair_count += row_count * column_count;
+            }
+        }
+    }
+    let share = hit_count as f64 / pair_count as f64;
+    assert!((0.2..0.8).contains(&share), "{share}");
 }
 
 #[test]

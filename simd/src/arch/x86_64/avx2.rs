@@ -3,6 +3,10 @@
 //! `VPMADDUBSW` would saturate, so bytes are widened: `VPMADDWD` multiplies 16-bit codes and adds
 //! pairs into an i32, exactly. The sign test keeps a tile of 6 rows × 8 columns in 12 of the 16
 //! registers; each column has two partial sums, which are added at the end.
+//!
+//! Codes of 7 bits do not saturate (two products are at most 127 · 63 · 2), so their sign test multiplies bytes: twice the
+//! products in one instruction, and half the loads. Sums of 16 bits wrap on the way and are exact at the end, as the
+//! lengths of [`I7_SQUARED_LENGTH_MAX`](crate::panel::I7_SQUARED_LENGTH_MAX) keep the whole product within 16 bits.
 #![expect(
     unsafe_code,
     reason = "loads by pointer, and calls from where the processor is not known"
@@ -41,6 +45,8 @@ static KERNELS: Kernels = Kernels {
     // SAFETY: `kernels` hands this out only where the processor has the level.
     hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
+    hits_i7: |rows, columns, hits| unsafe { self::hits_i7(rows, columns, hits) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
     scored_hits: |rows, columns, hits| unsafe { self::scored_hits(rows, columns, hits) },
 };
 
@@ -52,6 +58,12 @@ const FEW_ROWS: usize = 2;
 
 /// Columns of a tile.
 const TILE_COLUMNS: usize = 8;
+
+/// Columns of a tile of 7-bit codes.
+const I7_COLUMNS: usize = 16;
+
+/// Unsigned rows of 7-bit codes are `code + 64`; those of a block are `code + 128`.
+const I7_SHIFT: u8 = 64;
 
 /// Picked rows that are on their way from memory.
 const FETCHED_AHEAD: usize = 4;
@@ -222,6 +234,110 @@ fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredH
     } else {
         sweep::<TILE_ROWS, _>(rows, columns, hits, |s, at, hits| push_scores(s, at, hits));
     }
+}
+
+/// Compares tiles of rows and columns of 7-bit codes.
+#[target_feature(enable = "avx2")]
+fn hits_i7(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
+    let mut tile = RowTile::<i32, TILE_ROWS>::new();
+    for first_row in (0..rows.biases.len()).step_by(TILE_ROWS) {
+        tile.fill(rows, first_row, join_i7);
+        for group in columns.groups() {
+            for first_column in (0..GROUP_COLUMNS).step_by(I7_COLUMNS) {
+                let scores = scores_i7(&tile, &group, first_column);
+                if any_passes_i7(&scores) {
+                    for (row, &score) in scores.iter().enumerate() {
+                        let column = group.first_column + first_column;
+                        push_mask(hits, first_row + row, column, passing_i7(score));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Joins four codes as the unsigned bytes that are multiplied.
+fn join_i7(shifted: [u8; STEP_DIMS]) -> i32 {
+    i32::from_le_bytes(shifted.map(|code| code.wrapping_sub(I7_SHIFT)))
+}
+
+/// Returns the scores of a tile in 16 bits, columns in the order 0–3, 8–11, 4–7, 12–15.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn scores_i7(
+    tile: &RowTile<i32, TILE_ROWS>,
+    group: &Group<'_>,
+    first_column: usize,
+) -> [__m256i; TILE_ROWS] {
+    let zero = _mm256_setzero_si256();
+    let mut sums = [[zero; 2]; TILE_ROWS];
+    for (rows, step) in tile.steps().iter().zip(group.steps) {
+        let columns: &[[i8; 32]] = step.0.as_chunks().0;
+        let columns =
+            [load_i7(&columns[first_column / 8]), load_i7(&columns[first_column / 8 + 1])];
+        for (sums, &row) in sums.iter_mut().zip(rows) {
+            let row = _mm256_set1_epi32(row);
+            for (sum, column) in sums.iter_mut().zip(columns) {
+                *sum = _mm256_add_epi16(*sum, _mm256_maddubs_epi16(row, column));
+            }
+        }
+    }
+    let (biases, corrections) = biases_i7(group, first_column);
+    let mut scores = [zero; TILE_ROWS];
+    for ((score, [low, high]), &bias) in scores.iter_mut().zip(sums).zip(&tile.biases) {
+        let product = _mm256_add_epi16(_mm256_hadd_epi16(low, high), corrections);
+        let bias = bias.clamp(i16::MIN.into(), i16::MAX.into()) as i16;
+        *score = _mm256_adds_epi16(_mm256_adds_epi16(product, biases), _mm256_set1_epi16(bias));
+    }
+    scores
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_i7(x: &[i8; 32]) -> __m256i {
+    // SAFETY: the array is the 32 bytes that are read.
+    unsafe { _mm256_loadu_si256(x.as_ptr().cast()) }
+}
+
+/// Returns the biases of a tile's columns, cut to 16 bits, and what takes the rows' shift by 64 back, columns ordered as scores.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn biases_i7(group: &Group<'_>, first_column: usize) -> (__m256i, __m256i) {
+    let at = first_column / TILE_COLUMNS;
+    let signed: &[[i32; TILE_COLUMNS]] = group.biases.signed.as_chunks().0;
+    let shifted: &[[i32; TILE_COLUMNS]] = group.biases.shifted.as_chunks().0;
+    let signed = [load_i32(&signed[at]), load_i32(&signed[at + 1])];
+    let biases = _mm256_packs_epi32(signed[0], signed[1]);
+    // They differ by 128 times the sum of a column's codes.
+    let low_half = _mm256_set1_epi32(0xffff);
+    let first = _mm256_srai_epi32::<1>(_mm256_sub_epi32(load_i32(&shifted[at]), signed[0]));
+    let second = _mm256_srai_epi32::<1>(_mm256_sub_epi32(load_i32(&shifted[at + 1]), signed[1]));
+    let halves = (_mm256_and_si256(first, low_half), _mm256_and_si256(second, low_half));
+    (biases, _mm256_packus_epi32(halves.0, halves.1))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_i32(x: &[i32; TILE_COLUMNS]) -> __m256i {
+    // SAFETY: the array is the 32 bytes that are read.
+    unsafe { _mm256_loadu_si256(x.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn any_passes_i7(scores: &[__m256i; TILE_ROWS]) -> bool {
+    const SIGNS: u32 = 0xaaaa_aaaa;
+    let all = scores.iter().fold(_mm256_set1_epi32(-1), |all, &score| _mm256_and_si256(all, score));
+    _mm256_movemask_epi8(all).cast_unsigned() & SIGNS != SIGNS
+}
+
+/// Returns the columns that pass, one bit each, in their order.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn passing_i7(score: __m256i) -> u32 {
+    let ordered = _mm256_permute4x64_epi64::<0b11_01_10_00>(score);
+    let halves = (_mm256_castsi256_si128(ordered), _mm256_extracti128_si256::<1>(ordered));
+    !_mm_movemask_epi8(_mm_packs_epi16(halves.0, halves.1)).cast_unsigned() & 0xffff
 }
 
 /// Compares tiles of rows and columns; `push` appends what passes of a tile, whose first row and first column

@@ -44,6 +44,9 @@ static KERNELS: Kernels = Kernels {
     prefetch: avx2::prefetch,
     // SAFETY: `kernels` hands this out only where the processor has the level.
     hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
+    // Codes of 8 bits take as long.
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    hits_i7: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
     scored_hits: |rows, columns, hits| unsafe { self::scored_hits(rows, columns, hits) },
 };
