@@ -343,7 +343,7 @@ pub(super) enum Plan {
     /// Nothing: every pair is judged.
     Direct,
     /// Sign tests of int8 codes.
-    Cascade(Stages),
+    Cascade(Box<Stages>),
 }
 
 /// The tests of a cascade.
@@ -383,7 +383,7 @@ impl Plan {
             let is_all = width >= dim || projection.width() < width;
             let (stages, cost) = Stages::fit(verdict, projection, sample, &units, options);
             if cost < cheapest {
-                (cheapest, plan) = (cost, Self::Cascade(stages));
+                (cheapest, plan) = (cost, Self::Cascade(Box::new(stages)));
             }
             width = (2 * width).min(dim);
             if is_all || !may_gain(verdict, cheapest, width) {
