@@ -301,7 +301,14 @@ impl Recaller {
         if query.mode == RecallMode::Exhaustive {
             answer.archived = found.archived;
         }
-        for candidate in found.live.into_values() {
+        let mut candidates: Vec<Candidate> = found.live.into_values().collect();
+        candidates.sort_by(|a, b| b.score().total_cmp(&a.score()));
+        for candidate in candidates {
+            // Equal scores are ordered by what is not known yet; lower ones come too late.
+            let last = answer.memories.last().filter(|_| answer.memories.len() >= query.limit);
+            if last.is_some_and(|last| candidate.score() < last.score) {
+                break;
+            }
             let facts = reader.recall_facts(&candidate.memory.id)?;
             let recalled = self.judged(candidate, &facts, query.now);
             let is_wanted = query.include_summaries || !recalled.is_summary;
@@ -314,6 +321,7 @@ impl Recaller {
     }
 
     fn judged(&self, candidate: Candidate, facts: &RecallFacts, now: Instant) -> RecalledMemory {
+        let score = candidate.score();
         let Candidate { memory, near, word_rank, found_as } = candidate;
         let superseded_by = superseding(&memory.id, &facts.supersedes, &self.options.time_zone);
         let input = RetentionInput {
@@ -324,10 +332,8 @@ impl Recaller {
             ..RetentionInput::of(&memory)
         };
         let assigned = assign(&input, now, &self.options.retention);
-        let ranks = [near.map(|(rank, _)| rank), word_rank];
-        let share = |rank: usize| 1.0 / (RANK_OFFSET + rank as f64);
         RecalledMemory {
-            score: ranks.into_iter().flatten().map(share).sum(),
+            score,
             similarity: near.map(|(_, similarity)| similarity),
             vector_rank: near.map(|(rank, _)| rank),
             word_rank,
@@ -439,6 +445,12 @@ impl Candidates {
 }
 
 impl Candidate {
+    /// Sum of 1 / (60 + rank) over the lists it is in.
+    fn score(&self) -> f64 {
+        let ranks = [self.near.map(|(rank, _)| rank), self.word_rank];
+        ranks.into_iter().flatten().map(|rank| 1.0 / (RANK_OFFSET + rank as f64)).sum()
+    }
+
     fn take_word(&mut self, id: &MemoryId, rank: usize) {
         self.word_rank.get_or_insert(rank);
         if *id != self.memory.id && !self.found_as.contains(id) {

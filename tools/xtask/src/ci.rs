@@ -14,8 +14,9 @@ const STEPS: &[&[&str]] = &[
     &["doc", "--workspace", "--no-deps", "--locked"],
 ];
 
-/// One pass of every benchmark, as a test.
-const BENCHES: &[&str] = &["test", "--package", "memfold-bench", "--benches", "--locked"];
+/// One pass of every benchmark, as a test. For the whole workspace, so that the tests find their libraries built: for one
+/// package these have other features.
+const BENCHES: &[&str] = &["test", "--workspace", "--bench", "*", "--locked"];
 
 /// The processor beside this one for which there are kernels.
 const AARCH64: &str = "aarch64-unknown-linux-gnu";
