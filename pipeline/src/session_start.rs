@@ -83,21 +83,17 @@ pub fn session_context(
 /// Returns what the last session wrote: the newest memories, as far as none was made more than half an hour after the one
 /// before it.
 fn last_session(rows: &SessionRows, now: Instant) -> String {
-    let made = |timed: &TimedMemory| {
-        Some((timed.memory.created_at.instant()?, timed.memory.content.clone()))
-    };
-    let mut made: Vec<(Instant, Box<str>)> = rows.memories.iter().filter_map(made).collect();
+    let mut made: Vec<(Instant, &str)> = Vec::new();
+    for TimedMemory { memory, .. } in &rows.memories {
+        made.extend(memory.created_at.instant().map(|at| (at, &*memory.content)));
+    }
     made.retain(|(at, _)| *at <= now);
     made.sort_unstable_by(|a, b| b.cmp(a));
-    let Some(&(mut latest, _)) = made.first() else { return String::new() };
-    let mut texts: Vec<&str> = Vec::new();
-    for (at, text) in made.iter().take(SESSION_MEMORIES_MAX) {
-        if latest.0.saturating_sub(at.0) > SESSION_GAP_US {
-            break;
-        }
-        latest = *at;
-        texts.push(text);
-    }
+    made.truncate(SESSION_MEMORIES_MAX);
+    let is_after_pause =
+        |pair: &[(Instant, &str)]| pair[0].0.0.saturating_sub(pair[1].0.0) > SESSION_GAP_US;
+    let length = made.windows(2).position(is_after_pause).map_or(made.len(), |at| at + 1);
+    let texts: Vec<&str> = made[..length].iter().map(|(_, text)| *text).collect();
     texts.join("\n")
 }
 

@@ -138,7 +138,7 @@ impl Kernels {
 
     /// Appends the same where codes are at most [`I7_CODE_MAX`](crate::panel::I7_CODE_MAX) and their squares add up to at
     /// most [`I7_SQUARED_LENGTH_MAX`](crate::panel::I7_SQUARED_LENGTH_MAX) in each row and column, and biases are at
-    /// least minus half of that: about twice as fast where [`prefers_i7`](Self::prefers_i7) says so. Of other codes, any
+    /// least minus half of that: twice as many in one instruction where [`prefers_i7`](Self::prefers_i7) says so. Of other codes, any
     /// pairs may be appended.
     ///
     /// # Panics

@@ -78,8 +78,8 @@
 //! # Codes of 7 bits
 //!
 //! All of this holds for any step and any largest code, so the first test may have codes of its own. With codes of at most
-//! 63 and `|q|² < 2¹⁴` a score fits 16 bits, which AVX2 tests in half the time; the step is twice as large, and about a
-//! third more pairs pass. A row that would be longer has zeros as codes, and all of it as error.
+//! 63 and `|q|² < 2¹⁴` a score fits 16 bits, of which AVX2 compares twice as many in one instruction; the step is at least twice as large, and
+//! more pairs pass. A row that would be longer has zeros as codes, and all of it as error.
 //!
 //! # Rounding
 //!
