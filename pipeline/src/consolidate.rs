@@ -6,6 +6,8 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 use memfold_index::{JoinOptions, Pool, Progress, VectorMatrix};
 use memfold_simd::{Kernels, Similarity};
+use tracing::field::Empty;
+use tracing::info_span;
 
 use crate::columns::ColumnSink;
 use crate::error::MemfoldError;
@@ -13,8 +15,8 @@ use crate::judging::{Ground, Judging, judge_plan};
 use memfold_guard::Guard;
 use memfold_model::memory::{MemoryId, MemoryIndex};
 use memfold_model::time::Instant;
-use memfold_plan::detect::{DetectInput, detect, join_spaces, join_threshold};
-use memfold_plan::plan::{GuardedTexts, Plan, PlanInput, decide};
+use memfold_plan::detect::{DetectInput, Detection, Joins, detect, join_spaces, join_threshold};
+use memfold_plan::plan::{Decided, GuardedTexts, Plan, PlanInput, decide};
 use memfold_plan::policy::Policy;
 use memfold_plan::report::{Executed, Incremental, Mode, Report, Run, Seconds};
 use memfold_store::{LoadRequest, MemoryStore, Snapshot};
@@ -80,7 +82,10 @@ pub fn consolidate_judged(
     let mut sink = ColumnSink::new(context.scratch_dir);
     let request =
         LoadRequest { time_zone: context.time_zone, now: context.now, progress: context.progress };
-    let snapshot = store.load(&request, &mut sink)?;
+    let span = info_span!("consolidation.load", store_id = Empty, memories = Empty);
+    let snapshot = span.in_scope(|| store.load(&request, &mut sink))?;
+    span.record("store_id", &*snapshot.store_id).record("memories", snapshot.memories.len());
+    drop(span);
     let load = laps.lap();
     let columns = sink.finish()?;
     let matrices = columns.matrices();
@@ -118,7 +123,8 @@ pub(crate) fn plan_loaded(
         progress: context.progress,
     };
     let (threshold, by) = (join_threshold(policy), policy.detect.graph_join());
-    let joins = join_spaces(&snapshot.spaces, matrices, threshold, by.as_ref(), &options)?;
+    let joins = info_span!("consolidation.scan", memories = snapshot.memories.len())
+        .in_scope(|| join_spaces(&snapshot.spaces, matrices, threshold, by.as_ref(), &options))?;
     let join = laps.lap();
     let input = DetectInput {
         snapshot,
@@ -129,14 +135,14 @@ pub(crate) fn plan_loaded(
         kernels: context.kernels,
         progress: context.progress,
     };
-    let mut detection = detect(&input, &joins)?;
+    let mut detection = clusters(&input, &joins)?;
     drop(joins);
     let (changed, incremental) = narrowed.unzip();
     let only = changed.map(|changed| detection.narrow(changed));
     let cluster = laps.lap();
 
     let similarity = |a, b| similarity(snapshot, matrices, context.kernels, a, b);
-    let mut decided = decide(&PlanInput {
+    let mut decided = decided(&PlanInput {
         snapshot,
         detection: &detection,
         policy,
@@ -177,6 +183,27 @@ pub(crate) fn plan_loaded(
     });
     report.judged = judged;
     Ok(Outcome { plan: decided.plan, access_counts: decided.access_counts, report })
+}
+
+fn clusters(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, MemfoldError> {
+    let span = info_span!(
+        "consolidation.cluster",
+        pairs = Empty,
+        clusters = Empty,
+        contradictory_pairs = Empty,
+    );
+    let found = span.in_scope(|| detect(input, joins))?;
+    span.record("pairs", found.pairs)
+        .record("clusters", found.clusters.len())
+        .record("contradictory_pairs", found.contradiction_pairs);
+    Ok(found)
+}
+
+fn decided(input: &PlanInput<'_>) -> Decided {
+    let span = info_span!("consolidation.plan", actions = Empty, changes = Empty);
+    let decided = span.in_scope(|| decide(input));
+    span.record("actions", decided.plan.actions.len()).record("changes", decided.plan.changes());
+    decided
 }
 
 /// The canonical similarity of two memories with vectors of one space.

@@ -19,6 +19,7 @@ use memfold_store::brain_db::{
     AssignedTier, Session, SessionError, StoredEdge, StoredMerge, Vitals,
 };
 use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
+use tracing::info_span;
 
 /// Said of an edge whose time cannot be read.
 const UNKNOWN_TIME: Instant = Instant(0);
@@ -59,6 +60,7 @@ impl Tiers {
         vitals: &[Vitals],
         (load, policy, retention): (&LoadRequest<'_>, &Policy, &RetentionPolicy),
     ) -> Result<Self, LoadStoreError> {
+        let _span = info_span!("retention.compute", memories = vitals.len()).entered();
         let edges = recorded_edges(store, load.time_zone)?;
         let superseded = superseded_by(&edges);
         let summaries = store.summaries()?;

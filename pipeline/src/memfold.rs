@@ -15,6 +15,7 @@ use memfold_plan::report::Report;
 use memfold_simd::Kernels;
 use memfold_store::brain_db::{Session, SessionOptions};
 use memfold_store::{BrainDb, OpenOptions};
+use tracing::info_span;
 
 use crate::consolidate::{Outcome, RunContext, consolidate};
 use crate::embed::fill::NewVectors;
@@ -179,6 +180,7 @@ impl Memfold {
             clock: &|| stopwatch.seconds(),
             scratch_dir: &self.options.scratch_dir,
         };
+        let _run = info_span!("consolidation.run", store = %self.path().display()).entered();
         let outcome = consolidate(&self.store, &self.configuration.policy, &self.guard, &context)?;
         Ok(Planned { memfold: self, outcome, now })
     }

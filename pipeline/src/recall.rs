@@ -25,6 +25,7 @@ use memfold_store::brain_db::{
     Fate, KeptReader, Reach, RecallCounter, RecallFacts, SessionError, StoreReader, StoredEdge,
 };
 use memfold_store::{BrainDb, LoadRequest};
+use tracing::info_span;
 
 use crate::lookup::{KeptIndex, SearchError, Searched, StoreIndex, Wanted, near_vector};
 
@@ -222,6 +223,9 @@ impl Recaller {
     /// # Errors
     /// When the store cannot be read, or the vector has another dimension than the store's.
     pub fn recall(&self, query: &RecallQuery<'_>) -> Result<Recalled, SearchError> {
+        let store = self.store.path().display();
+        let _span =
+            info_span!("recall", %store, tier_min = query.mode.tier_min().as_str()).entered();
         let time_zone = &self.options.time_zone;
         let load = LoadRequest { time_zone, now: query.now, progress: &NoProgress };
         let wanted = query.limit.saturating_mul(CANDIDATES_PER_MEMORY);

@@ -175,6 +175,42 @@ fn a_log_tells_a_run_from_start_to_end() {
     assert!(partial.err.contains("DONE partial applied=0 stale=0 failed=1"), "{partial:?}");
 }
 
+#[test]
+fn stages_are_told_as_they_end_where_that_was_asked_for() {
+    let place = Place::with_pair();
+    let stages = |err: &str| -> Vec<String> {
+        let lines = err.lines().filter_map(|line| line.strip_prefix("STAGE/"));
+        lines.map(str::to_owned).collect()
+    };
+    assert!(stages(&place.run(&consolidate(&[])).err).is_empty());
+    let dry = place.run(&consolidate(&["-v"]));
+    let told = stages(&dry.err);
+    let names: Vec<_> = told.iter().filter_map(|line| line.split(' ').next()).collect();
+    let expected =
+        ["load", "scan", "cluster", "plan", "run"].map(|at| format!("consolidation.{at}"));
+    assert_eq!(names, expected, "{}", dry.err);
+    assert!(told.iter().all(|line| line.contains(" ms=")), "{told:?}");
+    assert!(told[4].contains(" store=brain.db mode=dry_run run_id="), "{told:?}");
+
+    let both = stages(&place.run(&consolidate(&["-vv"])).err);
+    assert!(both[0].starts_with("consolidation.run begin "), "{both:?}");
+    assert_eq!(both.len(), 2 * told.len(), "{both:?}");
+
+    let run = place.run(&consolidate(&["--execute", "-v", "--log-format", "json"]));
+    let lines: Vec<Value> =
+        run.err.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let persisted = lines.iter().find(|line| line["stage"] == "consolidation.persist").unwrap();
+    assert_eq!(persisted["attributes"]["applied"], 1, "{persisted}");
+    assert!(persisted["ms"].as_f64() > Some(0.0) && persisted["level"] == "info", "{persisted}");
+    let is_logged = |line: &Value| {
+        line["message"].as_str() == Some("CONSOLIDATE/DONE ok applied=1 stale=0 failed=0")
+    };
+    assert!(lines.iter().any(is_logged), "{}", run.err);
+    let failed = place.run(&["consolidate", "nowhere.db", "--log-format", "json"]);
+    let failed: Value = serde_json::from_str(&failed.err).unwrap();
+    assert_eq!(failed["level"], "error", "{failed}");
+}
+
 /// Only `consolidate --execute` wrote a report and metrics, so whoever reviews first had neither.
 #[test]
 fn apply_writes_report_and_metrics() {

@@ -4,9 +4,13 @@ use std::collections::VecDeque;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tracing::field::Empty;
+use tracing::info_span;
+
 use crate::ask::{Judge, JudgeError, Reply, Usage};
 use crate::chat::{Chat, ChatError, estimated_tokens};
 use crate::http::{Client, Endpoint, HttpError, is_this_machine, key_in};
+use crate::opinion::Opinion;
 use crate::prompt::Prompt;
 
 /// Failures in a row after which a model is left alone.
@@ -69,6 +73,45 @@ struct Link {
     place: String,
     price: Option<(f64, f64)>,
     breaker: Breaker,
+}
+
+impl Link {
+    /// Asks within a span, as the semantic conventions for generative models name things. Prompt, answer and errors,
+    /// which may quote them, are left out.
+    fn ask(
+        &mut self,
+        prompt: &Prompt,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<(Vec<Opinion>, Usage), ChatError> {
+        let span = info_span!(
+            "judge.request",
+            otel.kind = "client",
+            gen_ai.operation.name = "chat",
+            gen_ai.provider.name = "openai_compatible",
+            gen_ai.request.model = self.name,
+            gen_ai.usage.input_tokens = Empty,
+            gen_ai.usage.output_tokens = Empty,
+            server.address = self.place,
+            requests = Empty,
+            "error.type" = Empty,
+        );
+        let answer = span.in_scope(|| self.chat.ask(prompt, cancelled));
+        let (usage, error) = match &answer {
+            Ok((_, usage)) => (Some(usage), None),
+            Err(ChatError::Nonsense(_, usage)) => (Some(usage), Some("nonsense")),
+            Err(ChatError::Cancelled) => (None, Some("cancelled")),
+            Err(ChatError::Http(_)) => (None, Some("http")),
+        };
+        if let Some(usage) = usage {
+            span.record("requests", usage.requests)
+                .record("gen_ai.usage.input_tokens", usage.prompt_tokens)
+                .record("gen_ai.usage.output_tokens", usage.completion_tokens);
+        }
+        if let Some(error) = error {
+            span.record("error.type", error);
+        }
+        answer
+    }
 }
 
 /// Keeps a server that fails from being asked.
@@ -190,7 +233,7 @@ impl Judge for Chain {
             self.wait(tokens, cancelled)?;
             let started = clock();
             let link = &mut self.links[at];
-            let answer = link.chat.ask(prompt, cancelled);
+            let answer = link.ask(prompt, cancelled);
             let latency_ms = clock().duration_since(started).as_millis() as u64;
             let mut counted = |usage: Usage| {
                 let (per_prompt, per_answer) = link.price.unwrap_or_default();

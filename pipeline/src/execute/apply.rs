@@ -11,6 +11,9 @@ use memfold_store::brain_db::{
     UnitRow, Writes, apply,
 };
 
+use tracing::field::Empty;
+use tracing::info_span;
+
 use super::edits::{EditContext, Edited, edits};
 use super::request::{
     ExecuteError, ExecuteRequest, Execution, RunWatcher, UnitOutcome, UnitResult, Unwatched,
@@ -37,6 +40,26 @@ pub fn execute(session: &Session, request: &ExecuteRequest<'_>) -> Result<Execut
 /// # Errors
 /// As [`execute`].
 pub fn execute_watched(
+    session: &Session,
+    request: &ExecuteRequest<'_>,
+    watcher: &mut dyn RunWatcher,
+) -> Result<Execution, ExecuteError> {
+    let span = info_span!(
+        "consolidation.persist",
+        run_id = Empty,
+        plan_id = Empty,
+        applied = Empty,
+        stale = Empty,
+        failed = Empty,
+    );
+    let execution = span.in_scope(|| carry_out(session, request, watcher))?;
+    let Executed { applied, stale, failed, .. } = execution.executed;
+    span.record("run_id", &*execution.run_id).record("plan_id", &*execution.plan_id);
+    span.record("applied", applied).record("stale", stale).record("failed", failed);
+    Ok(execution)
+}
+
+fn carry_out(
     session: &Session,
     request: &ExecuteRequest<'_>,
     watcher: &mut dyn RunWatcher,

@@ -20,6 +20,8 @@ use memfold_plan::policy::{Policy, RuleAction};
 use memfold_plan::report::Incremental;
 use memfold_store::brain_db::StoreReader;
 use memfold_store::{BrainDb, LoadRequest, LoadStoreError, OpenStoreError, Snapshot};
+use tracing::field::Empty;
+use tracing::info_span;
 
 pub use searched::{KeepMarksError, RowMarks, SearchedBy, targets};
 
@@ -113,9 +115,14 @@ fn look_for_changes(
     searched.serves(context.config_hash).map_err(Halt::Whole)?;
     let request =
         LoadRequest { time_zone: context.time_zone, now: context.now, progress: context.progress };
-    store.look_up(&request, |reader| {
-        changes_in(reader, (&index, &searched), (policy, guard), context)
-    })
+    let span = info_span!("consolidation.load", changed = Empty, memories = Empty);
+    let found = span.in_scope(|| {
+        store.look_up(&request, |reader| {
+            changes_in(reader, (&index, &searched), (policy, guard), context)
+        })
+    })?;
+    span.record("changed", found.changed.len()).record("memories", found.snapshot.memories.len());
+    Ok(found)
 }
 
 fn changes_in(

@@ -22,6 +22,7 @@ use memfold_plan::report::{Judged, Ruling};
 use memfold_simd::Similarity;
 use memfold_store::brain_db::{BrainDb, Session, SessionError, StoredJudgement, StoredSummary};
 use memfold_store::{LoadStoreError, Snapshot};
+use tracing::info_span;
 
 use crate::error::MemfoldError;
 
@@ -190,12 +191,17 @@ pub(crate) fn judge_plan(
     let mut tasks = stage.judging.settings.tasks.clone();
     tasks.sort_unstable();
     tasks.dedup();
+    let _judge = info_span!("consolidation.judge", tasks = tasks.len()).entered();
     for task in tasks {
         match task {
             JudgeTask::Duplicates => stage.duplicates(plan)?,
             JudgeTask::Golden => stage.golden(plan)?,
-            JudgeTask::Summaries => stage.summaries(plan)?,
-            JudgeTask::Supersession => stage.supersession(plan)?,
+            JudgeTask::Summaries => {
+                info_span!("consolidation.summarize").in_scope(|| stage.summaries(plan))?;
+            }
+            JudgeTask::Supersession => {
+                info_span!("consolidation.supersession").in_scope(|| stage.supersession(plan))?;
+            }
         }
     }
     let touching = plan.actions.iter().filter(|action| action.action != ActionType::Noop);

@@ -17,6 +17,7 @@ use memfold_simd::{Kernels, Similarity};
 use memfold_store::brain_db::{LiveMemory, Reaches, StoreReader};
 use memfold_store::reading::ModelShapes;
 use memfold_store::{BrainDb, LoadRequest};
+use tracing::info_span;
 
 use super::{SearchError, StoreIndex};
 
@@ -98,6 +99,7 @@ pub fn search(
     load: &LoadRequest<'_>,
     kernels: &'static Kernels,
 ) -> Result<Matches, SearchError> {
+    let _span = info_span!("search", store = %store.path().display(), queries = 1).entered();
     store.look_up(load, |reader| {
         let compared = Compared::with(reader, index, kernels)?;
         let Asked { vector, except } = query.resolve(&compared)?;
@@ -137,6 +139,8 @@ pub fn search_all(
     wanted: Wanted,
     (load, kernels): (&LoadRequest<'_>, &'static Kernels),
 ) -> Result<Vec<Matches>, SearchError> {
+    let place = store.path().display();
+    let _span = info_span!("search", store = %place, queries = queries.len()).entered();
     store.look_up(load, |reader| {
         let compared = Compared::with(reader, index, kernels)?;
         let progress = load.progress;

@@ -4,6 +4,7 @@ use memfold_guard::Verdict;
 use memfold_model::memory::{CategoryList, MemoryId};
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracing::Span;
 
 /// What is to be done with a memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -106,6 +107,16 @@ pub struct Check {
     pub elapsed_us: ElapsedUs,
     /// What a user should know and can do: why something was not looked through.
     pub notes: Vec<String>,
+}
+
+impl Check {
+    /// Records on a span what was decided; the reason may quote a text and is left out.
+    pub(super) fn record_on(&self, span: &Span) {
+        span.record("decision", self.decision.name()).record("matches", self.matches_total);
+        if let Some(verdict) = self.matches.first().and_then(|nearest| nearest.verdict) {
+            span.record("verdict", verdict.name());
+        }
+    }
 }
 
 /// What became of a memory.

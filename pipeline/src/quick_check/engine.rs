@@ -20,6 +20,8 @@ use memfold_store::brain_db::{
 };
 use memfold_store::reading::{archives, reserved_prefix};
 use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
+use tracing::field::Empty;
+use tracing::info_span;
 
 use super::Incoming;
 use super::answer::{
@@ -233,13 +235,18 @@ impl QuickCheck {
     /// What keeps the store or the index from being looked through, and a vector that is none, are told in the answer.
     #[must_use]
     pub fn check(&self, incoming: &Incoming, now: Instant) -> Check {
+        let store = self.shared.store.path().display();
+        let span = info_span!("check", %store, decision = Empty, verdict = Empty, matches = Empty);
+        let _entered = span.enter();
         let clock = self.shared.options.clock;
         let started = clock();
         let Looked { gathered, judged, in_time } = self.gather(incoming, now, true);
         let (weighed, decided) = judged.unwrap_or_default();
         let ended = clock();
         let times = Times { started, guard: ended - gathered.found_at.unwrap_or(ended), ended };
-        answer(&gathered, (&weighed, &decided), incoming, (in_time, times))
+        let check = answer(&gathered, (&weighed, &decided), incoming, (in_time, times));
+        check.record_on(&span);
+        check
     }
 }
 
@@ -476,6 +483,9 @@ impl QuickCheck {
             &mut dyn FnMut() -> Result<Saved, SaveError>,
         ) -> Result<(), SaveError>,
     ) -> Result<(), SaveError> {
+        let store = self.shared.store.path().display();
+        let span = info_span!("save", %store, decision = Empty, verdict = Empty, matches = Empty);
+        let _entered = span.enter();
         let clock = self.shared.options.clock;
         let started = clock();
         if incoming.text.as_deref().is_none_or(|text| strict_key(text).is_empty()) {
@@ -508,6 +518,7 @@ impl QuickCheck {
                 let times = Times { started, guard, ended: clock() };
                 let (weighed, decided) = &judged;
                 let check = answer(&gathered, (weighed, decided), incoming, (in_time, times));
+                check.record_on(&span);
                 Ok(self.saved(check, wrote, &gathered))
             })
         })?;

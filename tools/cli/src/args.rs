@@ -26,9 +26,19 @@ pub struct GlobalArgs {
     /// Print nothing on stderr but errors
     #[arg(long, short, global = true)]
     pub quiet: bool,
-    /// Print more on stderr
-    #[arg(long, short, global = true)]
-    pub verbose: bool,
+    /// Print more on stderr, and a line for each stage; -vv: also when stages begin
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Write remarks, log lines and errors on stderr as text or json
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_possible_values = true
+    )]
+    pub log_format: LogFormat,
     /// Read this configuration file as well (YAML or JSON)
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -47,6 +57,16 @@ pub struct GlobalArgs {
     /// The store that was named, where the command works on its mirror
     #[arg(skip)]
     pub mirrored: Option<Mirrored>,
+}
+
+/// How lines on stderr look.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON object on each line
+    Json,
 }
 
 /// A store and its index.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{self, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::args::{GlobalArgs, IndexArgs, SearchArgs};
+use crate::args::{GlobalArgs, IndexArgs, LogFormat, SearchArgs};
 use crate::commands::apply::ApplyArgs;
 use crate::commands::bench::BenchArgs;
 use crate::commands::check::CheckArgs;
@@ -44,6 +44,7 @@ use crate::failure::{Exit, Failure};
 use crate::mirrored;
 use crate::printer::{self, Printer};
 use crate::settings;
+use crate::stages::{Stages, watch_stages};
 
 /// Finds duplicate memories and merges them without losing a fact.
 #[derive(Debug, Parser)]
@@ -223,7 +224,9 @@ pub fn finish(
 ) -> ExitCode {
     std::panic::set_hook(Box::new(printer::panicked));
     refuse_large_writes();
-    let printer = Printer::new(global.quiet, global.verbose, global.no_progress);
+    let is_json = global.log_format == LogFormat::Json;
+    let printer = Printer::new(global.quiet, global.verbose > 0, global.no_progress || is_json);
+    let printer = printer.logging_json(is_json);
     let run = || settings::check_isa().and_then(|()| command(printer));
     match std::panic::catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(exit)) => exit.into(),
@@ -250,6 +253,7 @@ fn refuse_large_writes() {
 }
 
 fn run_command(global: &GlobalArgs, command: Command, printer: Printer) -> Result<Exit, Failure> {
+    watch_stages(Stages::wanted(global, printer));
     mirrored::run(global, command, printer, dispatch)
 }
 

@@ -16,10 +16,11 @@ mod settings;
 mod args;
 mod progress;
 mod printer;
+mod stages;
 mod failure;
 mod mirrored;
 
-pub use args::{GlobalArgs, IndexArg, StorePlaceArgs, above_zero, whole};
+pub use args::{GlobalArgs, IndexArg, LogFormat, StorePlaceArgs, above_zero, whole};
 pub use cli::{finish, run};
 pub use commands::apply::{ApplyArgs, apply_saved};
 pub use commands::check::{index_folder, open as open_quick_check};
@@ -38,6 +39,7 @@ pub use outputs::{check as check_outputs, write as write_output};
 pub use printer::{Document, Printer, table};
 pub use progress::{Bars, MemoryWatch, clock_seconds};
 pub use settings::{FlagValue, Settings, pool, scratch_dir};
+pub use stages::{Stages, watch_stages};
 pub use writing::{open_own_tables, open_session, session_failure, session_options};
 
 /// The documents of `--json` that other tools answer with.

@@ -48,13 +48,19 @@ pub struct Printer {
     quiet: bool,
     verbose: bool,
     progress: bool,
+    json: bool,
 }
 
 impl Printer {
     /// Makes a printer; progress shows on a terminal only.
     pub fn new(quiet: bool, verbose: bool, no_progress: bool) -> Self {
         let progress = !quiet && !no_progress && io::stderr().is_terminal();
-        Self { quiet, verbose, progress }
+        Self { quiet, verbose, progress, json: false }
+    }
+
+    /// Returns it so that each line on stderr is a JSON object.
+    pub(crate) const fn logging_json(self, json: bool) -> Self {
+        Self { json, ..self }
     }
 
     /// Writes data to stdout.
@@ -98,19 +104,26 @@ impl Printer {
     /// Writes a remark to stderr, unless quiet.
     pub fn note(self, text: &str) {
         if !self.quiet {
-            to_stderr(text);
+            self.log("info", text);
         }
     }
 
     /// Writes a remark to stderr where the user asked for more.
     pub fn detail(self, text: &str) {
         if self.verbose {
-            to_stderr(text);
+            self.log("info", text);
         }
     }
 
     /// Writes a failure to stderr.
     pub fn failure(self, failure: &Failure) {
+        if self.json {
+            let mut line = line_of("error", &failure.message);
+            if let Some(hint) = &failure.hint {
+                line.insert("hint".to_owned(), hint.as_str().into());
+            }
+            return json_to_stderr(line);
+        }
         to_stderr(&format!("error: {}", failure.message));
         if let Some(hint) = &failure.hint {
             to_stderr(&format!("hint: {hint}"));
@@ -119,7 +132,25 @@ impl Printer {
 
     /// Writes what belongs to a failure, or must be told, to stderr, also where it is quiet.
     pub fn failure_note(self, text: &str) {
-        to_stderr(text);
+        self.log("info", text);
+    }
+
+    /// Writes a line about a stage to stderr: in JSON the fields, else the text.
+    pub(crate) fn stage(self, text: impl FnOnce() -> String, fields: impl FnOnce() -> Fields) {
+        if !self.json {
+            return to_stderr(&text());
+        }
+        let mut line = line_of("info", "");
+        line.remove("message");
+        line.extend(fields());
+        json_to_stderr(line);
+    }
+
+    fn log(self, level: &str, text: &str) {
+        match self.json {
+            true => json_to_stderr(line_of(level, text)),
+            false => to_stderr(text),
+        }
     }
 
     /// Returns a hidden or visible progress bar; `total` of `None` spins.
@@ -232,6 +263,21 @@ fn unprinted(error: &serde_json::Error) -> Failure {
 fn to_stderr(text: &str) {
     // Nobody is left to be told when stderr is gone.
     let _unread = writeln!(io::stderr().lock(), "{}", printable(text));
+}
+
+/// The fields of a line.
+pub(crate) type Fields = serde_json::Map<String, serde_json::Value>;
+
+fn line_of(level: &str, message: &str) -> Fields {
+    let time = memfold::machine::clock().to_rfc3339();
+    let fields = [("time", time.as_str()), ("level", level), ("message", message)];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
+}
+
+fn json_to_stderr(line: Fields) {
+    let line = serde_json::Value::Object(line).to_string();
+    // Nobody is left to be told when stderr is gone.
+    let _unread = writeln!(io::stderr().lock(), "{}", printable_json(&line));
 }
 
 /// Columns of a screen.

@@ -55,6 +55,21 @@ pub fn report(path: &Path) -> String {
     Line::new("REPORT").text("path", &path.to_string_lossy()).end()
 }
 
+/// A stage ended after so many milliseconds; `None`: it begins.
+#[must_use]
+pub fn stage<'a>(
+    name: &str,
+    milliseconds: Option<f64>,
+    fields: impl IntoIterator<Item = (&'a str, String)>,
+) -> String {
+    let line = Line(format!("STAGE/{name}"));
+    let line = match milliseconds {
+        Some(milliseconds) => line.text("ms", &format!("{milliseconds:.3}")),
+        None => line.word("begin"),
+    };
+    fields.into_iter().fold(line, |line, (key, value)| line.text(key, &value)).end()
+}
+
 /// Writing to the store begins.
 #[must_use]
 pub fn execute(run_id: &str) -> String {

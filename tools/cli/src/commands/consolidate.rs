@@ -28,6 +28,8 @@ use memfold_plan::report::{
 use memfold_simd::Kernels;
 use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
 use serde_json::{Map, Value};
+use tracing::field::Empty;
+use tracing::info_span;
 
 use self::args::{commands, files, flags, overrides, to_go_on};
 use crate::args::{GlobalArgs, IndexPlaceArgs, unused_index};
@@ -174,8 +176,12 @@ impl Work<'_> {
         &mut self,
         overrides: Map<String, Value>,
     ) -> Result<(Outcome, Option<Execution>, Written), Failure> {
+        let (mode, store) = (Mode::of(self.may_write && self.args.execute), self.args.db.display());
+        let run = info_span!("consolidation.run", %store, mode = mode.name(), run_id = Empty);
+        let _entered = run.enter();
         let watch = MemoryWatch::start();
         let mut outcome = self.plan()?;
+        run.record("run_id", &*outcome.report.run_id);
         outcome.plan.overrides = overrides;
         log_planned(&outcome.report, self.printer);
         self.warn_of_unknown_categories(&outcome);
@@ -440,6 +446,7 @@ impl Work<'_> {
         }
         let (time_zone, now) = (self.settings.time_zone()?, self.now(outcome)?);
         let load = LoadRequest { time_zone: &time_zone, now, progress: self.bars };
+        let span = info_span!("consolidation.tier", changed = Empty).entered();
         let configuration = &self.settings.configuration;
         let policies = (&configuration.policy, &configuration.settings.lifecycle.retention);
         let tiers = Tiers::of(&store, &load, policies).map_err(unread)?;
@@ -458,6 +465,7 @@ impl Work<'_> {
             self.printer.detail(&transition.to_string());
         }
         let count = tiers.transitions.len() as u64;
+        span.record("changed", count);
         if count > 0 {
             let changes =
                 writing::counted(count, "memory changed its tier", "memories changed their tier");

@@ -309,7 +309,7 @@ fn written(at: Timestamp) -> String {
 mod tests {
     use std::path::Path;
 
-    use memfold_cli::{GlobalArgs, Printer, Settings, open_session};
+    use memfold_cli::{GlobalArgs, LogFormat, Printer, Settings, open_session};
     use memfold_store::brain_db::StoreStyle;
     use memfold_tests::{brain_db, memory, unit_vector};
 
@@ -323,7 +323,8 @@ mod tests {
             json: false,
             threads: None,
             quiet: true,
-            verbose: false,
+            verbose: 0,
+            log_format: LogFormat::Text,
             config: None,
             set: vec!["time_zone=Europe/Berlin".to_owned()],
             no_progress: true,

@@ -62,6 +62,7 @@ const HOMES: &[(&str, &str)] = &[
     ("clap", "tools/cli"),
     ("glob", "tools/cli"),
     ("nix", "tools/cli"),
+    ("tracing-subscriber", "tools/cli"),
     ("indicatif", "tools/cli"),
     ("comfy-table", "tools/cli"),
     ("console", "tools/cli"),
