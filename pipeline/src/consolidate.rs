@@ -84,7 +84,7 @@ pub fn consolidate_judged(
         LoadRequest { time_zone: context.time_zone, now: context.now, progress: context.progress };
     let span = info_span!("consolidation.load", store_id = Empty, memories = Empty);
     let snapshot = span.in_scope(|| store.load(&request, &mut sink))?;
-    span.record("store_id", &*snapshot.store_id).record("memories", snapshot.memories.len());
+    span.record("store_id", &*snapshot.store_id).record("memories", snapshot.memories.len() as i64);
     drop(span);
     let load = laps.lap();
     let columns = sink.finish()?;
@@ -123,7 +123,7 @@ pub(crate) fn plan_loaded(
         progress: context.progress,
     };
     let (threshold, by) = (join_threshold(policy), policy.detect.graph_join());
-    let joins = info_span!("consolidation.scan", memories = snapshot.memories.len())
+    let joins = info_span!("consolidation.scan", memories = snapshot.memories.len() as i64)
         .in_scope(|| join_spaces(&snapshot.spaces, matrices, threshold, by.as_ref(), &options))?;
     let join = laps.lap();
     let input = DetectInput {
@@ -193,16 +193,17 @@ fn clusters(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Memfold
         contradictory_pairs = Empty,
     );
     let found = span.in_scope(|| detect(input, joins))?;
-    span.record("pairs", found.pairs)
-        .record("clusters", found.clusters.len())
-        .record("contradictory_pairs", found.contradiction_pairs);
+    span.record("pairs", found.pairs as i64)
+        .record("clusters", found.clusters.len() as i64)
+        .record("contradictory_pairs", found.contradiction_pairs as i64);
     Ok(found)
 }
 
 fn decided(input: &PlanInput<'_>) -> Decided {
     let span = info_span!("consolidation.plan", actions = Empty, changes = Empty);
     let decided = span.in_scope(|| decide(input));
-    span.record("actions", decided.plan.actions.len()).record("changes", decided.plan.changes());
+    let plan = &decided.plan;
+    span.record("actions", plan.actions.len() as i64).record("changes", plan.changes() as i64);
     decided
 }
 

@@ -60,7 +60,7 @@ impl Tiers {
         vitals: &[Vitals],
         (load, policy, retention): (&LoadRequest<'_>, &Policy, &RetentionPolicy),
     ) -> Result<Self, LoadStoreError> {
-        let _span = info_span!("retention.compute", memories = vitals.len()).entered();
+        let _span = info_span!("retention.compute", memories = vitals.len() as i64).entered();
         let edges = recorded_edges(store, load.time_zone)?;
         let superseded = superseded_by(&edges);
         let summaries = store.summaries()?;

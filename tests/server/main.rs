@@ -13,6 +13,7 @@ mod compatible;
 mod described;
 mod agents;
 mod latency;
+mod telemetry;
 
 /// What is tested.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_memfold-server");

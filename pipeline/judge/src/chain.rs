@@ -103,9 +103,9 @@ impl Link {
             Err(ChatError::Http(_)) => (None, Some("http")),
         };
         if let Some(usage) = usage {
-            span.record("requests", usage.requests)
-                .record("gen_ai.usage.input_tokens", usage.prompt_tokens)
-                .record("gen_ai.usage.output_tokens", usage.completion_tokens);
+            span.record("requests", usage.requests as i64)
+                .record("gen_ai.usage.input_tokens", usage.prompt_tokens as i64)
+                .record("gen_ai.usage.output_tokens", usage.completion_tokens as i64);
         }
         if let Some(error) = error {
             span.record("error.type", error);

@@ -55,7 +55,9 @@ pub fn execute_watched(
     let execution = span.in_scope(|| carry_out(session, request, watcher))?;
     let Executed { applied, stale, failed, .. } = execution.executed;
     span.record("run_id", &*execution.run_id).record("plan_id", &*execution.plan_id);
-    span.record("applied", applied).record("stale", stale).record("failed", failed);
+    span.record("applied", applied as i64)
+        .record("stale", stale as i64)
+        .record("failed", failed as i64);
     Ok(execution)
 }
 

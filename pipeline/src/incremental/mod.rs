@@ -121,7 +121,8 @@ fn look_for_changes(
             changes_in(reader, (&index, &searched), (policy, guard), context)
         })
     })?;
-    span.record("changed", found.changed.len()).record("memories", found.snapshot.memories.len());
+    span.record("changed", found.changed.len() as i64)
+        .record("memories", found.snapshot.memories.len() as i64);
     Ok(found)
 }
 

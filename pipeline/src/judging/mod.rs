@@ -191,7 +191,7 @@ pub(crate) fn judge_plan(
     let mut tasks = stage.judging.settings.tasks.clone();
     tasks.sort_unstable();
     tasks.dedup();
-    let _judge = info_span!("consolidation.judge", tasks = tasks.len()).entered();
+    let _judge = info_span!("consolidation.judge", tasks = tasks.len() as i64).entered();
     for task in tasks {
         match task {
             JudgeTask::Duplicates => stage.duplicates(plan)?,

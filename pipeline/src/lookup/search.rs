@@ -99,7 +99,7 @@ pub fn search(
     load: &LoadRequest<'_>,
     kernels: &'static Kernels,
 ) -> Result<Matches, SearchError> {
-    let _span = info_span!("search", store = %store.path().display(), queries = 1).entered();
+    let _span = info_span!("search", store = %store.path().display(), queries = 1_i64).entered();
     store.look_up(load, |reader| {
         let compared = Compared::with(reader, index, kernels)?;
         let Asked { vector, except } = query.resolve(&compared)?;
@@ -140,7 +140,7 @@ pub fn search_all(
     (load, kernels): (&LoadRequest<'_>, &'static Kernels),
 ) -> Result<Vec<Matches>, SearchError> {
     let place = store.path().display();
-    let _span = info_span!("search", store = %place, queries = queries.len()).entered();
+    let _span = info_span!("search", store = %place, queries = queries.len() as i64).entered();
     store.look_up(load, |reader| {
         let compared = Compared::with(reader, index, kernels)?;
         let progress = load.progress;

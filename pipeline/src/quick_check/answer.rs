@@ -112,7 +112,7 @@ pub struct Check {
 impl Check {
     /// Records on a span what was decided; the reason may quote a text and is left out.
     pub(super) fn record_on(&self, span: &Span) {
-        span.record("decision", self.decision.name()).record("matches", self.matches_total);
+        span.record("decision", self.decision.name()).record("matches", self.matches_total as i64);
         if let Some(verdict) = self.matches.first().and_then(|nearest| nearest.verdict) {
             span.record("verdict", verdict.name());
         }

@@ -7,6 +7,7 @@
 //! | [`mcp`] | how do agents ask? |
 //! | [`schedule`] | when does a store run by itself? |
 //! | [`metrics`] | what is counted? |
+//! | `telemetry` | what does a collector hear of it? |
 //!
 //! `docs/server.md` is the manual.
 
@@ -15,6 +16,7 @@ pub mod metrics;
 pub mod http;
 pub mod mcp;
 pub mod schedule;
+mod telemetry;
 mod args;
 mod run;
 

@@ -20,6 +20,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, info_span};
 
 use crate::http::App;
 use crate::service::Service;
@@ -66,7 +67,9 @@ impl ServerHandler for Agent {
             return Err(ErrorData::invalid_params(format!("there is no tool {name:?}"), None));
         }
         let arguments = request.arguments.unwrap_or_default();
-        let answer = tools::call(&self.service, &name, arguments).await;
+        let answer = tools::call(&self.service, &name, arguments)
+            .instrument(info_span!("mcp.tool", tool = &*name))
+            .await;
         self.service.metrics.tool(&name, answer.is_err());
         Ok(match answer {
             // A block for a prompt, which escapes would lengthen.

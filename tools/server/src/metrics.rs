@@ -16,6 +16,22 @@ use crate::service::ServedStore;
 const SECONDS: [f64; 14] =
     [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0, 120.0, 600.0];
 
+/// Counters, by their names.
+pub(crate) const COUNTERS: [&str; 6] = [
+    "memfold_http_requests_total",
+    "memfold_decisions_total",
+    "memfold_runs_total",
+    "memfold_schedule_total",
+    "memfold_mcp_calls_total",
+    "memfold_refused_total",
+];
+/// Histograms of seconds, by their names.
+pub(crate) const HISTOGRAMS: [&str; 3] =
+    ["memfold_http_request_seconds", "memfold_operation_seconds", "memfold_run_seconds"];
+
+/// Names and values of a series.
+pub(crate) type Labels = Vec<(&'static str, String)>;
+
 /// A number that goes up and down.
 #[derive(Debug, Default)]
 pub struct Gauge(AtomicI64);
@@ -56,8 +72,8 @@ pub struct Metrics {
     pub in_flight: Gauge,
     /// Runs at work.
     pub running: Gauge,
-    counters: Mutex<BTreeMap<(&'static str, String), u64>>,
-    histograms: Mutex<BTreeMap<(&'static str, String), Histogram>>,
+    counters: Mutex<BTreeMap<(&'static str, Labels), u64>>,
+    histograms: Mutex<BTreeMap<(&'static str, Labels), Histogram>>,
 }
 
 impl Metrics {
@@ -103,15 +119,31 @@ impl Metrics {
         self.count("memfold_refused_total", &[("why", why)]);
     }
 
-    fn count(&self, name: &'static str, labels: &[(&str, &str)]) {
+    fn count(&self, name: &'static str, labels: &[(&'static str, &str)]) {
         if let Ok(mut counters) = self.counters.lock() {
-            *counters.entry((name, written(labels))).or_default() += 1;
+            *counters.entry((name, owned(labels))).or_default() += 1;
         }
     }
 
-    fn observe(&self, name: &'static str, labels: &[(&str, &str)], value: f64) {
+    fn observe(&self, name: &'static str, labels: &[(&'static str, &str)], value: f64) {
         if let Ok(mut histograms) = self.histograms.lock() {
-            histograms.entry((name, written(labels))).or_default().observe(value);
+            histograms.entry((name, owned(labels))).or_default().observe(value);
+        }
+    }
+
+    /// Hands on each series of a counter.
+    pub(crate) fn each_count(&self, wanted: &str, mut take: impl FnMut(&Labels, u64)) {
+        if let Ok(counters) = self.counters.lock() {
+            let series = counters.iter().filter(|((name, _), _)| *name == wanted);
+            series.for_each(|((_, labels), count)| take(labels, *count));
+        }
+    }
+
+    /// Hands on count and sum of each series of a histogram.
+    pub(crate) fn each_sum(&self, wanted: &str, mut take: impl FnMut(&Labels, u64, f64)) {
+        if let Ok(histograms) = self.histograms.lock() {
+            let series = histograms.iter().filter(|((name, _), _)| *name == wanted);
+            series.for_each(|((_, labels), found)| take(labels, found.count, found.sum));
         }
     }
 
@@ -127,12 +159,14 @@ impl Metrics {
         };
         if let Ok(counters) = self.counters.lock() {
             for ((name, labels), value) in counters.iter() {
+                let labels = written(labels);
                 head(&mut page, name, "counter");
                 let _ = writeln!(page, "{name}{{{labels}}} {value}");
             }
         }
         if let Ok(histograms) = self.histograms.lock() {
             for ((name, labels), found) in histograms.iter() {
+                let labels = written(labels);
                 head(&mut page, name, "histogram");
                 for (bound, count) in SECONDS.iter().zip(found.buckets) {
                     let _ = writeln!(page, "{name}_bucket{{{labels},le=\"{bound}\"}} {count}");
@@ -165,10 +199,8 @@ impl Metrics {
 /// Returns gauges of a store: memories by tier, flags, plans. Reads the store.
 #[must_use]
 pub fn store_gauges(store: &ServedStore) -> Vec<(&'static str, String, f64)> {
-    let labels = |more: &[(&str, &str)]| {
-        let mut all = vec![("store", &*store.name)];
-        all.extend(more);
-        written(&all)
+    let labels = |more: &[(&'static str, &str)]| {
+        written(&owned(&[&[("store", &*store.name)], more].concat()))
     };
     let mut gauges = Vec::new();
     match store.status() {
@@ -192,7 +224,7 @@ pub fn store_gauges(store: &ServedStore) -> Vec<(&'static str, String, f64)> {
     gauges
 }
 
-fn help(name: &str) -> &'static str {
+pub(crate) fn help(name: &str) -> &'static str {
     match name {
         "memfold_http_requests_total" => "Requests by route and status.",
         "memfold_http_request_seconds" => {
@@ -215,8 +247,12 @@ fn help(name: &str) -> &'static str {
     }
 }
 
+fn owned(labels: &[(&'static str, &str)]) -> Labels {
+    labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect()
+}
+
 /// Labels as the text format has them.
-fn written(labels: &[(&str, &str)]) -> String {
+fn written(labels: &Labels) -> String {
     let escaped =
         |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let pairs: Vec<String> =

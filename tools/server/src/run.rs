@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use clap::Parser as _;
-use memfold_cli::{Exit, Failure, GlobalArgs, Printer, finish};
+use memfold_cli::{Exit, Failure, GlobalArgs, Printer, Stages, finish};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::{Cli, Command, HttpArgs, McpArgs, StoresArgs};
@@ -16,6 +16,7 @@ use crate::http::{App, Gate, Listen, Listener, Token, openapi, router, serve};
 use crate::mcp;
 use crate::schedule::Schedules;
 use crate::service::{Service, name_of};
+use crate::telemetry::Telemetry;
 
 /// Requests at work at once, for each core: some wait for the disk.
 const WORKERS_PER_CORE: usize = 4;
@@ -33,14 +34,26 @@ pub fn run() -> ExitCode {
 }
 
 fn dispatch(cli: &Cli, printer: Printer) -> Result<Exit, Failure> {
+    let global = (&cli.global, printer);
     match &cli.command {
-        Command::Http(args) => http(args, (&cli.global, printer)),
-        Command::Mcp(args) => stdio(args, (&cli.global, printer)),
+        Command::Http(args) => watched(global, |telemetry| http(args, global, telemetry)),
+        Command::Mcp(args) => watched(global, |telemetry| stdio(args, global, telemetry)),
         Command::Openapi => {
             printer.data(&format!("{:#}\n", openapi()))?;
             Ok(Exit::Done)
         }
     }
+}
+
+/// Serves while what is told of it is exported or printed.
+fn watched(
+    (global, printer): (&GlobalArgs, Printer),
+    serve: impl FnOnce(&Telemetry) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let telemetry = Telemetry::start(printer, Stages::wanted(global, printer));
+    let served = serve(&telemetry);
+    telemetry.stop();
+    served
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
@@ -62,7 +75,11 @@ fn open(
     Ok(Arc::new(Service::open(stores, global, (args.allow_writes, workers))?))
 }
 
-fn http(args: &HttpArgs, global: (&GlobalArgs, Printer)) -> Result<Exit, Failure> {
+fn http(
+    args: &HttpArgs,
+    global: (&GlobalArgs, Printer),
+    telemetry: &Telemetry,
+) -> Result<Exit, Failure> {
     let token = args.token_file.as_deref().map(Token::read).transpose()?;
     let listen = match &args.unix_socket {
         Some(path) => Listen::Unix(path.clone()),
@@ -78,6 +95,7 @@ fn http(args: &HttpArgs, global: (&GlobalArgs, Printer)) -> Result<Exit, Failure
         ));
     }
     let service = open(&args.stores, global, args.workers)?;
+    telemetry.watch(&service.metrics);
     let settings = args.schedule.settings();
     if let Some(settings) = &settings {
         let zone = service.store(None).map(|store| store.time_zone.clone());
@@ -118,8 +136,13 @@ fn http(args: &HttpArgs, global: (&GlobalArgs, Printer)) -> Result<Exit, Failure
     Ok(Exit::Done)
 }
 
-fn stdio(args: &McpArgs, global: (&GlobalArgs, Printer)) -> Result<Exit, Failure> {
+fn stdio(
+    args: &McpArgs,
+    global: (&GlobalArgs, Printer),
+    telemetry: &Telemetry,
+) -> Result<Exit, Failure> {
     let service = open(&args.stores, global, None)?;
+    telemetry.watch(&service.metrics);
     let served = Arc::clone(&service);
     let runtime = runtime()?;
     let ended = runtime.block_on(async {

@@ -465,7 +465,7 @@ impl Work<'_> {
             self.printer.detail(&transition.to_string());
         }
         let count = tiers.transitions.len() as u64;
-        span.record("changed", count);
+        span.record("changed", count as i64);
         if count > 0 {
             let changes =
                 writing::counted(count, "memory changed its tier", "memories changed their tier");

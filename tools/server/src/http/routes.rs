@@ -13,6 +13,8 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use memfold::machine::Stopwatch;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span, info_span, warn};
 
 use super::answers::json_bytes;
 use super::connections::Peer;
@@ -81,6 +83,21 @@ pub fn router(app: App, further: Router<App>) -> Router {
         .with_state(app)
 }
 
+/// What a collector hears of a request; nothing of those that supervisors send all the time.
+fn span(request: &Request, route: &str) -> Span {
+    if OPEN.contains(&route) || route == "/metrics" {
+        return Span::none();
+    }
+    info_span!(
+        "http.request",
+        otel.kind = "server",
+        otel.status_code = Empty,
+        http.request.method = request.method().as_str(),
+        http.route = route,
+        http.response.status_code = Empty,
+    )
+}
+
 /// Lets a request in, within its time, and counts it.
 async fn watched(State(app): State<App>, request: Request, next: Next) -> Response {
     let stopwatch = Stopwatch::start();
@@ -95,6 +112,7 @@ async fn watched(State(app): State<App>, request: Request, next: Next) -> Respon
         false if request.headers().contains_key("prefer") => RUN_TIMEOUT,
         false => REQUEST_TIMEOUT,
     };
+    let span = span(&request, &route);
     metrics.in_flight.add(1);
     let mut response = match app.gate.check(request.headers(), peer, is_open) {
         Err(problem) => {
@@ -105,13 +123,22 @@ async fn watched(State(app): State<App>, request: Request, next: Next) -> Respon
             });
             problem.into_response()
         }
-        Ok(()) => tokio::time::timeout(patience, next.run(request)).await.unwrap_or_else(|_| {
-            let detail = format!("the request took longer than {} seconds", patience.as_secs());
-            Problem::new(ProblemKind::TooSlow, detail).into_response()
-        }),
+        Ok(()) => tokio::time::timeout(patience, next.run(request))
+            .instrument(span.clone())
+            .await
+            .unwrap_or_else(|_| {
+                let detail = format!("the request took longer than {} seconds", patience.as_secs());
+                Problem::new(ProblemKind::TooSlow, detail).into_response()
+            }),
     };
     metrics.in_flight.add(-1);
-    metrics.request((&route, response.status().as_u16()), stopwatch.seconds());
+    let status = response.status();
+    span.record("http.response.status_code", i64::from(status.as_u16()));
+    if status.is_server_error() {
+        span.record("otel.status_code", "ERROR");
+        span.in_scope(|| warn!(route, status = i64::from(status.as_u16()), "request failed"));
+    }
+    metrics.request((&route, status.as_u16()), stopwatch.seconds());
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
+use tracing::{Span, info, info_span};
 
 use super::problem::{Problem, ProblemDocument, ProblemKind};
 use super::store::{ServedStore, locked};
@@ -317,7 +318,7 @@ impl Progress for Job {
 type Task = Box<dyn FnOnce(&Arc<Job>) -> Result<Outcome, Problem> + Send>;
 
 /// A job that waits, and what it does.
-type Waiting = (Arc<Job>, Task);
+type Waiting = (Arc<Job>, Span, Task);
 
 /// The jobs of a store: those that wait, the one at work, and those that ended lately.
 #[derive(Default)]
@@ -371,7 +372,10 @@ impl ServedStore {
         let queue = locked(&self.jobs.queue);
         let stopping = || Problem::new(ProblemKind::Stopping, "the server stops");
         let queue = queue.as_ref().ok_or_else(stopping)?;
-        match queue.try_send((Arc::clone(&job), Box::new(task))) {
+        // Not a child of the request, which ends before it does.
+        let span = info_span!(parent: None, "job", job = job.id, kind, store = self.name);
+        span.follows_from(Span::current());
+        match queue.try_send((Arc::clone(&job), span, Box::new(task))) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => {
                 return Err(Problem::new(ProblemKind::Busy, "too many runs wait")
@@ -407,7 +411,7 @@ impl ServedStore {
 }
 
 fn work(waiting: &Receiver<Waiting>, metrics: &Metrics) {
-    while let Ok((job, task)) = waiting.recv() {
+    while let Ok((job, span, task)) = waiting.recv() {
         if job.cancelled() {
             job.end(Err(Problem::new(ProblemKind::Stopping, "it was stopped before it began")));
             continue;
@@ -419,7 +423,7 @@ fn work(waiting: &Receiver<Waiting>, metrics: &Metrics) {
         // On a thread of its own, so that a defect ends this job and no other.
         let done = std::thread::Builder::new()
             .name(format!("{} {}", job.kind, job.store))
-            .spawn(move || task(&job_of_task))
+            .spawn(move || span.in_scope(|| task(&job_of_task)))
             .map_err(|error| Problem::new(ProblemKind::Failed, error.to_string()))
             .and_then(|thread| {
                 thread.join().unwrap_or_else(|_| {
@@ -428,8 +432,10 @@ fn work(waiting: &Receiver<Waiting>, metrics: &Metrics) {
                 })
             });
         job.end(done);
+        let state = job.state();
+        info!(job = job.id, kind = job.kind, store = job.store, state = state.name(), "run ended");
         metrics.running.add(-1);
-        metrics.run_ended((&job.store, job.kind, job.state().name()), stopwatch.seconds());
+        metrics.run_ended((&job.store, job.kind, state.name()), stopwatch.seconds());
     }
 }
 

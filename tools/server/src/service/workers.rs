@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
+use tracing::Span;
 
 use super::problem::{Problem, ProblemKind};
 
@@ -47,7 +48,9 @@ impl Workers {
         let admitted = Arc::clone(&self.admitted).try_acquire_owned().map_err(busy)?;
         let stopping = |_| Problem::new(ProblemKind::Stopping, "the server stops");
         let turn = Arc::clone(&self.at_work).acquire_owned().await.map_err(stopping)?;
+        let span = Span::current();
         let done = tokio::task::spawn_blocking(move || {
+            let _entered = span.enter();
             // Held by the work, not by who waits for it: a caller that leaves frees no thread.
             let _turn = (turn, admitted);
             work()

@@ -24,12 +24,14 @@ const RIGHT: &[&str] = &["tools/cli", "tools/server", "tools/xtask", "bench", "t
 
 /// What the right end uses beyond that: the terminal, its documents and the plots are shared, and tests look at
 /// stores as others see them, past the library that writes them. Notes of git repositories are YAML, as
-/// configurations are.
+/// configurations are. What is exported to a collector goes the way of the judge's questions.
 const BESIDE: &[(&str, &str)] = &[
     ("bench", "memfold-cli"),
     ("bench", "clap"),
     ("tools/server", "memfold-cli"),
     ("tools/server", "clap"),
+    ("tools/server", "tracing-subscriber"),
+    ("tools/server", "ureq"),
     ("tools/xtask", "memfold-bench"),
     ("tests", "rusqlite"),
     ("pipeline/store", "serde-saphyr"),
@@ -69,6 +71,12 @@ const HOMES: &[(&str, &str)] = &[
     ("axum", "tools/server"),
     ("croner", "tools/server"),
     ("hyper", "tools/server"),
+    ("opentelemetry", "tools/server"),
+    ("opentelemetry-appender-tracing", "tools/server"),
+    ("opentelemetry-http", "tools/server"),
+    ("opentelemetry-otlp", "tools/server"),
+    ("opentelemetry_sdk", "tools/server"),
+    ("tracing-opentelemetry", "tools/server"),
     ("rmcp", "tools/server"),
     ("tokio", "tools/server"),
     ("criterion", "bench"),
