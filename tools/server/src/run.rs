@@ -13,10 +13,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::{Cli, Command, HttpArgs, McpArgs, StoresArgs};
 use crate::http::{App, Gate, Listen, Listener, Token, openapi, router, serve};
-use crate::mcp;
 use crate::schedule::Schedules;
 use crate::service::{Service, name_of};
 use crate::telemetry::Telemetry;
+use crate::{dashboard, mcp};
 
 /// Requests at work at once, for each core: some wait for the disk.
 const WORKERS_PER_CORE: usize = 4;
@@ -119,7 +119,7 @@ fn http(
         let clock =
             tokio::spawn(Arc::clone(&app.schedules).run(service.stores().cloned().collect()));
         let (agents, stop_agents) = mcp::routes(Arc::clone(&service));
-        let router = router(app, Router::new().merge(agents));
+        let router = router(app, Router::new().merge(agents).merge(dashboard::routes()));
         serve(listener, router, async {
             stop.asked().await;
             // Streams that wait for news would hold their connections.

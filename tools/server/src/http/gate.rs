@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use axum::http::HeaderMap;
-use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use axum::http::header::{AUTHORIZATION, COOKIE as COOKIE_HEADER, HOST, ORIGIN};
 use memfold::machine::Stopwatch;
 use memfold_cli::Failure;
 
@@ -23,6 +23,8 @@ const WINDOW_SECONDS: f64 = 60.0;
 const ADDRESSES_MAX: usize = 10_000;
 /// A shorter token can be guessed.
 const TOKEN_CHARS_MIN: usize = 16;
+/// The cookie of browsers that signed in.
+const COOKIE: &str = "memfold";
 /// Longest token file.
 const TOKEN_BYTES_MAX: u64 = 4_096;
 
@@ -68,6 +70,45 @@ impl Token {
     }
 }
 
+/// Something that nobody can guess, made when the server starts.
+#[derive(Clone)]
+struct Secret([u8; 32]);
+
+impl Secret {
+    fn new() -> Self {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).expect("the system has random numbers once it has started");
+        Self(bytes)
+    }
+
+    /// As a form or a cookie names it.
+    fn text(&self) -> String {
+        blake3::Hash::from_bytes(self.0).to_hex().to_string()
+    }
+
+    /// Tells whether a text is it, in a time that does not depend on how much of it is right.
+    fn is(&self, text: &str) -> bool {
+        blake3::Hash::from_hex(text).is_ok_and(|hash| hash == blake3::Hash::from_bytes(self.0))
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// What a path asks of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// Nothing but a host and an origin that are served.
+    Open,
+    /// The token, or the cookie of a browser that signed in.
+    Page,
+    /// The token.
+    Token,
+}
+
 /// Whether requests may come in.
 #[derive(Debug)]
 pub struct Gate {
@@ -75,6 +116,10 @@ pub struct Gate {
     hosts: Option<Vec<String>>,
     origins: Vec<String>,
     token: Option<Token>,
+    /// What a browser shows after a person has given the token.
+    session: Secret,
+    /// What forms of our own pages hold, and other sites cannot know.
+    form: Secret,
     tries: Mutex<BTreeMap<Option<IpAddr>, (u32, f64)>>,
     stopwatch: Stopwatch,
 }
@@ -100,10 +145,11 @@ impl Gate {
             names
         });
         let (tries, stopwatch) = (Mutex::default(), Stopwatch::start());
-        Self { hosts, origins: allowed_origins, token, tries, stopwatch }
+        let (session, form) = (Secret::new(), Secret::new());
+        Self { hosts, origins: allowed_origins, token, session, form, tries, stopwatch }
     }
 
-    /// Lets a request in or says why not. `is_open`: the path needs no token.
+    /// Lets a request in or says why not.
     ///
     /// # Errors
     /// Another host or origin, no token or a wrong one, or too many wrong ones.
@@ -111,11 +157,55 @@ impl Gate {
         &self,
         headers: &HeaderMap,
         peer: Option<IpAddr>,
-        is_open: bool,
+        door: Door,
     ) -> Result<(), Problem> {
         self.check_host(headers)?;
         self.check_origin(headers)?;
-        if is_open { Ok(()) } else { self.check_token(headers, peer) }
+        match door {
+            Door::Open => Ok(()),
+            Door::Page if self.is_signed_in(headers) => Ok(()),
+            Door::Page | Door::Token => self.check_token(headers, peer),
+        }
+    }
+
+    /// Returns the cookie of a browser whose user gave the token.
+    ///
+    /// # Errors
+    /// When the token is wrong, or too many wrong ones came before.
+    pub fn sign_in(&self, given: &str, peer: Option<IpAddr>) -> Result<String, Problem> {
+        if let Some(token) = &self.token {
+            self.check_tries(peer)?;
+            self.check_given(token, given.trim(), peer)?;
+        }
+        let session = self.session.text();
+        Ok(format!("{COOKIE}={session}; HttpOnly; SameSite=Strict; Path=/ui"))
+    }
+
+    /// Returns what a form of our own pages holds.
+    #[must_use]
+    pub fn form_token(&self) -> String {
+        self.form.text()
+    }
+
+    /// Refuses a form that is not one of our own pages.
+    ///
+    /// # Errors
+    /// [`ProblemKind::Misdirected`].
+    pub fn check_form(&self, given: &str) -> Result<(), Problem> {
+        if self.form.is(given) {
+            return Ok(());
+        }
+        Err(Problem::new(ProblemKind::Misdirected, "the form is from before the server started")
+            .with_hint("open the page again"))
+    }
+
+    fn is_signed_in(&self, headers: &HeaderMap) -> bool {
+        let cookies = headers.get_all(COOKIE_HEADER).iter().filter_map(|value| value.to_str().ok());
+        let mut pairs = cookies.flat_map(|value| value.split(';'));
+        pairs.any(|pair| {
+            let named = pair.trim().split_once('=');
+            named.is_some_and(|(name, value)| name == COOKIE && self.session.is(value))
+        })
     }
 
     fn check_host(&self, headers: &HeaderMap) -> Result<(), Problem> {
@@ -157,17 +247,19 @@ impl Gate {
             scheme.eq_ignore_ascii_case("bearer").then(|| given.trim())
         });
         match given {
-            Some(given) if token.is(given) => {
-                self.forgive(peer);
-                Ok(())
-            }
-            Some(_) => {
-                self.count_try(peer);
-                Err(Problem::new(ProblemKind::Unauthorized, "the token is not the right one"))
-            }
+            Some(given) => self.check_given(token, given, peer),
             None => Err(Problem::new(ProblemKind::Unauthorized, "a token is needed")
                 .with_hint("send it: Authorization: Bearer TOKEN")),
         }
+    }
+
+    fn check_given(&self, token: &Token, given: &str, peer: Option<IpAddr>) -> Result<(), Problem> {
+        if token.is(given) {
+            self.forgive(peer);
+            return Ok(());
+        }
+        self.count_try(peer);
+        Err(Problem::new(ProblemKind::Unauthorized, "the token is not the right one"))
     }
 
     fn check_tries(&self, peer: Option<IpAddr>) -> Result<(), Problem> {
@@ -241,7 +333,8 @@ mod tests {
     #[test]
     fn other_hosts_and_origins_are_refused() {
         let gate = gate(None);
-        let check = |pairs: &[_]| gate.check(&headers(pairs), None, false).map_err(|p| p.kind);
+        let check =
+            |pairs: &[_]| gate.check(&headers(pairs), None, Door::Token).map_err(|p| p.kind);
         for host in [
             "127.0.0.1:8077",
             "localhost:8077",
@@ -281,7 +374,7 @@ mod tests {
         let check = |token: &str, peer: u8| {
             let bearer = format!("Bearer {token}");
             let headers = headers(&[(HOST, "localhost:8077"), (AUTHORIZATION, &bearer)]);
-            gate.check(&headers, Some([10, 0, 0, peer].into()), false).map_err(|p| p.kind)
+            gate.check(&headers, Some([10, 0, 0, peer].into()), Door::Token).map_err(|p| p.kind)
         };
         assert_eq!(check("a token of enough characters", 1), Ok(()));
         for _ in 0..TRIES_MAX {
@@ -290,8 +383,11 @@ mod tests {
         assert_eq!(check("a token of enough characters", 1), Err(ProblemKind::Busy));
         assert_eq!(check("a token of enough characters", 2), Ok(()));
         let none = headers(&[(HOST, "localhost:8077")]);
-        assert_eq!(gate.check(&none, None, false).unwrap_err().kind, ProblemKind::Unauthorized);
-        assert_eq!(gate.check(&none, None, true), Ok(()));
+        assert_eq!(
+            gate.check(&none, None, Door::Token).unwrap_err().kind,
+            ProblemKind::Unauthorized
+        );
+        assert_eq!(gate.check(&none, None, Door::Open), Ok(()));
     }
 
     #[test]

@@ -9,7 +9,11 @@ mod runs;
 mod compatible;
 mod openapi;
 
+pub(crate) use answers::Query;
+pub(crate) use connections::Peer;
 pub use connections::{Listen, Listener, serve};
-pub use gate::{Gate, Token};
+pub use gate::{Door, Gate, Token};
 pub use openapi::openapi;
+pub(crate) use routes::SIGN_IN;
 pub use routes::{App, router};
+pub(crate) use runs::events;

@@ -10,7 +10,7 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use memfold::machine::Stopwatch;
 use tracing::field::Empty;
@@ -18,7 +18,7 @@ use tracing::{Instrument as _, Span, info_span, warn};
 
 use super::answers::json_bytes;
 use super::connections::Peer;
-use super::gate::Gate;
+use super::gate::{Door, Gate};
 use super::{compatible, memories, openapi, runs};
 use crate::metrics::store_gauges;
 use crate::schedule::Schedules;
@@ -31,6 +31,19 @@ pub(crate) const RUN_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Paths that need no token: they say whether the server lives, and nothing of what it holds.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+
+/// Where browsers give the token.
+pub(crate) const SIGN_IN: &str = "/ui/sign-in";
+/// What the page where they do it needs beside itself.
+const OPEN_PAGES: [&str; 2] = [SIGN_IN, "/ui/style.css"];
+
+fn door(path: &str) -> Door {
+    if OPEN.contains(&path) || OPEN_PAGES.contains(&path) {
+        return Door::Open;
+    }
+    let is_page = path == "/" || path == "/ui" || path.starts_with("/ui/");
+    if is_page { Door::Page } else { Door::Token }
+}
 
 /// What all routes share.
 #[derive(Debug, Clone)]
@@ -106,7 +119,7 @@ async fn watched(State(app): State<App>, request: Request, next: Next) -> Respon
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or("unknown", MatchedPath::as_str).to_owned();
     let peer = request.extensions().get::<Peer>().and_then(|peer| peer.0);
-    let is_open = OPEN.contains(&path);
+    let door = door(path);
     let patience = match path.starts_with("/api/") || path.starts_with("/v1/maintenance/") {
         true => RUN_TIMEOUT,
         false if request.headers().contains_key("prefer") => RUN_TIMEOUT,
@@ -114,14 +127,17 @@ async fn watched(State(app): State<App>, request: Request, next: Next) -> Respon
     };
     let span = span(&request, &route);
     metrics.in_flight.add(1);
-    let mut response = match app.gate.check(request.headers(), peer, is_open) {
+    let mut response = match app.gate.check(request.headers(), peer, door) {
         Err(problem) => {
             metrics.refused(match problem.kind {
                 ProblemKind::Misdirected => "host or origin",
                 ProblemKind::Busy => "too many tries",
                 _ => "token",
             });
-            problem.into_response()
+            match (door, problem.kind) {
+                (Door::Page, ProblemKind::Unauthorized) => Redirect::to(SIGN_IN).into_response(),
+                _ => problem.into_response(),
+            }
         }
         Ok(()) => tokio::time::timeout(patience, next.run(request))
             .instrument(span.clone())

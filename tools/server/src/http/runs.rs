@@ -112,7 +112,7 @@ pub(super) async fn cancel(
 }
 
 /// The events of a job, from the one after `Last-Event-ID` on, until it ends.
-pub(super) async fn events(
+pub(crate) async fn events(
     State(app): State<App>,
     Query(of): Query<Of>,
     Path(id): Path<String>,

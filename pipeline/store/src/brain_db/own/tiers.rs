@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use memfold_model::memory::MemoryId;
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::open::BrainDb;
@@ -40,6 +40,26 @@ impl BrainDb {
             let tiers = statement
                 .query_map([], |row| Ok((MemoryId::new(row.get::<_, String>(0)?), row.get(1)?)))?;
             tiers.collect()
+        })
+    }
+
+    /// Returns the tier that was stored last for a memory, what made it (a JSON array of names), and when.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn assigned_tier(
+        &self,
+        id: &MemoryId,
+    ) -> Result<Option<(String, String, String)>, LoadStoreError> {
+        self.consult("memfold_tiers", |connection| {
+            if Columns::of(connection, "memfold_tiers")?.is_empty() {
+                return Ok(None);
+            }
+            let sql =
+                "SELECT tier, coalesce(reasons, '[]'), at FROM memfold_tiers WHERE memory_id = ?1";
+            let found = connection
+                .query_row(sql, [id.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+            found.optional()
         })
     }
 }

@@ -1,0 +1,220 @@
+//! The first page: where the store stands, in numbers and plots.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use memfold_plan::plan::ActionType;
+use serde::Deserialize;
+
+use super::plan::words;
+use super::runs::{is_bad, outcome, tokens_saved};
+use super::shell::{Refused, Shell, shown};
+use crate::http::{App, Query};
+use crate::schedule::ScheduleView;
+use crate::service::{JobDocument, Problem, ServedStore};
+
+/// Points of the plot of memories over time.
+const POINTS: usize = 60;
+/// The inside of a plot, in its own units.
+const PLOT: (f64, f64) = (600.0, 140.0);
+/// Plans whose actions are drawn.
+const PLANS_SHOWN: usize = 12;
+/// Kinds of actions that are drawn, in the order of the colours.
+const KINDS: [ActionType; 6] = [
+    ActionType::Merge,
+    ActionType::ProposeMerge,
+    ActionType::FlagContradiction,
+    ActionType::Promote,
+    ActionType::Archive,
+    ActionType::Rewrite,
+];
+const MICROS_PER_DAY: i64 = 86_400_000_000;
+
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct OverviewQuery {
+    store: Option<String>,
+}
+
+/// A line of a plot.
+struct Growth {
+    /// `x,y x,y …` of an SVG polyline.
+    points: String,
+    first: String,
+    last: String,
+}
+
+struct Bar {
+    x: f64,
+    y: f64,
+    width: f64,
+    height: f64,
+    colour: usize,
+    title: String,
+}
+
+struct Tier {
+    name: &'static str,
+    count: u64,
+    percent: f64,
+    x: f64,
+}
+
+#[derive(Template)]
+#[template(path = "overview.html")]
+struct OverviewPage {
+    shell: Shell,
+    live: u64,
+    open_flags: u64,
+    proposals: usize,
+    waiting: usize,
+    due: Option<String>,
+    tiers: Vec<Tier>,
+    growth: Option<Growth>,
+    bars: Vec<Bar>,
+    legend: Vec<(usize, &'static str)>,
+    last_run: Option<(String, String, String)>,
+    latest_job: Option<(JobDocument, bool)>,
+    tokens_saved: Option<u64>,
+    schedule: ScheduleView,
+    schedule_outcome: Option<(String, String)>,
+}
+
+pub(super) async fn page(
+    State(app): State<App>,
+    Query(query): Query<OverviewQuery>,
+) -> Result<Response, Refused> {
+    let of = app.clone();
+    let work = move |store: &Arc<ServedStore>| overview(&of, store);
+    Ok(shown(&app.service.on(query.store.as_deref(), work).await?))
+}
+
+fn overview(app: &App, store: &Arc<ServedStore>) -> Result<OverviewPage, Problem> {
+    let status = store.status()?;
+    let counts = status.tiers.counts();
+    let live = counts.hot + counts.warm + counts.cold + counts.archived;
+    let vitals = store.db.vitals(&store.load(store.now()))?;
+    let mut created: Vec<i64> = vitals
+        .iter()
+        .filter_map(|vitals| vitals.memory.created_at.instant())
+        .map(|at| at.0)
+        .collect();
+    created.sort_unstable();
+    let plans = store.plans()?;
+    let proposed: Vec<&BTreeMap<ActionType, u64>> =
+        plans.iter().take(PLANS_SHOWN).map(|plan| &plan.types).collect();
+    let last_run = status.runs.last();
+    let schedule = app.schedules.view(store)?;
+    let jobs = store.jobs();
+    let mut shell = Shell::of(app, store, "Overview");
+    let latest_job = jobs.last().map(|job| job.document());
+    if latest_job.as_ref().is_some_and(|job| !job.state.is_over()) {
+        shell.refresh = 5;
+    }
+    Ok(OverviewPage {
+        shell,
+        live,
+        open_flags: status.open_flags,
+        proposals: store.proposals()?.proposals.len(),
+        waiting: status.plans.len(),
+        due: status.due.as_ref().map(ToString::to_string),
+        tiers: tiers(&[
+            ("hot", counts.hot),
+            ("warm", counts.warm),
+            ("cold", counts.cold),
+            ("archived", counts.archived),
+        ]),
+        growth: growth(&created),
+        bars: bars(&proposed),
+        legend: KINDS.iter().enumerate().map(|(colour, kind)| (colour, words(*kind))).collect(),
+        last_run: last_run.map(|run| {
+            let at = run.finished_at.as_ref().unwrap_or(&run.started_at);
+            (run.run_id.clone(), format!("{} {}", run.kind, run.state), at.clone())
+        }),
+        latest_job: latest_job.map(|job| {
+            let is_bad = is_bad(job.state);
+            (job, is_bad)
+        }),
+        tokens_saved: tokens_saved(store),
+        schedule_outcome: outcome(&schedule),
+        schedule,
+    })
+}
+
+/// How many of the memories that live now had been created by each of some moments.
+fn growth(created: &[i64]) -> Option<Growth> {
+    let (first, last) = (*created.first()?, *created.last()?);
+    let (width, height) = PLOT;
+    let span = (last - first).max(1) as f64;
+    let total = created.len() as f64;
+    let point = |step: usize| {
+        let share = step as f64 / (POINTS - 1) as f64;
+        let until = first + (span * share) as i64;
+        let count = created.partition_point(|at| *at <= until);
+        format!("{:.1},{:.1}", width * share, height - height * count as f64 / total)
+    };
+    let day = |at: i64| memfold_model::time::Instant(at).to_rfc3339().chars().take(10).collect();
+    let points = (0..POINTS).map(point).collect::<Vec<_>>().join(" ");
+    let is_line = last - first >= MICROS_PER_DAY;
+    is_line.then(|| Growth { points, first: day(first), last: day(last) })
+}
+
+/// One column for each plan, the oldest on the left; a plan that does nothing has none.
+fn bars(plans: &[&BTreeMap<ActionType, u64>]) -> Vec<Bar> {
+    let (width, height) = PLOT;
+    let of = |types: &BTreeMap<ActionType, u64>| {
+        KINDS.map(|kind| types.get(&kind).copied().unwrap_or(0))
+    };
+    let most = plans.iter().map(|types| of(types).iter().sum()).max().unwrap_or(0u64).max(1);
+    let step = width / PLANS_SHOWN as f64;
+    let mut bars = Vec::new();
+    for (column, types) in plans.iter().rev().enumerate() {
+        let mut y = height;
+        for (colour, count) in of(types).into_iter().enumerate().filter(|(_, count)| *count > 0) {
+            let tall = height * count as f64 / most as f64;
+            y -= tall;
+            let x = step * column as f64 + step * 0.15;
+            let title = format!("{}: {count}", words(KINDS[colour]));
+            bars.push(Bar { x, y, width: step * 0.7, height: tall, colour, title });
+        }
+    }
+    bars
+}
+
+fn tiers(counts: &[(&'static str, u64)]) -> Vec<Tier> {
+    let total = counts.iter().map(|(_, count)| count).sum::<u64>().max(1) as f64;
+    let mut x = 0.0;
+    let tier = |(name, count): &(&'static str, u64)| {
+        let percent = *count as f64 * 100.0 / total;
+        let tier = Tier { name, count: *count, percent, x };
+        x += percent;
+        tier
+    };
+    counts.iter().map(tier).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_ends_at_all_memories() {
+        assert!(growth(&[]).is_none());
+        assert!(growth(&[5, 5, 5]).is_none());
+        let growth = growth(&[0, MICROS_PER_DAY, MICROS_PER_DAY * 2]).unwrap();
+        assert!(growth.points.starts_with("0.0,93.3 "), "{}", growth.points);
+        assert!(growth.points.ends_with(" 600.0,0.0"), "{}", growth.points);
+        assert_eq!((&*growth.first, &*growth.last), ("1970-01-01", "1970-01-03"));
+    }
+
+    #[test]
+    fn columns_stay_inside_and_stack() {
+        let types = BTreeMap::from([(ActionType::Merge, 3), (ActionType::Archive, 1)]);
+        let bars = bars(&[&types, &BTreeMap::new()]);
+        assert_eq!(bars.len(), 2);
+        let top = bars.last().unwrap();
+        assert!(top.y.abs() < 1e-9 && bars.iter().all(|bar| bar.x + bar.width <= PLOT.0));
+    }
+}

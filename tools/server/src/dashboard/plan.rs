@@ -1,0 +1,453 @@
+//! Plans: every action with the texts it is about, what differs, and what a person decides.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use memfold_guard::{Step, StepKind};
+use memfold_model::memory::MemoryId;
+use memfold_plan::plan::{Action, ActionState, ActionType, Risk, SavedAction, SavedPlan};
+use memfold_plan::report::{PieceKind, word_diff};
+use memfold_store::LoadStoreError;
+use memfold_store::brain_db::Fate;
+use serde::Deserialize;
+
+use super::shell::{Fields, Refused, Shell, place, shown, similarity, text, then};
+use crate::http::{App, Query};
+use crate::service::{
+    ApplyRequest, Decision, DecisionsRequest, PlanDecision, Problem, ProblemKind, ServedStore,
+};
+
+/// Actions on a page.
+const ACTIONS_SHOWN: usize = 25;
+/// Memories of an action that are shown beside the first.
+const OTHERS_SHOWN: usize = 8;
+/// Characters of a text on this page; the memory's own page shows more.
+const TEXT_CHARS: usize = 1_200;
+/// Steps of a proof that are shown.
+const STEPS_SHOWN: usize = 40;
+
+/// Which plan, and which of its actions.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct PlanQuery {
+    store: Option<String>,
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    risk: String,
+    #[serde(default)]
+    state: String,
+    #[serde(default)]
+    page: usize,
+}
+
+/// A choice of a filter.
+struct Choice {
+    name: &'static str,
+    words: String,
+    is_chosen: bool,
+}
+
+struct PieceView {
+    tag: &'static str,
+    text: String,
+}
+
+struct StepView {
+    kind: &'static str,
+    left: String,
+    right: String,
+}
+
+/// A memory of an action.
+struct MemoryText {
+    id: MemoryId,
+    /// Where it stands, in words; empty where it is live.
+    whereabouts: String,
+    text: Option<String>,
+}
+
+/// A memory beside the first one: what leads from its text to that one's.
+struct Other {
+    memory: MemoryText,
+    pieces: Vec<PieceView>,
+    steps: Vec<StepView>,
+    verdict: Option<&'static str>,
+}
+
+struct ActionView {
+    label: String,
+    words: &'static str,
+    risk: &'static str,
+    state: ActionState,
+    similarity: String,
+    reasons: Vec<String>,
+    differences: Vec<String>,
+    decided_by: Option<String>,
+    note: Option<String>,
+    new_text: Option<String>,
+    first: Option<MemoryText>,
+    others: Vec<Other>,
+    more: usize,
+    is_open: bool,
+    is_merge: bool,
+}
+
+#[derive(Template)]
+#[template(path = "plan.html")]
+struct PlanPage {
+    shell: Shell,
+    plan_id: String,
+    digest: String,
+    made: String,
+    is_saved: bool,
+    actions: Vec<ActionView>,
+    found: usize,
+    total: usize,
+    approved: usize,
+    identical: usize,
+    kinds: Vec<Choice>,
+    risks: Vec<Choice>,
+    states: Vec<Choice>,
+    here: String,
+    before: Option<String>,
+    after: Option<String>,
+    pages: (usize, usize),
+}
+
+struct PlanLine {
+    place: String,
+    id: String,
+    made: String,
+    types: String,
+    states: String,
+}
+
+#[derive(Template)]
+#[template(path = "plans.html")]
+struct PlansPage {
+    shell: Shell,
+    plans: Vec<PlanLine>,
+}
+
+/// The list of plans.
+pub(super) async fn latest(
+    State(app): State<App>,
+    Query(query): Query<PlanQuery>,
+) -> Result<Response, Refused> {
+    let of = app.clone();
+    let work = move |store: &Arc<ServedStore>| {
+        let shell = Shell::of(&of, store, "Plan");
+        let line = |plan: memfold_plan::plan::PlanSummary| PlanLine {
+            place: shell.about("/ui/plan", "id", &plan.plan_id),
+            types: counted(plan.types.iter().map(|(kind, count)| (words(*kind), *count))),
+            states: counted(plan.states.iter().map(|(state, count)| (state.name(), *count))),
+            id: plan.plan_id,
+            made: plan.now,
+        };
+        let plans = store.plans()?.into_iter().map(line).collect();
+        Ok(PlansPage { shell: shell.clone(), plans })
+    };
+    Ok(shown(&app.service.on(query.store.as_deref(), work).await?))
+}
+
+/// One plan, or the proposals of the latest one.
+pub(super) async fn page(
+    State(app): State<App>,
+    Query(query): Query<PlanQuery>,
+) -> Result<Response, Refused> {
+    let (of, wanted) = (app.clone(), query.clone());
+    let work = move |store: &Arc<ServedStore>| {
+        let is_proposals = wanted.kind == ActionType::ProposeMerge.name();
+        let shell = Shell::of(&of, store, if is_proposals { "Proposals" } else { "Plan" });
+        let id = if wanted.id.is_empty() { "latest" } else { &wanted.id };
+        match store.plan(id) {
+            Ok(plan) => Ok(shown(&plan_page(store, (shell, &plan), &wanted)?)),
+            Err(problem) if problem.kind == ProblemKind::NotFound && wanted.id.is_empty() => {
+                Ok(shown(&PlansPage { shell, plans: Vec::new() }))
+            }
+            Err(problem) => Err(problem),
+        }
+    };
+    Ok(app.service.on(query.store.as_deref(), work).await?)
+}
+
+fn plan_page(
+    store: &ServedStore,
+    (shell, plan): (Shell, &SavedPlan),
+    query: &PlanQuery,
+) -> Result<PlanPage, Problem> {
+    let is_meant = |saved: &&SavedAction| {
+        let action = saved.effective();
+        saved.is_change()
+            && (query.kind.is_empty() || action.action.name() == query.kind)
+            && (query.risk.is_empty() || action.risk.name() == query.risk)
+            && (query.state.is_empty() || saved.state.name() == query.state)
+    };
+    let found: Vec<&SavedAction> = plan.actions.iter().filter(is_meant).collect();
+    let last = found.len().saturating_sub(1) / ACTIONS_SHOWN;
+    let page = query.page.min(last);
+    let listed = found.iter().skip(page * ACTIONS_SHOWN).take(ACTIONS_SHOWN);
+    let listed: Vec<&SavedAction> = listed.copied().collect();
+    let fates = fates(store, &listed)?;
+    let at = |page: usize| shell.to(&query.place(&plan.plan_id, page));
+    let count =
+        |is: &dyn Fn(&SavedAction) -> bool| plan.changes().filter(|saved| is(saved)).count();
+    let is_identical = |saved: &SavedAction| {
+        let action = saved.effective();
+        (action.action, action.risk, saved.state)
+            == (ActionType::Merge, Risk::Identical, ActionState::Proposed)
+    };
+    Ok(PlanPage {
+        plan_id: plan.plan_id.clone(),
+        digest: plan.plan_digest.clone(),
+        made: plan.plan.now.clone(),
+        is_saved: !plan.saved_at.is_empty(),
+        actions: listed.iter().map(|saved| ActionView::of(store, saved, &fates)).collect(),
+        found: found.len(),
+        total: plan.changes().count(),
+        approved: count(&|saved| saved.state == ActionState::Approved),
+        identical: count(&is_identical),
+        kinds: choices(plan, &query.kind, |saved| {
+            let kind = saved.effective().action;
+            (kind.name(), words(kind))
+        }),
+        risks: choices(plan, &query.risk, |saved| same(saved.effective().risk.name())),
+        states: choices(plan, &query.state, |saved| same(saved.state.name())),
+        here: query.place(&plan.plan_id, page),
+        before: page.checked_sub(1).map(at),
+        after: (page < last).then(|| at(page + 1)),
+        pages: (page + 1, last + 1),
+        shell,
+    })
+}
+
+const fn same(name: &'static str) -> (&'static str, &'static str) {
+    (name, name)
+}
+
+/// What the actions of a plan can be filtered by, with counts.
+fn choices(
+    plan: &SavedPlan,
+    chosen: &str,
+    of: impl Fn(&SavedAction) -> (&'static str, &'static str),
+) -> Vec<Choice> {
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for saved in plan.changes() {
+        *counts.entry(of(saved)).or_default() += 1;
+    }
+    let choice = |((name, words), count): (&(&'static str, &'static str), &usize)| Choice {
+        name,
+        words: format!("{words} ({count})"),
+        is_chosen: *name == chosen,
+    };
+    counts.iter().map(choice).collect()
+}
+
+impl PlanQuery {
+    /// The path of a page of a plan, without the store.
+    fn place(&self, plan: &str, page: usize) -> String {
+        let page = page.to_string();
+        let page = if page == "0" { "" } else { &page };
+        let pairs = [
+            ("id", plan),
+            ("kind", &self.kind),
+            ("risk", &self.risk),
+            ("state", &self.state),
+            ("page", page),
+        ];
+        let pairs: Vec<_> = pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        place("/ui/plan", &pairs)
+    }
+}
+
+/// Reads the memories of actions as they are now.
+fn fates(
+    store: &ServedStore,
+    actions: &[&SavedAction],
+) -> Result<BTreeMap<MemoryId, Fate>, LoadStoreError> {
+    let now = store.now();
+    store.db.look_up(&store.load(now), |reader| {
+        let mut fates = BTreeMap::new();
+        for saved in actions {
+            for id in saved.effective().target_ids.iter().take(OTHERS_SHOWN + 1) {
+                if !fates.contains_key(id) {
+                    fates.insert(id.clone(), reader.fate(id.as_str())?);
+                }
+            }
+        }
+        Ok(fates)
+    })
+}
+
+impl MemoryText {
+    fn of(id: &MemoryId, fate: Option<&Fate>) -> Self {
+        let (whereabouts, found) = match fate {
+            Some(Fate::Live(memory)) => (String::new(), Some(&memory.content)),
+            Some(Fate::Folded { content, survivor }) => {
+                (format!("merged into {}", text(survivor.as_str(), 40)), Some(content))
+            }
+            Some(Fate::Archived { memory }) => ("archived".to_owned(), Some(&memory.content)),
+            Some(Fate::Other) | None => ("not live any more".to_owned(), None),
+        };
+        Self { id: id.clone(), whereabouts, text: found.map(|found| text(found, TEXT_CHARS)) }
+    }
+}
+
+impl Other {
+    /// `to`: the text that stays or is new.
+    fn of(store: &ServedStore, memory: MemoryText, to: Option<&str>) -> Self {
+        let (mut pieces, mut steps, mut verdict) = (Vec::new(), Vec::new(), None);
+        if let (Some(from), Some(to)) = (memory.text.as_deref(), to) {
+            let piece = |piece: memfold_plan::report::Piece| PieceView {
+                tag: match piece.kind {
+                    PieceKind::Same => "span",
+                    PieceKind::Gone => "del",
+                    PieceKind::New => "ins",
+                },
+                text: piece.text,
+            };
+            pieces = word_diff(from, to).into_iter().map(piece).collect();
+            let judgement = store.guard.judge(&store.guard.read(from), &store.guard.read(to));
+            verdict = Some(judgement.verdict.name());
+            let shown = judgement.proof.iter().take(STEPS_SHOWN);
+            let step = |step: &Step| StepView {
+                kind: step_words(step.kind),
+                left: from.get(step.left.clone()).unwrap_or_default().to_owned(),
+                right: to.get(step.right.clone()).unwrap_or_default().to_owned(),
+            };
+            steps = shown.map(step).collect();
+        }
+        Self { memory, pieces, steps, verdict }
+    }
+}
+
+impl ActionView {
+    fn of(store: &ServedStore, saved: &SavedAction, fates: &BTreeMap<MemoryId, Fate>) -> Self {
+        let action: &Action = saved.effective();
+        let kind = action.action;
+        let new_text = action.new_content.as_deref().map(|new| text(new, TEXT_CHARS));
+        let memory = |id: &MemoryId| MemoryText::of(id, fates.get(id));
+        let mut ids = action.target_ids.iter();
+        // Where a text is new, all memories are compared with it.
+        let first = if new_text.is_none() { ids.next().map(memory) } else { None };
+        let to = new_text.as_deref().or_else(|| first.as_ref()?.text.as_deref());
+        let others = ids.clone().take(OTHERS_SHOWN).map(|id| Other::of(store, memory(id), to));
+        let evidence = &action.rationale.evidence;
+        let is_merge = matches!(kind, ActionType::Merge | ActionType::ProposeMerge);
+        Self {
+            label: saved.label(),
+            words: words(kind),
+            risk: action.risk.name(),
+            state: saved.state,
+            similarity: similarity(evidence.similarity),
+            reasons: action.rationale.reasons.iter().map(|reason| text(reason, 400)).collect(),
+            differences: evidence.differences.iter().map(|what| text(what, 200)).collect(),
+            decided_by: evidence.decided_by.as_deref().map(|name| text(name, 80)),
+            note: saved.note.as_deref().map(|note| text(note, 300)),
+            others: others.collect(),
+            more: ids.len().saturating_sub(OTHERS_SHOWN),
+            is_open: matches!(
+                saved.state,
+                ActionState::Proposed | ActionState::Approved | ActionState::Rejected
+            ),
+            is_merge,
+            new_text,
+            first,
+        }
+    }
+}
+
+/// What an action does, in words.
+pub(super) const fn words(kind: ActionType) -> &'static str {
+    match kind {
+        ActionType::Merge => "Merge",
+        ActionType::Promote => "Raise importance",
+        ActionType::Archive => "Archive",
+        ActionType::FlagContradiction => "Flag a conflict",
+        ActionType::Rewrite => "Rewrite",
+        ActionType::Summarize => "Summarize",
+        ActionType::Supersede => "Supersede",
+        ActionType::ProposeMerge => "Proposed merge",
+        ActionType::Noop => "Leave alone",
+    }
+}
+
+const fn step_words(kind: StepKind) -> &'static str {
+    match kind {
+        StepKind::Equal => "same words",
+        StepKind::Spelling => "spelling",
+        StepKind::Quantity => "same value",
+        StepKind::Inflection => "same word, another form",
+        StepKind::Synonym => "same meaning",
+        StepKind::Filler => "says nothing",
+        StepKind::Move => "other order",
+        StepKind::Extension => "only the longer one says it",
+    }
+}
+
+pub(super) fn counted<'a>(counts: impl Iterator<Item = (&'a str, u64)>) -> String {
+    let parts: Vec<String> = counts.map(|(name, count)| format!("{name} {count}")).collect();
+    parts.join(", ")
+}
+
+/// A decision of a form.
+#[derive(Debug, Deserialize)]
+pub(super) struct DecideFields {
+    store: String,
+    id: String,
+    action: String,
+    decision: Decision,
+    /// The page to return to.
+    #[serde(default)]
+    here: String,
+}
+
+pub(super) async fn decide(
+    State(app): State<App>,
+    Fields(fields): Fields<DecideFields>,
+) -> Result<Response, Refused> {
+    let decision = PlanDecision { action: fields.action.clone(), decision: fields.decision };
+    let request = DecisionsRequest { decisions: vec![decision] };
+    let id = fields.id;
+    let of = app.clone();
+    let work = move |store: &Arc<ServedStore>| {
+        store.decide(&id, &request)?;
+        Ok(Shell::of(&of, store, "Plan"))
+    };
+    let shell = app.service.on(Some(&fields.store), work).await?;
+    // Only to a page of ours.
+    let here = if fields.here.starts_with("/ui/plan?") { &fields.here } else { "/ui/plan" };
+    Ok(then(&format!("{}#{}", shell.to(here), fields.action)))
+}
+
+/// What a person approved is applied, where the plan is the one that they saw.
+#[derive(Debug, Deserialize)]
+pub(super) struct ApplyFields {
+    store: String,
+    id: String,
+    digest: String,
+}
+
+pub(super) async fn apply(
+    State(app): State<App>,
+    Fields(fields): Fields<ApplyFields>,
+) -> Result<Response, Refused> {
+    let of = app.clone();
+    let (id, digest) = (fields.id, fields.digest);
+    let work = move |store: &Arc<ServedStore>| {
+        let is_approved = |saved: &SavedAction| saved.state == ActionState::Approved;
+        if !store.plan_with(&id, &digest)?.actions.iter().any(is_approved) {
+            // Without an approval `apply` would carry out all that is proposed.
+            return Err(Problem::new(ProblemKind::Conflict, "no action of the plan is approved")
+                .with_hint("approve those that shall be done"));
+        }
+        let job = store.start_apply(&id, &digest, ApplyRequest::default())?;
+        Ok(Shell::of(&of, store, "Runs").about("/ui/job", "id", &job.id))
+    };
+    Ok(then(&app.service.on(Some(&fields.store), work).await?))
+}

@@ -1,0 +1,230 @@
+//! What all pages share: the frame around them, forms, refusals, signing in.
+
+use std::fmt::Display;
+
+use askama::Template;
+use askama::filters::urlencode_strict;
+use axum::extract::rejection::FormRejection;
+use axum::extract::{Extension, Form, FromRequest, Request, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, SET_COOKIE,
+};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use memfold_model::text::excerpt;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::http::{App, Peer};
+use crate::service::{Problem, ProblemKind, ServedStore};
+
+/// Nothing runs on a page but our own file, nothing is sent elsewhere, and no site shows it in a frame.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The frame of a page.
+#[derive(Debug, Clone)]
+pub(super) struct Shell {
+    /// The page's name in the navigation, and its title.
+    pub(super) title: &'static str,
+    pub(super) store: String,
+    pub(super) stores: Vec<String>,
+    /// What forms hold.
+    pub(super) form: String,
+    pub(super) may_write: bool,
+    /// Seconds after which the page is asked for again, where something is at work; 0 for never.
+    pub(super) refresh: u8,
+}
+
+impl Shell {
+    pub(super) fn of(app: &App, store: &ServedStore, title: &'static str) -> Self {
+        Self {
+            title,
+            store: store.name.clone(),
+            stores: app.service.stores().map(|store| store.name.clone()).collect(),
+            form: app.gate.form_token(),
+            may_write: store.may_write().is_ok(),
+            refresh: 0,
+        }
+    }
+
+    /// Returns a path of this store's pages.
+    pub(super) fn to(&self, path: &str) -> String {
+        match self.stores.len() {
+            0 | 1 => path.to_owned(),
+            _ => place(path, &[("store", &self.store)]),
+        }
+    }
+
+    /// Returns the path of a page about something.
+    pub(super) fn about(&self, path: &str, name: &str, value: &dyn Display) -> String {
+        self.to(&place(path, &[(name, &value.to_string())]))
+    }
+
+    /// Returns the path of a memory's page.
+    pub(super) fn memory(&self, id: &dyn Display) -> String {
+        self.about("/ui/memory", "id", id)
+    }
+}
+
+/// Makes a path with a query.
+pub(super) fn place(path: &str, pairs: &[(&str, &str)]) -> String {
+    let mut place = path.to_owned();
+    for (name, value) in pairs {
+        place.push(if place.contains('?') { '&' } else { '?' });
+        let Ok(value) = urlencode_strict(value);
+        place.push_str(&format!("{name}={value}"));
+    }
+    place
+}
+
+/// Makes an answer of a page.
+pub(super) fn shown(page: &impl Template) -> Response {
+    match page.render() {
+        Ok(page) => html(page),
+        Err(error) => Problem::new(ProblemKind::Failed, error.to_string()).into_response(),
+    }
+}
+
+fn html(page: String) -> Response {
+    let mut response = Html(page).into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    // Forms would name no origin otherwise.
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    response
+}
+
+/// Leads to a page after a form was carried out.
+pub(super) fn then(place: &str) -> Response {
+    Redirect::to(place).into_response()
+}
+
+/// A problem as a page.
+#[derive(Debug)]
+pub(super) struct Refused(pub(super) Problem);
+
+impl<P: Into<Problem>> From<P> for Refused {
+    fn from(problem: P) -> Self {
+        Self(problem.into())
+    }
+}
+
+#[derive(Template)]
+#[template(path = "refused.html")]
+struct RefusedPage {
+    title: &'static str,
+    detail: String,
+    hint: Option<String>,
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let document = self.0.document();
+        let status = StatusCode::from_u16(document.status).unwrap_or_default();
+        let page =
+            RefusedPage { title: document.title, detail: document.detail, hint: document.hint };
+        (status, shown(&page)).into_response()
+    }
+}
+
+/// What a form holds beside its fields.
+#[derive(Debug, Deserialize)]
+struct Signed<T> {
+    #[serde(default)]
+    form: String,
+    #[serde(flatten)]
+    fields: T,
+}
+
+/// The fields of a form of one of our own pages.
+pub(super) struct Fields<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Fields<T> {
+    type Rejection = Refused;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refused> {
+        let Form(signed) = Form::<Signed<T>>::from_request(request, app).await.map_err(of_form)?;
+        app.gate.check_form(&signed.form)?;
+        Ok(Self(signed.fields))
+    }
+}
+
+fn of_form(rejection: FormRejection) -> Problem {
+    let kind = match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => ProblemKind::TooLarge,
+        _ => ProblemKind::Malformed,
+    };
+    Problem::new(kind, "the form cannot be read").with_hint("open the page again")
+}
+
+#[derive(Template)]
+#[template(path = "sign_in.html")]
+struct SignInPage {
+    form: String,
+    problem: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct SignIn {
+    #[serde(default)]
+    token: String,
+}
+
+pub(super) async fn sign_in_page(State(app): State<App>) -> Response {
+    shown(&SignInPage { form: app.gate.form_token(), problem: None })
+}
+
+pub(super) async fn sign_in(
+    State(app): State<App>,
+    peer: Option<Extension<Peer>>,
+    Fields(SignIn { token }): Fields<SignIn>,
+) -> Response {
+    let peer = peer.and_then(|Extension(peer)| peer.0);
+    match app.gate.sign_in(&token, peer) {
+        Ok(cookie) => match HeaderValue::from_str(&cookie) {
+            Ok(cookie) => ([(SET_COOKIE, cookie)], Redirect::to("/ui")).into_response(),
+            Err(_) => Redirect::to("/ui").into_response(),
+        },
+        Err(problem) => {
+            let status = StatusCode::from_u16(problem.kind.status()).unwrap_or_default();
+            let page = SignInPage { form: app.gate.form_token(), problem: Some(problem.detail) };
+            (status, shown(&page)).into_response()
+        }
+    }
+}
+
+pub(super) async fn style() -> Response {
+    asset("text/css; charset=utf-8", include_str!("../../templates/style.css"))
+}
+
+pub(super) async fn script() -> Response {
+    asset("text/javascript; charset=utf-8", include_str!("../../templates/live.js"))
+}
+
+fn asset(kind: &'static str, text: &'static str) -> Response {
+    let cached = HeaderValue::from_static("private, max-age=3600");
+    let kind = HeaderValue::from_static(kind);
+    ([(CONTENT_TYPE, kind), (CACHE_CONTROL, cached)], text).into_response()
+}
+
+/// A text of a memory: long ones in part, secrets masked, control characters escaped.
+pub(super) fn text(text: &str, chars_max: usize) -> String {
+    excerpt(text, chars_max)
+}
+
+/// A similarity as people read it.
+pub(super) fn similarity(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| format!("{value:.3}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_an_id_holds_stays_a_value_of_the_query() {
+        let place = place("/ui/memory", &[("id", "a/b?c=d&e#\"<ü"), ("store", "x y")]);
+        assert_eq!(place, "/ui/memory?id=a%2Fb%3Fc%3Dd%26e%23%22%3C%C3%BC&store=x%20y");
+    }
+}
