@@ -7,11 +7,10 @@ use axum::extract::State;
 use axum::response::Response;
 use memfold_model::lineage::{Branch, Explanation, Few};
 use memfold_model::memory::MemoryId;
-use memfold_store::LoadStoreError;
 use memfold_store::brain_db::{Fate, OpenPair, StoredEdge};
 use serde::Deserialize;
 
-use super::shell::{Fields, Refused, Shell, shown, similarity, text, then};
+use super::shell::{Fields, Refused, Shell, moment, shown, similarity, text, then};
 use crate::http::{App, Query};
 use crate::service::{Problem, ServedStore, SettledAs};
 
@@ -171,9 +170,7 @@ pub(super) async fn page(
 impl Found {
     fn of(store: &ServedStore, id: &str) -> Result<Self, Problem> {
         let explained = store.explain(id)?;
-        let fate = store.db.look_up(&store.load(store.now()), |reader| {
-            reader.fate(id).map_err(LoadStoreError::from)
-        })?;
+        let fate = store.db.look_up(&store.load(store.now()), |reader| reader.fate(id))?;
         let whole = match &fate {
             Fate::Live(memory) | Fate::Archived { memory } => Some(&memory.content),
             Fate::Folded { content, .. } => Some(content),
@@ -221,7 +218,7 @@ fn push_branches(branches: &Few<Branch>, depth: usize, tree: &mut Vec<TreeLine>)
             depth,
             id: fold.absorbed.clone(),
             text: branch.text.clone().unwrap_or_default(),
-            about: format!("{at}{similar}"),
+            about: format!("{}{similar}", moment(at)),
         });
         push_branches(&branch.branches, depth + 1, tree);
     }

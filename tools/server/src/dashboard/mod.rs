@@ -17,7 +17,6 @@ use axum::routing::{get, post};
 use crate::http::{App, SIGN_IN};
 
 /// Returns the routes of the dashboard.
-#[must_use]
 pub fn routes() -> Router<App> {
     Router::new()
         .route("/", get(async || Redirect::to("/ui")))

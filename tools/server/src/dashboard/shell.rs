@@ -61,6 +61,12 @@ impl Shell {
         self.to(&place(path, &[(name, &value.to_string())]))
     }
 
+    /// Returns a time as people read it.
+    #[expect(clippy::unused_self, reason = "templates call it on what they have")]
+    pub(super) fn at(&self, time: &str) -> String {
+        moment(time)
+    }
+
     /// Returns the path of a memory's page.
     pub(super) fn memory(&self, id: &dyn Display) -> String {
         self.about("/ui/memory", "id", id)
@@ -213,6 +219,21 @@ pub(super) fn text(text: &str, chars_max: usize) -> String {
     excerpt(text, chars_max)
 }
 
+/// A time as people read it, from one of ISO 8601, which is returned as it is where it is none.
+pub(super) fn moment(time: &str) -> String {
+    let (bare, zone) = time.split_once('[').unwrap_or((time, ""));
+    let is_time = bare.is_ascii() && bare.len() >= 19 && bare.as_bytes()[10] == b'T';
+    if !is_time {
+        return text(time, 60);
+    }
+    let rest = bare[19..].trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
+    let (day, clock) = (&bare[..10], &bare[11..19]);
+    let clock = clock.strip_suffix(":00").unwrap_or(clock);
+    let rest = rest.replace('Z', "UTC");
+    let zone = if zone.is_empty() { &rest } else { zone.trim_end_matches(']') };
+    format!("{day} {clock} {zone}").trim_end().to_owned()
+}
+
 /// A similarity as people read it.
 pub(super) fn similarity(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| format!("{value:.3}"))
@@ -221,6 +242,15 @@ pub(super) fn similarity(value: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_short_and_keep_their_zone() {
+        assert_eq!(moment("2026-11-25T09:35:19.011815"), "2026-11-25 09:35:19");
+        assert_eq!(moment("2026-11-25T09:35:00.1Z"), "2026-11-25 09:35 UTC");
+        let zoned = "2026-03-29T03:00:00+02:00[Europe/Berlin]";
+        assert_eq!(moment(zoned), "2026-03-29 03:00 Europe/Berlin");
+        assert_eq!(moment("gestern früh, glaube ich"), "gestern früh, glaube ich");
+    }
 
     #[test]
     fn whatever_an_id_holds_stays_a_value_of_the_query() {
