@@ -14,6 +14,7 @@ mod described;
 mod agents;
 mod latency;
 mod telemetry;
+mod dashboard;
 
 /// What is tested.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_memfold-server");

@@ -112,15 +112,17 @@ pub(super) async fn job(
     let document = job.document();
     let is_over = document.state.is_over();
     let number = |path: &str| document.result.as_ref()?.pointer(path)?.as_u64();
-    let counts = document.result.as_ref().and_then(|result| {
-        let counts = result.pointer("/stats/actions")?.as_object()?;
+    let counts = |name: &str| {
+        let counts = document.result.as_ref()?.get(name)?.as_object()?;
         let counts = counts.iter().filter_map(|(name, count)| Some((&**name, count.as_u64()?)));
-        Some(counted(counts))
-    });
+        Some(counted(counts.filter(|(_, count)| *count > 0)))
+    };
+    // What was done; where nothing was, what could be.
+    let done = counts("executed").filter(|done| !done.is_empty());
+    let counts = done.or_else(|| counts("planned")).unwrap_or_default();
     let tokens_saved = number("/stats/tokens_saved");
     let mut shell = Shell::of(&app, &store, "Runs");
     shell.refresh = if is_over { 0 } else { REFRESH_SECONDS };
-    let counts = counts.unwrap_or_default();
     Ok(shown(&JobPage { shell, job: document, is_over, counts, tokens_saved }))
 }
 

@@ -1,0 +1,460 @@
+//! The dashboard without a script: pages, and the forms on them.
+
+use std::collections::BTreeMap;
+
+use memfold_tests::{PlainMemory, memory, unit_vector};
+use serde_json::json;
+
+use crate::support::{Answer, Place, Server, pair};
+
+const LIVE: &str = "SELECT count(*) FROM stm";
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+/// The pages that need no id.
+const PAGES: [&str; 8] = [
+    "/ui",
+    "/ui/plans",
+    "/ui/plan",
+    "/ui/conflicts",
+    "/ui/plan?kind=propose_merge",
+    "/ui/memory",
+    "/ui/schedule",
+    "/ui/runs",
+];
+
+/// A person with a browser that runs no script.
+struct Visitor<'s> {
+    server: &'s Server,
+    cookie: String,
+}
+
+/// A form as it stands on a page.
+#[derive(Debug)]
+struct Form {
+    action: String,
+    fields: BTreeMap<String, String>,
+    /// What each button sends, by its words.
+    buttons: BTreeMap<String, (String, String)>,
+}
+
+impl<'s> Visitor<'s> {
+    const fn of(server: &'s Server) -> Self {
+        Self { server, cookie: String::new() }
+    }
+
+    fn open(&self, path: &str) -> Answer {
+        let path = path.split('#').next().unwrap();
+        self.server.send(("GET", path), &[("Cookie", &self.cookie)], "")
+    }
+
+    #[track_caller]
+    fn page(&self, path: &str) -> String {
+        let answer = self.open(path);
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        assert!(answer.headers["content-security-policy"].starts_with("default-src 'none'"));
+        assert!(answer.headers["content-type"].starts_with("text/html"));
+        answer.body
+    }
+
+    fn send(&self, action: &str, fields: &BTreeMap<String, String>) -> Answer {
+        let origin = format!("http://{}", self.server.address);
+        let headers = [
+            ("Cookie", &*self.cookie),
+            ("Origin", &origin),
+            ("Content-Type", "application/x-www-form-urlencoded"),
+        ];
+        self.server.send(("POST", action), &headers, &encoded(fields))
+    }
+
+    /// Presses a button of a page and follows where it leads.
+    #[track_caller]
+    fn press(&self, page: &str, button: &str) -> (String, String) {
+        let form = form_with(page, button);
+        let mut fields = form.fields;
+        let (name, value) = form.buttons[button].clone();
+        if !name.is_empty() {
+            fields.insert(name, value);
+        }
+        let answer = self.send(&form.action, &fields);
+        assert_eq!(answer.status, 303, "{button}: {answer:?}");
+        let path = answer.headers["location"].clone();
+        let page = self.page(&path);
+        (path, page)
+    }
+
+    /// Presses a button that starts a job, and loads its page until it is over.
+    #[track_caller]
+    fn work(&self, page: &str, button: &str) -> String {
+        let (path, mut page) = self.press(page, button);
+        assert!(path.starts_with("/ui/job?"), "{path}");
+        while page.contains("http-equiv=\"refresh\"") {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            page = self.page(&path);
+        }
+        assert!(page.contains("<small>done</small>"), "{page}");
+        page
+    }
+}
+
+fn encoded(fields: &BTreeMap<String, String>) -> String {
+    let part = |text: &str| -> String {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let byte = |byte: u8| match plain(byte) {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02X}"),
+        };
+        text.bytes().map(byte).collect()
+    };
+    let pairs: Vec<_> =
+        fields.iter().map(|(name, value)| format!("{}={}", part(name), part(value))).collect();
+    pairs.join("&")
+}
+
+/// The value of an attribute of the tag that a text begins with.
+fn attribute(tag: &str, name: &str) -> Option<String> {
+    let tag = &tag[..tag.find('>')?];
+    let value = tag.split_once(&format!(" {name}=\""))?.1;
+    Some(unescaped(&value[..value.find('"')?]))
+}
+
+fn unescaped(text: &str) -> String {
+    let mut text = text.to_owned();
+    for (escape, plain) in
+        [("&#34;", "\""), ("&#39;", "'"), ("&#60;", "<"), ("&#62;", ">"), ("&#38;", "&")]
+    {
+        text = text.replace(escape, plain);
+    }
+    text
+}
+
+fn forms(page: &str) -> Vec<Form> {
+    let form = |form: &str| {
+        let inner = &form[..form.find("</form>").unwrap()];
+        let inputs = inner.split("<input").skip(1).filter_map(|input| {
+            let is_off = input.starts_with(" type=\"checkbox\"") && !input.contains(" checked>");
+            let value = attribute(input, "value")?;
+            (!is_off).then(|| Some((attribute(input, "name")?, value)))?
+        });
+        let selects = inner.split("<select").skip(1).filter_map(|select| {
+            let list = &select[..select.find("</select>")?];
+            let mut options = list.split("<option").skip(1);
+            let first = options.clone().next();
+            let chosen =
+                options.find(|option| option[..option.find('>').unwrap()].contains(" selected"));
+            let chosen = chosen.or(first)?;
+            Some((attribute(select, "name")?, attribute(chosen, "value")?))
+        });
+        let fields = inputs.chain(selects).collect();
+        let buttons = inner.split("<button").skip(1).map(|button| {
+            let words = &button[button.find('>').unwrap() + 1..button.find("</button>").unwrap()];
+            let sent = |name| attribute(button, name).unwrap_or_default();
+            (words.to_owned(), (sent("name"), sent("value")))
+        });
+        Form { action: attribute(form, "action").unwrap(), fields, buttons: buttons.collect() }
+    };
+    page.split("<form").skip(1).map(form).collect()
+}
+
+#[track_caller]
+fn form_with(page: &str, button: &str) -> Form {
+    let form = forms(page).into_iter().find(|form| form.buttons.contains_key(button));
+    form.unwrap_or_else(|| panic!("no button {button} on {page}"))
+}
+
+/// The link of a page whose target begins like this.
+#[track_caller]
+fn link(page: &str, start: &str) -> String {
+    let mut links = page.split("<a").skip(1).filter_map(|tag| attribute(tag, "href"));
+    links.find(|link| link.starts_with(start)).unwrap_or_else(|| panic!("no {start} on {page}"))
+}
+
+#[test]
+fn a_person_approves_applies_and_undoes_without_a_script() {
+    let place = Place::new();
+    let server = place.write();
+    let visitor = Visitor::of(&server);
+    let first = server.get("/");
+    assert_eq!((first.status, &*first.headers["location"]), (303, "/ui"));
+    let overview = visitor.page("/ui");
+    assert!(overview.contains("<strong>4</strong>"), "{overview}");
+    let job = visitor.work(&overview, "Make a plan now");
+    assert!(job.contains("<dt>Actions</dt><dd>merge 1</dd>"), "{job}");
+
+    let here = link(&job, "/ui/plan?id=");
+    let plan = visitor.page(&here);
+    assert!(plan.contains("similarity 1.000") && plan.contains("of which 0 approved"), "{plan}");
+    let (_, rejected) = visitor.press(&plan, "Reject");
+    let (_, open) = visitor.press(&rejected, "Undecide");
+    let (back, approved) = visitor.press(&open, "Approve 1 merges of identical texts");
+    assert!(back.starts_with(&here), "{back}");
+    let job = visitor.work(&approved, "Apply 1 approved");
+    assert_eq!(place.count(LIVE), 3);
+
+    let run = visitor.page(&link(&job, "/ui/run?id="));
+    assert!(run.contains("1 applied") && run.contains("0 of 1 taken back"), "{run}");
+    let survivor = visitor.page(&link(&run, "/ui/memory?id="));
+    assert!(survivor.contains("What was merged into it"), "{survivor}");
+    visitor.work(&run, "Undo this run");
+    assert_eq!(place.count(LIVE), 4);
+    let runs = visitor.page("/ui/runs");
+    assert!(runs.contains("The audit chain holds") && runs.contains("1 of 1"), "{runs}");
+    // What was undone is not done again, and the plan says so.
+    assert!(visitor.page(&here).contains("class=\"undone\""));
+}
+
+#[test]
+fn pages_of_other_sites_and_old_pages_change_nothing() {
+    let place = Place::new();
+    let server = place.write();
+    let visitor = Visitor::of(&server);
+    let (plan, digest) = server.plan(&json!({ "save_plan": true }));
+    let page = visitor.page(&format!("/ui/plan?id={plan}"));
+    let mut form = form_with(&page, "Approve");
+    form.fields.insert("decision".to_owned(), "approve".to_owned());
+    for forged in ["", "0123456789abcdef0123456789abcdef", " "] {
+        form.fields.insert("form".to_owned(), forged.to_owned());
+        let answer = visitor.send(&form.action, &form.fields);
+        assert_eq!(answer.status, 421, "{answer:?}");
+        assert!(answer.body.contains("open the page again"), "{answer:?}");
+    }
+    form.fields.remove("form");
+    assert_eq!(visitor.send(&form.action, &form.fields).status, 421);
+    // The token of the form is right, but the page is another site's.
+    let form = form_with(&page, "Approve");
+    let kind = ("Content-Type", "application/x-www-form-urlencoded");
+    let body = encoded(&form.fields) + "&decision=approve";
+    for origin in ["http://evil.example", "null"] {
+        let headers = [kind, ("Origin", origin)];
+        assert_eq!(server.send(("POST", &form.action), &headers, &body).status, 421);
+    }
+    let state = server.get(&format!("/v1/plans/{plan}")).json()["actions"][0]["state"].clone();
+    assert_eq!(state, "proposed");
+
+    let (_, approved) = visitor.press(&page, "Approve");
+    let mut apply = form_with(&approved, "Apply 1 approved");
+    assert_eq!(apply.fields["digest"], digest);
+    apply.fields.insert("digest".to_owned(), digest.replace(|c: char| c.is_ascii_digit(), "a"));
+    assert_eq!(visitor.send(&apply.action, &apply.fields).status, 412);
+    assert_eq!(place.count(LIVE), 4);
+    // Fields that a page of ours does not send.
+    for (path, further) in [
+        ("/ui/plan/decide", "id=x&action=a1&decision=explode"),
+        ("/ui/runs", "what=everything"),
+        ("/ui/runs", ""),
+        ("/ui/schedule", "preset=&cron=nonsense&execute=none"),
+    ] {
+        let form = &form.fields["form"];
+        let body = format!("form={form}&store=brain&{further}");
+        let answer = server.send(("POST", path), &[kind], &body);
+        assert!((400..=422).contains(&answer.status), "{path} {further}: {answer:?}");
+    }
+}
+
+#[test]
+fn a_token_is_asked_for_once_and_kept_in_a_cookie() {
+    let place = Place::new();
+    std::fs::write(place.path("token"), TOKEN).unwrap();
+    let server = place.serve(&["--token-file", "token"]);
+    let visitor = Visitor::of(&server);
+    for page in PAGES {
+        let answer = visitor.open(page);
+        assert_eq!((answer.status, &*answer.headers["location"]), (303, "/ui/sign-in"), "{page}");
+        assert!(!answer.body.contains("deploy"));
+    }
+    let form = form_with(&visitor.page("/ui/sign-in"), "Sign in");
+    let sign_in = |token: &str| {
+        let mut fields = form.fields.clone();
+        fields.insert("token".to_owned(), token.to_owned());
+        visitor.send(&form.action, &fields)
+    };
+    let wrong = sign_in("0123456789abcdef0123456789abcdee");
+    assert_eq!(wrong.status, 401);
+    assert!(wrong.body.contains("role=\"alert\"") && !wrong.headers.contains_key("set-cookie"));
+    let right = sign_in(TOKEN);
+    assert_eq!((right.status, &*right.headers["location"]), (303, "/ui"));
+    let cookie = right.headers["set-cookie"].clone();
+    for needed in ["HttpOnly", "SameSite=Strict", "Path=/ui"] {
+        assert!(cookie.contains(needed), "{cookie}");
+    }
+    assert!(!cookie.contains(TOKEN));
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    let visitor = Visitor { cookie, ..visitor };
+    for page in PAGES {
+        visitor.page(page);
+    }
+    // The cookie opens the dashboard; programs give their token.
+    let headers = [("Cookie", &*visitor.cookie)];
+    server.send(("GET", "/v1/stats"), &headers, "").assert_problem(401, "unauthorized");
+    let stolen = format!("{}0", visitor.cookie);
+    let answer = server.send(("GET", "/ui"), &[("Cookie", &stolen)], "");
+    assert_eq!((answer.status, &*answer.headers["location"]), (303, "/ui/sign-in"));
+    for _ in 0..10 {
+        sign_in("0123456789abcdef0123456789abcdee");
+    }
+    assert_eq!(sign_in("0123456789abcdef0123456789abcdee").status, 429);
+}
+
+#[test]
+fn a_server_that_only_reads_shows_everything_and_offers_nothing() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let visitor = Visitor::of(&server);
+    let job = visitor.work(&visitor.page("/ui"), "Make a plan now");
+    let plan = visitor.page(&link(&job, "/ui/plan?id="));
+    assert!(plan.contains("Reading only") && plan.contains("<article"), "{plan}");
+    for form in forms(&plan) {
+        assert_eq!(form.action, "/ui/plan", "{form:?}");
+    }
+    let form = form_with(&visitor.page("/ui/runs"), "Start").fields["form"].clone();
+    let plan = link(&job, "/ui/plan?id=").split_once('=').unwrap().1.to_owned();
+    for (path, further) in [
+        ("/ui/plan/decide", [("id", &*plan), ("action", "a1"), ("decision", "approve")]),
+        ("/ui/conflicts", [("key", "x"), ("settlement", "merge"), ("id", "")]),
+        ("/ui/run/undo", [("id", "x"), ("key", ""), ("action", "")]),
+        ("/ui/runs", [("what", "all"), ("key", ""), ("action", "")]),
+        ("/ui/schedule", [("preset", "0 2 * * *"), ("execute", "all"), ("enabled", "on")]),
+    ] {
+        let mut fields =
+            BTreeMap::from([("form".into(), form.clone()), ("store".into(), "brain".into())]);
+        fields.extend(further.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(visitor.send(path, &fields).status, 403, "{path}");
+    }
+    assert_eq!(place.count(LIVE), 4);
+}
+
+#[test]
+fn unknown_ids_and_stores_are_pages_that_say_so() {
+    let place = Place::new();
+    let server = place.write();
+    for path in [
+        "/ui/plan?id=pffffffffffff",
+        "/ui/run?id=none",
+        "/ui/job?id=job-9-9",
+        "/ui?store=other",
+        "/ui/nothing",
+    ] {
+        let answer = server.get(path);
+        assert_eq!(answer.status, 404, "{path}: {answer:?}");
+    }
+    for path in ["/ui/run?id=none", "/ui?store=other"] {
+        assert!(server.get(path).headers["content-type"].starts_with("text/html"), "{path}");
+    }
+    let unknown = server.get("/ui/memory?id=%2e%2e%2f%3Cscript%3E");
+    assert!(unknown.body.contains("<dd>unknown"), "{unknown:?}");
+}
+
+#[test]
+fn stores_stand_side_by_side() {
+    let place = Place::new();
+    std::fs::copy(place.path("brain.db"), place.path("other.db")).unwrap();
+    let server = place.serve(&["--store", "second-store=other.db", "--allow-writes"]);
+    let visitor = Visitor::of(&server);
+    let overview = visitor.page("/ui?store=second-store");
+    assert!(overview.contains("<option selected>second-store</option>"), "{overview}");
+    let job = visitor.work(&overview, "Make a plan now");
+    let plan = visitor.page(&unescaped(&link(&job, "/ui/plan?id=")));
+    let (back, approved) = visitor.press(&plan, "Approve 1 merges of identical texts");
+    assert!(back.contains("store=second-store"), "{back}");
+    visitor.work(&approved, "Apply 1 approved");
+    assert_eq!(place.count(LIVE), 4);
+    let other = rusqlite::Connection::open(place.path("other.db")).unwrap();
+    assert_eq!(other.query_row(LIVE, [], |row| row.get::<_, i64>(0)).unwrap(), 3);
+}
+
+/// Texts that are long, that run the other way, and that hold controls of writing direction.
+fn unusual() -> Vec<PlainMemory> {
+    let row = |number, text: &str, axis| memory(number, text, &unit_vector(8, axis));
+    let long = "a word and anotherwordwithoutanyspace ".repeat(1_400) + "the last words";
+    vec![
+        row(1, &long, 0),
+        row(2, "ההעברה מתבצעת בכל יום שישי בצהריים", 1),
+        row(3, "ההעברה מתבצעת בכל יום שישי בצהריים", 1),
+        row(4, "safe\u{202e}evil \u{2066}isolated\u{0}\u{1b}[31m", 2),
+        row(5, "\u{1f9d1}\u{200d}\u{1f4bb} likes na\u{0308}ive e\u{0301}tudes", 3),
+    ]
+}
+
+#[test]
+fn long_and_unusual_texts_are_shown_as_they_are() {
+    let place = Place::with(&unusual());
+    let server = place.write();
+    let visitor = Visitor::of(&server);
+    let long = visitor.page("/ui/memory?id=m000001");
+    assert!(long.len() > 50_000 && long.contains("the last words"), "{}", long.len());
+    let hidden = visitor.page("/ui/memory?id=m000004");
+    assert!(!hidden.contains('\u{202e}') && !hidden.contains('\u{1b}') && !hidden.contains('\0'));
+    assert!(hidden.contains("evil"), "{hidden}");
+    let job = visitor.work(&visitor.page("/ui"), "Make a plan now");
+    let plan = visitor.page(&link(&job, "/ui/plan?id="));
+    assert!(plan.contains("<blockquote dir=\"auto\">ההעברה"), "{plan}");
+}
+
+#[test]
+fn a_thousand_actions_come_in_pages() {
+    let mut rows = Vec::new();
+    for pair in 0..1_000 {
+        // Far apart: each pair is near nothing else.
+        let mut vector = unit_vector(1_000, pair);
+        vector.resize(1_000, 0.0);
+        for side in 0..2 {
+            let text = format!("The server called number{pair} listens on the first floor");
+            rows.push(memory(pair * 2 + side + 1, &text, &vector));
+        }
+    }
+    let place = Place::with(&rows);
+    let server = place.write();
+    let visitor = Visitor::of(&server);
+    let job = visitor.work(&visitor.page("/ui"), "Make a plan now");
+    let mut path = link(&job, "/ui/plan?id=");
+    let mut seen = std::collections::BTreeSet::new();
+    let mut pages = 0;
+    loop {
+        let page = visitor.page(&path);
+        assert!(page.len() < 200_000, "{} bytes", page.len());
+        let labels = page.split("<article id=\"").skip(1);
+        seen.extend(labels.map(|rest| rest[..rest.find('"').unwrap()].to_owned()));
+        pages += 1;
+        let Some(next) = page.split("rel=\"next\" href=\"").nth(1) else { break };
+        path = unescaped(&next[..next.find('"').unwrap()]);
+    }
+    assert_eq!((seen.len(), pages), (1_000, 40));
+    let (_, all) = visitor.press(&visitor.page(&path), "Approve 1000 merges of identical texts");
+    assert!(all.contains("Apply 1000 approved"));
+}
+
+#[test]
+fn an_empty_store_says_what_is_not_there() {
+    let place = Place::with(&[]);
+    let server = place.write();
+    let visitor = Visitor::of(&server);
+    for page in PAGES {
+        let shown = visitor.page(page);
+        assert!(shown.contains("<h1>") && !shown.contains("NaN"), "{page}: {shown}");
+    }
+    let job = visitor.work(&visitor.page("/ui"), "Make a plan now");
+    assert!(visitor.page(&link(&job, "/ui/plan?id=")).contains("No action is like that."));
+}
+
+#[test]
+fn a_schedule_is_set_by_a_form() {
+    let place = Place::with(&pair());
+    let server = place.write();
+    let visitor = Visitor::of(&server);
+    let page = visitor.page("/ui/schedule");
+    assert!(page.contains("None: the schedule is off."), "{page}");
+    let mut form = form_with(&page, "Save");
+    form.fields.extend([
+        ("enabled".to_owned(), "on".to_owned()),
+        ("preset".to_owned(), String::new()),
+        ("cron".to_owned(), "30 4 * * 1-5".to_owned()),
+        ("zone".to_owned(), "Europe/Berlin".to_owned()),
+        ("execute".to_owned(), "identical".to_owned()),
+    ]);
+    assert_eq!(visitor.send(&form.action, &form.fields).status, 303);
+    let page = visitor.page("/ui/schedule");
+    assert_eq!(page.matches("04:30 Europe/Berlin").count(), 5, "{page}");
+    let set = server.get("/api/v1/brain/consolidation/schedule").json();
+    assert_eq!((&set["schedule"], &set["execute"]), (&json!("30 4 * * 1-5"), &json!("identical")));
+    form.fields.insert("zone".to_owned(), "Mars/Olympus".to_owned());
+    let refused = visitor.send(&form.action, &form.fields);
+    assert!(refused.status == 422 && refused.body.contains("Mars/Olympus"), "{refused:?}");
+}
