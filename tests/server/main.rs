@@ -15,6 +15,7 @@ mod agents;
 mod latency;
 mod telemetry;
 mod dashboard;
+mod browser;
 
 /// What is tested.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_memfold-server");

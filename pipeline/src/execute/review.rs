@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn decisions_replace_each_other_until_the_action_is_carried_out() {
         let place = place();
-        let decide = |state| place.session.decide(&place.plan_id, 0, state);
+        let decide = |state| place.session.decide(&place.plan_id, &[0], state);
         for state in [ActionState::Approved, ActionState::Rejected, ActionState::Proposed] {
             decide(state).unwrap();
             assert_eq!(place.action().state, state);
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(refused.to_string(), "failed to write down a decision: it is applied meanwhile");
         assert!(place.session.amend(&place.plan_id, 0, None).is_err());
         assert!(place.keep_both().is_err() && place.kept().is_empty());
-        assert!(place.session.decide(&place.plan_id, 1, ActionState::Approved).is_err());
+        assert!(place.session.decide(&place.plan_id, &[1], ActionState::Approved).is_err());
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
         let undone = undone.unwrap();
         assert_eq!((undone.executed.applied, undone.state), (1, RunState::Done));
         assert!(place.kept().is_empty());
-        place.session.decide(&place.plan_id, 0, ActionState::Proposed).unwrap();
+        place.session.decide(&place.plan_id, &[0], ActionState::Proposed).unwrap();
         assert_eq!(place.action().state, ActionState::Proposed);
     }
 }

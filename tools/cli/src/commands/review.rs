@@ -203,7 +203,7 @@ impl Writer<'_> {
     }
 
     fn decide(&self, action: &SavedAction, state: ActionState) -> Result<(), Failure> {
-        self.beside_runs(|session| session.decide(&self.plan_id, action.position, state))
+        self.beside_runs(|session| session.decide(&self.plan_id, &[action.position], state))
     }
 
     fn undo(&self, run: &str) -> Result<(), Failure> {

@@ -42,7 +42,8 @@ pub enum Decision {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanDecision {
-    /// The action's label, such as `a3`, or `identical` for all merges of identical texts.
+    /// The action's label, such as `a3`, or `identical` for all merges of identical texts; approving
+    /// those leaves out what was rejected.
     pub action: String,
     /// What is decided.
     pub decision: Decision,
@@ -187,28 +188,30 @@ impl ServedStore {
         drop(session);
         for decision in &request.decisions {
             let plan = self.db.plan(&plan.plan_id)?;
-            for action in named(&plan, &decision.action)? {
-                self.decide_one(&plan, action, decision.decision)?;
-            }
+            self.decide_on(&plan, &named(&plan, decision)?, decision.decision)?;
         }
         Ok(self.db.plan(&plan.plan_id)?)
     }
 
-    fn decide_one(
+    fn decide_on(
         &self,
         plan: &SavedPlan,
-        action: &SavedAction,
+        actions: &[&SavedAction],
         decision: Decision,
     ) -> Result<(), Problem> {
+        let each = |decide: &dyn Fn(&SavedAction) -> Result<(), Problem>| {
+            actions.iter().try_for_each(|action| decide(action))
+        };
         let state = match decision {
             Decision::Approve => ActionState::Approved,
             Decision::Reject => ActionState::Rejected,
             Decision::Undecide => ActionState::Proposed,
-            Decision::KeepBoth => return self.keep_both(plan, action),
-            Decision::Swap => return self.swap(plan, action),
+            Decision::KeepBoth => return each(&|action| self.keep_both(plan, action)),
+            Decision::Swap => return each(&|action| self.swap(plan, action)),
         };
+        let positions: Vec<usize> = actions.iter().map(|action| action.position).collect();
         let session = open_own_tables(&self.path, &self.settings)?;
-        Ok(session.decide(&plan.plan_id, action.position, state)?)
+        Ok(session.decide(&plan.plan_id, &positions, state)?)
     }
 
     fn keep_both(&self, plan: &SavedPlan, action: &SavedAction) -> Result<(), Problem> {
@@ -329,16 +332,22 @@ impl Proposal {
 }
 
 /// The actions that a decision is about.
-fn named<'p>(plan: &'p SavedPlan, word: &str) -> Result<Vec<&'p SavedAction>, Problem> {
+fn named<'p>(
+    plan: &'p SavedPlan,
+    decision: &PlanDecision,
+) -> Result<Vec<&'p SavedAction>, Problem> {
+    let word = &*decision.action;
     if word == "identical" {
+        // Who approves all that are identical does not overrule a person who rejected one of them.
+        let is_overruled = decision.decision != Decision::Approve;
         let is_meant = |saved: &&SavedAction| {
             let action = saved.effective();
-            action.action == ActionType::Merge
-                && action.risk == Risk::Identical
-                && matches!(
-                    saved.state,
-                    ActionState::Proposed | ActionState::Approved | ActionState::Rejected
-                )
+            let is_open = match saved.state {
+                ActionState::Proposed | ActionState::Approved => true,
+                ActionState::Rejected => is_overruled,
+                _ => false,
+            };
+            action.action == ActionType::Merge && action.risk == Risk::Identical && is_open
         };
         return Ok(plan.actions.iter().filter(is_meant).collect());
     }

@@ -93,22 +93,23 @@ impl Session {
 }
 
 impl Session {
-    /// Writes down that a person approves or rejects an action, or wants to think again (proposed).
+    /// Writes down that a person approves or rejects actions, or wants to think again (proposed): all or none.
     ///
     /// # Errors
-    /// When the action was carried out meanwhile, or the store cannot be written.
+    /// When one was carried out meanwhile, or the store cannot be written.
     pub fn decide(
         &self,
         plan_id: &str,
-        position: usize,
+        positions: &[usize],
         state: ActionState,
     ) -> Result<(), SessionError> {
+        let update = ActionUpdate::of(state);
         self.write(|writes| {
-            writes.check_undecided(plan_id, position)?;
-            let update = ActionUpdate::of(state);
-            writes.query("write down a decision", |connection| {
-                set_action_state(connection, plan_id, position, &update)
-            })
+            for position in positions {
+                writes.check_undecided(plan_id, *position)?;
+                writes.set_action_state(plan_id, *position, &update)?;
+            }
+            Ok(())
         })
     }
 
