@@ -196,26 +196,25 @@ impl Metrics {
     }
 }
 
-/// Returns gauges of a store: memories by tier, flags, plans. Reads the store.
+/// Returns gauges of a store: memories by tier, flags, plans. They may be a minute old: the store is read for them.
 #[must_use]
 pub fn store_gauges(store: &ServedStore) -> Vec<(&'static str, String, f64)> {
     let labels = |more: &[(&'static str, &str)]| {
         written(&owned(&[&[("store", &*store.name)], more].concat()))
     };
     let mut gauges = Vec::new();
-    match store.status() {
-        Ok(status) => {
-            let counts = status.tiers.counts();
+    match store.survey(false) {
+        Ok(survey) => {
             for tier in memfold_lifecycle::Tier::ALL {
                 let name = tier.to_string().to_lowercase();
                 gauges.push((
                     "memfold_memories",
                     labels(&[("tier", &name)]),
-                    counts.of(tier) as f64,
+                    survey.tiers.of(tier) as f64,
                 ));
             }
-            gauges.push(("memfold_flags_open", labels(&[]), status.open_flags as f64));
-            gauges.push(("memfold_plans_waiting", labels(&[]), status.plans.len() as f64));
+            gauges.push(("memfold_flags_open", labels(&[]), survey.open_flags as f64));
+            gauges.push(("memfold_plans_waiting", labels(&[]), survey.plans_waiting as f64));
             gauges.push(("memfold_store_up", labels(&[]), 1.0));
         }
         Err(_) => gauges.push(("memfold_store_up", labels(&[]), 0.0)),

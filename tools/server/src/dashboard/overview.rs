@@ -92,20 +92,12 @@ pub(super) async fn page(
 }
 
 fn overview(app: &App, store: &Arc<ServedStore>) -> Result<OverviewPage, Problem> {
-    let status = store.status()?;
-    let counts = status.tiers.counts();
+    let survey = store.survey(true)?;
+    let counts = survey.tiers;
     let live = counts.hot + counts.warm + counts.cold + counts.archived;
-    let vitals = store.db.vitals(&store.load(store.now()))?;
-    let mut created: Vec<i64> = vitals
-        .iter()
-        .filter_map(|vitals| vitals.memory.created_at.instant())
-        .map(|at| at.0)
-        .collect();
-    created.sort_unstable();
     let plans = store.plans()?;
     let proposed: Vec<&BTreeMap<ActionType, u64>> =
         plans.iter().take(PLANS_SHOWN).map(|plan| &plan.types).collect();
-    let last_run = status.runs.last();
     let schedule = app.schedules.view(store)?;
     let jobs = store.jobs();
     let mut shell = Shell::of(app, store, "Overview");
@@ -116,20 +108,20 @@ fn overview(app: &App, store: &Arc<ServedStore>) -> Result<OverviewPage, Problem
     Ok(OverviewPage {
         shell,
         live,
-        open_flags: status.open_flags,
+        open_flags: survey.open_flags,
         proposals: store.proposals()?.proposals.len(),
-        waiting: status.plans.len(),
-        due: status.due.as_ref().map(ToString::to_string),
+        waiting: survey.plans_waiting,
+        due: survey.due.clone(),
         tiers: tiers(&[
             ("hot", counts.hot),
             ("warm", counts.warm),
             ("cold", counts.cold),
             ("archived", counts.archived),
         ]),
-        growth: growth(&created),
+        growth: growth(&survey.created),
         bars: bars(&proposed),
         legend: KINDS.iter().enumerate().map(|(colour, kind)| (colour, words(*kind))).collect(),
-        last_run: last_run.map(|run| {
+        last_run: survey.last_run.as_ref().map(|run| {
             let at = run.finished_at.as_ref().unwrap_or(&run.started_at);
             (run.run_id.clone(), format!("{} {}", run.kind, run.state), at.clone())
         }),

@@ -19,7 +19,8 @@ pub use memories::{
     SearchRequest, user_category,
 };
 pub use plans::{
-    Decision, DecisionsRequest, PlanDecision, Proposal, ProposalsDocument, SettleRequest, SettledAs,
+    Decision, DecisionsRequest, PlanDecision, Proposal, ProposalsDocument, SettleRequest,
+    SettledAs, Survey,
 };
 pub use problem::{Problem, ProblemDocument, ProblemKind};
 pub use runs::{ApplyRequest, ExecuteMode, JudgeMode, RunRequest, UndoRequest};

@@ -1,11 +1,19 @@
 //! Plans and what people decide about them; contradictory pairs, and how they are settled.
 
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
 use memfold::execute::{KeepBothRequest, keep_both};
 use memfold::machine;
 use memfold::settle::{SettleRules, Settled, Settlement, settle};
 use memfold_cli::{Status, named_memories, open_own_tables, open_session, status};
+use memfold_lifecycle::TierCounts;
 use memfold_model::lineage::{Explanation, Resolved};
 use memfold_model::memory::MemoryId;
+use memfold_model::runs::RunSummary;
+use memfold_model::time::Instant;
 use memfold_plan::plan::{
     ActionState, ActionType, PlanSummary, Risk, SavedAction, SavedPlan, SwapInput, swap_survivor,
 };
@@ -17,10 +25,12 @@ use serde::{Deserialize, Serialize};
 
 use super::problem::{Problem, ProblemKind};
 use super::runs::check_digest;
-use super::store::ServedStore;
+use super::store::{ServedStore, locked};
 
 /// The name of the plan that was made last.
 const LATEST: &str = "latest";
+/// How long what a survey found is told again, in microseconds.
+const SURVEY_MICROS: i64 = 60_000_000;
 
 /// What a person decides about an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -298,6 +308,39 @@ impl ServedStore {
         Ok(status(&self.path, &self.settings, (self.now(), self.printer))?)
     }
 
+    /// Tells what pages and gauges show of the whole store, which takes reading all of it: within a minute once,
+    /// unless the store changed meanwhile and the answer has to be of now.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn survey(&self, is_of_now: bool) -> Result<Arc<Survey>, Problem> {
+        let (now, stamp) = (self.now(), Stamp::of(&self.path)?);
+        let mut last = locked(&self.surveyed);
+        if let Some(survey) = &*last {
+            let age = now.0 - survey.at.0;
+            if (0..SURVEY_MICROS).contains(&age) && (!is_of_now || survey.stamp == stamp) {
+                return Ok(Arc::clone(survey));
+            }
+        }
+        let status = self.status()?;
+        let vitals = self.db.vitals(&self.load(now))?;
+        let instants = vitals.iter().filter_map(|vitals| vitals.memory.created_at.instant());
+        let mut created: Vec<i64> = instants.map(|at| at.0).collect();
+        created.sort_unstable();
+        let survey = Arc::new(Survey {
+            at: now,
+            stamp,
+            tiers: status.tiers.counts(),
+            open_flags: status.open_flags,
+            plans_waiting: status.plans.len(),
+            due: status.due.as_ref().map(ToString::to_string),
+            last_run: status.runs.into_iter().next_back(),
+            created,
+        });
+        *last = Some(Arc::clone(&survey));
+        Ok(survey)
+    }
+
     /// Tells what became of a memory.
     ///
     /// # Errors
@@ -312,6 +355,45 @@ impl ServedStore {
     /// When the store cannot be read.
     pub fn resolve(&self, id: &str) -> Result<Resolved, Problem> {
         Ok(self.db.resolve(&MemoryId::new(id), &self.time_zone, self.now())?)
+    }
+}
+
+/// What is shown of a whole store.
+#[derive(Debug)]
+pub struct Survey {
+    at: Instant,
+    stamp: Stamp,
+    /// Live memories by tier.
+    pub tiers: TierCounts,
+    /// Pairs that wait for a person.
+    pub open_flags: u64,
+    /// Saved plans with actions that nothing became of yet.
+    pub plans_waiting: usize,
+    /// Why a run is due.
+    pub due: Option<String>,
+    /// The run that wrote last.
+    pub last_run: Option<RunSummary>,
+    /// When live memories were created, where that is known: microseconds since 1970, ascending.
+    pub created: Vec<i64>,
+}
+
+/// Length and time of the last change of the store's file and of its log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp([Option<(u64, SystemTime)>; 2]);
+
+impl Stamp {
+    fn of(path: &Path) -> Result<Self, Problem> {
+        let of = |path: &Path| {
+            let found = std::fs::metadata(path)?;
+            Ok::<_, io::Error>((found.len(), found.modified()?))
+        };
+        let store = of(path).map_err(|error| {
+            let detail = format!("the store {} cannot be read: {error}", path.display());
+            Problem::new(ProblemKind::Failed, detail)
+        })?;
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        Ok(Self([Some(store), of(Path::new(&log)).ok()]))
     }
 }
 

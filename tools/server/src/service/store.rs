@@ -23,6 +23,7 @@ use memfold_store::{BrainDb, LoadRequest};
 
 use super::history::PastRun;
 use super::jobs::Jobs;
+use super::plans::Survey;
 use super::problem::{Problem, ProblemKind};
 use super::workers::Workers;
 use crate::metrics::Metrics;
@@ -52,6 +53,7 @@ pub struct ServedStore {
     pub(crate) is_sealing: AtomicBool,
     pub(crate) jobs: Jobs,
     pub(crate) past: Mutex<VecDeque<PastRun>>,
+    pub(super) surveyed: Mutex<Option<Arc<Survey>>>,
     plans: Mutex<VecDeque<Arc<SavedPlan>>>,
 }
 
@@ -108,6 +110,7 @@ impl ServedStore {
             is_sealing: AtomicBool::new(false),
             jobs: Jobs::default(),
             past: Mutex::default(),
+            surveyed: Mutex::default(),
             plans: Mutex::default(),
         })
     }
