@@ -1,7 +1,7 @@
 //! Agents: the six tools over stdio and over HTTP.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -202,4 +202,31 @@ fn agents_come_over_http_too() {
     let evil = [accept, ("Host", "evil.example")];
     let refused = server.send(("POST", "/mcp"), &evil, &message("initialize", hello()));
     refused.assert_problem(421, "misdirected");
+}
+
+/// The protocol's own client for Python, where `MEMFOLD_MCP_PYTHON` names a Python that has it.
+#[test]
+fn the_python_client_uses_the_tools() {
+    let Some(python) = std::env::var_os("MEMFOLD_MCP_PYTHON") else { return report_skipped() };
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/extras/mcp_client.py");
+    let visit = |arguments: &[&str]| {
+        let output = Command::new(&python).arg(script).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let expected = json!({ "tools": 6, "check": "touch", "applied": 1, "undone": 1 });
+    let place = Place::new();
+    let store = place.path("brain.db");
+    assert_eq!(visit(&["stdio", crate::PROGRAM, store.to_str().unwrap()]), expected);
+    assert_eq!(place.count("SELECT count(*) FROM stm"), 4);
+    // What was undone is not proposed again: another store.
+    let place = Place::new();
+    let server = place.write();
+    assert_eq!(visit(&["http", &format!("http://{}/mcp", server.address)]), expected);
+    assert_eq!(place.count("SELECT count(*) FROM stm"), 4);
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn report_skipped() {
+    eprintln!("skipped: MEMFOLD_MCP_PYTHON names no Python with the package mcp");
 }

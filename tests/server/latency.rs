@@ -88,7 +88,7 @@ fn time(
     }
 }
 
-fn build_index(place: &Place) {
+pub(crate) fn build_index(place: &Place) {
     use memfold::lookup::{BuildIndex, TierChoice, build_index};
     use memfold_store::{BrainDb, LoadRequest};
     let store =
@@ -113,7 +113,7 @@ fn build_index(place: &Place) {
     .unwrap();
 }
 
-fn exchange(
+pub(crate) fn exchange(
     reader: &mut BufReader<std::net::TcpStream>,
     host: &str,
     path: &str,

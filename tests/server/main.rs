@@ -16,6 +16,7 @@ mod latency;
 mod telemetry;
 mod dashboard;
 mod browser;
+mod soak;
 
 /// What is tested.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_memfold-server");

@@ -91,6 +91,18 @@ fn a_run_carries_out_as_much_as_it_is_told_to() {
     let identical = server.job("/v1/runs", &[], &json!({ "execute": "identical" }));
     assert_eq!(identical["state"], "done", "{identical}");
     assert_eq!(place.count(LIVE), 3);
+    let result = &identical["result"];
+    assert_eq!((&result["mode"], &result["executed"]["applied"]), (&json!("execute"), &json!(1)));
+    assert_eq!(result["run_id"], identical["run_id"]);
+    // Nothing is left to do: no run is written down that could be undone.
+    for mode in ["identical", "all"] {
+        let nothing = server.job("/v1/runs", &[], &json!({ "execute": mode }));
+        assert_eq!(
+            (&nothing["state"], &nothing["run_id"]),
+            (&json!("done"), &Value::Null),
+            "{mode}"
+        );
+    }
     let run = identical["run_id"].as_str().unwrap();
     server.job(&format!("/v1/runs/{run}/undo"), &[], &json!({ "remerge_ok": true }));
     let reviewed = server.job("/v1/runs", &[], &json!({ "execute": "reviewed" }));

@@ -11,6 +11,7 @@ use memfold_cli::{
 };
 use memfold_model::runs::{RunHistory, RunState, RunSummary, UnitSummary};
 use memfold_plan::plan::{ActionState, PlanSummary, SavedPlan};
+use memfold_plan::report::Mode;
 use memfold_store::journal::RevertOptions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -196,7 +197,7 @@ impl ServedStore {
         if request.execute == ExecuteMode::Reviewed {
             applied = self.apply_reviewed(&bars)?;
         }
-        let done = consolidate(&self.global, args, (&bars, self.printer))?;
+        let mut done = consolidate(&self.global, args, (&bars, self.printer))?;
         for failure in &done.failures {
             self.printer.failure(failure);
         }
@@ -210,11 +211,19 @@ impl ServedStore {
             let saved = self.db.plan(&plan_id)?;
             applied.push(self.apply(&only, &saved, &bars)?);
         }
-        let execution = done.execution.as_ref().or(applied.last());
+        let report = &mut done.outcome.report;
+        for execution in applied.iter().filter(|execution| recorded(execution).is_some()) {
+            report.mode = Mode::Execute;
+            report.run_id.clone_from(&execution.run_id);
+            report.executed.applied += execution.executed.applied;
+            report.executed.stale += execution.executed.stale;
+            report.executed.failed += execution.executed.failed;
+        }
         let result = value(&ConsolidateDocument::of(&done.outcome.report));
+        let execution = done.execution.as_ref().or(applied.last());
         let outcome = Outcome {
             state: execution.map(|execution| state_of(execution.state)),
-            run_id: execution.map(|execution| execution.run_id.clone()),
+            run_id: execution.and_then(recorded),
             plan_id: Some(plan_id),
             plan_digest: Some(plan_digest),
             result: Some(result),
@@ -284,7 +293,7 @@ impl ServedStore {
             store.drop_plan(&saved.plan_id);
             Ok(Outcome {
                 state: Some(state_of(execution.state)),
-                run_id: Some(execution.run_id.clone()),
+                run_id: recorded(&execution),
                 plan_id: Some(saved.plan_id.clone()),
                 plan_digest: Some(saved.plan_digest.clone()),
                 result: Some(value(&ApplyDocument::of_run(&execution, &saved))),
@@ -376,6 +385,11 @@ pub(crate) fn check_digest(plan: &SavedPlan, digest: &str) -> Result<(), Problem
     }
     let detail = format!("plan {} has the digest {}", plan.plan_id, plan.plan_digest);
     Err(Problem::new(ProblemKind::AnotherPlan, detail).with_hint("look at the plan again"))
+}
+
+/// The id under which a run is written down. One without a unit is not, and nothing of it can be undone.
+fn recorded(execution: &Execution) -> Option<String> {
+    (!execution.outcomes.is_empty()).then(|| execution.run_id.clone())
 }
 
 const fn state_of(state: RunState) -> JobState {

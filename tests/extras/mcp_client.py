@@ -1,0 +1,57 @@
+"""The Python client of the Model Context Protocol at a memfold-server: `mcp_client.py stdio PROGRAM BRAIN_DB` or
+`mcp_client.py http URL`. Lists the tools, then checks, plans, applies and undoes; prints a line of JSON."""
+
+import asyncio
+import json
+import sys
+
+from mcp import Client, StdioServerParameters
+
+TOOLS = {
+    "memory_check",
+    "memory_duplicates",
+    "memory_conflicts",
+    "memory_consolidate",
+    "memory_resolve",
+    "memory_session_context",
+}
+
+
+async def call(client, name, **arguments):
+    result = await client.call_tool(name, arguments)
+    assert not result.is_error, result
+    return result.structured_content
+
+
+async def visit(target):
+    async with Client(target) as client:
+        tools = (await client.list_tools()).tools
+        assert {tool.name for tool in tools} == TOOLS, tools
+        assert all(tool.input_schema["type"] == "object" for tool in tools)
+        text = "The deploy runs every Friday at noon"
+        check = await call(client, "memory_check", text=text)
+        plan = await call(client, "memory_consolidate", action="plan")
+        names = {name: plan[name] for name in ("plan_id", "plan_digest")}
+        applied = await call(client, "memory_consolidate", action="apply", **names)
+        undone = await call(client, "memory_consolidate", action="undo", run_id=applied["run_id"])
+        return {
+            "tools": len(tools),
+            "check": check["decision"],
+            "applied": applied["executed"]["applied"],
+            "undone": undone["executed"]["applied"],
+        }
+
+
+def main():
+    match sys.argv[1:]:
+        case ["stdio", program, store]:
+            arguments = ["mcp", store, "--allow-writes"]
+            target = StdioServerParameters(command=program, args=arguments)
+        case ["http", url]:
+            target = url
+        case _:
+            sys.exit(__doc__)
+    print(json.dumps(asyncio.run(visit(target))))
+
+
+main()

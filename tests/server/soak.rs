@@ -1,0 +1,176 @@
+//! Half an hour of everything at once; run by hand:
+//! `cargo test --workspace --locked --test server soak -- --ignored --nocapture` (`MEMFOLD_SOAK_SECONDS`, 1,800).
+
+use std::collections::BTreeMap;
+use std::io::{BufReader, Write as _};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use memfold::machine::{self, Stopwatch};
+use memfold_model::lineage::Whereabouts;
+use memfold_model::memory::MemoryId;
+use memfold_store::{BrainDb, OpenOptions};
+use memfold_tests::{generated_rows, memory};
+use serde_json::{Value, json};
+
+use crate::latency::{build_index, exchange};
+use crate::support::{Place, Server};
+
+const ROWS: u32 = 5_000;
+const DIM: usize = 64;
+const CALLERS: usize = 4;
+/// Requests in a second, of all callers together.
+const RATE: f64 = 200.0;
+/// Of so many requests one saves something new.
+const SAVE_EVERY: usize = 20;
+/// Pairs of equal texts: each run merges them, and each undo takes that back.
+const COPIES: usize = 100;
+
+/// What happened.
+#[derive(Default)]
+struct Tally {
+    statuses: Mutex<BTreeMap<(String, u64), u64>>,
+    saved: Mutex<Vec<String>>,
+    requests: AtomicUsize,
+    /// Requests that began more than a second late.
+    late: AtomicUsize,
+}
+
+#[test]
+#[ignore = "takes half an hour"]
+fn everything_at_once_loses_nothing() {
+    let seconds = std::env::var("MEMFOLD_SOAK_SECONDS").ok();
+    let seconds: f64 = seconds.and_then(|text| text.parse().ok()).unwrap_or(1_800.0);
+    let vectors = generated_rows(ROWS, DIM, 7);
+    let row = |at: usize| memory(at, &text(at), &vectors[original(at) * DIM..][..DIM]);
+    let rows: Vec<_> = (0..ROWS as usize).map(row).collect();
+    let place = Place::with(&rows);
+    build_index(&place);
+    let server = place.write();
+    let (tally, clock) = (Tally::default(), Stopwatch::start());
+    let mut anonymous = Vec::new();
+    std::thread::scope(|scope| {
+        for caller in 0..CALLERS {
+            let (server, tally, clock, vectors) = (&server, &tally, &clock, &vectors);
+            scope.spawn(move || call(server, (caller, vectors), tally, (clock, seconds)));
+        }
+        scope.spawn(|| work(&server, &place, &tally, (&clock, seconds)));
+        while clock.seconds() < seconds {
+            anonymous.push(anonymous_kib(server.process()));
+            std::thread::sleep(Duration::from_secs_f64((seconds / 30.0).min(10.0)));
+        }
+    });
+    let statuses = tally.statuses.into_inner().unwrap();
+    let saved = tally.saved.into_inner().unwrap();
+    let store = BrainDb::open(place.path("brain.db"), OpenOptions::default()).unwrap();
+    let is_lost = |id: &&String| {
+        let resolved =
+            store.resolve(&MemoryId::new(id.as_str()), &jiff::tz::TimeZone::UTC, machine::clock());
+        resolved.unwrap().whereabouts == Whereabouts::Unknown
+    };
+    let lost = saved.iter().filter(is_lost).count();
+    let settled = anonymous[anonymous.len() / 5];
+    let last = *anonymous.last().unwrap();
+    let figures = json!({
+        "seconds": seconds, "requests": tally.requests.load(Ordering::Relaxed),
+        "late": tally.late.load(Ordering::Relaxed), "saved": saved.len(), "lost": lost,
+        "anonymous_kib": { "after_a_fifth": settled, "last": last, "most": anonymous.iter().max() },
+        "answers": statuses.iter().map(|((kind, status), count)| json!([kind, status, count])).collect::<Vec<_>>(),
+    });
+    std::io::stdout().write_all(format!("{figures}\n").as_bytes()).unwrap();
+    let is_fine = |status: u64| (200..300).contains(&status) || status == 429;
+    assert!(statuses.keys().all(|(_, status)| is_fine(*status)), "{statuses:?}");
+    assert_eq!(lost, 0);
+    // What was saved stays in the index in memory until it is sealed.
+    let allowed = settled + 32 * 1024 + 8 * saved.len() as u64;
+    assert!(last <= allowed, "{anonymous:?}");
+}
+
+const fn original(at: usize) -> usize {
+    if at < 2 * COPIES { at / 2 } else { at }
+}
+
+fn text(at: usize) -> String {
+    let at = original(at);
+    format!("Memory {at} speaks of topic {}", at % 997)
+}
+
+/// Calls at an even pace over one connection.
+fn call(
+    server: &Server,
+    (caller, vectors): (usize, &[f32]),
+    tally: &Tally,
+    (clock, seconds): (&Stopwatch, f64),
+) {
+    let mut reader = BufReader::new(server.connect());
+    let pace = CALLERS as f64 / RATE;
+    for at in 0.. {
+        let due = at as f64 * pace;
+        if due >= seconds {
+            break;
+        }
+        let wait = due - clock.seconds();
+        if wait > 0.0 {
+            std::thread::sleep(Duration::from_secs_f64(wait));
+        } else if wait < -1.0 {
+            tally.late.fetch_add(1, Ordering::Relaxed);
+        }
+        let row = (at * 31 + caller * 7) % ROWS as usize;
+        let vector = &vectors[original(row) * DIM..][..DIM];
+        let known = text(row);
+        let new = format!("Caller {caller} noted fact {at} at desk {}", at % 13);
+        let (path, body) = match at % SAVE_EVERY {
+            0 => ("/v1/save", json!({ "text": new, "vector": vector })),
+            1 => ("/v1/save", json!({ "text": known, "vector": vector })),
+            2..5 => ("/v1/search", json!({ "vector": vector, "limit": 5 })),
+            5..8 => ("/v1/recall", json!({ "query": known, "vector": vector })),
+            _ => ("/v1/check", json!({ "text": known, "vector": vector })),
+        };
+        let answer = exchange(&mut reader, &server.address, path, &body.to_string());
+        tally.requests.fetch_add(1, Ordering::Relaxed);
+        tally.count(path, &answer);
+        if at % SAVE_EVERY == 0 && answer["stored"] == true {
+            tally.saved.lock().unwrap().push(answer["id"].as_str().unwrap().to_owned());
+        }
+    }
+}
+
+/// Runs, undoes, builds the index anew and looks at pages, one after the other.
+fn work(server: &Server, place: &Place, tally: &Tally, (clock, seconds): (&Stopwatch, f64)) {
+    let mut round = 0;
+    while clock.seconds() < seconds {
+        let job = server.job("/v1/runs", &[], &json!({ "execute": "identical" }));
+        tally.count("run", &job);
+        assert_eq!(job["state"], "done", "{job}");
+        if let Some(run) = job["run_id"].as_str() {
+            let path = format!("/v1/runs/{run}/undo");
+            let undone = server.job(&path, &[], &json!({ "remerge_ok": true }));
+            tally.count("undo", &undone);
+            assert_eq!(undone["state"], "done", "{undone}");
+        }
+        for page in ["/ui", "/ui/runs", "/ui/plans", "/metrics", "/v1/stats"] {
+            let status = u64::from(server.get(page).status);
+            tally.count(page, &json!({ "status": status }));
+        }
+        round += 1;
+        if round % 5 == 0 {
+            build_index(place);
+        }
+        std::thread::sleep(Duration::from_secs(2));
+    }
+}
+
+impl Tally {
+    /// Problems name their status; what names none is an answer.
+    fn count(&self, kind: &str, answer: &Value) {
+        let status = answer["status"].as_u64().unwrap_or(200);
+        *self.statuses.lock().unwrap().entry((kind.to_owned(), status)).or_default() += 1;
+    }
+}
+
+fn anonymous_kib(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
