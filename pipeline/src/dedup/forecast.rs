@@ -67,7 +67,8 @@ impl JoinForecast {
         let seconds_per_test = sample.core_seconds / tested.max(1) as f64;
         let tile_bytes = rows * summary.row_bytes;
         let hours = |tests: f64| tests * seconds_per_test / 3_600.0;
-        let share_tested = share(tested, sampled);
+        // The first test sees each pair of a block with itself twice.
+        let share_tested = share(tested, sampled).min(1.0);
         Self {
             tiles,
             tasks: (tasks.ceil() as u64).clamp(tiles, tasks_total),
