@@ -133,6 +133,21 @@ fn files_that_are_gone_or_damaged_are_named() {
     place.run(&BY_TILES).fails_with(1, &["000000.mfi", "the file is missing", "hint: remove"]);
 }
 
+/// As a full disk: the system takes no more bytes.
+#[cfg(unix)]
+#[test]
+fn a_limit_on_files_is_told_and_work_goes_on_without_it() {
+    let place = with_rows(ROWS);
+    let binary = env!("CARGO_BIN_EXE_memfold");
+    // 512 KiB or 1 MiB, by the shell: tiles are larger.
+    let script = format!("ulimit -f 1024; exec '{binary}' {}", BY_TILES.join(" "));
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &script]).current_dir(place.folder()).env("HOME", place.folder());
+    place.answer(shell.output().unwrap()).fails_with(1, &["tiles", "File too large", "hint: "]);
+    assert!(!place.path("tiles/plan.mfi").exists());
+    place.succeed(&BY_TILES);
+}
+
 #[test]
 fn other_inputs_thresholds_and_folders_are_refused() {
     let place = with_rows("300");

@@ -249,6 +249,12 @@ impl TilePlan {
         Ok(tasks.iter().map(|&[left, right]| TileTask { left, right }))
     }
 
+    /// Tells whether there is such a task.
+    pub(super) fn has(&self, task: TileTask) -> Result<bool, TileError> {
+        // Written in this order; in another one, tasks that are there would be refused.
+        Ok(self.records::<u32, 2>(TASKS)?.binary_search(&[task.left, task.right]).is_ok())
+    }
+
     /// Returns what the plan holds and saves, with no task resumed.
     ///
     /// # Errors

@@ -166,8 +166,7 @@ impl TilePlan {
     /// When the plan has no such tile, a tile is missing or damaged, the task finds more pairs than the budget allows, the
     /// system refuses to write, or the caller asked to stop.
     pub fn run(&self, task: TileTask, options: &JoinOptions<'_>) -> Result<Receipt, TileError> {
-        let is_known = self.tasks()?.any(|one| one == task);
-        if !is_known {
+        if !self.has(task)? {
             let found = format!("no task of the tiles {} and {}", task.left, task.right);
             return Err(TileError::Damaged { path: self.dir().to_owned(), found });
         }
