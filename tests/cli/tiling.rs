@@ -143,7 +143,7 @@ fn a_limit_on_files_is_told_and_work_goes_on_without_it() {
     let script = format!("ulimit -f 1024; exec '{binary}' {}", BY_TILES.join(" "));
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", &script]).current_dir(place.folder()).env("HOME", place.folder());
-    place.answer(shell.output().unwrap()).fails_with(1, &["tiles", "File too large", "hint: "]);
+    place.answer(shell.output().unwrap()).fails_with(1, &["tiles: File too large", "hint: raise"]);
     assert!(!place.path("tiles/plan.mfi").exists());
     place.succeed(&BY_TILES);
 }

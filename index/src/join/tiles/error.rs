@@ -118,6 +118,9 @@ impl TileError {
             Self::System { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Some("free some space there and run again: finished tasks are kept".into())
             }
+            Self::System { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => {
+                Some("raise the limit on the size of files (ulimit -f) and run again".into())
+            }
             Self::System { .. } => None,
         }
     }

@@ -210,7 +210,7 @@ impl Work<'_> {
                 let joined = join_pairs_by_tiles(self.matrix, lowest, dir, &options);
                 joined
                     .map(|(pairs, tiles)| (pairs, Some(tiles)))
-                    .map_err(|error| untiled("join the tiles", &error))
+                    .map_err(|error| untiled("compare the vectors", &error))
             }
         };
         [seconds.prepare, seconds.join, seconds.audit] = stages.split();
