@@ -1,12 +1,22 @@
 //! [`DistinctRows`]: validates rows and collapses bit-equal vectors, for the join and for the graph.
 
+use std::io;
+use std::path::Path;
+
+use bytemuck::{Pod, Zeroable};
 use memfold_simd::Kernels;
 use twox_hash::XxHash3_64;
 
-use crate::{Pool, Progress, Row, VectorMatrix};
+use crate::{Pool, Progress, Row, Spool, VectorMatrix};
 
 /// Rows for each task and for each look at the wish to stop.
 const BATCH_ROWS: usize = 1_024;
+
+/// Batches that are read before their rows are sorted in.
+const WAVE_BATCHES: usize = 256;
+
+/// Rows that are sorted in memory where there is a folder for more: 24 MiB.
+const ROWS_IN_MEMORY: usize = 1 << 20;
 
 /// The distinct rows of a matrix, ascending, with what is known about each.
 #[derive(Debug, Default)]
@@ -15,12 +25,12 @@ pub(crate) struct DistinctRows {
     pub(crate) rows: Vec<Row>,
     /// The canonical squared norm of each.
     pub(crate) squared_norms: Vec<f64>,
-    /// How many rows are equal to each, itself included.
-    pub(crate) multiplicities: Vec<u32>,
     /// A hash of each vector's values: spreads samples whatever the order of rows.
     pub(crate) hashes: Vec<u64>,
-    /// Groups of two or more.
+    /// Groups of two or more: members ascending, groups by their smallest row.
     pub(crate) groups: Vec<Vec<Row>>,
+    /// blake3 of the hashes of all rows, in order.
+    pub(crate) digest: [u8; 32],
 }
 
 /// Why rows cannot be told apart.
@@ -37,12 +47,13 @@ pub(crate) enum DistinctError {
     Cancelled,
 }
 
-/// What one pass over a row finds out.
-#[derive(Clone, Copy)]
+/// What one pass over a row finds out, sorted by hash and row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[repr(C)]
 struct Scanned {
     hash: u64,
-    row: Row,
-    squared_norm: f64,
+    row: u64,
+    squared_norm_bits: u64,
 }
 
 impl DistinctRows {
@@ -55,39 +66,44 @@ impl DistinctRows {
         pool: &Pool,
         progress: &dyn Progress,
     ) -> Result<Self, DistinctError> {
-        let mut scanned = scan_rows(matrix, kernels, pool, progress)?;
-        pool.sort_by_key(&mut scanned, |one| (one.hash, one.row));
-        let mut classes: Vec<(Scanned, Vec<Row>)> = Vec::new();
-        let mut run_start = 0;
-        for one in scanned {
-            if classes.get(run_start).is_none_or(|(first, _)| first.hash != one.hash) {
-                run_start = classes.len();
-            }
-            let equal = classes[run_start..]
-                .iter_mut()
-                .find(|(first, _)| matrix.vector(first.row) == matrix.vector(one.row));
-            match equal {
-                Some((_, others)) => others.push(one.row),
-                None => classes.push((one, Vec::new())),
-            }
-        }
-        pool.sort_by_key(&mut classes, |(first, _)| first.row);
-        Ok(Self::from_classes(classes))
+        Self::within(matrix, kernels, (pool, None), progress).expect("records stay in memory")
     }
 
-    fn from_classes(classes: Vec<(Scanned, Vec<Row>)>) -> Self {
-        let mut distinct = Self::default();
-        for (first, others) in classes {
-            distinct.rows.push(first.row);
-            distinct.squared_norms.push(first.squared_norm);
-            distinct.hashes.push(first.hash);
-            // A matrix has fewer than 2³² rows.
-            distinct.multiplicities.push(others.len() as u32 + 1);
-            if !others.is_empty() {
-                distinct.groups.push(std::iter::once(first.row).chain(others).collect());
+    /// As [`of`](Self::of), with what is sorted in `scratch_dir`: memory holds 24 bytes of each distinct row.
+    pub(crate) fn within(
+        matrix: &VectorMatrix<'_>,
+        kernels: &Kernels,
+        (pool, scratch_dir): (&Pool, Option<&Path>),
+        progress: &dyn Progress,
+    ) -> io::Result<Result<Self, DistinctError>> {
+        let mut spool = Spool::new(scratch_dir, ROWS_IN_MEMORY);
+        let mut refused = Ok(());
+        let digest = scan_rows(matrix, kernels, (pool, progress), |scanned| match scanned {
+            Ok(one) => spool.push(one),
+            Err(error) => {
+                refused = Err(error);
+                Ok(())
+            }
+        })?;
+        if let Err(error) = refused {
+            return Ok(Err(error));
+        }
+        // Rows of one hash that differ, each with those that are equal to it.
+        let mut run: Vec<(Scanned, Vec<Row>)> = Vec::new();
+        let mut distinct = Classes::default();
+        for one in &spool.finish()? {
+            if run.first().is_some_and(|(first, _)| first.hash != one.hash) {
+                run.drain(..).for_each(|class| distinct.push(class));
+            }
+            let vector = matrix.vector(one.row());
+            let equal = run.iter_mut().find(|(first, _)| matrix.vector(first.row()) == vector);
+            match equal {
+                Some((_, others)) => others.push(one.row()),
+                None => run.push((one, Vec::new())),
             }
         }
-        distinct
+        run.into_iter().for_each(|class| distinct.push(class));
+        Ok(Ok(distinct.in_order(pool, digest)))
     }
 
     /// Returns the number of distinct rows.
@@ -96,31 +112,98 @@ impl DistinctRows {
     }
 }
 
-fn scan_rows(
+impl Scanned {
+    const fn row(&self) -> Row {
+        // Written from 32 bits.
+        Row(self.row as u32)
+    }
+}
+
+/// Distinct rows by their hashes, and groups.
+#[derive(Default)]
+struct Classes {
+    firsts: Vec<Scanned>,
+    groups: Vec<Vec<Row>>,
+}
+
+impl Classes {
+    fn push(&mut self, (first, others): (Scanned, Vec<Row>)) {
+        self.firsts.push(first);
+        if !others.is_empty() {
+            self.groups.push(std::iter::once(first.row()).chain(others).collect());
+        }
+    }
+
+    fn in_order(mut self, pool: &Pool, digest: [u8; 32]) -> DistinctRows {
+        pool.sort_by_key(&mut self.firsts, |first| first.row);
+        pool.sort_by_key(&mut self.groups, |group| group[0]);
+        let norm = |first: &Scanned| f64::from_bits(first.squared_norm_bits);
+        DistinctRows {
+            rows: self.firsts.iter().map(Scanned::row).collect(),
+            squared_norms: self.firsts.iter().map(norm).collect(),
+            hashes: self.firsts.iter().map(|first| first.hash).collect(),
+            groups: self.groups,
+            digest,
+        }
+    }
+}
+
+/// Returns the [`DistinctRows::digest`] of a matrix, whose rows must be valid.
+pub(crate) fn digest_of(
     matrix: &VectorMatrix<'_>,
     kernels: &Kernels,
     pool: &Pool,
     progress: &dyn Progress,
-) -> Result<Vec<Scanned>, DistinctError> {
-    progress.begin("read vectors", Some(matrix.len() as u64));
-    let batches = pool.map(matrix.len().div_ceil(BATCH_ROWS), |batch| {
-        let rows = batch * BATCH_ROWS..matrix.len().min((batch + 1) * BATCH_ROWS);
-        if progress.cancelled() {
-            return Err(DistinctError::Cancelled);
-        }
-        let count = rows.len() as u64;
-        let mut bits = Vec::with_capacity(matrix.dim());
-        let scanned: Result<Vec<_>, _> =
-            rows.map(|row| scan_row(matrix, Row(row as u32), kernels, &mut bits)).collect();
-        progress.advance(count);
-        scanned
+) -> Result<[u8; 32], DistinctError> {
+    let mut refused = Ok(());
+    let digest = scan_rows(matrix, kernels, (pool, progress), |scanned| {
+        refused = scanned.map(|_| ());
+        Ok(())
     });
-    progress.end();
-    let mut scanned = Vec::with_capacity(matrix.len());
-    for batch in batches {
-        scanned.extend(batch?);
+    refused.map(|()| digest.expect("nothing is written"))
+}
+
+/// Passes what each row holds on, in order of rows, and returns the digest of their hashes. Nothing follows an error.
+fn scan_rows(
+    matrix: &VectorMatrix<'_>,
+    kernels: &Kernels,
+    (pool, progress): (&Pool, &dyn Progress),
+    mut each: impl FnMut(Result<Scanned, DistinctError>) -> io::Result<()>,
+) -> io::Result<[u8; 32]> {
+    let mut hasher = blake3::Hasher::new();
+    progress.begin("read vectors", Some(matrix.len() as u64));
+    let batch_count = matrix.len().div_ceil(BATCH_ROWS);
+    for wave in (0..batch_count).step_by(WAVE_BATCHES) {
+        let batches = pool.map(WAVE_BATCHES.min(batch_count - wave), |batch| {
+            let start = (wave + batch) * BATCH_ROWS;
+            let rows = start..matrix.len().min(start + BATCH_ROWS);
+            if progress.cancelled() {
+                return Err(DistinctError::Cancelled);
+            }
+            let count = rows.len() as u64;
+            let mut bits = Vec::with_capacity(matrix.dim());
+            let scanned: Result<Vec<_>, _> =
+                rows.map(|row| scan_row(matrix, Row(row as u32), kernels, &mut bits)).collect();
+            progress.advance(count);
+            scanned
+        });
+        for batch in batches {
+            let batch = match batch {
+                Ok(batch) => batch,
+                Err(error) => {
+                    progress.end();
+                    each(Err(error))?;
+                    return Ok([0; 32]);
+                }
+            };
+            for one in batch {
+                hasher.update(&one.hash.to_le_bytes());
+                each(Ok(one))?;
+            }
+        }
     }
-    Ok(scanned)
+    progress.end();
+    Ok(*hasher.finalize().as_bytes())
 }
 
 fn scan_row(
@@ -143,5 +226,5 @@ fn scan_row(
     // `+ 0.0` turns −0 into +0.
     bits.extend(vector.iter().map(|value| (value + 0.0).to_bits().to_le()));
     let hash = XxHash3_64::oneshot(bytemuck::cast_slice(bits));
-    Ok(Scanned { hash, row, squared_norm })
+    Ok(Scanned { hash, row: row.0.into(), squared_norm_bits: squared_norm.to_bits() })
 }

@@ -29,7 +29,8 @@ pub use file::{MapError, Mapped};
 pub use flat::{DamagedFlatIndex, FlatIndex, FlatScan, FlatView};
 pub use join::{
     GraphJoin, JoinCounters, JoinError, JoinIndex, JoinOptions, JoinedPairs, MeasuredRecall, Pair,
-    PairAudit, PairStream, default_pair_budget, join_pairs, join_pairs_by_graph,
+    PairAudit, PairStream, Receipt, TILE_ROWS_MAX, TileError, TilePlan, TileRequest, TileSummary,
+    TileTask, default_pair_budget, join_pairs, join_pairs_by_graph, join_pairs_by_tiles,
 };
 pub use nearest::{CodeSearcher, GraphSearcher, Nearest};
 pub use neighbor::{BestNeighbors, Neighbor};

@@ -2,7 +2,7 @@
 
 use crate::support::{Place, listed_commands};
 
-const COMMANDS: [&str; 35] = [
+const COMMANDS: [&str; 36] = [
     "demo",
     "consolidate",
     "plans",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 35] = [
     "hook",
     "index",
     "dedup",
+    "plan-join",
     "sync",
     "embed",
     "export",

@@ -17,6 +17,7 @@ mod embedding;
 mod trust;
 mod vectorless;
 mod deduping;
+mod tiling;
 mod dedup_refusals;
 mod graph_joining;
 mod streams;

@@ -96,7 +96,8 @@ pub fn join_pairs_by_graph(
         JoinCounters { pairs_total: budget.pairs_total(), ..JoinCounters::default() };
     let pairs = once(&found(by, budget)?, &mut counters, budget)?;
     let audit = PairAudit::of(&verdict, &pairs, by.audited_rows, options)?;
-    Ok(PairStream::new(pairs, distinct, counters, Some(audit)))
+    let distinct_rows = distinct.len() as u64;
+    Ok(PairStream::new(pairs, (distinct.groups, distinct_rows), counters, Some(audit)))
 }
 
 /// Returns the pairs that each distinct row finds, sorted: those that both rows find twice.

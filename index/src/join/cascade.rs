@@ -1,9 +1,12 @@
 //! [`Cascade`]: compares blocks of rows by sign tests, then judges what passed.
 
+use std::ops::Range;
+
 use memfold_simd::panel::{CodeRows, ColumnPanel, Hit, RowBlock};
 use memfold_simd::{Kernels, Similarity};
 
-use super::blocks::{Block, Plan, Stages, Staircase};
+use super::blocks::{Block, CodeTests, Plan};
+use super::cells::Staircase;
 use super::{JoinCounters, JoinError, JoinOptions, Pair};
 use crate::VectorMatrix;
 use crate::distinct::DistinctRows;
@@ -17,8 +20,16 @@ const DIRECT_BLOCK_VALUES: usize = 49_152;
 pub(super) struct Cascade<'a> {
     verdict: Verdict<'a>,
     /// `None`: every pair is judged.
-    stages: Option<&'a Stages>,
+    tests: Option<CodeTests<'a>>,
     blocks: Vec<Block>,
+}
+
+/// Cuts rows of which every pair is judged into blocks.
+pub(super) fn direct_blocks(positions: Range<u32>, dim: usize) -> Vec<Block> {
+    let positions: Vec<u32> = positions.collect();
+    let block = |positions: &[u32]| Block { positions: positions.to_vec(), ..Block::default() };
+    let rows = (DIRECT_BLOCK_VALUES / dim).clamp(4, DIRECT_BLOCK_ROWS);
+    positions.chunks(rows).map(block).collect()
 }
 
 /// Memory of comparisons, and what they found and did.
@@ -41,15 +52,20 @@ impl<'a> Cascade<'a> {
         options: &JoinOptions<'_>,
     ) -> Result<Self, JoinError> {
         let Plan::Cascade(stages) = plan else {
-            let positions: Vec<u32> = (0..verdict.distinct.len() as u32).collect();
-            let block =
-                |positions: &[u32]| Block { positions: positions.to_vec(), ..Block::default() };
-            let rows = (DIRECT_BLOCK_VALUES / verdict.matrix.dim()).clamp(4, DIRECT_BLOCK_ROWS);
-            let blocks = positions.chunks(rows).map(block).collect();
-            return Ok(Self { verdict, stages: None, blocks });
+            let blocks = direct_blocks(0..verdict.distinct.len() as u32, verdict.matrix.dim());
+            return Ok(Self::new(verdict, None, blocks));
         };
         let blocks = Block::of_all(&verdict, stages, options)?;
-        Ok(Self { verdict, stages: Some(stages), blocks })
+        Ok(Self::new(verdict, Some(stages.tests()), blocks))
+    }
+
+    /// Takes rows in blocks; `None`: every pair of them is judged.
+    pub(super) const fn new(
+        verdict: Verdict<'a>,
+        tests: Option<CodeTests<'a>>,
+        blocks: Vec<Block>,
+    ) -> Self {
+        Self { verdict, tests, blocks }
     }
 
     /// Returns the number of blocks.
@@ -59,7 +75,7 @@ impl<'a> Cascade<'a> {
 
     /// Returns the number of directions of the first test; 0 where there is none.
     pub(super) fn first_width(&self) -> u32 {
-        self.stages.map_or(0, |stages| stages.first_width as u32)
+        self.tests.map_or(0, |tests| tests.first_width as u32)
     }
 
     /// Returns how many pairs a comparison of two blocks covers.
@@ -70,8 +86,8 @@ impl<'a> Cascade<'a> {
 
     /// Adds the near pairs between two blocks, or within one, in no particular order.
     pub(super) fn compare(&self, left: usize, right: usize, work: &mut Workspace) {
-        match self.stages {
-            Some(stages) => self.compare_codes(stages, (left, right), work),
+        match &self.tests {
+            Some(tests) => self.compare_codes(tests, (left, right), work),
             None => self.compare_all((left, right), work),
         }
     }
@@ -87,33 +103,39 @@ impl<'a> Cascade<'a> {
         }
     }
 
-    fn compare_codes(&self, stages: &Stages, (left, right): (usize, usize), work: &mut Workspace) {
+    fn compare_codes(
+        &self,
+        tests: &CodeTests<'_>,
+        (left, right): (usize, usize),
+        work: &mut Workspace,
+    ) {
         let (rows, columns) = (&self.blocks[left], &self.blocks[right]);
-        let width = stages.first_dim();
-        work.stairs.build(&stages.cells, (rows, columns), self.verdict.kernels);
+        let width = tests.first_dim();
+        work.stairs.build(tests.cells, (rows, columns), self.verdict.kernels);
         if work.stairs.is_empty() {
             return;
         }
-        let column_codes = columns.first_codes(stages);
+        let column_codes = columns.first_codes(tests);
         work.panel.pack_picked(&column_codes, &work.stairs.columns.picked, width);
         let stairs = std::mem::take(&mut work.stairs);
         for (run, column_count) in stairs.steps() {
             let picked = &stairs.rows.picked[run];
-            work.gather_rows(&rows.first_codes(stages), picked, width);
+            work.gather_rows(&rows.first_codes(tests), picked, width);
             let row_block =
                 RowBlock { shifted_codes: &work.shifted_codes, biases: &work.biases, dim: width };
             work.hits.clear();
             let first_columns = work.panel.first_columns(column_count);
-            match stages.i7 {
-                Some(_) => self.verdict.kernels.hits_i7(&row_block, first_columns, &mut work.hits),
-                None => self.verdict.kernels.hits(&row_block, first_columns, &mut work.hits),
+            if tests.has_i7 {
+                self.verdict.kernels.hits_i7(&row_block, first_columns, &mut work.hits);
+            } else {
+                self.verdict.kernels.hits(&row_block, first_columns, &mut work.hits);
             }
             work.counters.pairs_tested += (picked.len() * column_count) as u64;
             for hit in std::mem::take(&mut work.hits) {
                 let row = picked[hit.row as usize] as usize;
                 let column = stairs.columns.picked[hit.column as usize] as usize;
                 if left != right || row < column {
-                    self.judge(stages, (rows, row), (columns, column), work);
+                    self.judge(tests.dim, (rows, row), (columns, column), work);
                 }
             }
         }
@@ -122,13 +144,12 @@ impl<'a> Cascade<'a> {
 
     fn judge(
         &self,
-        stages: &Stages,
+        dim: usize,
         (rows, row): (&Block, usize),
         (columns, column): (&Block, usize),
         work: &mut Workspace,
     ) {
         work.counters.pairs_passed_first += 1;
-        let dim = stages.quantizer.dim();
         let dot = self.verdict.kernels.dot_i8(rows.row(row, dim), columns.row(column, dim));
         if dot + rows.second_biases[row] + columns.second_biases[column] < 0 {
             return;
@@ -140,12 +161,12 @@ impl<'a> Cascade<'a> {
 }
 
 impl Block {
-    fn first_codes(&self, stages: &Stages) -> CodeRows<'_> {
+    fn first_codes(&self, tests: &CodeTests<'_>) -> CodeRows<'_> {
         CodeRows {
-            codes: if stages.i7.is_some() { &self.i7_codes } else { &self.codes },
+            codes: if tests.has_i7 { &self.i7_codes } else { &self.codes },
             biases: &self.first_biases,
             sums: &self.first_sums,
-            stride: if stages.i7.is_some() { stages.first_dim() } else { stages.quantizer.dim() },
+            stride: if tests.has_i7 { tests.first_dim() } else { tests.dim },
         }
     }
 }

@@ -21,6 +21,8 @@
 //!    its rows found it.
 //! 3. `recall` looks for all pairs of sampled rows by a scan that misses none, and makes of them an estimate and an
 //!    interval.
+//!
+//! `tiles` cuts the exact join into tasks for inputs larger than memory and for more than one machine.
 
 mod blocks;
 mod by_graph;
@@ -29,6 +31,7 @@ mod cells;
 mod error;
 mod recall;
 mod stream;
+mod tiles;
 
 #[cfg(test)]
 mod by_graph_tests;
@@ -44,6 +47,10 @@ pub use error::JoinError;
 pub use recall::{MeasuredRecall, PairAudit};
 pub use stream::PairStream;
 pub use stream::{default_pair_budget, join_pairs};
+pub use tiles::{
+    Receipt, TILE_ROWS_MAX, TileError, TilePlan, TileRequest, TileSummary, TileTask,
+    join_pairs_by_tiles,
+};
 
 use crate::{NoProgress, Pool, Progress, Row};
 

@@ -46,13 +46,12 @@ impl PairStream {
     /// Puts together what a join found; pairs join distinct rows.
     pub(super) fn new(
         sorted: Sorted<PairRecord>,
-        distinct: DistinctRows,
+        (groups, distinct_rows): (Vec<Vec<Row>>, u64),
         counters: JoinCounters,
         audit: Option<PairAudit>,
     ) -> Self {
-        let logical_pairs = logical_pairs(&distinct, sorted.iter().map(Pair::from));
-        let distinct_rows = distinct.len() as u64;
-        Self { sorted, groups: distinct.groups, distinct_rows, logical_pairs, counters, audit }
+        let logical_pairs = logical_pairs(&groups, sorted.iter().map(Pair::from));
+        Self { sorted, groups, distinct_rows, logical_pairs, counters, audit }
     }
 
     /// Returns the pairs of distinct rows, sorted by (left, right); can be called again.
@@ -115,6 +114,19 @@ impl PairStream {
     }
 }
 
+impl PairRecord {
+    /// Returns the pair of the rows that these are called elsewhere.
+    pub(super) fn renamed(self, name: impl Fn(u32) -> u32) -> Self {
+        let (a, b) = (name(self.left), name(self.right));
+        Self { left: a.min(b), right: a.max(b), ..self }
+    }
+
+    /// Tells whether it joins two of so many rows.
+    pub(super) const fn is_of(&self, row_count: u32) -> bool {
+        self.left < self.right && self.right < row_count
+    }
+}
+
 impl From<Pair> for PairRecord {
     fn from(pair: Pair) -> Self {
         Self {
@@ -142,7 +154,7 @@ const WAVE_TASKS: usize = 4_096;
 
 /// Blocks on both sides of a task: the left ones stay in the second-level cache. There are fewer where there are
 /// few blocks, so that every worker has some.
-const TASK_LEFTS_MAX: usize = 4;
+pub(super) const TASK_LEFTS_MAX: usize = 4;
 const TASK_RIGHTS_MAX: usize = 32;
 
 /// Pairs that are kept in memory when there is a folder for more: 64 MiB.
@@ -207,15 +219,15 @@ pub(super) fn collect(
 
 /// Blocks that are compared with each other by one worker.
 #[derive(Debug, Clone)]
-struct Task {
-    lefts: Range<usize>,
-    rights: Range<usize>,
+pub(super) struct Task {
+    pub(super) lefts: Range<usize>,
+    pub(super) rights: Range<usize>,
 }
 
 impl Task {
     /// Returns the pairs `(left, right)` with `left ≤ right`: a right block meets all left ones while it
     /// is in the cache.
-    fn block_pairs(&self) -> impl Iterator<Item = (usize, usize)> {
+    pub(super) fn block_pairs(&self) -> impl Iterator<Item = (usize, usize)> {
         self.rights.clone().flat_map(|right| {
             self.lefts.clone().filter(move |&left| left <= right).map(move |left| (left, right))
         })
@@ -244,19 +256,16 @@ pub(super) fn scratch_error(error: &io::Error, options: &JoinOptions<'_>) -> Joi
 /// Counts the pairs of rows that stand behind groups and pairs of distinct rows.
 ///
 /// Fewer than 2⁶³: a matrix has fewer than 2³² rows.
-pub(super) fn logical_pairs(
-    distinct: &DistinctRows,
-    pairs: impl ExactSizeIterator<Item = Pair>,
-) -> u64 {
-    let within = |count: u64| count * (count - 1) / 2;
-    let inside: u64 = distinct.multiplicities.iter().map(|&count| within(count.into())).sum();
-    let multiplicity = |row| {
-        let position = distinct.rows.binary_search(&row);
-        position.map_or(1, |at| u64::from(distinct.multiplicities[at]))
-    };
-    if distinct.groups.is_empty() {
+fn logical_pairs(groups: &[Vec<Row>], pairs: impl ExactSizeIterator<Item = Pair>) -> u64 {
+    if groups.is_empty() {
         return pairs.len() as u64;
     }
+    let within = |count: u64| count * (count - 1) / 2;
+    let inside: u64 = groups.iter().map(|group| within(group.len() as u64)).sum();
+    let multiplicity = |row| {
+        let group = groups.binary_search_by_key(&row, |group| group[0]);
+        group.map_or(1, |at| groups[at].len() as u64)
+    };
     let between: u64 = pairs.map(|pair| multiplicity(pair.left) * multiplicity(pair.right)).sum();
     inside + between
 }
@@ -308,7 +317,8 @@ pub fn join_pairs(
     let Collected::Pairs(pairs, did) = collected? else { return Err(budget.spent()) };
     let pairs_total = budget.pairs_total();
     let counters = JoinCounters { first_width: cascade.first_width(), pairs_total, ..did };
-    Ok(PairStream::new(pairs, distinct, counters, None))
+    let distinct_rows = distinct.len() as u64;
+    Ok(PairStream::new(pairs, (distinct.groups, distinct_rows), counters, None))
 }
 
 /// Distinct pairs that are always allowed.

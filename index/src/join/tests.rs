@@ -411,16 +411,15 @@ proptest! {
     }
 }
 
-/// 36,047 real embeddings, stored as f16.
-#[test]
-fn real_embeddings_have_the_known_pairs() {
+/// Returns 36,047 real embeddings, stored as f16, and their dimension.
+pub(crate) fn real_embeddings() -> Option<(Vec<f32>, usize)> {
     let Some(folder) = std::env::var_os("MEMFOLD_DATA") else {
         // Test output is captured: shown with --nocapture.
         let _ = std::io::Write::write_all(
             &mut std::io::stdout(),
             b"skipped: MEMFOLD_DATA is not set\n",
         );
-        return;
+        return None;
     };
     let path = std::path::Path::new(&folder).join("embeddings/vectors_f16.npy");
     let bytes = std::fs::read(path).unwrap();
@@ -431,6 +430,12 @@ fn real_embeddings_have_the_known_pairs() {
         .iter()
         .map(|&half| widened(u16::from_le_bytes(half)))
         .collect();
+    Some((values, 384))
+}
+
+#[test]
+fn real_embeddings_have_the_known_pairs() {
+    let Some((values, dim)) = real_embeddings() else { return };
     for (threshold, expected) in [
         (0.75, 63_328),
         (0.8, 41_920),
@@ -439,7 +444,7 @@ fn real_embeddings_have_the_known_pairs() {
         (0.95, 12_192),
         (0.98, 4_355),
     ] {
-        let joined = join(&values, 384, threshold, (2, Kernels::active().level())).unwrap();
+        let joined = join(&values, dim, threshold, (2, Kernels::active().level())).unwrap();
         assert_eq!(joined.distinct_rows, 36_018);
         assert_eq!(joined.logical_pairs, expected, "{threshold}");
     }

@@ -4,6 +4,7 @@
 //! pairs ([`PairsDigest`] says how), puts their links into processing order, clusters, and names survivors.
 //! Bit-equal rows stand as one vertex and are counted arithmetically. Memory follows the rows; pairs
 //! beyond a bound go to a scratch folder. [`each_logical_pair`] writes the pairs out, groups expanded.
+//! [`JoinForecast`] says what the join by tiles of more rows would take.
 //!
 //! The processing order is the order of keeping ([`KeepOrder`]), so with greedy complete linkage every member is at or
 //! above the threshold to its survivor. Where the most central member stays, that holds because all members are.
@@ -34,12 +35,14 @@
 
 mod run;
 mod clusters;
+mod forecast;
 
 #[cfg(test)]
 mod tests;
 
 pub use clusters::{Clustering, KeepOrder, Member, each_logical_pair};
+pub use forecast::{JoinForecast, SampledJoin};
 pub use run::{
     ClusterLinkage, DedupCounters, DedupError, DedupFigures, DedupReport, DedupRequest,
-    DedupSeconds, Keep, PairsDigest, dedup,
+    DedupSeconds, DedupTiles, Keep, PairsDigest, dedup,
 };

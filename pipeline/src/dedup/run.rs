@@ -6,7 +6,8 @@ use std::{fmt, io};
 
 use memfold_index::components::component_firsts;
 use memfold_index::{
-    JoinCounters, JoinOptions, Pair, PairStream, Progress, Row, Sorted, Spool, VectorMatrix,
+    JoinCounters, JoinOptions, Pair, PairStream, Progress, Row, Sorted, Spool, TileSummary,
+    VectorMatrix,
 };
 use memfold_plan::cluster::{Link, greedy_complete_streamed};
 use memfold_plan::report::Recall;
@@ -262,6 +263,9 @@ pub struct DedupReport {
     pub results: Option<Vec<DedupFigures>>,
     /// What the join did.
     pub counters: DedupCounters,
+    /// The tiles of a join by tiles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tiles: Option<DedupTiles>,
     /// Wall time by stage.
     pub seconds: DedupSeconds,
     /// The largest resident size, with mapped files; null where the system does not tell.
@@ -308,6 +312,36 @@ pub struct DedupCounters {
     pub pairs_judged: u64,
     /// By a graph, pairs that only one of both rows found.
     pub pairs_found_once: u64,
+}
+
+/// How a join was cut into tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DedupTiles {
+    /// How many tiles there are.
+    pub tiles: u64,
+    /// Their bytes.
+    pub tile_bytes: u64,
+    /// Pairs of tiles that were compared.
+    pub tasks: u64,
+    /// Pairs of tiles.
+    pub tasks_total: u64,
+    /// Tasks that an earlier run had finished.
+    pub tasks_resumed: u64,
+    /// Pairs of distinct rows in tasks.
+    pub pairs_in_tasks: u64,
+}
+
+impl From<&TileSummary> for DedupTiles {
+    fn from(summary: &TileSummary) -> Self {
+        Self {
+            tiles: summary.tiles,
+            tile_bytes: summary.tile_bytes,
+            tasks: summary.tasks,
+            tasks_total: summary.tasks_total,
+            tasks_resumed: summary.tasks_resumed,
+            pairs_in_tasks: summary.pairs_in_tasks,
+        }
+    }
 }
 
 /// Wall time by stage.

@@ -202,6 +202,8 @@ fn files() -> Vec<Step> {
         says("convert", &["convert", "rows.npy", "rows.parquet"]),
         says("convert", &["convert", "rows.parquet", "rows.f16bin", "--type", "f16"]),
         says("dedup", &["dedup", "rows.npy"]),
+        says("dedup", &["dedup", "rows.npy", "--tiles", "tiles"]),
+        says("plan-join", &["plan-join", "--rows", "100e6", "--like", "rows.npy"]),
         says("dedup", &["dedup", "rows.parquet", "--threshold", "0.8,0.9", "--method", "graph"]),
         says("search", &["search", "rows.npy", "--row", "3"]),
         says("index-build", &["index", "build", "rows.npy", "--tier", "graph"]),

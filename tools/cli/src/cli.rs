@@ -27,6 +27,7 @@ use crate::commands::generate::GenerateArgs;
 use crate::commands::hook::HookArgs;
 use crate::commands::import::ImportArgs;
 use crate::commands::man::{CompletionsArgs, ManArgs};
+use crate::commands::plan_join::PlanJoinArgs;
 use crate::commands::plans::PlansArgs;
 use crate::commands::prune::PruneArgs;
 use crate::commands::recall::RecallArgs;
@@ -91,6 +92,8 @@ pub(crate) enum Command {
     Index(IndexArgs),
     /// Find all near-duplicate rows in files of vectors
     Dedup(DedupArgs),
+    /// Estimate what a join of many rows by tiles would take, from a sample
+    PlanJoin(PlanJoinArgs),
     /// Take in what others changed in a store that is no brain.db, and publish what was applied (dry
     /// run unless --execute)
     Sync(SyncArgs),
@@ -142,7 +145,7 @@ pub(crate) enum Command {
 type Describe = fn(clap::Command) -> clap::Command;
 
 /// The commands, and what describes their arguments.
-const COMMANDS: [(&str, Describe); 35] = [
+const COMMANDS: [(&str, Describe); 36] = [
     ("demo", DemoArgs::augment_args),
     ("consolidate", ConsolidateArgs::augment_args),
     ("plans", PlansArgs::augment_args),
@@ -156,6 +159,7 @@ const COMMANDS: [(&str, Describe); 35] = [
     ("hook", HookArgs::augment_args),
     ("index", IndexArgs::augment_args),
     ("dedup", DedupArgs::augment_args),
+    ("plan-join", PlanJoinArgs::augment_args),
     ("sync", SyncArgs::augment_args),
     ("embed", EmbedArgs::augment_args),
     ("export", ExportArgs::augment_args),
@@ -183,7 +187,7 @@ const COMMANDS: [(&str, Describe); 35] = [
 impl Cli {
     /// Parses the words of a command line.
     ///
-    /// Describing all 35 commands to clap takes longer than most lookups. When the first word is
+    /// Describing all 36 commands to clap takes longer than most lookups. When the first word is
     /// a command, only that one is described; errors and help come from the complete description.
     pub(crate) fn parse_typed(typed: &[OsString]) -> Result<Self, clap::Error> {
         if let [_, word] = typed
@@ -272,6 +276,7 @@ fn dispatch(global: &GlobalArgs, command: Command, printer: Printer) -> Result<E
         Command::Hook(args) => hook::run(global, &args, printer),
         Command::Index(args) => index::run(global, &args, printer),
         Command::Dedup(args) => dedup::run(global, &args, printer),
+        Command::PlanJoin(args) => plan_join::run(global, &args, printer),
         Command::Sync(args) => sync::run(global, &args, printer),
         Command::Embed(args) => embed::run(global, &args, printer),
         Command::Export(args) => export::run(global, &args, printer),

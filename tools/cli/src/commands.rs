@@ -21,6 +21,7 @@ pub(crate) mod hook;
 pub(crate) mod import;
 pub(crate) mod index;
 pub(crate) mod man;
+pub(crate) mod plan_join;
 pub(crate) mod plans;
 pub(crate) mod prune;
 pub(crate) mod recall;

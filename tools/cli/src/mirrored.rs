@@ -190,6 +190,7 @@ fn named(command: &mut Command) -> Option<Named<'_>> {
         Command::Sync(_)
         | Command::Demo(_)
         | Command::Dedup(_)
+        | Command::PlanJoin(_)
         | Command::Import(_)
         | Command::Convert(_)
         | Command::Generate(_)

@@ -37,7 +37,7 @@ enum Needs {
     Perf,
 }
 
-const MEASUREMENTS: [Measurement; 16] = [
+const MEASUREMENTS: [Measurement; 17] = [
     Measurement {
         name: "consolidate",
         about: "whole runs of memfold consolidate on 1,000 to 100,000 memories",
@@ -61,6 +61,14 @@ const MEASUREMENTS: [Measurement; 16] = [
         keys: &["what", "data", "threshold"],
         needs: Needs::Nothing,
         run: joins::by_graph,
+    },
+    Measurement {
+        name: "tiles",
+        about: "memfold dedup --tiles beside runs in one piece",
+        results: "bench/results/tiles.jsonl",
+        keys: &["what", "data", "threshold"],
+        needs: Needs::Nothing,
+        run: joins::by_tiles,
     },
     Measurement {
         name: "ann",

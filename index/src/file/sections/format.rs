@@ -61,6 +61,10 @@ pub enum FileKind {
     Texts,
     /// What the rows of a store looked like when a run had searched them.
     Searched,
+    /// Rows that are joined together.
+    Tile,
+    /// Which tiles there are and which are joined with each other.
+    TilePlan,
 }
 
 impl FileKind {
@@ -72,6 +76,8 @@ impl FileKind {
             Self::Fresh => 2,
             Self::Texts => 3,
             Self::Searched => 4,
+            Self::Tile => 5,
+            Self::TilePlan => 6,
         }
     }
 
@@ -83,6 +89,8 @@ impl FileKind {
             2 => Some(Self::Fresh),
             3 => Some(Self::Texts),
             4 => Some(Self::Searched),
+            5 => Some(Self::Tile),
+            6 => Some(Self::TilePlan),
             _ => None,
         }
     }
@@ -95,6 +103,8 @@ impl FileKind {
             Self::Fresh => "fresh rows",
             Self::Texts => "texts",
             Self::Searched => "searched rows",
+            Self::Tile => "a tile",
+            Self::TilePlan => "a plan of tiles",
         }
     }
 }
@@ -107,7 +117,7 @@ pub struct SectionId(u32);
 
 impl SectionId {
     /// The largest number of this version of the format.
-    pub const MAX: u32 = 20;
+    pub const MAX: u32 = 34;
 
     /// Names a section by its number, 1 to [`SectionId::MAX`].
     ///
@@ -255,10 +265,17 @@ mod tests {
             assert_eq!(element.number() as usize, position + 1);
             assert_eq!(ElementType::from_number(element.number()), Some(element));
         }
-        for kind in [FileKind::Index, FileKind::Fresh, FileKind::Texts, FileKind::Searched] {
+        for kind in [
+            FileKind::Index,
+            FileKind::Fresh,
+            FileKind::Texts,
+            FileKind::Searched,
+            FileKind::Tile,
+            FileKind::TilePlan,
+        ] {
             assert_eq!(FileKind::from_number(kind.number()), Some(kind));
         }
-        for number in [0, 21, 64, u32::MAX] {
+        for number in [0, 35, 64, u32::MAX] {
             assert_eq!(SectionId::from_number(number), None);
             assert_eq!(ElementType::from_number(number), None);
             assert_eq!(FileKind::from_number(number), None);

@@ -22,7 +22,8 @@ use crate::printer::{Printer, documents};
 use crate::progress::{Bars, MemoryWatch};
 use crate::{outputs, settings};
 
-pub(crate) use self::join::DedupArgs;
+pub(crate) use self::join::{DedupArgs, Stages, unjoined, untiled};
+pub(crate) use self::results::byte_size;
 
 documents! { "dedup" => DedupReport }
 
@@ -33,6 +34,12 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     if args.index.is_some() && args.method != JoinArg::Graph {
         return Err(unused_index());
+    }
+    if args.tiles.is_some() && args.method == JoinArg::Graph {
+        return Err(Failure::usage(
+            "--tiles cuts the exact join, --method graph is another",
+            "leave one of the two out",
+        ));
     }
     let inputs = expand(&args.inputs)?;
     check_outputs(args, &inputs)?;
@@ -45,20 +52,24 @@ pub(crate) fn run(
     }
     let mut seconds = DedupSeconds { load: stopwatch.seconds(), ..DedupSeconds::default() };
     let work = Work { args, pool, corpus: &corpus, matrix: &corpus.matrix(), bars: &bars };
-    let pairs = work.join(&mut seconds)?;
-    work.check_pairs_fit(&pairs)?;
-    let clusterings = work.cluster(&pairs, &mut seconds)?;
-    let written = work.write(&pairs, &clusterings, &mut seconds)?;
+    let joined = work.join(&mut seconds)?;
+    let (pairs, tiles) = &joined;
+    work.check_pairs_fit(pairs)?;
+    let clusterings = work.cluster(pairs, &mut seconds)?;
+    let written = work.write(pairs, &clusterings, &mut seconds)?;
     seconds.total = stopwatch.seconds();
     if global.json {
-        let mut report = work.report(&pairs, &clusterings, seconds);
+        let mut report = work.report(&joined, &clusterings, seconds);
         (report.peak_rss_bytes, report.peak_anon_bytes) = watch.finish();
         printer.document(&report)?;
     } else {
-        printer.data(&results::screen(&work, &inputs, &pairs, &clusterings)?)?;
+        printer.data(&results::screen(&work, &inputs, pairs, &clusterings)?)?;
     }
     if let Some(remark) = clusterings.iter().find_map(remark) {
         printer.note(&remark);
+    }
+    if let (Some(tiles), Some(dir)) = (tiles, &args.tiles) {
+        printer.note(&results::tiled(tiles, dir));
     }
     for path in written {
         printer.note(&format!("wrote {}", path.display()));

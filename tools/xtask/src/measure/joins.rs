@@ -1,12 +1,12 @@
-//! Whole `memfold dedup` processes over growing rows, exact and by a graph, and the processor's
-//! peak.
+//! Whole `memfold dedup` processes over growing rows, exact, by tiles and by a graph, and the
+//! processor's peak.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::data::Rows;
+use super::data::{self, Rows};
 use super::processes::wall;
 use super::session::Session;
 use crate::results;
@@ -19,6 +19,8 @@ const SIZES: [(u64, usize); 5] =
 const RUNS_REAL: usize = 9;
 const GRAPH_SIZES: [(u64, usize); 2] = [(100_000, 3), (1_000_000, 1)];
 const GRAPH_RUNS_REAL: usize = 3;
+const TILE_SIZES: [(u64, usize); 2] = [(100_000, 3), (1_000_000, 1)];
+const TILE_RUNS_REAL: usize = 3;
 
 /// Joins exactly; the first line is the peak, which the others are compared with.
 pub(super) fn exact(session: &Session<'_>) -> Result<(), String> {
@@ -51,6 +53,33 @@ pub(super) fn by_graph(session: &Session<'_>) -> Result<(), String> {
     Ok(())
 }
 
+/// Joins by tiles, each time in a new folder, and in one piece beside it, which finds the same pairs.
+pub(super) fn by_tiles(session: &Session<'_>) -> Result<(), String> {
+    let folder = session.root.join(data::FOLDER).join("tiles");
+    let tiles = folder.to_string_lossy().into_owned();
+    for (rows, runs) in workloads(session, TILE_RUNS_REAL, &TILE_SIZES) {
+        let threshold = 0.95;
+        let exact = join(session, &rows, (threshold, &[]), runs)?;
+        let mut line = join(session, &rows, (threshold, &["--tiles", &tiles]), runs)?;
+        let _gone = std::fs::remove_dir_all(&folder);
+        if line["last_run"]["pairs_digest"] != exact["last_run"]["pairs_digest"] {
+            return Err(format!("{}: tiles give other pairs than one piece", rows.name));
+        }
+        line["what"] = "tile join".into();
+        line["exact_wall_seconds_median"] = exact["wall_seconds_median"].clone();
+        line["exact_peak_anon_bytes"] = exact["last_run"]["peak_anon_bytes"].clone();
+        let tiles = &line["last_run"]["tiles"];
+        let total = line["last_run"]["counters"]["pairs_total"].as_f64();
+        let share = |part: &Value| Some(part.as_f64()? / total.filter(|total| *total > 0.0)?);
+        let in_tasks = share(&tiles["pairs_in_tasks"]);
+        let tested = share(&line["last_run"]["counters"]["pairs_tested"]);
+        line["share_in_tasks"] = in_tasks.into();
+        line["share_tested"] = tested.into();
+        session.keep(vec![line])?;
+    }
+    Ok(())
+}
+
 /// The real rows, where there are any, and generated ones, with how often each is joined.
 fn workloads(
     session: &Session<'_>,
@@ -74,6 +103,10 @@ fn join(
     let mut line = wall(runs, || {
         let mut dedup = session.memfold(&["dedup", "--threads", &threads, "--json", "--quiet"]);
         dedup.arg(&data).args(["--threshold", &threshold.to_string()]).args(further);
+        if let ["--tiles", folder] = further {
+            // Finished tasks would not run again.
+            let _gone = std::fs::remove_dir_all(folder);
+        }
         dedup
     })?;
     line["what"] = "join".into();

@@ -102,7 +102,7 @@ fn refuse(lies: Vec<Lie>) {
 fn forged_heads_are_refused() {
     refuse(vec![
         (12, u32s(0), 12, "unknown kind of file 0"),
-        (12, u32s(5), 12, "unknown kind of file 5"),
+        (12, u32s(7), 12, "unknown kind of file 7"),
         (16, u32s(u32::MAX), 16, "4294967295 rows"),
         (20, u32s(8), 20, "8 nodes of 7 rows"),
         (24, u32s(0), 24, "dimension 0"),
@@ -128,7 +128,7 @@ fn forged_heads_are_refused() {
 fn forged_sections_are_refused() {
     refuse(vec![
         (FIRST, u32s(0), FIRST, "unknown section 0"),
-        (FIRST, u32s(21), FIRST, "unknown section 21"),
+        (FIRST, u32s(35), FIRST, "unknown section 35"),
         (FIRST, u32s(5), THIRD, "a second section 5"),
         (FIRST + 4, u32s(10), FIRST + 4, "section 3 of unknown numbers 10"),
         (FIRST + 8, u64s(0), FIRST + 8, "section 3 at byte 0, expected 4096"),

@@ -7,13 +7,13 @@ use std::sync::{Mutex, PoisonError};
 use clap::{self, Args, ValueEnum};
 use memfold::dedup::{
     ClusterLinkage, Clustering, DedupError, DedupFigures, DedupReport, DedupRequest, DedupSeconds,
-    Keep, KeepOrder, dedup,
+    DedupTiles, Keep, KeepOrder, dedup,
 };
 use memfold::machine::Stopwatch;
 use memfold_datasets::corpus::Corpus;
 use memfold_index::{
-    JoinError, JoinOptions, PairStream, Pool, Progress, Row, VectorMatrix, default_pair_budget,
-    join_pairs, join_pairs_by_graph,
+    JoinError, JoinOptions, PairStream, Pool, Progress, Row, TileError, TileSummary, VectorMatrix,
+    default_pair_budget, join_pairs, join_pairs_by_graph, join_pairs_by_tiles,
 };
 use memfold_plan::policy::GraphIndex;
 use memfold_simd::{Kernels, Similarity};
@@ -46,6 +46,10 @@ pub(crate) struct DedupArgs {
     /// The index that --method graph searches by [default: memfold]
     #[arg(long, value_enum, value_name = "I")]
     pub(crate) index: Option<IndexArg>,
+    /// Join the rows by tiles in this folder: for inputs larger than memory; a run that was ended goes on
+    /// where it was
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tiles: Option<PathBuf>,
     /// Which row of a cluster stays: first, newest (column created_at), most_central, or
     /// column:NAME (the largest value)
     #[arg(long, value_name = "WHICH", default_value = "first")]
@@ -186,25 +190,31 @@ impl Work<'_> {
         }
     }
 
-    /// Finds all pairs at the lowest threshold.
-    pub(super) fn join(&self, seconds: &mut DedupSeconds) -> Result<PairStream, Failure> {
+    /// Finds all pairs at the lowest threshold, and tells what tiles saved where there are some.
+    pub(super) fn join(&self, seconds: &mut DedupSeconds) -> Result<Joined, Failure> {
         let stages = Stages::start(self.bars);
         let scratch_dir = settings::scratch_dir();
         // At least one threshold is typed or the default.
         let lowest = self.args.thresholds().first().copied().unwrap_or(Similarity::ONE);
         let options = self.options(&scratch_dir, &stages);
-        let joined = match self.args.graph_index() {
-            Some(index) => join_pairs_by_graph(self.matrix, lowest, &options, &index.join()),
-            None => join_pairs(self.matrix, lowest, &options),
+        let joined = match (self.args.graph_index(), &self.args.tiles) {
+            (Some(index), _) => {
+                let pairs = join_pairs_by_graph(self.matrix, lowest, &options, &index.join());
+                pairs.map(|pairs| (pairs, None)).map_err(|error| unjoined(&error))
+            }
+            (None, None) => {
+                let pairs = join_pairs(self.matrix, lowest, &options);
+                pairs.map(|pairs| (pairs, None)).map_err(|error| unjoined(&error))
+            }
+            (None, Some(dir)) => {
+                let joined = join_pairs_by_tiles(self.matrix, lowest, dir, &options);
+                joined
+                    .map(|(pairs, tiles)| (pairs, Some(tiles)))
+                    .map_err(|error| untiled("compare the vectors", &error))
+            }
         };
         [seconds.prepare, seconds.join, seconds.audit] = stages.split();
-        joined.map_err(|error| match error {
-            JoinError::Cancelled => Failure::interrupted(),
-            JoinError::PairBudget { budget, threshold, ref histogram } => {
-                spent(budget, threshold, histogram, error.hint())
-            }
-            error => Failure::new("compare the vectors", &error, error.hint()),
-        })
+        joined
     }
 
     /// Refuses to expand groups of equal vectors beyond the budget, before anything is clustered.
@@ -254,7 +264,7 @@ impl Work<'_> {
 
     pub(super) fn report(
         &self,
-        pairs: &PairStream,
+        (pairs, tiles): &Joined,
         clusterings: &[Clustering],
         seconds: DedupSeconds,
     ) -> DedupReport {
@@ -273,12 +283,38 @@ impl Work<'_> {
             figures: if is_one { results.pop() } else { None },
             results: (!is_one).then_some(results),
             counters: pairs.counters().into(),
+            tiles: tiles.as_ref().map(DedupTiles::from),
             seconds,
             peak_rss_bytes: None,
             peak_anon_bytes: None,
             threads: self.pool.threads(),
             isa: Kernels::active().level().name(),
         }
+    }
+}
+
+/// What a join found, and what tiles saved where there are some.
+pub(super) type Joined = (PairStream, Option<TileSummary>);
+
+/// Vectors could not be joined.
+pub(crate) fn unjoined(error: &JoinError) -> Failure {
+    match error {
+        JoinError::Cancelled => Failure::interrupted(),
+        JoinError::PairBudget { budget, threshold, histogram } => {
+            spent(*budget, *threshold, histogram, error.hint())
+        }
+        error => Failure::new("compare the vectors", error, error.hint()),
+    }
+}
+
+/// Tiles could not be made or joined.
+pub(crate) fn untiled(what: &str, error: &TileError) -> Failure {
+    match error {
+        TileError::Join(error) => unjoined(error),
+        TileError::InUse { .. } => {
+            Failure { exit: Exit::Locked, ..Failure::new(what, error, error.hint()) }
+        }
+        error => Failure::new(what, error, error.hint()),
     }
 }
 
@@ -318,7 +354,7 @@ const COMPARISONS: [&str; 2] = ["compare pairs", "search near rows"];
 const AUDIT: &str = "audit pairs";
 
 /// Shows progress as `inner` does, and tells preparing, comparing and auditing apart.
-pub(super) struct Stages<'a> {
+pub(crate) struct Stages<'a> {
     inner: &'a dyn Progress,
     stopwatch: Stopwatch,
     begun: Mutex<Begun>,
@@ -332,12 +368,12 @@ struct Begun {
 }
 
 impl<'a> Stages<'a> {
-    pub(super) fn start(inner: &'a dyn Progress) -> Self {
+    pub(crate) fn start(inner: &'a dyn Progress) -> Self {
         Self { inner, stopwatch: Stopwatch::start(), begun: Mutex::default() }
     }
 
     /// Returns the seconds before the comparison, from there to the audit, and since that began.
-    pub(super) fn split(&self) -> [f64; 3] {
+    pub(crate) fn split(&self) -> [f64; 3] {
         let now = self.stopwatch.seconds();
         let begun = *self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let audited = begun.audit.unwrap_or(now);

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use memfold::dedup::{Clustering, DedupError, DedupSeconds, Member, each_logical_pair};
 use memfold::machine::Stopwatch;
@@ -11,7 +11,7 @@ use memfold_datasets::convert::WriteError;
 use memfold_datasets::results::{
     ClusterRow, ClustersWriter, PairRow, PairsForm, PairsWriter, ResultOptions,
 };
-use memfold_index::{Pair, PairStream, Progress, Row};
+use memfold_index::{Pair, PairStream, Progress, Row, TileSummary};
 use memfold_model::text::excerpt;
 use memfold_plan::report::{Commands, Recall, grouped, shell_words};
 
@@ -48,6 +48,34 @@ pub(super) fn screen(
     }
     next(work, clusterings).iter().for_each(|next| line(next));
     Ok(text)
+}
+
+/// Says what tiles saved and that they stay.
+pub(super) fn tiled(tiles: &TileSummary, dir: &Path) -> String {
+    let resumed = match tiles.tasks_resumed {
+        0 => String::new(),
+        count => format!(", {} of them from an earlier run", grouped(count)),
+    };
+    format!(
+        "{} of {} between {}{resumed}; they stay in {} ({}): remove it when you need it no more",
+        grouped(tiles.tasks),
+        counted(tiles.tasks_total, "task", "tasks"),
+        counted(tiles.tiles, "tile", "tiles"),
+        dir.display(),
+        byte_size(tiles.tile_bytes)
+    )
+}
+
+/// Returns a number of bytes in the largest fitting unit.
+pub(crate) fn byte_size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+    let unit = (bytes.max(1).ilog2() / 10).min(4);
+    match unit {
+        0 => counted(bytes, "byte", "bytes"),
+        _ => {
+            format!("{:.1} {}", bytes as f64 / (1_u64 << (10 * unit)) as f64, UNITS[unit as usize])
+        }
+    }
 }
 
 fn counted(count: u64, one: &str, many: &str) -> String {

@@ -1,0 +1,501 @@
+//! Makes tiles and their plan.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use memfold_simd::Kernels;
+use tempfile::NamedTempFile;
+
+use super::plan::{
+    ALLOWANCES, BOUNDS, CELLS, CENTROIDS, CODES, FIRST_CODES, GROUPS, HISTOGRAM, KEYS, Parameters,
+    ROWS, SQUARED_NORMS, TASKS, TILES, VECTORS, VERSION, path_of_plan, path_of_tile,
+};
+use super::{TileError, TileRequest};
+use crate::distinct::DistinctRows;
+use crate::file::{FileHead, FileKind, SectionFile, SectionFileError, SectionFileWriter};
+use crate::join::blocks::{Block, Plan, SAMPLED_ROWS, Stages, cells_of};
+use crate::join::cascade::{Sample, Verdict};
+use crate::join::cells::Cells;
+use crate::join::stream::{Budget, scratch_error};
+use crate::join::{JoinError, JoinOptions};
+use crate::{Mapped, Row, VectorMatrix};
+
+/// Folders of a plan, …
+const FOLDERS: [&str; 4] = ["tiles", "pairs", "receipts", PARTIAL];
+
+/// … and that of files which are not whole yet.
+pub(super) const PARTIAL: &str = "partial";
+
+/// The file that a run locks; a folder with it is one of ours.
+const LOCK: &str = "memfold-tiles.lock";
+
+/// Rows whose cells are found by one task.
+const BATCH_ROWS: usize = 1_024;
+
+/// Tasks between two looks at the results.
+const WAVE: usize = 256;
+
+/// Bytes of vectors that are sorted by their cells before they are written.
+const REGROUPED_BYTES: usize = 32 << 20;
+
+/// Makes the folder, and refuses one that holds something else: files that no run made are never removed.
+pub(super) fn prepare(dir: &Path) -> Result<(), TileError> {
+    fs::create_dir_all(dir).map_err(TileError::system(dir))?;
+    let lock = dir.join(LOCK);
+    let is_marked = lock.is_file();
+    let plan = path_of_plan(dir);
+    for entry in fs::read_dir(dir).map_err(TileError::system(dir))? {
+        let name = entry.map_err(TileError::system(dir))?.file_name();
+        let is_ours = FOLDERS.iter().any(|&ours| name == ours)
+            || name == LOCK
+            || Some(&*name) == plan.file_name()
+            // What has no name yet where the system has no files without one.
+            || name.to_string_lossy().starts_with(".tmp");
+        if !(is_marked && is_ours) {
+            let name = name.to_string_lossy().into_owned();
+            return Err(TileError::OtherFiles { dir: dir.to_owned(), name });
+        }
+    }
+    let marked = File::options().create(true).truncate(false).write(true).open(&lock);
+    marked.map_err(TileError::system(&lock))?;
+    for name in FOLDERS {
+        let path = dir.join(name);
+        fs::create_dir_all(&path).map_err(TileError::system(&path))?;
+    }
+    Ok(())
+}
+
+/// Keeps other runs out of a folder while the file lives, and removes what an earlier one left half done.
+pub(super) fn lock(dir: &Path) -> Result<File, TileError> {
+    prepare(dir)?;
+    let path = dir.join(LOCK);
+    let file = File::options().write(true).open(&path).map_err(TileError::system(&path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(fs::TryLockError::WouldBlock) => {
+            return Err(TileError::InUse { dir: dir.to_owned() });
+        }
+        Err(fs::TryLockError::Error(source)) => return Err(TileError::System { path, source }),
+    }
+    clear(&dir.join(PARTIAL))?;
+    Ok(file)
+}
+
+fn clear(path: &Path) -> Result<(), TileError> {
+    fs::remove_dir_all(path).map_err(TileError::system(path))?;
+    fs::create_dir(path).map_err(TileError::system(path))
+}
+
+/// Writes a file in the folder of partial ones and renames it to its place.
+pub(super) fn write_whole(
+    dir: &Path,
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+) -> Result<(), TileError> {
+    let place = dir.join(PARTIAL);
+    let file = NamedTempFile::new_in(&place).map_err(TileError::system(&place))?;
+    let mut output = BufWriter::with_capacity(1 << 20, file.as_file());
+    let written = write(&mut output).and_then(|()| output.flush());
+    drop(output);
+    written.map_err(TileError::system(path))?;
+    file.persist(path).map_err(|error| TileError::system(path)(error.error))?;
+    Ok(())
+}
+
+/// Returns what tells this request from others with other pairs.
+pub(super) fn identity(request: &TileRequest<'_>, digest: &[u8; 32]) -> [u8; 32] {
+    let numbers = [
+        VERSION,
+        request.matrix.len() as u64,
+        request.matrix.dim() as u64,
+        request.threshold.get().to_bits(),
+        request.tile_rows_max as u64,
+    ];
+    let mut hasher = blake3::Hasher::new();
+    numbers.iter().for_each(|number| {
+        hasher.update(&number.to_le_bytes());
+    });
+    hasher.update(digest);
+    *hasher.finalize().as_bytes()
+}
+
+/// Writes all tiles, and the plan last: a folder without it holds nothing of use.
+pub(super) fn build(request: &TileRequest<'_>, options: &JoinOptions<'_>) -> Result<(), TileError> {
+    let JoinOptions { kernels, pool, progress, .. } = *options;
+    let (matrix, dir) = (request.matrix, request.dir);
+    ["tiles", "pairs", "receipts"].iter().try_for_each(|name| clear(&dir.join(name)))?;
+    let options = &JoinOptions { scratch_dir: Some(dir), ..*options };
+    let distinct = DistinctRows::within(matrix, kernels, (pool, Some(dir)), progress)
+        .map_err(|error| scratch_error(&error, options))?
+        .map_err(JoinError::from)?;
+    let verdict = Verdict { matrix, distinct: &distinct, kernels, threshold: request.threshold };
+    let sample = Sample::draw(&verdict, SAMPLED_ROWS);
+    Budget { verdict, sample: &sample, options }.check_sample()?;
+    let plan = Plan::choose(&verdict, &sample, options);
+    let stages = match &plan {
+        Plan::Direct => None,
+        Plan::Cascade(stages) => Some(&**stages),
+    };
+    let cells = assign(&verdict, stages, options)?;
+    let all = stages.map(|stages| &stages.cells);
+    let layout = Layout::of(all, &cells, (request.tile_rows_max, kernels));
+    let regrouped = regroup(&verdict, (&cells, &layout), dir, options)?;
+    let writer = TileWriter {
+        dir,
+        identity: identity(request, &distinct.digest),
+        verdict,
+        stages,
+        cells: &cells,
+        layout: &layout,
+        regrouped: &regrouped,
+    };
+    let tiles = writer.write_all(options)?;
+    let tasks = tasks(&writer, options)?;
+    writer.write_plan(request, (&tiles, &tasks), &sample.histogram(&verdict, options))
+}
+
+/// Returns the cell of each distinct row.
+fn assign(
+    verdict: &Verdict<'_>,
+    stages: Option<&Stages>,
+    options: &JoinOptions<'_>,
+) -> Result<Vec<u32>, JoinError> {
+    let row_count = verdict.distinct.len();
+    let Some(stages) = stages else { return Ok(vec![0; row_count]) };
+    options.progress.begin("assign rows to cells", Some(row_count as u64));
+    let mut cells = Vec::with_capacity(row_count);
+    while cells.len() < row_count {
+        let first = cells.len();
+        let batches = (row_count - first).div_ceil(BATCH_ROWS).min(WAVE);
+        let found = options.pool.map(batches, |batch| {
+            let start = first + batch * BATCH_ROWS;
+            let positions = start..row_count.min(start + BATCH_ROWS);
+            options.progress.advance(positions.len() as u64);
+            cells_of(verdict, stages, positions)
+        });
+        if options.progress.cancelled() {
+            return Err(JoinError::Cancelled);
+        }
+        found.into_iter().for_each(|batch| cells.extend(batch));
+    }
+    options.progress.end();
+    Ok(cells)
+}
+
+/// Where distinct rows lie when they are regrouped: cell by cell, near cells together.
+struct Layout {
+    /// The position of the row at each place.
+    order: Vec<u32>,
+    /// The first place of each cell.
+    starts: Vec<usize>,
+    /// The places of each tile.
+    tiles: Vec<Range<usize>>,
+}
+
+impl Layout {
+    /// `cells` are those of the rows; `None`: there is one.
+    fn of(all: Option<&Cells>, cells: &[u32], (rows_max, kernels): (usize, &Kernels)) -> Self {
+        let mut sizes = vec![0_usize; all.map_or(1, Cells::len)];
+        cells.iter().for_each(|&cell| sizes[cell as usize] += 1);
+        let rows_max = rows_max.max(1);
+        let mut layout =
+            Self { order: Vec::new(), starts: vec![0; sizes.len()], tiles: Vec::new() };
+        let mut place = 0;
+        // Halves that wait to be divided; the nearer one is on top.
+        let mut groups = vec![(0..sizes.len() as u32).collect::<Vec<u32>>()];
+        while let Some(group) = groups.pop() {
+            let row_count: usize = group.iter().map(|&cell| sizes[cell as usize]).sum();
+            let divided = all.filter(|_| row_count > rows_max && group.len() > 1);
+            if let Some(all) = divided {
+                let (near, far) = halves(all, group, &sizes, kernels);
+                groups.extend([far, near]);
+                continue;
+            }
+            let part = row_count.div_ceil(row_count.div_ceil(rows_max).max(1)).max(1);
+            let end = place + row_count;
+            let starts = (place..end).step_by(part);
+            layout.tiles.extend(starts.map(|start| start..end.min(start + part)));
+            for cell in group {
+                layout.starts[cell as usize] = place;
+                place += sizes[cell as usize];
+            }
+        }
+        layout.order = vec![0; cells.len()];
+        let mut places = layout.starts.clone();
+        for (position, &cell) in cells.iter().enumerate() {
+            let place = &mut places[cell as usize];
+            layout.order[*place] = position as u32;
+            *place += 1;
+        }
+        layout
+    }
+}
+
+/// Divides two or more cells along the direction between two that are far apart, so that both halves have about as many
+/// rows.
+fn halves(
+    all: &Cells,
+    mut group: Vec<u32>,
+    sizes: &[usize],
+    kernels: &Kernels,
+) -> (Vec<u32>, Vec<u32>) {
+    let farthest = |from: u32| {
+        let distance = |&cell: &u32| all.distance(from, cell, kernels);
+        let compare = |a: &u32, b: &u32| distance(a).total_cmp(&distance(b)).then(b.cmp(a));
+        group.iter().copied().max_by(compare).unwrap_or(from)
+    };
+    let one = farthest(group[0]);
+    let other = farthest(one);
+    let towards = |cell: u32| {
+        let dot = |end| kernels.dot_i8(all.centroid(cell), all.centroid(end));
+        dot(other) - dot(one)
+    };
+    group.sort_by_cached_key(|&cell| (towards(cell), cell));
+    let row_count: usize = group.iter().map(|&cell| sizes[cell as usize]).sum();
+    let (mut before, mut split) = (0, 1);
+    for (at, &cell) in group.iter().enumerate().take(group.len() - 1) {
+        before += sizes[cell as usize];
+        split = at + 1;
+        if 2 * before >= row_count {
+            break;
+        }
+    }
+    let far = group.split_off(split);
+    (group, far)
+}
+
+/// Copies the vectors of distinct rows into a file without a name, in the order of the layout. The input is read in order
+/// and written in runs: both may be larger than memory.
+fn regroup(
+    verdict: &Verdict<'_>,
+    (cells, layout): (&[u32], &Layout),
+    dir: &Path,
+    options: &JoinOptions<'_>,
+) -> Result<Mapped, TileError> {
+    let row_bytes = verdict.matrix.dim() * size_of::<f32>();
+    let mut file = tempfile::tempfile_in(dir).map_err(TileError::system(dir))?;
+    let batch_rows = (REGROUPED_BYTES / row_bytes).max(64);
+    let mut places = layout.starts.clone();
+    let mut values: Vec<f32> = Vec::new();
+    options.progress.begin("regroup rows", Some(cells.len() as u64));
+    for start in (0..cells.len()).step_by(batch_rows) {
+        if options.progress.cancelled() {
+            return Err(JoinError::Cancelled.into());
+        }
+        let mut positions: Vec<usize> = (start..cells.len().min(start + batch_rows)).collect();
+        positions.sort_unstable_by_key(|&position| (cells[position], position));
+        for run in positions.chunk_by(|&a, &b| cells[a] == cells[b]) {
+            values.clear();
+            run.iter().for_each(|&at| values.extend_from_slice(verdict.vector(at)));
+            let place = &mut places[cells[run[0]] as usize];
+            file.seek(SeekFrom::Start((*place * row_bytes) as u64))
+                .and_then(|_| file.write_all(bytemuck::cast_slice(&values)))
+                .map_err(TileError::system(dir))?;
+            *place += run.len();
+        }
+        options.progress.advance(positions.len() as u64);
+    }
+    options.progress.end();
+    Mapped::from_file(&file).map_err(|error| TileError::system(dir)(io::Error::other(error)))
+}
+
+/// Writes tiles from regrouped rows.
+struct TileWriter<'a> {
+    dir: &'a Path,
+    identity: [u8; 32],
+    verdict: Verdict<'a>,
+    /// `None`: every pair is judged.
+    stages: Option<&'a Stages>,
+    cells: &'a [u32],
+    layout: &'a Layout,
+    regrouped: &'a [u8],
+}
+
+/// Rows, bytes and fingerprint of a tile.
+type TileRecord = [u64; 3];
+
+impl TileWriter<'_> {
+    fn write_all(&self, options: &JoinOptions<'_>) -> Result<Vec<TileRecord>, TileError> {
+        options.progress.begin("write tiles", Some(self.layout.order.len() as u64));
+        let tiles = options.pool.map(self.layout.tiles.len(), |number| {
+            if options.progress.cancelled() {
+                return Err(JoinError::Cancelled.into());
+            }
+            let record = self.write(number as u32)?;
+            options.progress.advance(record[0]);
+            Ok(record)
+        });
+        options.progress.end();
+        tiles.into_iter().collect()
+    }
+
+    fn write(&self, number: u32) -> Result<TileRecord, TileError> {
+        let places = self.layout.tiles[number as usize].clone();
+        let positions = &self.layout.order[places.clone()];
+        let distinct = self.verdict.distinct;
+        let dim = self.verdict.matrix.dim();
+        let row_bytes = dim * size_of::<f32>();
+        let vectors: &[f32] =
+            bytemuck::cast_slice(&self.regrouped[places.start * row_bytes..places.end * row_bytes]);
+        let norms: Vec<f64> =
+            positions.iter().map(|&at| distinct.squared_norms[at as usize]).collect();
+        let rows: Vec<u32> = positions.iter().map(|&at| distinct.rows[at as usize].0).collect();
+        let path = path_of_tile(self.dir, number);
+        let head = self.head(FileKind::Tile, rows.len(), rows.len(), number.to_le_bytes().into());
+        let blocks = self.blocks(positions, vectors, &norms);
+        write_sections(self.dir, &path, head, |writer| {
+            let writer = writer.section(ROWS, &rows)?.section(SQUARED_NORMS, &norms)?;
+            let writer = writer.section(VECTORS, vectors)?;
+            match self.stages {
+                Some(stages) => self.write_codes(writer, &blocks, stages),
+                None => Ok(writer),
+            }
+        })?;
+        let file = SectionFile::open(&path, FileKind::Tile).map_err(TileError::file(&path))?;
+        Ok([rows.len() as u64, file.byte_count(), file.fingerprint()])
+    }
+
+    /// Encodes the rows of a tile: a block for each of its cells.
+    fn blocks(&self, positions: &[u32], vectors: &[f32], norms: &[f64]) -> Vec<Block> {
+        let Some(stages) = self.stages else { return Vec::new() };
+        let matrix = VectorMatrix::from_slice(vectors, self.verdict.matrix.dim())
+            .expect("whole rows of a matrix");
+        let distinct = DistinctRows {
+            rows: (0..positions.len() as u32).map(Row).collect(),
+            squared_norms: norms.to_vec(),
+            ..DistinctRows::default()
+        };
+        let cells: Vec<u32> = positions.iter().map(|&at| self.cells[at as usize]).collect();
+        let verdict = Verdict { matrix: &matrix, distinct: &distinct, ..self.verdict };
+        Block::of_cells(&verdict, stages, &cells)
+    }
+
+    fn write_codes<W: Write + Seek>(
+        &self,
+        mut writer: SectionFileWriter<W>,
+        blocks: &[Block],
+        stages: &Stages,
+    ) -> Result<SectionFileWriter<W>, SectionFileError> {
+        let runs = blocks.iter().map(|block| [block.cell, block.len() as u32]);
+        writer = writer.chunks(CELLS, runs)?.chunks(CODES, blocks.iter().map(|b| &*b.codes))?;
+        if stages.tests().has_i7 {
+            writer = writer.chunks(FIRST_CODES, blocks.iter().map(|b| &*b.i7_codes))?;
+        }
+        let columns: [fn(&Block) -> &[i32]; 4] = [
+            |block| &block.first_biases,
+            |block| &block.first_sums,
+            |block| &block.second_biases,
+            |block| &block.centroid_dots,
+        ];
+        let bounds = columns.iter().flat_map(|column| blocks.iter().map(column));
+        let keys = blocks.iter().map(|b| b.largest_keys(&stages.cells, self.verdict.kernels));
+        writer
+            .chunks(BOUNDS, bounds)?
+            .chunks(ALLOWANCES, blocks.iter().map(|b| &*b.allowances))?
+            .chunks(KEYS, keys)
+    }
+
+    fn head(&self, kind: FileKind, rows: usize, nodes: usize, parameters: Vec<u8>) -> FileHead {
+        FileHead {
+            kind,
+            // Rows and dimensions are numbered with 32 bits.
+            row_count: rows as u32,
+            node_count: nodes as u32,
+            dim: self.verdict.matrix.dim() as u32,
+            store_identity: self.identity,
+            parameters,
+        }
+    }
+
+    fn write_plan(
+        &self,
+        request: &TileRequest<'_>,
+        (tiles, tasks): (&[TileRecord], &[[u32; 2]]),
+        histogram: &[(f64, f64)],
+    ) -> Result<(), TileError> {
+        let tests = self.stages.map(Stages::tests);
+        let parameters = Parameters {
+            threshold: request.threshold.get(),
+            tile_rows_max: request.tile_rows_max as u64,
+            first_width: tests.map_or(0, |tests| tests.first_width as u64),
+            code_dim: tests.map_or(0, |tests| tests.dim as u64),
+            has_i7: tests.is_some_and(|tests| tests.has_i7),
+        };
+        let distinct = self.verdict.distinct;
+        let (rows, nodes) = (request.matrix.len(), distinct.len());
+        let head = self.head(FileKind::TilePlan, rows, nodes, parameters.to_bytes());
+        let centroids = self.stages.map_or(&[][..], |stages| stages.cells.centroids());
+        let groups = distinct.groups.iter().map(|group| {
+            let rows = group.iter().map(|row| row.0);
+            std::iter::once(group.len() as u32).chain(rows).collect::<Vec<u32>>()
+        });
+        let histogram = histogram.iter().map(|&(similarity, share)| [similarity, share]);
+        write_sections(self.dir, &path_of_plan(self.dir), head, |writer| {
+            writer
+                .section(CENTROIDS, centroids)?
+                .section(TILES, tiles.as_flattened())?
+                .section(TASKS, tasks.as_flattened())?
+                .chunks(GROUPS, groups)?
+                .chunks(HISTOGRAM, histogram)
+        })
+    }
+}
+
+/// Writes a section file, whole or not at all.
+fn write_sections(
+    dir: &Path,
+    path: &Path,
+    head: FileHead,
+    write: impl FnOnce(Sections) -> Result<Sections, SectionFileError>,
+) -> Result<(), TileError> {
+    let place = dir.join(PARTIAL);
+    let file = NamedTempFile::new_in(&place).map_err(TileError::system(&place))?;
+    let (file, name) = file.into_parts();
+    let writer = SectionFileWriter::new(BufWriter::with_capacity(1 << 20, file), head);
+    let written = writer.and_then(write).and_then(SectionFileWriter::finish);
+    let mut output = written.map_err(TileError::file(path))?;
+    output.flush().map_err(TileError::system(path))?;
+    name.persist(path).map_err(|error| TileError::system(path)(error.error))
+}
+
+/// Returns every two tiles of which (5) of [`crate::transform`] leaves pairs.
+fn tasks(writer: &TileWriter<'_>, options: &JoinOptions<'_>) -> Result<Vec<[u32; 2]>, TileError> {
+    let tile_count = writer.layout.tiles.len() as u32;
+    let Some(stages) = writer.stages else {
+        let all = (0..tile_count).flat_map(|a| (a..tile_count).map(move |b| [a, b]));
+        return Ok(all.collect());
+    };
+    let open = |number| {
+        let path = path_of_tile(writer.dir, number);
+        SectionFile::open(&path, FileKind::Tile).map_err(TileError::file(&path))
+    };
+    let files: Vec<SectionFile> = (0..tile_count).map(open).collect::<Result<_, _>>()?;
+    let cell_count = stages.cells.len();
+    let mut tiles: Vec<Vec<(u32, &[i32])>> = Vec::with_capacity(files.len());
+    for file in &files {
+        let failed = |error| TileError::file(file.path())(error);
+        let runs: &[u32] = file.section(CELLS).map_err(failed)?;
+        let keys: &[i32] = file.section(KEYS).map_err(failed)?;
+        let cells = runs.iter().step_by(2).copied();
+        tiles.push(cells.zip(keys.chunks_exact(cell_count)).collect());
+    }
+    let remain = |left: &[(u32, &[i32])], right: &[(u32, &[i32])]| {
+        left.iter().any(|(cell, keys)| {
+            let sum = |(other, others): &(u32, &[i32])| {
+                i64::from(keys[*other as usize]) + i64::from(others[*cell as usize])
+            };
+            right.iter().any(|other| sum(other) >= 0)
+        })
+    };
+    let found = options.pool.map(tiles.len(), |left| {
+        let rights = (left..tiles.len())
+            .filter(|&right| left == right || remain(&tiles[left], &tiles[right]));
+        rights.map(|right| [left as u32, right as u32]).collect::<Vec<_>>()
+    });
+    Ok(found.concat())
+}
+
+/// A section file on its way to the disk.
+type Sections = SectionFileWriter<BufWriter<File>>;

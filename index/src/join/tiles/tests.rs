@@ -1,0 +1,416 @@
+//! Tiles against the join of one piece.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memfold_simd::{Kernels, Level, Similarity};
+use proptest::prelude::*;
+
+use super::task::join_tiles;
+use super::{TileError, TilePlan, TileRequest, TileTask};
+use crate::join::tests::{LEVELS, SHAPES, Shape, real_embeddings, rows};
+use crate::join::{JoinError, JoinOptions, JoinedPairs, join_pairs};
+use crate::{Pool, Progress, Row, VectorMatrix};
+
+/// Rows cut into files of these lengths, as several inputs are.
+fn sharded(values: &[f32], dim: usize, shards: usize) -> VectorMatrix<'_> {
+    let shard = (values.len() / dim).div_ceil(shards).max(1) * dim;
+    VectorMatrix::from_chunks(values.chunks(shard).collect(), dim).unwrap()
+}
+
+fn request<'a>(
+    matrix: &'a VectorMatrix<'a>,
+    threshold: f64,
+    dir: &'a Path,
+    tile_rows_max: usize,
+) -> TileRequest<'a> {
+    TileRequest { matrix, threshold: Similarity::new(threshold).unwrap(), dir, tile_rows_max }
+}
+
+fn by_tiles(values: &[f32], dim: usize, threshold: f64, tile_rows_max: usize) -> JoinedPairs {
+    let (matrix, folder) = (sharded(values, dim, 1), tempfile::tempdir().unwrap());
+    let pool = Pool::new(None).unwrap();
+    let request = request(&matrix, threshold, folder.path(), tile_rows_max);
+    join_tiles(&request, &JoinOptions::new(&pool)).unwrap().0.collect()
+}
+
+fn in_one_piece(values: &[f32], dim: usize, threshold: f64) -> JoinedPairs {
+    let (matrix, pool) = (sharded(values, dim, 1), Pool::new(None).unwrap());
+    let threshold = Similarity::new(threshold).unwrap();
+    join_pairs(&matrix, threshold, &JoinOptions::new(&pool)).unwrap().collect()
+}
+
+#[test]
+fn tiles_find_the_pairs_of_the_join_of_one_piece() {
+    for (seed, shape) in (0..).zip(SHAPES) {
+        for dim in [3, 30, 150] {
+            let values = rows(shape, 1_300, dim, seed);
+            for threshold in [0.6, 0.95] {
+                let expected = in_one_piece(&values, dim, threshold);
+                for rows_max in [90, 700, 16_384] {
+                    let found = by_tiles(&values, dim, threshold, rows_max);
+                    assert!(found == expected, "{shape:?} {dim} {threshold} {rows_max}");
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn any_rows_cut_in_any_way_give_the_same_pairs(
+        shape in prop::sample::select(SHAPES.to_vec()),
+        row_count in 1_usize..2_400,
+        dim in 1_usize..48,
+        threshold in 0.3_f64..=1.0,
+        rows_max in 1_usize..3_000,
+        seed: u64,
+    ) {
+        // Few tiles, so that a case takes milliseconds.
+        let rows_max = rows_max.max(row_count / 24);
+        let values = rows(shape, row_count, dim, seed);
+        let by_budget = |error: JoinError| matches!(error, JoinError::PairBudget { .. });
+        let (matrix, pool) = (sharded(&values, dim, 1), Pool::new(None).unwrap());
+        let options = JoinOptions::new(&pool);
+        let threshold_of = Similarity::new(threshold).unwrap();
+        match join_pairs(&matrix, threshold_of, &options) {
+            Ok(expected) => {
+                let found = by_tiles(&values, dim, threshold, rows_max);
+                prop_assert_eq!(found, expected.collect());
+            }
+            Err(error) => prop_assert!(by_budget(error)),
+        }
+    }
+
+    #[test]
+    fn few_rows_of_any_values_are_joined_by_tiles(
+        values in prop::collection::vec(
+            prop_oneof![4 => -1.0_f32..1.0, 2 => Just(0.5), 1 => Just(0.0), 1 => Just(f32::MAX)],
+            3 * 24,
+        ),
+        threshold in -1.0_f64..=1.0,
+        rows_max in 1_usize..30,
+    ) {
+        let valid = values.chunks_exact(3).filter(|row| row.iter().any(|value| value.abs() > 0.0));
+        let values: Vec<f32> = valid.flatten().copied().collect();
+        let expected = in_one_piece(&values, 3, threshold);
+        prop_assert_eq!(by_tiles(&values, 3, threshold, rows_max), expected);
+    }
+}
+
+/// Rows of many narrow clusters, for which bounds exclude tasks.
+fn clusters() -> (Vec<f32>, usize) {
+    (rows(Shape::Clustered, 3_000, 32, 41), 32)
+}
+
+#[test]
+fn bounds_exclude_tasks_and_no_pair() {
+    let (values, dim) = clusters();
+    let (matrix, folder) = (sharded(&values, dim, 1), tempfile::tempdir().unwrap());
+    let pool = Pool::new(None).unwrap();
+    let request = request(&matrix, 0.95, folder.path(), 200);
+    let (pairs, summary) = join_tiles(&request, &JoinOptions::new(&pool)).unwrap();
+    assert!(summary.tiles >= 15, "{summary:?}");
+    assert!(summary.tasks < summary.tasks_total * 3 / 4, "{summary:?}");
+    assert!(summary.pairs_in_tasks < summary.pairs_total * 3 / 4, "{summary:?}");
+    let counters = *pairs.counters();
+    assert!(counters.pairs_tested <= summary.pairs_in_tasks * 2, "{counters:?} {summary:?}");
+    assert_eq!(pairs.collect(), in_one_piece(&values, dim, 0.95));
+}
+
+#[test]
+fn real_embeddings_have_the_pairs_of_the_join_of_one_piece() {
+    let Some((values, dim)) = real_embeddings() else { return };
+    for threshold in [0.8, 0.95] {
+        let expected = in_one_piece(&values, dim, threshold);
+        assert!(by_tiles(&values, dim, threshold, 4_096) == expected, "{threshold}");
+    }
+}
+
+/// Every file under a folder by its path, but the lock.
+fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    for folder in ["tiles", "pairs", "receipts", "partial", ""] {
+        for entry in fs::read_dir(dir.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                let name = path.strip_prefix(dir).unwrap().display().to_string();
+                files.push((name, fs::read(path).unwrap()));
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn neither_shards_nor_order_nor_threads_nor_a_second_run_change_a_byte() {
+    let (values, dim) = clusters();
+    let mut expected = None;
+    for (shards, threads, seed) in [(1, 1, 0), (2, 2, 7), (5, 4, 11)] {
+        let (matrix, folder) = (sharded(&values, dim, shards), tempfile::tempdir().unwrap());
+        let pool = Pool::new(std::num::NonZeroUsize::new(threads)).unwrap();
+        let options = JoinOptions::new(&pool);
+        let request = request(&matrix, 0.9, folder.path(), 300);
+        let plan = TilePlan::make(&request, &options).unwrap();
+        let mut tasks: Vec<TileTask> = plan.tasks().unwrap().collect();
+        tasks.sort_by_key(|task| (task.left * 7 + task.right * 5 + seed) % 13);
+        for &task in &tasks {
+            let receipt = plan.run(task, &options).unwrap();
+            assert_eq!(plan.run(task, &options).unwrap(), receipt);
+        }
+        // Run again as if the receipts were lost: the same files.
+        let before = contents(folder.path());
+        for name in ["receipts", "pairs"] {
+            fs::remove_dir_all(folder.path().join(name)).unwrap();
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        assert_eq!(plan.run_all(&options).unwrap(), 0);
+        assert!(contents(folder.path()) == before);
+        assert_eq!(plan.merge(&options).unwrap().collect(), in_one_piece(&values, dim, 0.9));
+        match &expected {
+            None => expected = Some(before),
+            Some(expected) => assert!(before == *expected, "{shards} {threads}"),
+        }
+    }
+}
+
+#[test]
+fn a_plan_runs_at_every_level() {
+    let (values, dim) = clusters();
+    let expected = in_one_piece(&values, dim, 0.9);
+    let matrix = sharded(&values, dim, 1);
+    let pool = Pool::new(None).unwrap();
+    let at = |level: Level| {
+        let kernels = Kernels::at(level)?;
+        Some(JoinOptions { kernels, ..JoinOptions::new(&pool) })
+    };
+    for made in LEVELS.into_iter().filter_map(at) {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = TilePlan::make(&request(&matrix, 0.9, folder.path(), 500), &made).unwrap();
+        let mut receipts = None;
+        for run in LEVELS.into_iter().filter_map(at) {
+            fs::remove_dir_all(folder.path().join("receipts")).unwrap();
+            fs::create_dir(folder.path().join("receipts")).unwrap();
+            plan.run_all(&run).unwrap();
+            assert_eq!(plan.merge(&run).unwrap().collect(), expected);
+            let found = contents(folder.path());
+            assert!(receipts.get_or_insert_with(|| found.clone()) == &found);
+        }
+    }
+}
+
+/// Asks to stop after some units of a stage.
+struct StopAfter(u64, AtomicU64);
+
+impl Progress for StopAfter {
+    fn begin(&self, stage: &'static str, _total: Option<u64>) {
+        if stage == "compare pairs" {
+            self.1.store(1, Ordering::Relaxed);
+        }
+    }
+    fn advance(&self, _done: u64) {
+        if self.1.load(Ordering::Relaxed) > 0 {
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    fn end(&self) {}
+    fn cancelled(&self) -> bool {
+        self.1.load(Ordering::Relaxed) > self.0
+    }
+}
+
+#[test]
+fn an_interrupted_run_goes_on_where_it_ended() {
+    let (values, dim) = clusters();
+    let (matrix, folder) = (sharded(&values, dim, 1), tempfile::tempdir().unwrap());
+    let pool = Pool::new(None).unwrap();
+    let request = request(&matrix, 0.9, folder.path(), 200);
+    let stop = StopAfter(20, AtomicU64::new(0));
+    let stopping = JoinOptions { progress: &stop, ..JoinOptions::new(&pool) };
+    assert!(join_tiles(&request, &stopping).unwrap_err().is_cancelled());
+    // As a process leaves it that is killed while it writes.
+    fs::write(folder.path().join("partial/.tmpXXXX"), b"half").unwrap();
+    let (pairs, summary) = join_tiles(&request, &JoinOptions::new(&pool)).unwrap();
+    assert!((19..summary.tasks).contains(&summary.tasks_resumed), "{summary:?}");
+    assert_eq!(pairs.collect(), in_one_piece(&values, dim, 0.9));
+    assert_eq!(fs::read_dir(folder.path().join("partial")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_run_that_ended_while_tiles_were_written_begins_again() {
+    let (values, dim) = clusters();
+    let (matrix, folder) = (sharded(&values, dim, 1), tempfile::tempdir().unwrap());
+    let pool = Pool::new(None).unwrap();
+    let options = JoinOptions::new(&pool);
+    let request = request(&matrix, 0.9, folder.path(), 200);
+    join_tiles(&request, &options).unwrap();
+    let before = contents(folder.path());
+    fs::remove_file(folder.path().join("plan.mfi")).unwrap();
+    fs::write(folder.path().join("tiles/000003.mfi"), b"half").unwrap();
+    let (_, summary) = join_tiles(&request, &options).unwrap();
+    assert_eq!(summary.tasks_resumed, 0);
+    assert!(contents(folder.path()) == before);
+}
+
+#[test]
+fn ten_thousand_equal_rows_are_one() {
+    let values = [0.3_f32, 0.1, 0.2].repeat(10_000);
+    let found = by_tiles(&values, 3, 1.0, 16_384);
+    assert_eq!((found.distinct_rows, found.logical_pairs), (1, 49_995_000));
+    assert_eq!(found.groups, [(0..10_000).map(Row).collect::<Vec<_>>()]);
+    assert_eq!(by_tiles(&[], 4, 0.9, 16_384), JoinedPairs::default());
+}
+
+#[test]
+fn an_invalid_row_is_named_and_nothing_is_left() {
+    let (mut values, dim) = clusters();
+    let pool = Pool::new(None).unwrap();
+    for bad in [f32::NAN, f32::INFINITY, 0.0] {
+        values[dim * 2_500..dim * 2_501].fill(bad);
+        let (matrix, folder) = (sharded(&values, dim, 1), tempfile::tempdir().unwrap());
+        let request = request(&matrix, 0.9, folder.path(), 200);
+        let error = join_tiles(&request, &JoinOptions::new(&pool)).unwrap_err();
+        assert!(
+            matches!(error, TileError::Join(JoinError::InvalidVector { row: 2_500, .. })),
+            "{error}"
+        );
+        assert!(!folder.path().join("plan.mfi").exists());
+    }
+}
+
+#[test]
+fn a_spent_budget_is_told_as_by_the_join() {
+    let (values, dim) = clusters();
+    let (matrix, pool) = (sharded(&values, dim, 1), Pool::new(None).unwrap());
+    let pairs = in_one_piece(&values, dim, 0.9).pairs.len() as u64;
+    for budget in [100, pairs - 1, pairs] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = JoinOptions { pair_budget: Some(budget), ..JoinOptions::new(&pool) };
+        let expected = join_pairs(&matrix, Similarity::new(0.9).unwrap(), &options);
+        let found = join_tiles(&request(&matrix, 0.9, folder.path(), 200), &options);
+        match (found, expected) {
+            (Ok(_), Ok(_)) => assert_eq!(budget, pairs),
+            (Err(TileError::Join(found)), Err(expected)) => assert_eq!(found, expected),
+            (found, _) => panic!("{budget}: {:?}", found.map(|(_, summary)| summary)),
+        }
+    }
+}
+
+/// A folder of a finished run, whose files are damaged one by one.
+struct Finished {
+    values: Vec<f32>,
+    dim: usize,
+    folder: tempfile::TempDir,
+}
+
+impl Finished {
+    fn new() -> Self {
+        let (values, dim) = clusters();
+        let finished = Self { values, dim, folder: tempfile::tempdir().unwrap() };
+        finished.run(0.9).unwrap();
+        finished
+    }
+
+    fn run(&self, threshold: f64) -> Result<JoinedPairs, TileError> {
+        let (matrix, pool) = (sharded(&self.values, self.dim, 1), Pool::new(None).unwrap());
+        let request = request(&matrix, threshold, self.folder.path(), 200);
+        join_tiles(&request, &JoinOptions::new(&pool)).map(|(pairs, _)| pairs.collect())
+    }
+
+    fn first(&self, folder: &str) -> std::path::PathBuf {
+        let entries = fs::read_dir(self.folder.path().join(folder)).unwrap();
+        entries.map(|entry| entry.unwrap().path()).min().unwrap()
+    }
+}
+
+#[test]
+fn damaged_files_are_named_with_what_to_do() {
+    let damages: [fn(&Path); 4] = [
+        |path| fs::remove_file(path).unwrap(),
+        |path| fs::write(path, &fs::read(path).unwrap()[1..]).unwrap(),
+        |path| {
+            let mut bytes = fs::read(path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            fs::write(path, bytes).unwrap();
+        },
+        |path| fs::write(path, b"").unwrap(),
+    ];
+    for (number, damage) in damages.into_iter().enumerate() {
+        for folder in ["tiles", "pairs", "receipts", "plan.mfi"] {
+            let finished = Finished::new();
+            let path = match folder {
+                "plan.mfi" => finished.folder.path().join(folder),
+                folder => finished.first(folder),
+            };
+            if folder == "tiles" {
+                // Finished tasks need no tile.
+                fs::remove_file(finished.first("receipts")).unwrap();
+            }
+            damage(&path);
+            let is_missing = number == 0;
+            if is_missing && matches!(folder, "receipts" | "plan.mfi") {
+                finished.run(0.9).unwrap();
+                continue;
+            }
+            // A receipt whose number of pairs lost a digit is one of another file.
+            let error = finished.run(0.9).unwrap_err();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            assert!(error.to_string().contains(name), "{folder} {number}: {error}");
+            let hint = error.hint().unwrap();
+            assert!(hint.contains("remove") && hint.contains("run again"), "{folder}: {hint}");
+            if folder == "pairs" {
+                fs::remove_file(finished.first("receipts")).unwrap();
+                let repaired = finished.run(0.9).unwrap();
+                assert_eq!(repaired, in_one_piece(&finished.values, finished.dim, 0.9));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_folder_of_something_else_is_refused() {
+    let mut finished = Finished::new();
+    let error = finished.run(0.95).unwrap_err();
+    assert!(error.to_string().contains("the threshold 0.9, not of the threshold 0.95"), "{error}");
+    finished.values[7] += 0.5;
+    let error = finished.run(0.9).unwrap_err();
+    assert!(error.to_string().contains("the input has changed"), "{error}");
+    finished.values.truncate(finished.dim * 2_000);
+    let error = finished.run(0.9).unwrap_err();
+    assert!(error.to_string().contains("2000 vectors of dimension 32"), "{error}");
+    assert!(matches!(error, TileError::OtherPlan { .. }) && error.hint().is_some());
+    fs::write(finished.folder.path().join("letter.txt"), b"dear").unwrap();
+    let error = finished.run(0.9).unwrap_err();
+    assert!(matches!(&error, TileError::OtherFiles { name, .. } if name == "letter.txt"));
+    // Folders that are called like ours but were made by somebody else.
+    finished.folder = tempfile::tempdir().unwrap();
+    fs::create_dir(finished.folder.path().join("pairs")).unwrap();
+    let error = finished.run(0.9).unwrap_err();
+    assert!(matches!(&error, TileError::OtherFiles { name, .. } if name == "pairs"));
+}
+
+#[test]
+fn two_runs_in_one_folder_are_refused() {
+    let finished = Finished::new();
+    let lock = super::build::lock(finished.folder.path()).unwrap();
+    assert!(matches!(finished.run(0.9), Err(TileError::InUse { .. })));
+    drop(lock);
+    finished.run(0.9).unwrap();
+}
+
+#[test]
+fn a_task_that_has_not_run_is_named() {
+    let finished = Finished::new();
+    let plan = TilePlan::open(finished.folder.path()).unwrap();
+    let pool = Pool::new(None).unwrap();
+    let options = JoinOptions::new(&pool);
+    fs::remove_file(finished.first("receipts")).unwrap();
+    assert!(matches!(plan.merge(&options), Err(TileError::NotRun { .. })));
+    let error = plan.run(TileTask { left: 3, right: 999 }, &options).unwrap_err();
+    assert!(error.to_string().contains("no task of the tiles 3 and 999"), "{error}");
+    assert!(TilePlan::open(Path::new("/nonexistent/tiles")).is_err());
+}
