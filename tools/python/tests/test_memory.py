@@ -1,5 +1,6 @@
 """Memory, Plan and compare, on a store of six memories; and the examples of the documentation."""
 
+import re
 import threading
 from pathlib import Path
 
@@ -165,3 +166,24 @@ def test_examples_of_the_guide_run(tmp_path, store, said, monkeypatch):
     # A fence ends what an example prints.
     text = "\n".join("" if line.startswith("```") else line for line in lines)
     assert run_examples(text, DOCS.name, tmp_path, known) >= 15
+
+
+@pytest.mark.parametrize("package", ["langgraph.store.base", "llama_index.core"])
+def test_recipes_of_the_guide_run_where_their_packages_are(package, store, said):
+    pytest.importorskip(package)
+    blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    names: dict = {"memfold": memfold}
+    exec(next(block for block in blocks if f"from {package}" in block), names)
+    if package == "llama_index.core":
+        from llama_index.core.schema import NodeWithScore, TextNode
+
+        texts = ["Port 1.", "Port 22.", "Port 1."]
+        nodes = [NodeWithScore(node=TextNode(text=text), score=1.0) for text in texts]
+        drop = names["DropDuplicates"](embed=lambda texts: np.eye(2)[[len(t) % 2 for t in texts]])
+        assert [one.node.get_content() for one in drop.postprocess_nodes(nodes)] == texts[:2]
+        return
+    kept = names["MemfoldStore"](store, lambda text: said["m6"] + len(text))
+    for key in ["one", "two"]:
+        kept.put(("alice", "facts"), key, {"text": "Alice likes tea."})
+    found = kept.search(("alice",), query="What does Alice like?")
+    assert [one.value["text"] for one in found] == ["Alice likes tea."]
