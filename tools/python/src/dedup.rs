@@ -1,6 +1,7 @@
 //! [`Deduplication`]: near pairs and clusters of vectors; [`Index`]: nearest rows of vectors.
 
 use std::fs::File;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -404,11 +405,15 @@ impl Index {
         queries: Source<'_>,
         answer: &Answer<'_>,
     ) -> PyResult<Vec<Vec<Neighbor>>> {
-        let (pool, watch) = (pool(self.threads)?, Arc::default());
+        let watch = Arc::default();
         let queries = take(py, queries, (&watch, None))?;
         let flat = self.codes.view()?;
         self.vectors.with(py, |matrix| {
             queries.with(py, |queries| {
+                // One query is not worth a thread for each core.
+                let most = queries.len().div_ceil(QUERIES_TOGETHER).max(1);
+                let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+                let pool = pool(Some(self.threads.unwrap_or_else(cores).min(most)))?;
                 let found = run(py, &watch, None, |watch| {
                     search((matrix, &flat), queries, answer, (&pool, watch))
                 })?;
@@ -426,8 +431,11 @@ fn search(
     (pool, watch): (&Pool, &Watch),
 ) -> Result<Option<Vec<Vec<Neighbor>>>, VectorError> {
     let blocks = pool.map(queries.len().div_ceil(QUERIES_TOGETHER), |block| {
+        if watch.cancelled() {
+            return Ok(None);
+        }
         // Opened with these vectors: they fit.
-        let Ok(mut scan) = FlatScan::new(flat.clone(), matrix, Kernels::active()) else {
+        let Ok(mut scan) = FlatScan::new(*flat, matrix, Kernels::active()) else {
             return Ok(None);
         };
         let mut found = Vec::with_capacity(QUERIES_TOGETHER);

@@ -133,8 +133,7 @@ impl Memory {
         &self,
         py: Python<'_>,
         question: (String, Option<Vec<f32>>),
-        mode: &str,
-        limit: usize,
+        depth: (String, usize),
         counts: bool,
     ) -> PyResult<String> {
         let modes = [
@@ -143,6 +142,7 @@ impl Memory {
             ("deep", RecallMode::Deep),
             ("exhaustive", RecallMode::Exhaustive),
         ];
+        let (mode, limit) = depth;
         let Some((_, mode)) = modes.into_iter().find(|(name, _)| *name == mode) else {
             let message = format!("mode is {mode:?}");
             return Err(input(message, "use reflexive, standard, deep or exhaustive"));

@@ -273,8 +273,8 @@ def test_ctrl_c_ends_a_long_join():
             print(int(1000 * (time.perf_counter() - sent[0])))
         """
     )
-    # 100 ms on a quiet machine; tests run beside others.
-    assert int(waited) < 1000, f"{waited} ms"
+    # Far above what a quiet machine needs, far below the minutes of the join.
+    assert int(waited) < 5000, f"{waited} ms"
 
 
 def test_the_interpreter_is_free_while_work_goes_on():

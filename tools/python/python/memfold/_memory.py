@@ -312,7 +312,7 @@ class Memory:
             InputError: For another mode or dimension.
         """
         asked = (question, _vector(vector))
-        return _found(self._native.recall(asked, mode, _limit(limit), count))
+        return _found(self._native.recall(asked, (mode, _limit(limit)), count))
 
     def plan(
         self,
