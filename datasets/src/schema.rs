@@ -15,7 +15,7 @@ pub const FORMAT_VERSION: u32 = 1;
 pub const DIM_MAX: usize = 65_536;
 
 /// Names of a vector column in files of other programs; the first that is there counts.
-pub(crate) const VECTOR_NAMES: [&str; 4] = ["vector", "embedding", "embeddings", "emb"];
+pub const VECTOR_NAMES: [&str; 4] = ["vector", "embedding", "embeddings", "emb"];
 
 /// Metadata keys. Values are text; numbers are decimal, flags are `true` or `false`.
 pub mod key {

@@ -62,4 +62,4 @@ pub mod dedup;
 pub mod guard_bench;
 
 pub use error::MemfoldError;
-pub use memfold::{ApplyOptions, Memfold, Options, Planned};
+pub use memfold::{ApplyOptions, Memfold, Options, OwnedPlan, Planned};

@@ -84,6 +84,12 @@ impl Default for Options {
 /// A plan that waits to be applied.
 pub struct Planned<'a> {
     memfold: &'a Memfold,
+    owned: OwnedPlan,
+}
+
+/// A plan apart from the store that it was made of: [`Memfold::apply`] applies it.
+#[derive(Debug)]
+pub struct OwnedPlan {
     outcome: Outcome,
     now: Instant,
 }
@@ -182,7 +188,57 @@ impl Memfold {
         };
         let _run = info_span!("consolidation.run", store = %self.path().display()).entered();
         let outcome = consolidate(&self.store, &self.configuration.policy, &self.guard, &context)?;
-        Ok(Planned { memfold: self, outcome, now })
+        Ok(Planned { memfold: self, owned: OwnedPlan { outcome, now } })
+    }
+
+    /// Applies a plan that was made of this store.
+    ///
+    /// # Errors
+    /// As [`Planned::apply`].
+    pub fn apply(
+        &self,
+        plan: &OwnedPlan,
+        options: &ApplyOptions,
+    ) -> Result<Execution, MemfoldError> {
+        let outcome = &plan.outcome;
+        let live = outcome.report.loaded.live;
+        let review = match &options.expect {
+            Some(digest) => Review::Digest(digest),
+            None => Review::Nobody { share_max: options.change_share_max, live },
+        };
+        let rules = WriteRules {
+            settings: &self.configuration.settings,
+            allow_unguarded: options.allow_unguarded,
+            review,
+        };
+        rules.check(&self.configuration.policy, &outcome.plan)?;
+        let (holder, stopwatch) = (machine::holder(), machine::Stopwatch::start());
+        let busy_timeout =
+            Duration::from_millis(self.configuration.settings.busy_timeout_ms.into());
+        let session = SessionOptions { busy_timeout, holder: holder.clone() };
+        let session = Session::open(self.path(), &session)?;
+        let execution = execute(
+            &session,
+            &ExecuteRequest {
+                plan: &outcome.plan,
+                // Without a judge nothing is written anew.
+                vectors: &NewVectors::default(),
+                access_counts: &outcome.access_counts,
+                selection: &options.selection,
+                limit: options.limit,
+                run_id: &outcome.report.run_id,
+                now: plan.now,
+                time_zone: &self.time_zone,
+                policy: &self.configuration.policy,
+                config_hash: &self.config_hash,
+                rules,
+                holder: &holder,
+                progress: &*self.options.progress,
+                clock: &|| stopwatch.seconds(),
+            },
+        )?;
+        rejudge_flags(&session, &self.guard)?;
+        Ok(execution)
     }
 }
 
@@ -190,13 +246,13 @@ impl Planned<'_> {
     /// Returns the plan.
     #[must_use]
     pub const fn plan(&self) -> &Plan {
-        &self.outcome.plan
+        self.owned.plan()
     }
 
     /// Returns the report: what was found and what would be done.
     #[must_use]
     pub const fn report(&self) -> &Report {
-        &self.outcome.report
+        self.owned.report()
     }
 
     /// Applies the plan. Each unit is one transaction, journaled, and can be undone.
@@ -213,44 +269,26 @@ impl Planned<'_> {
     /// # Errors
     /// As [`Self::apply`].
     pub fn apply_with(&self, options: &ApplyOptions) -> Result<Execution, MemfoldError> {
-        let (memfold, outcome) = (self.memfold, &self.outcome);
-        let live = outcome.report.loaded.live;
-        let review = match &options.expect {
-            Some(digest) => Review::Digest(digest),
-            None => Review::Nobody { share_max: options.change_share_max, live },
-        };
-        let rules = WriteRules {
-            settings: &memfold.configuration.settings,
-            allow_unguarded: options.allow_unguarded,
-            review,
-        };
-        rules.check(&memfold.configuration.policy, &outcome.plan)?;
-        let (holder, stopwatch) = (machine::holder(), machine::Stopwatch::start());
-        let busy_timeout =
-            Duration::from_millis(memfold.configuration.settings.busy_timeout_ms.into());
-        let session = SessionOptions { busy_timeout, holder: holder.clone() };
-        let session = Session::open(memfold.path(), &session)?;
-        let execution = execute(
-            &session,
-            &ExecuteRequest {
-                plan: &outcome.plan,
-                // Without a judge nothing is written anew.
-                vectors: &NewVectors::default(),
-                access_counts: &outcome.access_counts,
-                selection: &options.selection,
-                limit: options.limit,
-                run_id: &outcome.report.run_id,
-                now: self.now,
-                time_zone: &memfold.time_zone,
-                policy: &memfold.configuration.policy,
-                config_hash: &memfold.config_hash,
-                rules,
-                holder: &holder,
-                progress: &*memfold.options.progress,
-                clock: &|| stopwatch.seconds(),
-            },
-        )?;
-        rejudge_flags(&session, &memfold.guard)?;
-        Ok(execution)
+        self.memfold.apply(&self.owned, options)
+    }
+
+    /// Takes the plan away from the store, to be applied later.
+    #[must_use]
+    pub fn into_owned(self) -> OwnedPlan {
+        self.owned
+    }
+}
+
+impl OwnedPlan {
+    /// Returns the plan.
+    #[must_use]
+    pub const fn plan(&self) -> &Plan {
+        &self.outcome.plan
+    }
+
+    /// Returns the report: what was found and what would be done.
+    #[must_use]
+    pub const fn report(&self) -> &Report {
+        &self.outcome.report
     }
 }

@@ -9,7 +9,7 @@ use crate::transform::covariance::{CoordinateRanges, LearnedDirections};
 use crate::transform::{
     DamagedTransform, FINE_CODES, PREFIX_CODES, PrefixTransform, normalize_into,
 };
-use crate::{Pool, Row, VectorError, VectorMatrix};
+use crate::{NoProgress, Pool, Progress, Row, VectorError, VectorMatrix};
 
 /// A borrowed flat index: of a [`FlatIndex`](super::FlatIndex) or of a mapped file.
 #[derive(Debug, Clone, Copy)]
@@ -194,10 +194,26 @@ impl FlatIndex {
         pool: &Pool,
         kernels: &Kernels,
     ) -> Result<Self, VectorError> {
+        let built = Self::build_watched(matrix, (pool, kernels), &NoProgress)?;
+        Ok(built.expect("nobody asks to stop"))
+    }
+
+    /// As [`build`](Self::build); `None` where the caller asked to stop.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn build_watched(
+        matrix: &VectorMatrix<'_>,
+        (pool, kernels): (&Pool, &Kernels),
+        progress: &dyn Progress,
+    ) -> Result<Option<Self>, VectorError> {
         let dim = matrix.dim();
         let units = sampled_units(matrix, pool, kernels)?;
+        if progress.cancelled() {
+            return Ok(None);
+        }
         let directions = LearnedDirections::of(&units, dim, pool, kernels);
-        let ranges = in_batches(matrix, pool, |rows| {
+        let ranges = in_batches(matrix, (pool, progress), |rows| {
             let mut ranges = CoordinateRanges::NONE;
             for vector in rows.map(|row| matrix.vector(row)) {
                 let squared_norm = kernels.dot(vector, vector);
@@ -205,15 +221,17 @@ impl FlatIndex {
             }
             ranges
         });
+        let Some(ranges) = ranges else { return Ok(None) };
         let ranges = ranges.iter().fold(CoordinateRanges::NONE, CoordinateRanges::joined);
         let numbers = directions.into_numbers(&ranges, kernels);
         let transform = transform_of(&numbers, dim);
-        let batches = in_batches(matrix, pool, |rows| {
+        let batches = in_batches(matrix, (pool, progress), |rows| {
             Encoded::of(rows.map(|row| matrix.vector(row)), &transform, kernels)
         });
+        let Some(batches) = batches else { return Ok(None) };
         let mut encoded = Encoded::default();
         batches.into_iter().for_each(|batch| encoded.append(&batch));
-        Ok(Self { transform: numbers, encoded, dim })
+        Ok(Some(Self { transform: numbers, encoded, dim }))
     }
 
     /// Encodes rows by the numbers of a transform that was learned from others: complete all the same, only slower to scan
@@ -282,18 +300,22 @@ impl FlatIndex {
     }
 }
 
-/// Computes `task` for batches of rows and returns the results in their order.
+/// Computes `task` for batches of rows and returns the results in their order; `None` where the caller asked to stop.
 fn in_batches<T: Send>(
     matrix: &VectorMatrix<'_>,
-    pool: &Pool,
+    (pool, progress): (&Pool, &dyn Progress),
     task: impl Fn(&mut dyn ExactSizeIterator<Item = Row>) -> T + Sync + Send,
-) -> Vec<T> {
-    pool.map(matrix.len().div_ceil(TASK_ROWS), |batch| {
+) -> Option<Vec<T>> {
+    let batches = pool.map(matrix.len().div_ceil(TASK_ROWS), |batch| {
+        if progress.cancelled() {
+            return None;
+        }
         let end = matrix.len().min((batch + 1) * TASK_ROWS);
         // A matrix has fewer than 2³² rows.
         let rows = batch as u32 * TASK_ROWS as u32..end as u32;
-        task(&mut rows.map(Row))
-    })
+        Some(task(&mut rows.map(Row)))
+    });
+    batches.into_iter().collect()
 }
 
 fn transform_of(numbers: &[f32], dim: usize) -> PrefixTransform<'_> {

@@ -235,7 +235,8 @@ impl IndexBuild {
         progress: &dyn Progress,
     ) -> Result<(Self, GraphOutcome), BuildGraphError> {
         progress.begin("encode vectors", None);
-        let flat = FlatIndex::build(matrix, pool, kernels)?;
+        let flat = FlatIndex::build_watched(matrix, (pool, kernels), progress)?;
+        let flat = flat.ok_or(BuildGraphError::Cancelled)?;
         progress.end();
         let Some(options) = graph else {
             return Ok((Self { flat, graph: None }, GraphOutcome::NotAsked));

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::{report, tidy};
+use crate::{python, report, tidy};
 
 /// The README's test command; `.ci/run` ends with it as well, so it comes last.
 const TEST: &[&str] = &["test", "--workspace", "--locked"];
@@ -51,6 +51,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
         }
         Err(lack) => report::line(&format!("ci: skipped: the code for aarch64: {lack}")),
     }
+    python::run_if_possible(root)?;
     if with_tests { cargo(root, TEST, &[]) } else { Ok(()) }
 }
 

@@ -9,6 +9,7 @@ mod torture;
 mod tidy;
 mod shape;
 mod ci;
+mod python;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,13 +18,16 @@ const USAGE: &str = "usage: cargo xtask <command>
 
   ci [--no-test]
          runs everything that must be green before a commit: fmt, clippy, docs, tidy, benches as
-         tests, the other processor's code, tests
+         tests, the other processor's code, the wheel for Python, tests
   tidy   checks the invariants of ARCHITECTURE.md that no compiler checks
   shape  prints files, lines, public items and error enums of every package, and the cycles
          between its modules
   bless  rewrites the generated files and snapshots that tests compare with
   aarch64
          runs the tests of simd and index for aarch64 under qemu
+  python [--release]
+         builds the wheel, installs it in a fresh environment in target/python and runs its tests;
+         --release: as maturin publishes it; needs python3 with venv and pip
   figures
          writes the stored results into README.md, docs and docs/plots; whatever measures does so too
   bench-peers [--full] [--only joins|lookups] [--data FILE] [--rows N] [--engines a,b]
@@ -62,6 +66,7 @@ fn run(root: &Path, command: &str, arguments: &[String]) -> Option<Result<(), St
         "shape" => shape::run(root),
         "bless" => ci::bless(root),
         "aarch64" => ci::test_aarch64(root),
+        "python" => python::run(root, arguments),
         "figures" => figures::write(root),
         "bench-peers" => bench_peers::run(root, arguments),
         "torture" => torture::run(root, arguments),

@@ -20,11 +20,13 @@ const ARROW: &[(&str, &str)] = &[
 ];
 
 /// Folders that may use all of the arrow.
-const RIGHT: &[&str] = &["tools/cli", "tools/server", "tools/xtask", "bench", "tests"];
+const RIGHT: &[&str] =
+    &["tools/cli", "tools/server", "tools/python", "tools/xtask", "bench", "tests"];
 
 /// What the right end uses beyond that: the terminal, its documents and the plots are shared, and tests look at
 /// stores as others see them, past the library that writes them. Notes of git repositories are YAML, as
-/// configurations are. What is exported to a collector goes the way of the judge's questions.
+/// configurations are. Python takes and gives Arrow data. What is exported to a collector goes the way of the judge's
+/// questions.
 const BESIDE: &[(&str, &str)] = &[
     ("bench", "memfold-cli"),
     ("bench", "clap"),
@@ -32,6 +34,8 @@ const BESIDE: &[(&str, &str)] = &[
     ("tools/server", "clap"),
     ("tools/server", "tracing-subscriber"),
     ("tools/server", "ureq"),
+    ("tools/python", "arrow-array"),
+    ("tools/python", "arrow-schema"),
     ("tools/xtask", "memfold-bench"),
     ("tests", "rusqlite"),
     ("pipeline/store", "serde-saphyr"),
@@ -79,6 +83,9 @@ const HOMES: &[(&str, &str)] = &[
     ("tracing-opentelemetry", "tools/server"),
     ("rmcp", "tools/server"),
     ("tokio", "tools/server"),
+    ("numpy", "tools/python"),
+    ("pyo3", "tools/python"),
+    ("pyo3-arrow", "tools/python"),
     ("criterion", "bench"),
     ("plotters", "bench"),
 ];

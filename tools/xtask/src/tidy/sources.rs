@@ -28,7 +28,8 @@ const IMPURE_WORDS: &[&str] = &[
     "::now(",
 ];
 
-const PRINTERS: &[&str] = &["tools/cli/src/printer.rs", "tools/xtask/src/report.rs"];
+const PRINTERS: &[&str] =
+    &["tools/cli/src/printer.rs", "tools/python/build.rs", "tools/xtask/src/report.rs"];
 
 const PRINT_WORDS: &[&str] = &["println!", "print!", "eprintln!", "eprint!"];
 

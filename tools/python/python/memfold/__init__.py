@@ -1,0 +1,36 @@
+"""Finds vectors and memories that say the same thing, and merges memories without losing a fact.
+
+* :func:`deduplicate` finds near-duplicates among vectors: numpy, Arrow, polars, torch, or files.
+* :class:`Index` finds the nearest vectors.
+* :class:`Memory` is a store of memories (``brain.db``): check, save, search, recall, plan, undo.
+* :func:`compare` says what two texts have in common and in what they differ.
+
+Everything runs in this process. Long work releases the interpreter's lock and ends within about
+100 ms of Ctrl-C.
+"""
+
+from ._errors import Error, InputError, RefusedError, StoreError
+from ._memfold import Table
+from ._memory import Check, Comparison, Found, Match, Memory, Pair, Plan, Run, Saved, compare
+from ._vectors import Deduplication, Index, deduplicate
+
+__all__ = [
+    "Check",
+    "Comparison",
+    "Deduplication",
+    "Error",
+    "Found",
+    "Index",
+    "InputError",
+    "Match",
+    "Memory",
+    "Pair",
+    "Plan",
+    "RefusedError",
+    "Run",
+    "Saved",
+    "StoreError",
+    "Table",
+    "compare",
+    "deduplicate",
+]

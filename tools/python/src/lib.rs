@@ -1,0 +1,31 @@
+//! The native module of the Python package `memfold`.
+//!
+//! The package `memfold` beside this crate has the public names: it prepares inputs and gives results their Python form.
+//! This module does the work, with the interpreter's lock released, and knows no more of Python than it needs:
+//!
+//! | module | what Python sees of it |
+//! |---|---|
+//! | `work` | exceptions with hints, Ctrl-C, progress |
+//! | `vectors` | numpy arrays, Arrow data and files as a matrix; [`Table`], what results are |
+//! | `dedup` | [`Deduplication`] and [`Index`] |
+//! | `memory` | [`Memory`], [`Plan`] and `compare` |
+
+mod work;
+mod vectors;
+mod dedup;
+mod memory;
+
+pub use dedup::{Deduplication, Index};
+pub use memory::{Memory, Plan};
+pub use vectors::{ArrowVectors, Table};
+
+/// The module `memfold._memfold`.
+#[pyo3::pymodule(gil_used = true)]
+mod _memfold {
+    #[pymodule_export]
+    use super::dedup::{Deduplication, Index};
+    #[pymodule_export]
+    use super::memory::{Memory, Plan, compare};
+    #[pymodule_export]
+    use super::vectors::{ArrowVectors, Table};
+}

@@ -1,0 +1,572 @@
+//! [`Memory`], a store of memories; [`Plan`], what should become of them; `compare`, the fact guard.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use arrow_array::builder::{ListBuilder, StringBuilder};
+use arrow_array::{Float64Array, StringArray};
+use jiff::tz::TimeZone;
+use memfold::execute::{ExecuteError, UndoRequest, UndoTarget, forbidden_by, undo};
+use memfold::lookup::{Query, SearchError, Wanted, search};
+use memfold::machine::{self, Stopwatch};
+use memfold::quick_check::{Incoming, QuickCheck, QuickCheckOptions, SaveError};
+use memfold::recall::{RecallMode, RecallOptions, RecallQuery, Recaller};
+use memfold::{ApplyOptions, Memfold, MemfoldError, Options, OwnedPlan};
+use memfold_guard::{Guard, Side, Step};
+use memfold_index::NoProgress;
+use memfold_index::file::FileMode;
+use memfold_index::file::generations::SEARCHED_FILE;
+use memfold_model::memory::Memory as StoredMemory;
+use memfold_model::runs::RunKind;
+use memfold_plan::plan::{Action, ActionType};
+use memfold_plan::policy::Configuration;
+use memfold_plan::report::{Executed, run_id, screen};
+use memfold_simd::{Kernels, Similarity};
+use memfold_store::brain_db::{OpenOptions, Session, SessionOptions};
+use memfold_store::journal::RevertOptions;
+use memfold_store::{BrainDb, LoadRequest};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use crate::vectors::Table;
+use crate::work::{Kind, Watch, error, input, interrupted, run};
+
+/// A `brain.db` that stays open.
+#[pyclass(frozen, module = "memfold._memfold")]
+pub struct Memory {
+    path: PathBuf,
+    configuration: Configuration,
+    time_zone: TimeZone,
+    db: BrainDb,
+    quick_check: Arc<QuickCheck>,
+    recaller: Recaller,
+    is_sealing: Arc<AtomicBool>,
+}
+
+/// A memory that comes in, as Python hands it over.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct NewMemory {
+    text: Option<String>,
+    vector: Option<Vec<f32>>,
+    model: Option<String>,
+    categories: Vec<String>,
+    importance: Option<f64>,
+    source: Option<String>,
+    id: Option<String>,
+}
+
+#[pymethods]
+impl Memory {
+    /// Opens a store with the configuration that the command line would use.
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        py.detach(|| Self::opened(path))
+    }
+
+    #[getter]
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the JSON of what a check says.
+    fn check(&self, py: Python<'_>, memory: NewMemory) -> PyResult<String> {
+        let incoming = incoming(memory)?;
+        py.detach(|| json_of(&self.quick_check.check(&incoming, machine::clock())))
+    }
+
+    /// Returns the JSON of what a save did.
+    fn save(&self, py: Python<'_>, memory: NewMemory) -> PyResult<String> {
+        let incoming = incoming(memory)?;
+        py.detach(|| {
+            self.may_write()?;
+            let saved = self.quick_check.save(&incoming, machine::clock()).map_err(unsaved)?;
+            if self.quick_check.wants_sealing(&saved) {
+                self.seal();
+            }
+            json_of(&saved)
+        })
+    }
+
+    /// Returns the JSON of the memories nearest to one of text, vector and id.
+    fn search(
+        &self,
+        py: Python<'_>,
+        by: (Option<String>, Option<Vec<f32>>, Option<String>),
+        limit: usize,
+        threshold: Option<f64>,
+    ) -> PyResult<String> {
+        let query = match &by {
+            (Some(text), None, None) => Query::Text(text),
+            (None, Some(vector), None) => Query::Vector(vector),
+            (None, None, Some(id)) => Query::Memory(id),
+            _ => return Err(input("a search is by one thing", "give one of text, vector and id")),
+        };
+        let similarity_min = threshold.map(|least| {
+            Similarity::new(least).ok_or_else(|| {
+                input(format!("threshold is {least}"), "use a cosine similarity from -1 to 1")
+            })
+        });
+        let wanted = Wanted { neighbors: Some(limit), similarity_min: similarity_min.transpose()? };
+        py.detach(|| {
+            let index = self.quick_check.index().live().unwrap_or_default();
+            let (time_zone, now) = (&self.time_zone, machine::clock());
+            let load = LoadRequest { time_zone, now, progress: &NoProgress };
+            let kernels = Kernels::active();
+            let found = search(&self.db, index.as_deref(), (query, wanted), &load, kernels)
+                .map_err(unsearched)?;
+            json_of(&Value::Array(
+                found
+                    .matches
+                    .iter()
+                    .map(|found| memory_json(&found.memory, Some(found.similarity), None))
+                    .collect(),
+            ))
+        })
+    }
+
+    /// Returns the JSON of the memories that answer a question.
+    fn recall(
+        &self,
+        py: Python<'_>,
+        question: (String, Option<Vec<f32>>),
+        depth: (String, usize),
+        counts: bool,
+    ) -> PyResult<String> {
+        let modes = [
+            ("reflexive", RecallMode::Reflexive),
+            ("standard", RecallMode::Standard),
+            ("deep", RecallMode::Deep),
+            ("exhaustive", RecallMode::Exhaustive),
+        ];
+        let (mode, limit) = depth;
+        let Some((_, mode)) = modes.into_iter().find(|(name, _)| *name == mode) else {
+            let message = format!("mode is {mode:?}");
+            return Err(input(message, "use reflexive, standard, deep or exhaustive"));
+        };
+        py.detach(|| {
+            let query = RecallQuery {
+                text: &question.0,
+                vector: question.1.as_deref(),
+                mode,
+                limit,
+                include_summaries: false,
+                counts,
+                now: machine::clock(),
+            };
+            let recalled = self.recaller.recall(&query).map_err(unsearched)?;
+            let found = recalled.memories.iter();
+            let found = found.map(|found| {
+                memory_json(
+                    &found.memory,
+                    found.similarity,
+                    Some((found.score, found.tier.as_str())),
+                )
+            });
+            json_of(&Value::Array(found.collect()))
+        })
+    }
+
+    /// Finds what the store says twice and plans what to do; writes nothing.
+    fn plan(
+        &self,
+        py: Python<'_>,
+        threshold: Option<f64>,
+        threads: Option<usize>,
+        shown: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Plan> {
+        let mut loader = machine::config_loader().store(&self.path);
+        if let Some(threshold) = threshold {
+            loader = loader.flag("threshold", "threshold", threshold);
+        }
+        let configuration = loader.load();
+        let configuration =
+            configuration.map_err(|failed| error(Kind::Input, &failed, failed.hint()))?;
+        let watch: Arc<Watch> = Arc::default();
+        let mut options = Options::default();
+        options.configuration = Some(configuration);
+        options.threads = threads.and_then(std::num::NonZeroUsize::new);
+        options.progress = Arc::clone(&watch) as _;
+        let (memfold, plan) = run(py, &watch, shown, |_| {
+            let memfold = Memfold::open_with(&self.path, options)?;
+            let plan = memfold.plan()?.into_owned();
+            Ok((memfold, plan))
+        })?
+        .map_err(failed)?;
+        Ok(Plan { memfold, plan, watch })
+    }
+
+    /// Takes a run back and returns the JSON of what was done.
+    fn undo(&self, py: Python<'_>, run_id: String) -> PyResult<String> {
+        let watch = Arc::default();
+        run(py, &watch, None, |watch| self.taken_back(run_id, watch))?
+    }
+}
+
+impl Memory {
+    fn opened(path: PathBuf) -> PyResult<Self> {
+        let configuration = machine::config_loader()
+            .store(&path)
+            .load()
+            .map_err(|failed| error(Kind::Input, &failed, failed.hint()))?;
+        let mut options = Options::default();
+        options.configuration = Some(configuration.clone());
+        // Also refuses stores of another kind.
+        Memfold::open_with(&path, options).map_err(failed)?;
+        let policy = configuration.policy.clone();
+        let time_zone = policy.zone().unwrap_or(TimeZone::UTC);
+        let settings = &configuration.settings;
+        let busy_timeout = Duration::from_millis(settings.busy_timeout_ms.into());
+        let read_only = forbidden_by(settings).is_some();
+        let quick_check = QuickCheck::open(
+            &path,
+            QuickCheckOptions {
+                policy: policy.clone(),
+                check: settings.quick_check,
+                time_zone: time_zone.clone(),
+                busy_timeout,
+                holder: machine::holder(),
+                index_folder: index_folder(&path),
+                read_only,
+                kernels: Kernels::active(),
+                clock: seconds,
+            },
+        );
+        let quick_check =
+            quick_check.map_err(|failed| error(Kind::Input, &failed, failed.hint()))?;
+        let retention = settings.lifecycle.retention.clone();
+        let open = || BrainDb::at(&path, OpenOptions::default().busy_timeout(busy_timeout));
+        let options = RecallOptions { policy, retention, time_zone: time_zone.clone(), read_only };
+        let recaller = Recaller::following(open(), quick_check.index(), options);
+        Ok(Self {
+            db: open(),
+            path,
+            time_zone,
+            quick_check: Arc::new(quick_check),
+            recaller,
+            is_sealing: Arc::default(),
+            configuration,
+        })
+    }
+
+    fn may_write(&self) -> PyResult<()> {
+        match forbidden_by(&self.configuration.settings) {
+            Some(key) => Err(unexecuted(&ExecuteError::Forbidden { key })),
+            None => Ok(()),
+        }
+    }
+
+    /// Seals fresh rows on another thread, where nobody else does.
+    fn seal(&self) {
+        if self.is_sealing.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (quick_check, is_sealing) =
+            (Arc::clone(&self.quick_check), Arc::clone(&self.is_sealing));
+        let mode =
+            std::fs::metadata(&self.path).map_or(FileMode::PRIVATE, |found| FileMode::like(&found));
+        let spawned = thread::Builder::new().name("seal".to_owned()).spawn(move || {
+            // Nothing is lost where it fails: fresh rows are compared one by one.
+            let _ = quick_check.seal(machine::clock(), mode);
+            is_sealing.store(false, Ordering::Relaxed);
+        });
+        if spawned.is_err() {
+            self.is_sealing.store(false, Ordering::Relaxed);
+        }
+    }
+
+    fn taken_back(&self, wanted: String, watch: &Watch) -> PyResult<String> {
+        self.may_write()?;
+        let target = UndoTarget::Run(match wanted.as_str() {
+            "latest" => self.latest()?,
+            _ => wanted,
+        });
+        let (holder, stopwatch) = (machine::holder(), Stopwatch::start());
+        let busy_timeout =
+            Duration::from_millis(self.configuration.settings.busy_timeout_ms.into());
+        let options = SessionOptions { busy_timeout, holder: holder.clone() };
+        let unopened = |failed: memfold_store::brain_db::SessionError| {
+            error(Kind::Store, &failed, failed.hint())
+        };
+        let session = Session::open(&self.path, &options).map_err(unopened)?;
+        let (now, store_id) = (machine::clock(), session.store_id().map_err(unopened)?);
+        let undone = undo(
+            &session,
+            &UndoRequest {
+                target: &target,
+                options: RevertOptions { force: false, recreate: false },
+                remerge_ok: false,
+                run_id: &run_id(&store_id, now, "undo"),
+                now,
+                time_zone: &self.time_zone,
+                holder: &holder,
+                progress: watch,
+                clock: &|| stopwatch.seconds(),
+            },
+        )
+        .map_err(|failed| unexecuted(&failed))?;
+        // The rows look again as they did when they had been searched. A missing file is what is wanted.
+        let _ = std::fs::remove_file(index_folder(&self.path).join(SEARCHED_FILE));
+        let conflicts: Vec<&String> =
+            undone.outcomes.iter().flat_map(|outcome| &outcome.conflicts).collect();
+        let run = run_json(&undone.run_id, undone.state.name(), undone.executed, undone.remaining);
+        json_of(&with(run, "notes", json!(conflicts)))
+    }
+
+    /// The last run that is no save and no undo, and has something to take back.
+    fn latest(&self) -> PyResult<String> {
+        let history =
+            self.db.runs().map_err(|failed| error(Kind::Store, &failed, failed.hint()))?;
+        let others = [RunKind::Save, RunKind::Undo].map(RunKind::name);
+        let mut runs = history.runs.into_iter().rev();
+        let latest = runs.find(|run| run.units > run.undone && !others.contains(&&*run.kind));
+        latest.map(|run| run.run_id).ok_or_else(|| {
+            let hint = "saves and undos are taken back by their own run ids".to_owned();
+            error(Kind::Store, "no run has anything to take back", Some(hint))
+        })
+    }
+}
+
+/// The seconds since it was first called.
+fn seconds() -> f64 {
+    static START: OnceLock<Stopwatch> = OnceLock::new();
+    START.get_or_init(Stopwatch::start).seconds()
+}
+
+/// The folder beside a store where the command line keeps its index.
+fn index_folder(store: &Path) -> PathBuf {
+    let mut name = store.as_os_str().to_owned();
+    name.push(".memfold");
+    name.into()
+}
+
+fn incoming(memory: NewMemory) -> PyResult<Incoming> {
+    let NewMemory { text, vector, model, categories, importance, source, id } = memory;
+    if text.is_none() && vector.is_none() {
+        return Err(input("there is nothing to check", "give a text, a vector, or both"));
+    }
+    if vector.as_ref().is_some_and(|vector| !has_direction(vector)) {
+        return Err(input(
+            "the vector has no direction: it is empty, or holds NaN, an infinite value or only zeros",
+            "embed the text again",
+        ));
+    }
+    if importance.is_some_and(|importance| !importance.is_finite()) {
+        return Err(input("importance is no finite number", "use 1.0 for a usual memory"));
+    }
+    Ok(Incoming { id, text, categories, importance, source, vector, model })
+}
+
+fn has_direction(vector: &[f32]) -> bool {
+    vector.iter().all(|value| value.is_finite()) && vector.iter().any(|&value| value != 0.0)
+}
+
+fn memory_json(
+    memory: &StoredMemory,
+    similarity: Option<Similarity>,
+    recalled: Option<(f64, &'static str)>,
+) -> Value {
+    json!({
+        "id": memory.id.as_str(),
+        "text": memory.content,
+        "categories": memory.categories,
+        "importance": memory.importance,
+        "source": memory.source,
+        "similarity": similarity.map(Similarity::get),
+        "score": recalled.map(|(score, _)| score),
+        "tier": recalled.map(|(_, tier)| tier),
+    })
+}
+
+fn run_json(run_id: &str, state: &str, executed: Executed, remaining: u64) -> Value {
+    json!({
+        "run_id": run_id,
+        "state": state,
+        "applied": executed.applied,
+        "stale": executed.stale,
+        "failed": executed.failed,
+        "remaining": remaining,
+    })
+}
+
+fn with(mut value: Value, key: &str, more: Value) -> Value {
+    value[key] = more;
+    value
+}
+
+fn json_of(value: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|failed| error(Kind::Store, failed, None))
+}
+
+/// What should become of the memories of a store.
+#[pyclass(frozen, module = "memfold._memfold")]
+pub struct Plan {
+    memfold: Memfold,
+    plan: OwnedPlan,
+    watch: Arc<Watch>,
+}
+
+#[pymethods]
+impl Plan {
+    /// The digest of the plan's actions, `sha256:…`.
+    #[getter]
+    fn digest(&self) -> &str {
+        &self.plan.report().plan_digest
+    }
+
+    /// What was found and would be done, as the command line prints it.
+    fn summary(&self) -> String {
+        screen(self.plan.report(), &Default::default())
+    }
+
+    /// One row for each action, in plan order.
+    #[getter]
+    fn actions(&self) -> PyResult<Table> {
+        let actions = &self.plan.plan().actions;
+        let texts = |text: &dyn Fn(&Action) -> Option<String>| -> arrow_array::ArrayRef {
+            Arc::new(actions.iter().map(text).collect::<StringArray>())
+        };
+        let lists = |items: &dyn Fn(&Action) -> Vec<String>| -> arrow_array::ArrayRef {
+            let mut lists = ListBuilder::new(StringBuilder::new());
+            actions.iter().for_each(|action| lists.append_value(items(action).iter().map(Some)));
+            Arc::new(lists.finish())
+        };
+        let labels: StringArray = (0..actions.len()).map(|at| Some(format!("a{at}"))).collect();
+        let similarities: Float64Array =
+            actions.iter().map(|action| action.rationale.evidence.similarity).collect();
+        Table::new(vec![
+            ("label", Arc::new(labels)),
+            ("type", texts(&|action| Some(action.action.name().to_owned()))),
+            (
+                "survivor",
+                texts(&|action| action.canonical_id.as_ref().map(|id| id.as_str().to_owned())),
+            ),
+            (
+                "ids",
+                lists(&|action| {
+                    action.target_ids.iter().map(|id| id.as_str().to_owned()).collect()
+                }),
+            ),
+            ("similarity", Arc::new(similarities)),
+            ("risk", texts(&|action| Some(risk(action)))),
+            ("rule", texts(&|action| Some(action.rationale.rule_id.clone()))),
+            ("reasons", lists(&|action| action.rationale.reasons.clone())),
+        ])
+    }
+
+    /// Actions that change the store.
+    #[getter]
+    fn change_count(&self) -> usize {
+        let actions = self.plan.plan().actions.iter();
+        actions.filter(|action| action.action != ActionType::Noop).count()
+    }
+
+    /// Applies the plan and returns the JSON of what was done.
+    fn apply(
+        &self,
+        py: Python<'_>,
+        expect: Option<String>,
+        shown: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<String> {
+        let mut options = ApplyOptions::default();
+        options.expect = expect;
+        let applied = run(py, &self.watch, shown, |_| self.memfold.apply(&self.plan, &options))?;
+        let run = applied.map_err(failed)?;
+        let done = run_json(&run.run_id, run.state.name(), run.executed, run.remaining);
+        json_of(&with(done, "notes", json!(run.notes)))
+    }
+}
+
+fn risk(action: &Action) -> String {
+    match serde_json::to_value(action.risk) {
+        Ok(Value::String(name)) => name,
+        _ => String::new(),
+    }
+}
+
+fn failed(failed: MemfoldError) -> PyErr {
+    match failed {
+        MemfoldError::Execute(failed) => unexecuted(&failed),
+        failed if failed.is_cancelled() => interrupted(),
+        MemfoldError::Configuration(failed) => error(Kind::Input, &failed, failed.hint()),
+        failed => error(Kind::Store, &failed, failed.hint()),
+    }
+}
+
+fn unexecuted(failed: &ExecuteError) -> PyErr {
+    let is_refused = matches!(
+        failed,
+        ExecuteError::Forbidden { .. }
+            | ExecuteError::Unguarded { .. }
+            | ExecuteError::AnotherPlan { .. }
+            | ExecuteError::TooManyChanges { .. }
+    );
+    let kind = if is_refused { Kind::Refused } else { Kind::Store };
+    // What the library says of a plan that changes much names options of the command line.
+    let hint = match failed {
+        ExecuteError::TooManyChanges { .. } => Some(
+            "look at plan.summary() and plan.actions, then plan.apply(expect=plan.digest)"
+                .to_owned(),
+        ),
+        ExecuteError::AnotherPlan { .. } => {
+            Some("the store changed since: make and look at a new plan".to_owned())
+        }
+        failed => failed.hint(),
+    };
+    error(kind, failed, hint)
+}
+
+fn unsaved(failed: SaveError) -> PyErr {
+    let kind = match failed {
+        SaveError::Session(_) | SaveError::Load(_) | SaveError::Search(_) => Kind::Store,
+        _ => Kind::Input,
+    };
+    error(kind, &failed, failed.hint())
+}
+
+fn unsearched(failed: SearchError) -> PyErr {
+    let kind = match failed {
+        SearchError::Store(_) | SearchError::Damaged(_) => Kind::Store,
+        _ => Kind::Input,
+    };
+    error(kind, &failed, failed.hint())
+}
+
+/// Returns the JSON of what the fact guard says of two texts, the older one first.
+#[pyfunction]
+pub(crate) fn compare(py: Python<'_>, older: &str, newer: &str) -> PyResult<String> {
+    static GUARD: OnceLock<Guard> = OnceLock::new();
+    py.detach(|| {
+        if GUARD.get().is_none() {
+            let configuration = machine::config_loader()
+                .load()
+                .map_err(|failed| error(Kind::Input, &failed, failed.hint()))?;
+            let guard = Guard::new(&configuration.policy.guard)
+                .map_err(|failed| error(Kind::Input, &failed, failed.hint()))?;
+            // Another thread may have been faster: both are the same.
+            let _ = GUARD.set(guard);
+        }
+        let guard = GUARD.get().expect("it was set just now");
+        let judged = guard.judge(&guard.read(older), &guard.read(newer));
+        let proof = judged.proof.iter().map(|Step { kind, left, right }| {
+            json!({"kind": kind, "left": older[left.clone()], "right": newer[right.clone()]})
+        });
+        let differences = judged.differences.iter().map(
+            |found| json!({"kind": found.kind, "left": found.left_text, "right": found.right_text}),
+        );
+        json_of(&json!({
+            "verdict": judged.verdict.name(),
+            "longer": judged.longer.map(|side| match side {
+                Side::Left => "a",
+                Side::Right => "b",
+            }),
+            "proof": proof.collect::<Vec<_>>(),
+            "differences": differences.collect::<Vec<_>>(),
+            "contradiction_score": judged.contradiction_score,
+            "mergeable": judged.says_all(Side::Right),
+        }))
+    })
+}
