@@ -43,7 +43,7 @@ fn everything_at_once_loses_nothing() {
     let seconds = std::env::var("MEMFOLD_SOAK_SECONDS").ok();
     let seconds: f64 = seconds.and_then(|text| text.parse().ok()).unwrap_or(1_800.0);
     let vectors = generated_rows(ROWS, DIM, 7);
-    let row = |at: usize| memory(at, &text(at), &vectors[original(at) * DIM..][..DIM]);
+    let row = |at: usize| memory(at, text(at), &vectors[original(at) * DIM..][..DIM]);
     let rows: Vec<_> = (0..ROWS as usize).map(row).collect();
     let place = Place::with(&rows);
     build_index(&place);

@@ -1,6 +1,4 @@
 //! Tells the linker of macOS that the interpreter's functions come from whoever loads the library.
-#![expect(clippy::print_stdout, reason = "a build script speaks to cargo on stdout")]
-
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "macos") {
