@@ -5,8 +5,8 @@
 * :class:`Memory` is a store of memories (``brain.db``): check, save, search, recall, plan, undo.
 * :func:`compare` says what two texts have in common and in what they differ.
 
-Everything runs in this process. Long work releases the interpreter's lock and ends within about
-100 ms of Ctrl-C.
+Everything runs in this process. Long work releases the interpreter's lock and stops soon
+after Ctrl-C.
 """
 
 from ._errors import Error, InputError, RefusedError, StoreError
