@@ -1,6 +1,6 @@
 //! The dashboard in a real browser, driven through WebDriver: `MEMFOLD_BROWSER=1` where `chromedriver` is installed.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -72,15 +72,7 @@ impl Browser {
         );
         stream.write_all(head.as_bytes()).unwrap();
         // The driver leaves connections open.
-        let mut reader = BufReader::new(stream);
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            assert!(reader.read_line(&mut head).unwrap() > 0, "{path}: {head}");
-        }
-        let mut answer = Answer::read(&head);
-        let mut body = vec![0; answer.headers["content-length"].parse().unwrap()];
-        reader.read_exact(&mut body).unwrap();
-        answer.body = String::from_utf8(body).unwrap();
+        let answer = Answer::next(&mut BufReader::new(stream));
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         answer.json()["value"].clone()
     }

@@ -1,14 +1,14 @@
 //! How long a check and a save take over loopback; run by hand:
 //! `cargo test --release -p memfold-server --test server latency -- --ignored --nocapture`.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufReader, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use memfold::machine::Stopwatch;
 use memfold_tests::{generated_rows, memory};
 use serde_json::{Value, json};
 
-use crate::support::{Place, Server};
+use crate::support::{Answer, Place, Server};
 
 /// Vectors as small as these leave the time of HTTP, JSON and the store. `MEMFOLD_ROWS` sets the memories,
 /// `MEMFOLD_WRITERS` how many save beside what is timed.
@@ -125,18 +125,5 @@ pub(crate) fn exchange(
         body.len()
     );
     reader.get_mut().write_all(request.as_bytes()).unwrap();
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        if line.trim().is_empty() {
-            break;
-        }
-    }
-    let mut answer = vec![0; length];
-    reader.read_exact(&mut answer).unwrap();
-    serde_json::from_slice(&answer).unwrap()
+    Answer::next(reader).json()
 }

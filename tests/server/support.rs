@@ -234,6 +234,20 @@ impl Answer {
         Self { status: status.unwrap_or(0), headers, body }
     }
 
+    /// Reads the answer that comes next on a connection that stays open.
+    #[track_caller]
+    pub(crate) fn next(reader: &mut BufReader<TcpStream>) -> Self {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(reader.read_line(&mut head).unwrap() > 0, "it ended: {head}");
+        }
+        let mut answer = Self::read(&head);
+        let mut body = vec![0; answer.headers["content-length"].parse().unwrap()];
+        reader.read_exact(&mut body).unwrap();
+        answer.body = String::from_utf8(body).unwrap();
+        answer
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
