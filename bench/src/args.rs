@@ -90,6 +90,9 @@ pub(crate) struct CheckArgs {
     /// The memfold whose processes are measured [default: the one beside this program]
     #[arg(long, value_name = "FILE")]
     pub(crate) memfold: Option<PathBuf>,
+    /// Also through this memfold-server: checks and saves over HTTP, and checks over MCP
+    #[arg(long, value_name = "FILE")]
+    pub(crate) server: Option<PathBuf>,
     /// Draw how often a check took how long here (SVG)
     #[arg(long, value_name = "FILE")]
     pub(crate) histogram: Option<PathBuf>,

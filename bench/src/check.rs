@@ -2,6 +2,7 @@
 //! beside writers.
 
 mod processes;
+mod service;
 
 use std::path::Path;
 
@@ -13,6 +14,7 @@ use memfold_cli::{check_outputs, clock, open_quick_check, table, write_output};
 use serde::Serialize;
 
 use self::processes::{Executable, Place, Writers};
+use self::service::Service;
 use crate::args::CheckArgs;
 
 /// Checks before anything is measured: they read what is measured into memory.
@@ -43,7 +45,8 @@ struct BenchCheckDocument {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Setting {
-    /// `in_process`, `process`, `version` (a process that does nothing), or `beyond_version` (pairs of both).
+    /// `in_process`, `process`, `version` (a process that does nothing), `beyond_version` (pairs of both), `http` or
+    /// `mcp` (through a server); `in_process_save` and `http_save` save.
     mode: &'static str,
     /// Processes that saved meanwhile.
     writers: usize,
@@ -75,7 +78,8 @@ pub(crate) fn run(
     )?;
     let settings = Settings::load(global, Some(&args.place.db), &[])?;
     settings.show_notices(printer);
-    let place = Place::of(&args.place, &settings, args.writers > 0)?;
+    let is_written = args.writers > 0 || args.server.is_some();
+    let place = Place::of(&args.place, &settings, is_written)?;
     let document = measure((global, args), &place, &settings, printer)?;
     if let Some(path) = &args.histogram {
         draw(path, args, &document)?;
@@ -110,10 +114,15 @@ fn measure(
     let watch = MemoryWatch::start();
     in_process(&quick_check, &warming);
     let (_, peak_anon_bytes) = watch.finish();
+    let mut service = match &args.server {
+        Some(path) => Some(Service::start(path, &executable)?),
+        None => None,
+    };
     let mut found = Vec::new();
     let mut index = None;
     let with_writers = [0, args.writers];
-    for writers in &with_writers[..1 + usize::from(args.writers > 0)] {
+    let rounds = &with_writers[..1 + usize::from(args.writers > 0)];
+    for writers in rounds {
         printer.detail(&format!("measuring beside {writers} writers"));
         let beside = Writers::start(*writers, args.rate, &executable)?;
         let (microseconds, checked, used) = in_process(&quick_check, &sample);
@@ -125,11 +134,24 @@ fn measure(
         found.push(Setting::of(of("process"), checked, whole));
         found.push(Setting::of(of("version"), version.len(), version));
         found.push(Setting::of(of("beyond_version"), checked, beyond));
+        if let Some(service) = &mut service {
+            service.post("/v1/check", &warming)?;
+            let (microseconds, checked) = service.post("/v1/check", &sample)?;
+            found.push(Setting::of(of("http"), checked, microseconds));
+            service.call(&warming)?;
+            let (microseconds, checked) = service.call(&sample)?;
+            found.push(Setting::of(of("mcp"), checked, microseconds));
+            // What is saved makes checks dearer until it is sealed, so that comes last.
+            if Some(writers) == rounds.last() {
+                found.extend(saves(of, (&quick_check, service), &sample)?);
+            }
+        }
         let saved = beside.stop()?;
         for setting in found.iter_mut().filter(|setting| setting.writers == *writers) {
             setting.saved = saved;
         }
     }
+    drop(service);
     // What this process has mapped stays in memory.
     drop(quick_check);
     if args.cold {
@@ -161,6 +183,32 @@ fn in_process(quick_check: &QuickCheck, sample: &[Incoming]) -> (Vec<f64>, usize
         used = (check.index.kind.to_owned(), check.index.rows);
     }
     (microseconds, checked, used)
+}
+
+/// Saves new memories, in this process and through a server.
+fn saves(
+    of: impl Fn(&'static str) -> (&'static str, usize, bool),
+    (quick_check, service): (&QuickCheck, &Service),
+    sample: &[Incoming],
+) -> Result<[Setting; 2], Failure> {
+    let new = |way: &str| -> Vec<Incoming> {
+        let text = |number| Some(format!("Noted {way}, event {number} of those that nobody knew"));
+        let numbered = sample.iter().enumerate();
+        numbered
+            .map(|(at, memory)| Incoming { id: None, text: text(at), ..memory.clone() })
+            .collect()
+    };
+    let (mut microseconds, mut checked) = (Vec::with_capacity(sample.len()), 0);
+    for incoming in &new("in process") {
+        let stopwatch = Stopwatch::start();
+        let saved = quick_check.save(incoming, clock());
+        microseconds.push(stopwatch.seconds() * 1e6);
+        let saved = saved.map_err(|error| Failure::new("save", &error, error.hint()))?;
+        checked += usize::from(saved.check.checked);
+    }
+    let in_process = Setting::of(of("in_process_save"), checked, microseconds);
+    let (microseconds, checked) = service.post("/v1/save", &new("over HTTP"))?;
+    Ok([in_process, Setting::of(of("http_save"), checked, microseconds)])
 }
 
 /// Whole processes with nothing in memory; none where the system does not let us put it out.
@@ -212,6 +260,10 @@ impl Setting {
             "in_process" => "in process",
             "process" => "whole process",
             "version" => "--version",
+            "http" => "over HTTP",
+            "mcp" => "over MCP",
+            "in_process_save" => "save in process",
+            "http_save" => "save over HTTP",
             _ => "beyond --version",
         };
         let cold = if self.cold { ", cold" } else { "" };

@@ -110,6 +110,27 @@ fn checks_are_measured() {
     assert!(screen.contains("whole process") && screen.contains("3/3"), "{screen}");
 }
 
+#[test]
+fn checks_and_saves_through_a_server_are_measured() {
+    let place = Place::with_sample();
+    memfold(&place, &["index", "build", "brain.db"]);
+    let before = live(&place);
+    let server = SERVER.to_str().unwrap();
+    let words = ["check", "brain.db", "--checks", "6", "--set", PATIENT, "--server", server];
+    let found = place.json(&[&words[..], &["--json"]].concat());
+    assert_fits("bench-check", &found);
+    for mode in ["in_process", "http", "mcp", "in_process_save", "http_save"] {
+        let settings = found["settings"].as_array().unwrap().iter();
+        let of_mode: Vec<_> = settings.filter(|setting| setting["mode"] == mode).collect();
+        assert_eq!(of_mode.len(), 1, "{found:#}");
+        assert_eq!((&of_mode[0]["count"], &of_mode[0]["checked"]), (&json!(6), &json!(6)));
+        assert!(of_mode[0]["p50_us"].as_f64().unwrap() > 0.0, "{found:#}");
+    }
+    // A copy was written into.
+    assert_eq!(live(&place), before);
+    place.run(&["check", "brain.db", "--server", "nowhere"]).fails(1, "start memfold-server", "");
+}
+
 /// How many memories a store holds.
 fn live(place: &Place) -> i64 {
     let store = rusqlite::Connection::open(place.path("brain.db")).unwrap();

@@ -21,17 +21,19 @@ use crate::support::Place;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_memfold-bench");
 
 /// `memfold` beside it, which stands there when the whole workspace is tested.
-static MEMFOLD: LazyLock<PathBuf> = LazyLock::new(|| {
-    let path =
-        Path::new(PROGRAM).with_file_name(format!("memfold{}", std::env::consts::EXE_SUFFIX));
+static MEMFOLD: LazyLock<PathBuf> = LazyLock::new(|| beside("memfold", "memfold-cli"));
+/// So does `memfold-server`.
+static SERVER: LazyLock<PathBuf> = LazyLock::new(|| beside("memfold-server", "memfold-server"));
+
+fn beside(name: &str, package: &str) -> PathBuf {
+    let path = Path::new(PROGRAM).with_file_name(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     if !path.is_file() {
-        let words =
-            ["build", "--quiet", "--locked", "--package", "memfold-cli", "--bin", "memfold"];
+        let words = ["build", "--quiet", "--locked", "--package", package, "--bin", name];
         let built = Command::new(env!("CARGO")).args(words).status().unwrap();
-        assert!(built.success(), "memfold cannot be built");
+        assert!(built.success(), "{name} cannot be built");
     }
     path
-});
+}
 
 /// Runs `memfold`, which must succeed, and returns its stdout.
 fn memfold(place: &Place, arguments: &[&str]) -> String {

@@ -12,7 +12,6 @@ mod crashes;
 mod compatible;
 mod described;
 mod agents;
-mod latency;
 mod telemetry;
 mod dashboard;
 mod browser;

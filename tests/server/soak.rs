@@ -14,8 +14,7 @@ use memfold_store::{BrainDb, OpenOptions};
 use memfold_tests::{generated_rows, memory};
 use serde_json::{Value, json};
 
-use crate::latency::{build_index, exchange};
-use crate::support::{Place, Server};
+use crate::support::{Answer, Place, Server};
 
 const ROWS: u32 = 5_000;
 const DIM: usize = 64;
@@ -71,11 +70,13 @@ fn everything_at_once_loses_nothing() {
     };
     let lost = saved.iter().filter(is_lost).count();
     let settled = anonymous[anonymous.len() / 5];
+    let series: Vec<u64> =
+        anonymous.iter().copied().step_by(anonymous.len().div_ceil(30)).collect();
     let last = *anonymous.last().unwrap();
     let figures = json!({
         "seconds": seconds, "requests": tally.requests.load(Ordering::Relaxed),
         "late": tally.late.load(Ordering::Relaxed), "saved": saved.len(), "lost": lost,
-        "anonymous_kib": { "after_a_fifth": settled, "last": last, "most": anonymous.iter().max() },
+        "anonymous_kib": { "after_a_fifth": settled, "last": last, "most": anonymous.iter().max(), "series": series },
         "answers": statuses.iter().map(|((kind, status), count)| json!([kind, status, count])).collect::<Vec<_>>(),
     });
     std::io::stdout().write_all(format!("{figures}\n").as_bytes()).unwrap();
@@ -173,4 +174,44 @@ fn anonymous_kib(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+fn build_index(place: &Place) {
+    use memfold::lookup::{BuildIndex, TierChoice, build_index};
+    use memfold_store::{BrainDb, LoadRequest};
+    let store =
+        BrainDb::open(place.path("brain.db"), memfold_store::OpenOptions::default()).unwrap();
+    let (zone, progress) = (jiff::tz::TimeZone::UTC, memfold_index::NoProgress);
+    let load =
+        LoadRequest { time_zone: &zone, now: memfold::machine::clock(), progress: &progress };
+    build_index(
+        &store,
+        &BuildIndex {
+            folder: &place.path("brain.db.memfold"),
+            mode: memfold_index::file::FileMode::PRIVATE,
+            load,
+            model: None,
+            tier: TierChoice::Auto,
+            pool: &memfold_index::Pool::new(None).unwrap(),
+            kernels: memfold_simd::Kernels::active(),
+            scratch_dir: &std::env::temp_dir(),
+            wait: std::time::Duration::ZERO,
+        },
+    )
+    .unwrap();
+}
+
+fn exchange(
+    reader: &mut BufReader<std::net::TcpStream>,
+    host: &str,
+    path: &str,
+    body: &str,
+) -> Value {
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    reader.get_mut().write_all(request.as_bytes()).unwrap();
+    Answer::next(reader).json()
 }

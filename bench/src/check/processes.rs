@@ -125,12 +125,17 @@ impl Executable {
     /// `memfold` with a command for the store.
     pub(super) fn command(&self, name: &str) -> Command {
         let mut command = Command::new(&self.path);
-        command.arg(name).arg(&self.store.db).args(["--json", "--quiet"]);
-        command.args(&self.configuration);
+        command.arg(name).args(["--json", "--quiet"]);
+        self.configure(&mut command);
         if let Some(folder) = &self.store.index_dir {
             command.arg("--index-dir").arg(folder);
         }
         command
+    }
+
+    /// Names the store and the configuration.
+    pub(super) fn configure(&self, command: &mut Command) {
+        command.arg(&self.store.db).args(&self.configuration);
     }
 
     pub(super) fn pairs(&self, sample: &[Incoming]) -> Result<Pairs, Failure> {

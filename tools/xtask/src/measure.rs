@@ -37,7 +37,7 @@ enum Needs {
     Perf,
 }
 
-const MEASUREMENTS: [Measurement; 17] = [
+const MEASUREMENTS: [Measurement; 18] = [
     Measurement {
         name: "consolidate",
         about: "whole runs of memfold consolidate on 1,000 to 100,000 memories",
@@ -93,6 +93,14 @@ const MEASUREMENTS: [Measurement; 17] = [
         keys: &["data", "mode", "writers", "cold"],
         needs: Needs::Nothing,
         run: commands::check,
+    },
+    Measurement {
+        name: "server",
+        about: "checks and saves over HTTP and MCP, beside those in one process",
+        results: "bench/results/server.jsonl",
+        keys: &["data", "mode", "writers"],
+        needs: Needs::Nothing,
+        run: commands::server,
     },
     Measurement {
         name: "export",

@@ -127,6 +127,8 @@ impl IndexState {
 #[derive(Debug)]
 pub struct Status {
     at: Instant,
+    /// When live memories were created, where that is known, ascending.
+    pub created: Vec<Instant>,
     /// Every live memory with its tier.
     pub tiers: Tiers,
     /// Pairs that wait for a person.
@@ -188,8 +190,12 @@ pub fn status(
     let index = IndexState::of((db, &store), &load, printer)?;
     let unindexed = index.map_or(0, |index| index.unindexed(vitals.len() as u64));
     let since = due_state(&vitals, &runs, (unindexed, &time_zone));
+    let instants = vitals.iter().filter_map(|vitals| vitals.memory.created_at.instant());
+    let mut created: Vec<Instant> = instants.collect();
+    created.sort_unstable();
     Ok(Status {
         at,
+        created,
         tiers,
         open_flags: flags.len() as u64,
         plans: plans.collect(),

@@ -43,7 +43,7 @@ async fn wait_for(
     app: &App,
     store: &Arc<ServedStore>,
     request: RunRequest,
-) -> Result<PastRun, Problem> {
+) -> Result<Arc<PastRun>, Problem> {
     let name = store.name.clone();
     let job = app.service.on(Some(&name), move |store| store.start_run(request)).await?;
     job.wait(RUN_TIMEOUT).await;
@@ -65,7 +65,7 @@ pub(super) async fn run(
         _ => ExecuteMode::None,
     };
     let run = wait_for(&app, &store, RunRequest { execute, ..RunRequest::default() }).await?;
-    Ok(Json(RunAnswer { report: run.report }).into_response())
+    Ok(Json(RunAnswer { report: run.report.clone() }).into_response())
 }
 
 pub(super) async fn history(
@@ -73,7 +73,7 @@ pub(super) async fn history(
     Query(of): Query<Of>,
 ) -> Result<Response, Problem> {
     let store = app.service.store(of.store.as_deref())?;
-    let reports = store.past_runs().into_iter().rev().map(|run| run.report).collect();
+    let reports = store.past_runs().into_iter().rev().map(|run| run.report.clone()).collect();
     Ok(Json(HistoryAnswer { reports }).into_response())
 }
 

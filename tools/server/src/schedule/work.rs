@@ -412,7 +412,7 @@ mod tests {
         look(&on, &store, "2026-03-29T00:58:00Z", 5);
         drop(held);
         assert_eq!(store.jobs()[0].state(), JobState::Failed);
-        let report = store.past_runs().pop().unwrap().report;
+        let report = store.past_runs().pop().unwrap().report.clone();
         assert!(report.error.unwrap().contains("locked"));
         let outcome = on.view(&store).unwrap().last_outcome.unwrap();
         assert_eq!(outcome["state"], "failed", "{outcome}");

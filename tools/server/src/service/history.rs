@@ -1,17 +1,20 @@
 //! [`PastRun`]: what a consolidation did, as the report of the compatible paths tells it.
 
+use std::sync::Arc;
+
 use memfold::machine;
 use memfold_cli::Consolidated;
 use memfold_plan::plan::{Action, ActionType};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::jobs::Outcome;
 use super::problem::Problem;
 
 /// A consolidation of this server.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct PastRun {
     /// What it did.
     pub report: HistoryReport,
@@ -19,10 +22,12 @@ pub struct PastRun {
     pub stats: CompactStats,
     /// The job that did it.
     pub job_id: String,
+    /// How many actions the report lists.
+    listed: usize,
 }
 
 /// A report of `GET /api/v1/brain/consolidation/history`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryReport {
     /// When it ended, in milliseconds since 1970.
@@ -30,7 +35,14 @@ pub struct HistoryReport {
     /// Live memories of the store.
     pub total_candidates: u64,
     /// What was planned; memories that are left alone are only counted.
-    pub actions: Vec<HistoryAction>,
+    ///
+    /// As JSON, in one piece: reports stay for long, and thousands of small ones among what a run allocates and frees
+    /// keep its memory from being given back.
+    #[schemars(with = "Vec<HistoryAction>")]
+    pub actions: Box<RawValue>,
+    /// How many actions an old report no longer lists.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub actions_left_out: u64,
     /// Counts of them.
     pub summary: HistorySummary,
     /// Whether nothing was written.
@@ -110,6 +122,7 @@ impl PastRun {
         let report = &done.outcome.report;
         let actions = done.outcome.plan.actions.iter();
         let listed = actions.clone().filter(|action| action.action != ActionType::Noop);
+        let listed: Vec<_> = listed.map(HistoryAction::of).collect();
         let of = |kinds: &[ActionType]| -> u64 {
             let chosen = actions.clone().filter(|action| kinds.contains(&action.action));
             chosen.map(|action| action.target_ids.len() as u64).sum()
@@ -134,7 +147,8 @@ impl PastRun {
         let report = HistoryReport {
             timestamp: machine::clock().0 / 1_000,
             total_candidates: report.loaded.live,
-            actions: listed.map(HistoryAction::of).collect(),
+            actions: told(&listed),
+            actions_left_out: 0,
             summary: HistorySummary {
                 merged,
                 replaced,
@@ -147,7 +161,7 @@ impl PastRun {
             run_id: outcome.run_id.clone(),
             error: None,
         };
-        Self { report, stats, job_id: job_id.to_owned() }
+        Self { report, stats, job_id: job_id.to_owned(), listed: listed.len() }
     }
 
     pub(crate) fn failed(
@@ -157,14 +171,38 @@ impl PastRun {
     ) -> Self {
         let report = HistoryReport {
             timestamp: machine::clock().0 / 1_000,
+            actions: told(&[]),
             dry_run,
             duration_ms,
             error: Some(problem.detail.clone()),
             ..HistoryReport::default()
         };
         let stats = CompactStats { duration_ms, ..CompactStats::default() };
-        Self { report, stats, job_id: job_id.to_owned() }
+        Self { report, stats, job_id: job_id.to_owned(), listed: 0 }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// Takes the actions out of the oldest runs, until all together list no more than so many. The latest run keeps
+/// what it has.
+pub(crate) fn leave_out_old_actions(past: &mut [Arc<PastRun>], most: usize) {
+    let mut listed = 0;
+    for (age, run) in past.iter_mut().rev().enumerate() {
+        listed += run.listed;
+        if age > 0 && listed > most && run.listed > 0 {
+            let run = Arc::make_mut(run);
+            run.report.actions_left_out = std::mem::take(&mut run.listed) as u64;
+            run.report.actions = told(&[]);
+        }
+    }
+}
+
+fn told(actions: &[HistoryAction]) -> Box<RawValue> {
+    serde_json::value::to_raw_value(actions).unwrap_or_default()
 }
 
 impl HistoryAction {
@@ -191,5 +229,44 @@ impl HistoryAction {
             update_data,
             reason: action.rationale.reasons.join("; "),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(actions: usize) -> Arc<PastRun> {
+        let action = HistoryAction {
+            r#type: "SKIP",
+            source_ids: vec!["a".to_owned()],
+            merged_content: None,
+            replace_target_id: None,
+            update_data: None,
+            reason: String::new(),
+        };
+        let actions = vec![action; actions];
+        let report = HistoryReport { actions: told(&actions), ..HistoryReport::default() };
+        let (stats, job_id) = (CompactStats::default(), String::new());
+        Arc::new(PastRun { report, stats, job_id, listed: actions.len() })
+    }
+
+    #[test]
+    fn old_runs_are_counted_where_all_together_list_too_much() {
+        let listed = |past: &[Arc<PastRun>]| -> Vec<(usize, u64)> {
+            let told = |run: &Arc<PastRun>| {
+                let listed: Vec<Value> = serde_json::from_str(run.report.actions.get()).unwrap();
+                (listed.len(), run.report.actions_left_out)
+            };
+            past.iter().map(told).collect()
+        };
+        let mut past = [run(3), run(0), run(4), run(5)];
+        leave_out_old_actions(&mut past, 12);
+        assert_eq!(listed(&past), [(3, 0), (0, 0), (4, 0), (5, 0)]);
+        leave_out_old_actions(&mut past, 9);
+        assert_eq!(listed(&past), [(0, 3), (0, 0), (4, 0), (5, 0)]);
+        leave_out_old_actions(&mut past, 1);
+        assert_eq!(listed(&past), [(0, 3), (0, 0), (0, 4), (5, 0)]);
+        assert!(!serde_json::to_string(&past[3].report).unwrap().contains("actionsLeftOut"));
     }
 }

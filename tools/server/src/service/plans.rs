@@ -323,10 +323,6 @@ impl ServedStore {
             }
         }
         let status = self.status()?;
-        let vitals = self.db.vitals(&self.load(now))?;
-        let instants = vitals.iter().filter_map(|vitals| vitals.memory.created_at.instant());
-        let mut created: Vec<i64> = instants.map(|at| at.0).collect();
-        created.sort_unstable();
         let survey = Arc::new(Survey {
             at: now,
             stamp,
@@ -335,7 +331,7 @@ impl ServedStore {
             plans_waiting: status.plans.len(),
             due: status.due.as_ref().map(ToString::to_string),
             last_run: status.runs.into_iter().next_back(),
-            created,
+            created: status.created.iter().map(|at| at.0).collect(),
         });
         *last = Some(Arc::clone(&survey));
         Ok(survey)

@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::history::PastRun;
+use super::history::{PastRun, leave_out_old_actions};
 use super::jobs::{Job, JobState, Outcome};
 use super::memories::user_category;
 use super::problem::{Problem, ProblemKind};
@@ -25,6 +25,8 @@ use super::store::{ServedStore, locked};
 
 /// Past runs that are remembered.
 const PAST_KEPT: usize = 50;
+/// Actions that past runs list together; what is beyond that is only counted.
+const PAST_ACTIONS_KEPT: usize = 20_000;
 
 /// What of a plan is carried out at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -174,15 +176,16 @@ impl ServedStore {
 
     fn remember(&self, run: PastRun) {
         let mut past = locked(&self.past);
-        past.push_back(run);
+        past.push_back(Arc::new(run));
         if past.len() > PAST_KEPT {
             past.pop_front();
         }
+        leave_out_old_actions(past.make_contiguous(), PAST_ACTIONS_KEPT);
     }
 
     /// Returns the consolidations of this server, the first one first.
     #[must_use]
-    pub fn past_runs(&self) -> Vec<PastRun> {
+    pub fn past_runs(&self) -> Vec<Arc<PastRun>> {
         locked(&self.past).iter().cloned().collect()
     }
 

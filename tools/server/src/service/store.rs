@@ -30,6 +30,8 @@ use crate::metrics::Metrics;
 
 /// Plans that no store holds: the latest so many dry runs can be looked at and applied.
 const PLANS_KEPT: usize = 8;
+/// Actions of those plans together; the latest plan is kept however long it is.
+const PLANNED_ACTIONS_KEPT: usize = 50_000;
 
 /// A store that stays open.
 pub struct ServedStore {
@@ -52,7 +54,7 @@ pub struct ServedStore {
     pub(crate) provider: Mutex<Provider>,
     pub(crate) is_sealing: AtomicBool,
     pub(crate) jobs: Jobs,
-    pub(crate) past: Mutex<VecDeque<PastRun>>,
+    pub(crate) past: Mutex<VecDeque<Arc<PastRun>>>,
     pub(super) surveyed: Mutex<Option<Arc<Survey>>>,
     plans: Mutex<VecDeque<Arc<SavedPlan>>>,
 }
@@ -161,7 +163,10 @@ impl ServedStore {
         let mut plans = locked(&self.plans);
         plans.retain(|kept| kept.plan_id != plan.plan_id);
         plans.push_back(Arc::clone(&plan));
-        if plans.len() > PLANS_KEPT {
+        let listed = |plans: &VecDeque<Arc<SavedPlan>>| -> usize {
+            plans.iter().map(|plan| plan.actions.len()).sum()
+        };
+        while plans.len() > PLANS_KEPT || plans.len() > 1 && listed(&plans) > PLANNED_ACTIONS_KEPT {
             plans.pop_front();
         }
         plan

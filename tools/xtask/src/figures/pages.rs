@@ -2,7 +2,7 @@
 
 use super::rows::{
     all, best_peers, checks, curves, each, firsts, having, is_peak, joins, labels, largest,
-    likeness, lookups, named_once, of_kind, paraphrases,
+    likeness, lookups, named_once, of_kind, paraphrases, served,
 };
 use super::table::{Block, Table};
 
@@ -243,6 +243,27 @@ pub(super) const BLOCKS: &[Block] = &[
                 ("max", "{max_us:ms2}"),
                 ("in full", "{checked} of {count}"),
                 ("anonymous memory, MiB", "{anonymous:.1}"),
+            ],
+        }],
+    },
+    Block {
+        file: "docs/server.md",
+        mark: "figures of the server",
+        results: "bench/results/server.jsonl",
+        tables: &[Table {
+            groups: served,
+            heading: "{machine}, memfold {version}, {run:day}; milliseconds, and beyond the same in \
+                      one process.",
+            columns: &[
+                ("store", "{data} ({rows:n})"),
+                ("index", "{index}"),
+                ("what", "{name}"),
+                ("writers, saved", "{beside}"),
+                ("p50", "{p50_us:ms2}"),
+                ("beyond", "{p50_us_beyond:ms2}"),
+                ("p99", "{p99_us:ms2}"),
+                ("beyond", "{p99_us_beyond:ms2}"),
+                ("in full", "{checked} of {count}"),
             ],
         }],
     },

@@ -102,6 +102,22 @@ fn check(line: &Value) -> Value {
     with(line, json!({ "name": name, "beside": beside, "anonymous": anonymous }))
 }
 
+/// What a server and one process did.
+pub(super) fn served(lines: &[Value]) -> Vec<Vec<Value>> {
+    let served = |line: &Value| {
+        let name = match line["mode"].as_str().unwrap_or_default() {
+            "in_process" => "check in process",
+            "http" => "check over HTTP",
+            "mcp" => "check over MCP, without a vector",
+            "in_process_save" => "save in process",
+            _ => "save over HTTP",
+        };
+        let beside = if line["writers"] == 0 { "–" } else { "{writers}, {saved}" };
+        with(line, json!({ "name": name, "beside": filled(beside, line) }))
+    };
+    vec![lines.iter().map(served).collect()]
+}
+
 /// Engines at the same join: those on the same rows at the same threshold, the fastest first, and
 /// memfold as a whole process, which loads and clusters too, as one more.
 pub(super) fn peers(lines: &[Value]) -> Vec<Vec<Value>> {

@@ -60,6 +60,36 @@ pub(super) fn check(session: &Session<'_>) -> Result<(), String> {
     Ok(())
 }
 
+/// Checks and saves through a server, beside the same ones in one process.
+pub(super) fn server(session: &Session<'_>) -> Result<(), String> {
+    let server = super::binary(session.root, "memfold-server")?;
+    for store in Store::looked_up(session.full).filter(|store| store.rows >= 100_000) {
+        let path = store.file(session.root, &session.memfold)?;
+        said(session.memfold(&["index", "build", "--json", "--quiet"]).arg(&path))?;
+        let mut bench = session.bench(&["check", "--writers", "4", "--json", "--quiet"]);
+        let found = ask(bench.arg(&path).arg("--server").arg(&server))?;
+        let mut lines = settings(&found, &["index", "rows", "isa"]);
+        let is_of_process = |mode: &str| matches!(mode, "process" | "version" | "beyond_version");
+        lines.retain(|line| !line["mode"].as_str().is_none_or(is_of_process));
+        let own = lines.clone();
+        for line in &mut lines {
+            line["data"] = store.name.into();
+            // A save is compared with a save, what else there is with a check.
+            let is_save = line["mode"].as_str().is_some_and(|mode| mode.ends_with("_save"));
+            let mode = if is_save { "in_process_save" } else { "in_process" };
+            let twin = |own: &&Value| own["mode"] == mode && own["writers"] == line["writers"];
+            let twin = own.iter().find(twin).ok_or("nothing was timed in process")?;
+            for percentile in ["p50_us", "p99_us"] {
+                let [us, own_us] = [&*line, twin].map(|line| line[percentile].as_f64());
+                line[format!("{percentile}_beyond")] =
+                    json!(us.zip(own_us).map(|(us, own)| us - own));
+            }
+        }
+        session.keep(lines)?;
+    }
+    Ok(())
+}
+
 /// The settings of a document, each with some fields of the whole.
 fn settings(document: &Value, fields: &[&str]) -> Vec<Value> {
     let mut settings = document["settings"].as_array().cloned().unwrap_or_default();

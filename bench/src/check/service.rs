@@ -1,0 +1,143 @@
+//! `memfold-server`: checks and saves over a connection that stays open, and checks as an agent asks.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+
+use memfold::quick_check::Incoming;
+use memfold_cli::{Failure, Stopwatch};
+use serde_json::{Value, json};
+
+use super::processes::Executable;
+
+/// A server for the store that is measured; it ends with this.
+pub(super) struct Service {
+    http: Child,
+    /// The server writes remarks there as long as it runs.
+    _remarks: BufReader<ChildStderr>,
+    agent: ureq::Agent,
+    address: String,
+    mcp: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        for child in [&mut self.http, &mut self.mcp] {
+            // One that has ended already needs no end.
+            let _killed = child.kill();
+            let _ended = child.wait();
+        }
+    }
+}
+
+impl Service {
+    /// Starts the program at `path`, once for HTTP and once for MCP over its pipes.
+    pub(super) fn start(path: &Path, executable: &Executable) -> Result<Self, Failure> {
+        let mut http = serving(path, "http", executable)
+            .args(["--allow-writes", "--listen", "127.0.0.1:0"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| Failure::new("start memfold-server", &error, None))?;
+        let mut mcp = serving(path, "mcp", executable)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| Failure::new("start memfold-server", &error, None))?;
+        let pipes = (http.stderr.take(), mcp.stdin.take(), mcp.stdout.take());
+        let (Some(remarks), Some(input), Some(output)) = pipes else { return Err(silent()) };
+        let mut remarks = BufReader::new(remarks);
+        let address = loop {
+            let mut line = String::new();
+            if remarks.read_line(&mut line).map_or(true, |read| read == 0) {
+                return Err(silent());
+            }
+            if let Some((_, address)) = line.trim().split_once(" listens at ") {
+                break address.to_owned();
+            }
+        };
+        let (agent, output) = (ureq::Agent::new_with_defaults(), BufReader::new(output));
+        let mut service = Self { http, _remarks: remarks, agent, address, mcp, input, output };
+        let hello = json!({
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": { "name": "memfold-bench", "version": env!("CARGO_PKG_VERSION") },
+        });
+        service.ask("initialize", &hello)?;
+        service.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
+        Ok(service)
+    }
+
+    /// Posts each memory; returns microseconds, and how many were looked at in full.
+    pub(super) fn post(
+        &self,
+        path: &str,
+        memories: &[Incoming],
+    ) -> Result<(Vec<f64>, usize), Failure> {
+        let url = format!("{}{path}", self.address);
+        let (mut microseconds, mut checked) = (Vec::with_capacity(memories.len()), 0);
+        for memory in memories {
+            let body = json!({ "text": memory.text, "vector": memory.vector }).to_string();
+            let request = self.agent.post(&url).header("Content-Type", "application/json");
+            let stopwatch = Stopwatch::start();
+            let answer =
+                request.send(&body).and_then(|mut answer| answer.body_mut().read_to_string());
+            microseconds.push(stopwatch.seconds() * 1e6);
+            let answer =
+                answer.map_err(|error| Failure::new("ask memfold-server", &error, None))?;
+            checked += usize::from(was_checked(&serde_json::from_str(&answer).ok())?);
+        }
+        Ok((microseconds, checked))
+    }
+
+    /// Calls `memory_check` for each memory; returns microseconds, and how many were looked at in full.
+    pub(super) fn call(&mut self, memories: &[Incoming]) -> Result<(Vec<f64>, usize), Failure> {
+        let (mut microseconds, mut checked) = (Vec::with_capacity(memories.len()), 0);
+        for memory in memories {
+            let call = json!({ "name": "memory_check", "arguments": { "text": memory.text } });
+            let stopwatch = Stopwatch::start();
+            let answer = self.ask("tools/call", &call)?;
+            microseconds.push(stopwatch.seconds() * 1e6);
+            checked += usize::from(was_checked(&Some(answer["structuredContent"].clone()))?);
+        }
+        Ok((microseconds, checked))
+    }
+
+    fn ask(&mut self, method: &str, parameters: &Value) -> Result<Value, Failure> {
+        self.write(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": parameters }))?;
+        loop {
+            let mut line = String::new();
+            if self.output.read_line(&mut line).map_or(true, |read| read == 0) {
+                return Err(silent());
+            }
+            match serde_json::from_str::<Value>(&line) {
+                Ok(answer) if answer["id"] == 1 => return Ok(answer["result"].clone()),
+                _ => {}
+            }
+        }
+    }
+
+    fn write(&mut self, message: &Value) -> Result<(), Failure> {
+        writeln!(self.input, "{message}").map_err(|_| silent())
+    }
+}
+
+/// `memfold-server` for the store of another program.
+fn serving(path: &Path, command: &str, executable: &Executable) -> Command {
+    let mut serving = Command::new(path);
+    serving.arg(command);
+    executable.configure(&mut serving);
+    serving.stdin(Stdio::null()).stdout(Stdio::null());
+    serving
+}
+
+fn was_checked(answer: &Option<Value>) -> Result<bool, Failure> {
+    let checked = answer.as_ref().and_then(|answer| answer["checked"].as_bool());
+    checked.ok_or_else(silent)
+}
+
+fn silent() -> Failure {
+    let hint = "run `memfold-server http DB` by hand to see why";
+    Failure::plain("memfold-server did not answer", hint)
+}
