@@ -5,6 +5,7 @@ pub(crate) mod data;
 mod joins;
 mod lifecycle;
 mod processes;
+mod python;
 mod session;
 mod stores;
 
@@ -37,7 +38,7 @@ enum Needs {
     Perf,
 }
 
-const MEASUREMENTS: [Measurement; 17] = [
+const MEASUREMENTS: [Measurement; 19] = [
     Measurement {
         name: "consolidate",
         about: "whole runs of memfold consolidate on 1,000 to 100,000 memories",
@@ -71,6 +72,14 @@ const MEASUREMENTS: [Measurement; 17] = [
         run: joins::by_tiles,
     },
     Measurement {
+        name: "ray",
+        about: "memfold.ray on clusters of 1, 2 and 16 cores of this machine; needs python3 with pip",
+        results: "bench/results/ray.jsonl",
+        keys: &["data", "threshold", "cores"],
+        needs: Needs::Nothing,
+        run: python::ray,
+    },
+    Measurement {
         name: "ann",
         about: "recall and speed of the graph on real and 100,000 generated rows",
         results: "bench/results/ann.jsonl",
@@ -93,6 +102,14 @@ const MEASUREMENTS: [Measurement; 17] = [
         keys: &["data", "mode", "writers", "cold"],
         needs: Needs::Nothing,
         run: commands::check,
+    },
+    Measurement {
+        name: "python-check",
+        about: "checks of memories in Python; needs python3 with pip",
+        results: "bench/results/python-check.jsonl",
+        keys: &["data"],
+        needs: Needs::Nothing,
+        run: python::checks,
     },
     Measurement {
         name: "export",

@@ -9,6 +9,8 @@ use crate::report;
 const FOLDER: &str = "target/python";
 /// That of measurements, apart from the tests'.
 const MEASURED_FOLDER: &str = "target/measured-python";
+/// Where wheels are packed.
+const WHEELS: &str = "target/wheels";
 /// What the tests import; pip brings what these need.
 const PACKAGES: &[&str] = &["numpy", "pyarrow", "polars", "pytest"];
 /// What the tests of `memfold.ray` import beyond; without it they are skipped.
@@ -76,9 +78,15 @@ fn test(root: &Path, python: &Path, is_release: bool) -> Result<(), String> {
 
 /// Makes a fresh environment to measure in: the wheel as optimized as it is published, and some packages.
 pub(crate) fn to_measure(root: &Path, packages: &[&str]) -> Result<PathBuf, String> {
-    let python = environment(root, MEASURED_FOLDER, packages)?;
+    install_released(root, environment(root, MEASURED_FOLDER, packages)?)
+}
+
+/// Builds the wheel as optimized as it is published, and installs it in the environment of a Python, which it returns.
+pub(crate) fn install_released(root: &Path, python: PathBuf) -> Result<PathBuf, String> {
     cargo(root, &["build", "--release", "--locked", "--package", "memfold-python"])?;
-    install(&python, &packed(root, &python, "release")?)?;
+    let wheel = packed(root, &python, "release")?;
+    let words = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"];
+    done(Command::new(&python).args(words).arg(wheel), "pip")?;
     Ok(python)
 }
 
@@ -96,6 +104,7 @@ fn install(python: &Path, what: &Path) -> Result<(), String> {
 fn packed(root: &Path, python: &Path, profile: &str) -> Result<PathBuf, String> {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    std::fs::create_dir_all(root.join(WHEELS)).map_err(|error| format!("{WHEELS}: {error}"))?;
     let library = root.join(target).join(profile).join(format!(
         "{}memfold_python{}",
         std::env::consts::DLL_PREFIX,
@@ -104,7 +113,7 @@ fn packed(root: &Path, python: &Path, profile: &str) -> Result<PathBuf, String> 
     let output = Command::new(python)
         .arg(root.join("tools/python/pack.py"))
         .arg(library)
-        .args([env!("CARGO_PKG_VERSION"), FOLDER])
+        .args([env!("CARGO_PKG_VERSION"), WHEELS])
         .current_dir(root)
         .output()
         .map_err(|error| format!("cannot run Python: {error}"))?;
