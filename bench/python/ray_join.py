@@ -3,8 +3,8 @@
     ray_join.py --data V.npy --threshold 0.95 --cores 2 --tiles FOLDER
 
 The cluster has a head without cores and a node with one core for each of `--cores`. The folder must be new.
-`efficiency` is the time that workers spent on blocks, as a share of the cores' time during the join;
-`efficiency_whole` adds this process, and takes the whole run: tiles, join, merge and clusters.
+`efficiency` is the time that workers spent on blocks, as a share of the cores' time during the join, `processor_share`
+what processors did of it; `efficiency_whole` adds this process, and takes the whole run: tiles, join, merge and clusters.
 """
 
 import argparse
@@ -85,6 +85,7 @@ def measure(options: argparse.Namespace) -> dict:
         "wall_seconds": wall,
         "one_piece_seconds": alone_seconds,
         "efficiency": report.efficiency,
+        "processor_share": report.cpu_seconds / (cores * report.seconds["join"]),
         "efficiency_whole": (report.busy_seconds + used) / (cores * wall),
         "caller_cpu_seconds": used,
         "tests_saved": report.tests_saved,

@@ -36,6 +36,8 @@ enum Needs {
     Pairs,
     /// The profiler of Linux.
     Perf,
+    /// Python 3.10 or later with venv and pip. The wheel does the work, so `memfold-bench` is not built.
+    Python,
 }
 
 const MEASUREMENTS: [Measurement; 19] = [
@@ -73,10 +75,10 @@ const MEASUREMENTS: [Measurement; 19] = [
     },
     Measurement {
         name: "ray",
-        about: "memfold.ray on clusters of 1, 2 and 16 cores of this machine; needs python3 with pip",
+        about: "memfold.ray on clusters of 1, 2 and 16 cores of this machine",
         results: "bench/results/ray.jsonl",
         keys: &["data", "threshold", "cores"],
-        needs: Needs::Nothing,
+        needs: Needs::Python,
         run: python::ray,
     },
     Measurement {
@@ -105,10 +107,10 @@ const MEASUREMENTS: [Measurement; 19] = [
     },
     Measurement {
         name: "python-check",
-        about: "checks of memories in Python; needs python3 with pip",
+        about: "checks of memories in Python",
         results: "bench/results/python-check.jsonl",
         keys: &["data"],
-        needs: Needs::Nothing,
+        needs: Needs::Python,
         run: python::checks,
     },
     Measurement {
@@ -206,7 +208,11 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     for (name, lack) in &lacks {
         report::line(&format!("measure: {name} is left out: {lack}"));
     }
-    let (memfold, bench) = (binary(root, "memfold")?, binary(root, "memfold-bench")?);
+    let memfold = binary(root, "memfold")?;
+    let bench = match chosen.iter().all(|one| one.needs == Needs::Python) {
+        true => PathBuf::new(),
+        false => binary(root, "memfold-bench")?,
+    };
     let can_run = |one: &&Measurement| lacks.iter().all(|(name, _)| *name != one.name);
     for Measurement { name, results, keys, run, .. } in chosen.into_iter().filter(can_run) {
         let session = Session {
@@ -289,6 +295,7 @@ impl Needs {
                 let perf = Command::new("perf").arg("--version").output();
                 perf.is_err().then(|| "there is no perf".to_owned())
             }
+            Self::Python => crate::python::lack(),
         }
     }
 }

@@ -46,10 +46,16 @@ pub(crate) fn run_if_possible(root: &Path) -> Result<(), String> {
     }
 }
 
+/// Says what is missing to make an environment.
+pub(crate) fn lack() -> Option<String> {
+    let is_there = succeeds(Command::new("python3").args(["-c", OLDEST]));
+    (!is_there).then(|| "there is no python3 of 3.10 or later with venv".to_owned())
+}
+
 /// Makes a fresh environment with packages, and returns its Python.
 fn environment(root: &Path, folder: &str, packages: &[&str]) -> Result<PathBuf, String> {
-    if !succeeds(Command::new("python3").args(["-c", OLDEST])) {
-        return Err("there is no python3 of 3.10 or later with venv".to_owned());
+    if let Some(lack) = lack() {
+        return Err(lack);
     }
     let path = root.join(folder);
     if !succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&path)) {

@@ -73,9 +73,8 @@ class TilePlan:
     @staticmethod
     def make(
         source: Any,
-        threshold: float,
-        place: tuple[str | os.PathLike[str], int],
-        threads: int | None,
+        dir: str | os.PathLike[str],
+        how: tuple[float, int, int | None],
         shown: Shown,
     ) -> TilePlan: ...
     @staticmethod

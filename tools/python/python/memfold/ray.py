@@ -13,8 +13,8 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,8 +145,8 @@ def deduplicate(
     source, notes = _source(vectors, vector_column)
     with _connected(), _progress(progress) as shown:
         begin = time.perf_counter()
-        place = (folder, tile_rows_max)
-        plan = _memfold.TilePlan.make(source, float(threshold), place, threads, shown)
+        how = (float(threshold), tile_rows_max, threads)
+        plan = _memfold.TilePlan.make(source, folder, how, shown)
         try:
             planned = time.perf_counter()
             did = _join(plan, block_tiles, _Limits(in_flight_max, max_retries), shown)
@@ -189,13 +189,15 @@ def _join(plan: Any, side: int | None, limits: _Limits, shown: Any) -> dict[str,
     sizes = [os.path.getsize(_tile(plan.dir, number)) for number in range(tiles)]
     spent = {"busy_seconds": 0.0, "cpu_seconds": 0.0, "bytes_written": 0}
     done = task_count - len(unfinished)
-    for count, (busy, cpu, pairs) in _each_result(plan.dir, blocks, limits):
-        spent["busy_seconds"] += busy
-        spent["cpu_seconds"] += cpu
-        spent["bytes_written"] += 16 * pairs
-        done += count
-        if shown is not None:
-            shown("compare tiles", done, task_count)
+    # Closed also when showing progress fails, before others may use the folder.
+    with closing(_each_result(plan.dir, blocks, limits)) as results:
+        for count, (busy, cpu, pairs) in results:
+            spent["busy_seconds"] += busy
+            spent["cpu_seconds"] += cpu
+            spent["bytes_written"] += 16 * pairs
+            done += count
+            if shown is not None:
+                shown("compare tiles", done, task_count)
     _wait_until_seen(plan)
     needed = ({number for task in block for number in task} for block in blocks)
     return spent | {
@@ -227,7 +229,7 @@ def _blocks(tasks: list[tuple[int, int]], side: int) -> list[list[tuple[int, int
 
 def _each_result(
     folder: str | os.PathLike[str], blocks: list[list[tuple[int, int]]], limits: _Limits
-) -> Iterator[tuple[int, tuple[float, float, int]]]:
+) -> Generator[tuple[int, tuple[float, float, int]], None, None]:
     """Runs blocks on Ray and gives what each did, with the number of its tasks, as they end."""
     run_block = ray.remote(num_cpus=1, max_retries=limits.max_retries)(_run_block)
     waiting, pending, run = deque(blocks), {}, os.urandom(8).hex()

@@ -181,6 +181,7 @@ pub(super) const BLOCKS: &[Block] = &[
                 ("join", "{report.seconds.join:s}"),
                 ("merge", "{report.seconds.merge:s}"),
                 ("busy", "{efficiency:%1}"),
+                ("processor", "{processor_share:%1}"),
                 ("busy, whole run", "{efficiency_whole:%1}"),
                 ("blocks", "{report.blocks:n}"),
                 ("tiles read", "{report.bytes_read:mib} MiB"),
