@@ -41,8 +41,8 @@ _BLOCKS_PER_CORE = 32
 _BLOCK_TILES_MAX = 32
 #: How long files of other nodes may take to be seen: NFS keeps what it knows of a folder for 60 s.
 _SEEN_SECONDS_MAX = 90.0
-#: How long tasks that were cancelled may take to end.
-_CANCEL_SECONDS_MAX = 10.0
+#: How long blocks that are asked to stop may take to end.
+_STOP_SECONDS_MAX = 10.0
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,8 @@ def _each_result(
             for block in ended:
                 yield pending.pop(block), _result(block)
     finally:
-        _cancel(list(pending))
+        if pending:
+            _stop(_stop_file(folder, run), list(pending))
 
 
 def _result(block: Any) -> Any:
@@ -257,14 +258,22 @@ def _result(block: Any) -> Any:
         raise Error(f"Ray lost a block of tasks: {error}", hint) from error
 
 
-def _cancel(blocks: list[Any]) -> None:
-    """Stops blocks and waits until they have: the next run must find nobody else in the folder."""
-    if not blocks:
-        return
-    with suppress(RayError):
-        for block in blocks:
-            ray.cancel(block)
-        ray.wait(blocks, num_returns=len(blocks), timeout=_CANCEL_SECONDS_MAX)
+def _stop_file(folder: str | os.PathLike[str], run: str) -> str:
+    # In the folder of what is not whole yet, which the next run empties.
+    return os.path.join(folder, "partial", f"stop-{run}")
+
+
+def _stop(stop_file: str, blocks: list[Any]) -> None:
+    """Asks blocks to stop before their next task, and waits a while for them.
+
+    Not by ``ray.cancel``: Ray 2.60 may abort this process when a block begins just then.
+    """
+    with suppress(OSError, RayError):
+        with open(stop_file, "w"):
+            pass
+        _, left = ray.wait(blocks, num_returns=len(blocks), timeout=_STOP_SECONDS_MAX)
+        if not left:
+            os.remove(stop_file)
 
 
 def _wait_until_seen(plan: Any) -> None:
@@ -289,7 +298,11 @@ def _run_block(
             hint = "every node must see the folder of the tiles at the same path"
             raise StoreError(f"{folder} is not there on {socket.gethostname()}", hint)
         _opened = (run, _memfold.TilePlan.open(folder, 1))
-    pairs = _opened[1].run(tasks)
+    pairs, stop_file = 0, _stop_file(folder, run)
+    for task in tasks:
+        if os.path.exists(stop_file):
+            break
+        pairs += _opened[1].run([task])
     return time.perf_counter() - begin, time.process_time() - cpu, pairs
 
 
