@@ -27,6 +27,8 @@ def pack(library: Path, version: str, folder: Path) -> Path:
         f"Version: {version}",
         f"Requires-Python: {value_of('requires-python', project)}",
         *(f"Requires-Dist: {one}" for one in value_of("dependencies", project)),
+        "Provides-Extra: ray",
+        *(f'Requires-Dist: {one}; extra == "ray"' for one in value_of("ray", project)),
     ]
     wheel = ["Wheel-Version: 1.0", "Generator: memfold", "Root-Is-Purelib: false", f"Tag: {tag}"]
     ending = "pyd" if sys.platform == "win32" else "abi3.so"

@@ -5,9 +5,12 @@ from engines import (
     faiss_ivf_flat,
     hnswlib_graph,
     memfold_dedup,
+    memfold_wheel,
     numpy_blocked,
     scann_tree,
     semhash_dedup,
+    sentence_clusters,
+    sentence_pairs,
     sklearn_radius,
     usearch_graph,
 )
@@ -17,6 +20,7 @@ ENGINES: dict[str, Engine] = {
     engine.name: engine
     for engine in [
         memfold_dedup.ENGINE,
+        memfold_wheel.ENGINE,
         numpy_blocked.ENGINE,
         sklearn_radius.ENGINE,
         faiss_flat.ENGINE,
@@ -25,5 +29,7 @@ ENGINES: dict[str, Engine] = {
         hnswlib_graph.ENGINE,
         usearch_graph.ENGINE,
         semhash_dedup.ENGINE,
+        sentence_pairs.ENGINE,
+        sentence_clusters.ENGINE,
     ]
 }

@@ -28,7 +28,7 @@ use crate::vectors::{Kept, Source, Table, pool, unusable};
 use crate::work::{Kind, Watch, error, input, interrupted, run};
 
 /// Returns a similarity that was handed in as `name`.
-fn similarity(name: &str, value: f64) -> PyResult<Similarity> {
+pub(crate) fn similarity(name: &str, value: f64) -> PyResult<Similarity> {
     Similarity::new(value).ok_or_else(|| {
         input(
             format!("{name} is {value}, expected a cosine similarity from -1 to 1"),
@@ -47,7 +47,7 @@ pub struct Deduplication {
 
 /// What all thresholds share.
 struct Joined {
-    vectors: Kept,
+    vectors: Arc<Kept>,
     pairs: PairStream,
     threshold: Similarity,
     threads: Option<usize>,
@@ -79,8 +79,7 @@ impl Deduplication {
             })?;
             joined.map_err(unjoined)
         })?;
-        let joined = Joined { vectors, pairs, threshold, threads };
-        Self::cluster(py, Arc::new(joined), threshold, shown)
+        Self::of(py, (Arc::new(vectors), pairs), (threshold, threads), shown)
     }
 
     /// Clusters the same pairs at a higher threshold.
@@ -180,6 +179,17 @@ impl Deduplication {
 }
 
 impl Deduplication {
+    /// Clusters the pairs of vectors that were joined.
+    pub(crate) fn of(
+        py: Python<'_>,
+        (vectors, pairs): (Arc<Kept>, PairStream),
+        (threshold, threads): (Similarity, Option<usize>),
+        shown: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let joined = Joined { vectors, pairs, threshold, threads };
+        Self::cluster(py, Arc::new(joined), threshold, shown)
+    }
+
     fn cluster(
         py: Python<'_>,
         joined: Arc<Joined>,
@@ -246,7 +256,7 @@ impl Deduplication {
 }
 
 /// Takes vectors, and reads them where they are in files.
-fn take(
+pub(crate) fn take(
     py: Python<'_>,
     source: Source<'_>,
     (watch, shown): (&Arc<Watch>, Option<&Bound<'_, PyAny>>),

@@ -8,15 +8,18 @@
 //! | `work` | exceptions with hints, Ctrl-C, progress |
 //! | `vectors` | numpy arrays, Arrow data and files as a matrix; [`Table`], what results are |
 //! | `dedup` | [`Deduplication`] and [`Index`] |
+//! | `tiles` | [`TilePlan`]: the join cut into tasks, for `memfold.ray` |
 //! | `memory` | [`Memory`], [`Plan`] and `compare` |
 
 mod work;
 mod vectors;
 mod dedup;
+mod tiles;
 mod memory;
 
 pub use dedup::{Deduplication, Index};
 pub use memory::{Memory, Plan};
+pub use tiles::TilePlan;
 pub use vectors::{ArrowVectors, Table};
 
 /// The module `memfold._memfold`.
@@ -26,6 +29,8 @@ mod _memfold {
     use super::dedup::{Deduplication, Index};
     #[pymodule_export]
     use super::memory::{Memory, Plan, compare};
+    #[pymodule_export]
+    use super::tiles::TilePlan;
     #[pymodule_export]
     use super::vectors::{ArrowVectors, Table};
 }

@@ -329,3 +329,20 @@ def test_progress_is_shown_and_its_errors_reach_the_caller(monkeypatch):
     with pytest.raises(RuntimeError, match="shown once"):
         _memfold.Deduplication(vectors, 0.5, None, fails)
     assert memfold.deduplicate(make_vectors(50), progress=True).pair_count > 0
+
+
+def test_without_ray_the_error_says_what_to_install():
+    said = in_process(
+        """
+        import sys
+        sys.modules["ray"] = None
+        import memfold
+        try:
+            memfold.ray
+        except ImportError as error:
+            print(error)
+        """
+    )
+    assert said.startswith("memfold.ray needs Ray: ") and "pip install 'memfold[ray]'" in said
+    with pytest.raises(AttributeError, match="no attribute 'spark'"):
+        memfold.spark

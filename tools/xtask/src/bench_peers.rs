@@ -15,14 +15,15 @@ use serde_json::Value;
 use self::options::{Options, Part};
 use crate::measure::binary;
 use crate::measure::data::{FOLDER, Rows};
-use crate::{figures, report, results};
+use crate::{figures, python, report, results};
 
 const JOINS: &str = "bench/results/peers-join.jsonl";
 const LOOKUPS: &str = "bench/results/peers-ann.jsonl";
 
 /// Engines that finish a million rows without a limit; the others get one.
-const ENGINES_AT_SCALE: &str = "memfold,faiss-ivf-flat";
-const OTHER_ENGINES: &str = "numpy-blocked,scikit-learn,faiss-flat,scann,hnswlib,usearch,semhash";
+const ENGINES_AT_SCALE: &str = "memfold,memfold-wheel,faiss-ivf-flat";
+const OTHER_ENGINES: &str = "numpy-blocked,scikit-learn,faiss-flat,scann,hnswlib,usearch,semhash,\
+                             sentence-transformers,sentence-communities";
 
 /// At scale, an engine that reaches this pair recall is not asked for more.
 const ENOUGH_AT_SCALE: &str = "0.99";
@@ -57,7 +58,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     let bench = Bench {
         root,
         memfold: binary(root, "memfold")?,
-        python: environment::ready(root)?,
+        python: environment::ready(root).and_then(|env| python::install_released(root, env))?,
         options,
         began: results::run_name(),
         command: results::typed("bench-peers", arguments),

@@ -25,9 +25,10 @@ const USAGE: &str = "usage: cargo xtask <command>
   bless  rewrites the generated files and snapshots that tests compare with
   aarch64
          runs the tests of simd and index for aarch64 under qemu
-  python [--release]
+  python [--release] [--ray]
          builds the wheel, installs it in a fresh environment in target/python and runs its tests;
-         --release: as maturin publishes it; needs python3 with venv and pip
+         --release: as maturin publishes it; --ray: those on Ray too, whose package is large; needs
+         python3 with venv and pip
   figures
          writes the stored results into README.md, docs and docs/plots; whatever measures does so too
   bench-peers [--full] [--only joins|lookups] [--data FILE] [--rows N] [--engines a,b]

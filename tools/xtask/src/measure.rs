@@ -5,6 +5,7 @@ pub(crate) mod data;
 mod joins;
 mod lifecycle;
 mod processes;
+mod python;
 mod session;
 mod stores;
 
@@ -35,9 +36,11 @@ enum Needs {
     Pairs,
     /// The profiler of Linux.
     Perf,
+    /// Python 3.10 or later with venv and pip. The wheel does the work, so `memfold-bench` is not built.
+    Python,
 }
 
-const MEASUREMENTS: [Measurement; 18] = [
+const MEASUREMENTS: [Measurement; 20] = [
     Measurement {
         name: "consolidate",
         about: "whole runs of memfold consolidate on 1,000 to 100,000 memories",
@@ -71,6 +74,14 @@ const MEASUREMENTS: [Measurement; 18] = [
         run: joins::by_tiles,
     },
     Measurement {
+        name: "ray",
+        about: "memfold.ray on clusters of 1, 2 and 16 cores of this machine",
+        results: "bench/results/ray.jsonl",
+        keys: &["data", "threshold", "cores"],
+        needs: Needs::Python,
+        run: python::ray,
+    },
+    Measurement {
         name: "ann",
         about: "recall and speed of the graph on real and 100,000 generated rows",
         results: "bench/results/ann.jsonl",
@@ -101,6 +112,14 @@ const MEASUREMENTS: [Measurement; 18] = [
         keys: &["data", "mode", "writers"],
         needs: Needs::Nothing,
         run: commands::server,
+    },
+    Measurement {
+        name: "python-check",
+        about: "checks of memories in Python",
+        results: "bench/results/python-check.jsonl",
+        keys: &["data"],
+        needs: Needs::Python,
+        run: python::checks,
     },
     Measurement {
         name: "export",
@@ -197,7 +216,11 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     for (name, lack) in &lacks {
         report::line(&format!("measure: {name} is left out: {lack}"));
     }
-    let (memfold, bench) = (binary(root, "memfold")?, binary(root, "memfold-bench")?);
+    let memfold = binary(root, "memfold")?;
+    let bench = match chosen.iter().all(|one| one.needs == Needs::Python) {
+        true => PathBuf::new(),
+        false => binary(root, "memfold-bench")?,
+    };
     let can_run = |one: &&Measurement| lacks.iter().all(|(name, _)| *name != one.name);
     for Measurement { name, results, keys, run, .. } in chosen.into_iter().filter(can_run) {
         let session = Session {
@@ -280,6 +303,7 @@ impl Needs {
                 let perf = Command::new("perf").arg("--version").output();
                 perf.is_err().then(|| "there is no perf".to_owned())
             }
+            Self::Python => crate::python::lack(),
         }
     }
 }

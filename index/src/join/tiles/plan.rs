@@ -13,6 +13,7 @@
 //!
 //! Where the join would judge every pair there are the first two rows of this table alone.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -153,6 +154,16 @@ impl Parameters {
 }
 
 impl TilePlan {
+    /// Keeps other runs out of a folder while the returned file is open, and removes what an earlier run left half done.
+    ///
+    /// Makes the folder where there is none. Whoever makes a plan and hands out its tasks holds it; tasks do not need it.
+    ///
+    /// # Errors
+    /// When another process holds it, or the folder has files that are not of a plan.
+    pub fn lock(dir: &Path) -> Result<File, TileError> {
+        build::lock(dir)
+    }
+
     /// Opens the plan in the request's folder, or makes one where there is none.
     ///
     /// Needs twice the bytes of the vectors there while tiles are written, and 60 bytes of memory for each distinct row.

@@ -4,10 +4,13 @@
 * :class:`Index` finds the nearest vectors.
 * :class:`Memory` is a store of memories (``brain.db``): check, save, search, recall, plan, undo.
 * :func:`compare` says what two texts have in common and in what they differ.
+* ``memfold.ray`` runs the join of :func:`deduplicate` on a Ray cluster (``pip install memfold[ray]``).
 
 Everything runs in this process. Long work releases the interpreter's lock and stops soon
 after Ctrl-C.
 """
+
+from typing import TYPE_CHECKING
 
 from ._errors import Error, InputError, RefusedError, StoreError
 from ._memfold import Table
@@ -34,3 +37,12 @@ __all__ = [
     "compare",
     "deduplicate",
 ]
+
+
+def __getattr__(name: str):
+    # Ray takes a second to import and may not be installed.
+    if name == "ray":
+        from importlib import import_module
+
+        return import_module(".ray", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

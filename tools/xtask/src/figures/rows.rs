@@ -187,6 +187,7 @@ fn setting(line: &Value) -> String {
         ("process", "process"),
         ("nprobe", "nprobe {setting.nprobe}"),
         ("dtype", "{setting.dtype}"),
+        ("top_k", "top_k {setting.top_k}"),
         ("num_leaves_to_search", "leaves {setting.num_leaves_to_search}"),
         ("ef", "ef {setting.ef}"),
     ];
