@@ -145,7 +145,9 @@ fn a_merge_unites_tags_and_keeps_the_fields_of_both() {
     assert_eq!(archived[0]["superseded_by"], "mem_ccccccccccc2");
     assert_eq!(archived[0]["content"], json!({ "text": text }));
     let live = entries(&place, "memory/agents/DEV-001/memories.json");
-    for entry in own.iter().chain(&archived).chain(&live) {
+    let copies = entries(&place, "memory/teams/development/memories.json");
+    assert_eq!(copies[0]["content"], live[1]["content"]);
+    for entry in own.iter().chain(&archived).chain(&live).chain(&copies) {
         assert_fits_the_owner(entry);
     }
     let index = std::fs::read_to_string(place.path("memory/agents/DEV-001/_index.json")).unwrap();
