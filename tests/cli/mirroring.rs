@@ -207,6 +207,31 @@ fn messages_name_the_store_and_its_mirror_works_as_well() {
     assert_eq!(as_the_server_reads(&memory(&place))["Alice"].len(), 3);
 }
 
+/// A server that appends leaves an entity on several lines: it is one entity, and what it says twice is merged.
+#[test]
+fn an_entity_on_two_lines_is_one_and_other_spellings_of_the_format_are_read() {
+    let place = Place::new();
+    let text = concat!(
+        "{\"_type\":\"entity\",\"name\":\"Alice\",\"entityType\":\"person\",\"observations\":[\"Lives in Bern\"]}\n",
+        "{\"_type\":\"relation\",\"from\":\"Alice\",\"to\":\"Acme\",\"relationType\":\"works_at\"}\n",
+        "{\"type\":\"entity\",\"name\":\"Alice\",\"entityType\":\"person\",\"observations\":[\"Plays chess\",\"Lives in Bern\"]}\n",
+        "{\"type\":\"entity\",\"name\":\"alice\",\"entityType\":\"person\",\"observations\":[\"Likes rain\"]}\n",
+    );
+    place.write("memory.jsonl", text);
+    let doctor = place.run(&["doctor", "memory.jsonl"]);
+    for part in ["seem to be one entity of one type", "\"Alice\" stands on 2 lines"] {
+        assert!(doctor.err.contains(part), "{part}: {}", doctor.err);
+    }
+    assert!(!doctor.err.contains("left out"), "{}", doctor.err);
+    place.succeed(&EXECUTE);
+    let written = memory(&place);
+    assert_eq!(written.matches("Lives in Bern").count(), 1, "{written}");
+    assert!(written.lines().nth(3) == text.lines().nth(3), "{written}");
+    assert!(written.starts_with("{\"_type\":\"entity\",\"name\":\"Alice\""), "{written}");
+    place.succeed(&["undo", "memory.jsonl", "latest", "--execute"]);
+    assert_eq!(memory(&place), text);
+}
+
 /// A list of one's own took the place of what the kind of the store keeps apart, and entities merged.
 #[test]
 fn entities_stay_apart_whatever_is_configured() {

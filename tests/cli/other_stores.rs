@@ -63,18 +63,13 @@ fn a_folder_is_merged_promoted_and_taken_back() {
     assert_eq!(files(&place.path("memory")), before);
 
     let _ = execute(&place, "memory");
-    let entries = |name: &str| -> Vec<Value> {
-        let text = std::fs::read_to_string(place.path(name)).unwrap();
-        let file: Value = serde_json::from_str(&text).unwrap();
-        file["entries"].as_array().unwrap().clone()
-    };
-    let own = entries("memory/agents/DEV-001/memories.json");
+    let own = entries(&place, "memory/agents/DEV-001/memories.json");
     assert_eq!(own.len(), 2, "{own:?}");
     assert_eq!((&own[0]["access_count"], &own[0]["ours"]), (&json!(6), &json!({ "kept": true })));
-    let copies = entries("memory/teams/development/memories.json");
+    let copies = entries(&place, "memory/teams/development/memories.json");
     assert_eq!(copies[0]["scope"], "team");
     assert_eq!(own[1]["promoted_to"], copies[0]["id"], "{own:?}");
-    assert_eq!(entries("memory/archive/agents/DEV-001/memories.json").len(), 1);
+    assert_eq!(entries(&place, "memory/archive/agents/DEV-001/memories.json").len(), 1);
 
     let again = place.succeed(&[&["consolidate", "memory"][..], &NOW].concat());
     assert!(again.contains("nothing to do"), "{again}");
@@ -86,6 +81,93 @@ fn a_folder_is_merged_promoted_and_taken_back() {
         let path = place.path("memory").join(gone);
         assert!(!path.is_file() && files(&path).is_empty(), "{gone}");
     }
+}
+
+/// What the owner's schema says of an entry; `supersedes` may be a list besides, as its rules write it.
+#[track_caller]
+fn assert_fits_the_owner(entry: &Value) {
+    for key in ["id", "type", "created_by", "created_at", "content"] {
+        assert!(entry.get(key).is_some(), "{key}: {entry}");
+    }
+    let one_of = |key: &str, values: &[&str]| {
+        assert!(entry[key].as_str().is_some_and(|value| values.contains(&value)), "{key}: {entry}");
+    };
+    one_of("type", &["factual", "procedural", "episodic", "semantic", "working"]);
+    one_of("scope", &["global", "team", "agent", "project", "session"]);
+    one_of("priority", &["critical", "high", "medium", "low"]);
+    let id = entry["id"].as_str().and_then(|id| id.strip_prefix("mem_")).unwrap_or_default();
+    let is_plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
+    assert!(id.len() == 12 && id.bytes().all(is_plain), "{entry}");
+    assert!(entry["content"].is_object() && entry["access_count"].is_u64(), "{entry}");
+    assert!(entry["tags"].as_array().unwrap().iter().all(Value::is_string), "{entry}");
+    for key in ["supersedes", "superseded_by"] {
+        let is_one = |value: &Value| value.is_null() || value.is_string() || value.is_array();
+        assert!(entry.get(key).is_none_or(is_one), "{key}: {entry}");
+    }
+}
+
+fn entries(place: &Place, name: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(place.path(name)).unwrap();
+    let file: Value = serde_json::from_str(&text).unwrap();
+    file["entries"].as_array().unwrap().clone()
+}
+
+/// Steps 1 to 7 of a merge, as the rules of memory folders list them, and the log.
+#[test]
+fn a_merge_unites_tags_and_keeps_the_fields_of_both() {
+    let place = Place::new();
+    folder(&place);
+    let text = "Backups are written to the vault at noon.";
+    let mut older = entry("mem_ccccccccccc1", "factual", text, 3);
+    let mut newer = entry("mem_ccccccccccc2", "factual", text, 3);
+    older["content"] = json!({ "text": text });
+    newer["content"] = json!({ "details": text });
+    older["tags"] = json!(["a", "b", "c", "d", "e"]);
+    newer["tags"] = json!(["a", "b", "c", "d", "e", "f"]);
+    newer["created_at"] = "2026-02-05T10:00:00Z".into();
+    newer["supersedes"] = json!(["mem_zzzzzzzzzzz0"]);
+    older["tags"].as_array_mut().unwrap().swap(0, 4);
+    let name = "memory/agents/DEV-001/backups.json";
+    place.write(name, format!("{:#}", json!({ "entries": [older, newer] })));
+    place.write("memory/agents/DEV-001/_index.json", "{\"version\":\"1.0\",\"entries\":[]}");
+    place.succeed(&["doctor", "memory", "--rebuild-indexes"]);
+    let before = files(&place.path("memory"));
+    let _ = execute(&place, "memory");
+    let own = entries(&place, name);
+    assert_eq!(own.len(), 1, "{own:?}");
+    assert_eq!(own[0]["id"], "mem_ccccccccccc2", "the newer one stays");
+    assert_eq!(own[0]["content"], json!({ "details": text }));
+    let lineage = json!([{ "id": "mem_ccccccccccc1", "content": { "text": text } }]);
+    assert_eq!(own[0]["lineage"], lineage);
+    assert_eq!(own[0]["supersedes"], json!(["mem_zzzzzzzzzzz0", "mem_ccccccccccc1"]));
+    assert_eq!(own[0]["tags"], json!(["a", "b", "c", "d", "e", "f"]));
+    let archived = entries(&place, "memory/archive/agents/DEV-001/backups.json");
+    assert_eq!(archived[0]["superseded_by"], "mem_ccccccccccc2");
+    assert_eq!(archived[0]["content"], json!({ "text": text }));
+    let live = entries(&place, "memory/agents/DEV-001/memories.json");
+    let copies = entries(&place, "memory/teams/development/memories.json");
+    assert_eq!(copies[0]["content"], live[1]["content"]);
+    for entry in own.iter().chain(&archived).chain(&live).chain(&copies) {
+        assert_fits_the_owner(entry);
+    }
+    let index = std::fs::read_to_string(place.path("memory/agents/DEV-001/_index.json")).unwrap();
+    assert!(index.contains("mem_ccccccccccc2") && !index.contains("mem_ccccccccccc1"), "{index}");
+    let index = place.path("memory/archive/agents/DEV-001/_index.json");
+    let index = std::fs::read_to_string(index)
+        .or_else(|_| std::fs::read_to_string(place.path("memory/archive/_index.json")));
+    assert!(index.unwrap().contains("mem_ccccccccccc1"));
+    let log = std::fs::read_to_string(place.path("memory/ops/consolidation-log.json")).unwrap();
+    let log: Value = serde_json::from_str(&log).unwrap();
+    let last = log["entries"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["trigger"], "manual");
+    assert!(last["timestamp"].is_string());
+    assert_eq!(last["stats"]["memories_merged"], 2);
+    assert_eq!(last["stats"]["memories_promoted"], 1);
+    let again = place.succeed(&[&["consolidate", "memory"][..], &NOW].concat());
+    assert!(again.contains("nothing to do"), "{again}");
+    let _ = place.succeed(&["undo", "memory", "latest", "--execute"]);
+    let path = place.path(name).display().to_string();
+    assert_eq!(files(&place.path("memory"))[&path], before[&path]);
 }
 
 #[test]

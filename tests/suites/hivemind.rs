@@ -308,3 +308,103 @@ fn the_profile_gives_way() {
     );
     assert_eq!(policy.protection.access_count_min, Some(10));
 }
+
+/// What is never consolidated: each exclusion as categories and age, beside a memory that none of them holds for.
+const EXCLUDED: [(&str, &str, i64); 9] = [
+    ("critical", "priority:critical", 40),
+    ("permanent", "permanent", 40),
+    ("protected", "protected", 40),
+    ("core", "core", 40),
+    ("a user's", "created_by:USER", 40),
+    ("young", "", 6),
+    ("a decision", "subtype:decision", 40),
+    ("reserved", "", 40),
+    ("read often", "", 40),
+];
+
+/// A memory of a type to which an exclusion applies.
+fn excluded(
+    (why, category, age): (&str, &str, i64),
+    (id, text, kind): (&str, &str, &str),
+) -> PlainMemory {
+    let name = category.split_once(':').map_or(category, |(name, _)| name);
+    let mut categories: Vec<&str> = SKILL.to_vec();
+    categories.retain(|known| !known.starts_with("type:"));
+    if category.contains(':') {
+        categories.retain(|known| !known.starts_with(&format!("{name}:")));
+    }
+    let kind = if why == "a decision" { "type:semantic" } else { kind };
+    categories.extend([kind].into_iter().chain(Some(category).filter(|c| !c.is_empty())));
+    let mut row =
+        row(if why == "reserved" { "mem_terminology" } else { id }, text, age, &categories);
+    row.access_count = if why == "read often" { 10 } else { 6 };
+    row
+}
+
+/// Exclusions were shown for the archive alone.
+#[test]
+fn what_is_excluded_is_not_merged() {
+    let text = "Run the database migration before the deploy.";
+    for exclusion in EXCLUDED {
+        let older = excluded(exclusion, ("old", text, "type:procedural"));
+        // A copy of a protected memory merges into it, so both are excluded here.
+        let id = if exclusion.0 == "reserved" { "mem_userprofile0" } else { "new" };
+        let newer = PlainMemory { id: id.into(), ..older.clone() };
+        let plan = desk(&[older, newer]).plan().plan;
+        assert!(merges(&plan).is_empty(), "{}", exclusion.0);
+        let plain = ("none", "", 40);
+        let free = excluded(plain, ("old", text, "type:procedural"));
+        let newer = PlainMemory { id: "new".into(), ..free.clone() };
+        assert_eq!(merges(&desk(&[free, newer]).plan().plan).len(), 1, "the pair merges without");
+    }
+}
+
+#[test]
+fn what_is_excluded_is_not_shortened() {
+    let text = episode();
+    for exclusion in EXCLUDED {
+        let row = excluded(exclusion, ("e", &text, "type:episodic"));
+        assert_eq!(of_type(&desk(&[row]), ActionType::Rewrite), [], "{}", exclusion.0);
+    }
+    let free = excluded(("none", "", 40), ("e", &text, "type:episodic"));
+    assert_eq!(of_type(&desk(&[free]), ActionType::Rewrite).len(), 1);
+}
+
+#[test]
+fn bounds_of_ages_reads_and_similarities_are_those_of_the_rules() {
+    let promotes = |scope: &str, reads: i64| {
+        let mut skill =
+            row("s", "Run the migration first.", 30, &with(&SKILL, "scope:agent", scope));
+        skill.access_count = reads;
+        of_type(&desk(&[skill]), ActionType::Promote).len()
+    };
+    assert_eq!((promotes("scope:agent", 4), promotes("scope:agent", 5)), (0, 1));
+    assert_eq!((promotes("scope:team", 9), promotes("scope:team", 10)), (0, 1));
+    let archives = |idle_days: i64| {
+        let mut rows = vec![row("stale", "It was read long ago.", 200, &["type:factual"])];
+        rows.extend((0..20).map(|n| row(&format!("r{n}"), &format!("Row {n} is read."), 60, &[])));
+        let desk = desk(&rows);
+        let read = Instant(store_now().0 - idle_days * 86_400_000_000).to_rfc3339();
+        desk.sql(&format!("UPDATE stm SET last_accessed = '{read}' WHERE id = 'stale'"));
+        of_type(&desk, ActionType::Archive).len()
+    };
+    assert_eq!((archives(89), archives(91)), (0, 1));
+    let merged = |cosine: f32| {
+        let mut rows = [
+            row("old", "Run the database migration before the deploy.", 40, &SKILL),
+            row("new", "Run the database migration before the deploy!", 20, &SKILL),
+        ];
+        let mut near = vec![0.0; 8];
+        (near[0], near[1]) = (cosine, (1.0 - cosine * cosine).sqrt());
+        for (row, vector) in rows.iter_mut().zip([unit_vector(8, 0), near]) {
+            row.embedding = Some(memfold_tests::PlainEmbedding {
+                model: Some("m".into()),
+                vector,
+                content: None,
+            });
+        }
+        merges(&desk(&rows).set("rules.H1-merge-duplicates.when.or_equal_text=no").plan().plan)
+            .len()
+    };
+    assert_eq!((merged(0.79), merged(0.81)), (0, 1));
+}

@@ -38,7 +38,10 @@ pub(super) fn differences<E>(
     for (id, memory) in &present.memories {
         let is_new = memory.state.standing == OriginStanding::Live;
         if is_new && !present.records.contains_key(id) {
-            let made_of = made_of(id)?;
+            let mut made_of = made_of(id)?;
+            if made_of.is_empty() {
+                made_of = promoted_to(id, present);
+            }
             let nothing =
                 MemoryState { categories: Vec::new(), merged: Vec::new(), ..memory.state.clone() };
             let record = Box::new(desired(&blank(id, memory), (memory, &nothing), &attributes));
@@ -47,6 +50,14 @@ pub(super) fn differences<E>(
         }
     }
     Ok(found)
+}
+
+/// The memories that a copy in a wider scope is of.
+fn promoted_to(id: &str, present: &Present) -> Vec<String> {
+    let category = format!("promoted_to:{id}");
+    let originals =
+        present.memories.iter().filter(|(_, memory)| memory.state.categories.contains(&category));
+    originals.map(|(id, _)| id.clone()).collect()
 }
 
 /// The names of attributes that records have: categories `name:value` of other names are tags.

@@ -4,7 +4,7 @@ use jiff::{Span, Timestamp, tz::TimeZone};
 use serde_json::Value;
 
 use super::edit::{Piece, Style, indent_at, with_member, with_pieces, without_member};
-use super::json::{Kind, Node, parse, quoted};
+use super::json::{Kind, Member, Node, parse, quoted};
 use super::text;
 use crate::origin::{LinkKind, OriginLink, OriginRecord, OriginStanding};
 
@@ -238,6 +238,58 @@ pub(super) fn updated(
     Ok(entry.raw)
 }
 
+/// Where an entry keeps the fields of contents that merged into it.
+const LINEAGE: &str = "lineage";
+
+/// Returns an entry that keeps what only the content of another one, which merges into it, has: fields that it lacks or
+/// has with another value, and the lineage of the other one. What it keeps of that id already stays as it is.
+pub(super) fn with_lineage(raw: &str, (id, other): (&str, &str)) -> String {
+    let (Ok(entry), Ok(older)) = (parse(raw), parse(other)) else { return raw.to_owned() };
+    let kept = entry.get(LINEAGE);
+    if kept.is_some_and(|kept| !kept.is_list()) {
+        return raw.to_owned();
+    }
+    let known = lineage_ids(&entry);
+    let fields = fields_apart((raw, &entry), (other, &older)).join(", ");
+    let own = format!("{{\"id\": {}, \"content\": {{{fields}}}}}", quoted(id));
+    let own = Some(own).filter(|_| !fields.is_empty() && !known.contains(&id));
+    let earlier = older.get(LINEAGE).map(Node::items).unwrap_or_default().iter();
+    let earlier = earlier.filter(|item| item.text_of("id").is_some_and(|id| !known.contains(&id)));
+    let new: Vec<String> =
+        own.into_iter().chain(earlier.map(|item| other[item.span.clone()].to_owned())).collect();
+    match kept {
+        _ if new.is_empty() => raw.to_owned(),
+        Some(list) => {
+            let pieces = (0..list.items().len()).map(Piece::Kept);
+            let pieces: Vec<Piece> = pieces.chain(new.into_iter().map(Piece::New)).collect();
+            with_pieces(raw, list, &pieces)
+        }
+        None => with_member(raw, &entry, LINEAGE, &format!("[{}]", new.join(", "))),
+    }
+}
+
+fn lineage_ids(entry: &Node) -> Vec<&str> {
+    let items = entry.get(LINEAGE).map(Node::items).unwrap_or_default();
+    items.iter().filter_map(|item| item.text_of("id")).collect()
+}
+
+/// Returns the fields of an older content that a newer one lacks or has with another value, as written.
+fn fields_apart<'o>((raw, newer): (&str, &Node), (other, older): (&'o str, &Node)) -> Vec<&'o str> {
+    let contents = (newer.get("content"), older.get("content"));
+    let (Some(newer), Some(older)) = contents else { return Vec::new() };
+    if !newer.is_object() {
+        return Vec::new();
+    }
+    let value = |text: &str, node: &Node| {
+        serde_json::from_str::<Value>(&text[node.span.clone()]).unwrap_or_default()
+    };
+    let is_apart = |member: &&Member| match newer.get(&member.key) {
+        Some(own) => value(raw, own) != value(other, &member.value),
+        None => true,
+    };
+    older.members().iter().filter(is_apart).map(|member| &other[member.span.clone()]).collect()
+}
+
 /// Tells whether a time is later than another one, however they are written.
 fn is_later(time: &str, other: Option<&str>) -> bool {
     let instant = |text: &str| text.parse::<Timestamp>().ok();
@@ -358,5 +410,36 @@ mod tests {
             r#"{"superseded_by": ["a"], "lifecycle": "archived"}"#
         );
         assert_eq!(retired(r#"{"superseded_by": null}"#, Some("a")), r#"{"superseded_by": "a"}"#);
+    }
+
+    /// The fields of an older content went to the archive alone, and whoever reads the live entry no longer saw them.
+    #[test]
+    fn what_only_the_older_content_has_stays_in_the_lineage() {
+        let newer = r#"{"id": "n", "content": {"fact": "F", "owner": "QA", "list": [1, 2]}}"#;
+        let older = r#"{"id": "o", "content": {"fact": "F", "owner": "DEV", "since": 1.50, "list": [ 1,2 ]}}"#;
+        let merged = with_lineage(newer, ("o", older));
+        assert_eq!(
+            merged,
+            r#"{"id": "n", "content": {"fact": "F", "owner": "QA", "list": [1, 2]}, "lineage": [{"id": "o", "content": {"owner": "DEV", "since": 1.50}}]}"#
+        );
+        assert_eq!(read(&merged).text, read(newer).text, "it is no part of the text");
+        assert_eq!(with_lineage(&merged, ("o", older)), merged, "once");
+        // A lineage goes on with the entry that it is of.
+        let newest = r#"{"id": "x", "content": {"fact": "F", "owner": "QA", "list": [1, 2]}}"#;
+        assert_eq!(
+            with_lineage(newest, ("n", &merged)),
+            newest.replace(
+                "2]}}",
+                r#"2]}, "lineage": [{"id": "o", "content": {"owner": "DEV", "since": 1.50}}]}"#
+            )
+        );
+        for (newer, older) in [
+            (newer, newer),
+            (newer, r#"{"id": "o", "content": "F"}"#),
+            (r#"{"id": "n", "content": "F"}"#, older),
+            (r#"{"id": "n", "content": {"a": 1}, "lineage": "of others"}"#, older),
+        ] {
+            assert_eq!(with_lineage(newer, ("o", older)), newer);
+        }
     }
 }

@@ -74,7 +74,11 @@ impl DataFile {
         } else if root.get("id").is_some() {
             Shape::One
         } else {
-            return Err("it is neither a memory nor a list of memories".to_owned());
+            let within = lists_within(&root, "");
+            return Err(match within.first() {
+                Some(path) => nested(path),
+                None => "it is neither a memory nor a list of memories".to_owned(),
+            });
         };
         Ok(Self { text, root, shape })
     }
@@ -91,6 +95,18 @@ impl DataFile {
     /// The memories, or what stands in their places.
     pub(super) fn entries(&self) -> &[Node] {
         self.list().map_or(std::slice::from_ref(&self.root), Node::items)
+    }
+
+    /// The lists of memories that are not read: a file has one.
+    fn other_lists(&self) -> Vec<String> {
+        match self.shape {
+            Shape::List(Some(key)) => {
+                let mut lists = lists_within(&self.root, "");
+                lists.retain(|path| path != key);
+                lists
+            }
+            Shape::One | Shape::List(None) => Vec::new(),
+        }
     }
 
     pub(super) fn entry(&self, at: Option<usize>) -> Option<&Node> {
@@ -125,6 +141,26 @@ impl Place {
         };
         is_data(path).then(|| Self { path: path.to_owned(), at })
     }
+}
+
+fn nested(path: &str) -> String {
+    format!("a list of memories under {path}: only one list at the top of a file is read")
+}
+
+/// Returns where lists of objects with an id and a content stand, as `member.member`; memories are not searched.
+fn lists_within(node: &Node, above: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for member in node.members() {
+        let path =
+            if above.is_empty() { member.key.clone() } else { format!("{above}.{}", member.key) };
+        let is_memory = |item: &Node| item.get("id").is_some() && item.get("content").is_some();
+        if member.value.items().iter().any(is_memory) {
+            found.push(path);
+        } else if member.value.is_object() {
+            found.extend(lists_within(&member.value, &path));
+        }
+    }
+    found
 }
 
 /// Tells whether a file may hold memories.
@@ -217,7 +253,10 @@ impl Folder {
         };
         if is_data(path) {
             match DataFile::of(text) {
-                Ok(file) => drop(self.files.insert(path.to_owned(), file)),
+                Ok(file) => {
+                    file.other_lists().iter().for_each(|path| skip(nested(path)));
+                    self.files.insert(path.to_owned(), file);
+                }
                 Err(reason) => skip(reason),
             }
             return Ok(());

@@ -112,7 +112,7 @@ impl Writer<'_> {
             return if is_archived { Outcome::Overtaken } else { gone() };
         };
         let raw = self.folder.raw(&place).to_owned();
-        let new = match entry::updated(&raw, record, merged, &unit.at) {
+        let new = match self.updated(&raw, (record, merged), &unit.at) {
             Ok(new) => new,
             Err(reason) => return Outcome::Conflict(reason),
         };
@@ -125,6 +125,19 @@ impl Writer<'_> {
         }
         self.ours.insert(record.id.clone(), digest(&new));
         Outcome::Steps(vec![Step::put(&place, &record.id, new)])
+    }
+
+    /// Returns an entry as an update makes it.
+    fn updated(
+        &self,
+        raw: &str,
+        (record, merged): (&OriginRecord, &[String]),
+        at: &str,
+    ) -> Result<String, String> {
+        let new = entry::updated(raw, record, merged, at)?;
+        let older = merged.iter().filter_map(|id| Some((&**id, self.folder.place(id)?)));
+        Ok(older
+            .fold(new, |new, (id, place)| entry::with_lineage(&new, (id, self.folder.raw(place)))))
     }
 
     /// Tells whether an entry is what the last update of this call makes of it.
@@ -140,7 +153,7 @@ impl Writer<'_> {
             _ => None,
         });
         last.is_some_and(|(unit, record, merged)| {
-            entry::updated(raw, record, merged, &unit.at).is_ok_and(|new| new == raw)
+            self.updated(raw, (record, merged), &unit.at).is_ok_and(|new| new == raw)
         })
     }
 

@@ -35,7 +35,8 @@ impl Line {
             Err(error) => return Self::Bad(format!("no JSON: {error}")),
         };
         let Some(fields) = value.as_object() else { return Self::Bad("no JSON object".to_owned()) };
-        match fields.get("type").and_then(Value::as_str) {
+        // Some servers of the same layout write `_type`.
+        match fields.get("type").or_else(|| fields.get("_type")).and_then(Value::as_str) {
             Some("relation") => return Self::Other,
             Some("entity") => {}
             Some(other) => {

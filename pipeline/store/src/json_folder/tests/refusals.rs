@@ -39,6 +39,11 @@ fn what_cannot_be_understood_is_told_with_its_place() {
         ("global/b.json", "{\"entries\": [{\"id\": \"x\"}, 7, {\"content\": \"c\"}]}"),
         ("global/c.json", "{\"entries\": ["),
         ("global/d.json", "{\"settings\": 1}"),
+        (
+            "global/g.json",
+            "{\"user_preferences\": {\"rules\": [{\"id\": \"r\", \"content\": \"c\"}]}}",
+        ),
+        ("global/h.json", "{\"entries\": [], \"more\": [{\"id\": \"m\", \"content\": \"c\"}]}"),
         ("global/e.json", "[{\"id\": \"mem_000000000001\", \"content\": \"again\"}]"),
         ("global/notes.md", "no memory"),
         ("ops/gc-log.json", "{\"log\": []}"),
@@ -58,6 +63,8 @@ fn what_cannot_be_understood_is_told_with_its_place() {
     global/c.json: expected a value at line 1, column 14
     global/d.json: it is neither a memory nor a list of memories
     global/f.json: it is no UTF-8
+    global/g.json: a list of memories under user_preferences.rules: only one list at the top of a file is read
+    global/h.json: a list of memories under more: only one list at the top of a file is read
     global/b.json#0: it says nothing
     global/b.json#1: it is no object
     global/b.json#2: it has no id
@@ -129,4 +136,12 @@ fn lists_of_decisions_and_events_are_read() {
     let (_above, folder) = on_disk(&files.into());
     let contents = folder.read().unwrap();
     assert_eq!((contents.records.len(), contents.skipped.len()), (2, 0), "{contents:?}");
+}
+
+/// The rules of such folders: 50 changes in a run, 100 ms between two indexes.
+#[test]
+fn folders_are_written_as_their_rules_ask() {
+    let options = JsonFolderOptions::hivemind();
+    assert_eq!(options.changes_max, Some(50));
+    assert_eq!(options.index_pause, std::time::Duration::from_millis(100));
 }
