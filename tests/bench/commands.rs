@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Deserializer, Value};
+use serde_json::{Deserializer, Value, json};
 
-use crate::memfold;
 use crate::schemas::{assert_fits, assert_right, index};
 use crate::support::{Place, listed_commands};
+use crate::{SERVER, memfold};
 
 /// Waits longer than any test takes, because other tests take the processors meanwhile.
 const PATIENT: &str = "quick_check.time_limit_ms=60000";

@@ -220,14 +220,20 @@ fn intern_classes(memories: &[Memory], items: &[Item], patterns: &[String]) -> V
     items.iter().map(class).collect()
 }
 
-/// Returns those of the categories that keep memories apart, in lower case, sorted.
+/// Returns those of the categories that keep memories apart, sorted. What stands for `*` is a name, which keeps its
+/// spelling: `user:Ann` and `user:ann` may be two users. Capitals of other categories make no difference.
 pub fn separating(categories: &[Box<str>], patterns: &[String]) -> Vec<String> {
     let patterns: Vec<String> = patterns.iter().map(|pattern| pattern.to_lowercase()).collect();
-    let mut separating: Vec<String> = categories
-        .iter()
-        .map(|category| category.to_lowercase())
-        .filter(|category| patterns.iter().any(|pattern| matches_pattern(category, pattern)))
-        .collect();
+    let separates = |category: &str| {
+        let lower = category.to_lowercase();
+        if patterns.contains(&lower) {
+            return Some(lower);
+        }
+        let is_named = patterns.iter().any(|pattern| matches_pattern(&lower, pattern));
+        is_named.then(|| category.to_owned())
+    };
+    let mut separating: Vec<String> =
+        categories.iter().filter_map(|category| separates(category)).collect();
     separating.sort_unstable();
     separating.dedup();
     separating

@@ -459,3 +459,16 @@ fn the_guard_links_spellings_and_keeps_values_apart() {
     assert_eq!(sizes, [3, 3, 3]);
     assert_eq!(found.contradiction_pairs, 9, "every spelling of 8080 against every one of 9090");
 }
+
+#[test]
+fn names_that_keep_apart_are_compared_as_they_are_spelled() {
+    let patterns = ["private", "User:*"].map(str::to_owned);
+    let of = |categories: &[&str]| {
+        let categories: Vec<Box<str>> = categories.iter().map(|&name| name.into()).collect();
+        super::separating(&categories, &patterns)
+    };
+    assert_eq!(of(&["Private", "tea"]), of(&["private"]));
+    assert_ne!(of(&["user:Ann"]), of(&["user:ann"]));
+    assert_eq!(of(&["tea", "user:Ann", "user:Ann"]), ["user:Ann"]);
+    assert!(of(&["users", "privately"]).is_empty());
+}
