@@ -35,9 +35,8 @@ pub struct HistoryReport {
     /// Live memories of the store.
     pub total_candidates: u64,
     /// What was planned; memories that are left alone are only counted.
-    ///
-    /// As JSON, in one piece: reports stay for long, and thousands of small ones among what a run allocates and frees
-    /// keep its memory from being given back.
+    // As JSON, in one piece: thousands of small pieces that stay for long keep the memory of a run from being given
+    // back.
     #[schemars(with = "Vec<HistoryAction>")]
     pub actions: Box<RawValue>,
     /// How many actions an old report no longer lists.
