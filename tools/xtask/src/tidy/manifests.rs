@@ -34,6 +34,8 @@ const BESIDE: &[(&str, &str)] = &[
     ("tools/server", "clap"),
     ("tools/server", "tracing-subscriber"),
     ("tools/server", "ureq"),
+    // Asks a server as its users do.
+    ("bench", "ureq"),
     ("tools/python", "arrow-array"),
     ("tools/python", "arrow-schema"),
     ("tools/xtask", "memfold-bench"),
