@@ -128,7 +128,11 @@ fn checks_and_saves_through_a_server_are_measured() {
     }
     // A copy was written into.
     assert_eq!(live(&place), before);
-    place.run(&["check", "brain.db", "--server", "nowhere"]).fails(1, "start memfold-server", "");
+    place.run(&["check", "brain.db", "--server", "nowhere"]).fails(
+        1,
+        "there is no nowhere",
+        "build it with cargo build --release -p memfold-server",
+    );
 }
 
 /// How many memories a store holds.

@@ -35,6 +35,10 @@ impl Drop for Service {
 impl Service {
     /// Starts the program at `path`, once for HTTP and once for MCP over its pipes.
     pub(super) fn start(path: &Path, executable: &Executable) -> Result<Self, Failure> {
+        if !path.is_file() {
+            let hint = "build it with cargo build --release -p memfold-server";
+            return Err(Failure::plain(format!("there is no {}", path.display()), hint));
+        }
         let mut http = serving(path, "http", executable)
             .args(["--allow-writes", "--listen", "127.0.0.1:0"])
             .stderr(Stdio::piped())
