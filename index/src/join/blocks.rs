@@ -285,6 +285,10 @@ impl Plan {
                 ..=LEARNED_WIDTH_MAX => covariance.leading(width, options.pool, options.kernels),
                 _ => covariance.axes(width),
             };
+            if projection.width() == 0 {
+                // All rows point the same way.
+                return plan;
+            }
             let is_all = width >= dim || projection.width() < width;
             let (stages, cost) = Stages::fit(verdict, projection, sample, &units, options);
             if cost < cheapest {
