@@ -62,13 +62,8 @@ fn tiles_find_the_pairs_of_the_join_of_one_piece() {
 fn rows_that_point_one_way_are_joined() {
     for dim in [1, 3, 40] {
         let values: Vec<f32> = (0..1_100 * dim).map(|at| (at / dim + 1) as f32).collect();
-        let (matrix, pool) = (sharded(&values, dim, 1), Pool::new(None).unwrap());
-        let (options, folder) = (JoinOptions::new(&pool), tempfile::tempdir().unwrap());
-        let request = request(&matrix, 0.9, folder.path(), 300);
-        // Each row is like each other one: too many pairs, and the error says so.
-        let joined = join_pairs(&matrix, request.threshold, &options);
-        assert!(matches!(joined, Err(JoinError::PairBudget { .. })), "{dim}");
-        assert!(join_tiles(&request, &options).is_err(), "{dim}");
+        let expected = in_one_piece(&values, dim, 0.9);
+        assert!(by_tiles(&values, dim, 0.9, 300) == expected, "{dim}");
     }
 }
 
