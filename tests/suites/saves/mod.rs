@@ -219,12 +219,12 @@ fn what_is_protected_or_somebody_elses_is_left_alone() {
     assert_eq!(desk.cell("m000000", "access_count"), 1.into());
     let desk = self::desk();
     desk.sql(private);
-    for incoming in [incoming, Incoming::text(OLD)] {
+    let of = |user: &str| Incoming { categories: vec![user.to_owned()], ..Incoming::text(OLD) };
+    for incoming in [incoming, Incoming::text(OLD), of("user:Ann")] {
         let saved = save(&desk.quick_check(), &desk, &incoming);
         assert_eq!(saved.check.decision, Decision::Insert, "{:?}", saved.check);
     }
-    let own = Incoming { categories: vec!["User:Ann".to_owned()], ..Incoming::text(OLD) };
-    assert_eq!(save(&desk.quick_check(), &desk, &own).id.as_str(), "m000000");
+    assert_eq!(save(&desk.quick_check(), &desk, &of("user:ann")).id.as_str(), "m000000");
 }
 
 #[test]
