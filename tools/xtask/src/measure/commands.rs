@@ -69,8 +69,8 @@ pub(super) fn server(session: &Session<'_>) -> Result<(), String> {
         let mut bench = session.bench(&["check", "--writers", "4", "--json", "--quiet"]);
         let found = ask(bench.arg(&path).arg("--server").arg(&server))?;
         let mut lines = settings(&found, &["index", "rows", "isa"]);
-        let is_of_process = |mode: &str| matches!(mode, "process" | "version" | "beyond_version");
-        lines.retain(|line| !line["mode"].as_str().is_none_or(is_of_process));
+        let through = ["in_process", "http", "mcp", "in_process_save", "http_save"];
+        lines.retain(|line| through.iter().any(|mode| line["mode"] == *mode));
         let own = lines.clone();
         for line in &mut lines {
             line["data"] = store.name.into();
