@@ -117,6 +117,15 @@ fn each_transition_is_stored_and_told_once() {
     assert_eq!(stored.len(), 4, "{stored:?}");
     assert_eq!(stored[0], r#"m000000 warm ["retention"]"#);
     assert_eq!(stored[2], r#"m000003 warm ["retention"]"#);
+    // The same tier for other reasons is no change; what was before a change stays known.
+    let earlier = |id: &str| -> Option<String> {
+        let sql = "SELECT earlier FROM memfold_tiers WHERE memory_id = ?1";
+        connection.query_row(sql, [id], |row| row.get(0)).unwrap()
+    };
+    let hot: Vec<(String, String)> = serde_json::from_str(&earlier("m000000").unwrap()).unwrap();
+    assert_eq!(hot.len(), 1, "{hot:?}");
+    assert_eq!(hot[0].0, "hot");
+    assert_eq!(earlier("m000003"), None);
     place.run(&["tiers", "brain.db", "--at", MONTH, "--execute"]).fails_with(2, &["--at"]);
     place.run(&["tiers", "brain.db", "--at", "soon"]).fails(
         2,

@@ -11,7 +11,7 @@ use memfold_model::memory::MemoryId;
 use memfold_model::time::Instant;
 use memfold_plan::policy::Policy;
 use memfold_store::LoadRequest;
-use memfold_store::brain_db::{Session, SessionOptions};
+use memfold_store::brain_db::{AssignedTier, Session, SessionOptions};
 use memfold_tests::Desk;
 
 const DAY: i64 = 86_400_000_000;
@@ -28,10 +28,13 @@ fn tiers(desk: &Desk, nights: i64, retention: &RetentionPolicy) -> Tiers {
     Tiers::of(&desk.store(), &load, (&Policy::builtin(), retention)).unwrap()
 }
 
-fn keep(desk: &Desk, tiers: &Tiers) {
+fn session(desk: &Desk) -> Session {
     let options = SessionOptions { busy_timeout: Duration::from_secs(5), holder: "desk 1".into() };
-    let session = Session::open_beside_runs(desk.path(), &options).unwrap();
-    tiers.keep(&session, &desk.at()).unwrap();
+    Session::open_beside_runs(desk.path(), &options).unwrap()
+}
+
+fn keep(desk: &Desk, tiers: &Tiers) {
+    tiers.keep(&session(desk), &desk.at()).unwrap();
 }
 
 /// Reads some memories and supersedes others, as the owner and a run of ours would.
@@ -101,4 +104,29 @@ fn memories_fade_once_and_pins_stay() {
 
 fn diff_of(desk: &Desk, before: &memfold_tests::StoreImage) -> Vec<String> {
     memfold_tests::diff(before, &desk.image())
+}
+
+#[test]
+fn earlier_tiers_stay_known() {
+    let (desk, _) = Desk::wild(20, 3);
+    let (session, id) = (session(&desk), MemoryId::new("m1"));
+    let stored = || desk.store().stored_tier(&id).unwrap();
+    let assign = |day: usize, tier| {
+        let assigned =
+            AssignedTier { memory_id: id.clone(), tier, retention: 0.5, reasons: "[]".to_owned() };
+        session.keep_tiers(&[assigned], &[], &format!("day {day}")).unwrap();
+    };
+    assert_eq!(stored(), None);
+    for day in 0..40 {
+        assign(day, if day % 2 == 0 { "hot" } else { "warm" });
+    }
+    let found = stored().unwrap();
+    assert_eq!((&*found.tier, &*found.at), ("warm", "day 39"));
+    let expected: Vec<(String, String)> = (7..39)
+        .map(|day| (if day % 2 == 0 { "hot" } else { "warm" }.to_owned(), format!("day {day}")))
+        .collect();
+    assert_eq!(found.earlier, expected);
+    assign(40, "warm");
+    let again = stored().unwrap();
+    assert_eq!((again.earlier, &*again.at), (expected, "day 39"), "the same tier is no change");
 }

@@ -24,7 +24,7 @@ pub use own::plans::ActionUpdate;
 pub use own::runs::RunStart;
 pub use own::served::{AnsweredRequest, Lease, ScheduleRow};
 pub use own::statements::{StoredEdge, StoredMerge, StoredSummary};
-pub use own::tiers::AssignedTier;
+pub use own::tiers::{AssignedTier, StoredTier};
 pub use own::units::{Deed, UnitRecord};
 pub use read::load::ReadBlobs;
 pub use read::lookup::{Marks, Reach, Reaches, StoreReader, Watermark};

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use memfold_model::lineage::{Branch, Explanation, Few};
 use memfold_model::memory::MemoryId;
-use memfold_store::brain_db::{Fate, OpenPair, StoredEdge};
+use memfold_store::brain_db::{Fate, OpenPair, StoredEdge, StoredTier};
 use serde::Deserialize;
 
 use super::shell::{Fields, Refused, Shell, moment, shown, similarity, text, then};
@@ -151,8 +151,7 @@ struct Found {
     text: Option<String>,
     tree: Vec<TreeLine>,
     edges: Vec<EdgeView>,
-    /// The tier that was stored last, with its reasons and time.
-    tier: Option<(String, String, String)>,
+    tier: Option<StoredTier>,
 }
 
 pub(super) async fn page(
@@ -180,13 +179,12 @@ impl Found {
         let text = text.or_else(|| explained.memory.as_ref()?.text.clone());
         let mut tree = Vec::new();
         push_branches(&explained.absorbed, 0, &mut tree);
-        let edges = store.db.edges()?;
-        let edges =
-            edges.iter().filter(|edge| edge.source.as_str() == id || edge.target.as_str() == id);
+        let memory = MemoryId::new(id);
+        let edges = store.db.edges_of(&memory)?;
         Ok(Self {
             whereabouts: format!("{:?}", explained.resolved.whereabouts).to_lowercase(),
-            edges: edges.take(EDGES_SHOWN).map(|edge| EdgeView::of(edge, id)).collect(),
-            tier: store.db.assigned_tier(&MemoryId::new(id))?,
+            edges: edges.iter().take(EDGES_SHOWN).map(|edge| EdgeView::of(edge, id)).collect(),
+            tier: store.db.stored_tier(&memory)?,
             tree,
             text,
             explained,

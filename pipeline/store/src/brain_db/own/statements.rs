@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use memfold_model::memory::MemoryId;
 use memfold_model::summary::Summary;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, params, params_from_iter};
 
 use crate::brain_db::read::access::Columns;
 use crate::brain_db::read::open::BrainDb;
@@ -119,15 +119,34 @@ impl BrainDb {
     /// # Errors
     /// When the store cannot be read.
     pub fn edges(&self) -> Result<Vec<StoredEdge>, LoadStoreError> {
+        self.edges_where("1", None)
+    }
+
+    /// Returns the edges in force from and to a memory, as [`Self::edges`] does.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn edges_of(&self, id: &MemoryId) -> Result<Vec<StoredEdge>, LoadStoreError> {
+        self.edges_where("(source_id = ?1 OR target_id = ?1)", Some(id))
+    }
+
+    fn edges_where(
+        &self,
+        condition: &str,
+        id: Option<&MemoryId>,
+    ) -> Result<Vec<StoredEdge>, LoadStoreError> {
         self.consult("memfold_edges", |connection| {
             if Columns::of(connection, "memfold_edges")?.is_empty() {
                 return Ok(Vec::new());
             }
-            let mut statement = connection.prepare(
+            let sql = format!(
                 "SELECT source_id, target_id, type, weight, reason, confidence, run_id, at
-                 FROM memfold_edges WHERE active = 1 ORDER BY source_id, target_id, type",
-            )?;
-            let edges = statement.query_map([], StoredEdge::of_row)?;
+                 FROM memfold_edges WHERE active = 1 AND {condition}
+                 ORDER BY source_id, target_id, type"
+            );
+            let mut statement = connection.prepare(&sql)?;
+            let id = id.map(MemoryId::as_str);
+            let edges = statement.query_map(params_from_iter(id), StoredEdge::of_row)?;
             edges.collect()
         })
     }

@@ -15,7 +15,7 @@ pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// What leads from each version to the next. Never change one that was published.
 pub(crate) const MIGRATIONS: &[&str] =
-    &[FIRST, SECOND, ASSERTED, REVIVED, JUDGED, WRITTEN, TIERED, MIRRORED, SERVED];
+    &[FIRST, SECOND, ASSERTED, REVIVED, JUDGED, WRITTEN, TIERED, MIRRORED, SERVED, REMEMBERED];
 
 /// * `schema`: one row.
 /// * `plans`, `actions`: plans written back, and what became of each action (`proposed`, `approved`,
@@ -282,6 +282,9 @@ CREATE TABLE memfold_schedule (
     leased_until TEXT,
     outcome TEXT);
 ";
+
+/// * `tiers.earlier`: the tiers before, oldest first, each with its time (a JSON array of `[tier, at]`).
+const REMEMBERED: &str = "ALTER TABLE memfold_tiers ADD COLUMN earlier TEXT;";
 
 /// Returns the names of the tables.
 pub(crate) fn table_names() -> impl Iterator<Item = &'static str> {

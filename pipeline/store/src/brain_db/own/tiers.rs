@@ -1,4 +1,4 @@
-//! `memfold_tiers`: the tiers that memories were last assigned, so that each change is told once.
+//! `memfold_tiers`: the tiers that memories were last assigned, so that each change is told once, and those before.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,22 @@ use crate::memory_store::LoadStoreError;
 
 /// Rows of one transaction: others wait a few milliseconds at most.
 const BATCH_ROWS: usize = 2_000;
+
+/// Tiers before the last one that are remembered of a memory.
+const EARLIER_MAX: usize = 32;
+
+/// What is stored of a memory's tier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredTier {
+    /// The tier that was assigned last.
+    pub tier: String,
+    /// What made it, as a JSON array of names.
+    pub reasons: String,
+    /// Since when it is in this tier, as the owner writes times.
+    pub at: String,
+    /// The tiers before and when each was assigned, oldest first; the latest 32.
+    pub earlier: Vec<(String, String)>,
+}
 
 /// The tier of a memory, to be stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,22 +59,32 @@ impl BrainDb {
         })
     }
 
-    /// Returns the tier that was stored last for a memory, what made it (a JSON array of names), and when.
+    /// Returns what is stored of a memory's tier.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn assigned_tier(
-        &self,
-        id: &MemoryId,
-    ) -> Result<Option<(String, String, String)>, LoadStoreError> {
+    pub fn stored_tier(&self, id: &MemoryId) -> Result<Option<StoredTier>, LoadStoreError> {
         self.consult("memfold_tiers", |connection| {
-            if Columns::of(connection, "memfold_tiers")?.is_empty() {
+            let columns = Columns::of(connection, "memfold_tiers")?;
+            if columns.is_empty() {
                 return Ok(None);
             }
-            let sql =
-                "SELECT tier, coalesce(reasons, '[]'), at FROM memfold_tiers WHERE memory_id = ?1";
-            let found = connection
-                .query_row(sql, [id.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+            // Tables of an earlier version have no such column.
+            let earlier = columns.expression("earlier");
+            let sql = format!(
+                "SELECT tier, coalesce(reasons, '[]'), at, coalesce({earlier}, '[]')
+                 FROM memfold_tiers WHERE memory_id = ?1"
+            );
+            let found = connection.query_row(&sql, [id.as_str()], |row| {
+                let earlier: String = row.get(3)?;
+                Ok(StoredTier {
+                    tier: row.get(0)?,
+                    reasons: row.get(1)?,
+                    at: row.get(2)?,
+                    // What cannot be read is as good as nothing.
+                    earlier: serde_json::from_str(&earlier).unwrap_or_default(),
+                })
+            });
             found.optional()
         })
     }
@@ -77,16 +103,25 @@ impl Session {
         gone: &[MemoryId],
         at: &str,
     ) -> Result<(), SessionError> {
+        let keep = format!(
+            "INSERT INTO memfold_tiers(memory_id, tier, retention, reasons, at)
+             VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT(memory_id) DO UPDATE SET
+             earlier = CASE
+                 WHEN tier = excluded.tier THEN earlier
+                 WHEN NOT json_valid(coalesce(earlier, '[]')) THEN json_array(json_array(tier, at))
+                 WHEN json_array_length(coalesce(earlier, '[]')) < {EARLIER_MAX}
+                 THEN json_insert(coalesce(earlier, '[]'), '$[#]', json_array(tier, at))
+                 ELSE json_insert(json_remove(earlier, '$[0]'), '$[#]', json_array(tier, at)) END,
+             at = CASE WHEN tier = excluded.tier THEN at ELSE excluded.at END,
+             tier = excluded.tier, retention = excluded.retention, reasons = excluded.reasons"
+        );
         for batch in assigned.chunks(BATCH_ROWS) {
             self.write(|writes| {
                 writes.prepare(at)?;
                 for AssignedTier { memory_id, tier, retention, reasons } in batch {
-                    writes.execute(
-                        "store a tier",
-                        "INSERT OR REPLACE INTO memfold_tiers(memory_id, tier, retention, reasons, at)
-                         VALUES (?1, ?2, ?3, ?4, ?5)",
-                        params![memory_id.as_str(), tier, retention, reasons, at],
-                    )?;
+                    let row = params![memory_id.as_str(), tier, retention, reasons, at];
+                    writes.execute("store a tier", &keep, row)?;
                 }
                 Ok::<_, SessionError>(())
             })?;
