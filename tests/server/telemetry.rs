@@ -117,6 +117,9 @@ fn a_collector_receives_stages_counters_and_logs_but_no_text() {
     let server = serve(&place, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)]);
     assert_eq!(server.post("/v1/check", &json!({ "text": TEXT })).status, 200);
     assert_eq!(server.post("/v1/save", &json!({ "text": TEXT })).status, 200);
+    let caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let traced = [("traceparent", caller), ("tracestate", "theirs=1")];
+    assert_eq!(server.send(("GET", "/v1/stats"), &traced, "").status, 200);
     server.job("/v1/runs", &[], &json!({ "execute": "identical" }));
     let log = server.log();
     // What waits is sent before it ends.
@@ -141,6 +144,12 @@ fn a_collector_receives_stages_counters_and_logs_but_no_text() {
     assert_eq!(parent("consolidation.run"), Some("job"));
     assert_eq!((parent("consolidation.persist"), parent("job")), (Some("job"), None));
     assert_eq!(named("job").links.len(), 1, "the request that asked for it");
+
+    let is_traced = |span: &&Span| text(&span.attributes, "http.route") == "/v1/stats";
+    let traced = spans.iter().filter(|span| span.name == "http.request").find(is_traced).unwrap();
+    assert_eq!(traced.trace_id, 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736_u128.to_be_bytes());
+    assert_eq!(traced.parent_span_id, 0x00f0_67aa_0ba9_02b7_u64.to_be_bytes());
+    assert_ne!(named("check").trace_id, traced.trace_id, "others begin one of their own");
 
     let check = named("check");
     assert_eq!(text(&check.attributes, "decision"), "touch");

@@ -7,20 +7,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use axum::http::HeaderMap;
 use memfold_cli::{Printer, Stages};
 use memfold_judge::http::{is_this_machine, shown};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::MeterProvider as _;
+use opentelemetry::propagation::TextMapPropagator as _;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_appender_tracing::layer::OpenTelemetryTracingBridge;
-use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use opentelemetry_http::{Bytes, HeaderExtractor, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{
     ExporterBuildError, LogExporter, MetricExporter, SpanExporter, WithHttpConfig as _,
 };
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::logs::SdkLoggerProvider;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::Span;
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::Registry;
@@ -80,6 +85,15 @@ impl Environment<'_> {
         let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
         let resource = Resource::builder().with_attribute(version);
         if is_named { resource } else { resource.with_service_name(SERVICE) }.build()
+    }
+}
+
+/// Makes a span part of the trace that a caller says it belongs to (`traceparent` of W3C Trace Context).
+pub(crate) fn join_trace(span: &Span, headers: &HeaderMap) {
+    if headers.contains_key("traceparent") {
+        let caller = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
+        // Where nothing is exported there is no trace to be part of.
+        let _is_joined = span.set_parent(caller);
     }
 }
 

@@ -23,6 +23,7 @@ use super::{compatible, memories, openapi, runs};
 use crate::metrics::store_gauges;
 use crate::schedule::Schedules;
 use crate::service::{Problem, ProblemKind, Service};
+use crate::telemetry::join_trace;
 
 /// A request must be answered, or its answer begun, after so long.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -101,14 +102,16 @@ fn span(request: &Request, route: &str) -> Span {
     if OPEN.contains(&route) || route == "/metrics" {
         return Span::none();
     }
-    info_span!(
+    let span = info_span!(
         "http.request",
         otel.kind = "server",
         otel.status_code = Empty,
         http.request.method = request.method().as_str(),
         http.route = route,
         http.response.status_code = Empty,
-    )
+    );
+    join_trace(&span, request.headers());
+    span
 }
 
 /// Lets a request in, within its time, and counts it.
