@@ -221,18 +221,18 @@ fn widen_i8(x: &[i8; 16]) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
     if rows.biases.len() <= FEW_ROWS {
-        sweep::<1, _>(rows, columns, hits, |s, at, hits| push_passing(s, at, hits));
+        sweep_rows(rows, columns, hits, |s, at, hits| push_passing(s, at, hits));
     } else {
-        sweep::<TILE_ROWS, _>(rows, columns, hits, |s, at, hits| push_passing(s, at, hits));
+        sweep(rows, columns, hits, |s, at, hits| push_passing(s, at, hits));
     }
 }
 
 #[target_feature(enable = "avx2")]
 fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
     if rows.biases.len() <= FEW_ROWS {
-        sweep::<1, _>(rows, columns, hits, |s, at, hits| push_scores(s, at, hits));
+        sweep_rows(rows, columns, hits, |s, at, hits| push_scores(s, at, hits));
     } else {
-        sweep::<TILE_ROWS, _>(rows, columns, hits, |s, at, hits| push_scores(s, at, hits));
+        sweep(rows, columns, hits, |s, at, hits| push_scores(s, at, hits));
     }
 }
 
@@ -344,14 +344,14 @@ fn passing_i7(score: __m256i) -> u32 {
 /// it is told.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn sweep<const ROWS: usize, T>(
+fn sweep<T>(
     rows: &RowBlock<'_>,
     columns: Columns<'_>,
     hits: &mut Vec<T>,
-    push: impl Fn(&Scores<ROWS>, (usize, usize), &mut Vec<T>),
+    push: impl Fn(&Scores<TILE_ROWS>, (usize, usize), &mut Vec<T>),
 ) {
-    let mut tile = RowTile::<i64, ROWS>::new();
-    for first_row in (0..rows.biases.len()).step_by(ROWS) {
+    let mut tile = RowTile::<i64, TILE_ROWS>::new();
+    for first_row in (0..rows.biases.len()).step_by(TILE_ROWS) {
         tile.fill(rows, first_row, join_widened);
         for group in columns.groups() {
             for first_column in (0..group.biases.shifted.len()).step_by(TILE_COLUMNS) {
@@ -364,6 +364,60 @@ fn sweep<const ROWS: usize, T>(
     }
 }
 
+/// Tiles of a group.
+const GROUP_TILES: usize = GROUP_COLUMNS / TILE_COLUMNS;
+
+/// Bytes of columns that are on their way from memory.
+const COLUMN_BYTES_AHEAD: usize = 4_096;
+
+/// Does what [`sweep`] does, for few rows: memory is slower than the arithmetic then, so columns are read in the order in
+/// which they lie, and all of a group are scored before any is looked at.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn sweep_rows<T>(
+    rows: &RowBlock<'_>,
+    columns: Columns<'_>,
+    hits: &mut Vec<T>,
+    push: impl Fn(&Scores<1>, (usize, usize), &mut Vec<T>),
+) {
+    let mut tile = RowTile::<i64, 1>::new();
+    for row in 0..rows.biases.len() {
+        tile.fill(rows, row, join_widened);
+        for group in columns.groups() {
+            let scores = group_scores(&tile, &group);
+            if any_passes(&scores) {
+                for (at, &score) in scores.iter().enumerate() {
+                    push(&[score], (row, group.first_column + at * TILE_COLUMNS), hits);
+                }
+            }
+        }
+    }
+}
+
+/// Returns the scores of one row and all columns of a group.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn group_scores(tile: &RowTile<i64, 1>, group: &Group<'_>) -> [__m256i; GROUP_TILES] {
+    let mut sums = [[_mm256_setzero_si256(); 2]; GROUP_TILES];
+    for ([row], columns) in tile.steps().iter().zip(group.steps) {
+        for line in columns.0.as_chunks::<64>().0 {
+            _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().wrapping_add(COLUMN_BYTES_AHEAD));
+        }
+        let row = _mm256_set1_epi64x(*row);
+        let quads: &[[i8; 16]] = columns.0.as_chunks().0;
+        for (sum, quad) in sums.as_flattened_mut().iter_mut().zip(quads) {
+            *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(row, widen_i8(quad)));
+        }
+    }
+    let bias = _mm256_set1_epi32(tile.biases[0]);
+    let mut scores = [_mm256_setzero_si256(); GROUP_TILES];
+    for (at, (score, [low, high])) in scores.iter_mut().zip(sums).enumerate() {
+        let bias = _mm256_add_epi32(load_biases(group, at * TILE_COLUMNS), bias);
+        *score = _mm256_add_epi32(_mm256_hadd_epi32(low, high), bias);
+    }
+    scores
+}
+
 /// Joins four codes, each widened to 16 bits.
 fn join_widened(codes: [u8; STEP_DIMS]) -> i64 {
     codes.into_iter().rev().fold(0, |joined, code| joined << 16 | i64::from(code))
@@ -371,13 +425,13 @@ fn join_widened(codes: [u8; STEP_DIMS]) -> i64 {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn scores<const ROWS: usize>(
-    tile: &RowTile<i64, ROWS>,
+fn scores(
+    tile: &RowTile<i64, TILE_ROWS>,
     group: &Group<'_>,
     first_column: usize,
-) -> Scores<ROWS> {
+) -> Scores<TILE_ROWS> {
     let zero = _mm256_setzero_si256();
-    let mut sums = [[zero; 2]; ROWS];
+    let mut sums = [[zero; 2]; TILE_ROWS];
     for (rows, columns) in tile.steps().iter().zip(group.steps) {
         let columns = load_columns(columns, first_column);
         for (sums, &row) in sums.iter_mut().zip(rows) {
@@ -388,7 +442,7 @@ fn scores<const ROWS: usize>(
         }
     }
     let biases = load_biases(group, first_column);
-    let mut scores = [zero; ROWS];
+    let mut scores = [zero; TILE_ROWS];
     for ((score, [low, high]), &bias) in scores.iter_mut().zip(sums).zip(&tile.biases) {
         let bias = _mm256_add_epi32(biases, _mm256_set1_epi32(bias));
         *score = _mm256_add_epi32(_mm256_hadd_epi32(low, high), bias);
