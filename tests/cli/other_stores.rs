@@ -170,6 +170,48 @@ fn a_merge_unites_tags_and_keeps_the_fields_of_both() {
     assert_eq!(files(&place.path("memory"))[&path], before[&path]);
 }
 
+/// Steps 1 to 5 of a summary, and the full details in the archive.
+#[test]
+fn a_long_episode_is_summarised_in_its_file_and_taken_back() {
+    let place = Place::new();
+    folder(&place);
+    let chatter = "We kept looking at it for a while and talked about it. ".repeat(60);
+    let details = format!("{chatter}Port 8080 was closed by Ops at 10:04. {chatter}");
+    assert!(details.chars().count() > 5_000);
+    let mut episode = entry("mem_ddddddddddd1", "episodic", "", 3);
+    let timeline: Vec<Value> = (1..=9)
+        .map(|n| json!({ "time": format!("10:0{n}"), "event": format!("step {n}") }))
+        .collect();
+    episode["content"] = json!({
+        "title": "Outage of the queue", "details": details, "timeline": timeline,
+        "outcome": "restarted", "lessons": ["look earlier"],
+    });
+    let name = "memory/agents/DEV-001/episodes.json";
+    place.write(name, format!("{:#}", json!({ "entries": [episode.clone()] })));
+    let before = files(&place.path("memory"));
+    let _ = execute(&place, "memory");
+    let own = &entries(&place, name)[0];
+    let (now, was) = (&own["content"], &episode["content"]);
+    let summary = now["details"].as_str().unwrap();
+    assert!(summary.contains("Port 8080 was closed by Ops at 10:04."), "{summary}");
+    assert!(summary.len() < 500 && !summary.contains("kept looking"), "{summary}");
+    for kept in ["title", "outcome", "lessons"] {
+        assert_eq!(now[kept], was[kept], "{kept}");
+    }
+    let kept: Vec<Value> = [0, 1, 2, 6, 7, 8].map(|at| was["timeline"][at].clone()).to_vec();
+    assert_eq!(now["timeline"], json!(kept));
+    assert_eq!(own["tags"], json!(["deploy", "summarized"]));
+    assert_ne!(own["updated_at"], episode["updated_at"]);
+    assert_fits_the_owner(own);
+    let archived = entries(&place, "memory/archive/agents/DEV-001/episodes.json");
+    assert_eq!(archived[0]["content"], *was, "nothing of it is lost");
+    let again = place.succeed(&[&["consolidate", "memory"][..], &NOW].concat());
+    assert!(again.contains("nothing to do"), "{again}");
+    let _ = place.succeed(&["undo", "memory", "latest", "--execute"]);
+    let path = place.path(name).display().to_string();
+    assert_eq!(files(&place.path("memory"))[&path], before[&path]);
+}
+
 #[test]
 fn indexes_that_are_not_up_to_date_are_named_and_made_anew() {
     let place = Place::new();
