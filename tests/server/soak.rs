@@ -1,5 +1,5 @@
-//! Half an hour of everything at once; run by hand:
-//! `cargo test --workspace --locked --test server soak -- --ignored --nocapture` (`MEMFOLD_SOAK_SECONDS`, 1,800).
+//! Half an hour of everything at once (`MEMFOLD_SOAK_SECONDS`, 1,800). `cargo xtask measure soak --full` runs it and keeps
+//! the line of figures that it prints.
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Write as _};
@@ -29,7 +29,7 @@ const COPIES: usize = 100;
 /// What happened.
 #[derive(Default)]
 struct Tally {
-    statuses: Mutex<BTreeMap<(String, u64), u64>>,
+    statuses: Mutex<BTreeMap<(String, u64), usize>>,
     saved: Mutex<Vec<String>>,
     requests: AtomicUsize,
     /// Requests that began more than a second late.
@@ -70,22 +70,35 @@ fn everything_at_once_loses_nothing() {
     };
     let lost = saved.iter().filter(is_lost).count();
     let settled = anonymous[anonymous.len() / 5];
-    let series: Vec<u64> =
-        anonymous.iter().copied().step_by(anonymous.len().div_ceil(30)).collect();
+    let mib = |kib: u64| kib as f64 / 1024.0;
+    let series: Vec<f64> =
+        anonymous.iter().copied().map(mib).step_by(anonymous.len().div_ceil(30)).collect();
     let last = *anonymous.last().unwrap();
+    let count = |is_meant: fn(&str, u64) -> bool| -> usize {
+        let meant = statuses.iter().filter(|((kind, status), _)| is_meant(kind, *status));
+        meant.map(|(_, count)| count).sum()
+    };
     let figures = json!({
-        "seconds": seconds, "requests": tally.requests.load(Ordering::Relaxed),
+        "memories": ROWS, "seconds": seconds, "requests": tally.requests.load(Ordering::Relaxed),
         "late": tally.late.load(Ordering::Relaxed), "saved": saved.len(), "lost": lost,
-        "anonymous_kib": { "after_a_fifth": settled, "last": last, "most": anonymous.iter().max(), "series": series },
+        "runs": count(|kind, _| kind == "run"), "undone": count(|kind, _| kind == "undo"),
+        "refused": count(|_, status| status == 429), "errors": count(|_, status| !is_fine(status)),
+        "anonymous_mib": {
+            "after_a_fifth": mib(settled), "last": mib(last), "most": anonymous.iter().copied().max().map(mib),
+            "series": series,
+        },
         "answers": statuses.iter().map(|((kind, status), count)| json!([kind, status, count])).collect::<Vec<_>>(),
     });
     std::io::stdout().write_all(format!("{figures}\n").as_bytes()).unwrap();
-    let is_fine = |status: u64| (200..300).contains(&status) || status == 429;
     assert!(statuses.keys().all(|(_, status)| is_fine(*status)), "{statuses:?}");
     assert_eq!(lost, 0);
     // What was saved stays in the index in memory until it is sealed.
     let allowed = settled + 32 * 1024 + 8 * saved.len() as u64;
     assert!(last <= allowed, "{anonymous:?}");
+}
+
+fn is_fine(status: u64) -> bool {
+    (200..300).contains(&status) || status == 429
 }
 
 const fn original(at: usize) -> usize {

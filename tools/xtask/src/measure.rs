@@ -38,9 +38,11 @@ enum Needs {
     Perf,
     /// Python 3.10 or later with venv and pip. The wheel does the work, so `memfold-bench` is not built.
     Python,
+    /// A test that cargo builds: no program as it is released.
+    Test,
 }
 
-const MEASUREMENTS: [Measurement; 20] = [
+const MEASUREMENTS: [Measurement; 21] = [
     Measurement {
         name: "consolidate",
         about: "whole runs of memfold consolidate on 1,000 to 100,000 memories",
@@ -112,6 +114,14 @@ const MEASUREMENTS: [Measurement; 20] = [
         keys: &["data", "mode", "writers"],
         needs: Needs::Nothing,
         run: commands::server,
+    },
+    Measurement {
+        name: "soak",
+        about: "200 requests a second beside runs, undo and index builds, for minutes",
+        results: "bench/results/soak.jsonl",
+        keys: &["seconds"],
+        needs: Needs::Test,
+        run: commands::soak,
     },
     Measurement {
         name: "python-check",
@@ -216,11 +226,13 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     for (name, lack) in &lacks {
         report::line(&format!("measure: {name} is left out: {lack}"));
     }
-    let memfold = binary(root, "memfold")?;
-    let bench = match chosen.iter().all(|one| one.needs == Needs::Python) {
-        true => PathBuf::new(),
-        false => binary(root, "memfold-bench")?,
-    };
+    let built =
+        |name, unneeded: &[Needs]| match chosen.iter().all(|one| unneeded.contains(&one.needs)) {
+            true => Ok(PathBuf::new()),
+            false => binary(root, name),
+        };
+    let memfold = built("memfold", &[Needs::Test])?;
+    let bench = built("memfold-bench", &[Needs::Test, Needs::Python])?;
     let can_run = |one: &&Measurement| lacks.iter().all(|(name, _)| *name != one.name);
     for Measurement { name, results, keys, run, .. } in chosen.into_iter().filter(can_run) {
         let session = Session {
@@ -257,9 +269,10 @@ pub(crate) fn help() -> String {
 }
 
 /// Builds a program as it is released and returns it.
+///
+/// For the whole workspace: for each package alone dependencies have other features, and would be compiled again.
 pub(crate) fn binary(root: &Path, name: &str) -> Result<PathBuf, String> {
-    let package = if name == "memfold" { "memfold-cli" } else { name };
-    let words = ["build", "--release", "--locked", "--package", package, "--bin", name];
+    let words = ["build", "--release", "--locked", "--workspace", "--bin", name];
     let built = Command::new("cargo").current_dir(root).args(words).status();
     match built.is_ok_and(|status| status.success()) {
         true => Ok(root.join("target/release").join(name)),
@@ -296,7 +309,7 @@ impl Needs {
             _ => Some(format!("MEMFOLD_DATA names no folder with {name}")),
         };
         match self {
-            Self::Nothing => None,
+            Self::Nothing | Self::Test => None,
             Self::Vectors => folder("embeddings"),
             Self::Pairs => folder("text"),
             Self::Perf => {

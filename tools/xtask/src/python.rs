@@ -21,6 +21,7 @@ const OLDEST: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (
 /// The libraries and tests of the whole workspace: for one package dependencies have other features, and all of them would
 /// be compiled again.
 const BUILD: &[&str] = &["build", "--workspace", "--lib", "--tests", "--locked"];
+const RELEASED: &[&str] = &["build", "--workspace", "--lib", "--release", "--locked"];
 
 /// Builds and tests; with `--release` by maturin, as the wheel is published, with `--ray` on Ray too.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
@@ -89,7 +90,7 @@ pub(crate) fn to_measure(root: &Path, packages: &[&str]) -> Result<PathBuf, Stri
 
 /// Builds the wheel as optimized as it is published, and installs it in the environment of a Python, which it returns.
 pub(crate) fn install_released(root: &Path, python: PathBuf) -> Result<PathBuf, String> {
-    cargo(root, &["build", "--release", "--locked", "--package", "memfold-python"])?;
+    cargo(root, RELEASED)?;
     let wheel = packed(root, &python, "release")?;
     let words = ["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"];
     done(Command::new(&python).args(words).arg(wheel), "pip")?;

@@ -312,6 +312,27 @@ pub(super) const BLOCKS: &[Block] = &[
         }],
     },
     Block {
+        file: "docs/server.md",
+        mark: "figures of the soak",
+        results: "bench/results/soak.jsonl",
+        tables: &[Table {
+            groups: all,
+            heading: "{memories:n} memories, development build; {machine}, memfold {version}, {run:day}.",
+            columns: &[
+                ("minutes", "{minutes:n}"),
+                ("requests", "{requests:n}"),
+                ("of these over a second late", "{late:n}"),
+                ("refused with 429", "{refused:n}"),
+                ("other errors", "{errors:n}"),
+                ("runs, undone", "{runs:n}, {undone:n}"),
+                ("saved, lost", "{saved:n}, {lost:n}"),
+                ("anonymous MiB after a fifth", "{anonymous_mib.after_a_fifth:.0}"),
+                ("at the end", "{anonymous_mib.last:.0}"),
+                ("at most", "{anonymous_mib.most:.0}"),
+            ],
+        }],
+    },
+    Block {
         file: PERFORMANCE,
         mark: "figures of exports",
         results: "bench/results/export.jsonl",

@@ -90,6 +90,21 @@ pub(super) fn server(session: &Session<'_>) -> Result<(), String> {
     Ok(())
 }
 
+/// Everything at once through a server, by the test that fails where something is lost; five minutes, `--full`: thirty.
+pub(super) fn soak(session: &Session<'_>) -> Result<(), String> {
+    let mut test = Command::new("cargo");
+    test.current_dir(session.root).args(["test", "--workspace", "--locked", "--test", "server"]);
+    test.args(["soak", "--", "--ignored", "--nocapture"]);
+    test.env("MEMFOLD_SOAK_SECONDS", if session.full { "1800" } else { "300" });
+    let told = said(&mut test)?;
+    let line = told.lines().find_map(|line| line.find("{\"").map(|at| &line[at..]));
+    let mut lines = parse(line.ok_or("the soak says nothing")?)?;
+    lines
+        .iter_mut()
+        .for_each(|line| line["minutes"] = json!(line["seconds"].as_f64().map(|s| s / 60.0)));
+    session.keep(lines)
+}
+
 /// The settings of a document, each with some fields of the whole.
 fn settings(document: &Value, fields: &[&str]) -> Vec<Value> {
     let mut settings = document["settings"].as_array().cloned().unwrap_or_default();

@@ -13,6 +13,9 @@ use crate::results;
 
 const THRESHOLDS: [f64; 2] = [0.85, 0.95];
 
+/// Rows whose vectors are more than a small machine's memory, and the threshold at which they are joined by tiles alone.
+const OUT_OF_CORE: (u64, f64) = (4_000_000, 0.98);
+
 /// Generated rows, and how often they are joined; those of 300,000 and more are for `--full`.
 const SIZES: [(u64, usize); 5] =
     [(10_000, 15), (30_000, 9), (100_000, 7), (300_000, 3), (1_000_000, 1)];
@@ -57,17 +60,10 @@ pub(super) fn by_graph(session: &Session<'_>) -> Result<(), String> {
 pub(super) fn by_tiles(session: &Session<'_>) -> Result<(), String> {
     let folder = session.root.join(data::FOLDER).join("tiles");
     let tiles = folder.to_string_lossy().into_owned();
-    for (rows, runs) in workloads(session, TILE_RUNS_REAL, &TILE_SIZES) {
-        let threshold = 0.95;
-        let exact = join(session, &rows, (threshold, &[]), runs)?;
-        let mut line = join(session, &rows, (threshold, &["--tiles", &tiles]), runs)?;
+    let by_tiles = |rows: &Rows, threshold, runs| {
+        let mut line = join(session, rows, (threshold, &["--tiles", &tiles]), runs)?;
         let _gone = std::fs::remove_dir_all(&folder);
-        if line["last_run"]["pairs_digest"] != exact["last_run"]["pairs_digest"] {
-            return Err(format!("{}: tiles give other pairs than one piece", rows.name));
-        }
         line["what"] = "tile join".into();
-        line["exact_wall_seconds_median"] = exact["wall_seconds_median"].clone();
-        line["exact_peak_anon_bytes"] = exact["last_run"]["peak_anon_bytes"].clone();
         let tiles = &line["last_run"]["tiles"];
         let total = line["last_run"]["counters"]["pairs_total"].as_f64();
         let share = |part: &Value| Some(part.as_f64()? / total.filter(|total| *total > 0.0)?);
@@ -75,7 +71,22 @@ pub(super) fn by_tiles(session: &Session<'_>) -> Result<(), String> {
         let tested = share(&line["last_run"]["counters"]["pairs_tested"]);
         line["share_in_tasks"] = in_tasks.into();
         line["share_tested"] = tested.into();
+        Ok::<_, String>(line)
+    };
+    for (rows, runs) in workloads(session, TILE_RUNS_REAL, &TILE_SIZES) {
+        let threshold = 0.95;
+        let exact = join(session, &rows, (threshold, &[]), runs)?;
+        let mut line = by_tiles(&rows, threshold, runs)?;
+        if line["last_run"]["pairs_digest"] != exact["last_run"]["pairs_digest"] {
+            return Err(format!("{}: tiles give other pairs than one piece", rows.name));
+        }
+        line["exact_wall_seconds_median"] = exact["wall_seconds_median"].clone();
+        line["exact_peak_anon_bytes"] = exact["last_run"]["peak_anon_bytes"].clone();
         session.keep(vec![line])?;
+    }
+    if session.full {
+        let (rows, threshold) = OUT_OF_CORE;
+        session.keep(vec![by_tiles(&Rows::synthetic(rows), threshold, 1)?])?;
     }
     Ok(())
 }
