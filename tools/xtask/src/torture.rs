@@ -14,13 +14,7 @@ const RESULTS: &str = "bench/results/torture.jsonl";
 /// Builds, runs, and renews the lines of the suites that ran; `arguments` go to the harness.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     let memfold = binary(root, "memfold")?;
-    let words =
-        ["build", "--release", "--locked", "--package", "memfold-tests", "--bin", "torture"];
-    let built = Command::new("cargo").current_dir(root).args(words).status();
-    if !built.is_ok_and(|status| status.success()) {
-        return Err("the harness cannot be built".to_owned());
-    }
-    let output = Command::new(root.join("target/release/torture"))
+    let output = Command::new(binary(root, "torture")?)
         .arg("--memfold")
         .arg(memfold)
         .args(arguments)

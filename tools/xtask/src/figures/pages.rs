@@ -319,7 +319,7 @@ pub(super) const BLOCKS: &[Block] = &[
             groups: all,
             heading: "{memories:n} memories, development build; {machine}, memfold {version}, {run:day}.",
             columns: &[
-                ("minutes", "{minutes:n}"),
+                ("seconds", "{seconds:n}"),
                 ("requests", "{requests:n}"),
                 ("of these over a second late", "{late:n}"),
                 ("refused with 429", "{refused:n}"),

@@ -107,12 +107,11 @@ impl Session {
             "INSERT INTO memfold_tiers(memory_id, tier, retention, reasons, at)
              VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT(memory_id) DO UPDATE SET
-             earlier = CASE
-                 WHEN tier = excluded.tier THEN earlier
-                 WHEN NOT json_valid(coalesce(earlier, '[]')) THEN json_array(json_array(tier, at))
-                 WHEN json_array_length(coalesce(earlier, '[]')) < {EARLIER_MAX}
-                 THEN json_insert(coalesce(earlier, '[]'), '$[#]', json_array(tier, at))
-                 ELSE json_insert(json_remove(earlier, '$[0]'), '$[#]', json_array(tier, at)) END,
+             earlier = CASE WHEN tier = excluded.tier THEN earlier ELSE json_insert(
+                 CASE WHEN earlier IS NULL OR NOT json_valid(earlier) THEN '[]'
+                     WHEN json_array_length(earlier) < {EARLIER_MAX} THEN earlier
+                     ELSE json_remove(earlier, '$[0]') END,
+                 '$[#]', json_array(tier, at)) END,
              at = CASE WHEN tier = excluded.tier THEN at ELSE excluded.at END,
              tier = excluded.tier, retention = excluded.retention, reasons = excluded.reasons"
         );
