@@ -141,3 +141,45 @@ fn a_server_that_ends_leaves_runs_that_go_on() {
     assert_eq!(job["state"], "done", "{job}");
     assert_eq!(place.count("SELECT count(*) FROM stm"), 1_500);
 }
+
+/// SQLite begins its write-ahead log anew only where no reader needs it, and here one always does.
+#[test]
+fn the_log_stays_short_under_readers_without_a_gap() {
+    let place = Place::new();
+    let server = place.write();
+    let log = place.path("brain.db-wal");
+    let bytes = || log.metadata().map_or(0, |log| log.len());
+    let is_over = AtomicBool::new(false);
+    let word = "sails ".repeat(20_000);
+    let (mut longest, mut saved) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let open = || rusqlite::Connection::open(place.path("brain.db")).unwrap();
+            let [one, other] = [open(), open()];
+            let begin = "BEGIN; SELECT count(*) FROM stm";
+            one.execute_batch(begin).unwrap();
+            for (next, last) in [(&other, &one), (&one, &other)].into_iter().cycle() {
+                next.execute_batch(begin).unwrap();
+                std::thread::sleep(Duration::from_millis(5));
+                last.execute_batch("COMMIT").unwrap();
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        let limit = 16 << 20;
+        while longest <= limit && saved < 1_000 {
+            let text = format!("Fact {saved}: {word}");
+            assert_eq!(save(&server, &format!("key-{saved}"), &text).status, 200);
+            (saved, longest) = (saved + 1, bytes());
+        }
+        let clock = memfold::machine::Stopwatch::start();
+        while bytes() > limit && clock.seconds() < 60.0 {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(longest > limit, "the log never grew long: {longest} bytes");
+        assert!(bytes() <= limit, "{} bytes after a minute", bytes());
+    });
+    assert_eq!(place.count("SELECT count(*) FROM stm WHERE content LIKE 'Fact %'"), saved);
+}

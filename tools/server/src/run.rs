@@ -118,6 +118,7 @@ fn http(
         global.1.failure_note(&format!("memfold-server listens at {place}"));
         let clock =
             tokio::spawn(Arc::clone(&app.schedules).run(service.stores().cloned().collect()));
+        let upkeep = tokio::spawn(Arc::clone(&service).shorten_logs());
         let (agents, stop_agents) = mcp::routes(Arc::clone(&service));
         let router = router(app, Router::new().merge(agents).merge(dashboard::routes()));
         serve(listener, router, async {
@@ -130,6 +131,7 @@ fn http(
         })
         .await;
         clock.abort();
+        upkeep.abort();
         Ok::<_, Failure>(())
     })?;
     service.stop(RUN_PATIENCE);
@@ -148,7 +150,8 @@ fn stdio(
     let ended = runtime.block_on(async {
         let stop = Stop::new()?;
         tokio::select! {
-            ended = mcp::serve_stdio(served) => ended,
+            ended = mcp::serve_stdio(Arc::clone(&served)) => ended,
+            () = served.shorten_logs() => Ok(()),
             () = stop.asked() => Ok(()),
         }
     });

@@ -314,7 +314,7 @@ impl ServedStore {
     /// # Errors
     /// When the store cannot be read.
     pub fn survey(&self, is_of_now: bool) -> Result<Arc<Survey>, Problem> {
-        let (now, stamp) = (self.now(), Stamp::of(&self.path)?);
+        let (now, stamp) = (self.now(), Stamp::of(self)?);
         let mut last = locked(&self.surveyed);
         if let Some(survey) = &*last {
             let age = now.0 - survey.at.0;
@@ -378,18 +378,17 @@ pub struct Survey {
 struct Stamp([Option<(u64, SystemTime)>; 2]);
 
 impl Stamp {
-    fn of(path: &Path) -> Result<Self, Problem> {
+    fn of(served: &ServedStore) -> Result<Self, Problem> {
         let of = |path: &Path| {
             let found = std::fs::metadata(path)?;
             Ok::<_, io::Error>((found.len(), found.modified()?))
         };
-        let store = of(path).map_err(|error| {
-            let detail = format!("the store {} cannot be read: {error}", path.display());
+        let store = of(&served.path).map_err(|error| {
+            let path = served.path.display();
+            let detail = format!("the store {path} cannot be read: {error}");
             Problem::new(ProblemKind::Failed, detail)
         })?;
-        let mut log = path.as_os_str().to_owned();
-        log.push("-wal");
-        Ok(Self([Some(store), of(Path::new(&log)).ok()]))
+        Ok(Self([Some(store), of(&served.log_path()).ok()]))
     }
 }
 

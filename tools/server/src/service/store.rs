@@ -19,6 +19,7 @@ use memfold_guard::Guard;
 use memfold_index::NoProgress;
 use memfold_model::time::Instant;
 use memfold_plan::plan::SavedPlan;
+use memfold_store::brain_db::{Session, SessionOptions};
 use memfold_store::{BrainDb, LoadRequest};
 
 use super::history::PastRun;
@@ -32,6 +33,12 @@ use crate::metrics::Metrics;
 const PLANS_KEPT: usize = 8;
 /// Actions of those plans together; the latest plan is kept however long it is.
 const PLANNED_ACTIONS_KEPT: usize = 50_000;
+
+/// A longer write-ahead log is emptied.
+const LOG_BYTES_MAX: u64 = 16 << 20;
+/// Writers wait at most so long for readers that keep the log.
+const LOG_WAIT: Duration = Duration::from_millis(100);
+const LOOK_AT_LOGS_EVERY: Duration = Duration::from_secs(1);
 
 /// A store that stays open.
 pub struct ServedStore {
@@ -131,6 +138,27 @@ impl ServedStore {
     /// Asks the work of the store to stop.
     pub fn stop(&self) {
         self.jobs.stop();
+    }
+
+    /// Empties the write-ahead log where it has grown long: requests overlap, so that SQLite alone never would.
+    pub(crate) fn shorten_log(&self) {
+        let bytes = self.log_path().metadata().map_or(0, |log| log.len());
+        if bytes <= LOG_BYTES_MAX || self.may_write().is_err() {
+            return;
+        }
+        let options = SessionOptions { busy_timeout: LOG_WAIT, holder: machine::holder() };
+        let session = Session::open_beside_runs(&self.path, &options);
+        // A reader that stays long is met again in a while.
+        if let Err(error) = session.and_then(|session| session.empty_log()) {
+            self.printer.detail(&format!("note: the write-ahead log stays long: {error}"));
+        }
+    }
+
+    /// The file of the write-ahead log.
+    pub(crate) fn log_path(&self) -> PathBuf {
+        let mut log = self.path.as_os_str().to_owned();
+        log.push("-wal");
+        log.into()
     }
 
     /// How rows are read, as of a time.
@@ -258,6 +286,21 @@ impl Service {
     ) -> Result<T, Problem> {
         let store = self.store(store)?;
         self.workers.run(move || work(&store)).await
+    }
+
+    /// Keeps the write-ahead logs of all stores short until the process ends.
+    pub(crate) async fn shorten_logs(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(LOOK_AT_LOGS_EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let stores: Vec<_> = self.stores().cloned().collect();
+            let looked = tokio::task::spawn_blocking(move || {
+                stores.iter().for_each(|store| store.shorten_log());
+            });
+            // A defect ends one look.
+            let _looked = looked.await;
+        }
     }
 
     /// Asks the work of all stores to stop, and waits for it.

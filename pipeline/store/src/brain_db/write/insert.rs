@@ -386,12 +386,7 @@ impl Session {
             let sql = "INSERT INTO stm_fts(stm_fts) VALUES ('optimize')";
             self.write(|writes| writes.execute("optimize the search index", sql, []))?;
         }
-        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
-        let is_busy: i64 = self
-            .connection
-            .query_row(sql, [], |row| row.get(0))
-            .map_err(|error| self.explain("empty the write-ahead log", &error))?;
-        Ok(is_busy == 0)
+        self.empty_log()
     }
 }
 

@@ -137,6 +137,23 @@ impl Session {
         look(&Writes::new(&transaction, &self.path))
     }
 
+    /// Moves all of the write-ahead log into the store and cuts it off. `false`: somebody still reads or writes what
+    /// it holds, after waiting as long as for any lock. Writers wait meanwhile.
+    ///
+    /// SQLite begins its log anew only where no reader needs it. Where one read follows another without a gap that
+    /// never comes by itself, and the log grows for ever.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn empty_log(&self) -> Result<bool, SessionError> {
+        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let is_busy: i64 = self
+            .connection
+            .query_row(sql, [], |row| row.get(0))
+            .map_err(|error| self.explain("empty the write-ahead log", &error))?;
+        Ok(is_busy == 0)
+    }
+
     /// Begins to write as soon as nobody else does.
     ///
     /// SQLite waits up to 100 ms between two tries, which hardly ever meet the gaps of a writer that goes from one
