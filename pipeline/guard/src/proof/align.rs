@@ -195,15 +195,19 @@ impl Pair<'_> {
     /// Finds the cheapest steps, or none; the tokens outside the middle are equal.
     fn steps(&self, start: usize, end_a: usize, end_b: usize) -> Option<Vec<Step>> {
         let (height, width) = (end_a - start + 1, end_b - start + 1);
-        let mut table: Vec<Option<Reached>> = vec![None; height * width];
+        // Rows of the table up to the last one that was reached: where nothing fits, that is after a few.
+        let mut table: Vec<Option<Reached>> = vec![None; width];
         table[0] = Some(Reached { cost: 0, from: (0, 0), kind: StepKind::Equal });
         for i in 0..height {
             for j in 0..width {
-                let Some(here) = table[i * width + j] else { continue };
+                let Some(here) = *table.get(i * width + j)? else { continue };
                 self.from(start + i, start + j, &mut |kind, cost, da, db| {
                     let (to_i, to_j) = (i + da, j + db);
                     if to_i >= height || to_j >= width {
                         return;
+                    }
+                    if table.len() <= to_i * width {
+                        table.resize((to_i + 1) * width, None);
                     }
                     let cell = &mut table[to_i * width + to_j];
                     let cost = here.cost + cost;
@@ -213,7 +217,7 @@ impl Pair<'_> {
                 });
             }
         }
-        table[height * width - 1]?;
+        (*table.get(height * width - 1)?)?;
         let mut spans = Vec::new();
         let (mut i, mut j) = (height - 1, width - 1);
         while (i, j) != (0, 0) {
