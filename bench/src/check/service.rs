@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use memfold::quick_check::Incoming;
 use memfold_cli::{Failure, Stopwatch};
@@ -12,23 +12,29 @@ use super::processes::Executable;
 
 /// A server for the store that is measured; it ends with this.
 pub(super) struct Service {
-    http: Child,
-    /// The server writes remarks there as long as it runs.
-    _remarks: BufReader<ChildStderr>,
+    _http: Running,
     agent: ureq::Agent,
     address: String,
-    mcp: Child,
+    _mcp: Running,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
-impl Drop for Service {
+/// A program that ends with this.
+struct Running(Child);
+
+impl Running {
+    fn start(command: &mut Command) -> Result<Self, Failure> {
+        let started = command.spawn();
+        started.map(Self).map_err(|error| Failure::new("start memfold-server", &error, None))
+    }
+}
+
+impl Drop for Running {
     fn drop(&mut self) {
-        for child in [&mut self.http, &mut self.mcp] {
-            // One that has ended already needs no end.
-            let _killed = child.kill();
-            let _ended = child.wait();
-        }
+        // One that has ended already needs no end.
+        let _killed = self.0.kill();
+        let _ended = self.0.wait();
     }
 }
 
@@ -39,18 +45,12 @@ impl Service {
             let hint = "build it with cargo build --release -p memfold-server";
             return Err(Failure::plain(format!("there is no {}", path.display()), hint));
         }
-        let mut http = serving(path, "http", executable)
-            .args(["--allow-writes", "--listen", "127.0.0.1:0"])
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| Failure::new("start memfold-server", &error, None))?;
-        let mut mcp = serving(path, "mcp", executable)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| Failure::new("start memfold-server", &error, None))?;
-        let pipes = (http.stderr.take(), mcp.stdin.take(), mcp.stdout.take());
+        let mut serve = serving(path, "http", executable);
+        serve.args(["--allow-writes", "--listen", "127.0.0.1:0"]);
+        let mut http = Running::start(serve.stderr(Stdio::piped()))?;
+        let mut serve = serving(path, "mcp", executable);
+        let mut mcp = Running::start(serve.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
+        let pipes = (http.0.stderr.take(), mcp.0.stdin.take(), mcp.0.stdout.take());
         let (Some(remarks), Some(input), Some(output)) = pipes else { return Err(silent()) };
         let mut remarks = BufReader::new(remarks);
         let address = loop {
@@ -62,8 +62,10 @@ impl Service {
                 break address.to_owned();
             }
         };
+        // A full pipe would hold the server up.
+        std::thread::spawn(move || std::io::copy(&mut remarks, &mut std::io::sink()));
         let (agent, output) = (ureq::Agent::new_with_defaults(), BufReader::new(output));
-        let mut service = Self { http, _remarks: remarks, agent, address, mcp, input, output };
+        let mut service = Self { _http: http, agent, address, _mcp: mcp, input, output };
         let hello = json!({
             "protocolVersion": "2025-06-18", "capabilities": {},
             "clientInfo": { "name": "memfold-bench", "version": env!("CARGO_PKG_VERSION") },
@@ -132,7 +134,7 @@ fn serving(path: &Path, command: &str, executable: &Executable) -> Command {
     let mut serving = Command::new(path);
     serving.arg(command);
     executable.configure(&mut serving);
-    serving.stdin(Stdio::null()).stdout(Stdio::null());
+    serving.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     serving
 }
 
