@@ -17,6 +17,8 @@ pub enum Level {
     Scalar,
     /// x86-64 with AVX2 and FMA.
     Avx2,
+    /// x86-64 with AVX2, FMA and AVX-VNNI.
+    AvxVnni,
     /// x86-64 with AVX-512 (F, BW, VL) and VNNI.
     Avx512,
     /// aarch64 with NEON.
@@ -25,7 +27,7 @@ pub enum Level {
 
 impl Level {
     /// Every level there is, slowest first.
-    pub const ALL: [Self; 4] = [Self::Scalar, Self::Avx2, Self::Avx512, Self::Neon];
+    pub const ALL: [Self; 5] = [Self::Scalar, Self::Avx2, Self::AvxVnni, Self::Avx512, Self::Neon];
 
     /// Returns the level that `MEMFOLD_ISA` asks for, if it is set and not empty.
     ///
@@ -58,6 +60,8 @@ impl Level {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
             #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni => Self::Avx2.is_available() && is_x86_feature_detected!("avxvnni"),
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512 => {
                 Self::Avx2.is_available()
                     && is_x86_feature_detected!("avx512f")
@@ -71,12 +75,13 @@ impl Level {
         }
     }
 
-    /// Returns the level's name: `scalar`, `avx2`, `avx512` or `neon`.
+    /// Returns the level's name: `scalar`, `avx2`, `avxvnni`, `avx512` or `neon`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
             Self::Avx2 => "avx2",
+            Self::AvxVnni => "avxvnni",
             Self::Avx512 => "avx512",
             Self::Neon => "neon",
         }

@@ -48,6 +48,7 @@ mod tests {
         match level {
             Level::Scalar => (1024, 1024),
             Level::Avx2 => (12 * 16, 12 * 8),
+            Level::AvxVnni => (12 * 32, 12 * 8),
             Level::Avx512 => (16 * 64, 16 * 16),
             Level::Neon => (8 * 16, 16 * 4),
         }

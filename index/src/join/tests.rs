@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::{JoinError, JoinOptions, JoinedPairs, Pair, PairStream, join_pairs};
 use crate::{Pool, Progress, Row, VectorMatrix};
 
-pub(crate) const LEVELS: [Level; 4] = [Level::Scalar, Level::Avx2, Level::Avx512, Level::Neon];
+pub(crate) const LEVELS: [Level; 5] = Level::ALL;
 
 /// A small stream of values; tests name its seed.
 pub(crate) struct Values(pub(crate) u64);

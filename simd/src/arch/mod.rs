@@ -19,6 +19,8 @@ pub(crate) fn kernels(level: Level) -> Option<&'static Kernels> {
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => x86_64::avx2::kernels(),
         #[cfg(target_arch = "x86_64")]
+        Level::AvxVnni => x86_64::avx_vnni::kernels(),
+        #[cfg(target_arch = "x86_64")]
         Level::Avx512 => x86_64::avx512::kernels(),
         #[cfg(target_arch = "aarch64")]
         Level::Neon => aarch64::neon::kernels(),

@@ -100,7 +100,7 @@ fn widen(x: &[f32; 4]) -> __m256d {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
+pub(super) fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
     let (a_chunks, a_tail) = a.as_chunks::<32>();
     let (b_chunks, b_tail) = b.as_chunks::<32>();
     let mut sums = [_mm256_setzero_ps(); 4];
@@ -120,7 +120,12 @@ fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn products_f32(rows: &[&[f32]], panel: &FloatPanel, count: usize, products: &mut Vec<f32>) {
+pub(super) fn products_f32(
+    rows: &[&[f32]],
+    panel: &FloatPanel,
+    count: usize,
+    products: &mut Vec<f32>,
+) {
     if rows.len() <= FEW_ROWS {
         panel.sweep::<1>(rows, count, products, |rows, steps| float_tile(rows, steps));
     } else {

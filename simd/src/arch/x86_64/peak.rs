@@ -1,4 +1,4 @@
-//! Peaks of AVX2 and AVX-512. See [`crate::peak`].
+//! Peaks of AVX2, AVX-VNNI and AVX-512. See [`crate::peak`].
 //!
 //! Operands pass through `black_box` before the rounds, so that the compiler neither knows that they are ones nor that sums
 //! are equal. Within the rounds nothing may touch memory.
@@ -18,6 +18,7 @@ use crate::kernels::Peaks;
 pub(crate) fn peaks(level: Level) -> Option<&'static Peaks> {
     let peaks = match level {
         Level::Avx2 => &AVX2,
+        Level::AvxVnni => &AVX_VNNI,
         Level::Avx512 => &AVX512,
         _ => return None,
     };
@@ -28,6 +29,13 @@ static AVX2: Peaks = Peaks {
     // SAFETY: `peaks` hands this out only where the processor has the level.
     int8: |rounds| unsafe { avx2_int8(rounds) },
     // SAFETY: `peaks` hands this out only where the processor has the level.
+    f32: |rounds| unsafe { avx2_f32(rounds) },
+};
+
+static AVX_VNNI: Peaks = Peaks {
+    // SAFETY: `peaks` hands this out only where the processor has the level.
+    int8: |rounds| unsafe { avx_vnni_int8(rounds) },
+    // SAFETY: `peaks` hands this out only where the processor has the level, which includes AVX2.
     f32: |rounds| unsafe { avx2_f32(rounds) },
 };
 
@@ -59,10 +67,24 @@ fn avx2_int8(rounds: u32) -> u64 {
             }
         }
     }
-    let lanes = |sum: __m256i| -> [__m128i; 2] {
-        [_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum)]
-    };
-    sums.into_iter().flatten().flat_map(lanes).map(|half| total_i32(half)).sum()
+    sums.into_iter().flatten().map(|sum| total_256(sum)).sum()
+}
+
+#[target_feature(enable = "avx2,avxvnni")]
+fn avx_vnni_int8(rounds: u32) -> u64 {
+    let [a, b] = black_box([_mm256_set1_epi8(1); 2]);
+    let mut sums = black_box([_mm256_setzero_si256(); AVX2_SUMS]);
+    for _ in 0..rounds {
+        for sum in &mut sums {
+            *sum = _mm256_dpbusd_avx_epi32(*sum, a, b);
+        }
+    }
+    sums.into_iter().map(|sum| total_256(sum)).sum()
+}
+
+#[target_feature(enable = "avx2")]
+fn total_256(lanes: __m256i) -> u64 {
+    total_i32(_mm256_castsi256_si128(lanes)) + total_i32(_mm256_extracti128_si256::<1>(lanes))
 }
 
 /// Returns `row`, which the compiler takes for a row that it has not seen: else it would keep products. Unlike
