@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use twox_hash::XxHash3_64;
 
 use super::{DamagedFlatIndex, FlatIndex, FlatScan, FlatView};
-use crate::join::tests::{LEVELS, SHAPES, Shape, Values, rows};
+use crate::join::tests::{SHAPES, Shape, Values, rows};
 use crate::{Pool, Row, Scan, VectorError, VectorMatrix};
 
 fn pool(threads: usize) -> Pool {
@@ -71,7 +71,7 @@ fn answers_are_those_of_a_plain_scan() {
 
 #[test]
 fn answers_are_the_same_at_every_level() {
-    for level in LEVELS {
+    for level in Level::ALL {
         for (seed, shape) in (11..).zip([Shape::Clustered, Shape::Norms]) {
             check(&rows(shape, 400, 100, seed), 100, level, seed);
         }
@@ -121,7 +121,7 @@ fn near_codes_are_the_same_rows_at_every_level_and_nearly_all_of_the_nearest() {
     let matrix = VectorMatrix::from_slice(&values, dim).unwrap();
     let queries: Vec<usize> = (0..40).map(|at| at * 491).collect();
     let mut of_levels = Vec::new();
-    for level in LEVELS {
+    for level in Level::ALL {
         let Some(kernels) = Kernels::at(level) else { continue };
         let flat = FlatIndex::build(&matrix, &pool(2), kernels).unwrap();
         let mut scan = FlatScan::new(flat.view(), &matrix, kernels).unwrap();
@@ -158,7 +158,7 @@ fn no_rows_and_equal_rows_are_indexes_too() {
 fn the_same_bytes_for_every_thread_count_and_level() {
     let values = rows(Shape::Clustered, 5_000, 96, 2);
     let matrix = VectorMatrix::from_slice(&values, 96).unwrap();
-    let kernels = LEVELS.iter().filter_map(|&level| Kernels::at(level));
+    let kernels = Level::ALL.iter().filter_map(|&level| Kernels::at(level));
     for (kernels, threads) in
         kernels.flat_map(|kernels| [1, 2, 8].map(|threads| (kernels, threads)))
     {

@@ -3,10 +3,10 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use memfold_simd::{Kernels, Similarity};
+use memfold_simd::{Kernels, Level, Similarity};
 use proptest::prelude::*;
 
-use super::tests::{LEVELS, SHAPES, Shape, Values, rows};
+use super::tests::{SHAPES, Shape, Values, rows};
 use super::{
     GraphJoin, JoinError, JoinIndex, JoinOptions, JoinedPairs, PairStream, join_pairs,
     join_pairs_by_graph,
@@ -155,7 +155,7 @@ fn neither_threads_nor_level_nor_folder_is_seen() {
     for threads in [2, 8] {
         assert!(join(threads, Kernels::active(), Some(folder.path())) == expected, "{threads}");
     }
-    for kernels in LEVELS.into_iter().filter_map(Kernels::at) {
+    for kernels in Level::ALL.into_iter().filter_map(Kernels::at) {
         assert!(join(2, kernels, None) == expected, "{}", kernels.level().name());
     }
 }

@@ -8,8 +8,6 @@ use proptest::prelude::*;
 use super::{JoinError, JoinOptions, JoinedPairs, Pair, PairStream, join_pairs};
 use crate::{Pool, Progress, Row, VectorMatrix};
 
-pub(crate) const LEVELS: [Level; 5] = Level::ALL;
-
 /// A small stream of values; tests name its seed.
 pub(crate) struct Values(pub(crate) u64);
 
@@ -255,7 +253,7 @@ fn the_answer_depends_neither_on_threads_nor_on_the_level() {
     let values = rows(Shape::Clustered, 1_500, 100, 23);
     let expected = join(&values, 100, 0.9, (1, Level::Scalar)).unwrap();
     assert!(expected.pairs.len() > 1_000);
-    for level in LEVELS.into_iter().filter(|&level| Kernels::at(level).is_some()) {
+    for level in Level::ALL.into_iter().filter(|&level| Kernels::at(level).is_some()) {
         for threads in [1, 2, 8] {
             assert_eq!(join(&values, 100, 0.9, (threads, level)).unwrap(), expected);
         }
@@ -351,7 +349,7 @@ fn a_spent_budget_tells_the_same_on_every_way() {
         let expected = run(budget, 1, Level::Scalar).unwrap().unwrap_err();
         assert!(matches!(&expected, JoinError::PairBudget { histogram, .. }
             if histogram.is_sorted() && histogram.iter().any(|&(_, share)| share > 0.0)));
-        for level in LEVELS {
+        for level in Level::ALL {
             for threads in [1, 8] {
                 let Some(result) = run(budget, threads, level) else { continue };
                 assert_eq!(result.unwrap_err(), expected);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::task::join_tiles;
 use super::{TileError, TilePlan, TileRequest, TileTask};
-use crate::join::tests::{LEVELS, SHAPES, Shape, real_embeddings, rows};
+use crate::join::tests::{SHAPES, Shape, real_embeddings, rows};
 use crate::join::{JoinError, JoinOptions, JoinedPairs, join_pairs};
 use crate::{Pool, Progress, Row, VectorMatrix};
 
@@ -197,11 +197,11 @@ fn a_plan_runs_at_every_level() {
         let kernels = Kernels::at(level)?;
         Some(JoinOptions { kernels, ..JoinOptions::new(&pool) })
     };
-    for made in LEVELS.into_iter().filter_map(at) {
+    for made in Level::ALL.into_iter().filter_map(at) {
         let folder = tempfile::tempdir().unwrap();
         let plan = TilePlan::make(&request(&matrix, 0.9, folder.path(), 500), &made).unwrap();
         let mut receipts = None;
-        for run in LEVELS.into_iter().filter_map(at) {
+        for run in Level::ALL.into_iter().filter_map(at) {
             fs::remove_dir_all(folder.path().join("receipts")).unwrap();
             fs::create_dir(folder.path().join("receipts")).unwrap();
             plan.run_all(&run).unwrap();

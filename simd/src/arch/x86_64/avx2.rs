@@ -279,7 +279,7 @@ fn scores_i7(
     for (rows, step) in tile.steps().iter().zip(group.steps) {
         let columns: &[[i8; 32]] = step.0.as_chunks().0;
         let columns =
-            [load_i7(&columns[first_column / 8]), load_i7(&columns[first_column / 8 + 1])];
+            [load_codes(&columns[first_column / 8]), load_codes(&columns[first_column / 8 + 1])];
         for (sums, &row) in sums.iter_mut().zip(rows) {
             let row = _mm256_set1_epi32(row);
             for (sum, column) in sums.iter_mut().zip(columns) {
@@ -299,7 +299,7 @@ fn scores_i7(
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load_i7(x: &[i8; 32]) -> __m256i {
+pub(super) fn load_codes(x: &[i8; 32]) -> __m256i {
     // SAFETY: the array is the 32 bytes that are read.
     unsafe { _mm256_loadu_si256(x.as_ptr().cast()) }
 }
@@ -323,7 +323,7 @@ fn biases_i7(group: &Group<'_>, first_column: usize) -> (__m256i, __m256i) {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load_i32(x: &[i32; TILE_COLUMNS]) -> __m256i {
+pub(super) fn load_i32(x: &[i32; TILE_COLUMNS]) -> __m256i {
     // SAFETY: the array is the 32 bytes that are read.
     unsafe { _mm256_loadu_si256(x.as_ptr().cast()) }
 }
@@ -373,7 +373,7 @@ fn sweep<T>(
 const GROUP_TILES: usize = GROUP_COLUMNS / TILE_COLUMNS;
 
 /// Bytes of columns that are on their way from memory.
-const COLUMN_BYTES_AHEAD: usize = 4_096;
+pub(super) const COLUMN_BYTES_AHEAD: usize = 4_096;
 
 /// Does what [`sweep`] does, for few rows: memory is slower than the arithmetic then, so columns are read in the order in
 /// which they lie, and all of a group are scored before any is looked at.
@@ -482,7 +482,7 @@ fn any_passes<const ROWS: usize>(scores: &Scores<ROWS>) -> bool {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn sign_mask(x: __m256i) -> u32 {
+pub(super) fn sign_mask(x: __m256i) -> u32 {
     _mm256_movemask_ps(_mm256_castsi256_ps(x)).cast_unsigned()
 }
 

@@ -62,9 +62,6 @@ const TILE_REGISTERS: usize = 2;
 /// Registers of a row and all columns of a group.
 const GROUP_REGISTERS: usize = GROUP_COLUMNS / LANES;
 
-/// Bytes of columns that are on their way from memory.
-const COLUMN_BYTES_AHEAD: usize = 4_096;
-
 /// Picked rows that are on their way from memory.
 const FETCHED_AHEAD: usize = 8;
 
@@ -107,8 +104,8 @@ fn shifted_dot(row: &[i8], vector: &[i8]) -> i32 {
     for (row, vector) in row_chunks.iter().zip(chunks) {
         let (row, vector) = (row.as_chunks::<32>().0, vector.as_chunks::<32>().0);
         for (sum, (row, vector)) in sums.iter_mut().zip(row.iter().zip(vector)) {
-            let row = _mm256_xor_si256(load(row), shift);
-            *sum = _mm256_dpbusd_avx_epi32(*sum, row, load(vector));
+            let row = _mm256_xor_si256(avx2::load_codes(row), shift);
+            *sum = _mm256_dpbusd_avx_epi32(*sum, row, avx2::load_codes(vector));
         }
     }
     let sum = _mm256_add_epi32(sums[0], sums[1]);
@@ -117,13 +114,6 @@ fn shifted_dot(row: &[i8], vector: &[i8]) -> i32 {
     let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b01_01_01_01>(sum));
     let tail_sum: i32 = 128 * tail.iter().map(|&code| i32::from(code)).sum::<i32>();
     _mm_cvtsi128_si32(sum).wrapping_add(portable::dot_i8(row_tail, tail)).wrapping_add(tail_sum)
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn load(x: &[i8; 32]) -> __m256i {
-    // SAFETY: the array is the 32 bytes that are read.
-    unsafe { _mm256_loadu_si256(x.as_ptr().cast()) }
 }
 
 #[target_feature(enable = "avx2,avxvnni")]
@@ -186,20 +176,20 @@ fn scores<const ROWS: usize, const REGISTERS: usize>(
     let mut scores = [[_mm256_setzero_si256(); REGISTERS]; ROWS];
     for (scores, &bias) in scores.iter_mut().zip(&tile.biases) {
         for (score, column_biases) in scores.iter_mut().zip(biases) {
-            // SAFETY: the array is the 32 bytes that are read.
-            let columns = unsafe { _mm256_loadu_si256(column_biases.as_ptr().cast()) };
-            *score = _mm256_add_epi32(columns, _mm256_set1_epi32(bias));
+            let bias = _mm256_set1_epi32(bias);
+            *score = _mm256_add_epi32(avx2::load_i32(column_biases), bias);
         }
     }
     for (rows, step) in tile.steps().iter().zip(group.steps) {
         if ROWS == 1 {
             // Memory is slower than the arithmetic of one row.
             for line in step.0.as_chunks::<64>().0 {
-                _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().wrapping_add(COLUMN_BYTES_AHEAD));
+                _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().wrapping_add(avx2::COLUMN_BYTES_AHEAD));
             }
         }
         let columns: &[[i8; 32]] = &step.0.as_chunks().0[first..first + REGISTERS];
-        let columns: [__m256i; REGISTERS] = std::array::from_fn(|at| load(&columns[at]));
+        let columns: [__m256i; REGISTERS] =
+            std::array::from_fn(|at| avx2::load_codes(&columns[at]));
         for (scores, &row) in scores.iter_mut().zip(rows) {
             let row = _mm256_set1_epi32(row);
             for (score, column) in scores.iter_mut().zip(columns) {
@@ -216,13 +206,7 @@ fn scores<const ROWS: usize, const REGISTERS: usize>(
 fn any_passes<const ROWS: usize, const REGISTERS: usize>(scores: &Scores<ROWS, REGISTERS>) -> bool {
     let ones = _mm256_set1_epi32(-1);
     let all = scores.as_flattened().iter().fold(ones, |all, &score| _mm256_and_si256(all, score));
-    signs(all) != 0xff
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn signs(x: __m256i) -> u32 {
-    _mm256_movemask_ps(_mm256_castsi256_ps(x)).cast_unsigned()
+    avx2::sign_mask(all) != 0xff
 }
 
 #[inline]
@@ -264,7 +248,7 @@ fn passing<const ROWS: usize, const REGISTERS: usize>(
     let mut masks = [0_u32; ROWS];
     for (mask, scores) in masks.iter_mut().zip(scores) {
         for (at, &score) in scores.iter().enumerate() {
-            *mask |= (!signs(score) & 0xff) << (at * LANES);
+            *mask |= (!avx2::sign_mask(score) & 0xff) << (at * LANES);
         }
     }
     masks
