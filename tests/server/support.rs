@@ -61,8 +61,6 @@ impl Place {
             .env("HOME", self.folder.path())
             .env("XDG_CONFIG_HOME", self.folder.path())
             .env("TMPDIR", self.folder.path())
-            // As docs/server.md advises: where there are two processors, a server has sixteen heaps otherwise.
-            .env("MALLOC_ARENA_MAX", "2")
             .env("TZ", "UTC");
         command
     }
