@@ -312,8 +312,8 @@ impl<'a> Comparison<'a> {
             let runs = left.class == Class::Script && right.class == Class::Script;
             let opposed = || {
                 let (own, theirs) = (self.left.text_of(left), self.right.text_of(right));
-                let kind = opposite_runs(own, theirs, self.lexicon).filter(|_| runs)?;
-                Some((kind, Weight::Excludes))
+                let kind = if runs { opposite_runs(own, theirs, self.lexicon) } else { None };
+                Some((kind?, Weight::Excludes))
             };
             return self.word_conflict(left, right).or_else(opposed);
         }
@@ -337,8 +337,10 @@ impl<'a> Comparison<'a> {
     }
 
     fn word_conflict(&self, left: &Token, right: &Token) -> Option<(DifferenceKind, Weight)> {
-        let entries = self.lexicon.entry_of(left).zip(self.lexicon.entry_of(right));
-        let relation = entries.and_then(|(left, right)| left.conflict(right));
+        let relation = match left.is_word() && right.is_word() {
+            true => self.lexicon.conflict(left.entry, right.entry),
+            false => None,
+        };
         let by_affix = || {
             let are_words = left.class == Class::Word && right.class == Class::Word;
             let is_opposite =

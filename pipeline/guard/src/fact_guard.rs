@@ -1,11 +1,12 @@
 //! The guard: reads texts, judges pairs.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use super::compare::{Comparison, Finding, lacking_quotes};
 use super::lexicon::{BUILT_IN, Lexicon};
 use super::matching::Matching;
-use super::proof::{PROOF_WORDS, Slot, Step, StepKind, Texts};
+use super::proof::{Lexed, PROOF_WORDS, Slot, Step, StepKind, Texts};
 use super::reading::{Class, Flags, Token};
 use super::{Difference, DifferenceKind, Judgement, LexiconError, Reading, Verdict, read, verdict};
 use crate::GuardPolicy;
@@ -55,57 +56,16 @@ impl Guard {
         read::read(text, &self.lexicon)
     }
 
-    /// Judges two texts. The verdict does not depend on their order; `left` is the older text.
-    ///
-    /// What is proven to be the same is the same whatever else speaks against it, since every token has its step. What is
-    /// proven to say more is no extension where the two contradict. Near linear in the lengths.
+    /// Judges two texts; see [`NewerText::judge`].
     #[must_use]
     pub fn judge(&self, older: &Reading, newer: &Reading) -> Judgement {
-        let (older_text, newer_text) = (&*older.text, &*newer.text);
-        let mut judgement = Judgement {
-            verdict: Verdict::Same,
-            longer: None,
-            proof: vec![],
-            contradiction_score: 0.0,
-            update: false,
-            could_be_same: true,
-            signals: vec![],
-            differences: vec![],
-        };
-        if older.strict == newer.strict {
-            let (left, right) = (0..older_text.len(), 0..newer_text.len());
-            judgement.proof = vec![Step { kind: StepKind::Equal, left, right }];
-            return judgement;
-        }
-        let texts = Texts::new(older_text, newer_text, &self.lexicon);
-        let proven = texts.prove();
-        if let Some((None, steps)) = proven {
-            judgement.proof = steps;
-            return judgement;
-        }
-        // Pairing is greedy: one order for both directions keeps the verdict symmetric.
-        let swapped = newer.text < older.text;
-        let (left, right) = if swapped { (newer, older) } else { (older, newer) };
-        let Comparison { findings, frame, .. } = Comparison::of(left, right, &self.lexicon);
-        let slot = if findings.len() <= SLOT_DIFFERENCES_MAX { texts.slot() } else { Slot::Other };
-        judgement.signals = verdict::signals(&findings, frame, &self.policy.weights);
-        if slot == Slot::Several {
-            judgement.signals.retain(|signal| signal.kind != DifferenceKind::Exclusive);
-        }
-        let score = verdict::score(&judgement.signals);
-        judgement.contradiction_score = score;
-        judgement.verdict =
-            verdict::unproven(&findings, score, self.policy.contradiction_threshold);
-        judgement.differences = differences(&findings, (older, newer), swapped);
-        if let Some((longer, steps)) = proven
-            && judgement.verdict != Verdict::Contradictory
-        {
-            (judgement.verdict, judgement.longer, judgement.proof) =
-                (Verdict::Extends, longer, steps);
-        }
-        judgement.update = slot == Slot::Update && !judgement.verdict.is_proven();
-        judgement.could_be_same = verdict::could_be_same(&judgement, texts.shape());
-        judgement
+        self.newer(newer).judge(older)
+    }
+
+    /// Takes the newer text of any number of pairs.
+    #[must_use]
+    pub const fn newer<'a>(&'a self, reading: &'a Reading) -> NewerText<'a> {
+        NewerText { guard: self, reading, lexed: OnceCell::new() }
     }
 
     /// Returns what a text lacks of what another one says. Near linear in the lengths.
@@ -139,6 +99,71 @@ impl Guard {
     #[must_use]
     pub fn lexicon_text(&self) -> &str {
         &self.lexicon_text
+    }
+}
+
+/// The newer text of pairs. Its tokens are cut once, for all older ones.
+#[derive(Debug)]
+pub struct NewerText<'a> {
+    guard: &'a Guard,
+    reading: &'a Reading,
+    lexed: OnceCell<Lexed<'a>>,
+}
+
+impl NewerText<'_> {
+    /// Judges it beside an older text. The verdict does not depend on their order; *left* is the older text.
+    ///
+    /// What is proven to be the same is the same whatever else speaks against it, since every token has its step. What is
+    /// proven to say more is no extension where the two contradict. Near linear in the lengths.
+    #[must_use]
+    pub fn judge(&self, older: &Reading) -> Judgement {
+        let (Guard { policy, lexicon, .. }, newer) = (self.guard, self.reading);
+        let (older_text, newer_text) = (&*older.text, &*newer.text);
+        let mut judgement = Judgement {
+            verdict: Verdict::Same,
+            longer: None,
+            proof: vec![],
+            contradiction_score: 0.0,
+            update: false,
+            could_be_same: true,
+            signals: vec![],
+            differences: vec![],
+        };
+        if older.strict == newer.strict {
+            let (left, right) = (0..older_text.len(), 0..newer_text.len());
+            judgement.proof = vec![Step { kind: StepKind::Equal, left, right }];
+            return judgement;
+        }
+        let own = Lexed::new(older_text, lexicon);
+        let other = self.lexed.get_or_init(|| Lexed::new(newer_text, lexicon));
+        let texts = Texts::new(&own, other, lexicon);
+        let proven = texts.prove();
+        if let Some((None, steps)) = proven {
+            judgement.proof = steps;
+            return judgement;
+        }
+        // Pairing is greedy: one order for both directions keeps the verdict symmetric.
+        let swapped = newer.text < older.text;
+        let (left, right) = if swapped { (newer, older) } else { (older, newer) };
+        let Comparison { findings, frame, .. } = Comparison::of(left, right, lexicon);
+        let slot = if findings.len() <= SLOT_DIFFERENCES_MAX { texts.slot() } else { Slot::Other };
+        judgement.signals = verdict::signals(&findings, frame, &policy.weights);
+        if slot == Slot::Several {
+            judgement.signals.retain(|signal| signal.kind != DifferenceKind::Exclusive);
+        }
+        let score = verdict::score(&judgement.signals);
+        judgement.contradiction_score = score;
+        judgement.verdict = verdict::unproven(&findings, score, policy.contradiction_threshold);
+        judgement.differences = differences(&findings, (older, newer), swapped);
+        if let Some((longer, steps)) = proven
+            && judgement.verdict != Verdict::Contradictory
+        {
+            (judgement.verdict, judgement.longer, judgement.proof) =
+                (Verdict::Extends, longer, steps);
+        }
+        judgement.update = slot == Slot::Update && !judgement.verdict.is_proven();
+        judgement.could_be_same = verdict::could_be_same(&judgement, texts.shape());
+        judgement
     }
 }
 

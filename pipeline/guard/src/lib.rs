@@ -23,7 +23,7 @@ mod scan;
 mod shape;
 mod stem;
 
-pub use fact_guard::{Coverage, Guard};
+pub use fact_guard::{Coverage, Guard, NewerText};
 pub use lexicon::LexiconError;
 pub use policy::{GuardPolicy, SignalWeights};
 pub use proof::{Side, Step, StepKind};

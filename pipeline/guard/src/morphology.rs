@@ -28,6 +28,16 @@ pub(super) fn opposite_by_affix(left: &str, right: &str) -> bool {
     {
         return false;
     }
+    // Nearly all pairs of words end here.
+    let begins = |prefix: &&str| {
+        let (start, base) = long.as_bytes().split_at(prefix.len());
+        start.eq_ignore_ascii_case(prefix.as_bytes())
+            && base.first().is_some_and(|first| first.eq_ignore_ascii_case(&short.as_bytes()[0]))
+    };
+    let ends = short.as_bytes()[short.len() - 3..].eq_ignore_ascii_case(b"ful");
+    if !ends && !NEGATIVE_PREFIXES.iter().any(begins) {
+        return false;
+    }
     let (short, long) = (short.to_ascii_lowercase(), long.to_ascii_lowercase());
     let prefixed = NEGATIVE_PREFIXES
         .iter()

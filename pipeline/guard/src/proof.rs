@@ -71,21 +71,31 @@ pub(crate) struct TextShape {
     pub(crate) both_deny: bool,
 }
 
+/// The tokens of one text.
+#[derive(Debug)]
+pub(crate) struct Lexed<'a>(Vec<lex::Tok<'a>>);
+
+impl<'a> Lexed<'a> {
+    pub(crate) fn new(text: &'a str, lexicon: &Lexicon) -> Self {
+        Self(lex::lex(text, lexicon))
+    }
+}
+
 /// The tokens of two texts.
 pub(crate) struct Texts<'a> {
-    left: Vec<lex::Tok<'a>>,
-    right: Vec<lex::Tok<'a>>,
+    left: &'a [lex::Tok<'a>],
+    right: &'a [lex::Tok<'a>],
     lexicon: &'a Lexicon,
 }
 
 impl<'a> Texts<'a> {
-    pub(crate) fn new(left: &'a str, right: &'a str, lexicon: &'a Lexicon) -> Self {
-        Self { left: lex::lex(left, lexicon), right: lex::lex(right, lexicon), lexicon }
+    pub(crate) fn new(left: &'a Lexed<'a>, right: &'a Lexed<'a>, lexicon: &'a Lexicon) -> Self {
+        Self { left: &left.0, right: &right.0, lexicon }
     }
 
     /// Looks for a proof; tells which side says more, if one does. Linear in the lengths.
     pub(crate) fn prove(&self) -> Option<(Option<Side>, Vec<Step>)> {
-        align::align(&self.left, &self.right, self.lexicon)
+        align::align(self.left, self.right, self.lexicon)
     }
 
     /// Compares what the texts are like as a whole.
@@ -93,7 +103,7 @@ impl<'a> Texts<'a> {
         let denials = |tokens: &[lex::Tok<'_>]| {
             tokens.iter().filter(|token| align::denies(token, self.lexicon)).count()
         };
-        let (left, right) = (denials(&self.left), denials(&self.right));
+        let (left, right) = (denials(self.left), denials(self.right));
         TextShape {
             other_length: self.left.len().abs_diff(self.right.len()) > 1,
             both_deny: left == right && left > 0,
@@ -102,6 +112,6 @@ impl<'a> Texts<'a> {
 
     /// Looks for the one value in which the texts differ. Linear in the lengths.
     pub(crate) fn slot(&self) -> Slot {
-        slot::slot(&self.left, &self.right, self.lexicon)
+        slot::slot(self.left, self.right, self.lexicon)
     }
 }

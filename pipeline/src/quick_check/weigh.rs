@@ -276,9 +276,10 @@ impl Weighing<'_> {
         };
         let guard = self.rules.guard.get();
         let reading = guard.read(text);
+        let newer = guard.newer(&reading);
         for found in &mut self.weighed.matches {
             let content = &found.memory.content;
-            let judgement = guard.judge(&guard.read(content), &reading);
+            let judgement = newer.judge(&guard.read(content));
             found.differences = differences(&judgement, content, text);
             found.judgement = Some(judgement);
         }

@@ -87,6 +87,15 @@ impl Lexicon {
         index.and_then(|index| self.roles.get(index)).copied().unwrap_or_default()
     }
 
+    /// Returns how the entries of two words exclude each other; see [`Entry::conflict`].
+    pub(crate) fn conflict(&self, left: u32, right: u32) -> Option<Relation> {
+        let memberships = |number: u32| {
+            let index = (number as usize).checked_sub(1)?;
+            Some(self.memberships.at(index)).filter(|list| !list.is_empty())
+        };
+        conflict(memberships(left)?, memberships(right)?)
+    }
+
     /// Returns the number of a word's entry; 0 where there is none.
     pub(crate) fn word(&self, stem: u64) -> u32 {
         self.words.get(stem).copied().unwrap_or(0)
@@ -199,15 +208,17 @@ impl Entry<'_> {
 
     /// Returns how the two exclude each other, strongest relation first; `None` where they do not.
     pub(crate) fn conflict(self, other: Entry<'_>) -> Option<Relation> {
-        let conflicts = self.memberships.iter().flat_map(|own| {
-            other
-                .memberships
-                .iter()
-                .filter(|theirs| own.relation == theirs.relation && own.side != theirs.side)
-                .map(|_| own.kind)
-        });
-        conflicts.min()
+        conflict(self.memberships, other.memberships)
     }
+}
+
+fn conflict(own: &[Membership], other: &[Membership]) -> Option<Relation> {
+    let conflicts = own.iter().flat_map(|own| {
+        let excluded =
+            |theirs: &&Membership| own.relation == theirs.relation && own.side != theirs.side;
+        other.iter().filter(excluded).map(|_| own.kind)
+    });
+    conflicts.min()
 }
 
 /// Lists of elements, one behind the other.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use memfold_guard::{Guard, Reading, Verdict};
+use memfold_guard::{Guard, Judgement, Reading, Verdict};
 use memfold_index::{Pool, Progress};
 use memfold_model::decisions::Decisions;
 use memfold_model::memory::{Memory, MemoryIndex};
@@ -37,6 +37,17 @@ pub(super) struct Opinion {
     pub(super) update: bool,
     /// Whether they may say the same for all that is known.
     pub(super) could_be_same: bool,
+}
+
+impl Opinion {
+    const fn of(judgement: &Judgement) -> Self {
+        Self {
+            verdict: judgement.verdict,
+            contradiction_score: judgement.contradiction_score,
+            update: judgement.update,
+            could_be_same: judgement.could_be_same,
+        }
+    }
 }
 
 /// Contradictory pairs, highest score first, then newest first.
@@ -102,16 +113,12 @@ impl Judge<'_> {
                 return Vec::new();
             }
             self.progress.advance(batches[i].len() as u64);
-            let judge = |pair: &NodePair| {
-                let judgement = self.guard.judge(readings.of(pair.b), readings.of(pair.a));
-                Opinion {
-                    verdict: judgement.verdict,
-                    contradiction_score: judgement.contradiction_score,
-                    update: judgement.update,
-                    could_be_same: judgement.could_be_same,
-                }
+            let judge = |pairs: &[NodePair]| {
+                let newer = self.guard.newer(readings.of(pairs[0].a));
+                let opinion = |pair: &NodePair| Opinion::of(&newer.judge(readings.of(pair.b)));
+                pairs.iter().map(opinion).collect::<Vec<_>>()
             };
-            batches[i].iter().map(judge).collect()
+            batches[i].chunk_by(|a, b| a.a == b.a).flat_map(judge).collect()
         });
         self.progress.end();
         self.check_cancelled()?;
