@@ -1,7 +1,8 @@
-//! Manifests: the arrow between the folders, and one home for each external package.
+//! Manifests: the arrow between the folders, one home for each external package, features that two programs share.
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
 use super::breach::Breach;
 
@@ -84,6 +85,7 @@ const HOMES: &[(&str, &str)] = &[
     ("opentelemetry_sdk", "tools/server"),
     ("tracing-opentelemetry", "tools/server"),
     ("rmcp", "tools/server"),
+    ("mimalloc", "tools/server"),
     ("tokio", "tools/server"),
     ("numpy", "tools/python"),
     ("pyo3", "tools/python"),
@@ -100,7 +102,45 @@ pub(super) fn check(root: &Path) -> Vec<Breach> {
     for folder in RIGHT {
         breaches.extend(check_folder(root, folder, ARROW));
     }
+    breaches.extend(check_features(root));
     breaches
+}
+
+/// Checks that `memfold-server` builds on what the command line was built from.
+fn check_features(root: &Path) -> Vec<Breach> {
+    let place = "tools/cli/Cargo.toml";
+    match (features(root, "memfold-cli"), features(root, "memfold-server")) {
+        (Ok(own), Ok(server)) => {
+            let advice = |package| {
+                format!(
+                    "{package}: the server builds it anew, with other features; name these here"
+                )
+            };
+            built_anew(&own, &server).map(|package| Breach::new(place, advice(package))).collect()
+        }
+        (Err(error), _) | (_, Err(error)) => vec![Breach::new(place, error)],
+    }
+}
+
+/// Returns the packages that a program is built from, a line for each, with version and features.
+fn features(root: &Path, package: &str) -> Result<String, String> {
+    let mut tree = Command::new("cargo");
+    tree.current_dir(root).args(["tree", "--locked", "--package", package, "--no-dedupe"]);
+    tree.args(["--edges", "normal,build", "--prefix", "none", "--format", "{p} {f}"]);
+    let output = tree.output().map_err(|error| format!("cargo tree: {error}"))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+    }
+}
+
+/// Returns the packages of a program of which another one has no build with these features.
+fn built_anew<'a>(own: &'a str, other: &str) -> impl Iterator<Item = &'a str> {
+    let other: BTreeSet<&str> = other.lines().collect();
+    let own: BTreeSet<&str> = own.lines().collect();
+    own.into_iter()
+        .filter(move |line| !other.contains(line))
+        .map(|line| line.split(' ').next().unwrap_or(line))
 }
 
 fn check_folder(root: &Path, folder: &str, allowed: &[(&str, &str)]) -> Vec<Breach> {
@@ -147,7 +187,7 @@ fn judge(place: &str, folder: &str, name: &str, allowed: &[(&str, &str)]) -> Opt
 
 #[cfg(test)]
 mod tests {
-    use super::{ARROW, dependencies, judge};
+    use super::{ARROW, built_anew, dependencies, judge};
 
     #[test]
     fn the_arrow_points_one_way() {
@@ -167,6 +207,14 @@ mod tests {
         assert!(judge("p", "tools/cli", "rusqlite", &[]).is_some());
         assert!(judge("p", "tests", "rusqlite", &[]).is_none());
         assert!(judge("p", "tools/cli", "serde", &[]).is_none());
+    }
+
+    #[test]
+    fn other_features_are_noticed() {
+        let other = "smallvec v1.16.5 write\nserde v1.0.229 std\ntokio v1.50.0 rt\n";
+        let anew = |own| built_anew(own, other).collect::<Vec<_>>();
+        assert_eq!(anew("serde v1.0.229 std\nsmallvec v1.16.5 \n"), ["smallvec"]);
+        assert!(anew("serde v1.0.229 std\nserde v1.0.229 std\n").is_empty());
     }
 
     #[test]
