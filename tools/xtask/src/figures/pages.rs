@@ -317,8 +317,9 @@ pub(super) const BLOCKS: &[Block] = &[
         results: "bench/results/soak.jsonl",
         tables: &[Table {
             groups: all,
-            heading: "{memories:n} memories, development build; {machine}, memfold {version}, {run:day}.",
+            heading: "{memories:n} memories at first, development build, memfold {version}.",
             columns: &[
+                ("machine, day", "{machine}, {run:day}"),
                 ("seconds", "{seconds:n}"),
                 ("requests", "{requests:n}"),
                 ("of these over a second late", "{late:n}"),
