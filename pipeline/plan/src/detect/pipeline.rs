@@ -3,8 +3,8 @@
 use memfold_guard::Guard;
 use memfold_guard::Verdict;
 use memfold_index::{
-    GraphJoin, JoinError, JoinOptions, JoinedPairs, MeasuredRecall, Pair, PairAudit, Pool,
-    Progress, Row, VectorMatrix, join_pairs, join_pairs_by_graph,
+    GraphJoin, JoinError, JoinOptions, MeasuredRecall, Pair, PairStream, Pool, Progress, Row,
+    VectorMatrix, join_pairs, join_pairs_by_graph,
 };
 use memfold_model::memory::{MemoryIndex, SpaceIndex, VectorSpace};
 use memfold_model::{Snapshot, text};
@@ -378,12 +378,11 @@ fn missing_pairs(policy: &Policy, joins: &Joins) -> Option<String> {
     thresholds.map(remark).find_map(|remark| remark)
 }
 
-/// The joins of all spaces.
+/// The joins of all spaces; their pairs lie in a scratch file where they are many.
 pub struct Joins {
     pub(super) distinct: DistinctVectors,
-    joined: Vec<JoinedPairs>,
-    /// What is known of the completeness of each join; none where they were exact.
-    audits: Vec<PairAudit>,
+    /// Empty where no pairs were asked for.
+    joined: Vec<PairStream>,
 }
 
 /// Joins every space at `threshold`, never across spaces: by a graph, or exactly. A `threshold` of `None`: no pairs are asked
@@ -398,33 +397,29 @@ pub fn join_spaces(
     by: Option<&GraphJoin>,
     options: &JoinOptions<'_>,
 ) -> Result<Joins, DetectError> {
-    let (mut joined, mut audits) = (Vec::with_capacity(matrices.len()), Vec::new());
+    let mut joined = Vec::with_capacity(matrices.len());
     let Some(threshold) = threshold else {
-        joined.resize_with(matrices.len(), JoinedPairs::default);
-        return Ok(Joins { distinct: number_vectors(matrices, &joined), joined, audits });
+        return Ok(Joins { distinct: number_vectors(matrices, &joined), joined });
     };
     for (space, matrix) in spaces.iter().zip(matrices) {
         let found = match by {
             Some(by) => join_pairs_by_graph(matrix, threshold, options, by),
             None => join_pairs(matrix, threshold, options),
         };
-        let found = found.map_err(|error| match error {
+        joined.push(found.map_err(|error| match error {
             JoinError::Cancelled => DetectError::Cancelled,
             error => DetectError::Join { model: space.model.to_string(), dim: space.dim, error },
-        })?;
-        audits.extend(found.audit().cloned());
-        joined.push(found.collect());
+        })?);
     }
-    let distinct = number_vectors(matrices, &joined);
-    Ok(Joins { distinct, joined, audits })
+    Ok(Joins { distinct: number_vectors(matrices, &joined), joined })
 }
 
-fn number_vectors(matrices: &[VectorMatrix<'_>], joined: &[JoinedPairs]) -> DistinctVectors {
+fn number_vectors(matrices: &[VectorMatrix<'_>], joined: &[PairStream]) -> DistinctVectors {
     let mut places = Vec::new();
     let mut numbers = Vec::with_capacity(matrices.len());
-    for (space, (matrix, join)) in matrices.iter().zip(joined).enumerate() {
+    for (space, matrix) in matrices.iter().enumerate() {
         let mut representative: Vec<Row> = matrix.rows().collect();
-        for group in &join.groups {
+        for group in joined.get(space).map_or(&[][..], PairStream::groups) {
             for row in group {
                 representative[row.index()] = group[0];
             }
@@ -448,7 +443,7 @@ impl Joins {
     /// Returns the pairs of distinct vectors, by their numbers.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (u32, u32, Similarity)> {
         self.joined.iter().zip(&self.distinct.numbers).flat_map(|(joined, numbers)| {
-            joined.pairs.iter().map(|&Pair { left, right, similarity }| {
+            joined.pairs().map(|Pair { left, right, similarity }| {
                 (numbers[left.index()], numbers[right.index()], similarity)
             })
         })
@@ -495,9 +490,7 @@ impl Joins {
     /// Returns how many of the pairs of distinct vectors at or above `threshold` were found, as far as that had to be
     /// measured.
     pub(super) fn measured_recall(&self, threshold: Similarity) -> Option<MeasuredRecall> {
-        let joined = self.joined.iter().zip(&self.audits);
-        let recalls =
-            joined.map(|(joined, audit)| audit.recall(joined.pairs.iter().copied(), threshold));
+        let recalls = self.joined.iter().filter_map(|joined| joined.measured_recall(threshold));
         MeasuredRecall::combined(&recalls.collect::<Vec<_>>())
     }
 
