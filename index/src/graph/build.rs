@@ -9,7 +9,7 @@ use memfold_simd::Kernels;
 use super::layers::Layers;
 use super::link::{Linked, Tools, link, repair};
 use super::partition::{Partition, Probes};
-use super::traversal::Traversal;
+use super::traversal::{Breadth, Traversal};
 use super::view::{GraphSections, GraphView, LinkTable, Links, SCANNED_NODES_MAX, entry};
 use super::{BuildGraphError, GraphOptions};
 use crate::codes::{Coding, Members, NodeCodes, hash_codes};
@@ -280,7 +280,7 @@ fn lost(graph: &Graph, nodes: &[u32], tools: Tools<'_>) -> Vec<(u32, Vec<u32>)> 
         let lost = nodes.filter_map(|&node| {
             traversal.query.clear();
             traversal.query.extend_from_slice(view.codes.row(node));
-            traversal.search(&view, LOOKUP_WIDTH);
+            traversal.search(&view, Breadth::fixed(LOOKUP_WIDTH));
             let is_found = traversal.found().next().is_some_and(|near| near.distance == 0);
             let nearest = || traversal.found().take(LINKED_FROM).map(|near| near.node).collect();
             (!is_found).then(|| (node, nearest()))

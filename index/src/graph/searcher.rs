@@ -4,7 +4,7 @@ use memfold_simd::{Kernels, Similarity};
 
 use super::DamagedGraph;
 use super::nearest::Near;
-use super::traversal::Traversal;
+use super::traversal::{Breadth, Traversal};
 use super::view::{GraphView, SCANNED_NODES_MAX};
 use crate::{Neighbor, Row, VectorError, VectorMatrix};
 
@@ -60,7 +60,8 @@ impl<'a> Searcher<'a> {
 
     /// Returns about the `k` rows most similar to `query`, best first; of rows equally similar the smaller ones.
     ///
-    /// A larger `ef_search` finds more and takes longer, about in proportion.
+    /// A larger `ef_search` finds more and takes longer, about in proportion: so many nodes are followed, and up to
+    /// eight times as many where the wanted ones are hardly nearer than others.
     ///
     /// # Errors
     /// When the query has another dimension or no direction.
@@ -71,7 +72,7 @@ impl<'a> Searcher<'a> {
         ef_search: usize,
     ) -> Result<&[Neighbor], VectorError> {
         let norm = self.encode(query)?;
-        self.propose(ef_search.max(judged_nodes(k)), judged_nodes(k));
+        self.propose(Breadth::finding(k, ef_search.max(judged_nodes(k))), judged_nodes(k));
         self.judge(query, norm, |_| true, None);
         self.found.truncate(k);
         Ok(&self.found)
@@ -96,7 +97,7 @@ impl<'a> Searcher<'a> {
         } else {
             let widen = |count: usize| count.saturating_mul(seen) / kept.max(1);
             let ef_search = widen(ef_search.max(judged_nodes(k)));
-            self.propose(ef_search, ef_search);
+            self.propose(Breadth::finding(widen(k), ef_search), usize::MAX);
             let members = self.graph.members;
             self.proposed.retain(|near| members.rows(near.node).any(|(row, _)| keep(row)));
             self.proposed.truncate(judged_nodes(k));
@@ -122,12 +123,12 @@ impl<'a> Searcher<'a> {
         let norm = self.encode(query)?;
         let squared_radius = self.graph.coding.squared_radius(threshold.get());
         if self.graph.node_count() > SCANNED_NODES_MAX {
-            self.traversal.search(self.graph, ef_search.clamp(1, self.graph.node_count()));
+            self.traversal.search(self.graph, Breadth::fixed(ef_search.max(1)));
             let farther = squared_radius.saturating_add(squared_radius / RANGE_MARGIN);
             self.proposed.clear();
             self.proposed.extend_from_slice(self.traversal.flood(self.graph, farther));
         } else {
-            self.propose(usize::MAX, usize::MAX);
+            self.propose(Breadth::fixed(1), usize::MAX);
         }
         self.proposed.retain(|near| near.distance <= squared_radius);
         self.judge(query, norm, |_| true, Some(threshold));
@@ -146,10 +147,10 @@ impl<'a> Searcher<'a> {
             .ok_or(VectorError::InvalidQuery { query: 0 })
     }
 
-    /// Proposes the nearest `count` of about `ef_search` nodes.
-    fn propose(&mut self, ef_search: usize, count: usize) {
+    /// Proposes the nearest `count` nodes of those that are found.
+    fn propose(&mut self, breadth: Breadth, count: usize) {
         if self.graph.node_count() > SCANNED_NODES_MAX {
-            self.traversal.search(self.graph, ef_search.clamp(1, self.graph.node_count()));
+            self.traversal.search(self.graph, breadth);
         } else {
             self.traversal.scan(self.graph);
         }

@@ -422,3 +422,25 @@ proptest! {
         });
     }
 }
+
+#[test]
+fn a_search_goes_on_where_nothing_is_much_nearer_than_the_rest() {
+    // Without any clusters: the tenth nearest is about as far as the hundredth.
+    let value = |at: u64| noise(at + 77);
+    let values: Vec<f32> = (0..10_000 * 32).map(value).collect();
+    let queries: Vec<f32> = (10_000 * 32..10_100 * 32).map(value).collect();
+    let (matrix, queries) = (matrix(&values, 32), matrix(&queries, 32));
+    let graph = built(&matrix);
+    let view = graph.view();
+    let mut searcher = Searcher::new(&view, &matrix, Kernels::active()).unwrap();
+    let pool = pool(2);
+    let scan = Scan::new(&matrix, &pool, Kernels::active()).unwrap();
+    let mut right = 0;
+    for query in queries.rows().map(|row| queries.vector(row)) {
+        let truth = rows(&scan.k_nearest(query, 10).unwrap());
+        let found = searcher.k_nearest(query, 10, 24).unwrap();
+        right += rows(found).iter().filter(|row| truth.contains(row)).count();
+    }
+    // By 24 nodes alone: about 700.
+    assert!(right >= 950, "{right} of 1,000");
+}

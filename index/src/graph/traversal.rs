@@ -7,7 +7,45 @@ use super::view::{GraphView, Layer};
 use crate::codes::squared_distance;
 
 /// How many nodes each upper layer hands down.
-const UPPER_WIDTH: usize = 16;
+const UPPER_WIDTH: usize = 4;
+
+/// A search goes on to nodes that are farther than the last wanted one by up to a fifth of the squared distance, …
+const SLACK: i32 = 5;
+
+/// … and keeps so many times the nodes that it follows in any case.
+const WIDENED: usize = 8;
+
+/// The last wanted node is not taken for nearer than that of this rank: one alone tells little.
+const RANK_MIN: usize = 10;
+
+/// How many nodes a search follows.
+///
+/// Where the nearest nodes are about as far as many others, they are found late, if at all: there, distances decide.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Breadth {
+    /// In any case.
+    least: usize,
+    /// More, while they are not much farther than the node of this rank: up to `most`.
+    rank: usize,
+    most: usize,
+}
+
+impl Breadth {
+    /// Follows the nearest `width` nodes.
+    pub(super) const fn fixed(width: usize) -> Self {
+        Self { least: width, rank: 0, most: width }
+    }
+
+    /// Follows as many of the nearest nodes as finding `wanted` takes, at least `width`.
+    pub(super) fn finding(wanted: usize, width: usize) -> Self {
+        let most = width.saturating_mul(WIDENED);
+        Self { least: width, rank: wanted.max(RANK_MIN) - 1, most }
+    }
+
+    fn at_most(self, count: usize) -> Self {
+        Self { least: self.least.min(count), most: self.most.min(count), ..self }
+    }
+}
 
 /// Candidates whose links are followed together: more codes are on their way from memory at a time, for a few
 /// that would not have been looked at.
@@ -117,8 +155,8 @@ impl Traversal {
         self.pool.iter().map(|candidate| candidate.near())
     }
 
-    /// Finds about `width` nodes near to `self.query`.
-    pub(super) fn search(&mut self, graph: &GraphView<'_>, width: usize) {
+    /// Finds nodes near to `self.query`.
+    pub(super) fn search(&mut self, graph: &GraphView<'_>, breadth: Breadth) {
         self.squared_norm = self.kernels.dot_i8(&self.query, &self.query);
         self.pool.clear();
         self.positions.clear();
@@ -126,7 +164,7 @@ impl Traversal {
         self.positions.extend(layer.first_positions());
         for (index, upper) in graph.upper.iter().enumerate().rev() {
             layer = upper;
-            self.search_layer(graph, layer, UPPER_WIDTH);
+            self.search_layer(graph, layer, Breadth::fixed(UPPER_WIDTH));
             let below = index.checked_sub(1).map_or(&graph.base, |below| &graph.upper[below]);
             self.positions.clear();
             let nodes = self.pool.iter().filter_map(|candidate| layer.node(candidate.near().node));
@@ -135,7 +173,7 @@ impl Traversal {
         if (graph.entry as usize) < graph.node_count() {
             self.positions.push(graph.entry);
         }
-        self.search_layer(graph, &graph.base, width);
+        self.search_layer(graph, &graph.base, breadth.at_most(graph.node_count()));
     }
 
     /// Compares the query with all nodes.
@@ -152,18 +190,21 @@ impl Traversal {
     }
 
     /// Searches from `self.positions`; leaves the nearest positions of the layer in the pool.
-    fn search_layer(&mut self, graph: &GraphView<'_>, layer: &Layer<'_>, width: usize) {
+    fn search_layer(&mut self, graph: &GraphView<'_>, layer: &Layer<'_>, breadth: Breadth) {
         self.visited.begin(layer.len());
         self.pool.clear();
         let visited = &mut self.visited;
         self.positions.retain(|&position| visited.insert(position));
-        self.offer_positions(graph, layer, width);
+        self.offer_positions(graph, layer, breadth.most);
         let mut next = 0;
         loop {
             self.positions.clear();
+            let wanted = self.pool.get(breadth.rank).map_or(i32::MAX, |last| last.distance);
+            let reach = wanted.saturating_add(wanted / SLACK);
             let mut expanded = 0;
             while let Some(candidate) = self.pool.get_mut(next)
                 && expanded < EXPANDED_TOGETHER
+                && (next < breadth.least || candidate.distance <= reach)
             {
                 next += 1;
                 if !candidate.is_expanded() {
@@ -177,7 +218,7 @@ impl Traversal {
                 break;
             }
             self.fetch_links(layer, next);
-            next = self.offer_positions(graph, layer, width).min(next);
+            next = self.offer_positions(graph, layer, breadth.most).min(next);
         }
     }
 
