@@ -23,11 +23,14 @@ pub enum Level {
     Avx512,
     /// aarch64 with NEON.
     Neon,
+    /// aarch64 with NEON and its dot products (ARMv8.2, FEAT_DotProd).
+    NeonDot,
 }
 
 impl Level {
     /// Every level there is, slowest first.
-    pub const ALL: [Self; 5] = [Self::Scalar, Self::Avx2, Self::AvxVnni, Self::Avx512, Self::Neon];
+    pub const ALL: [Self; 6] =
+        [Self::Scalar, Self::Avx2, Self::AvxVnni, Self::Avx512, Self::Neon, Self::NeonDot];
 
     /// Returns the level that `MEMFOLD_ISA` asks for, if it is set and not empty.
     ///
@@ -71,11 +74,15 @@ impl Level {
             }
             #[cfg(target_arch = "aarch64")]
             Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),
+            #[cfg(target_arch = "aarch64")]
+            Self::NeonDot => {
+                Self::Neon.is_available() && std::arch::is_aarch64_feature_detected!("dotprod")
+            }
             _ => false,
         }
     }
 
-    /// Returns the level's name: `scalar`, `avx2`, `avxvnni`, `avx512` or `neon`.
+    /// Returns the level's name: `scalar`, `avx2`, `avxvnni`, `avx512`, `neon` or `neondot`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -84,6 +91,7 @@ impl Level {
             Self::AvxVnni => "avxvnni",
             Self::Avx512 => "avx512",
             Self::Neon => "neon",
+            Self::NeonDot => "neondot",
         }
     }
 

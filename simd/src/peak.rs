@@ -51,6 +51,7 @@ mod tests {
             Level::AvxVnni => (12 * 32, 12 * 8),
             Level::Avx512 => (16 * 64, 16 * 16),
             Level::Neon => (8 * 16, 16 * 4),
+            Level::NeonDot => (24 * 16, 16 * 4),
         }
     }
 

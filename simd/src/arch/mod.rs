@@ -24,6 +24,8 @@ pub(crate) fn kernels(level: Level) -> Option<&'static Kernels> {
         Level::Avx512 => x86_64::avx512::kernels(),
         #[cfg(target_arch = "aarch64")]
         Level::Neon => aarch64::neon::kernels(),
+        #[cfg(target_arch = "aarch64")]
+        Level::NeonDot => aarch64::neon_dot::kernels(),
         _ => None,
     }
 }

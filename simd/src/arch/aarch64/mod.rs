@@ -1,4 +1,5 @@
 //! aarch64.
 
 pub(crate) mod neon;
+pub(crate) mod neon_dot;
 pub(crate) mod peak;

@@ -9,6 +9,7 @@
 )]
 
 use std::arch::aarch64::*;
+use std::arch::asm;
 
 use crate::float_panel::{FloatPanel, FloatStep, FloatTile, GROUP_COLUMNS};
 use crate::panel::{Columns, Group, GroupStep, Hit, RowBlock, RowTile, signed_codes};
@@ -37,8 +38,7 @@ static KERNELS: Kernels = Kernels {
     dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dots_picked: |vector, rows, picked, dots| unsafe { dots_picked(vector, rows, picked, dots) },
-    // There is no stable intrinsic for it.
-    prefetch: |_| {},
+    prefetch,
     // SAFETY: `kernels` hands this out only where the processor has the level.
     hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
     // Codes of 8 bits take as long.
@@ -54,11 +54,14 @@ const TILE_ROWS: usize = 4;
 /// Columns of a tile: two registers of four.
 const TILE_COLUMNS: usize = 8;
 
+/// Picked rows that are on their way from memory.
+pub(super) const FETCHED_AHEAD: usize = 8;
+
 /// The scores of a tile.
 type Scores = [[int32x4_t; 2]; TILE_ROWS];
 
 #[target_feature(enable = "neon")]
-fn dot(a: &[f32], b: &[f32]) -> f64 {
+pub(super) fn dot(a: &[f32], b: &[f32]) -> f64 {
     let (a_chunks, a_tail) = a.as_chunks::<16>();
     let (b_chunks, b_tail) = b.as_chunks::<16>();
     let mut sums = [[vdupq_n_f64(0.0); 2]; 4];
@@ -80,7 +83,12 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
 }
 
 #[target_feature(enable = "neon")]
-fn products_f32(rows: &[&[f32]], panel: &FloatPanel, count: usize, products: &mut Vec<f32>) {
+pub(super) fn products_f32(
+    rows: &[&[f32]],
+    panel: &FloatPanel,
+    count: usize,
+    products: &mut Vec<f32>,
+) {
     panel.sweep(rows, count, products, |rows, steps| float_tile(rows, steps));
 }
 
@@ -117,7 +125,7 @@ fn load_f32(x: &[f32; 4]) -> float32x4_t {
 }
 
 #[target_feature(enable = "neon")]
-fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
+pub(super) fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
     let (a_chunks, a_tail) = a.as_chunks::<16>();
     let (b_chunks, b_tail) = b.as_chunks::<16>();
     let mut sums = [vdupq_n_f32(0.0); 4];
@@ -150,13 +158,43 @@ fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
 
 #[target_feature(enable = "neon")]
 fn dots_picked(vector: &[i8], rows: &[i8], picked: &[u32], dots: &mut Vec<i32>) {
-    dots.extend(picked.iter().map(|&row| dot_i8(vector, picked_row(rows, vector.len(), row))));
+    let dim = vector.len();
+    for (at, &row) in picked.iter().enumerate() {
+        if let Some(&ahead) = picked.get(at + FETCHED_AHEAD) {
+            prefetch_i8(picked_row(rows, dim, ahead));
+        }
+        dots.push(dot_i8(vector, picked_row(rows, dim, row)));
+    }
+}
+
+/// Asks for every line of the bytes.
+pub(super) fn prefetch(bytes: &[u8]) {
+    bytes.chunks(64).for_each(|line| prefetch_line(line.as_ptr()));
+}
+
+pub(super) fn prefetch_i8(codes: &[i8]) {
+    codes.chunks(64).for_each(|line| prefetch_line(line.as_ptr().cast()));
+}
+
+#[inline]
+fn prefetch_line(line: *const u8) {
+    // There is no stable intrinsic for it.
+    // SAFETY: the instruction reads nothing that a program could see, and no address is wrong.
+    unsafe {
+        asm!("prfm pldl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+    }
 }
 
 #[target_feature(enable = "neon")]
-fn load_i8(x: &[i8; 16]) -> int8x16_t {
+pub(super) fn load_i8(x: &[i8; 16]) -> int8x16_t {
     // SAFETY: the array is the 16 bytes that are read.
     unsafe { vld1q_s8(x.as_ptr()) }
+}
+
+#[target_feature(enable = "neon")]
+pub(super) fn load_i32(x: &[i32; 4]) -> int32x4_t {
+    // SAFETY: the array is the 16 bytes that are read.
+    unsafe { vld1q_s32(x.as_ptr()) }
 }
 
 /// Adds pairs of products: of the lower eight bytes to the first sums, of the upper to the second.
@@ -209,7 +247,7 @@ fn sweep(
 }
 
 /// Joins four codes, shifted back to signed.
-fn join_signed(codes: [u8; STEP_DIMS]) -> i32 {
+pub(super) fn join_signed(codes: [u8; STEP_DIMS]) -> i32 {
     i32::from_le_bytes(signed_codes(codes).map(i8::cast_unsigned))
 }
 
@@ -250,9 +288,7 @@ fn load_columns(step: &GroupStep, first_column: usize) -> [int8x16_t; 2] {
 #[target_feature(enable = "neon")]
 fn load_biases(group: &Group<'_>, first_column: usize) -> [int32x4_t; 2] {
     let quads: &[[i32; 4]] = group.biases.signed.as_chunks().0;
-    let (low, high) = (&quads[first_column / 4], &quads[first_column / 4 + 1]);
-    // SAFETY: each array is the 16 bytes that are read.
-    unsafe { [vld1q_s32(low.as_ptr()), vld1q_s32(high.as_ptr())] }
+    [load_i32(&quads[first_column / 4]), load_i32(&quads[first_column / 4 + 1])]
 }
 
 #[inline]

@@ -11,12 +11,18 @@ use std::arch::aarch64::*;
 use std::arch::asm;
 use std::hint::black_box;
 
+use super::neon_dot;
 use crate::Level;
 use crate::kernels::Peaks;
 
 /// Returns the loops of `level`, or `None` where the processor lacks it.
 pub(crate) fn peaks(level: Level) -> Option<&'static Peaks> {
-    (level == Level::Neon && level.is_available()).then_some(&NEON)
+    let peaks = match level {
+        Level::Neon => &NEON,
+        Level::NeonDot => &NEON_DOT,
+        _ => return None,
+    };
+    level.is_available().then_some(peaks)
 }
 
 static NEON: Peaks = Peaks {
@@ -25,6 +31,26 @@ static NEON: Peaks = Peaks {
     // SAFETY: `peaks` hands this out only where the processor has the level.
     f32: |rounds| unsafe { neon_f32(rounds) },
 };
+
+static NEON_DOT: Peaks = Peaks {
+    // SAFETY: `peaks` hands this out only where the processor has the level.
+    int8: |rounds| unsafe { neon_dot_int8(rounds) },
+    // SAFETY: `peaks` hands this out only where the processor has the level, which includes NEON.
+    f32: |rounds| unsafe { neon_f32(rounds) },
+};
+
+/// As in the sign test: each of six rows meets each of four columns.
+#[target_feature(enable = "neon,dotprod")]
+fn neon_dot_int8(rounds: u32) -> u64 {
+    let [row, column] = black_box([vdupq_n_s8(1); 2]);
+    let mut sums = black_box([vdupq_n_s32(0); 24]);
+    for _ in 0..rounds {
+        for sum in &mut sums {
+            *sum = neon_dot::add_products(*sum, row, column);
+        }
+    }
+    sums.into_iter().map(|sum| vaddlvq_s32(sum).cast_unsigned()).sum()
+}
 
 /// As in the sign test: each of four rows meets each of two columns, and each product has two registers of sums.
 #[target_feature(enable = "neon")]

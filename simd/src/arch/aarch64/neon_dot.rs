@@ -1,0 +1,203 @@
+//! NEON with the `SDOT` of ARMv8.2 (most processors since 2018): four products of signed bytes are added to each i32,
+//! exactly.
+//!
+//! The sign test keeps a tile of 6 rows × 16 columns in 24 of the 32 registers.
+#![expect(
+    unsafe_code,
+    reason = "an instruction without a stable intrinsic, and calls from where the processor is not known"
+)]
+
+use std::arch::aarch64::*;
+use std::arch::asm;
+
+use super::neon;
+use crate::panel::{
+    Columns, GROUP_COLUMNS, Group, Hit, RowBlock, RowTile, ScoredHit, push_mask, push_scored,
+};
+use crate::portable::{self, picked_row};
+use crate::{Kernels, Level};
+
+/// Returns this level's table, or `None` where the processor lacks it.
+pub(crate) fn kernels() -> Option<&'static Kernels> {
+    Level::NeonDot.is_available().then_some(&KERNELS)
+}
+
+static KERNELS: Kernels = Kernels {
+    level: Level::NeonDot,
+    // SAFETY: `kernels` hands this out only where the processor has the level, which includes NEON.
+    dot: |a, b| unsafe { neon::dot(a, b) },
+    // SAFETY: `kernels` hands this out only where the processor has the level, which includes NEON.
+    dot_f32: |a, b| unsafe { neon::dot_f32(a, b) },
+    // SAFETY: `kernels` hands this out only where the processor has the level, which includes NEON.
+    products_f32: |rows, panel, count, products| unsafe {
+        neon::products_f32(rows, panel, count, products);
+    },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    dot_i8: |a, b| unsafe { dot_i8(a, b) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    dots_picked: |vector, rows, picked, dots| unsafe { dots_picked(vector, rows, picked, dots) },
+    prefetch: neon::prefetch,
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
+    // Codes of 8 bits take as long.
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    hits_i7: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
+    // SAFETY: `kernels` hands this out only where the processor has the level.
+    scored_hits: |rows, columns, hits| unsafe { self::scored_hits(rows, columns, hits) },
+};
+
+/// Rows of a tile.
+const TILE_ROWS: usize = 6;
+
+/// Columns of a register.
+const LANES: usize = 4;
+
+/// Registers of a row of a tile.
+const TILE_REGISTERS: usize = 4;
+
+const TILE_COLUMNS: usize = TILE_REGISTERS * LANES;
+
+/// The scores of a tile.
+type Scores = [[int32x4_t; TILE_REGISTERS]; TILE_ROWS];
+
+/// Adds the products of four bytes each.
+#[inline]
+#[target_feature(enable = "neon,dotprod")]
+pub(super) fn add_products(mut sum: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
+    // SAFETY: whoever calls this has the feature; the instruction reads and writes these registers alone.
+    unsafe {
+        asm!(
+            "sdot {0:v}.4s, {1:v}.16b, {2:v}.16b",
+            inout(vreg) sum,
+            in(vreg) a,
+            in(vreg) b,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    sum
+}
+
+#[target_feature(enable = "neon,dotprod")]
+fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
+    let (a_chunks, a_tail) = a.as_chunks::<64>();
+    let (b_chunks, b_tail) = b.as_chunks::<64>();
+    let mut sums = [vdupq_n_s32(0); 4];
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        let (a, b) = (a.as_chunks::<16>().0, b.as_chunks::<16>().0);
+        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *sum = add_products(*sum, neon::load_i8(a), neon::load_i8(b));
+        }
+    }
+    let [s0, s1, s2, s3] = sums;
+    let sum = vaddvq_s32(vaddq_s32(vaddq_s32(s0, s1), vaddq_s32(s2, s3)));
+    sum.wrapping_add(portable::dot_i8(a_tail, b_tail))
+}
+
+#[target_feature(enable = "neon,dotprod")]
+fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
+    dots.extend(rows.chunks_exact(vector.len()).map(|row| dot_i8(vector, row)));
+}
+
+#[target_feature(enable = "neon,dotprod")]
+fn dots_picked(vector: &[i8], rows: &[i8], picked: &[u32], dots: &mut Vec<i32>) {
+    let dim = vector.len();
+    for (at, &row) in picked.iter().enumerate() {
+        if let Some(&ahead) = picked.get(at + neon::FETCHED_AHEAD) {
+            neon::prefetch_i8(picked_row(rows, dim, ahead));
+        }
+        dots.push(dot_i8(vector, picked_row(rows, dim, row)));
+    }
+}
+
+#[target_feature(enable = "neon,dotprod")]
+fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
+    sweep(rows, columns, |row, first_column, scores| {
+        push_mask(hits, row, first_column, passing(scores));
+    });
+}
+
+#[target_feature(enable = "neon,dotprod")]
+fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
+    sweep(rows, columns, |row, first_column, scores| {
+        let mut ordered = [0; GROUP_COLUMNS];
+        ordered[..TILE_COLUMNS].copy_from_slice(scores);
+        push_scored(hits, row, first_column, passing(scores), &ordered);
+    });
+}
+
+/// Compares tiles of rows and columns; `take` is told each row of a tile with a score that passes: its
+/// number, the tile's first column, its scores.
+#[inline]
+#[target_feature(enable = "neon,dotprod")]
+fn sweep(
+    rows: &RowBlock<'_>,
+    columns: Columns<'_>,
+    mut take: impl FnMut(usize, usize, &[i32; TILE_COLUMNS]),
+) {
+    let mut tile = RowTile::<i32, TILE_ROWS>::new();
+    for first_row in (0..rows.biases.len()).step_by(TILE_ROWS) {
+        tile.fill(rows, first_row, neon::join_signed);
+        for group in columns.groups() {
+            for first_column in (0..GROUP_COLUMNS).step_by(TILE_COLUMNS) {
+                let scores = scores(&tile, &group, first_column / LANES);
+                if any_passes(&scores) {
+                    for (row, scores) in scores.iter().enumerate() {
+                        take(first_row + row, group.first_column + first_column, &stored(scores));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the scores of a tile, whose columns begin with some register of the group.
+#[inline]
+#[target_feature(enable = "neon,dotprod")]
+fn scores(tile: &RowTile<i32, TILE_ROWS>, group: &Group<'_>, first: usize) -> Scores {
+    let biases: &[[i32; LANES]] = &group.biases.signed.as_chunks().0[first..][..TILE_REGISTERS];
+    let mut scores = [[vdupq_n_s32(0); TILE_REGISTERS]; TILE_ROWS];
+    for (scores, &bias) in scores.iter_mut().zip(&tile.biases) {
+        for (score, column_biases) in scores.iter_mut().zip(biases) {
+            *score = vaddq_s32(neon::load_i32(column_biases), vdupq_n_s32(bias));
+        }
+    }
+    for (rows, step) in tile.steps().iter().zip(group.steps) {
+        let columns: &[[i8; 16]] = &step.0.as_chunks().0[first..][..TILE_REGISTERS];
+        let columns: [int8x16_t; TILE_REGISTERS] =
+            std::array::from_fn(|at| neon::load_i8(&columns[at]));
+        for (scores, &row) in scores.iter_mut().zip(rows) {
+            let row = vreinterpretq_s8_s32(vdupq_n_s32(row));
+            for (score, column) in scores.iter_mut().zip(columns) {
+                *score = add_products(*score, row, column);
+            }
+        }
+    }
+    scores
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn any_passes(scores: &Scores) -> bool {
+    let least = vdupq_n_s32(i32::MIN);
+    let largest = scores.as_flattened().iter().fold(least, |most, &score| vmaxq_s32(most, score));
+    vmaxvq_s32(largest) >= 0
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn stored(scores: &[int32x4_t; TILE_REGISTERS]) -> [i32; TILE_COLUMNS] {
+    let mut stored = [0; TILE_COLUMNS];
+    for (stored, &score) in stored.as_chunks_mut::<LANES>().0.iter_mut().zip(scores) {
+        // SAFETY: the array is the 16 bytes that are written.
+        unsafe { vst1q_s32(stored.as_mut_ptr(), score) };
+    }
+    stored
+}
+
+/// Returns the columns that pass, one bit each.
+fn passing(scores: &[i32; TILE_COLUMNS]) -> u32 {
+    let passing = scores.iter().enumerate().map(|(column, &score)| u32::from(score >= 0) << column);
+    passing.sum()
+}
