@@ -3,11 +3,13 @@
 //! The only place of the library that reads the clock and the environment; everything else takes them.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use jiff::tz::TimeZone;
 use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
 use memfold_plan::policy::ConfigLoader;
+use memfold_plan::policy::config::time_zone;
 
 /// Returns the layers that every configuration begins with: the files of system and user, the
 /// environment, and the machine's time zone.
@@ -66,23 +68,49 @@ impl Stopwatch {
 
 /// Returns the name of the machine's zone, or what is wrong with the variable `TZ`; `None` where nothing names one.
 fn machine_zone(variable: Option<OsString>) -> Option<Result<String, String>> {
-    let system = || TimeZone::system().iana_name().map(|name| Ok(name.to_owned()));
-    let Some(variable) = variable.filter(|variable| !variable.is_empty()) else { return system() };
+    let Some(variable) = variable.filter(|variable| !variable.is_empty()) else {
+        return system_zone().map(Ok);
+    };
     let shown = excerpt(&variable.to_string_lossy(), ZONE_CHARS);
     let name = variable.to_str().map(|name| name.strip_prefix(':').unwrap_or(name));
     let Some(name) = name else { return Some(Err(format!("TZ is no text: {shown}"))) };
-    if let Some(zone) = memfold_plan::policy::config::time_zone(name) {
+    if let Some(zone) = time_zone(name) {
         return Some(Ok(zone.iana_name().map_or_else(|| name.to_owned(), str::to_owned)));
     }
-    if name.starts_with('/') && !TimeZone::system().is_unknown() {
-        let unnamed = || Err(format!("TZ={shown} is a file of no zone that has a name"));
-        return Some(system().unwrap_or_else(unnamed));
+    let file = Path::new(name);
+    if file.is_absolute() && file.is_file() {
+        let unnamed = || format!("TZ={shown} is a file of no zone that has a name");
+        return Some(zone_of_file(file).ok_or_else(unnamed));
     }
     Some(match TimeZone::posix(name).ok().map(|zone| fixed_offset(&zone)) {
         Some(Some(seconds)) => Ok(offset_name(seconds)),
         Some(None) => Err(format!("TZ={shown} is a rule and no name")),
         None => Err(format!("TZ={shown} names no zone")),
     })
+}
+
+/// Returns the name of the zone of the machine's clock.
+fn system_zone() -> Option<String> {
+    // jiff would first list all zone files, if another crate has turned that on.
+    #[cfg(unix)]
+    match std::fs::read_link("/etc/localtime") {
+        Ok(file) => {
+            if let Some(name) = zone_of_file(&file) {
+                return Some(name);
+            }
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(_) => {}
+    }
+    #[expect(clippy::disallowed_methods, reason = "it names the zone; its rules are not used")]
+    let zone = TimeZone::system();
+    zone.iana_name().map(str::to_owned)
+}
+
+/// Returns the name of the zone whose file a path leads to.
+fn zone_of_file(file: &Path) -> Option<String> {
+    let (_, name) = file.to_str()?.rsplit_once("zoneinfo/")?;
+    time_zone(name)?.iana_name().map(str::to_owned)
 }
 
 /// Returns the offset from UTC in seconds of a zone whose clock is never changed: it is the same in every month.

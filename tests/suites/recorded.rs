@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use jiff::tz::TimeZone;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
 use memfold_index::{NoProgress, Pool};
 use memfold_simd::Kernels;
 use rusqlite::{Connection, params};
@@ -27,7 +27,7 @@ use memfold_store::{LoadRequest, MemoryStore as _, Snapshot, VecSink};
 const NOW: Instant = Instant(1_780_272_000_000_000);
 
 fn load(path: &Path) -> (Snapshot, VecSink) {
-    let zone = TimeZone::get("Europe/Berlin").unwrap();
+    let zone = TimeZoneDatabase::bundled().get("Europe/Berlin").unwrap();
     let request = LoadRequest { time_zone: &zone, now: NOW, progress: &NoProgress };
     let mut sink = VecSink::default();
     let store = BrainDb::open(path, OpenOptions::default()).unwrap();

@@ -243,10 +243,11 @@ impl Cursor<'_> {
 #[cfg(test)]
 mod instant_tests {
     use super::*;
+    use jiff::tz::TimeZoneDatabase;
     use proptest::prelude::*;
 
     fn berlin() -> TimeZone {
-        TimeZone::get("Europe/Berlin").unwrap()
+        TimeZoneDatabase::bundled().get("Europe/Berlin").unwrap()
     }
 
     #[test]
@@ -285,9 +286,10 @@ mod instant_tests {
 #[cfg(test)]
 mod parse_tests {
     use super::*;
+    use jiff::tz::TimeZoneDatabase;
 
     fn zone(name: &str) -> TimeZone {
-        TimeZone::get(name).unwrap()
+        TimeZoneDatabase::bundled().get(name).unwrap()
     }
 
     fn read(text: &str, zone_name: &str) -> Option<String> {

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use jiff::tz::TimeZone;
+use jiff::tz::TimeZoneDatabase;
 use memfold_index::NoProgress;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -30,7 +30,7 @@ const NOW: Instant = Instant(1_780_272_000_000_000);
 const DIM: usize = 8;
 
 fn load_with(store: &dyn MemoryStore, sink: &mut VecSink) -> Result<Snapshot, LoadStoreError> {
-    let zone = TimeZone::get("Europe/Berlin").unwrap();
+    let zone = TimeZoneDatabase::bundled().get("Europe/Berlin").unwrap();
     store.load(&LoadRequest { time_zone: &zone, now: NOW, progress: &NoProgress }, sink)
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use jiff::tz::TimeZone;
+use jiff::tz::TimeZoneDatabase;
 use memfold_index::NoProgress;
 use rusqlite::Connection;
 
@@ -53,7 +53,7 @@ impl LiveVisitor for Shown {
 
 fn visit(path: &Path, visitor: &mut Shown) -> bool {
     let store = BrainDb::open(path, OpenOptions::default()).unwrap();
-    let zone = TimeZone::get("Europe/Berlin").unwrap();
+    let zone = TimeZoneDatabase::bundled().get("Europe/Berlin").unwrap();
     let request = LoadRequest { time_zone: &zone, now: NOW, progress: &NoProgress };
     store.visit_live(&request, visitor).unwrap()
 }

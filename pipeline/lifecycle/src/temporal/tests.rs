@@ -1,6 +1,6 @@
 //! Sentences as agents and people write memories, with the times they name; and questions.
 
-use jiff::tz::TimeZone;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
 use memfold_model::memory::MemoryId;
 use memfold_model::time::Instant;
 
@@ -12,7 +12,7 @@ use super::*;
 const WRITTEN: &str = "2025-03-02T15:30:00";
 
 fn berlin() -> TimeZone {
-    TimeZone::get("Europe/Berlin").unwrap()
+    TimeZoneDatabase::bundled().get("Europe/Berlin").unwrap()
 }
 
 fn at(written: &str) -> Instant {
@@ -272,7 +272,7 @@ fn changes_of_clocks_are_respected() {
 fn the_zone_decides_the_day() {
     let written = Instant::parse("2025-03-02T23:30:00Z", &TimeZone::UTC).unwrap();
     let day = |zone: &str| {
-        let zone = TimeZone::get(zone).unwrap();
+        let zone = TimeZoneDatabase::bundled().get(zone).unwrap();
         resolve("today", written, &zone)[0].interval.civil_start.date().to_string()
     };
     assert_eq!(day("UTC"), "2025-03-02");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::civil::DateTime;
 use jiff::fmt::temporal::DateTimeParser;
-use jiff::tz::TimeZone;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
 use jiff::{Timestamp, Zoned};
 use memfold_model::time::{Instant, in_zone};
 use memfold_simd::Similarity;
@@ -402,7 +402,7 @@ pub fn time_zone(name: &str) -> Option<TimeZone> {
     if name.starts_with(['+', '-']) {
         return DateTimeParser::new().parse_time_zone(name).ok();
     }
-    TimeZone::get(name).ok().filter(|zone| !zone.is_unknown())
+    TimeZoneDatabase::bundled().get(name).ok().filter(|zone| !zone.is_unknown())
 }
 
 /// Returns the one spelling of a zone: its IANA name, or its offset as `+02:00`.
