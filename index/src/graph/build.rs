@@ -280,7 +280,7 @@ fn lost(graph: &Graph, nodes: &[u32], tools: Tools<'_>) -> Vec<(u32, Vec<u32>)> 
         let lost = nodes.filter_map(|&node| {
             traversal.query.clear();
             traversal.query.extend_from_slice(view.codes.row(node));
-            traversal.search(&view, Breadth::fixed(LOOKUP_WIDTH));
+            traversal.search(&view, Breadth::lookup(LOOKUP_WIDTH));
             let is_found = traversal.found().next().is_some_and(|near| near.distance == 0);
             let nearest = || traversal.found().take(LINKED_FROM).map(|near| near.node).collect();
             (!is_found).then(|| (node, nearest()))

@@ -28,22 +28,37 @@ pub(super) struct Breadth {
     /// More, while they are not much farther than the node of this rank: up to `most`.
     rank: usize,
     most: usize,
+    /// Whether it ends when a node has the codes of the query.
+    looks_up: bool,
 }
 
 impl Breadth {
     /// Follows the nearest `width` nodes.
     pub(super) const fn fixed(width: usize) -> Self {
-        Self { least: width, rank: 0, most: width }
+        Self { least: width, rank: 0, most: width, looks_up: false }
+    }
+
+    /// As [`fixed`](Self::fixed), until a node has the codes of the query: no other has them.
+    pub(super) const fn lookup(width: usize) -> Self {
+        Self { looks_up: true, ..Self::fixed(width) }
     }
 
     /// Follows as many of the nearest nodes as finding `wanted` takes, at least `width`.
     pub(super) fn finding(wanted: usize, width: usize) -> Self {
         let most = width.saturating_mul(WIDENED);
-        Self { least: width, rank: wanted.max(RANK_MIN) - 1, most }
+        Self { least: width, rank: wanted.max(RANK_MIN) - 1, most, looks_up: false }
     }
 
     fn at_most(self, count: usize) -> Self {
+        let count = count.max(1);
         Self { least: self.least.min(count), most: self.most.min(count), ..self }
+    }
+
+    /// The squared distance up to which candidates beyond the least ones are followed. It shrinks as nearer ones are
+    /// found.
+    fn reach(self, pool: &[Candidate]) -> i32 {
+        let wanted = pool.get(self.rank).map_or(i32::MAX, |last| last.distance);
+        wanted.saturating_add(wanted / SLACK)
     }
 }
 
@@ -195,12 +210,14 @@ impl Traversal {
         self.pool.clear();
         let visited = &mut self.visited;
         self.positions.retain(|&position| visited.insert(position));
-        self.offer_positions(graph, layer, breadth.most);
+        self.offer_positions(graph, layer, breadth);
         let mut next = 0;
         loop {
+            if breadth.looks_up && self.pool.first().is_some_and(|nearest| nearest.distance == 0) {
+                break;
+            }
             self.positions.clear();
-            let wanted = self.pool.get(breadth.rank).map_or(i32::MAX, |last| last.distance);
-            let reach = wanted.saturating_add(wanted / SLACK);
+            let reach = breadth.reach(&self.pool);
             let mut expanded = 0;
             while let Some(candidate) = self.pool.get_mut(next)
                 && expanded < EXPANDED_TOGETHER
@@ -218,7 +235,7 @@ impl Traversal {
                 break;
             }
             self.fetch_links(layer, next);
-            next = self.offer_positions(graph, layer, breadth.most).min(next);
+            next = self.offer_positions(graph, layer, breadth).min(next).min(self.pool.len());
         }
     }
 
@@ -256,23 +273,38 @@ impl Traversal {
         self.kernels.dots_picked(&self.query, graph.codes.codes, &self.nodes, &mut self.dots);
     }
 
-    /// Keeps those of `self.positions` that are among the nearest `width`; returns the first place in the pool that
-    /// changed.
-    fn offer_positions(&mut self, graph: &GraphView<'_>, layer: &Layer<'_>, width: usize) -> usize {
+    /// Keeps those of `self.positions` that may be followed, and the least ones in any case; returns the first place
+    /// in the pool that changed.
+    fn offer_positions(
+        &mut self,
+        graph: &GraphView<'_>,
+        layer: &Layer<'_>,
+        breadth: Breadth,
+    ) -> usize {
         self.measure(graph, layer);
+        let reach = breadth.reach(&self.pool);
         let mut changed = usize::MAX;
         for ((&position, &norm), &dot) in self.positions.iter().zip(&self.norms).zip(&self.dots) {
             let distance = squared_distance(norm, self.squared_norm, dot);
             let near = Near { distance, node: position };
-            if self.pool.len() >= width {
-                if self.pool.last().is_none_or(|last| near >= last.near()) {
-                    continue;
-                }
+            let is_beyond = |place: usize| {
+                let candidate = place.checked_sub(1).and_then(|place| self.pool.get(place));
+                candidate.is_some_and(|candidate| near >= candidate.near())
+            };
+            if distance > reach && is_beyond(breadth.least) || is_beyond(breadth.most) {
+                continue;
+            }
+            if self.pool.len() >= breadth.most {
                 self.pool.pop();
             }
             let place = self.pool.partition_point(|candidate| candidate.near() < near);
             self.pool.insert(place, Candidate { distance, marked: position });
             changed = changed.min(place);
+        }
+        let reach = breadth.reach(&self.pool);
+        let within = |candidate: &Candidate| candidate.distance <= reach;
+        while self.pool.len() > breadth.least && !self.pool.last().is_some_and(within) {
+            self.pool.pop();
         }
         changed
     }
