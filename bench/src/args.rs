@@ -139,8 +139,8 @@ pub(crate) struct AnnArgs {
     /// The vectors to search (Parquet, Arrow, npy, …)
     #[arg(long, value_name = "FILE")]
     pub(crate) base: PathBuf,
-    /// The vectors to look up, none of them in the base [default: the last 1,000 of the base,
-    /// held out of it, or a tenth where there are fewer than 10,000]
+    /// The vectors to look up, none of them in the base [default: the set `test` of an HDF5 base,
+    /// else the last 1,000 of the base, held out of it, or a tenth of fewer than 10,000]
     #[arg(long, value_name = "FILE")]
     pub(crate) queries: Option<PathBuf>,
     /// Neighbours to find for each query

@@ -90,6 +90,23 @@ fn every_method_answers_and_fits_the_published_schema() {
 }
 
 #[test]
+fn an_hdf5_file_brings_its_queries() {
+    let place = Place::new();
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../datasets/tests-data/hdf5");
+    let file = &*format!("{data}/h5py_contiguous.hdf5");
+    for words in [&["--base", file][..], &["--base", file, "--queries", file]] {
+        let said = place.succeed(&[&["ann", "--method", "exact", "--json"], words].concat());
+        let line = &lines(&said)[0];
+        assert_eq!((&line["rows"], &line["queries"]), (&3.into(), &1.into()), "{said}");
+        assert_eq!(line["recall_within_epsilon"], 1.0);
+    }
+    // Without a set `test`, the vectors are looked for as in any other file.
+    let others = format!("{data}/h5py_others.h5");
+    let words = ["ann", "--base", file, "--queries", &*others];
+    place.run(&words).fails_with(1, &["expected one matrix", "found \"f2\""]);
+}
+
+#[test]
 fn what_cannot_be_looked_up_is_said() {
     let place = with_vectors();
     memfold(&place, &["generate", "--rows", "20", "--dim", "8", "-o", "short.npy"]);

@@ -63,6 +63,24 @@ pub fn open_vectors(path: &Path, bars: &Bars) -> Result<Corpus, Failure> {
     open_columns(path, &CorpusColumns::default(), bars)
 }
 
+/// The queries in an HDF5 file of ann-benchmarks.com.
+const TEST_SET: &str = "test";
+
+/// Reads the queries that an HDF5 file holds beside its vectors; `None`: this one holds none.
+pub fn open_test_set(path: &Path, bars: &Bars) -> Result<Option<Corpus>, Failure> {
+    if VectorFormat::of_file(path) != Some(VectorFormat::Hdf5) {
+        return Ok(None);
+    }
+    let columns = CorpusColumns { vector: Some(TEST_SET.to_owned()), id: None };
+    let options = columns.options(&settings::scratch_dir(), bars);
+    let set = match Corpus::open(&[path.to_owned()], &options) {
+        Err(ReadError::NoArray { .. }) => None,
+        set => Some(set.map_err(|error| unreadable(&error))?),
+    };
+    bars.end();
+    Ok(set)
+}
+
 /// Reads some columns of a file of vectors.
 pub(crate) fn open_columns(
     path: &Path,

@@ -31,7 +31,7 @@ pub use commands::review::card::named_memories;
 pub use commands::runs::find as find_run;
 pub use commands::status::{Status, status};
 pub use commands::undo::{UndoArgs, undo_named};
-pub use context::{Provider, mode_like, open_options, open_store, open_vectors};
+pub use context::{Provider, mode_like, open_options, open_store, open_test_set, open_vectors};
 pub use failure::{Exit, Failure};
 pub use memfold::machine::{Stopwatch, clock};
 pub use mirrored::Mirrored;
