@@ -4,7 +4,7 @@
 
 The last 1,000 rows are held out and looked up, as `memfold-bench ann` does. Each engine builds in a process of its own with all
 threads and then answers all queries in one call on one thread, which spares the others the cost of a Python call for each;
-the best of three calls counts. memfold and sqlite-vec answer them one by one. Recall counts rows as near as the true last one as right.
+the best of three calls counts. memfold, vsag, zvec and sqlite-vec answer them one by one. Recall counts rows as near as the true last one as right.
 Engines that compare a query with every row have none.
 """
 
@@ -16,16 +16,14 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from indexes import INDEXES, M
 
 EF_SEARCH = (16, 24, 32, 48, 64, 96, 128, 192, 256)
 HELD_OUT = 1_000
 CALLS = 3
-M, EF_CONSTRUCTION = 16, 200
-
-Search = Callable[[Any, int], Any]
 
 
 def main() -> None:
@@ -50,8 +48,8 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, required=True, help="npy, Arrow or Parquet")
     parser.add_argument("--name", required=True, help="what the rows are, as shown in tables")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--engines", default=",".join([*METHODS, *ENGINES]), help="names, with commas")
-    parser.add_argument("--memfold", type=Path, help="the binary")
+    parser.add_argument("--engines", default=",".join([*METHODS, *INDEXES]), help="names, with commas")
+    parser.add_argument("--memfold", type=Path, help="the binary; memfold-bench lies beside it")
     parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--seconds-max", type=float, default=1_800.0, help="for one engine")
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -60,7 +58,8 @@ def parse_options() -> argparse.Namespace:
 
 def memfold(options: argparse.Namespace, method: str) -> list[dict[str, Any]]:
     values = ",".join(map(str, EF_SEARCH))
-    command = [options.memfold, "bench", "ann", "--base", options.data, "-k", str(options.k)]
+    bench = options.memfold.with_name("memfold-bench")
+    command = [bench, "ann", "--base", options.data, "-k", str(options.k)]
     command += ["--ef-search", values, "--threads", str(options.threads), "--json", "--quiet"]
     command += ["--method", method, "--degree", str(M)]
     try:
@@ -93,20 +92,22 @@ def run_one(options: argparse.Namespace) -> None:
 
     rows = vectors.unit(vectors.load(options.data))
     base, queries = rows[:-HELD_OUT], rows[-HELD_OUT:]
-    package, build = ENGINES[options.one]
-    is_exact = options.one in EXACT
+    index = INDEXES[options.one]
     resident = resident_bytes()
     start = time.perf_counter()
     try:
-        search = build(base, options.threads)
+        search = index.build(base, options.threads)
     except ImportError as error:
         print(json.dumps({"outcome": "not installed", "reason": str(error)}))
+        return
+    except Exception as error:
+        print(json.dumps({"outcome": "not on this machine", "reason": str(error)}))
         return
     seconds = time.perf_counter() - start
     grown = resident_bytes() - resident
     products = queries @ base.T
     last = np.partition(products, -options.k, axis=1)[:, -options.k]
-    for ef_search in [None] if is_exact else [ef_search for ef_search in EF_SEARCH if ef_search >= options.k]:
+    for ef_search in [None] if index.is_exact else [ef_search for ef_search in EF_SEARCH if ef_search >= options.k]:
         fastest, found = float("inf"), None
         for _ in range(CALLS):
             start = time.perf_counter()
@@ -115,8 +116,8 @@ def run_one(options: argparse.Namespace) -> None:
         # A margin for f32: a tie counts.
         near = np.take_along_axis(products, np.maximum(found, 0), 1) >= last[:, None] - 1e-6
         line = {
-            "engine_version": importlib.metadata.version(package),
-            "setting": {} if is_exact else {"M": M, "ef_construction": EF_CONSTRUCTION},
+            "engine_version": importlib.metadata.version(index.package),
+            "setting": index.setting,
             "ef_search": ef_search,
             "recall_at_k": float((near & (found >= 0)).sum(1).clip(max=options.k).mean() / options.k),
             "qps_one_thread": len(queries) / fastest,
@@ -133,91 +134,8 @@ def resident_bytes() -> int:
     return pages * resource.getpagesize()
 
 
-def hnswlib(base: Any, threads: int) -> Search:
-    import hnswlib
-
-    index = hnswlib.Index(space="ip", dim=base.shape[1])
-    index.init_index(max_elements=len(base), M=M, ef_construction=EF_CONSTRUCTION)
-    index.add_items(base, num_threads=threads)
-
-    def search(queries: Any, ef_search: int, k: int) -> Any:
-        index.set_ef(ef_search)
-        return index.knn_query(queries, k=k, num_threads=1)[0].astype("int64")
-
-    return search
-
-
-def faiss_hnsw(base: Any, threads: int) -> Search:
-    import faiss
-
-    faiss.omp_set_num_threads(threads)
-    index = faiss.IndexHNSWFlat(base.shape[1], M, faiss.METRIC_INNER_PRODUCT)
-    index.hnsw.efConstruction = EF_CONSTRUCTION
-    index.add(base)
-
-    def search(queries: Any, ef_search: int, k: int) -> Any:
-        faiss.omp_set_num_threads(1)
-        index.hnsw.efSearch = ef_search
-        return index.search(queries, k)[1]
-
-    return search
-
-
-def usearch(kind: str) -> Callable[[Any, int], Search]:
-    def build(base: Any, threads: int) -> Search:
-        import numpy as np
-        from usearch.index import Index
-
-        index = Index(
-            ndim=base.shape[1], metric="cos", dtype=kind, connectivity=M, expansion_add=EF_CONSTRUCTION
-        )
-        index.add(np.arange(len(base)), base, threads=threads)
-
-        def search(queries: Any, ef_search: int, k: int) -> Any:
-            index.expansion_search = ef_search
-            return index.search(queries, k, threads=1).keys.astype("int64")
-
-        return search
-
-    return build
-
-
-def sqlite_vec(base: Any, _: int) -> Search:
-    """A virtual table in memory; a query reads all of it, on one thread."""
-    import apsw
-    import numpy as np
-    import sqlite_vec
-
-    # Python's own sqlite3 is often built without extensions.
-    database = apsw.Connection(":memory:")
-    database.enable_load_extension(True)
-    database.load_extension(sqlite_vec.loadable_path())
-    database.execute(
-        f"CREATE VIRTUAL TABLE rows USING vec0(vector float[{base.shape[1]}] distance_metric=cosine)"
-    )
-    with database:
-        numbered = ((row, vector.tobytes()) for row, vector in enumerate(base))
-        database.executemany("INSERT INTO rows(rowid, vector) VALUES (?, ?)", numbered)
-
-    def search(queries: Any, _: int, k: int) -> Any:
-        asked = "SELECT rowid FROM rows WHERE vector MATCH ? AND k = ? ORDER BY distance"
-        answers = (database.execute(asked, (query.tobytes(), k)).fetchall() for query in queries)
-        return np.array([[row for (row,) in answer] for answer in answers], dtype="int64")
-
-    return search
-
-
 # What memfold itself answers with; the crate hnsw_rs is filled on one thread, as memfold does it.
 METHODS = {"memfold": "graph", "memfold-scan": "scan", "hnsw_rs": "hnsw_rs"}
-EXACT = {"sqlite-vec"}
-ENGINES: dict[str, tuple[str, Callable[[Any, int], Search]]] = {
-    "hnswlib": ("hnswlib", hnswlib),
-    "faiss-hnsw": ("faiss-cpu", faiss_hnsw),
-    "usearch-f32": ("usearch", usearch("f32")),
-    "usearch-bf16": ("usearch", usearch("bf16")),
-    "usearch-i8": ("usearch", usearch("i8")),
-    "sqlite-vec": ("sqlite-vec", sqlite_vec),
-}
 
 if __name__ == "__main__":
     main()

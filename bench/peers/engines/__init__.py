@@ -12,6 +12,7 @@ from engines import (
     sentence_clusters,
     sentence_pairs,
     sklearn_radius,
+    symphonyqg_graph,
     usearch_graph,
 )
 from joins import Engine
@@ -28,6 +29,7 @@ ENGINES: dict[str, Engine] = {
         scann_tree.ENGINE,
         hnswlib_graph.ENGINE,
         usearch_graph.ENGINE,
+        symphonyqg_graph.ENGINE,
         semhash_dedup.ENGINE,
         sentence_pairs.ENGINE,
         sentence_clusters.ENGINE,

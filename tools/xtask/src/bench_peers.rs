@@ -22,7 +22,7 @@ const LOOKUPS: &str = "bench/results/peers-ann.jsonl";
 
 /// Engines that finish a million rows without a limit; the others get one.
 const ENGINES_AT_SCALE: &str = "memfold,memfold-wheel,faiss-ivf-flat";
-const OTHER_ENGINES: &str = "numpy-blocked,scikit-learn,faiss-flat,scann,hnswlib,usearch,semhash,\
+const OTHER_ENGINES: &str = "numpy-blocked,scikit-learn,faiss-flat,scann,hnswlib,usearch,symphonyqg,semhash,\
                              sentence-transformers,sentence-communities";
 
 /// At scale, an engine that reaches this pair recall is not asked for more.
@@ -58,7 +58,10 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     let bench = Bench {
         root,
         memfold: binary(root, "memfold")?,
-        python: environment::ready(root).and_then(|env| python::install_released(root, env))?,
+        python: environment::ready(root).and_then(|env| match options.asks_for(Part::Joins) {
+            true => python::install_released(root, env),
+            false => Ok(env),
+        })?,
         options,
         began: results::run_name(),
         command: results::typed("bench-peers", arguments),
@@ -103,7 +106,7 @@ impl Bench<'_> {
             command.args(seconds_max.iter().flat_map(|seconds| ["--seconds-max", seconds]));
             let mut lines = results::parse(&results::said(&mut command)?)?;
             lines.iter_mut().for_each(|line| line["rows_from"] = rows.recipe().into());
-            self.keep(LOOKUPS, lines, &["data", "engine"])?;
+            self.keep(LOOKUPS, lines, &["machine", "data", "engine"])?;
         }
         Ok(())
     }

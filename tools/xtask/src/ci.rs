@@ -26,7 +26,7 @@ const AARCH64_TOOLS: &[(&str, &str)] = &[
     ("CC_aarch64_unknown_linux_gnu", CROSS_COMPILER),
     ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", CROSS_COMPILER),
     // A skipped level is a failure.
-    ("SIMD_TEST_REQUIRE", "neon"),
+    ("SIMD_TEST_REQUIRE", "neon,neondot"),
 ];
 /// Runs a program for aarch64 with the C library that comes with the cross compiler.
 const EMULATORS: [&str; 2] = ["qemu-aarch64", "qemu-aarch64-static"];
@@ -92,10 +92,7 @@ fn runs(program: &str) -> bool {
 /// Runs cargo with some words and variables.
 fn cargo(root: &Path, words: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
     report::line(&format!("xtask: cargo {}", words.join(" ")));
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(program);
-    command.current_dir(root).args(words).envs(environment.iter().copied());
-    match command.status() {
+    match crate::cargo(root).args(words).envs(environment.iter().copied()).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("cargo {} ended with {status}", words[0])),
         Err(error) => Err(format!("cannot run cargo: {error}")),

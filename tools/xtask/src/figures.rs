@@ -1,9 +1,10 @@
 //! `figures`: writes the stored measurements into README.md, docs and docs/plots.
 //!
 //! A block between two marks of a page belongs to one file of results. What stands in it is data
-//! ([`pages`]): tables, whose columns are templates over the fields of a stored line.
+//! ([`pages`], [`performance`]): tables, whose columns are templates over the fields of a stored line.
 
 mod pages;
+mod performance;
 mod plots;
 mod rows;
 mod table;
@@ -12,6 +13,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use self::table::Block;
 use crate::results;
 
 /// Rewrites all blocks and plots.
@@ -23,16 +25,20 @@ pub(crate) fn write(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
+fn blocks() -> impl DoubleEndedIterator<Item = &'static Block> {
+    pages::BLOCKS.iter().chain(performance::BLOCKS)
+}
+
 /// Shows lines as the page that they belong to does.
 pub(crate) fn shown(results: &str, lines: &[Value]) -> String {
-    let block = pages::BLOCKS.iter().rev().find(|block| block.results == results);
+    let block = blocks().rev().find(|block| block.results == results);
     block.map_or_else(String::new, |block| block.render(lines))
 }
 
 /// Returns the pages and plots as they should be.
 fn rendered(root: &Path) -> Result<Vec<(String, String)>, String> {
     let mut files: Vec<(String, String)> = Vec::new();
-    for block in pages::BLOCKS {
+    for block in blocks() {
         let lines = results::read(&root.join(block.results))?;
         let at = match files.iter().position(|(file, _)| file == block.file) {
             Some(at) => at,

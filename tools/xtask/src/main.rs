@@ -12,7 +12,7 @@ mod ci;
 mod python;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 const USAGE: &str = "usage: cargo xtask <command>
 
@@ -77,7 +77,33 @@ fn run(root: &Path, command: &str, arguments: &[String]) -> Option<Result<(), St
     })
 }
 
+/// Cargo in the root, without what `cargo run` has set for this program.
+///
+/// Build scripts that look at such a variable (that of `ring`) would run again, and all that depends on them be compiled.
+fn cargo(root: &Path) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(&name);
+        }
+    }
+    cargo.current_dir(root);
+    cargo
+}
+
 fn root() -> PathBuf {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
     tools.and_then(Path::parent).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn cargo_is_not_told_of_this_package() {
+        let cargo = super::cargo(&super::root());
+        for name in ["CARGO_PKG_NAME", "CARGO_MANIFEST_DIR"] {
+            assert!(cargo.get_envs().any(|(key, value)| key == name && value.is_none()), "{name}");
+        }
+    }
 }

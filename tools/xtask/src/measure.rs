@@ -42,7 +42,7 @@ enum Needs {
     Test,
 }
 
-const MEASUREMENTS: [Measurement; 21] = [
+const MEASUREMENTS: [Measurement; 22] = [
     Measurement {
         name: "consolidate",
         about: "whole runs of memfold consolidate on 1,000 to 100,000 memories",
@@ -58,6 +58,14 @@ const MEASUREMENTS: [Measurement; 21] = [
         keys: &["what", "data", "threshold"],
         needs: Needs::Nothing,
         run: joins::exact,
+    },
+    Measurement {
+        name: "levels",
+        about: "memfold dedup at every level of the processor, and on all its cores",
+        results: "bench/results/levels.jsonl",
+        keys: &["machine", "data", "threshold", "level", "threads"],
+        needs: Needs::Nothing,
+        run: joins::by_level,
     },
     Measurement {
         name: "graph-join",
@@ -95,7 +103,7 @@ const MEASUREMENTS: [Measurement; 21] = [
         name: "search",
         about: "whole lookups, each beside a process that does nothing",
         results: "bench/results/search.jsonl",
-        keys: &["data"],
+        keys: &["machine", "data"],
         needs: Needs::Nothing,
         run: processes::search,
     },
@@ -103,7 +111,7 @@ const MEASUREMENTS: [Measurement; 21] = [
         name: "check",
         about: "checks of memories, alone and beside four writers",
         results: "bench/results/check.jsonl",
-        keys: &["data", "mode", "writers", "cold"],
+        keys: &["machine", "data", "mode", "writers", "cold"],
         needs: Needs::Nothing,
         run: commands::check,
     },
@@ -233,6 +241,8 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
         };
     let memfold = built("memfold", &[Needs::Test])?;
     let bench = built("memfold-bench", &[Needs::Test, Needs::Python])?;
+    let folder = root.join(data::FOLDER);
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let can_run = |one: &&Measurement| lacks.iter().all(|(name, _)| *name != one.name);
     for Measurement { name, results, keys, run, .. } in chosen.into_iter().filter(can_run) {
         let session = Session {
@@ -273,7 +283,7 @@ pub(crate) fn help() -> String {
 /// For the whole workspace: for each package alone dependencies have other features, and would be compiled again.
 pub(crate) fn binary(root: &Path, name: &str) -> Result<PathBuf, String> {
     let words = ["build", "--release", "--locked", "--workspace", "--bin", name];
-    let built = Command::new("cargo").current_dir(root).args(words).status();
+    let built = crate::cargo(root).args(words).status();
     match built.is_ok_and(|status| status.success()) {
         true => Ok(root.join("target/release").join(name)),
         false => Err(format!("{name} cannot be built")),

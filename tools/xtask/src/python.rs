@@ -98,8 +98,7 @@ pub(crate) fn install_released(root: &Path, python: PathBuf) -> Result<PathBuf, 
 }
 
 fn cargo(root: &Path, words: &[&str]) -> Result<(), String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    done(Command::new(cargo).current_dir(root).args(words), "cargo build")
+    done(crate::cargo(root).args(words), "cargo build")
 }
 
 fn install(python: &Path, what: &Path) -> Result<(), String> {

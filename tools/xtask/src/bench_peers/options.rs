@@ -84,9 +84,11 @@ impl Options {
         if let Some(data) = &self.data {
             return vec![Rows::given(data)];
         }
-        let full = self.full.then_some(ROW_COUNT_FULL);
-        let sizes = [self.rows.unwrap_or(ROW_COUNT_LOOKUPS)].into_iter().chain(full);
-        sizes.map(Rows::synthetic).collect()
+        if let Some(rows) = self.rows {
+            return vec![Rows::synthetic(rows)];
+        }
+        let sizes = [ROW_COUNT_LOOKUPS].into_iter().chain(self.full.then_some(ROW_COUNT_FULL));
+        Rows::real().into_iter().chain(sizes.map(Rows::synthetic)).collect()
     }
 
     /// The rows to join, with how many they are (0 for a given file: no engine is left out).
@@ -147,7 +149,9 @@ mod tests {
         assert!(both.asks_for(Part::Joins) && both.asks_for(Part::Lookups));
         let lookups = parse("--only lookups --full").unwrap();
         assert!(!lookups.asks_for(Part::Joins) && lookups.asks_for(Part::Lookups));
-        assert_eq!(lookups.looked_up().len(), 2);
+        let real = usize::from(Rows::real().is_some());
+        assert_eq!(lookups.looked_up().len(), 2 + real);
+        assert_eq!(parse("--only lookups --rows 5000").unwrap().looked_up().len(), 1);
         assert!(parse("--engines hnswlib").unwrap_err().contains("--only"));
         assert!(parse("--only both").is_err());
     }

@@ -11,10 +11,22 @@ pub(super) const RECALL_MIN: f64 = 0.99;
 const PEERS_SHOWN: [&str; 3] = ["real-36k", "synthetic-like-real-100k", "synthetic-1m"];
 
 /// The search widths that are shown.
-const WIDTHS_SHOWN: [u64; 4] = [32, 64, 128, 256];
+const WIDTHS_SHOWN: [u64; 5] = [16, 32, 64, 128, 192];
 
 pub(super) fn all(lines: &[Value]) -> Vec<Vec<Value>> {
     vec![lines.to_vec()]
+}
+
+/// The lines of each machine.
+pub(super) fn by_machine(lines: &[Value]) -> Vec<Vec<Value>> {
+    let mut groups: Vec<Vec<Value>> = Vec::new();
+    for line in lines {
+        match groups.iter_mut().find(|group| group[0]["machine"] == line["machine"]) {
+            Some(group) => group.push(line.clone()),
+            None => groups.push(vec![line.clone()]),
+        }
+    }
+    groups
 }
 
 pub(super) fn having(lines: &[Value], path: &str) -> Vec<Value> {
@@ -52,7 +64,21 @@ pub(super) fn is_peak(line: &Value) -> bool {
 pub(super) fn joins(lines: &[Value]) -> Vec<Vec<Value>> {
     let mut joins: Vec<Value> = lines.iter().filter(|line| !is_peak(line)).cloned().collect();
     joins.sort_by_key(|line| line["rows"].as_u64());
-    vec![joins]
+    by_machine(&joins)
+}
+
+/// Joins at several levels, with how many times the first of the same work they take.
+pub(super) fn levels(lines: &[Value]) -> Vec<Vec<Value>> {
+    let timed = lines.iter().map(|line| {
+        let is_same = |other: &&Value| {
+            ["machine", "data", "threshold"].iter().all(|key| other[*key] == line[*key])
+        };
+        let seconds = |line: &Value| line["wall_seconds_median"].as_f64();
+        let best = lines.iter().find(is_same).and_then(seconds);
+        let times = seconds(line).zip(best).map(|(own, best)| own / best);
+        with(line, json!({ "times": times }))
+    });
+    by_machine(&timed.collect::<Vec<_>>())
 }
 
 pub(super) fn largest(mut lines: Vec<Value>) -> Vec<Value> {
@@ -85,7 +111,7 @@ pub(super) fn named_once(lines: &[Value]) -> Vec<Value> {
 /// Checks in process and as whole processes; what `--version` takes is in the stored file.
 pub(super) fn checks(lines: &[Value]) -> Vec<Vec<Value>> {
     let is_shown = |line: &&Value| matches!(line["mode"].as_str(), Some("in_process" | "process"));
-    vec![lines.iter().filter(is_shown).map(check).collect()]
+    by_machine(&lines.iter().filter(is_shown).map(check).collect::<Vec<_>>())
 }
 
 fn check(line: &Value) -> Value {
@@ -115,7 +141,7 @@ pub(super) fn served(lines: &[Value]) -> Vec<Vec<Value>> {
         let beside = if line["writers"] == 0 { "–" } else { "{writers}, {saved}" };
         with(line, json!({ "name": name, "beside": filled(beside, line) }))
     };
-    vec![lines.iter().map(served).collect()]
+    by_machine(&lines.iter().map(served).collect::<Vec<_>>())
 }
 
 /// Engines at the same join: those on the same rows at the same threshold, the fastest first, and
@@ -223,7 +249,9 @@ pub(super) fn lookups(lines: &[Value]) -> Vec<Vec<Value>> {
 pub(super) fn engines(lines: &[Value]) -> Vec<Vec<Vec<Value>>> {
     let mut sets: Vec<Vec<Vec<Value>>> = Vec::new();
     for line in lines {
-        let same = |set: &&mut Vec<Vec<Value>>| set[0][0]["data"] == line["data"];
+        let same = |set: &&mut Vec<Vec<Value>>| {
+            ["machine", "data"].iter().all(|key| set[0][0][*key] == line[*key])
+        };
         let Some(set) = sets.iter_mut().find(same) else {
             sets.push(vec![vec![line.clone()]]);
             continue;

@@ -92,8 +92,8 @@ pub(super) fn server(session: &Session<'_>) -> Result<(), String> {
 
 /// Everything at once through a server, by the test that fails where something is lost; five minutes, `--full`: thirty.
 pub(super) fn soak(session: &Session<'_>) -> Result<(), String> {
-    let mut test = Command::new("cargo");
-    test.current_dir(session.root).args(["test", "--workspace", "--locked", "--test", "server"]);
+    let mut test = crate::cargo(session.root);
+    test.args(["test", "--workspace", "--locked", "--test", "server"]);
     test.args(["soak", "--", "--ignored", "--nocapture"]);
     test.env("MEMFOLD_SOAK_SECONDS", if session.full { "1800" } else { "300" });
     let told = said(&mut test)?;
@@ -183,7 +183,6 @@ fn conversion(session: &Session<'_>, from: &Path, to: &Path) -> Result<Value, St
 pub(super) fn like(session: &Session<'_>) -> Result<(), String> {
     let real = data::real_file().ok_or("MEMFOLD_DATA names no folder of real vectors")?;
     let folder = session.root.join(data::FOLDER);
-    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     for rows in LIKE {
         let generated = folder.join(format!("like-{rows}.npy"));
         let words = ["generate", "--quiet", "--force", "--rows", &rows.to_string(), "--like"];
@@ -201,7 +200,6 @@ pub(super) fn like(session: &Session<'_>) -> Result<(), String> {
 /// The guard on sets of labelled pairs, on single pairs, and on the near pairs of a real store.
 pub(super) fn guard(session: &Session<'_>) -> Result<(), String> {
     let folder = session.root.join(data::FOLDER);
-    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let verdicts = folder.join("verdicts.jsonl");
     let mut lines = Vec::new();
     for set in sets()? {

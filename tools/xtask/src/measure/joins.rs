@@ -1,8 +1,8 @@
-//! Whole `memfold dedup` processes over growing rows, exact, by tiles and by a graph, and the
-//! processor's peak.
+//! Whole `memfold dedup` processes over growing rows, exact, by tiles and by a graph, at every level
+//! of the instruction set, and the processor's peak.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -24,13 +24,38 @@ const GRAPH_SIZES: [(u64, usize); 2] = [(100_000, 3), (1_000_000, 1)];
 const GRAPH_RUNS_REAL: usize = 3;
 const TILE_SIZES: [(u64, usize); 2] = [(100_000, 3), (1_000_000, 1)];
 const TILE_RUNS_REAL: usize = 3;
+const LEVEL_SIZES: [(u64, usize); 2] = [(100_000, 5), (1_000_000, 1)];
+const LEVEL_RUNS_REAL: usize = 5;
+
+/// As `MEMFOLD_ISA` names them, the slowest first, without `scalar`, which is for tests.
+const LEVELS: [&str; 5] = ["avx2", "avxvnni", "avx512", "neon", "neondot"];
+
+/// From so many rows on, the slower levels would take too long.
+const ROWS_AT_BEST_LEVEL: u64 = 1_000_000;
+
+/// How rows are joined.
+#[derive(Debug, Clone, Copy)]
+struct Way<'a> {
+    threshold: f64,
+    further: &'a [&'a str],
+    /// As `MEMFOLD_ISA` names it; `None` for the best.
+    level: Option<&'a str>,
+    /// `None` for all cores.
+    threads: Option<usize>,
+}
+
+impl<'a> Way<'a> {
+    const fn at(threshold: f64, further: &'a [&'a str]) -> Self {
+        Self { threshold, further, level: None, threads: None }
+    }
+}
 
 /// Joins exactly; the first line is the peak, which the others are compared with.
 pub(super) fn exact(session: &Session<'_>) -> Result<(), String> {
     let mut peak: Option<Value> = None;
     for (rows, runs) in workloads(session, RUNS_REAL, &SIZES) {
         for threshold in THRESHOLDS {
-            let line = join(session, &rows, (threshold, &[]), runs)?;
+            let line = join(session, &rows, Way::at(threshold, &[]), runs)?;
             if peak.is_none() {
                 // The first run says which level is in use.
                 let level = line["last_run"]["isa"].as_str().unwrap_or("scalar");
@@ -48,8 +73,8 @@ pub(super) fn exact(session: &Session<'_>) -> Result<(), String> {
 pub(super) fn by_graph(session: &Session<'_>) -> Result<(), String> {
     for (rows, runs) in workloads(session, GRAPH_RUNS_REAL, &GRAPH_SIZES) {
         for threshold in THRESHOLDS {
-            let exact = join(session, &rows, (threshold, &[]), runs)?;
-            let found = join(session, &rows, (threshold, &["--method", "graph"]), runs)?;
+            let exact = join(session, &rows, Way::at(threshold, &[]), runs)?;
+            let found = join(session, &rows, Way::at(threshold, &["--method", "graph"]), runs)?;
             session.keep(vec![beside_exact(found, &exact)])?;
         }
     }
@@ -61,7 +86,7 @@ pub(super) fn by_tiles(session: &Session<'_>) -> Result<(), String> {
     let folder = session.root.join(data::FOLDER).join("tiles");
     let tiles = folder.to_string_lossy().into_owned();
     let by_tiles = |rows: &Rows, threshold, runs| {
-        let mut line = join(session, rows, (threshold, &["--tiles", &tiles]), runs)?;
+        let mut line = join(session, rows, Way::at(threshold, &["--tiles", &tiles]), runs)?;
         let _gone = std::fs::remove_dir_all(&folder);
         line["what"] = "tile join".into();
         let tiles = &line["last_run"]["tiles"];
@@ -75,7 +100,7 @@ pub(super) fn by_tiles(session: &Session<'_>) -> Result<(), String> {
     };
     for (rows, runs) in workloads(session, TILE_RUNS_REAL, &TILE_SIZES) {
         let threshold = 0.95;
-        let exact = join(session, &rows, (threshold, &[]), runs)?;
+        let exact = join(session, &rows, Way::at(threshold, &[]), runs)?;
         let mut line = by_tiles(&rows, threshold, runs)?;
         if line["last_run"]["pairs_digest"] != exact["last_run"]["pairs_digest"] {
             return Err(format!("{}: tiles give other pairs than one piece", rows.name));
@@ -91,6 +116,51 @@ pub(super) fn by_tiles(session: &Session<'_>) -> Result<(), String> {
     Ok(())
 }
 
+/// Joins exactly on two threads at every level that the processor has, and on all at its best.
+///
+/// All levels find the same pairs; anything else is an error.
+pub(super) fn by_level(session: &Session<'_>) -> Result<(), String> {
+    let workloads = workloads(session, LEVEL_RUNS_REAL, &LEVEL_SIZES);
+    let levels = levels(session, &workloads[0].0)?;
+    let Some((&best, slower)) = levels.split_last() else { return Ok(()) };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    for (rows, runs) in workloads {
+        for threshold in THRESHOLDS {
+            let mut ways = vec![(best, 2)];
+            ways.extend((cores > 2).then_some((best, cores)));
+            if rows.generated_count().is_none_or(|rows| rows < ROWS_AT_BEST_LEVEL) {
+                ways.extend(slower.iter().rev().map(|level| (*level, 2)));
+            }
+            let mut digest = Value::Null;
+            for (level, threads) in ways {
+                let way =
+                    Way { level: Some(level), threads: Some(threads), ..Way::at(threshold, &[]) };
+                let mut line = join(session, &rows, way, runs)?;
+                let found = line["last_run"]["pairs_digest"].clone();
+                if !digest.is_null() && found != digest {
+                    return Err(format!("{}: {level} finds other pairs than {best}", rows.name));
+                }
+                digest = found;
+                line["level"] = level.into();
+                line["threads"] = threads.into();
+                session.keep(vec![line])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The levels that this processor has, the slowest first.
+fn levels(session: &Session<'_>, rows: &Rows) -> Result<Vec<&'static str>, String> {
+    let data = rows.file(session.root, &session.memfold)?;
+    let is_available = |level: &&str| {
+        let mut dedup = session.memfold(&["dedup", "--threshold", "1", "--quiet"]);
+        dedup.arg(&data).env("MEMFOLD_ISA", level).stdout(Stdio::null()).stderr(Stdio::null());
+        dedup.status().is_ok_and(|status| status.success())
+    };
+    Ok(LEVELS.into_iter().filter(is_available).collect())
+}
+
 /// The real rows, where there are any, and generated ones, with how often each is joined.
 fn workloads(
     session: &Session<'_>,
@@ -103,17 +173,15 @@ fn workloads(
     all.map(|(rows, runs)| (rows, session.runs.unwrap_or(runs))).collect()
 }
 
-fn join(
-    session: &Session<'_>,
-    rows: &Rows,
-    (threshold, further): (f64, &[&str]),
-    runs: usize,
-) -> Result<Value, String> {
+fn join(session: &Session<'_>, rows: &Rows, way: Way<'_>, runs: usize) -> Result<Value, String> {
     let data = rows.file(session.root, &session.memfold)?;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).to_string();
+    let Way { threshold, further, level, threads } = way;
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads.unwrap_or_else(cores).to_string();
     let mut line = wall(runs, || {
         let mut dedup = session.memfold(&["dedup", "--threads", &threads, "--json", "--quiet"]);
         dedup.arg(&data).args(["--threshold", &threshold.to_string()]).args(further);
+        dedup.envs(level.map(|level| ("MEMFOLD_ISA", level)));
         if let ["--tiles", folder] = further {
             // Finished tasks would not run again.
             let _gone = std::fs::remove_dir_all(folder);
@@ -179,7 +247,7 @@ fn measure_peak(root: &Path, level: &str) -> Result<Value, String> {
 /// Runs a criterion benchmark.
 pub(super) fn benchmark(root: &Path, name: &str, filter: &str) -> Result<(), String> {
     let words = ["bench", "--locked", "--package", "memfold-bench", "--bench", name, "--", filter];
-    let done = Command::new("cargo").current_dir(root).args(words).stdout(Stdio::null()).status();
+    let done = crate::cargo(root).args(words).stdout(Stdio::null()).status();
     let failed = || format!("the benchmark {name} failed");
     if done.is_ok_and(|status| status.success()) { Ok(()) } else { Err(failed()) }
 }

@@ -40,7 +40,6 @@ pub(super) fn recall(session: &Session<'_>) -> Result<(), String> {
 /// Ten years of nights over the committed sample.
 pub(super) fn years(session: &Session<'_>) -> Result<(), String> {
     let folder = session.root.join(data::FOLDER);
-    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let store = folder.join("memfold-demo/brain.db");
     if !store.exists() {
         said(session.memfold(&["demo", "--quiet"]).current_dir(&folder))?;
@@ -53,9 +52,9 @@ pub(super) fn years(session: &Session<'_>) -> Result<(), String> {
 /// Published expressions of time.
 pub(super) fn temporal(session: &Session<'_>) -> Result<(), String> {
     let corpus = "pipeline/lifecycle/tests/data/temporal.jsonl";
-    let mut cargo = Command::new(env!("CARGO"));
+    let mut cargo = crate::cargo(session.root);
     cargo.args(["run", "--quiet", "--locked", "-p", "memfold-lifecycle"]);
-    cargo.args(["--example", "temporal_corpus", "--", corpus]).current_dir(session.root);
+    cargo.args(["--example", "temporal_corpus", "--", corpus]);
     let mut line = ask(&mut cargo)?;
     line["data"] = "temporal".into();
     session.keep(vec![line])

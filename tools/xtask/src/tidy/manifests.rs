@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
 
 use super::breach::Breach;
 
@@ -124,8 +123,8 @@ fn check_features(root: &Path) -> Vec<Breach> {
 
 /// Returns the packages that a program is built from, a line for each, with version and features.
 fn features(root: &Path, package: &str) -> Result<String, String> {
-    let mut tree = Command::new("cargo");
-    tree.current_dir(root).args(["tree", "--locked", "--package", package, "--no-dedupe"]);
+    let mut tree = crate::cargo(root);
+    tree.args(["tree", "--locked", "--package", package, "--no-dedupe"]);
     tree.args(["--edges", "normal,build", "--prefix", "none", "--format", "{p} {f}"]);
     let output = tree.output().map_err(|error| format!("cargo tree: {error}"))?;
     match output.status.success() {
