@@ -17,6 +17,8 @@ from typing import Any
 M, EF_CONSTRUCTION = 16, 200
 # M counts the links of a node above the bottom of an HNSW graph; there are twice as many at the bottom, and in flat graphs.
 DEGREE = 2 * M
+HNSW = {"M": M, "ef_construction": EF_CONSTRUCTION}
+FLAT = {"degree": DEGREE, "ef_construction": EF_CONSTRUCTION}
 
 Search = Callable[[Any, int, int], Any]
 Build = Callable[[Any, int], Search]
@@ -28,9 +30,7 @@ class Index:
 
     package: str
     build: Build
-    setting: dict[str, Any] = field(
-        default_factory=lambda: {"M": M, "ef_construction": EF_CONSTRUCTION}
-    )
+    setting: dict[str, Any] = field(default_factory=lambda: HNSW)
     # Compares a query with every row.
     is_exact: bool = False
 
@@ -291,8 +291,6 @@ def sqlite_vec(base: Any, _: int) -> Search:
 
     return search
 
-
-FLAT = {"degree": DEGREE, "ef_construction": EF_CONSTRUCTION}
 
 INDEXES: dict[str, Index] = {
     "hnswlib": Index("hnswlib", hnswlib),

@@ -50,7 +50,6 @@ impl Breadth {
     }
 
     fn at_most(self, count: usize) -> Self {
-        let count = count.max(1);
         Self { least: self.least.min(count), most: self.most.min(count), ..self }
     }
 

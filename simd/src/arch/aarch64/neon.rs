@@ -291,9 +291,12 @@ fn load_biases(group: &Group<'_>, first_column: usize) -> [int32x4_t; 2] {
     [load_i32(&quads[first_column / 4]), load_i32(&quads[first_column / 4 + 1])]
 }
 
+/// Tells whether a score of a tile is not negative.
 #[inline]
 #[target_feature(enable = "neon")]
-fn any_passes(scores: &Scores) -> bool {
+pub(super) fn any_passes<const ROWS: usize, const REGISTERS: usize>(
+    scores: &[[int32x4_t; REGISTERS]; ROWS],
+) -> bool {
     let mut largest = vdupq_n_s32(i32::MIN);
     for &score in scores.as_flattened() {
         largest = vmaxq_s32(largest, score);
@@ -301,10 +304,14 @@ fn any_passes(scores: &Scores) -> bool {
     vmaxvq_s32(largest) >= 0
 }
 
+/// Returns a row's scores, four of a register.
 #[inline]
 #[target_feature(enable = "neon")]
-fn stored(scores: &[int32x4_t; 2]) -> [i32; TILE_COLUMNS] {
-    let mut stored = [0; TILE_COLUMNS];
+pub(super) fn stored<const REGISTERS: usize, const COLUMNS: usize>(
+    scores: &[int32x4_t; REGISTERS],
+) -> [i32; COLUMNS] {
+    const { assert!(COLUMNS == 4 * REGISTERS) };
+    let mut stored = [0; COLUMNS];
     for (stored, &score) in stored.as_chunks_mut::<4>().0.iter_mut().zip(scores) {
         // SAFETY: the array is the 16 bytes that are written.
         unsafe { vst1q_s32(stored.as_mut_ptr(), score) };
@@ -313,7 +320,8 @@ fn stored(scores: &[int32x4_t; 2]) -> [i32; TILE_COLUMNS] {
 }
 
 /// Returns the columns that pass, one bit each.
-fn passing(scores: &[i32; TILE_COLUMNS]) -> u32 {
+#[inline]
+pub(super) fn passing(scores: &[i32]) -> u32 {
     let passing = scores.iter().enumerate().map(|(column, &score)| u32::from(score >= 0) << column);
     passing.sum()
 }

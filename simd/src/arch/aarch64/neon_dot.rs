@@ -10,7 +10,7 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::neon;
+use super::neon::{self, any_passes, passing, stored};
 use crate::panel::{
     Columns, GROUP_COLUMNS, Group, Hit, RowBlock, RowTile, ScoredHit, push_mask, push_scored,
 };
@@ -175,29 +175,4 @@ fn scores(tile: &RowTile<i32, TILE_ROWS>, group: &Group<'_>, first: usize) -> Sc
         }
     }
     scores
-}
-
-#[inline]
-#[target_feature(enable = "neon")]
-fn any_passes(scores: &Scores) -> bool {
-    let least = vdupq_n_s32(i32::MIN);
-    let largest = scores.as_flattened().iter().fold(least, |most, &score| vmaxq_s32(most, score));
-    vmaxvq_s32(largest) >= 0
-}
-
-#[inline]
-#[target_feature(enable = "neon")]
-fn stored(scores: &[int32x4_t; TILE_REGISTERS]) -> [i32; TILE_COLUMNS] {
-    let mut stored = [0; TILE_COLUMNS];
-    for (stored, &score) in stored.as_chunks_mut::<LANES>().0.iter_mut().zip(scores) {
-        // SAFETY: the array is the 16 bytes that are written.
-        unsafe { vst1q_s32(stored.as_mut_ptr(), score) };
-    }
-    stored
-}
-
-/// Returns the columns that pass, one bit each.
-fn passing(scores: &[i32; TILE_COLUMNS]) -> u32 {
-    let passing = scores.iter().enumerate().map(|(column, &score)| u32::from(score >= 0) << column);
-    passing.sum()
 }

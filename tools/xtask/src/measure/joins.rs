@@ -123,7 +123,7 @@ pub(super) fn by_level(session: &Session<'_>) -> Result<(), String> {
     let workloads = workloads(session, LEVEL_RUNS_REAL, &LEVEL_SIZES);
     let levels = levels(session, &workloads[0].0)?;
     let Some((&best, slower)) = levels.split_last() else { return Ok(()) };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores();
     for (rows, runs) in workloads {
         for threshold in THRESHOLDS {
             let mut ways = vec![(best, 2)];
@@ -173,10 +173,13 @@ fn workloads(
     all.map(|(rows, runs)| (rows, session.runs.unwrap_or(runs))).collect()
 }
 
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 fn join(session: &Session<'_>, rows: &Rows, way: Way<'_>, runs: usize) -> Result<Value, String> {
     let data = rows.file(session.root, &session.memfold)?;
     let Way { threshold, further, level, threads } = way;
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.unwrap_or_else(cores).to_string();
     let mut line = wall(runs, || {
         let mut dedup = session.memfold(&["dedup", "--threads", &threads, "--json", "--quiet"]);
