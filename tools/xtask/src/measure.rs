@@ -95,7 +95,7 @@ const MEASUREMENTS: [Measurement; 22] = [
         name: "ann",
         about: "recall and speed of the graph on real and 100,000 generated rows",
         results: "bench/results/ann.jsonl",
-        keys: &["data", "ef_search"],
+        keys: &["machine", "data", "ef_search"],
         needs: Needs::Nothing,
         run: commands::ann,
     },

@@ -144,7 +144,7 @@ pub(super) const BLOCKS: &[Block] = &[
         mark: "figures of ann",
         results: "bench/results/ann.jsonl",
         tables: &[Table {
-            groups: |lines| vec![named_once(lines)],
+            groups: |lines| by_machine(lines).iter().map(|lines| named_once(lines)).collect(),
             heading: "{machine}, memfold {version}, {run:day}.",
             columns: &[
                 ("rows", "{name}"),
