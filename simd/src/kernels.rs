@@ -7,8 +7,11 @@ use crate::{Level, Similarity};
 /// The longest int8 vectors whose dot product is certain to fit an i32.
 pub const DOT_I8_DIM_MAX: usize = 65_536;
 
-/// Takes a vector, rows of its length, which of these, and where the products go.
-type DotsPicked = fn(&[i8], &[i8], &[u32], &mut Vec<i32>);
+/// The longest int8 vectors whose squared distance is certain to fit an i32.
+pub const SQUARED_DISTANCE_DIM_MAX: usize = 32_768;
+
+/// Takes a vector, rows of its length, which of these, and where the distances go.
+type SquaredDistances = fn(&[i8], &[i8], &[u32], &mut Vec<i32>);
 
 /// The kernels of one ISA level.
 ///
@@ -21,7 +24,7 @@ pub struct Kernels {
     pub(crate) products_f32: fn(&[&[f32]], &FloatPanel, usize, &mut Vec<f32>),
     pub(crate) dot_i8: fn(&[i8], &[i8]) -> i32,
     pub(crate) dots_i8: fn(&[i8], &[i8], &mut Vec<i32>),
-    pub(crate) dots_picked: DotsPicked,
+    pub(crate) squared_distances: SquaredDistances,
     pub(crate) prefetch: fn(&[u8]),
     pub(crate) hits: fn(&RowBlock<'_>, Columns<'_>, &mut Vec<Hit>),
     pub(crate) hits_i7: fn(&RowBlock<'_>, Columns<'_>, &mut Vec<Hit>),
@@ -104,17 +107,24 @@ impl Kernels {
         (self.dots_i8)(vector, rows, dots);
     }
 
-    /// Appends the exact integer dot products of `vector` with those of `rows` (row-major, of its length) that
+    /// Appends the exact squared Euclidean distances of `vector` to those of `rows` (row-major, of its length) that
     /// `picked` names, in that order; rows are fetched ahead of their use.
     ///
     /// # Panics
-    /// When the vector is empty or longer than [`DOT_I8_DIM_MAX`], or a picked row does not exist.
-    pub fn dots_picked(&self, vector: &[i8], rows: &[i8], picked: &[u32], dots: &mut Vec<i32>) {
-        assert!(vector.len() <= DOT_I8_DIM_MAX, "{} codes may overflow an i32", vector.len());
+    /// When the vector is empty or longer than [`SQUARED_DISTANCE_DIM_MAX`], or a picked row does not exist.
+    pub fn squared_distances(
+        &self,
+        vector: &[i8],
+        rows: &[i8],
+        picked: &[u32],
+        distances: &mut Vec<i32>,
+    ) {
+        let length = vector.len();
+        assert!(length <= SQUARED_DISTANCE_DIM_MAX, "{length} codes may overflow an i32");
         assert!(!vector.is_empty(), "a vector without codes");
         let row_count = rows.len() / vector.len();
         assert!(picked.iter().all(|&row| (row as usize) < row_count), "picked beyond {row_count}");
-        (self.dots_picked)(vector, rows, picked, dots);
+        (self.squared_distances)(vector, rows, picked, distances);
     }
 
     /// Asks the processor to fetch what will soon be read; a hint without an effect that can be seen.

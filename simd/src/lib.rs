@@ -8,7 +8,7 @@
 //! | [`Kernels::dot`] | f32 → f64 | same bits on every level |
 //! | [`Kernels::dot_i8`] | i8 → i32 | exact |
 //! | [`Kernels::dots_i8`] | i8 → i32 | the same, one vector with many |
-//! | [`Kernels::dots_picked`] | i8 → i32 | the same, with picked ones of many |
+//! | [`Kernels::squared_distances`] | i8 → i32 | exact, one vector to picked ones of many |
 //! | [`Kernels::hits`] | i8 → (row, column) | exact sign test of a block against a panel |
 //! | [`Kernels::scored_hits`] | i8 → (row, column, score) | the same with scores |
 //! | [`Kernels::dot_f32`] | f32 → f32 | last bits depend on the level |

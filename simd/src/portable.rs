@@ -18,7 +18,7 @@ pub(crate) static KERNELS: Kernels = Kernels {
     products_f32,
     dot_i8,
     dots_i8,
-    dots_picked,
+    squared_distances,
     prefetch: |_| {},
     hits,
     hits_i7: hits,
@@ -65,8 +65,14 @@ fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
     dots.extend(rows.chunks_exact(vector.len()).map(|row| dot_i8(vector, row)));
 }
 
-fn dots_picked(vector: &[i8], rows: &[i8], picked: &[u32], dots: &mut Vec<i32>) {
-    dots.extend(picked.iter().map(|&row| dot_i8(vector, picked_row(rows, vector.len(), row))));
+fn squared_distances(vector: &[i8], rows: &[i8], picked: &[u32], distances: &mut Vec<i32>) {
+    let row = |&row: &u32| squared_distance(vector, picked_row(rows, vector.len(), row));
+    distances.extend(picked.iter().map(row));
+}
+
+pub(crate) fn squared_distance(a: &[i8], b: &[i8]) -> i32 {
+    let difference = |(&a, &b): (&i8, &i8)| i32::from(i16::from(a) - i16::from(b));
+    a.iter().zip(b).map(difference).map(|difference| difference * difference).sum()
 }
 
 /// Returns one of many rows of `dim` codes.

@@ -1,5 +1,6 @@
 //! [`Coding`]: from a vector to int8 codes.
 
+use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
 
 use bytemuck::Pod;
@@ -7,18 +8,22 @@ use memfold_simd::Kernels;
 use memmap2::MmapMut;
 use twox_hash::XxHash3_64;
 
+use super::rotation::Rotation;
+use super::split::split_dims;
 use crate::distinct::DistinctRows;
+use crate::graph::SCANNED_NODES_MAX;
 use crate::scan::squared_norm;
+use crate::transform::normalize_into;
 use crate::{Pool, Row, VectorMatrix};
 
 /// Rows from which mean and step are learned: those with the smallest hashes.
-const SAMPLED_ROWS: usize = 65_536;
+const SAMPLED_ROWS: usize = 8_192;
 
 /// Sampled rows of a task.
 const BATCH_ROWS: usize = 1_024;
 
-/// Half the coded range, in root mean squares of a coordinate: a few coordinates of real embeddings reach far.
-const RANGE_SPREADS: f64 = 8.0;
+/// Half the coded range, in root mean squares of a coordinate: those along principal directions reach far.
+const RANGE_SPREADS: f64 = 16.0;
 
 /// The largest code.
 const CODE_MAX: f64 = 127.0;
@@ -32,13 +37,15 @@ const SQUARED_POINT: f64 = 1_048_576.0;
 /// Rounds a small number to the nearest integer by leaving no room for a fraction.
 const NO_FRACTION: f64 = 6_755_399_441_055_744.0;
 
-/// Turns vectors into int8 codes: `round((x / |x| − mean) / step)`, clipped to ±127.
+/// Turns vectors into int8 codes: `round((R x / |x| − mean) / step)`, clipped to ±127, where `R` is a [`Rotation`] or
+/// leaves vectors as they are.
 ///
-/// Division, square root and rounding are exact in IEEE arithmetic and nothing is fused, so codes are the same
-/// bytes on every machine.
+/// Division, square root and rounding are exact in IEEE arithmetic, sums have one order and nothing is fused, so
+/// codes are the same bytes on every machine.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Coding {
-    mean: Vec<f32>,
+pub struct Coding<'a> {
+    rotation: Option<Rotation<'a>>,
+    mean: Cow<'a, [f32]>,
     step: f32,
 }
 
@@ -55,42 +62,69 @@ pub enum DamagedCoding {
     /// The step is positive and finite.
     #[error("the step between codes is not a positive number")]
     Step,
+    /// There is no rotation, or the one that fits the dimension.
+    #[error("{found} numbers are no rotation of vectors of dimension {dim}")]
+    Rotation {
+        /// The vectors' dimension.
+        dim: usize,
+        /// Numbers found.
+        found: usize,
+    },
 }
 
-impl Coding {
+impl<'a> Coding<'a> {
     /// The largest dimension whose distances fit an i32.
     pub const DIM_MAX: usize = 32_768;
 
-    /// Takes a mean of `dim` values and the step between two codes.
+    /// Takes the numbers of a rotation, or none, a mean of `dim` values and the step between two codes.
     ///
     /// # Errors
-    /// When the dimension is out of range or the step is not positive.
-    pub fn new(mean: Vec<f32>, step: f32) -> Result<Self, DamagedCoding> {
+    /// When the dimension is out of range, the step is not positive, or the rotation is of another dimension.
+    pub fn new(
+        rotation: &'a [f32],
+        mean: impl Into<Cow<'a, [f32]>>,
+        step: f32,
+    ) -> Result<Self, DamagedCoding> {
+        let mean = mean.into();
         if mean.is_empty() || mean.len() > Self::DIM_MAX {
             return Err(DamagedCoding::Dimension { found: mean.len() });
         }
         if !(step.is_finite() && step > 0.0) {
             return Err(DamagedCoding::Step);
         }
-        Ok(Self { mean, step })
+        let damaged = DamagedCoding::Rotation { dim: mean.len(), found: rotation.len() };
+        let new = || Rotation::new(rotation, mean.len()).ok_or(damaged);
+        let rotation = if rotation.is_empty() { None } else { Some(new()?) };
+        Ok(Self { rotation, mean, step })
     }
 
-    /// Learns mean and step from distinct rows.
+    /// Learns from distinct rows a rotation, unless they are few, then mean and step.
     pub(crate) fn learn(
         matrix: &VectorMatrix<'_>,
         distinct: &DistinctRows,
         pool: &Pool,
+        kernels: &Kernels,
     ) -> Result<Self, DamagedCoding> {
         let mut sample: Vec<usize> = (0..distinct.len()).collect();
         pool.sort_by_key(&mut sample, |&at| (distinct.hashes[at], at));
         sample.truncate(SAMPLED_ROWS);
-        let sampled = Sampled { matrix, distinct, positions: &sample };
+        let mut sampled = Sampled { matrix, distinct, positions: &sample, rotation: None };
+        if distinct.len() > SCANNED_NODES_MAX && Rotation::number_count(matrix.dim()).is_some() {
+            sampled.rotation = Rotation::learn(&sampled.units(), matrix.dim(), pool, kernels);
+        }
         let mean = sampled.mean(pool);
         let (mean_square, largest) = sampled.spread(&mean, pool);
         let range = largest.min(RANGE_SPREADS * mean_square.sqrt());
         // Without a range every code is 0.
         let step = if range > 1e-12 { (range / CODE_MAX) as f32 } else { 1.0 };
-        Self::new(mean.into_iter().map(|value| value as f32).collect(), step)
+        let mean: Vec<f32> = mean.into_iter().map(|value| value as f32).collect();
+        Ok(Self { rotation: sampled.rotation, ..Self::new(&[], mean, step)? })
+    }
+
+    /// Returns the numbers of the rotation; none where vectors are left as they are.
+    #[must_use]
+    pub fn rotation(&self) -> &[f32] {
+        self.rotation.as_ref().map_or(&[], Rotation::numbers)
     }
 
     /// Returns the mean, one value for each coordinate.
@@ -107,7 +141,7 @@ impl Coding {
 
     /// Returns the codes of each vector: its dimension, rounded up to a multiple of 4; the last ones are 0.
     #[must_use]
-    pub const fn code_dim(&self) -> usize {
+    pub fn code_dim(&self) -> usize {
         self.mean.len().next_multiple_of(4)
     }
 
@@ -127,14 +161,27 @@ impl Coding {
     /// When `codes` is not [`code_dim`](Self::code_dim) long.
     pub fn encode(&self, vector: &[f32], squared_norm: f64, codes: &mut [i8]) {
         assert_eq!(codes.len(), self.code_dim(), "codes of another dimension");
-        let norm = squared_norm.sqrt();
         let inverse_step = 1.0 / f64::from(self.step);
-        for ((code, &value), &mean) in codes.iter_mut().zip(vector).zip(&self.mean) {
-            let scaled = (f64::from(value) / norm - f64::from(mean)) * inverse_step;
+        let (rotation, norm) = (self.rotation.as_ref(), squared_norm.sqrt());
+        each_coordinate(rotation, vector, norm, |at, coordinate| {
+            let scaled = (coordinate - f64::from(self.mean[at])) * inverse_step;
             // The lowest bits of the sum are the rounded number's.
-            *code = (scaled.clamp(-CODE_MAX, CODE_MAX) + NO_FRACTION).to_bits() as i8;
-        }
+            codes[at] = (scaled.clamp(-CODE_MAX, CODE_MAX) + NO_FRACTION).to_bits() as i8;
+        });
         codes[self.mean.len()..].fill(0);
+    }
+}
+
+/// Calls `take` with each coordinate of a vector that is divided by its norm, and turned.
+fn each_coordinate(
+    rotation: Option<&Rotation<'_>>,
+    vector: &[f32],
+    norm: f64,
+    mut take: impl FnMut(usize, f64),
+) {
+    match rotation {
+        Some(rotation) => rotation.each_coordinate(vector, norm, take),
+        None => (0..).zip(vector).for_each(|(at, &value)| take(at, f64::from(value) / norm)),
     }
 }
 
@@ -143,15 +190,27 @@ struct Sampled<'a> {
     matrix: &'a VectorMatrix<'a>,
     distinct: &'a DistinctRows,
     positions: &'a [usize],
+    rotation: Option<Rotation<'static>>,
 }
 
 impl Sampled<'_> {
-    /// Returns the mean of the unit vectors, by exact sums.
+    /// Returns the unit vectors as they are.
+    fn units(&self) -> Vec<f32> {
+        let (mut units, mut unit) = (Vec::new(), Vec::new());
+        for &position in self.positions {
+            let vector = self.matrix.vector(self.distinct.rows[position]);
+            normalize_into(vector, self.distinct.squared_norms[position], &mut unit);
+            units.extend_from_slice(&unit);
+        }
+        units
+    }
+
+    /// Returns the mean of the turned unit vectors, by exact sums.
     fn mean(&self, pool: &Pool) -> Vec<f64> {
         let dim = self.matrix.dim();
         let sums = self.map(pool, |positions| {
             let mut sums = vec![0_i64; dim];
-            self.each_unit(positions, |at, value| {
+            self.each_coordinate(positions, |at, value| {
                 sums[at] += rounded(value * FIXED_POINT);
             });
             sums
@@ -165,7 +224,7 @@ impl Sampled<'_> {
     fn spread(&self, mean: &[f64], pool: &Pool) -> (f64, f64) {
         let parts = self.map(pool, |positions| {
             let (mut squares, mut largest) = (0_i128, 0.0_f64);
-            self.each_unit(positions, |at, value| {
+            self.each_coordinate(positions, |at, value| {
                 let deviation = value - mean[at];
                 let fixed = rounded(deviation * SQUARED_POINT);
                 squares += i128::from(fixed * fixed);
@@ -184,13 +243,11 @@ impl Sampled<'_> {
         pool.map(batches.len(), |batch| task(batches[batch]))
     }
 
-    fn each_unit(&self, positions: &[usize], mut take: impl FnMut(usize, f64)) {
+    fn each_coordinate(&self, positions: &[usize], mut take: impl FnMut(usize, f64)) {
         for &position in positions {
             let norm = self.distinct.squared_norms[position].sqrt();
             let vector = self.matrix.vector(self.distinct.rows[position]);
-            for (at, &value) in vector.iter().enumerate() {
-                take(at, f64::from(value) / norm);
-            }
+            each_coordinate(self.rotation.as_ref(), vector, norm, &mut take);
         }
     }
 }
@@ -206,7 +263,7 @@ pub(crate) fn hash_codes(codes: &[i8]) -> u64 {
 }
 
 /// Encodes vectors of which only the codes are wanted, such as queries.
-impl Coding {
+impl Coding<'_> {
     /// Writes the codes of a vector and returns its canonical squared norm, or `None` where it has no direction.
     ///
     /// # Panics
@@ -279,6 +336,11 @@ impl<'a> CodeRows<'a> {
     #[inline]
     pub(crate) fn distance_from_dot(&self, row: u32, squared_norm: i32, dot: i32) -> i32 {
         squared_distance(self.squared_norm(row), squared_norm, dot)
+    }
+
+    /// Returns how many codes of each row come first in [`SplitRows`].
+    pub(crate) const fn lead_dim(&self) -> usize {
+        split_dims(self.dim).0
     }
 
     /// Returns the hash of a row's codes.
@@ -454,11 +516,11 @@ mod coding_tests {
     use super::*;
     use crate::NoProgress;
 
-    fn learned(values: &[f32], dim: usize, threads: usize) -> Coding {
+    fn learned(values: &[f32], dim: usize, threads: usize) -> Coding<'static> {
         let pool = Pool::new(std::num::NonZeroUsize::new(threads)).unwrap();
         let matrix = VectorMatrix::from_slice(values, dim).unwrap();
         let distinct = DistinctRows::of(&matrix, Kernels::active(), &pool, &NoProgress).unwrap();
-        Coding::learn(&matrix, &distinct, &pool).unwrap()
+        Coding::learn(&matrix, &distinct, &pool, Kernels::active()).unwrap()
     }
 
     #[test]
@@ -493,16 +555,18 @@ mod coding_tests {
 
     #[test]
     fn what_is_no_coding_is_refused() {
-        assert_eq!(Coding::new(vec![], 1.0), Err(DamagedCoding::Dimension { found: 0 }));
+        assert_eq!(Coding::new(&[], vec![], 1.0), Err(DamagedCoding::Dimension { found: 0 }));
         assert_eq!(
-            Coding::new(vec![0.0; 40_000], 1.0),
+            Coding::new(&[], vec![0.0; 40_000], 1.0),
             Err(DamagedCoding::Dimension { found: 40_000 })
         );
         for step in [0.0, -1.0, f32::NAN, f32::INFINITY] {
-            assert_eq!(Coding::new(vec![0.0], step), Err(DamagedCoding::Step));
+            assert_eq!(Coding::new(&[], vec![0.0], step), Err(DamagedCoding::Step));
         }
+        let rotation = Coding::new(&[0.0; 3], vec![0.0; 90], 1.0);
+        assert_eq!(rotation, Err(DamagedCoding::Rotation { dim: 90, found: 3 }));
         // A damaged mean gives codes, whatever they mean.
-        let coding = Coding::new(vec![f32::NAN, f32::INFINITY], f32::MIN_POSITIVE).unwrap();
+        let coding = Coding::new(&[], vec![f32::NAN, f32::INFINITY], f32::MIN_POSITIVE).unwrap();
         coding.encode_query(&[1.0, 1.0], Kernels::active(), &mut Vec::new()).unwrap();
     }
 }

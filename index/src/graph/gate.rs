@@ -105,7 +105,7 @@ pub fn check(
 
 fn sample(graph: &GraphView<'_>, count: usize, pool: &Pool) -> Vec<u32> {
     let mut hashed: Vec<(u64, u32)> =
-        (0..graph.node_count() as u32).map(|node| (graph.codes.hash(node), node)).collect();
+        (0..graph.node_count() as u32).map(|node| (graph.codes.lead_hash(node), node)).collect();
     pool.sort_by_key(&mut hashed, |&one| one);
     hashed.into_iter().take(count).map(|(_, node)| node).collect()
 }

@@ -6,7 +6,7 @@ use super::nearest::{Comparer, Near, NearestList};
 use super::partition::{Partition, Probes};
 use super::view::LinkTable;
 use super::{BuildGraphError, GraphOptions};
-use crate::codes::CodeRows;
+use crate::codes::{CodeRows, SplitRows};
 use crate::{Pool, Progress};
 
 /// Each sample has an eighth of the nodes of the one before.
@@ -17,7 +17,7 @@ const SAMPLE_NODES_MIN: usize = 100;
 
 /// Nodes of each sample that are candidates, and cells of it in which they are looked for.
 const SAMPLE_CANDIDATES: usize = 8;
-const SAMPLE_PROBES: usize = 4;
+const SAMPLE_PROBES: usize = 2;
 
 /// The nearest of a node's links and of those that link to it: what is pruned in the end.
 const MERGED_MAX: usize = 128;
@@ -352,7 +352,7 @@ const NO_PARENT: u32 = u32::MAX;
 ///
 /// Links are added where there is room; otherwise the farthest one is replaced that no other node depends on.
 pub(super) fn repair(
-    codes: CodeRows<'_>,
+    codes: SplitRows<'_>,
     links: &mut LinkTable,
     entry: u32,
     kernels: &Kernels,
@@ -371,7 +371,7 @@ pub(super) fn repair(
 }
 
 struct Repair<'a> {
-    codes: CodeRows<'a>,
+    codes: SplitRows<'a>,
     links: &'a mut LinkTable,
     /// From which node each was reached first: these links stay.
     parents: Vec<u32>,
@@ -415,12 +415,11 @@ impl Repair<'_> {
             linked.chain(window).filter(|&other| self.is_reached(other)).collect();
         near.sort_unstable();
         near.dedup();
-        let distance = |other: u32| {
-            let dot = self.kernels.dot_i8(self.codes.row(node), self.codes.row(other));
-            self.codes.distance_from_dot(node, self.codes.squared_norm(other), dot)
-        };
-        near.sort_by_cached_key(|&other| Near { distance: distance(other), node: other });
-        near
+        let distances = self.codes.squared_distances(node, &near, self.kernels);
+        let pairs = distances.into_iter().zip(near);
+        let mut near: Vec<Near> = pairs.map(|(distance, node)| Near { distance, node }).collect();
+        near.sort_unstable();
+        near.into_iter().map(|near| near.node).collect()
     }
 
     /// Links `parent` to `node` if it has room or a link that nothing depends on.

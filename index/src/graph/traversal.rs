@@ -4,13 +4,14 @@ use memfold_simd::Kernels;
 
 use super::nearest::Near;
 use super::view::{GraphView, Layer};
-use crate::codes::squared_distance;
 
 /// How many nodes each upper layer hands down.
 const UPPER_WIDTH: usize = 4;
 
-/// A search goes on to nodes that are farther than the last wanted one by up to a fifth of the squared distance, …
-const SLACK: i32 = 5;
+/// A search of this width or more goes on to nodes that are farther than the last wanted one by up to a fifth of the
+/// squared distance, the narrowest by a tenth, …
+const SLACK_WIDTH: usize = 128;
+const SLACK_PARTS: i64 = 10 * SLACK_WIDTH as i64;
 
 /// … and keeps so many times the nodes that it follows in any case.
 const WIDENED: usize = 8;
@@ -25,8 +26,9 @@ const RANK_MIN: usize = 10;
 pub(super) struct Breadth {
     /// In any case.
     least: usize,
-    /// More, while they are not much farther than the node of this rank: up to `most`.
+    /// More, while they are not much farther than the node of this rank, by `slack / SLACK_PARTS`: up to `most`.
     rank: usize,
+    slack: i64,
     most: usize,
     /// Whether it ends when a node has the codes of the query.
     looks_up: bool,
@@ -35,7 +37,7 @@ pub(super) struct Breadth {
 impl Breadth {
     /// Follows the nearest `width` nodes.
     pub(super) const fn fixed(width: usize) -> Self {
-        Self { least: width, rank: 0, most: width, looks_up: false }
+        Self { least: width, rank: 0, slack: 0, most: width, looks_up: false }
     }
 
     /// As [`fixed`](Self::fixed), until a node has the codes of the query: no other has them.
@@ -45,8 +47,12 @@ impl Breadth {
 
     /// Follows as many of the nearest nodes as finding `wanted` takes, at least `width`.
     pub(super) fn finding(wanted: usize, width: usize) -> Self {
-        let most = width.saturating_mul(WIDENED);
-        Self { least: width, rank: wanted.max(RANK_MIN) - 1, most, looks_up: false }
+        Self {
+            rank: wanted.max(RANK_MIN) - 1,
+            slack: (SLACK_WIDTH + width.min(SLACK_WIDTH)) as i64,
+            most: width.saturating_mul(WIDENED),
+            ..Self::fixed(width)
+        }
     }
 
     fn at_most(self, count: usize) -> Self {
@@ -56,14 +62,14 @@ impl Breadth {
     /// The squared distance up to which candidates beyond the least ones are followed. It shrinks as nearer ones are
     /// found.
     fn reach(self, pool: &[Candidate]) -> i32 {
-        let wanted = pool.get(self.rank).map_or(i32::MAX, |last| last.distance);
-        wanted.saturating_add(wanted / SLACK)
+        let wanted = i64::from(pool.get(self.rank).map_or(i32::MAX, |last| last.distance));
+        i32::try_from(wanted + wanted * self.slack / SLACK_PARTS).unwrap_or(i32::MAX)
     }
 }
 
 /// Candidates whose links are followed together: more codes are on their way from memory at a time, for a few
 /// that would not have been looked at.
-const EXPANDED_TOGETHER: usize = 4;
+const EXPANDED_TOGETHER: usize = 2;
 
 /// Marks a candidate whose links have been followed. Nodes have 31 bits.
 const EXPANDED: u32 = 1 << 31;
@@ -90,48 +96,58 @@ impl Candidate {
 pub(crate) struct Traversal {
     kernels: &'static Kernels,
     pub(super) query: Vec<i8>,
-    squared_norm: i32,
     /// Nearest first.
     pool: Vec<Candidate>,
     visited: Visited,
     positions: Vec<u32>,
     nodes: Vec<u32>,
-    dots: Vec<i32>,
-    /// Squared norms of `nodes`.
-    norms: Vec<i32>,
+    /// Squared distances of `nodes`, and the parts of them in other codes than the first.
+    distances: Vec<i32>,
+    rest_distances: Vec<i32>,
     /// Nodes found by a flood, in the order in which they were come to.
     flooded: Vec<Near>,
 }
 
-/// Which positions have been seen: a bit each, which stays in a near cache, and the words to be cleared.
+/// Which positions have been seen: a bit each, which stays in a near cache, and the positions themselves.
 #[derive(Debug, Default)]
 struct Visited {
     words: Vec<u64>,
-    touched: Vec<u32>,
+    seen: Vec<u32>,
 }
 
 impl Visited {
     fn begin(&mut self, count: usize) {
-        for &word in &self.touched {
-            self.words[word as usize] = 0;
+        for &position in &self.seen {
+            self.words[position as usize / 64] = 0;
         }
-        self.touched.clear();
+        self.seen.clear();
         if self.words.len() < count.div_ceil(64) {
             self.words.resize(count.div_ceil(64), 0);
         }
     }
 
-    /// Returns whether the position is seen for the first time.
-    #[inline]
-    fn insert(&mut self, position: u32) -> bool {
-        let word = &mut self.words[position as usize / 64];
-        let bit = 1 << (position % 64);
-        if *word == 0 {
-            self.touched.push(position / 64);
+    /// Adds those of at most `limit` positions below `count` that have not been seen.
+    ///
+    /// Whether a position is new cannot be foreseen: a place is written in any case, and kept if it is.
+    fn extend(&mut self, positions: impl Iterator<Item = u32>, limit: usize, count: u32) {
+        let mut end = self.seen.len();
+        self.seen.resize(end + limit, 0);
+        for (position, _) in positions.zip(0..limit) {
+            // A damaged link leads nowhere.
+            if position < count {
+                let word = &mut self.words[position as usize / 64];
+                let bit = 1 << (position % 64);
+                self.seen[end] = position;
+                end += usize::from(*word & bit == 0);
+                *word |= bit;
+            }
         }
-        let is_new = *word & bit == 0;
-        *word |= bit;
-        is_new
+        self.seen.truncate(end);
+    }
+
+    /// Adds what the links of a position lead to.
+    fn extend_by_links(&mut self, layer: &Layer<'_>, position: u32) {
+        self.extend(layer.links.of(position), layer.links.degree(), layer.len() as u32);
     }
 }
 
@@ -140,13 +156,12 @@ impl Traversal {
         Self {
             kernels,
             query: Vec::new(),
-            squared_norm: 0,
             pool: Vec::new(),
             visited: Visited::default(),
             positions: Vec::new(),
             nodes: Vec::new(),
-            dots: Vec::new(),
-            norms: Vec::new(),
+            distances: Vec::new(),
+            rest_distances: Vec::new(),
             flooded: Vec::new(),
         }
     }
@@ -156,11 +171,11 @@ impl Traversal {
     pub(super) const fn capacity(&self) -> usize {
         self.pool.capacity()
             + self.visited.words.capacity()
-            + self.visited.touched.capacity()
+            + self.visited.seen.capacity()
             + self.positions.capacity()
             + self.nodes.capacity()
-            + self.dots.capacity()
-            + self.norms.capacity()
+            + self.distances.capacity()
+            + self.rest_distances.capacity()
             + self.flooded.capacity()
     }
 
@@ -171,7 +186,6 @@ impl Traversal {
 
     /// Finds nodes near to `self.query`.
     pub(super) fn search(&mut self, graph: &GraphView<'_>, breadth: Breadth) {
-        self.squared_norm = self.kernels.dot_i8(&self.query, &self.query);
         self.pool.clear();
         self.positions.clear();
         let mut layer = graph.upper.last().unwrap_or(&graph.base);
@@ -192,14 +206,12 @@ impl Traversal {
 
     /// Compares the query with all nodes.
     pub(super) fn scan(&mut self, graph: &GraphView<'_>) {
-        self.squared_norm = self.kernels.dot_i8(&self.query, &self.query);
-        self.dots.clear();
-        self.kernels.dots_i8(&self.query, graph.codes.codes, &mut self.dots);
+        self.positions.clear();
+        self.positions.extend(0..graph.node_count() as u32);
+        self.measure(graph, &graph.base, i32::MAX);
         self.pool.clear();
-        self.pool.extend((0..).zip(&self.dots).map(|(node, &dot)| Candidate {
-            distance: graph.codes.distance_from_dot(node, self.squared_norm, dot),
-            marked: node,
-        }));
+        let measured = self.positions.iter().zip(&self.distances);
+        self.pool.extend(measured.map(|(&marked, &distance)| Candidate { distance, marked }));
         self.pool.sort_unstable_by_key(|candidate| candidate.near());
     }
 
@@ -207,16 +219,17 @@ impl Traversal {
     fn search_layer(&mut self, graph: &GraphView<'_>, layer: &Layer<'_>, breadth: Breadth) {
         self.visited.begin(layer.len());
         self.pool.clear();
-        let visited = &mut self.visited;
-        self.positions.retain(|&position| visited.insert(position));
+        let starts = self.positions.iter().copied();
+        self.visited.extend(starts, self.positions.len(), layer.len() as u32);
+        self.take_seen(0);
         self.offer_positions(graph, layer, breadth);
         let mut next = 0;
         loop {
             if breadth.looks_up && self.pool.first().is_some_and(|nearest| nearest.distance == 0) {
                 break;
             }
-            self.positions.clear();
             let reach = breadth.reach(&self.pool);
+            let seen = self.visited.seen.len();
             let mut expanded = 0;
             while let Some(candidate) = self.pool.get_mut(next)
                 && expanded < EXPANDED_TOGETHER
@@ -226,13 +239,14 @@ impl Traversal {
                 if !candidate.is_expanded() {
                     let position = candidate.marked;
                     candidate.marked |= EXPANDED;
-                    self.collect_links(layer, position);
+                    self.visited.extend_by_links(layer, position);
                     expanded += 1;
                 }
             }
             if expanded == 0 {
                 break;
             }
+            self.take_seen(seen);
             self.fetch_links(layer, next);
             next = self.offer_positions(graph, layer, breadth).min(next).min(self.pool.len());
         }
@@ -246,19 +260,15 @@ impl Traversal {
         }
     }
 
-    /// Adds what the links of a position lead to and was not seen before to `self.positions`.
-    fn collect_links(&mut self, layer: &Layer<'_>, position: u32) {
-        let count = layer.len() as u32;
-        for link in layer.links.of(position) {
-            // A damaged link leads nowhere.
-            if link < count && self.visited.insert(link) {
-                self.positions.push(link);
-            }
-        }
+    /// Takes what has been seen since there were so many positions as `self.positions`.
+    fn take_seen(&mut self, since: usize) {
+        self.positions.clear();
+        self.positions.extend_from_slice(&self.visited.seen[since..]);
     }
 
-    /// Computes the distances of `self.positions`, whose nodes go to `self.nodes`; positions without one are dropped.
-    fn measure(&mut self, graph: &GraphView<'_>, layer: &Layer<'_>) {
+    /// Computes the distances of `self.positions`, whose nodes go to `self.nodes`; positions without one, and those
+    /// whose first codes alone are farther than `lead_max`, are dropped.
+    fn measure(&mut self, graph: &GraphView<'_>, layer: &Layer<'_>, lead_max: i32) {
         self.nodes.clear();
         let nodes = &mut self.nodes;
         self.positions.retain(|&position| {
@@ -266,10 +276,43 @@ impl Traversal {
             nodes.extend(node);
             node.is_some()
         });
-        self.norms.clear();
-        self.norms.extend(self.nodes.iter().map(|&node| graph.codes.squared_norm(node)));
-        self.dots.clear();
-        self.kernels.dots_picked(&self.query, graph.codes.codes, &self.nodes, &mut self.dots);
+        let codes = &graph.codes;
+        self.distances.clear();
+        let (lead, _) = codes.split(&self.query);
+        self.kernels.squared_distances(lead, codes.lead, &self.nodes, &mut self.distances);
+        if codes.rest.is_empty() {
+            return;
+        }
+        self.drop_beyond(lead_max);
+        let (_, rest) = codes.split(&self.query);
+        self.rest_distances.clear();
+        self.kernels.squared_distances(rest, codes.rest, &self.nodes, &mut self.rest_distances);
+        for (distance, rest) in self.distances.iter_mut().zip(&self.rest_distances) {
+            *distance = distance.wrapping_add(*rest);
+        }
+    }
+
+    /// Drops positions, nodes and distances beyond `distance_max`.
+    fn drop_beyond(&mut self, distance_max: i32) {
+        let mut kept = 0;
+        for at in 0..self.distances.len() {
+            self.positions[kept] = self.positions[at];
+            self.nodes[kept] = self.nodes[at];
+            self.distances[kept] = self.distances[at];
+            kept += usize::from(self.distances[at] <= distance_max);
+        }
+        self.positions.truncate(kept);
+        self.nodes.truncate(kept);
+        self.distances.truncate(kept);
+    }
+
+    /// Returns the distance up to which a position may be kept.
+    fn distance_max(&self, breadth: Breadth) -> i32 {
+        let last = |count: usize| {
+            let last = count.checked_sub(1).and_then(|place| self.pool.get(place));
+            last.map_or(i32::MAX, |last| last.distance)
+        };
+        breadth.reach(&self.pool).min(last(breadth.most)).max(last(breadth.least))
     }
 
     /// Keeps those of `self.positions` that may be followed, and the least ones in any case; returns the first place
@@ -280,11 +323,10 @@ impl Traversal {
         layer: &Layer<'_>,
         breadth: Breadth,
     ) -> usize {
-        self.measure(graph, layer);
+        self.measure(graph, layer, graph.lead_distance_max(self.distance_max(breadth)));
         let reach = breadth.reach(&self.pool);
         let mut changed = usize::MAX;
-        for ((&position, &norm), &dot) in self.positions.iter().zip(&self.norms).zip(&self.dots) {
-            let distance = squared_distance(norm, self.squared_norm, dot);
+        for (&position, &distance) in self.positions.iter().zip(&self.distances) {
             let near = Near { distance, node: position };
             let is_beyond = |place: usize| {
                 let candidate = place.checked_sub(1).and_then(|place| self.pool.get(place));
@@ -315,16 +357,17 @@ impl Traversal {
         let within = self.pool.iter().map(|candidate| candidate.near());
         self.flooded.extend(within.take_while(|near| near.distance <= squared_radius));
         for near in &self.flooded {
-            self.visited.insert(near.node);
+            self.visited.extend(std::iter::once(near.node), 1, graph.base.len() as u32);
         }
         let mut next = 0;
         while let Some(&Near { node, .. }) = self.flooded.get(next) {
             next += 1;
-            self.positions.clear();
-            self.collect_links(&graph.base, node);
-            self.measure(graph, &graph.base);
-            for (&node, &dot) in self.nodes.iter().zip(&self.dots) {
-                let distance = graph.codes.distance_from_dot(node, self.squared_norm, dot);
+            let seen = self.visited.seen.len();
+            self.visited.extend_by_links(&graph.base, node);
+            self.take_seen(seen);
+            // None of the range is farther by some of its codes.
+            self.measure(graph, &graph.base, squared_radius);
+            for (&node, &distance) in self.nodes.iter().zip(&self.distances) {
                 if distance <= squared_radius {
                     self.flooded.push(Near { distance, node });
                 }

@@ -2,21 +2,24 @@
 
 use super::DamagedGraph;
 use crate::Row;
-use crate::codes::{CodeRows, Coding, MembersView, Pages};
+use crate::codes::{Coding, MembersView, Pages, SplitRows};
 
 /// The sections of a graph as plain values, little-endian in files.
 #[derive(Debug, Clone, Copy)]
 pub struct GraphSections<'a> {
     /// The coding's mean: `dim` values.
     pub mean: &'a [f32],
+    /// The coding's rotation, or nothing.
+    pub rotation: &'a [f32],
     /// The coding's step.
     pub step: f32,
+    /// How much of the squared distance of near nodes is in their first codes at most, but for one pair in ten.
+    pub lead_share: f32,
     /// M: half the places for links of each node.
     pub degree: usize,
-    /// `dim` codes for each node, rounded up to a multiple of 4.
+    /// Codes for each node, `dim` rounded up to a multiple of 4: of each node the first 64 or fewer, then of each node
+    /// the others.
     pub codes: &'a [i8],
-    /// The sum of the squares of each node's codes.
-    pub squared_norms: &'a [i32],
     /// 2 M links for each node, of three bytes, or four from 2²⁴ − 1 nodes on; all bits set where there are fewer.
     pub links: &'a [u8],
     /// The number of nodes of each upper layer, from below.
@@ -36,8 +39,8 @@ impl GraphSections<'_> {
     #[must_use]
     pub const fn byte_count(&self) -> u64 {
         let words = self.mean.len()
-            + 1
-            + self.squared_norms.len()
+            + self.rotation.len()
+            + 2
             + self.layer_sizes.len()
             + self.layer_nodes.len()
             + self.member_starts.len()
@@ -53,8 +56,9 @@ impl GraphSections<'_> {
 /// ones give wrong or fewer results, and nothing worse.
 #[derive(Debug, Clone)]
 pub struct GraphView<'a> {
-    pub(super) coding: Coding,
-    pub(super) codes: CodeRows<'a>,
+    pub(super) coding: Coding<'a>,
+    pub(super) codes: SplitRows<'a>,
+    lead_share: f32,
     pub(super) base: Layer<'a>,
     /// From below.
     pub(super) upper: Vec<Layer<'a>>,
@@ -78,8 +82,9 @@ impl<'a> GraphView<'a> {
     /// # Errors
     /// When they do not, the coding is none, or there are too many nodes or layers.
     pub fn new(sections: GraphSections<'a>) -> Result<Self, DamagedGraph> {
-        let coding = Coding::new(sections.mean.to_vec(), sections.step)?;
-        let (degree, node_count) = (sections.degree, sections.squared_norms.len());
+        let coding = Coding::new(sections.rotation, sections.mean, sections.step)?;
+        let degree = sections.degree;
+        let node_count = sections.member_starts.len().saturating_sub(1);
         if !(2..=GraphOptions::DEGREE_MAX).contains(&degree) {
             return Err(DamagedGraph::Degree { found: degree });
         }
@@ -105,15 +110,12 @@ impl<'a> GraphView<'a> {
                 return Err(DamagedGraph::Length { section, found, expected });
             }
         }
-        let codes = CodeRows {
-            codes: sections.codes,
-            squared_norms: sections.squared_norms,
-            dim: coding.code_dim(),
-        };
+        let codes = SplitRows::new(sections.codes, coding.code_dim());
         let entry = entry(sections.layer_sizes, sections.layer_nodes);
         Ok(Self {
             coding,
             codes,
+            lead_share: sections.lead_share,
             base: Layer {
                 nodes: None,
                 links: Links::new(sections.links, node_count, 2 * degree),
@@ -129,6 +131,12 @@ impl<'a> GraphView<'a> {
     #[must_use]
     pub const fn node_count(&self) -> usize {
         self.codes.len()
+    }
+
+    /// Returns how far first codes of most nodes are that are within a squared distance.
+    pub(super) fn lead_distance_max(&self, distance: i32) -> i32 {
+        // A damaged share lets all pass or none.
+        (f64::from(self.lead_share) * f64::from(distance)) as i32
     }
 
     /// Returns the number of rows.
@@ -222,6 +230,11 @@ impl<'a> Links<'a> {
     /// Returns the number of positions.
     pub(super) const fn len(&self) -> usize {
         self.bytes.len() / self.stride
+    }
+
+    /// Returns how many links a position has at most.
+    pub(super) const fn degree(&self) -> usize {
+        self.stride / self.width
     }
 
     /// Returns the links of a position as they lie in memory.
@@ -349,7 +362,7 @@ pub(crate) const LAYERS_MAX: usize = 10;
 pub(super) const TOP_NODES_MAX: usize = 256;
 
 /// A set of no more nodes is searched from end to end and has no layers: that costs less than any graph.
-pub(super) const SCANNED_NODES_MAX: usize = 4_096;
+pub(crate) const SCANNED_NODES_MAX: usize = 4_096;
 
 /// Returns the node from which every other one can be reached: the first of the highest layer.
 pub(super) fn entry(layer_sizes: &[u32], layer_nodes: &[u32]) -> u32 {

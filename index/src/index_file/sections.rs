@@ -2,8 +2,8 @@
 //!
 //! | section | values |
 //! |---|---|
-//! | transform | the coding's mean, then its step |
-//! | codes, norms, links | as in [`GraphSections`] |
+//! | transform | the coding's mean, its rotation, its step, and the share of first codes |
+//! | codes, links | as in [`GraphSections`] |
 //! | upper layers | the number of layers, the size of each, their nodes, their links |
 //! | duplicate groups | where each node's rows start and the last one's end, then the rows |
 //! | prefix transform, prefix codes, prefix norms | what scans read |
@@ -17,12 +17,10 @@ use crate::file::{SectionFile, SectionFileError, SectionFileWriter, SectionId};
 use crate::flat::{FlatIndex, FlatView};
 use crate::graph::{DamagedGraph, Graph, GraphSections, GraphView, LAYERS_MAX};
 
-/// Centre and quantisation step of the codes.
+/// Centre, rotation and quantisation step of the codes, and the share of the first ones.
 const TRANSFORM: SectionId = SectionId::new(1);
 /// The int8 code of each node.
 const CODES: SectionId = SectionId::new(3);
-/// The norm of each node's code.
-const NORMS: SectionId = SectionId::new(4);
 /// Neighbours on level 0.
 const LINKS: SectionId = SectionId::new(5);
 /// Neighbours above level 0.
@@ -31,7 +29,7 @@ const UPPER_LAYERS: SectionId = SectionId::new(6);
 pub(crate) const DUPLICATE_GROUPS: SectionId = SectionId::new(7);
 
 /// Counts the changes of the builder that change what it builds.
-pub(crate) const GRAPH_BUILDER: u32 = 2;
+pub(crate) const GRAPH_BUILDER: u32 = 3;
 
 impl Graph {
     /// Adds the sections of the graph to a file.
@@ -43,10 +41,10 @@ impl Graph {
         let layer_count = [sections.layer_sizes.len() as u32];
         let numbers = [&layer_count[..], sections.layer_sizes, sections.layer_nodes];
         let [count, sizes, nodes] = numbers.map(bytemuck::cast_slice::<u32, u8>);
+        let scalars = [sections.step, sections.lead_share];
         writer
-            .chunks::<f32, _>(TRANSFORM, [sections.mean, &[sections.step]])?
+            .chunks::<f32, _>(TRANSFORM, [sections.mean, sections.rotation, &scalars])?
             .section(CODES, sections.codes)?
-            .section(NORMS, sections.squared_norms)?
             .section(LINKS, sections.links)?
             .chunks::<u8, _>(UPPER_LAYERS, [count, sizes, nodes, sections.layer_links])?
             .chunks::<u32, _>(DUPLICATE_GROUPS, [sections.member_starts, sections.member_rows])
@@ -54,14 +52,17 @@ impl Graph {
 }
 
 impl<'a> GraphView<'a> {
-    /// Takes the graph of a mapped file, in O(1): nothing is copied but the coding's mean.
+    /// Takes the graph of a mapped file, in O(1): nothing is copied.
     pub(crate) fn from_sections(
         file: &'a SectionFile,
         degree: usize,
     ) -> Result<Self, OpenIndexFileError> {
         let head = file.head();
-        let transform = file.section_of::<f32>(TRANSFORM, u64::from(head.dim) + 1)?;
-        let (step, mean) = transform.split_last().ok_or_else(|| length("the transform", 0, 1))?;
+        let transform = file.section::<f32>(TRANSFORM)?;
+        let dim = head.dim as usize;
+        let short = || length("the transform", transform.len(), dim + 2);
+        let (mean, transform) = transform.split_at_checked(dim).ok_or_else(short)?;
+        let (rotation, &[step, lead_share]) = transform.split_last_chunk().ok_or_else(short)?;
         let layers = file.section::<u8>(UPPER_LAYERS)?;
         let layers = UpperLayers::of(layers)?;
         let groups = file.section::<u32>(DUPLICATE_GROUPS)?;
@@ -71,10 +72,11 @@ impl<'a> GraphView<'a> {
             .ok_or_else(|| length("starts of members", groups.len(), starts))?;
         Ok(Self::new(GraphSections {
             mean,
-            step: *step,
+            rotation,
+            step,
+            lead_share,
             degree,
             codes: file.section(CODES)?,
-            squared_norms: file.section_of(NORMS, u64::from(head.node_count))?,
             links: file.section(LINKS)?,
             layer_sizes: layers.sizes,
             layer_nodes: layers.nodes,

@@ -3,7 +3,7 @@
 use super::{Noise, tables};
 use crate::FloatPanel;
 use crate::canonical::LANES;
-use crate::kernels::DOT_I8_DIM_MAX;
+use crate::kernels::{DOT_I8_DIM_MAX, SQUARED_DISTANCE_DIM_MAX};
 
 const LENGTH_MAX: usize = 515;
 /// Beyond the widest register in f32, so that every misalignment occurs.
@@ -224,19 +224,22 @@ fn int8_dots_are_those_of_each_row() {
 }
 
 #[test]
-fn int8_dots_of_picked_rows_come_in_their_order() {
+fn squared_distances_to_picked_rows_come_in_their_order() {
     let mut noise = Noise(6);
-    for length in [1, 3, 16, 31, 33, 64, 65, 127, 128, 384] {
+    for length in [1, 3, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 127, 128, 320, 384] {
         let vector: Vec<i8> = (0..length).map(|_| noise.code()).collect();
         let rows: Vec<i8> = (0..length * 40).map(|_| noise.code()).collect();
         for count in [0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 33] {
             let picked: Vec<u32> = (0..count).map(|_| (noise.next() % 40) as u32).collect();
-            let row = |row: u32| &rows[row as usize * length..][..length];
+            let distance = |&row: &u32| -> i32 {
+                let row = &rows[row as usize * length..][..length];
+                vector.iter().zip(row).map(|(&a, &b)| (i32::from(a) - i32::from(b)).pow(2)).sum()
+            };
             for kernels in tables() {
                 let mut found = vec![7];
-                kernels.dots_picked(&vector, &rows, &picked, &mut found);
-                let expected = picked.iter().map(|&at| kernels.dot_i8(&vector, row(at)));
+                kernels.squared_distances(&vector, &rows, &picked, &mut found);
                 assert_eq!(found.remove(0), 7, "appended");
+                let expected = picked.iter().map(distance);
                 assert!(expected.eq(found), "{}, length {length}", kernels.level());
             }
         }
@@ -244,10 +247,23 @@ fn int8_dots_of_picked_rows_come_in_their_order() {
     for kernels in tables() {
         kernels.prefetch(&[0; 100]);
         kernels.prefetch(&[]);
-        let beyond = || kernels.dots_picked(&[1, 2], &[1, 2, 3], &[1], &mut Vec::new());
+        let beyond = || kernels.squared_distances(&[1, 2], &[1, 2, 3], &[1], &mut Vec::new());
         assert!(std::panic::catch_unwind(beyond).is_err());
-        let empty = || kernels.dots_picked(&[], &[1], &[0], &mut Vec::new());
+        let empty = || kernels.squared_distances(&[], &[1], &[0], &mut Vec::new());
         assert!(std::panic::catch_unwind(empty).is_err());
+    }
+}
+
+#[test]
+fn squared_distances_are_exact_at_the_longest() {
+    for kernels in tables() {
+        let rows = vec![i8::MIN; 5 * SQUARED_DISTANCE_DIM_MAX];
+        let mut found = Vec::new();
+        let vector = vec![i8::MAX; SQUARED_DISTANCE_DIM_MAX];
+        kernels.squared_distances(&vector, &rows, &[0, 1, 2, 3, 4], &mut found);
+        assert_eq!(found, [255 * 255 * 32_768; 5], "{}", kernels.level());
+        let longer = || kernels.squared_distances(&[0; 32_769], &[], &[], &mut Vec::new());
+        assert!(std::panic::catch_unwind(longer).is_err());
     }
 }
 

@@ -37,7 +37,9 @@ static KERNELS: Kernels = Kernels {
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
-    dots_picked: |vector, rows, picked, dots| unsafe { dots_picked(vector, rows, picked, dots) },
+    squared_distances: |vector, rows, picked, to| unsafe {
+        squared_distances(vector, rows, picked, to);
+    },
     prefetch,
     // SAFETY: `kernels` hands this out only where the processor has the level.
     hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
@@ -55,7 +57,7 @@ const TILE_ROWS: usize = 4;
 const TILE_COLUMNS: usize = 8;
 
 /// Picked rows that are on their way from memory.
-pub(super) const FETCHED_AHEAD: usize = 8;
+const FETCHED_AHEAD: usize = 8;
 
 /// The scores of a tile.
 type Scores = [[int32x4_t; 2]; TILE_ROWS];
@@ -157,14 +159,35 @@ fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
 }
 
 #[target_feature(enable = "neon")]
-fn dots_picked(vector: &[i8], rows: &[i8], picked: &[u32], dots: &mut Vec<i32>) {
+pub(super) fn squared_distances(
+    vector: &[i8],
+    rows: &[i8],
+    picked: &[u32],
+    distances: &mut Vec<i32>,
+) {
     let dim = vector.len();
     for (at, &row) in picked.iter().enumerate() {
         if let Some(&ahead) = picked.get(at + FETCHED_AHEAD) {
             prefetch_i8(picked_row(rows, dim, ahead));
         }
-        dots.push(dot_i8(vector, picked_row(rows, dim, row)));
+        distances.push(squared_distance(vector, picked_row(rows, dim, row)));
     }
+}
+
+#[target_feature(enable = "neon")]
+fn squared_distance(a: &[i8], b: &[i8]) -> i32 {
+    let (a_chunks, a_tail) = a.as_chunks::<16>();
+    let (b_chunks, b_tail) = b.as_chunks::<16>();
+    let mut sums = [vdupq_n_u32(0); 2];
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        // As unsigned numbers these are right up to 255.
+        let difference = vreinterpretq_u8_s8(vabdq_s8(load_i8(a), load_i8(b)));
+        let low = vget_low_u8(difference);
+        sums[0] = vpadalq_u16(sums[0], vmull_u8(low, low));
+        sums[1] = vpadalq_u16(sums[1], vmull_high_u8(difference, difference));
+    }
+    let sum = vaddvq_u32(vaddq_u32(sums[0], sums[1])).cast_signed();
+    sum + portable::squared_distance(a_tail, b_tail)
 }
 
 /// Asks for every line of the bytes.
@@ -172,7 +195,7 @@ pub(super) fn prefetch(bytes: &[u8]) {
     bytes.chunks(64).for_each(|line| prefetch_line(line.as_ptr()));
 }
 
-pub(super) fn prefetch_i8(codes: &[i8]) {
+fn prefetch_i8(codes: &[i8]) {
     codes.chunks(64).for_each(|line| prefetch_line(line.as_ptr().cast()));
 }
 

@@ -14,7 +14,7 @@ use super::neon::{self, any_passes, passing, stored};
 use crate::panel::{
     Columns, GROUP_COLUMNS, Group, Hit, RowBlock, RowTile, ScoredHit, push_mask, push_scored,
 };
-use crate::portable::{self, picked_row};
+use crate::portable;
 use crate::{Kernels, Level};
 
 /// Returns this level's table, or `None` where the processor lacks it.
@@ -37,7 +37,9 @@ static KERNELS: Kernels = Kernels {
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
-    dots_picked: |vector, rows, picked, dots| unsafe { dots_picked(vector, rows, picked, dots) },
+    squared_distances: |vector, rows, picked, to| unsafe {
+        neon::squared_distances(vector, rows, picked, to);
+    },
     prefetch: neon::prefetch,
     // SAFETY: `kernels` hands this out only where the processor has the level.
     hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
@@ -98,17 +100,6 @@ fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
 #[target_feature(enable = "neon,dotprod")]
 fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
     dots.extend(rows.chunks_exact(vector.len()).map(|row| dot_i8(vector, row)));
-}
-
-#[target_feature(enable = "neon,dotprod")]
-fn dots_picked(vector: &[i8], rows: &[i8], picked: &[u32], dots: &mut Vec<i32>) {
-    let dim = vector.len();
-    for (at, &row) in picked.iter().enumerate() {
-        if let Some(&ahead) = picked.get(at + neon::FETCHED_AHEAD) {
-            neon::prefetch_i8(picked_row(rows, dim, ahead));
-        }
-        dots.push(dot_i8(vector, picked_row(rows, dim, row)));
-    }
 }
 
 #[target_feature(enable = "neon,dotprod")]

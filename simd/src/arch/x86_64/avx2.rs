@@ -40,7 +40,9 @@ static KERNELS: Kernels = Kernels {
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
-    dots_picked: |vector, rows, picked, dots| unsafe { dots_picked(vector, rows, picked, dots) },
+    squared_distances: |vector, rows, picked, to| unsafe {
+        squared_distances(vector, rows, picked, to);
+    },
     prefetch,
     // SAFETY: `kernels` hands this out only where the processor has the level.
     hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
@@ -66,7 +68,10 @@ const I7_COLUMNS: usize = 16;
 const I7_SHIFT: u8 = 64;
 
 /// Picked rows that are on their way from memory.
-const FETCHED_AHEAD: usize = 4;
+const FETCHED_AHEAD: usize = 8;
+
+/// Rows whose sums are taken together.
+const SUMMED_TOGETHER: usize = 4;
 
 /// Columns in the order in which `VPHADDD` leaves them.
 const COLUMN_ORDER: [u32; TILE_COLUMNS] = [0, 1, 4, 5, 2, 3, 6, 7];
@@ -191,14 +196,65 @@ fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
 }
 
 #[target_feature(enable = "avx2")]
-fn dots_picked(vector: &[i8], rows: &[i8], picked: &[u32], dots: &mut Vec<i32>) {
+pub(super) fn squared_distances(
+    vector: &[i8],
+    rows: &[i8],
+    picked: &[u32],
+    distances: &mut Vec<i32>,
+) {
     let dim = vector.len();
-    for (at, &row) in picked.iter().enumerate() {
-        if let Some(&ahead) = picked.get(at + FETCHED_AHEAD) {
-            prefetch_i8(picked_row(rows, dim, ahead));
+    let row_at = |at: usize| picked_row(rows, dim, picked[at]);
+    (0..picked.len().min(FETCHED_AHEAD)).for_each(|at| prefetch_i8(row_at(at)));
+    let (together, rest) = picked.as_chunks::<SUMMED_TOGETHER>();
+    for (first, together) in (0..).step_by(SUMMED_TOGETHER).zip(together) {
+        let ahead = (first + FETCHED_AHEAD).min(picked.len());
+        let ahead_end = (ahead + SUMMED_TOGETHER).min(picked.len());
+        (ahead..ahead_end).for_each(|at| prefetch_i8(row_at(at)));
+        let rows = together.map(|row| picked_row(rows, dim, row));
+        let (chunks, tail) = vector.as_chunks::<16>();
+        let row_chunks = rows.map(|row| &row.as_chunks::<16>().0[..chunks.len()]);
+        let mut sums = [_mm256_setzero_si256(); SUMMED_TOGETHER];
+        for (at, chunk) in chunks.iter().enumerate() {
+            let chunk = widen_i8(chunk);
+            for (sum, row) in sums.iter_mut().zip(row_chunks) {
+                let difference = _mm256_sub_epi16(chunk, widen_i8(&row[at]));
+                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(difference, difference));
+            }
         }
-        dots.push(dot_i8(vector, picked_row(rows, dim, row)));
+        let mut sums = sums_across(sums);
+        for (sum, row) in sums.iter_mut().zip(rows) {
+            *sum += portable::squared_distance(tail, &row[dim - tail.len()..]);
+        }
+        distances.extend(sums);
     }
+    let row = |&row: &u32| squared_distance(vector, picked_row(rows, dim, row));
+    distances.extend(rest.iter().map(row));
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn squared_distance(a: &[i8], b: &[i8]) -> i32 {
+    let (a_chunks, a_tail) = a.as_chunks::<16>();
+    let (b_chunks, b_tail) = b.as_chunks::<16>();
+    let mut sum = _mm256_setzero_si256();
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        let difference = _mm256_sub_epi16(widen_i8(a), widen_i8(b));
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(difference, difference));
+    }
+    let zero = _mm256_setzero_si256();
+    sums_across([sum, zero, zero, zero])[0] + portable::squared_distance(a_tail, b_tail)
+}
+
+/// Returns the sum of all lanes of each register.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn sums_across([a, b, c, d]: [__m256i; SUMMED_TOGETHER]) -> [i32; SUMMED_TOGETHER] {
+    // Each half now holds a part of every sum, in order.
+    let parts = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
+    let sum = _mm_add_epi32(_mm256_castsi256_si128(parts), _mm256_extracti128_si256::<1>(parts));
+    let mut sums = [0; SUMMED_TOGETHER];
+    // SAFETY: the array is the 16 bytes that are written.
+    unsafe { _mm_storeu_si128(sums.as_mut_ptr().cast(), sum) };
+    sums
 }
 
 /// Asks for every line of the bytes.

@@ -17,7 +17,7 @@ use std::arch::x86_64::*;
 use super::avx2;
 use crate::float_panel::{FloatPanel, FloatStep, FloatTile, GROUP_COLUMNS};
 use crate::panel::{Columns, Group, Hit, RowBlock, RowTile, ScoredHit, push_mask, push_scored};
-use crate::portable::picked_row;
+use crate::portable::{self, picked_row};
 use crate::{Kernels, Level};
 
 /// Returns this level's table, or `None` where the processor lacks it.
@@ -40,7 +40,9 @@ static KERNELS: Kernels = Kernels {
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
-    dots_picked: |vector, rows, picked, dots| unsafe { dots_picked(vector, rows, picked, dots) },
+    squared_distances: |vector, rows, picked, to| unsafe {
+        squared_distances(vector, rows, picked, to);
+    },
     prefetch: avx2::prefetch,
     // SAFETY: `kernels` hands this out only where the processor has the level.
     hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
@@ -182,11 +184,9 @@ fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn dots_picked(vector: &[i8], rows: &[i8], picked: &[u32], dots: &mut Vec<i32>) {
-    let correction = vector.iter().map(|&code| 128 * i32::from(code)).sum::<i32>();
-    let shift = _mm512_set1_epi8(i8::MIN);
+fn squared_distances(vector: &[i8], rows: &[i8], picked: &[u32], distances: &mut Vec<i32>) {
     let dim = vector.len();
-    let (chunks, tail) = vector.as_chunks::<64>();
+    let (chunks, tail) = vector.as_chunks::<32>();
     let row_at = |at: usize| picked_row(rows, dim, picked[at]);
     (0..picked.len().min(FETCHED_AHEAD)).for_each(|at| avx2::prefetch_i8(row_at(at)));
     let (together, rest) = picked.as_chunks::<SUMMED_TOGETHER>();
@@ -197,23 +197,29 @@ fn dots_picked(vector: &[i8], rows: &[i8], picked: &[u32], dots: &mut Vec<i32>) 
         let rows = together.map(|row| picked_row(rows, dim, row));
         let mut sums = [_mm512_setzero_si512(); SUMMED_TOGETHER];
         // Slices of one known length: the loop needs no further checks.
-        let row_chunks = rows.map(|row| &row.as_chunks::<64>().0[..chunks.len()]);
+        let row_chunks = rows.map(|row| &row.as_chunks::<32>().0[..chunks.len()]);
         for (at, chunk) in chunks.iter().enumerate() {
-            let chunk = load_i8(chunk);
+            let chunk = widen_i8(chunk);
             for (sum, row) in sums.iter_mut().zip(row_chunks) {
-                *sum = _mm512_dpbusd_epi32(*sum, _mm512_xor_si512(load_i8(&row[at]), shift), chunk);
+                let difference = _mm512_sub_epi16(chunk, widen_i8(&row[at]));
+                *sum = _mm512_dpwssd_epi32(*sum, difference, difference);
             }
         }
-        if !tail.is_empty() {
-            let tail_codes = load_i8_part(tail);
-            for (sum, row) in sums.iter_mut().zip(rows) {
-                let row = _mm512_xor_si512(load_i8_part(&row[dim - tail.len()..]), shift);
-                *sum = _mm512_dpbusd_epi32(*sum, row, tail_codes);
-            }
+        let mut sums = sums_across(sums);
+        for (sum, row) in sums.iter_mut().zip(rows) {
+            *sum += portable::squared_distance(tail, &row[dim - tail.len()..]);
         }
-        dots.extend(sums_across(sums).map(|sum| sum.wrapping_sub(correction)));
+        distances.extend(sums);
     }
-    dots.extend(rest.iter().map(|&row| dot_i8(picked_row(rows, dim, row), vector)));
+    let row = |&row: &u32| avx2::squared_distance(vector, picked_row(rows, dim, row));
+    distances.extend(rest.iter().map(row));
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn widen_i8(x: &[i8; 32]) -> __m512i {
+    // SAFETY: the array is the 32 bytes that are read.
+    _mm512_cvtepi8_epi16(unsafe { _mm256_loadu_si256(x.as_ptr().cast()) })
 }
 
 /// Returns the sum of all lanes of each register.

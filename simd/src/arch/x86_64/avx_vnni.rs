@@ -13,7 +13,7 @@ use super::avx2;
 use crate::panel::{
     Columns, GROUP_COLUMNS, Group, Hit, RowBlock, RowTile, ScoredHit, push_mask, push_scored,
 };
-use crate::portable::{self, picked_row};
+use crate::portable;
 use crate::{Kernels, Level};
 
 /// Returns this level's table, or `None` where the processor lacks it.
@@ -35,8 +35,10 @@ static KERNELS: Kernels = Kernels {
     dot_i8: |a, b| unsafe { dot_i8(a, b) },
     // SAFETY: `kernels` hands this out only where the processor has the level.
     dots_i8: |vector, rows, dots| unsafe { dots_i8(vector, rows, dots) },
-    // SAFETY: `kernels` hands this out only where the processor has the level.
-    dots_picked: |vector, rows, picked, dots| unsafe { dots_picked(vector, rows, picked, dots) },
+    // SAFETY: `kernels` hands this out only where the processor has the level, which includes AVX2.
+    squared_distances: |vector, rows, picked, to| unsafe {
+        avx2::squared_distances(vector, rows, picked, to);
+    },
     prefetch: avx2::prefetch,
     // SAFETY: `kernels` hands this out only where the processor has the level.
     hits: |rows, columns, hits| unsafe { self::hits(rows, columns, hits) },
@@ -62,9 +64,6 @@ const TILE_REGISTERS: usize = 2;
 /// Registers of a row and all columns of a group.
 const GROUP_REGISTERS: usize = GROUP_COLUMNS / LANES;
 
-/// Picked rows that are on their way from memory.
-const FETCHED_AHEAD: usize = 8;
-
 /// The scores of a tile.
 type Scores<const ROWS: usize, const REGISTERS: usize> = [[__m256i; REGISTERS]; ROWS];
 
@@ -78,19 +77,6 @@ fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
     let correction = 128 * vector.iter().map(|&code| i32::from(code)).sum::<i32>();
     let rows = rows.chunks_exact(vector.len());
     dots.extend(rows.map(|row| shifted_dot(row, vector).wrapping_sub(correction)));
-}
-
-#[target_feature(enable = "avx2,avxvnni")]
-fn dots_picked(vector: &[i8], rows: &[i8], picked: &[u32], dots: &mut Vec<i32>) {
-    let correction = 128 * vector.iter().map(|&code| i32::from(code)).sum::<i32>();
-    let dim = vector.len();
-    for (at, &row) in picked.iter().enumerate() {
-        if let Some(&ahead) = picked.get(at + FETCHED_AHEAD) {
-            avx2::prefetch_i8(picked_row(rows, dim, ahead));
-        }
-        let row = picked_row(rows, dim, row);
-        dots.push(shifted_dot(row, vector).wrapping_sub(correction));
-    }
 }
 
 /// Returns `Σ (row + 128) · vector`; sums may wrap on the way.
