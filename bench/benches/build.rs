@@ -37,14 +37,15 @@ fn build(criterion: &mut Criterion) {
         });
         let built = graph();
         let sections = built.sections();
-        let coding = Coding::new(sections.mean.to_vec(), sections.step).expect("a graph has one");
+        let coding = Coding::new(sections.rotation, sections.mean, sections.step);
+        let coding = coding.expect("a graph has one");
         group.bench_function(id("codes"), |bencher| bencher.iter(|| encode(&coding, &rows)));
     }
     group.finish();
 }
 
 /// Encodes all rows; returns the last one's codes.
-fn encode(coding: &Coding, rows: &VectorMatrix<'_>) -> Vec<i8> {
+fn encode(coding: &Coding<'_>, rows: &VectorMatrix<'_>) -> Vec<i8> {
     let mut codes = Vec::new();
     for row in rows.rows() {
         coding.encode_query(rows.vector(row), Kernels::active(), &mut codes);
