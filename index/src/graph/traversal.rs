@@ -10,7 +10,7 @@ const UPPER_WIDTH: usize = 4;
 
 /// A search of this width or more goes on to nodes that are farther than the last wanted one by up to a fifth of the
 /// squared distance, the narrowest by a tenth, …
-const SLACK_WIDTH: usize = 128;
+const SLACK_WIDTH: usize = 64;
 const SLACK_PARTS: i64 = 10 * SLACK_WIDTH as i64;
 
 /// … and keeps so many times the nodes that it follows in any case.
