@@ -37,7 +37,7 @@ const SQUARED_POINT: f64 = 1_048_576.0;
 /// Rounds a small number to the nearest integer by leaving no room for a fraction.
 const NO_FRACTION: f64 = 6_755_399_441_055_744.0;
 
-/// Turns vectors into int8 codes: `round((R x / |x| − mean) / step)`, clipped to ±127, where `R` is a [`Rotation`] or
+/// Turns vectors into int8 codes: `round((R x / |x| − mean) / step)`, clipped to ±127, where `R` is a rotation or
 /// leaves vectors as they are.
 ///
 /// Division, square root and rounding are exact in IEEE arithmetic, sums have one order and nothing is fused, so
