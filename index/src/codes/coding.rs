@@ -9,14 +9,12 @@ use memmap2::MmapMut;
 use twox_hash::XxHash3_64;
 
 use super::rotation::Rotation;
-use super::split::split_dims;
 use crate::distinct::DistinctRows;
-use crate::graph::SCANNED_NODES_MAX;
 use crate::scan::squared_norm;
 use crate::transform::normalize_into;
 use crate::{Pool, Row, VectorMatrix};
 
-/// Rows from which mean and step are learned: those with the smallest hashes.
+/// Rows from which rotation, mean and step are learned: those with the smallest hashes.
 const SAMPLED_ROWS: usize = 8_192;
 
 /// Sampled rows of a task.
@@ -92,24 +90,27 @@ impl<'a> Coding<'a> {
         if !(step.is_finite() && step > 0.0) {
             return Err(DamagedCoding::Step);
         }
-        let damaged = DamagedCoding::Rotation { dim: mean.len(), found: rotation.len() };
-        let new = || Rotation::new(rotation, mean.len()).ok_or(damaged);
-        let rotation = if rotation.is_empty() { None } else { Some(new()?) };
+        let (dim, found) = (mean.len(), rotation.len());
+        let damaged = DamagedCoding::Rotation { dim, found };
+        let rotation = match found {
+            0 => None,
+            _ => Some(Rotation::new(rotation, dim).ok_or(damaged)?),
+        };
         Ok(Self { rotation, mean, step })
     }
 
-    /// Learns from distinct rows a rotation, unless they are few, then mean and step.
+    /// Learns mean and step from distinct rows, and before them a rotation where vectors are to be turned and can be.
     pub(crate) fn learn(
         matrix: &VectorMatrix<'_>,
         distinct: &DistinctRows,
-        pool: &Pool,
-        kernels: &Kernels,
+        turned: bool,
+        (pool, kernels): (&Pool, &Kernels),
     ) -> Result<Self, DamagedCoding> {
         let mut sample: Vec<usize> = (0..distinct.len()).collect();
         pool.sort_by_key(&mut sample, |&at| (distinct.hashes[at], at));
         sample.truncate(SAMPLED_ROWS);
         let mut sampled = Sampled { matrix, distinct, positions: &sample, rotation: None };
-        if distinct.len() > SCANNED_NODES_MAX && Rotation::number_count(matrix.dim()).is_some() {
+        if turned {
             sampled.rotation = Rotation::learn(&sampled.units(), matrix.dim(), pool, kernels);
         }
         let mean = sampled.mean(pool);
@@ -290,7 +291,7 @@ pub struct NodeCodes {
     pub(crate) dim: usize,
 }
 
-/// Borrowed codes, often those of a mapped file.
+/// Borrowed [`NodeCodes`].
 #[derive(Debug, Clone, Copy)]
 pub struct CodeRows<'a> {
     /// `dim` codes for each row.
@@ -335,12 +336,7 @@ impl<'a> CodeRows<'a> {
     /// Returns the squared distance of a row and one of a squared norm, given the product of their codes.
     #[inline]
     pub(crate) fn distance_from_dot(&self, row: u32, squared_norm: i32, dot: i32) -> i32 {
-        squared_distance(self.squared_norm(row), squared_norm, dot)
-    }
-
-    /// Returns how many codes of each row come first in [`SplitRows`].
-    pub(crate) const fn lead_dim(&self) -> usize {
-        split_dims(self.dim).0
+        self.squared_norm(row) + squared_norm - 2 * dot
     }
 
     /// Returns the hash of a row's codes.
@@ -357,14 +353,6 @@ impl<'a> CodeRows<'a> {
         let squared_norms = rows.iter().map(|&row| self.squared_norm(row)).collect();
         NodeCodes { codes, squared_norms, dim: self.dim }
     }
-}
-
-/// Returns the squared distance of two rows of codes, given their squared norms and their product.
-///
-/// It fits an i32 up to 32,768 codes; damaged norms may wrap it.
-#[inline]
-pub(crate) const fn squared_distance(left_norm: i32, right_norm: i32, dot: i32) -> i32 {
-    left_norm.wrapping_add(right_norm).wrapping_sub(dot.wrapping_mul(2))
 }
 
 /// Marks a row whose vector equals that of the row before it.
@@ -520,7 +508,7 @@ mod coding_tests {
         let pool = Pool::new(std::num::NonZeroUsize::new(threads)).unwrap();
         let matrix = VectorMatrix::from_slice(values, dim).unwrap();
         let distinct = DistinctRows::of(&matrix, Kernels::active(), &pool, &NoProgress).unwrap();
-        Coding::learn(&matrix, &distinct, &pool, Kernels::active()).unwrap()
+        Coding::learn(&matrix, &distinct, false, (&pool, Kernels::active())).unwrap()
     }
 
     #[test]

@@ -18,8 +18,8 @@ pub(crate) const LEAD_DIMS: usize = 64;
 /// y₁ = D x,   y₂ = x₂ − M (x₁ − y₁),   Mᵀ = −(I − D₁)⁻¹ D₂
 /// ```
 ///
-/// is a rotation, which is a product of as many Householder reflections and takes `2 · 64 · dim` products instead of `dim²`.
-/// Each direction has the sign that keeps pivots of the elimination at 1 or more.
+/// is a rotation, which is a product of as many Householder reflections and takes less than `2 · 64 · dim` products
+/// instead of `dim²`. Each direction has the sign that keeps pivots of the elimination at 1 or more.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Rotation<'a> {
     /// `Dᵀ`, row by row, then `Mᵀ`, row by row.
@@ -98,9 +98,8 @@ impl<'a> Rotation<'a> {
             let values = &vector[LEAD_DIMS + first..];
             sums.iter_mut().zip(values).for_each(|(sum, &value)| *sum = unit(value));
             add_scaled(&mut sums, &moved, mixing, (rest_dim, first));
-            for (at, (&sum, _)) in (LEAD_DIMS + first..).zip(sums.iter().zip(values)) {
-                take(at, f64::from(sum));
-            }
+            let places = LEAD_DIMS + first..self.dim;
+            places.zip(sums).for_each(|(at, sum)| take(at, f64::from(sum)));
         }
     }
 }
@@ -114,12 +113,14 @@ fn add_scaled(
 ) {
     let last = (first + COLUMNS).min(width);
     for (&factor, row) in factors.iter().zip(rows.chunks_exact(width)) {
-        match row[first..last].as_array::<COLUMNS>() {
-            Some(row) => sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += factor * value),
-            None => {
-                let row = &row[first..last];
-                sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += factor * value);
-            }
+        let row = &row[first..last];
+        let mut add = |row: &[f32]| {
+            sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += factor * value);
+        };
+        // The compiler makes more of a length that it knows.
+        match row.as_array::<COLUMNS>() {
+            Some(row) => add(row),
+            None => add(row),
         }
     }
 }

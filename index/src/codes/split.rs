@@ -18,7 +18,7 @@ pub(crate) struct SplitCodes {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SplitRows<'a> {
     pub(crate) lead: &'a [i8],
-    pub(crate) rest: &'a [i8],
+    rest: &'a [i8],
     lead_dim: usize,
     rest_dim: usize,
 }
@@ -52,7 +52,7 @@ impl SplitCodes {
 }
 
 /// Returns how many codes come first, and how many others there are.
-pub(super) const fn split_dims(dim: usize) -> (usize, usize) {
+const fn split_dims(dim: usize) -> (usize, usize) {
     if dim < LEAD_DIMS { (dim, 0) } else { (LEAD_DIMS, dim - LEAD_DIMS) }
 }
 
@@ -76,21 +76,35 @@ impl<'a> SplitRows<'a> {
         [lead, &self.rest[row * self.rest_dim..][..self.rest_dim]]
     }
 
-    /// Returns how far a row is from others, in their order.
+    /// Returns how far a row is from others, in their order: by the first codes, and by all.
     pub(crate) fn squared_distances(
         &self,
         row: u32,
         others: &[u32],
         kernels: &Kernels,
-    ) -> Vec<i32> {
+    ) -> [Vec<i32>; 2] {
         let [lead, rest] = self.row(row);
-        let (mut distances, mut more) = (Vec::new(), Vec::new());
-        kernels.squared_distances(lead, self.lead, others, &mut distances);
-        if !rest.is_empty() {
-            kernels.squared_distances(rest, self.rest, others, &mut more);
+        let mut by_lead = Vec::new();
+        kernels.squared_distances(lead, self.lead, others, &mut by_lead);
+        let mut distances = by_lead.clone();
+        self.add_rest(rest, others, kernels, (&mut distances, &mut Vec::new()));
+        [by_lead, distances]
+    }
+
+    /// Adds to distances by the first codes those by the others, of a query and rows in their order; `more` is memory
+    /// that is used again.
+    pub(crate) fn add_rest(
+        &self,
+        query: &[i8],
+        rows: &[u32],
+        kernels: &Kernels,
+        (distances, more): (&mut [i32], &mut Vec<i32>),
+    ) {
+        if !query.is_empty() {
+            more.clear();
+            kernels.squared_distances(query, self.rest, rows, more);
+            distances.iter_mut().zip(more).for_each(|(distance, more)| *distance += *more);
         }
-        distances.iter_mut().zip(more).for_each(|(distance, more)| *distance += more);
-        distances
     }
 
     /// Splits the codes of a query in the same way.
@@ -119,10 +133,11 @@ mod tests {
             let view = split.view();
             assert_eq!((view.len(), split.as_codes().len()), (9, 9 * dim));
             assert_eq!(view.row(5).concat(), rows.row(5));
-            assert_eq!(view.row(5)[0].len(), rows.lead_dim());
-            let found = view.squared_distances(2, &[8, 2], kernels);
+            assert_eq!(view.row(5)[0].len(), split_dims(dim).0);
+            let [by_lead, found] = view.squared_distances(2, &[8, 2], kernels);
             let dot = kernels.dot_i8(rows.row(2), rows.row(8));
             assert_eq!(found, [rows.distance_from_dot(2, rows.squared_norm(8), dot), 0]);
+            assert!(by_lead[0] > 0 && by_lead[0] <= found[0] && by_lead[1] == 0);
         }
         assert_eq!(SplitCodes::of(NodeCodes::new(vec![], 80, kernels).view()).view().len(), 0);
     }

@@ -12,7 +12,7 @@ use super::partition::{Partition, Probes};
 use super::traversal::{Breadth, Traversal};
 use super::view::{GraphSections, GraphView, LinkTable, Links, SCANNED_NODES_MAX, entry};
 use super::{BuildGraphError, GraphOptions};
-use crate::codes::{CodeRows, Coding, Members, NodeCodes, SplitCodes, hash_codes};
+use crate::codes::{Coding, Members, NodeCodes, SplitCodes, SplitRows, hash_codes};
 use crate::distinct::DistinctRows;
 use crate::{Pool, Progress, VectorMatrix};
 
@@ -53,7 +53,8 @@ impl Graph {
             return Err(BuildGraphError::TooManyRows { found: matrix.len() });
         }
         let distinct = DistinctRows::of(matrix, kernels, pool, progress)?;
-        let coding = Coding::learn(matrix, &distinct, pool, kernels)?;
+        let turned = distinct.len() > SCANNED_NODES_MAX;
+        let coding = Coding::learn(matrix, &distinct, turned, (pool, kernels))?;
         let nodes = Nodes::encode(matrix, &distinct, &coding, tools)?;
         let (codes, partition, probes, order) = nodes.partition(tools)?;
         let members = Members::of(order.iter().map(|&node| nodes.positions(node)), &distinct);
@@ -61,8 +62,8 @@ impl Graph {
         let Linked { links, outliers } = link(codes.view(), &partition, &probes, tools)?;
         drop((partition, probes));
         let layers = Layers::build(codes.view(), links.view(), tools)?;
-        let lead_share = lead_share(codes.view(), links.view(), kernels);
         let codes = SplitCodes::of(codes.view());
+        let lead_share = lead_share(codes.view(), links.view(), kernels);
         let mut graph = Self { coding, codes, lead_share, members, links, layers, options };
         graph.find_lost(outliers, tools);
         Ok(graph)
@@ -129,25 +130,21 @@ const SHARE_LINKS: usize = 8;
 
 /// One in so many pairs of near nodes has a larger share of its distance in the first codes.
 ///
-/// What a search loses by that is about as far as the farthest that it keeps: at one pair in 1,000, 10 and 5 recall@10 is the same or
-/// 0.001 less, and 1,170, 635 and 510 of 1,490 nodes are read to the end (36,000 real vectors, `ef` 48).
+/// What a search loses by that is about as far as the farthest that it keeps: at one pair in 1,000, 10 and 5
+/// recall@10 is the same or 0.001 less, and 1,170, 635 and 510 of 1,490 nodes are read to the end (36,000 real
+/// vectors, `ef` 48).
 const SHARE_LOST: usize = 10;
 
 /// Returns how much of the squared distance of near nodes is in their first codes at most, but for one pair in ten.
-fn lead_share(codes: CodeRows<'_>, links: Links<'_>, kernels: &Kernels) -> f32 {
+fn lead_share(codes: SplitRows<'_>, links: Links<'_>, kernels: &Kernels) -> f32 {
     let stride = links.len().div_ceil(SHARE_NODES).max(1);
     let mut shares = Vec::new();
     for node in (0..links.len() as u32).step_by(stride) {
-        for link in links.of(node).take(SHARE_LINKS) {
-            let rows = [codes.row(node), codes.row(link)];
-            let of = |width: usize| {
-                let mut distance = Vec::new();
-                let [row, other] = rows.map(|row| &row[..width]);
-                kernels.squared_distances(row, other, &[0], &mut distance);
-                f64::from(distance[0])
-            };
-            shares.push(of(codes.lead_dim()) / of(codes.dim).max(1.0));
-        }
+        let near: Vec<u32> = links.of(node).take(SHARE_LINKS).collect();
+        let [by_lead, distances] = codes.squared_distances(node, &near, kernels);
+        let parts = by_lead.into_iter().map(f64::from);
+        let wholes = distances.into_iter().map(|distance| f64::from(distance.max(1)));
+        shares.extend(parts.zip(wholes).map(|(part, whole)| part / whole));
     }
     let lost = shares.len() / SHARE_LOST;
     shares.sort_unstable_by(|a, b| b.total_cmp(a));

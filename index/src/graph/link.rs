@@ -415,7 +415,7 @@ impl Repair<'_> {
             linked.chain(window).filter(|&other| self.is_reached(other)).collect();
         near.sort_unstable();
         near.dedup();
-        let distances = self.codes.squared_distances(node, &near, self.kernels);
+        let [_, distances] = self.codes.squared_distances(node, &near, self.kernels);
         let pairs = distances.into_iter().zip(near);
         let mut near: Vec<Near> = pairs.map(|(distance, node)| Near { distance, node }).collect();
         near.sort_unstable();

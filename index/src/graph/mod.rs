@@ -11,9 +11,9 @@
 //!    `repair` those that none could.
 //! 5. [`gate`]: reachability of all nodes and lookups of a sample, before a graph is published.
 //!
-//! Searching: `traversal` walks along links by integer distances, of a node's first codes before the others; [`Searcher`] judges what it proposes by the canonical
-//! similarity, which alone decides order and thresholds. [`GraphView`] works over borrowed slices and survives
-//! damaged ones.
+//! Searching: `traversal` walks along links by integer distances, of a node's first codes before the others;
+//! [`Searcher`] judges what it proposes by the canonical similarity, which alone decides order and thresholds.
+//! [`GraphView`] works over borrowed slices and survives damaged ones.
 //!
 //! Distances are integers, ties are broken by node, and whatever is done in parallel is put together in task order;
 //! nothing depends on who came first.
@@ -33,8 +33,8 @@ mod partition;
 pub use build::Graph;
 pub use error::{BuildGraphError, DamagedGraph};
 pub use searcher::Searcher;
+pub(crate) use view::LAYERS_MAX;
 pub use view::{GraphOptions, GraphSections, GraphView};
-pub(crate) use view::{LAYERS_MAX, SCANNED_NODES_MAX};
 
 #[cfg(test)]
 mod tests;

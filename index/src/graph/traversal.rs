@@ -280,16 +280,10 @@ impl Traversal {
         self.distances.clear();
         let (lead, _) = codes.split(&self.query);
         self.kernels.squared_distances(lead, codes.lead, &self.nodes, &mut self.distances);
-        if codes.rest.is_empty() {
-            return;
-        }
         self.drop_beyond(lead_max);
         let (_, rest) = codes.split(&self.query);
-        self.rest_distances.clear();
-        self.kernels.squared_distances(rest, codes.rest, &self.nodes, &mut self.rest_distances);
-        for (distance, rest) in self.distances.iter_mut().zip(&self.rest_distances) {
-            *distance = distance.wrapping_add(*rest);
-        }
+        let distances = (&mut self.distances[..], &mut self.rest_distances);
+        codes.add_rest(rest, &self.nodes, self.kernels, distances);
     }
 
     /// Drops positions, nodes and distances beyond `distance_max`.
@@ -356,9 +350,8 @@ impl Traversal {
         self.flooded.clear();
         let within = self.pool.iter().map(|candidate| candidate.near());
         self.flooded.extend(within.take_while(|near| near.distance <= squared_radius));
-        for near in &self.flooded {
-            self.visited.extend(std::iter::once(near.node), 1, graph.base.len() as u32);
-        }
+        let starts = self.flooded.iter().map(|near| near.node);
+        self.visited.extend(starts, self.flooded.len(), graph.base.len() as u32);
         let mut next = 0;
         while let Some(&Near { node, .. }) = self.flooded.get(next) {
             next += 1;

@@ -362,7 +362,7 @@ pub(crate) const LAYERS_MAX: usize = 10;
 pub(super) const TOP_NODES_MAX: usize = 256;
 
 /// A set of no more nodes is searched from end to end and has no layers: that costs less than any graph.
-pub(crate) const SCANNED_NODES_MAX: usize = 4_096;
+pub(super) const SCANNED_NODES_MAX: usize = 4_096;
 
 /// Returns the node from which every other one can be reached: the first of the highest layer.
 pub(super) fn entry(layer_sizes: &[u32], layer_nodes: &[u32]) -> u32 {

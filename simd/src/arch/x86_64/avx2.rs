@@ -71,7 +71,7 @@ const I7_SHIFT: u8 = 64;
 const FETCHED_AHEAD: usize = 8;
 
 /// Rows whose sums are taken together.
-const SUMMED_TOGETHER: usize = 4;
+pub(super) const SUMMED_TOGETHER: usize = 4;
 
 /// Columns in the order in which `VPHADDD` leaves them.
 const COLUMN_ORDER: [u32; TILE_COLUMNS] = [0, 1, 4, 5, 2, 3, 6, 7];
@@ -203,15 +203,10 @@ pub(super) fn squared_distances(
     distances: &mut Vec<i32>,
 ) {
     let dim = vector.len();
-    let row_at = |at: usize| picked_row(rows, dim, picked[at]);
-    (0..picked.len().min(FETCHED_AHEAD)).for_each(|at| prefetch_i8(row_at(at)));
-    let (together, rest) = picked.as_chunks::<SUMMED_TOGETHER>();
-    for (first, together) in (0..).step_by(SUMMED_TOGETHER).zip(together) {
-        let ahead = (first + FETCHED_AHEAD).min(picked.len());
-        let ahead_end = (ahead + SUMMED_TOGETHER).min(picked.len());
-        (ahead..ahead_end).for_each(|at| prefetch_i8(row_at(at)));
-        let rows = together.map(|row| picked_row(rows, dim, row));
-        let (chunks, tail) = vector.as_chunks::<16>();
+    let (chunks, tail) = vector.as_chunks::<16>();
+    let (together, rest) = picked_together(rows, dim, picked);
+    for rows in together {
+        // Slices of one known length: the loop needs no further checks.
         let row_chunks = rows.map(|row| &row.as_chunks::<16>().0[..chunks.len()]);
         let mut sums = [_mm256_setzero_si256(); SUMMED_TOGETHER];
         for (at, chunk) in chunks.iter().enumerate() {
@@ -229,6 +224,26 @@ pub(super) fn squared_distances(
     }
     let row = |&row: &u32| squared_distance(vector, picked_row(rows, dim, row));
     distances.extend(rest.iter().map(row));
+}
+
+/// Returns the picked rows, so many together and fetched ahead of their use, and which are left over.
+#[inline]
+pub(super) fn picked_together<'a>(
+    rows: &'a [i8],
+    dim: usize,
+    picked: &'a [u32],
+) -> (impl Iterator<Item = [&'a [i8]; SUMMED_TOGETHER]>, &'a [u32]) {
+    let row = move |row: u32| picked_row(rows, dim, row);
+    let fetch = move |picked: &[u32]| picked.iter().for_each(|&at| prefetch(row(at)));
+    let (first, ahead) = picked.split_at(picked.len().min(FETCHED_AHEAD));
+    fetch(first);
+    let mut ahead = ahead.chunks(SUMMED_TOGETHER);
+    let (together, rest) = picked.as_chunks();
+    let together = together.iter().map(move |together| {
+        ahead.next().into_iter().for_each(fetch);
+        together.map(row)
+    });
+    (together, rest)
 }
 
 #[target_feature(enable = "avx2")]
@@ -257,19 +272,13 @@ fn sums_across([a, b, c, d]: [__m256i; SUMMED_TOGETHER]) -> [i32; SUMMED_TOGETHE
     sums
 }
 
-/// Asks for every line of the bytes.
-pub(super) fn prefetch(bytes: &[u8]) {
+/// Asks for every line of the bytes, or of codes.
+#[inline]
+pub(super) fn prefetch<T>(bytes: &[T]) {
+    const { assert!(size_of::<T>() == 1) };
     for line in bytes.chunks(64) {
         // SAFETY: SSE is part of x86-64; the instruction reads nothing that a program could see.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
-    }
-}
-
-#[inline]
-pub(super) fn prefetch_i8(codes: &[i8]) {
-    for line in codes.chunks(64) {
-        // SAFETY: SSE is part of x86-64; the instruction reads nothing that a program could see.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr()) };
     }
 }
 

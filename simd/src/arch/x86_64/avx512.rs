@@ -14,7 +14,7 @@
 
 use std::arch::x86_64::*;
 
-use super::avx2;
+use super::avx2::{self, SUMMED_TOGETHER};
 use crate::float_panel::{FloatPanel, FloatStep, FloatTile, GROUP_COLUMNS};
 use crate::panel::{Columns, Group, Hit, RowBlock, RowTile, ScoredHit, push_mask, push_scored};
 use crate::portable::{self, picked_row};
@@ -145,12 +145,6 @@ fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
     _mm512_reduce_add_epi32(_mm512_sub_epi32(sum, correction))
 }
 
-/// Picked rows that are on their way from memory.
-const FETCHED_AHEAD: usize = 8;
-
-/// Rows whose sums across registers are taken together.
-const SUMMED_TOGETHER: usize = 4;
-
 /// `Σ a·b = Σ a·(b + 128) − 128 Σ a`, with the last sum taken once.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
@@ -187,14 +181,8 @@ fn dots_i8(vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
 fn squared_distances(vector: &[i8], rows: &[i8], picked: &[u32], distances: &mut Vec<i32>) {
     let dim = vector.len();
     let (chunks, tail) = vector.as_chunks::<32>();
-    let row_at = |at: usize| picked_row(rows, dim, picked[at]);
-    (0..picked.len().min(FETCHED_AHEAD)).for_each(|at| avx2::prefetch_i8(row_at(at)));
-    let (together, rest) = picked.as_chunks::<SUMMED_TOGETHER>();
-    for (first, together) in (0..).step_by(SUMMED_TOGETHER).zip(together) {
-        let ahead = (first + FETCHED_AHEAD).min(picked.len());
-        let ahead_end = (ahead + SUMMED_TOGETHER).min(picked.len());
-        (ahead..ahead_end).for_each(|at| avx2::prefetch_i8(row_at(at)));
-        let rows = together.map(|row| picked_row(rows, dim, row));
+    let (together, rest) = avx2::picked_together(rows, dim, picked);
+    for rows in together {
         let mut sums = [_mm512_setzero_si512(); SUMMED_TOGETHER];
         // Slices of one known length: the loop needs no further checks.
         let row_chunks = rows.map(|row| &row.as_chunks::<32>().0[..chunks.len()]);
