@@ -1,12 +1,11 @@
 //! The guard: reads texts, judges pairs.
 
-use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use super::compare::{Comparison, Finding, lacking_quotes};
-use super::lexicon::{BUILT_IN, Lexicon};
+use super::lexicon::{BUILT_IN, Lexicon, PROOF_WORDS};
 use super::matching::Matching;
-use super::proof::{Lexed, PROOF_WORDS, Slot, Step, StepKind, Texts};
+use super::proof::{Lexed, Slot, Step, StepKind, Texts};
 use super::reading::{Class, Flags, Token};
 use super::{Difference, DifferenceKind, Judgement, LexiconError, Reading, Verdict, read, verdict};
 use crate::GuardPolicy;
@@ -25,7 +24,6 @@ const SHOWN_BYTES_MAX: usize = 200;
 pub struct Guard {
     policy: GuardPolicy,
     lexicon: Lexicon,
-    lexicon_text: Cow<'static, str>,
 }
 
 impl Guard {
@@ -36,18 +34,14 @@ impl Guard {
     pub fn new(policy: &GuardPolicy) -> Result<Self, LexiconError> {
         let named = |error| LexiconError { file: policy.lexicon_file.clone(), ..error };
         let lexicon = Lexicon::load(policy.lexicon.as_deref()).map_err(named)?;
-        let lexicon_text = match &policy.lexicon {
-            None => (BUILT_IN.to_owned() + PROOF_WORDS).into(),
-            Some(user) => (BUILT_IN.to_owned() + PROOF_WORDS + user).into(),
-        };
-        Ok(Self { policy: policy.clone(), lexicon, lexicon_text })
+        Ok(Self { policy: policy.clone(), lexicon })
     }
 
     /// Loads another lexicon in the place of the built-in one.
     #[cfg(test)]
     pub(super) fn with_lexicon(policy: &GuardPolicy, text: &str) -> Result<Self, LexiconError> {
         let lexicon = Lexicon::load_from(text, None)?;
-        Ok(Self { policy: policy.clone(), lexicon, lexicon_text: text.to_owned().into() })
+        Ok(Self { policy: policy.clone(), lexicon })
     }
 
     /// Reads a text once, for any number of judgements. Linear in the length.
@@ -97,8 +91,8 @@ impl Guard {
 
     /// Returns the built-in lexicon followed by the user's.
     #[must_use]
-    pub fn lexicon_text(&self) -> &str {
-        &self.lexicon_text
+    pub fn lexicon_text(&self) -> String {
+        [BUILT_IN, PROOF_WORDS, self.policy.lexicon.as_deref().unwrap_or_default()].concat()
     }
 }
 

@@ -10,7 +10,6 @@ mod lex;
 mod slot;
 mod value;
 
-pub(crate) use lex::PROOF_WORDS;
 pub(crate) use slot::Slot;
 
 use std::ops::Range;

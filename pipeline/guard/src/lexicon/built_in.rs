@@ -37,3 +37,6 @@ built_in! {
     "languages/japanese.txt",
     "languages/others.txt",
 }
+
+/// The text of what a proof knows besides.
+pub(crate) const PROOF_WORDS: &str = include_str!("../../lexicon/proof.txt");

@@ -7,22 +7,25 @@ mod built_in;
 mod parse;
 mod tables;
 
-pub(super) use built_in::BUILT_IN;
 #[cfg(test)]
 pub(super) use built_in::FILES;
+pub(super) use built_in::{BUILT_IN, PROOF_WORDS};
 pub use parse::LexiconError;
-pub(super) use tables::{Entry, Form, Lexicon, PHRASE_WORDS_MAX, Relation, Roles, Unit};
+pub(super) use tables::{Entry, Form, Lexicon, Marks, PHRASE_WORDS_MAX, Relation, Roles, Unit};
 
 use std::borrow::Cow;
 
 use parse::Draft;
 use tables::Relation::{Distinct, Exclusive, Modality, Opposite};
-use tables::{Lists, Membership, Phrase, Table};
+use tables::{Lists, Membership, Phrase, ProofWords, Table};
 
 use super::reading::Token;
 
 /// The built-in lexicon as `build.rs` laid it out.
 const TABLES: Lexicon = include!(concat!(env!("OUT_DIR"), "/lexicon.rs"));
+
+/// What a proof knows besides, laid out in the same way.
+pub(super) static PROOF: ProofWords = include!(concat!(env!("OUT_DIR"), "/proof_words.rs"));
 
 impl Lexicon {
     /// Returns the built-in lexicon, or reads it again together with the user's, whose errors name the user's lines.

@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::ops::Deref;
 
+use super::built_in::PROOF_WORDS;
+use crate::stem::exact_key;
+
 /// Phrases longer than this are refused.
 pub(crate) const PHRASE_WORDS_MAX: usize = 4;
 
@@ -157,6 +160,67 @@ impl Roles {
     pub(crate) const fn with(self, roles: Self) -> Self {
         Self(self.0 | roles.0)
     }
+}
+
+/// What a proof of sameness knows of a word, besides its entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Marks(pub(super) u32);
+
+impl Marks {
+    pub(crate) const CORE: Self = Self(1);
+    pub(crate) const ARTICLE: Self = Self(1 << 1);
+    pub(crate) const WEIGHED: Self = Self(1 << 2);
+    pub(crate) const HAZARD: Self = Self(1 << 3);
+    pub(crate) const CAPITAL: Self = Self(1 << 4);
+    pub(crate) const UNINFLECTED: Self = Self(1 << 5);
+    pub(crate) const COUNTING: Self = Self(1 << 6);
+    pub(crate) const AMBIGUOUS: Self = Self(1 << 7);
+    pub(crate) const LABEL: Self = Self(1 << 8);
+    pub(crate) const REPORT: Self = Self(1 << 9);
+    pub(crate) const SUBJECT_VERB: Self = Self(1 << 10);
+    pub(crate) const LIST_HEAD: Self = Self(1 << 11);
+    pub(crate) const ORDERED: Self = Self(1 << 12);
+    pub(crate) const REASON: Self = Self(1 << 13);
+    pub(crate) const FOREIGN: Self = Self(1 << 14);
+    pub(crate) const STATE: Self = Self(1 << 15);
+    pub(crate) const NUMBERED: Self = Self(1 << 16);
+    pub(crate) const MANY_VALUED: Self = Self(1 << 17);
+    pub(crate) const HOLDS: Self = Self(1 << 18);
+    pub(crate) const TAKES_ONE: Self = Self(1 << 19);
+
+    pub(crate) const fn has(self, marks: Self) -> bool {
+        self.0 & marks.0 != 0
+    }
+
+    pub(crate) const fn with(self, marks: Self) -> Self {
+        Self(self.0 | marks.0)
+    }
+}
+
+/// The words of `lexicon/proof.txt`, exactly as written.
+#[derive(Debug)]
+pub(crate) struct ProofWords {
+    pub(super) marks: Table<Marks>,
+    /// Where in the text the full form of a spelling, contraction or abbreviation stands.
+    pub(super) full_forms: Table<(u32, u32)>,
+}
+
+impl ProofWords {
+    /// Returns what is known of a word in lower case.
+    pub(crate) fn marks(&self, word: &str) -> Marks {
+        self.marks.get(word_as_written(word)).copied().unwrap_or_default()
+    }
+
+    /// Returns the full form of a spelling, contraction or abbreviation in lower case.
+    pub(crate) fn full_form(&self, word: &str) -> Option<&'static str> {
+        let (start, end) = *self.full_forms.get(word_as_written(word))?;
+        PROOF_WORDS.get(start as usize..end as usize)
+    }
+}
+
+/// Returns the key of a word in [`ProofWords`].
+pub(super) fn word_as_written(word: &str) -> u64 {
+    exact_key(0, word)
 }
 
 /// How two entries stand to each other.

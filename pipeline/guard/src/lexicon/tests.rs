@@ -240,3 +240,28 @@ fn errors_name_the_line() {
     let error = Lexicon::load(Some("[synonims]")).unwrap_err();
     assert!(error.hint().unwrap().contains("did you mean `[synonyms]`"), "{:?}", error.hint());
 }
+
+#[test]
+fn words_of_proofs_are_known_as_written() {
+    let (mut section, mut counted) = ("", 0);
+    for line in PROOF_WORDS.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some(name) = line.strip_prefix('[') {
+            section = name.trim_end_matches(']');
+        } else if let Some((short, full)) = line.split_once(" = ") {
+            assert_eq!(PROOF.full_form(short), Some(full));
+        } else {
+            counted +=
+                line.split(", ").filter(|word| PROOF.marks(word) != Marks::default()).count();
+            let marked = |marks: Marks| line.split(", ").all(|word| PROOF.marks(word).has(marks));
+            match section {
+                "core" => assert!(marked(Marks::CORE), "{line}"),
+                "hazard" => assert!(marked(Marks::HAZARD), "{line}"),
+                "takes one" => assert!(marked(Marks::TAKES_ONE), "{line}"),
+                _ => assert!(line.split(", ").all(|word| PROOF.marks(word) != Marks::default())),
+            }
+        }
+    }
+    assert!(counted > 1_000, "{counted}");
+    assert!(!PROOF.marks("is").has(Marks::CAPITAL) && PROOF.marks("may").has(Marks::CAPITAL));
+    assert_eq!((PROOF.marks("zebra"), PROOF.full_form("zebra")), (Marks::default(), None));
+}

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::forms::{full, full_verb, inflected, joined, participle, progressive, same_form};
-use super::lex::{Kind, Marks, Tok, full_form};
+use super::lex::{Kind, Tok};
 use super::value;
 use super::{Side, Step, StepKind};
-use crate::lexicon::{Lexicon, PHRASE_WORDS_MAX, Roles};
+use crate::lexicon::{Lexicon, Marks, PHRASE_WORDS_MAX, PROOF, Roles};
 
 /// Tokens that differ, at most, between the equal beginning and the equal end; beyond there is no proof.
 const MIDDLE_MAX: usize = 96;
@@ -290,7 +290,8 @@ impl Pair<'_> {
     /// British and American words, contractions, hyphens, abbreviated units behind `per`.
     fn spelling(&self, i: usize, j: usize, offer: &mut dyn FnMut(StepKind, u32, usize, usize)) {
         let (a, b) = (&self.a[i..], &self.b[j..]);
-        let whole = |tokens: &[Tok<'_>]| full_form(&tokens[0].lower).filter(|_| !tokens[0].exact);
+        let whole =
+            |tokens: &[Tok<'_>]| PROOF.full_form(&tokens[0].lower).filter(|_| !tokens[0].exact);
         if whole(a).is_some() && whole(a) == whole(b) {
             offer(StepKind::Spelling, 1, 1, 1);
         }

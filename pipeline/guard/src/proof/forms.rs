@@ -1,6 +1,7 @@
 //! Forms of words: spellings, plurals, persons, participles.
 
-use super::lex::{Kind, Marks, Tok, full_form};
+use super::lex::{Kind, Tok};
+use crate::lexicon::{Marks, PROOF};
 
 /// Returns how many tokens of the first text are the full form of the second's first word; 0: not so.
 pub(super) fn full(long: &[Tok<'_>], short: &[Tok<'_>]) -> usize {
@@ -8,7 +9,7 @@ pub(super) fn full(long: &[Tok<'_>], short: &[Tok<'_>]) -> usize {
         return 0;
     }
     let Some(form) =
-        full_form(&short[0].lower).map(str::to_owned).or_else(|| american(&short[0].lower))
+        PROOF.full_form(&short[0].lower).map(str::to_owned).or_else(|| american(&short[0].lower))
     else {
         return 0;
     };

@@ -1,107 +1,11 @@
 //! The tokens of a proof: words, runs of digits, and every other sign alone.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::LazyLock;
 
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
-use crate::lexicon::Lexicon;
+use crate::lexicon::{Lexicon, Marks, PROOF};
 use crate::stem::word_key;
-
-/// What `lexicon/proof.txt` says of a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Marks(u32);
-
-/// The sections that mark words, each with a bit of [`Marks`].
-const SECTIONS: [&str; 20] = [
-    "core",
-    "article",
-    "weighed",
-    "hazard",
-    "capital",
-    "uninflected",
-    "counting",
-    "ambiguous",
-    "label",
-    "report",
-    "subject verb",
-    "list head",
-    "ordered",
-    "reason",
-    "foreign",
-    "state",
-    "numbered",
-    "many valued",
-    "holds",
-    "takes one",
-];
-
-impl Marks {
-    pub(super) const CORE: Self = Self(1);
-    pub(super) const ARTICLE: Self = Self(1 << 1);
-    pub(super) const WEIGHED: Self = Self(1 << 2);
-    pub(super) const HAZARD: Self = Self(1 << 3);
-    pub(super) const CAPITAL: Self = Self(1 << 4);
-    pub(super) const UNINFLECTED: Self = Self(1 << 5);
-    pub(super) const COUNTING: Self = Self(1 << 6);
-    pub(super) const AMBIGUOUS: Self = Self(1 << 7);
-    pub(super) const LABEL: Self = Self(1 << 8);
-    pub(super) const REPORT: Self = Self(1 << 9);
-    pub(super) const SUBJECT_VERB: Self = Self(1 << 10);
-    pub(super) const LIST_HEAD: Self = Self(1 << 11);
-    pub(super) const ORDERED: Self = Self(1 << 12);
-    pub(super) const REASON: Self = Self(1 << 13);
-
-    pub(super) const FOREIGN: Self = Self(1 << 14);
-    pub(super) const STATE: Self = Self(1 << 15);
-    pub(super) const NUMBERED: Self = Self(1 << 16);
-    pub(super) const MANY_VALUED: Self = Self(1 << 17);
-    pub(super) const HOLDS: Self = Self(1 << 18);
-    pub(super) const TAKES_ONE: Self = Self(1 << 19);
-
-    pub(super) const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    pub(super) const fn has(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-}
-
-/// The text of `lexicon/proof.txt`.
-pub(crate) const PROOF_WORDS: &str = include_str!("../../lexicon/proof.txt");
-
-/// The words of `lexicon/proof.txt`.
-struct Known {
-    marks: HashMap<&'static str, Marks>,
-    /// Spellings, contractions and expansions: the short form and the full one.
-    pairs: HashMap<&'static str, &'static str>,
-}
-
-static KNOWN: LazyLock<Known> = LazyLock::new(|| {
-    let mut known = Known { marks: HashMap::new(), pairs: HashMap::new() };
-    let mut bit = 0;
-    for line in PROOF_WORDS.lines() {
-        let line = line.trim();
-        if let Some(section) = line.strip_prefix('[') {
-            let place = SECTIONS.iter().position(|name| section.strip_suffix(']') == Some(name));
-            bit = place.map_or(0, |place| 1 << place);
-        } else if let Some((short, full)) = line.split_once(" = ") {
-            known.pairs.insert(short, full);
-        } else if !line.is_empty() && !line.starts_with('#') {
-            for word in line.split(", ") {
-                known.marks.entry(word).or_default().0 |= bit;
-            }
-        }
-    }
-    known
-});
-
-/// Returns the full form of a spelling, contraction or abbreviation.
-pub(super) fn full_form(word: &str) -> Option<&'static str> {
-    KNOWN.pairs.get(word).copied()
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -190,7 +94,7 @@ pub(super) fn lex<'a>(text: &'a str, lexicon: &Lexicon) -> Vec<Tok<'a>> {
             quoted = if quoted == Some(same) { None } else { quoted.or(Some(same)) };
         }
         let mut token = Tok {
-            marks: KNOWN.marks.get(&*lower).copied().unwrap_or_default(),
+            marks: PROOF.marks(&lower),
             start: at,
             end: at + width,
             kind,

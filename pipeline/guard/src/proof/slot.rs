@@ -1,8 +1,8 @@
 //! Another value in the same frame: `uses Python 3.11` and `uses Python 3.12`. The older one is out of date.
 
 use super::align::equal;
-use super::lex::{Kind, Marks, Tok};
-use crate::lexicon::{Lexicon, Relation};
+use super::lex::{Kind, Tok};
+use crate::lexicon::{Lexicon, Marks, Relation};
 
 /// Tokens of a value.
 const VALUE_MAX: usize = 6;
