@@ -82,7 +82,7 @@ fn json() -> &'static str {
     static JSON: OnceLock<String> = OnceLock::new();
     JSON.get_or_init(|| {
         let configuration = ConfigLoader::new().load().expect("what is built in is valid");
-        format!("{:#}", configuration.merged)
+        format!("{:#}", configuration.merged())
     })
 }
 

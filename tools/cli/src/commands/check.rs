@@ -111,7 +111,10 @@ pub(crate) fn run(
     settings.show_notices(printer);
     let quick_check = open(&args.place, &settings)?;
     let mut incoming = incoming(args.text.as_ref(), &args.memory)?;
-    let note = Provider::open(&settings, printer)?.fill(&mut incoming);
+    let note = match incoming.vector {
+        Some(_) => None,
+        None => Provider::open(&settings, printer)?.fill(&mut incoming),
+    };
     let mut check = quick_check.check(&incoming, machine::clock());
     check.notes.extend(note);
     if global.json {

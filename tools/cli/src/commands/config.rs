@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{self, Args, Subcommand};
 use memfold_plan::policy::config::{Entry, FileLayer};
-use memfold_plan::policy::{Configuration, config_schema};
+use memfold_plan::policy::config_schema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use crate::printer::{Printer, documents, table};
 use crate::settings::{Settings, loader};
 
 documents! {
-    "config-show" => ShowDocument<'_>,
+    "config-show" => ShowDocument,
     "config-path" => PathDocument,
 }
 
@@ -47,10 +47,10 @@ pub(crate) enum ConfigCommand {
 /// `memfold config show --json`
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct ShowDocument<'a> {
+struct ShowDocument {
     schema_version: u32,
     /// The merged configuration; `memfold config schema` prints its schema.
-    merged: &'a Value,
+    merged: Value,
     /// Every value with its source, in the order of that schema.
     entries: Vec<Entry>,
 }
@@ -88,9 +88,9 @@ pub(crate) fn run(
 fn show(global: &GlobalArgs, db: Option<&Path>, printer: Printer) -> Result<(), Failure> {
     let settings = Settings::load(global, db, &[])?;
     settings.show_notices(printer);
-    let Configuration { merged, .. } = &settings.configuration;
     let entries = settings.configuration.entries();
     if global.json {
+        let merged = settings.configuration.merged();
         return printer.document(&ShowDocument { schema_version: 1, merged, entries });
     }
     let rows = entries

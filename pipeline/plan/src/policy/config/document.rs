@@ -3,8 +3,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::{Serialize, Serializer};
+use serde::de::value::{MapDeserializer, SeqDeserializer};
+use serde::de::{self, Deserialize, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Serialize, Serializer, forward_to_deserialize_any};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::Spanned;
 
@@ -133,6 +134,67 @@ impl Node {
             NodeValue::List(_) => "a list".to_owned(),
             NodeValue::Map(_) => "a mapping".to_owned(),
         }
+    }
+}
+
+impl<'de> IntoDeserializer<'de, serde_json::Error> for &'de Node {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+/// As its plain JSON is read, without making it first: every process reads a configuration.
+impl<'de> Deserializer<'de> for &'de Node {
+    type Error = serde_json::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match &self.value {
+            NodeValue::Null => visitor.visit_unit(),
+            NodeValue::Bool(bool) => visitor.visit_bool(*bool),
+            NodeValue::Number(number) => number.deserialize_any(visitor),
+            NodeValue::Text(text) | NodeValue::Words(text) => visitor.visit_borrowed_str(text),
+            NodeValue::List(items) => visitor.visit_seq(SeqDeserializer::new(items.iter())),
+            NodeValue::Map(entries) => {
+                let entries = entries.iter().map(|(key, node)| (key.as_str(), node));
+                visitor.visit_map(MapDeserializer::new(entries))
+            }
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        match &self.value {
+            NodeValue::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Self::Error> {
+        match &self.value {
+            NodeValue::Text(text) => {
+                text.as_str().into_deserializer().deserialize_enum(name, variants, visitor)
+            }
+            _ => Err(de::Error::custom(format_args!("{} is no {name}", self.described()))),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        unit_struct seq tuple tuple_struct map struct identifier ignored_any
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
 use super::document::{FileLayer, Node, NodeValue, Notice, Source, read_document};
@@ -11,7 +11,7 @@ use super::error::ConfigError;
 use super::keys::{Config, builtin_json};
 use super::layers::{Admitted, Origin, lay_over, unify};
 use super::schema::conform;
-use super::validate::{Settings, complete_rules, lost_protection, time_zone, validate};
+use super::validate::{Settings, complete_rules, lost_protection, place, time_zone, validate};
 use super::words::{environment_layers, fill_embed_url, set_layer};
 use super::{files, schema};
 use crate::policy::{Policy, RuleProfile, defaults};
@@ -24,12 +24,10 @@ pub struct Configuration {
     pub policy: Policy,
     /// What cannot.
     pub settings: Settings,
-    /// Everything as merged, in the spelling of the schema.
-    pub merged: Value,
     /// What a person should know of.
     pub notices: Vec<Notice>,
-    /// `merged` with the source of each value.
-    sources: Node,
+    /// Everything as merged, with the source of each value.
+    merged: Node,
 }
 
 /// A merged value and where it came from: a line of `config show`.
@@ -44,14 +42,18 @@ pub struct Entry {
 }
 
 impl Configuration {
+    /// Returns everything as merged, in the spelling of the schema.
+    #[must_use]
+    pub fn merged(&self) -> Value {
+        self.merged.to_json()
+    }
+
     /// Returns every merged value with its source, in the order of the schema.
     #[must_use]
     pub fn entries(&self) -> Vec<Entry> {
         let mut entries = Vec::new();
-        each_leaf(&self.merged, "", &mut |key, value| {
-            let path: Vec<&str> = key.split('.').collect();
-            let source =
-                self.sources.get(&path).map_or(Source::BuiltIn, |node| node.source.clone());
+        each_leaf(&self.merged(), "", &mut |key, value| {
+            let source = place(&self.merged, key);
             entries.push(Entry { key: key.to_owned(), value: value.clone(), source });
         });
         entries
@@ -241,12 +243,11 @@ impl ConfigLoader {
         fill_embed_url(&mut merged, &self.environment);
         self.add_separate_by(&mut merged);
         complete_rules(&merged)?;
-        let json = merged.to_json();
-        let config: Config = serde_json::from_value(json.clone())
+        let config = Config::deserialize(&merged)
             .expect("every layer was checked against the schema, and every rule is complete");
         let (policy, settings) = validate(&merged, &config)?;
         notices.extend(lost_protection(&merged, &config.protection));
-        Ok(Configuration { policy, settings, merged: json, notices, sources: merged })
+        Ok(Configuration { policy, settings, notices, merged })
     }
 
     /// Returns all layers above the built-in one, weakest first.

@@ -16,7 +16,7 @@ use super::files;
 use super::keys::{Config, ProtectionConfig};
 use super::lifecycle::lifecycle;
 use super::providers::{embed, judge};
-use super::rules::{Action, RuleConfig, WhenConfig};
+use super::rules::{Action, RuleConfig, WhenConfig, builtin_rules};
 use super::schema::nearest;
 use crate::policy::{
     ClusterPolicy, Conditions, DetectPolicy, EmbedSettings, FlagPolicy, GuardPolicy, JudgeSettings,
@@ -50,18 +50,19 @@ pub struct Settings {
 
 /// Checks that every rule has what a rule needs.
 pub(super) fn complete_rules(merged: &Node) -> Result<(), ConfigError> {
-    let builtin: Vec<String> = Config::default().rules.into_iter().map(|rule| rule.id).collect();
     let Some(rules) = merged.get(&["rules"]) else { return Ok(()) };
     for rule in rules.items() {
         let id = rule.id().unwrap_or_default();
         for (missing, path) in [("trigger", &["trigger"][..]), ("then.action", &["then", "action"])]
         {
             if rule.get(path).is_none() {
+                let rules = builtin_rules();
+                let builtin = rules.iter().map(|rule| rule.id.as_str());
                 return Err(ConfigError::IncompleteRule {
                     id: id.into(),
                     missing,
                     place: rule.source.clone(),
-                    suggestion: nearest(id, builtin.iter().map(String::as_str)).map(Into::into),
+                    suggestion: nearest(id, builtin).map(Into::into),
                 });
             }
         }

@@ -219,7 +219,7 @@ fn a_profile_sets_all_of_protection_beneath_the_keys_of_its_layer() {
     assert!(protection.categories.iter().any(|category| category == "core"));
     assert!(protection.categories.iter().any(|category| category == "permanent"));
     assert_eq!(protection.ids.len(), 4);
-    assert_eq!(strict.merged["protection"]["profile"], json!("strict"));
+    assert_eq!(strict.merged()["protection"]["profile"], json!("strict"));
     // A profile of a later layer beats what stands below it; whether to protect is no part of it.
     let below = written_as("config.yaml", "protection: { min_age_hours: 1, enabled: false }");
     let both =
@@ -433,7 +433,7 @@ proptest! {
         let configuration = load(lines.collect::<Vec<_>>().join("\n")).unwrap();
         let ordered = load("threshold: 0.9\ndetect: { exact_text: false, pair_budget: 9 }\nflags: { max_per_run: 1 }\nprotection: { min_age_hours: 2, profile: strict }\ntime_zone: Asia/Tokyo").unwrap();
         prop_assert_eq!(config_hash(&configuration.policy, b""), config_hash(&ordered.policy, b""));
-        prop_assert_eq!(configuration.merged, ordered.merged);
+        prop_assert_eq!(configuration.merged(), ordered.merged());
     }
 
     /// Whatever a file holds, loading it ends in a configuration or in an error with a message.

@@ -66,7 +66,7 @@ fn the_schema_closes_every_mapping_and_explains_every_key() {
 
 #[test]
 fn the_built_in_configuration_fits_the_schema() {
-    let merged = ConfigLoader::new().load().unwrap().merged;
+    let merged = ConfigLoader::new().load().unwrap().merged();
     assert!(accepts(config_schema(), &merged));
     let defaults = &config_schema()["properties"]["guard"]["default"];
     assert_eq!(*defaults, merged["guard"]);
