@@ -7,9 +7,9 @@
 
 use std::convert::Infallible;
 
-use super::link::{Linked, Tools, link};
+use super::link::{Tools, link};
 use super::partition::Partition;
-use super::view::{LAYERS_MAX, Links, SCANNED_NODES_MAX, TOP_NODES_MAX};
+use super::view::{LAYERS_MAX, LinkTable, Links, SCANNED_NODES_MAX, TOP_NODES_MAX};
 use super::{BuildGraphError, GraphOptions};
 use crate::codes::CodeRows;
 use crate::components::component_firsts;
@@ -50,7 +50,7 @@ impl Layers {
             if nodes.is_empty() {
                 break;
             }
-            let Linked { links, .. } = layers.push(codes, &nodes, tools)?;
+            let links = layers.push(codes, &nodes, tools)?;
             if nodes.len() <= TOP_NODES_MAX {
                 break;
             }
@@ -65,7 +65,7 @@ impl Layers {
         codes: CodeRows<'_>,
         nodes: &[u32],
         tools: Tools<'_>,
-    ) -> Result<Linked, BuildGraphError> {
+    ) -> Result<LinkTable, BuildGraphError> {
         let GraphOptions { probes, .. } = tools.options;
         let picked = codes.picked(nodes);
         let names: Vec<u32> = (0..nodes.len() as u32).collect();
@@ -73,9 +73,9 @@ impl Layers {
             Partition::of(picked.view(), &names, probes, (tools.pool, tools.kernels));
         self.sizes.push(nodes.len() as u32);
         self.nodes.extend_from_slice(nodes);
-        let linked = link(picked.view(), &partition, &probes, tools)?;
-        self.links.extend_from_slice(linked.links.as_bytes());
-        Ok(linked)
+        let links = link(picked.view(), &partition, &probes, tools)?;
+        self.links.extend_from_slice(links.as_bytes());
+        Ok(links)
     }
 }
 

@@ -25,9 +25,6 @@ const MERGED_MAX: usize = 128;
 /// By how many of its nearest nodes each one is linked for certain, unless too many ask that of one.
 const DEPENDED_ON: usize = 2;
 
-/// A node is an outlier beside one with as many nodes within an eighth of the squared distance.
-const OUTLYING: i64 = 8;
-
 /// Nodes of a task of the last step.
 const BATCH_NODES: usize = 512;
 
@@ -49,7 +46,7 @@ pub(super) fn link(
     partition: &Partition,
     probes: &Probes,
     tools: Tools<'_>,
-) -> Result<Linked, BuildGraphError> {
+) -> Result<LinkTable, BuildGraphError> {
     let degree = tools.options.link_count();
     let samples = samples(codes, tools);
     let parts = partition.parts();
@@ -62,7 +59,6 @@ pub(super) fn link(
         let mut candidates = Candidates { codes, nodes, comparer: Comparer::new(tools.kernels) };
         let own = nodes.iter().map(|&node| probes.of(node as usize));
         let mut found = candidates.of(partition, own, tools.options.candidates);
-        let reaches = reaches(&found);
         for sample in &samples {
             candidates.add_sampled(sample, &mut found);
         }
@@ -73,48 +69,16 @@ pub(super) fn link(
             pruner.prune(candidates, &[], degree);
         }
         tools.progress.advance(nodes.len() as u64);
-        Ok((found, reaches))
+        Ok(found)
     });
     tools.progress.end();
     let mut forward = vec![Vec::new(); codes.len()];
-    let mut all_reaches = vec![0; codes.len()];
     for (part, pruned) in parts.iter().zip(pruned) {
-        let (pruned, reaches) = pruned?;
-        for ((&node, links), reach) in part.nodes.iter().zip(pruned).zip(reaches) {
+        for (&node, links) in part.nodes.iter().zip(pruned?) {
             forward[node as usize] = links;
-            all_reaches[node as usize] = reach;
         }
     }
-    let outliers = outliers(&forward, &all_reaches);
-    Ok(Linked { links: merge(codes, &forward, degree, tools)?, outliers })
-}
-
-/// Links, and what may be hard to find by them.
-pub(super) struct Linked {
-    pub(super) links: LinkTable,
-    /// Nodes beside much denser ones, ascending.
-    pub(super) outliers: Vec<u32>,
-}
-
-/// Returns how far the nearest nodes of each reach.
-fn reaches(found: &[Vec<Near>]) -> Vec<i32> {
-    found.iter().map(|near| near.last().map_or(0, |last| last.distance)).collect()
-}
-
-/// Returns the nodes with a link to one whose nearest nodes reach far less far: a search may get caught there.
-fn outliers(forward: &[Vec<Near>], reaches: &[i32]) -> Vec<u32> {
-    let is_outlier = |&node: &u32| {
-        let reach = i64::from(reaches[node as usize]);
-        let links = &forward[node as usize];
-        links.iter().any(|link| i64::from(reaches[link.node as usize]) * OUTLYING < reach)
-    };
-    let beside: Vec<bool> = (0..forward.len() as u32).map(|node| is_outlier(&node)).collect();
-    // Those among outliers are as hard to come to.
-    let is_among = |&node: &u32| {
-        let mut links = forward[node as usize].iter();
-        beside[node as usize] || links.any(|link| beside[link.node as usize])
-    };
-    (0..forward.len() as u32).filter(is_among).collect()
+    merge(codes, &forward, degree, tools)
 }
 
 /// Candidates of the nodes of a part.
