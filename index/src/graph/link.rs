@@ -28,6 +28,15 @@ const DEPENDED_ON: usize = 2;
 /// Nodes of a task of the last step.
 const BATCH_NODES: usize = 512;
 
+/// Tasks for each thread in which candidates are looked for, and nodes of each at least and at most.
+///
+/// Near nodes are compared with the same cells, so that more nodes in a task are more use of what comes from memory: of a
+/// build of 300,000 nodes this step takes 17.3 s where a task has the nodes of a cell, and 13.9, 11.8 and 11.5 s where it
+/// has 2,048, 4,096 and 8,192.
+const TASKS_OF_THREAD: usize = 8;
+const TASK_NODES_MIN: usize = 512;
+const TASK_NODES_MAX: usize = 8_192;
+
 /// What a build runs with.
 #[derive(Clone, Copy)]
 pub(super) struct Tools<'a> {
@@ -49,13 +58,16 @@ pub(super) fn link(
 ) -> Result<LinkTable, BuildGraphError> {
     let degree = tools.options.link_count();
     let samples = samples(codes, tools);
-    let parts = partition.parts();
+    let nodes = partition.nodes();
+    let task_nodes = nodes.len() / (TASKS_OF_THREAD * tools.pool.threads());
+    let tasks: Vec<&[u32]> =
+        nodes.chunks(task_nodes.clamp(TASK_NODES_MIN, TASK_NODES_MAX)).collect();
     tools.progress.begin("find neighbours", Some(codes.len() as u64));
-    let pruned = tools.pool.map(parts.len(), |part| {
+    let pruned = tools.pool.map(tasks.len(), |task| {
         if tools.progress.cancelled() {
             return Err(BuildGraphError::Cancelled);
         }
-        let nodes = &parts[part].nodes;
+        let nodes = tasks[task];
         let mut candidates = Candidates { codes, nodes, comparer: Comparer::new(tools.kernels) };
         let own = nodes.iter().map(|&node| probes.of(node as usize));
         let mut found = candidates.of(partition, own, tools.options.candidates);
@@ -73,15 +85,15 @@ pub(super) fn link(
     });
     tools.progress.end();
     let mut forward = vec![Vec::new(); codes.len()];
-    for (part, pruned) in parts.iter().zip(pruned) {
-        for (&node, links) in part.nodes.iter().zip(pruned?) {
+    for (nodes, pruned) in tasks.into_iter().zip(pruned) {
+        for (&node, links) in nodes.iter().zip(pruned?) {
             forward[node as usize] = links;
         }
     }
     merge(codes, &forward, degree, tools)
 }
 
-/// Candidates of the nodes of a part.
+/// Candidates of the nodes of a task.
 struct Candidates<'a> {
     codes: CodeRows<'a>,
     nodes: &'a [u32],

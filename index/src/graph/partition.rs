@@ -12,7 +12,7 @@ const CELL_NODES: usize = 256;
 /// More cells would cost more than they save: every node is compared with every centroid.
 const CELLS_MAX: usize = 8_192;
 
-/// Nodes of a part: larger cells are cut, so that tasks stay small.
+/// Nodes of a part: larger cells are cut, so that a node can be compared with some of them.
 const PART_NODES_MAX: usize = 1_024;
 
 /// Nodes with which one is compared at most; beyond, cells are so large that they tell nothing.
@@ -38,14 +38,8 @@ pub(super) struct Partition {
     centroids: Vec<PackedNodes>,
     /// The parts of each cell: `first_parts[cell]..first_parts[cell + 1]`.
     first_parts: Vec<u32>,
-    parts: Vec<Part>,
-}
-
-/// Nodes of one cell, or some of them.
-pub(super) struct Part {
-    /// By what they are called where they were taken from.
-    pub(super) nodes: Vec<u32>,
-    packed: PackedNodes,
+    /// Nodes of one cell, or some of them, by what they are called where they were taken from.
+    parts: Vec<PackedNodes>,
 }
 
 /// The cells nearest to each of some rows, nearest first.
@@ -88,16 +82,15 @@ impl Partition {
         }
         partition.first_parts.push(parts.len() as u32);
         partition.parts = pool.map(parts.len(), |part| {
-            let nodes: Vec<u32> = parts[part].iter().map(|&row| names[row as usize]).collect();
-            let packed = PackedNodes::pack(codes, parts[part], nodes.clone());
-            Part { nodes, packed }
+            let nodes = parts[part].iter().map(|&row| names[row as usize]).collect();
+            PackedNodes::pack(codes, parts[part], nodes)
         });
         (partition, probes)
     }
 
-    /// Returns the parts, cell by cell.
-    pub(super) fn parts(&self) -> &[Part] {
-        &self.parts
+    /// Returns the nodes, cell by cell.
+    pub(super) fn nodes(&self) -> Vec<u32> {
+        self.parts.iter().flat_map(|part| &part.nodes).copied().collect()
     }
 
     /// Calls nodes by their place in the parts, so that near ones are near in memory; returns what each was called
@@ -108,7 +101,6 @@ impl Partition {
             let start = before.len() as u32;
             before.extend_from_slice(&part.nodes);
             part.nodes = (start..before.len() as u32).collect();
-            part.packed.nodes.clone_from(&part.nodes);
         }
         let cells = before.iter().flat_map(|&row| probes.of(row as usize)).copied().collect();
         (before, Probes { cells, count: probes.count })
@@ -169,7 +161,7 @@ impl Partition {
                         parts.start + (part - parts.start + rows[at as usize]) % parts.len() as u32;
                     if compared < COMPARED_MAX {
                         pairs.push((part, at));
-                        compared += self.parts[part as usize].packed.len();
+                        compared += self.parts[part as usize].len();
                     }
                 }
             }
@@ -178,7 +170,7 @@ impl Partition {
             pairs.sort_unstable();
             for pairs in pairs.chunk_by(|a, b| a.0 == b.0) {
                 let picked: Vec<u32> = pairs.iter().map(|&(_, at)| at).collect();
-                let packed = &self.parts[pairs[0].0 as usize].packed;
+                let packed = &self.parts[pairs[0].0 as usize];
                 comparer.compare(codes, (rows, &picked), lists, packed);
             }
             lists.iter_mut().for_each(NearestList::sort_out);
