@@ -2,15 +2,24 @@
 #![expect(unsafe_code, reason = "mapping a file cannot be expressed safely")]
 
 use std::fs::File;
-use std::ops::Deref;
+use std::hint::black_box;
+use std::io;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memmap2::Mmap;
 
+/// What is smaller has no use for large pages: two of them.
+const LARGE_PAGES_BYTES_MIN: u64 = 4 << 20;
+
+/// No page is smaller.
+const SMALL_PAGE_BYTES: usize = 4 << 10;
+
 /// A read-only memory map of a whole regular file.
 ///
-/// Opening costs no read: pages come in when they are touched. The map stays valid when the file is
+/// Opening costs no read: pages come in when they are touched, many at a time where the system can keep a file on
+/// large pages (docs/decisions/0080-files-on-large-pages.md). The map stays valid when the file is
 /// renamed, replaced or unlinked, since it holds the file itself and not its name. Clones share it.
 ///
 /// # Soundness
@@ -44,7 +53,7 @@ pub enum MapError {
         /// The file.
         path: PathBuf,
         /// What the operating system said.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// Only regular files keep their bytes.
     #[error("map {}: not a regular file", path.display())]
@@ -58,7 +67,7 @@ pub enum MapError {
         /// The file.
         path: PathBuf,
         /// What the operating system said.
-        source: std::io::Error,
+        source: io::Error,
     },
 }
 
@@ -112,7 +121,37 @@ impl Mapped {
         }
         // SAFETY: the file is regular and, by the protocol in the type's docs, never changed or truncated.
         let map = unsafe { Mmap::map(file) }.map_err(failed)?;
+        // A hint: without it everything works, and takes longer.
+        #[cfg(target_os = "linux")]
+        if metadata.len() >= LARGE_PAGES_BYTES_MIN {
+            let _unheeded = map.advise(memmap2::Advice::HugePage);
+        }
         Ok(Self { map: Some(Arc::new(map)) })
+    }
+
+    /// Reads a range of bytes now, so that nobody waits for them later.
+    ///
+    /// # Errors
+    /// When the operating system cannot read them.
+    ///
+    /// # Panics
+    /// When the range ends beyond the file.
+    pub fn fetch(&self, range: Range<usize>) -> io::Result<()> {
+        let bytes = &self[range.clone()];
+        #[cfg(target_os = "linux")]
+        if let Some(map) = &self.map {
+            let (start, length) = (range.start, range.len());
+            match map.advise_range(memmap2::Advice::PopulateRead, start, length) {
+                // Linux before 5.14 does not know how.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+                fetched => fetched?,
+            }
+        }
+        // A virtual machine may get memory for what was read only when its processor touches it.
+        bytes.iter().step_by(SMALL_PAGE_BYTES).for_each(|byte| {
+            black_box(*byte);
+        });
+        Ok(())
     }
 }
 
@@ -157,6 +196,17 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[7; 10_000]).unwrap();
         assert_eq!(*Mapped::from_file(&file).unwrap(), [7; 10_000]);
+    }
+
+    #[test]
+    fn any_range_is_fetched() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![7; LARGE_PAGES_BYTES_MIN as usize + 5_000]).unwrap();
+        let mapped = Mapped::from_file(&file).unwrap();
+        for range in [0..mapped.len(), 4_097..8_191, mapped.len() - 1..mapped.len(), 3..3] {
+            mapped.fetch(range).unwrap();
+        }
+        Mapped::from_file(&tempfile::tempfile().unwrap()).unwrap().fetch(0..0).unwrap();
     }
 
     #[test]

@@ -4,14 +4,12 @@ mod corpus;
 mod output;
 pub(crate) mod store;
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
 use memfold::machine::Stopwatch;
-use memfold_index::Progress as _;
 use memfold_index::file::Generations;
+use memfold_index::{Mapped, Progress as _};
 use serde::Serialize;
 
 use self::output::{mebibytes, open};
@@ -47,7 +45,7 @@ pub(crate) fn run(
     }
 }
 
-/// Bytes of one read.
+/// Bytes that are read at a time: large pages.
 const PORTION: usize = 4 << 20;
 
 /// `memfold index warm --json`
@@ -65,30 +63,29 @@ fn warm(global: &GlobalArgs, args: &IndexPlaceArgs, printer: Printer) -> Result<
     let generation = open(&index_to_read(args)?, live)?;
     let (stopwatch, bars) = (Stopwatch::start(), Bars::new(printer));
     let total: u64 = generation.file_lengths().map(|(_, bytes)| bytes).sum();
-    let (mut bytes, mut portion) = (0, vec![0; PORTION]);
     bars.begin("read", Some(total));
     for (name, _) in generation.file_lengths() {
         let path = generation.folder().join(name);
-        let failed = |error| Failure::new(&format!("read {}", path.display()), &error, None);
-        let mut file = File::open(&path).map_err(failed)?;
-        loop {
-            let read = file.read(&mut portion).map_err(failed)?;
-            if read == 0 {
-                break;
-            }
+        let mapped = Mapped::open(&path).map_err(|error| {
+            let hint = error.hint();
+            Failure::new("read the index", &error, hint)
+        })?;
+        for start in (0..mapped.len()).step_by(PORTION) {
             if bars.cancelled() {
                 return Err(Failure::interrupted());
             }
-            bytes += read as u64;
-            bars.advance(read as u64);
+            let range = start..mapped.len().min(start + PORTION);
+            bars.advance(range.len() as u64);
+            let failed = |error| Failure::new(&format!("read {}", path.display()), &error, None);
+            mapped.fetch(range).map_err(failed)?;
         }
     }
     bars.end();
     let seconds = stopwatch.seconds();
     if global.json {
-        printer.document(&WarmDocument { schema_version: 1, bytes, seconds })?;
+        printer.document(&WarmDocument { schema_version: 1, bytes: total, seconds })?;
     } else {
-        printer.data(&format!("read {} in {seconds:.2} s\n", mebibytes(bytes)))?;
+        printer.data(&format!("read {} in {seconds:.2} s\n", mebibytes(total)))?;
     }
     Ok(Exit::Done)
 }
