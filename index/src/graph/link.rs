@@ -30,9 +30,9 @@ const BATCH_NODES: usize = 512;
 
 /// Tasks for each thread in which candidates are looked for, and nodes of each at least and at most.
 ///
-/// Near nodes are compared with the same cells, so that more nodes in a task are more use of what comes from memory: of a
-/// build of 300,000 nodes this step takes 17.3 s where a task has the nodes of a cell, and 13.9, 11.8 and 11.5 s where it
-/// has 2,048, 4,096 and 8,192.
+/// Nodes of a task are compared with many of the same cells, each of which comes from memory once: of a million nodes this step
+/// takes 73 s where a task has those of a cell, and 49, 40 and 40 s where it has 4,096, 8,192 and 16,384
+/// (`bench/results/build-tasks.jsonl`).
 const TASKS_OF_THREAD: usize = 8;
 const TASK_NODES_MIN: usize = 512;
 const TASK_NODES_MAX: usize = 8_192;
