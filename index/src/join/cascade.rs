@@ -6,7 +6,7 @@ use memfold_simd::panel::{CodeRows, ColumnPanel, Hit, RowBlock};
 use memfold_simd::{Kernels, Similarity};
 
 use super::blocks::{Block, CodeTests, Plan};
-use super::cells::Staircase;
+use super::cells::{Cells, Side, Staircase};
 use super::{JoinCounters, JoinError, JoinOptions, Pair};
 use crate::VectorMatrix;
 use crate::distinct::DistinctRows;
@@ -32,17 +32,35 @@ pub(super) fn direct_blocks(positions: Range<u32>, dim: usize) -> Vec<Block> {
     positions.chunks(rows).map(block).collect()
 }
 
-/// Memory of comparisons, and what they found and did.
+/// Memory of one cascade's comparisons, and what they found and did.
 #[derive(Debug, Default)]
 pub(super) struct Workspace {
     pub(super) pairs: Vec<Pair>,
     pub(super) counters: JoinCounters,
-    stairs: Staircase,
-    panel: ColumnPanel,
-    shifted_codes: Vec<u8>,
-    biases: Vec<i32>,
+    /// Blocks of rows, each in a place of its own while it is in a task.
+    lefts: [FacingRows; TASK_LEFTS_MAX],
+    right: FacingColumns,
     hits: Vec<Hit>,
 }
+
+/// The rows of a block that faces a cell, and the first codes of some of them as kernels take them.
+#[derive(Debug, Default)]
+struct FacingRows {
+    side: Side,
+    shifted_codes: Vec<u8>,
+    biases: Vec<i32>,
+}
+
+/// The columns of a block that faces a cell, and the first codes of some of them as kernels take them.
+#[derive(Debug, Default)]
+struct FacingColumns {
+    side: Side,
+    panel: ColumnPanel,
+    laid_out: usize,
+}
+
+/// Blocks on the left of a task: they stay in the second-level cache.
+pub(super) const TASK_LEFTS_MAX: usize = 4;
 
 impl<'a> Cascade<'a> {
     /// Encodes all distinct rows as planned.
@@ -110,36 +128,37 @@ impl<'a> Cascade<'a> {
         work: &mut Workspace,
     ) {
         let (rows, columns) = (&self.blocks[left], &self.blocks[right]);
-        let width = tests.first_dim();
-        work.stairs.build(tests.cells, (rows, columns), self.verdict.kernels);
-        if work.stairs.is_empty() {
-            return;
-        }
-        let column_codes = columns.first_codes(tests);
-        work.panel.pack_picked(&column_codes, &work.stairs.columns.picked, width);
-        let stairs = std::mem::take(&mut work.stairs);
+        let (width, cells) = (tests.first_dim(), (tests.cells, self.verdict.kernels));
+        let place = left % TASK_LEFTS_MAX;
+        let mut facing_rows = std::mem::take(&mut work.lefts[place]);
+        let mut facing_columns = std::mem::take(&mut work.right);
+        facing_rows.face((left, rows), columns.cell, cells);
+        facing_columns.face((right, columns), rows.cell, cells);
+        let (row_count, column_count) =
+            Staircase::new(&facing_rows.side, &facing_columns.side).counts();
+        facing_rows.lay_out(row_count, &rows.first_codes(tests), width);
+        facing_columns.lay_out(column_count, &columns.first_codes(tests), width);
+        let stairs = Staircase::new(&facing_rows.side, &facing_columns.side);
         for (run, column_count) in stairs.steps() {
-            let picked = &stairs.rows.picked[run];
-            work.gather_rows(&rows.first_codes(tests), picked, width);
-            let row_block =
-                RowBlock { shifted_codes: &work.shifted_codes, biases: &work.biases, dim: width };
+            work.counters.pairs_tested += (run.len() * column_count) as u64;
+            let row_block = facing_rows.block(run.clone(), width);
             work.hits.clear();
-            let first_columns = work.panel.first_columns(column_count);
+            let first_columns = facing_columns.panel.first_columns(column_count);
             if tests.has_i7 {
                 self.verdict.kernels.hits_i7(&row_block, first_columns, &mut work.hits);
             } else {
                 self.verdict.kernels.hits(&row_block, first_columns, &mut work.hits);
             }
-            work.counters.pairs_tested += (picked.len() * column_count) as u64;
             for hit in std::mem::take(&mut work.hits) {
-                let row = picked[hit.row as usize] as usize;
-                let column = stairs.columns.picked[hit.column as usize] as usize;
+                let row = facing_rows.side.order[run.start + hit.row as usize] as usize;
+                let column = facing_columns.side.order[hit.column as usize] as usize;
                 if left != right || row < column {
                     self.judge(tests.dim, (rows, row), (columns, column), work);
                 }
             }
         }
-        work.stairs = stairs;
+        work.lefts[place] = facing_rows;
+        work.right = facing_columns;
     }
 
     fn judge(
@@ -171,16 +190,45 @@ impl Block {
     }
 }
 
-impl Workspace {
-    /// Lays out the first codes of some rows as a block of rows.
-    fn gather_rows(&mut self, rows: &CodeRows<'_>, picked: &[u32], width: usize) {
-        self.shifted_codes.clear();
-        self.biases.clear();
-        for &row in picked {
+impl FacingRows {
+    fn face(&mut self, block: (usize, &Block), cell: u32, cells: (&Cells, &Kernels)) {
+        if self.side.face(block, cell, cells) {
+            self.shifted_codes.clear();
+            self.biases.clear();
+        }
+    }
+
+    /// Lays out at least the first `count` rows.
+    fn lay_out(&mut self, count: usize, rows: &CodeRows<'_>, width: usize) {
+        for &row in self.side.order[..count].iter().skip(self.biases.len()) {
             let start = row as usize * rows.stride;
             let codes = &rows.codes[start..start + width];
             self.shifted_codes.extend(codes.iter().map(|&code| code.cast_unsigned() ^ 0x80));
             self.biases.push(rows.biases[row as usize]);
+        }
+    }
+
+    fn block(&self, rows: Range<usize>, width: usize) -> RowBlock<'_> {
+        RowBlock {
+            shifted_codes: &self.shifted_codes[rows.start * width..rows.end * width],
+            biases: &self.biases[rows],
+            dim: width,
+        }
+    }
+}
+
+impl FacingColumns {
+    fn face(&mut self, block: (usize, &Block), cell: u32, cells: (&Cells, &Kernels)) {
+        if self.side.face(block, cell, cells) {
+            self.laid_out = 0;
+        }
+    }
+
+    /// Lays out at least the first `count` columns.
+    fn lay_out(&mut self, count: usize, columns: &CodeRows<'_>, width: usize) {
+        if self.laid_out < count {
+            self.panel.pack_picked(columns, &self.side.order[..count], width);
+            self.laid_out = count;
         }
     }
 }

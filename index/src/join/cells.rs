@@ -156,7 +156,7 @@ const STEP_ROWS: usize = 24;
 const STEP_COLUMNS: usize = 32;
 
 /// Buckets by which keys are sorted.
-const BUCKETS: usize = 128;
+const BUCKETS: usize = 1_024;
 
 /// A key that lets every pair pass and does not overflow.
 pub(super) const KEY_MAX: f32 = 1e9;
@@ -167,83 +167,88 @@ pub(super) fn key(towards: i32, distance: f32, allowance: f32) -> i32 {
     towards + (distance * allowance).min(KEY_MAX) as i32 + 2
 }
 
-/// The rows and columns of two blocks that remain, and how they meet.
-#[derive(Debug, Default)]
-pub(super) struct Staircase {
-    pub(super) rows: Side,
-    pub(super) columns: Side,
-    /// The largest key of each group of columns and those behind it.
-    column_keys: Vec<i32>,
+/// How many rows of one block and columns of another remain, and how they meet.
+#[derive(Debug)]
+pub(super) struct Staircase<'a> {
+    rows: &'a Side,
+    columns: &'a Side,
+    row_count: usize,
+    column_count: usize,
 }
 
-/// The rows of one block that remain.
+/// The rows of a block in the order of falling keys towards a cell.
+///
+/// Blocks of one cell see the same order, so it is found once for all of them.
 #[derive(Debug, Default)]
 pub(super) struct Side {
-    /// Their places in the block.
-    pub(super) picked: Vec<u32>,
+    /// The block and the cell.
+    of: Option<(usize, u32)>,
+    /// The rows' places in the block, bucket by bucket.
+    pub(super) order: Vec<u32>,
     keys: Vec<i32>,
     dots: Vec<i32>,
+    /// The largest key.
+    largest: i32,
+    /// How much larger than a bucket's number a key's distance from the largest is, in bits.
+    shift: u32,
+    /// Where buckets end in the order.
     ends: Vec<u32>,
+    /// The largest key of each group of columns and those behind it.
+    group_keys: Vec<i32>,
 }
 
-impl Staircase {
-    /// Finds what remains of two blocks.
-    pub(super) fn build(
-        &mut self,
-        cells: &Cells,
-        (rows, columns): (&Block, &Block),
-        kernels: &Kernels,
-    ) {
-        if rows.cell == columns.cell {
-            self.rows.take_all(rows.len());
-            self.columns.take_all(columns.len());
-        } else {
-            let distance = cells.distance(rows.cell, columns.cell, kernels);
-            let row_key = self.rows.measure(rows, cells.centroid(columns.cell), distance, kernels);
-            let column_key =
-                self.columns.measure(columns, cells.centroid(rows.cell), distance, kernels);
-            self.rows.pick(row_key, -column_key);
-            self.columns.pick(column_key, -row_key);
-        }
-        self.bound_columns();
+impl<'a> Staircase<'a> {
+    /// Finds what remains of two blocks, each of which faces the other's cell.
+    pub(super) fn new(rows: &'a Side, columns: &'a Side) -> Self {
+        let (row_count, column_count) = match rows.largest.saturating_add(columns.largest) {
+            ..0 => (0, 0),
+            _ => (rows.count_from(-columns.largest), columns.count_from(-rows.largest)),
+        };
+        Self { rows, columns, row_count, column_count }
     }
 
-    fn bound_columns(&mut self) {
-        self.column_keys.clear();
-        let keys = &self.columns.keys;
-        let groups = self.columns.picked.chunks(STEP_COLUMNS);
-        let largest = |group: &[u32]| group.iter().map(|&at| keys[at as usize]).max();
-        self.column_keys.extend(groups.filter_map(largest));
-        for at in (1..self.column_keys.len()).rev() {
-            self.column_keys[at - 1] = self.column_keys[at - 1].max(self.column_keys[at]);
-        }
+    /// Returns how many of the first rows and columns remain.
+    pub(super) const fn counts(&self) -> (usize, usize) {
+        (self.row_count, self.column_count)
     }
 
-    /// Tells whether no pair remains.
-    pub(super) const fn is_empty(&self) -> bool {
-        self.rows.picked.is_empty() || self.columns.picked.is_empty()
-    }
-
-    /// Returns runs of rows and how many of the first columns each must be compared with.
+    /// Returns runs of rows in their order, and how many of the first columns each must be compared with.
     pub(super) fn steps(&self) -> impl Iterator<Item = (std::ops::Range<usize>, usize)> {
-        let starts = (0..self.rows.picked.len()).step_by(STEP_ROWS);
-        starts.filter_map(|start| {
-            let run = start..(start + STEP_ROWS).min(self.rows.picked.len());
-            let keys = self.rows.picked[run.clone()].iter().map(|&at| self.rows.keys[at as usize]);
+        let group_keys = &self.columns.group_keys[..self.column_count.div_ceil(STEP_COLUMNS)];
+        (0..self.row_count).step_by(STEP_ROWS).filter_map(|start| {
+            let run = start..(start + STEP_ROWS).min(self.row_count);
+            let keys = self.rows.order[run.clone()].iter().map(|&at| self.rows.keys[at as usize]);
             let largest = keys.max()?;
-            let groups = self.column_keys.partition_point(|key| key + largest >= 0);
-            let columns = (groups * STEP_COLUMNS).min(self.columns.picked.len());
+            let groups = group_keys.partition_point(|key| key + largest >= 0);
+            let columns = (groups * STEP_COLUMNS).min(self.column_count);
             (columns > 0).then_some((run, columns))
         })
     }
 }
 
 impl Side {
-    fn take_all(&mut self, count: usize) {
-        self.keys.clear();
-        self.keys.resize(count, 0);
-        self.picked.clear();
-        self.picked.extend(0..count as u32);
+    /// Turns a block towards a cell; returns whether it was not turned so before.
+    pub(super) fn face(
+        &mut self,
+        (number, block): (usize, &Block),
+        cell: u32,
+        (cells, kernels): (&Cells, &Kernels),
+    ) -> bool {
+        let of = Some((number, cell));
+        if self.of == of {
+            return false;
+        }
+        self.of = of;
+        if block.cell == cell {
+            // Every pair of one cell remains.
+            self.keys.clear();
+            self.keys.resize(block.len(), 0);
+        } else {
+            let distance = cells.distance(block.cell, cell, kernels);
+            self.measure(block, cells.centroid(cell), distance, kernels);
+        }
+        self.sort();
+        true
     }
 
     /// Computes the keys of a block's rows towards another cell and returns the largest.
@@ -264,30 +269,42 @@ impl Side {
         self.keys.iter().copied().max().unwrap_or(i32::MIN)
     }
 
-    /// Picks the rows with keys of at least `least`, in buckets of falling keys.
-    fn pick(&mut self, largest: i32, least: i32) {
-        self.picked.clear();
-        if largest < least {
-            return;
-        }
-        let span = largest.abs_diff(least);
-        let shift = (span / BUCKETS as u32).checked_ilog2().map_or(0, |log| log + 1);
-        let bucket = |key: i32| (largest.abs_diff(key) >> shift) as usize;
+    /// Puts rows into buckets of falling keys.
+    fn sort(&mut self) {
+        self.largest = self.keys.iter().copied().max().unwrap_or(i32::MIN);
+        let least = self.keys.iter().copied().min().unwrap_or(i32::MIN);
+        let span = self.largest.abs_diff(least);
+        self.shift = (span / BUCKETS as u32).checked_ilog2().map_or(0, |log| log + 1);
+        let bucket = |key: i32| (self.largest.abs_diff(key) >> self.shift) as usize;
         self.ends.clear();
         self.ends.resize(BUCKETS, 0);
-        for &key in self.keys.iter().filter(|&&key| key >= least) {
+        for &key in &self.keys {
             self.ends[bucket(key)] += 1;
         }
         let mut end = 0;
         for count in &mut self.ends {
             end += std::mem::replace(count, end);
         }
-        self.picked.resize(end as usize, 0);
-        for (at, &key) in self.keys.iter().enumerate().filter(|(_, key)| **key >= least) {
+        self.order.clear();
+        self.order.resize(self.keys.len(), 0);
+        for (at, &key) in (0..).zip(&self.keys) {
             let place = &mut self.ends[bucket(key)];
-            self.picked[*place as usize] = at as u32;
+            self.order[*place as usize] = at;
             *place += 1;
         }
+        self.group_keys.clear();
+        let groups = self.order.chunks(STEP_COLUMNS);
+        let largest = |group: &[u32]| group.iter().map(|&at| self.keys[at as usize]).max();
+        self.group_keys.extend(groups.filter_map(largest));
+        for at in (1..self.group_keys.len()).rev() {
+            self.group_keys[at - 1] = self.group_keys[at - 1].max(self.group_keys[at]);
+        }
+    }
+
+    /// Returns how many of the first rows hold all with keys of at least `least`, which is not above the largest.
+    fn count_from(&self, least: i32) -> usize {
+        let bucket = (self.largest.abs_diff(least) >> self.shift) as usize;
+        self.ends.get(bucket).map_or(self.order.len(), |&end| end as usize)
     }
 }
 
@@ -336,18 +353,17 @@ mod staircase_tests {
             row_keys in prop::collection::vec(-4_000_i32..4_000, 1..200),
             column_keys in prop::collection::vec(-4_000_i32..4_000, 1..200),
         ) {
-            let mut stairs = Staircase::default();
-            let largest = |keys: &[i32]| keys.iter().copied().max().unwrap();
-            let (row_key, column_key) = (largest(&row_keys), largest(&column_keys));
-            stairs.rows.keys = row_keys.clone();
-            stairs.columns.keys = column_keys.clone();
-            stairs.rows.pick(row_key, -column_key);
-            stairs.columns.pick(column_key, -row_key);
-            stairs.bound_columns();
+            let sorted = |keys: &Vec<i32>| {
+                let mut side = Side { keys: keys.clone(), ..Side::default() };
+                side.sort();
+                side
+            };
+            let (rows, columns) = (sorted(&row_keys), sorted(&column_keys));
+            let stairs = Staircase::new(&rows, &columns);
             let mut covered = std::collections::BTreeSet::new();
-            for (run, columns) in stairs.steps() {
-                for &row in &stairs.rows.picked[run] {
-                    for &column in &stairs.columns.picked[..columns] {
+            for (run, column_count) in stairs.steps() {
+                for &row in &rows.order[run] {
+                    for &column in &columns.order[..column_count] {
                         prop_assert!(covered.insert((row, column)), "met twice");
                     }
                 }
@@ -359,8 +375,8 @@ mod staircase_tests {
                     }
                 }
             }
-            if row_key + column_key < 0 {
-                prop_assert!(stairs.is_empty());
+            if rows.largest + columns.largest < 0 {
+                prop_assert!(stairs.steps().next().is_none());
             }
         }
     }

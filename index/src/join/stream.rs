@@ -11,7 +11,7 @@ use bytemuck::{Pod, Zeroable};
 use memfold_simd::Similarity;
 
 use super::blocks::{Plan, SAMPLED_ROWS};
-use super::cascade::{Cascade, Sample, Verdict, Workspace};
+use super::cascade::{Cascade, Sample, TASK_LEFTS_MAX, Verdict, Workspace};
 use super::recall::{MeasuredRecall, PairAudit};
 use super::{JoinCounters, JoinError, JoinOptions, JoinedPairs, Pair};
 use crate::distinct::DistinctRows;
@@ -152,9 +152,7 @@ impl From<PairRecord> for Pair {
 /// Tasks whose results are held apart before they are put together.
 const WAVE_TASKS: usize = 4_096;
 
-/// Blocks on both sides of a task: the left ones stay in the second-level cache. There are fewer where there are
-/// few blocks, so that every worker has some.
-pub(super) const TASK_LEFTS_MAX: usize = 4;
+/// Blocks on the right of a task. There are fewer on both sides where there are few blocks, so that every worker has some.
 const TASK_RIGHTS_MAX: usize = 32;
 
 /// Pairs that are kept in memory when there is a folder for more: 64 MiB.

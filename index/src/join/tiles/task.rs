@@ -13,8 +13,8 @@ use super::plan::{ROWS, SQUARED_NORMS, TILE_ROWS_MAX, Tile, VECTORS};
 use super::{TileError, TilePlan, TileRequest, TileSummary, TileTask};
 use crate::distinct::DistinctRows;
 use crate::join::blocks::Block;
-use crate::join::cascade::{Cascade, Verdict, Workspace};
-use crate::join::stream::{PairRecord, TASK_LEFTS_MAX, Task};
+use crate::join::cascade::{Cascade, TASK_LEFTS_MAX, Verdict, Workspace};
+use crate::join::stream::{PairRecord, Task};
 use crate::join::{JoinCounters, JoinError, JoinOptions, PairStream, default_pair_budget};
 use crate::{Row, Sorted, Spool, VectorMatrix};
 
