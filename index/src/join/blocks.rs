@@ -94,7 +94,8 @@ impl Block {
             true => KEY_MAX as i32,
             false => {
                 let distance = cells.distance(self.cell, cell, kernels);
-                side.measure(self, cells.centroid(cell), distance, kernels)
+                side.measure(self, cells.centroid(cell), distance, kernels);
+                side.largest_key()
             }
         };
         (0..cells.len() as u32).map(towards).collect()

@@ -6,7 +6,7 @@ use memfold_simd::panel::{CodeRows, ColumnPanel, Hit, RowBlock};
 use memfold_simd::{Kernels, Similarity};
 
 use super::blocks::{Block, CodeTests, Plan};
-use super::cells::{Cells, Side, Staircase};
+use super::cells::{Cells, Side};
 use super::{JoinCounters, JoinError, JoinOptions, Pair};
 use crate::VectorMatrix;
 use crate::distinct::DistinctRows;
@@ -134,12 +134,10 @@ impl<'a> Cascade<'a> {
         let mut facing_columns = std::mem::take(&mut work.right);
         facing_rows.face((left, rows), columns.cell, cells);
         facing_columns.face((right, columns), rows.cell, cells);
-        let (row_count, column_count) =
-            Staircase::new(&facing_rows.side, &facing_columns.side).counts();
+        let (row_count, column_count) = facing_rows.side.remaining(&facing_columns.side);
         facing_rows.lay_out(row_count, &rows.first_codes(tests), width);
         facing_columns.lay_out(column_count, &columns.first_codes(tests), width);
-        let stairs = Staircase::new(&facing_rows.side, &facing_columns.side);
-        for (run, column_count) in stairs.steps() {
+        for (run, column_count) in facing_rows.side.steps(&facing_columns.side) {
             work.counters.pairs_tested += (run.len() * column_count) as u64;
             let row_block = facing_rows.block(run.clone(), width);
             work.hits.clear();

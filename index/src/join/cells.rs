@@ -1,11 +1,13 @@
 //! [`Cells`]: a partition of code space, so that most rows of two far cells need not be compared.
 //!
-//! [`Staircase`]: which rows of two cells can be near at all.
+//! [`Side`]: which rows of two cells can be near at all.
 //!
 //! Two cells have a direction, from one centroid to the other. Near rows lie near each other in this
 //! direction too, so with keys as in (5) of [`crate::transform`] only pairs with `key + key ≥ 0` remain. Rows
 //! and columns sorted by falling keys make them a staircase: each run of rows meets a first part of the
 //! columns.
+
+use std::ops::Range;
 
 use memfold_simd::Kernels;
 
@@ -167,15 +169,6 @@ pub(super) fn key(towards: i32, distance: f32, allowance: f32) -> i32 {
     towards + (distance * allowance).min(KEY_MAX) as i32 + 2
 }
 
-/// How many rows of one block and columns of another remain, and how they meet.
-#[derive(Debug)]
-pub(super) struct Staircase<'a> {
-    rows: &'a Side,
-    columns: &'a Side,
-    row_count: usize,
-    column_count: usize,
-}
-
 /// The rows of a block in the order of falling keys towards a cell.
 ///
 /// Blocks of one cell see the same order, so it is found once for all of them.
@@ -195,35 +188,6 @@ pub(super) struct Side {
     ends: Vec<u32>,
     /// The largest key of each group of columns and those behind it.
     group_keys: Vec<i32>,
-}
-
-impl<'a> Staircase<'a> {
-    /// Finds what remains of two blocks, each of which faces the other's cell.
-    pub(super) fn new(rows: &'a Side, columns: &'a Side) -> Self {
-        let (row_count, column_count) = match rows.largest.saturating_add(columns.largest) {
-            ..0 => (0, 0),
-            _ => (rows.count_from(-columns.largest), columns.count_from(-rows.largest)),
-        };
-        Self { rows, columns, row_count, column_count }
-    }
-
-    /// Returns how many of the first rows and columns remain.
-    pub(super) const fn counts(&self) -> (usize, usize) {
-        (self.row_count, self.column_count)
-    }
-
-    /// Returns runs of rows in their order, and how many of the first columns each must be compared with.
-    pub(super) fn steps(&self) -> impl Iterator<Item = (std::ops::Range<usize>, usize)> {
-        let group_keys = &self.columns.group_keys[..self.column_count.div_ceil(STEP_COLUMNS)];
-        (0..self.row_count).step_by(STEP_ROWS).filter_map(|start| {
-            let run = start..(start + STEP_ROWS).min(self.row_count);
-            let keys = self.rows.order[run.clone()].iter().map(|&at| self.rows.keys[at as usize]);
-            let largest = keys.max()?;
-            let groups = group_keys.partition_point(|key| key + largest >= 0);
-            let columns = (groups * STEP_COLUMNS).min(self.column_count);
-            (columns > 0).then_some((run, columns))
-        })
-    }
 }
 
 impl Side {
@@ -251,14 +215,36 @@ impl Side {
         true
     }
 
-    /// Computes the keys of a block's rows towards another cell and returns the largest.
+    /// Returns how many of the first rows, and of the first columns, remain beside each other.
+    pub(super) fn remaining(&self, columns: &Self) -> (usize, usize) {
+        match self.largest.saturating_add(columns.largest) {
+            ..0 => (0, 0),
+            _ => (self.count_from(-columns.largest), columns.count_from(-self.largest)),
+        }
+    }
+
+    /// Returns runs of rows in their order, and how many of the first columns each must be compared with.
+    pub(super) fn steps(&self, columns: &Self) -> impl Iterator<Item = (Range<usize>, usize)> {
+        let (row_count, column_count) = self.remaining(columns);
+        let group_keys = &columns.group_keys[..column_count.div_ceil(STEP_COLUMNS)];
+        (0..row_count).step_by(STEP_ROWS).filter_map(move |start| {
+            let run = start..(start + STEP_ROWS).min(row_count);
+            let keys = self.order[run.clone()].iter().map(|&at| self.keys[at as usize]);
+            let largest = keys.max()?;
+            let groups = group_keys.partition_point(|key| key + largest >= 0);
+            let columns = (groups * STEP_COLUMNS).min(column_count);
+            (columns > 0).then_some((run, columns))
+        })
+    }
+
+    /// Computes the keys of a block's rows towards another cell.
     pub(super) fn measure(
         &mut self,
         block: &Block,
         other: &[i8],
         distance: f64,
         kernels: &Kernels,
-    ) -> i32 {
+    ) {
         self.dots.clear();
         kernels.dots_i8(other, &block.codes, &mut self.dots);
         let distance = (distance * (1.0 + 1e-6)) as f32;
@@ -266,12 +252,16 @@ impl Side {
         self.keys.clear();
         self.keys
             .extend(products.map(|((dot, own), allowance)| key(dot - own, distance, *allowance)));
+    }
+
+    /// Returns the largest key.
+    pub(super) fn largest_key(&self) -> i32 {
         self.keys.iter().copied().max().unwrap_or(i32::MIN)
     }
 
     /// Puts rows into buckets of falling keys.
     fn sort(&mut self) {
-        self.largest = self.keys.iter().copied().max().unwrap_or(i32::MIN);
+        self.largest = self.largest_key();
         let least = self.keys.iter().copied().min().unwrap_or(i32::MIN);
         let span = self.largest.abs_diff(least);
         self.shift = (span / BUCKETS as u32).checked_ilog2().map_or(0, |log| log + 1);
@@ -359,9 +349,8 @@ mod staircase_tests {
                 side
             };
             let (rows, columns) = (sorted(&row_keys), sorted(&column_keys));
-            let stairs = Staircase::new(&rows, &columns);
             let mut covered = std::collections::BTreeSet::new();
-            for (run, column_count) in stairs.steps() {
+            for (run, column_count) in rows.steps(&columns) {
                 for &row in &rows.order[run] {
                     for &column in &columns.order[..column_count] {
                         prop_assert!(covered.insert((row, column)), "met twice");
@@ -376,7 +365,7 @@ mod staircase_tests {
                 }
             }
             if rows.largest + columns.largest < 0 {
-                prop_assert!(stairs.steps().next().is_none());
+                prop_assert!(rows.steps(&columns).next().is_none());
             }
         }
     }

@@ -54,6 +54,12 @@ impl SectionFile {
         &self.path
     }
 
+    /// Returns the map of all its bytes.
+    #[must_use]
+    pub const fn mapped(&self) -> &Mapped {
+        &self.bytes
+    }
+
     /// Returns what the file says of itself.
     #[must_use]
     pub const fn head(&self) -> &FileHead {

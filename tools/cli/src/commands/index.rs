@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use memfold::machine::Stopwatch;
+use memfold_index::Progress as _;
 use memfold_index::file::Generations;
-use memfold_index::{Mapped, Progress as _};
 use serde::Serialize;
 
 use self::output::{mebibytes, open};
@@ -64,12 +64,8 @@ fn warm(global: &GlobalArgs, args: &IndexPlaceArgs, printer: Printer) -> Result<
     let (stopwatch, bars) = (Stopwatch::start(), Bars::new(printer));
     let total: u64 = generation.file_lengths().map(|(_, bytes)| bytes).sum();
     bars.begin("read", Some(total));
-    for (name, _) in generation.file_lengths() {
+    for (name, mapped) in generation.looked_up_files() {
         let path = generation.folder().join(name);
-        let mapped = Mapped::open(&path).map_err(|error| {
-            let hint = error.hint();
-            Failure::new("read the index", &error, hint)
-        })?;
         for start in (0..mapped.len()).step_by(PORTION) {
             if bars.cancelled() {
                 return Err(Failure::interrupted());
