@@ -99,7 +99,8 @@ fn bench_hits(
     let column_codes = codes(HITS_COLUMNS * dim, 2);
     let bias = bias(&row_codes, &column_codes, dim);
     let row_biases = vec![bias; row_count];
-    let rows = RowBlock { shifted_codes: &shifted_codes, biases: &row_biases, dim };
+    let rows =
+        RowBlock { shifted_codes: &shifted_codes, biases: &row_biases, dim, group_counts: &[] };
     let mut panel = ColumnPanel::default();
     panel.pack(&column_codes, &[0; HITS_COLUMNS], dim);
     let mut hits = Vec::new();

@@ -1,7 +1,7 @@
 //! The table of kernels of one level.
 
 use crate::float_panel::FloatPanel;
-use crate::panel::{BIAS_MAX, Columns, Hit, RowBlock, ScoredHit};
+use crate::panel::{BIAS_MAX, Columns, Hit, RUN_ROWS, RowBlock, ScoredHit};
 use crate::{Level, Similarity};
 
 /// The longest int8 vectors whose dot product is certain to fit an i32.
@@ -135,7 +135,8 @@ impl Kernels {
     /// Appends every `(row, column)` of the block × panel whose score is not negative, in no
     /// particular order: `score = Σ row code · column code + row bias + column bias ≥ 0`, exact.
     ///
-    /// No matrix of scores is written. A block with one row is a scan of the panel.
+    /// No matrix of scores is written. A block with one row is a scan of the panel. Where the block says with how many
+    /// groups of columns its rows are compared, scores beyond these are appended too if they were computed beside others.
     ///
     /// # Panics
     /// When block and panel have different `dim`, the block's lengths do not agree, or a row bias
@@ -193,6 +194,10 @@ fn may_hit(rows: &RowBlock<'_>, columns: Columns<'_>) -> bool {
         return false;
     }
     assert_eq!(rows.dim, columns.dim(), "block and panel of different dim");
+    assert!(
+        [0, rows.biases.len().div_ceil(RUN_ROWS)].contains(&rows.group_counts.len()),
+        "counts of groups of other rows"
+    );
     assert!(
         rows.biases.iter().all(|bias| bias.unsigned_abs() <= BIAS_MAX.unsigned_abs()),
         "row bias beyond {BIAS_MAX}"

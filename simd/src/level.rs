@@ -6,6 +6,8 @@
 use std::ffi::OsStr;
 use std::fmt;
 
+use crate::arch;
+
 /// The environment variable that forces a level, for tests and comparisons. It never changes an
 /// answer.
 pub(crate) const LEVEL_VARIABLE: &str = "MEMFOLD_ISA";
@@ -21,6 +23,8 @@ pub enum Level {
     AvxVnni,
     /// x86-64 with AVX-512 (F, BW, VL) and VNNI.
     Avx512,
+    /// x86-64 with AVX-512 as above and AMX (TILE, INT8), on Linux.
+    Amx,
     /// aarch64 with NEON.
     Neon,
     /// aarch64 with NEON and its dot products (ARMv8.2, FEAT_DotProd).
@@ -29,8 +33,15 @@ pub enum Level {
 
 impl Level {
     /// Every level there is, slowest first.
-    pub const ALL: [Self; 6] =
-        [Self::Scalar, Self::Avx2, Self::AvxVnni, Self::Avx512, Self::Neon, Self::NeonDot];
+    pub const ALL: [Self; 7] = [
+        Self::Scalar,
+        Self::Avx2,
+        Self::AvxVnni,
+        Self::Avx512,
+        Self::Amx,
+        Self::Neon,
+        Self::NeonDot,
+    ];
 
     /// Returns the level that `MEMFOLD_ISA` asks for, if it is set and not empty.
     ///
@@ -72,6 +83,8 @@ impl Level {
                     && is_x86_feature_detected!("avx512vl")
                     && is_x86_feature_detected!("avx512vnni")
             }
+            #[cfg(target_arch = "x86_64")]
+            Self::Amx => Self::Avx512.is_available() && arch::has_amx(),
             #[cfg(target_arch = "aarch64")]
             Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),
             #[cfg(target_arch = "aarch64")]
@@ -82,7 +95,7 @@ impl Level {
         }
     }
 
-    /// Returns the level's name: `scalar`, `avx2`, `avxvnni`, `avx512`, `neon` or `neondot`.
+    /// Returns the level's name: `scalar`, `avx2`, `avxvnni`, `avx512`, `amx`, `neon` or `neondot`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -90,6 +103,7 @@ impl Level {
             Self::Avx2 => "avx2",
             Self::AvxVnni => "avxvnni",
             Self::Avx512 => "avx512",
+            Self::Amx => "amx",
             Self::Neon => "neon",
             Self::NeonDot => "neondot",
         }

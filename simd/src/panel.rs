@@ -28,6 +28,9 @@ pub const PACKED_COLUMNS: usize = GROUP_COLUMNS;
 /// Numbers that hold the biases of a group, for rows as they are and for rows shifted back.
 pub const PACKED_BIASES: usize = 2 * GROUP_COLUMNS;
 
+/// Rows that are compared with the same columns: see [`RowBlock::group_counts`].
+pub const RUN_ROWS: usize = 8;
+
 /// Consecutive dimensions of one step.
 pub(crate) const STEP_DIMS: usize = 4;
 
@@ -45,10 +48,10 @@ pub const I7_CODE_MAX: i8 = 63;
 pub const I7_SQUARED_LENGTH_MAX: i32 = (1 << 14) - 1;
 
 /// The bias of padding: negative beside every legal bias, and two of them do not wrap.
-const NEVER: i32 = -(1 << 30);
+pub(crate) const NEVER: i32 = -(1 << 30);
 
 /// The unsigned form of code 0.
-const SHIFTED_ZERO: u8 = 128;
+pub(crate) const SHIFTED_ZERO: u8 = 128;
 
 /// A block of rows: codes and biases as the caller holds them.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +62,24 @@ pub struct RowBlock<'a> {
     pub biases: &'a [i32],
     /// Codes per row; a multiple of 4.
     pub dim: usize,
+    /// With how many groups of [`PACKED_COLUMNS`] columns, from the first on, each run of [`RUN_ROWS`] rows is compared
+    /// at least; empty where every row is compared with all columns.
+    pub group_counts: &'a [u32],
+}
+
+impl RowBlock<'_> {
+    /// Returns the groups that at least one of `row_count` rows is compared with.
+    #[inline]
+    pub(crate) fn groups<'c>(
+        &self,
+        columns: Columns<'c>,
+        first_row: usize,
+        row_count: usize,
+    ) -> impl Iterator<Item = Group<'c>> {
+        let runs = self.group_counts.iter().take((first_row + row_count).div_ceil(RUN_ROWS));
+        let largest = runs.skip(first_row / RUN_ROWS).max();
+        columns.groups().take(largest.map_or(usize::MAX, |&count| count as usize))
+    }
 }
 
 /// A panel of columns, packed in groups of columns with 4 dimensions interleaved.

@@ -50,6 +50,7 @@ mod tests {
             Level::Avx2 => (12 * 16, 12 * 8),
             Level::AvxVnni => (12 * 32, 12 * 8),
             Level::Avx512 => (16 * 64, 16 * 16),
+            Level::Amx => (4 * 16 * 16 * 64, 16 * 16),
             Level::Neon => (8 * 16, 16 * 4),
             Level::NeonDot => (24 * 16, 16 * 4),
         }

@@ -98,10 +98,9 @@ fn sweep(
     columns: Columns<'_>,
     mut take: impl FnMut(usize, usize, &[i32; GROUP_COLUMNS]),
 ) {
-    // Groups outside: one group stays in the nearest cache while all rows pass over it.
-    for group in columns.groups() {
-        let rows = rows.shifted_codes.chunks_exact(rows.dim).zip(rows.biases);
-        for (row, (codes, &bias)) in rows.enumerate() {
+    for (row, &bias) in rows.biases.iter().enumerate() {
+        let codes = &rows.shifted_codes[row * rows.dim..][..rows.dim];
+        for group in rows.groups(columns, row, 1) {
             take(row, group.first_column, &scores(codes, bias, &group));
         }
     }

@@ -221,6 +221,7 @@ impl Searches {
             shifted_codes: &self.shifted_codes,
             biases: &self.biases,
             dim: PREFIX_CODES,
+            group_counts: &[],
         };
         let columns = rows.flat.columns.group_range(groups);
         self.scored.clear();

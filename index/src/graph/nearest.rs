@@ -117,8 +117,12 @@ impl Comparer {
             let limit = i64::from(BIAS_MAX);
             self.biases.push((beyond.div_euclid(2) + 1).clamp(-limit, limit) as i32);
         }
-        let block =
-            RowBlock { shifted_codes: &self.shifted_codes, biases: &self.biases, dim: codes.dim };
+        let block = RowBlock {
+            shifted_codes: &self.shifted_codes,
+            biases: &self.biases,
+            dim: codes.dim,
+            group_counts: &[],
+        };
         self.hits.clear();
         self.kernels.scored_hits(&block, packed.panel.columns(), &mut self.hits);
         for &ScoredHit { hit, score } in &self.hits {

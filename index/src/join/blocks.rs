@@ -1,6 +1,6 @@
 //! [`Block`]: codes of rows that lie in one cell.
 
-use memfold_simd::Kernels;
+use memfold_simd::{Kernels, Level};
 
 use super::cascade::Encoder;
 use super::cascade::Sample;
@@ -232,8 +232,13 @@ const SURVIVOR_COST_PER_CODE: f64 = 0.05;
 /// Cost of products of 7-bit codes where these are preferred.
 const I7_COST: f64 = 1.3;
 
+/// Cost of a pair where the processor multiplies tiles, and of each 64 directions: most of it is what follows.
+const AMX_PAIR_COST: f64 = 0.24;
+const AMX_PART_COST: f64 = 0.14;
+
 /// Pairs that a kernel tests together, and the cost of finding those that passed among them.
 const TILE_PAIRS: i32 = 384;
+const AMX_TILE_PAIRS: i32 = 1_024;
 const TILE_COST: f64 = 250.0;
 
 /// Cost of a pair that is judged, and of each of its dimensions, in the same units.
@@ -308,9 +313,14 @@ fn judged_cost(verdict: &Verdict<'_>) -> f64 {
     JUDGED_COST + JUDGED_COST_PER_DIM * verdict.matrix.dim() as f64
 }
 
-/// Returns what the first test's products cost, in units of the fastest level's.
-fn product_cost(kernels: &Kernels) -> f64 {
-    if kernels.prefers_i7() { I7_COST } else { 1.0 }
+/// Returns what the first test costs for a pair, and how many pairs it tests together.
+fn first_test_cost(kernels: &Kernels, width: usize) -> (f64, i32) {
+    let products = width as f64 / 64.0;
+    match kernels.level() {
+        Level::Amx => (AMX_PAIR_COST + AMX_PART_COST * width.div_ceil(64) as f64, AMX_TILE_PAIRS),
+        _ if kernels.prefers_i7() => (I7_COST * products, TILE_PAIRS),
+        _ => (products, TILE_PAIRS),
+    }
 }
 
 /// Tells whether `width` directions may save more than finding out costs, when a pair costs `cost` without.
@@ -413,14 +423,19 @@ impl CodeTests<'_> {
     }
 }
 
-/// √n / 2 cells: with more of them, finding the rows that can be near costs more than comparing them.
+/// Cells among n rows are √n divided by this, or by the other where codes of 7 bits are compared, which takes longer:
+/// with more of them, finding the rows that can be near costs more than comparing them.
+const CELLS_DIVISOR: usize = 4;
+const I7_CELLS_DIVISOR: usize = 2;
+
 fn learn_cells(
     verdict: &Verdict<'_>,
     (projection, quantizer): (&Projection, &Quantizer),
     options: &JoinOptions<'_>,
 ) -> Cells {
     let row_count = verdict.distinct.len();
-    let count = if row_count < CELLS_ROWS_MIN { 1 } else { row_count.isqrt() / 2 };
+    let divisor = if options.kernels.prefers_i7() { I7_CELLS_DIVISOR } else { CELLS_DIVISOR };
+    let count = if row_count < CELLS_ROWS_MIN { 1 } else { row_count.isqrt() / divisor };
     let sample = if count > 1 { count * ROWS_PER_CENTROID } else { 0 };
     let sample = Sample::draw(verdict, sample);
     let batches: Vec<&[usize]> = sample.positions().chunks(SAMPLED_BATCH_ROWS).collect();
@@ -526,9 +541,9 @@ impl Survivors {
         let count = |test: usize| passing.iter().map(|counts| counts[test]).sum::<usize>() as f64;
         let (passing_first, passing_all) = (count(0), count(1));
         let tested = self.remaining_count();
-        let passing_tiles = 1.0 - (1.0 - passing_first / tested.max(1.0)).powi(TILE_PAIRS);
-        let products = stages.first_width as f64 / 64.0 * product_cost(kernels);
-        let test = products + passing_tiles * TILE_COST / f64::from(TILE_PAIRS);
+        let (test, tile_pairs) = first_test_cost(kernels, stages.first_width);
+        let passing_tiles = 1.0 - (1.0 - passing_first / tested.max(1.0)).powi(tile_pairs);
+        let test = test + passing_tiles * TILE_COST / f64::from(tile_pairs);
         let survivor = SURVIVOR_COST + SURVIVOR_COST_PER_CODE * dim as f64;
         (tested * test + passing_first * survivor + passing_all * judged) / self.pair_count()
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use memfold_simd::panel::{CodeRows, ColumnPanel, Hit, RowBlock};
+use memfold_simd::panel::{CodeRows, ColumnPanel, Hit, PACKED_COLUMNS, RUN_ROWS, RowBlock};
 use memfold_simd::{Kernels, Similarity};
 
 use super::blocks::{Block, CodeTests, Plan};
@@ -40,6 +40,7 @@ pub(super) struct Workspace {
     /// Blocks of rows, each in a place of its own while it is in a task.
     lefts: [FacingRows; TASK_LEFTS_MAX],
     right: FacingColumns,
+    group_counts: Vec<u32>,
     hits: Vec<Hit>,
 }
 
@@ -58,6 +59,9 @@ struct FacingColumns {
     panel: ColumnPanel,
     laid_out: usize,
 }
+
+/// Runs of rows that are tested in one call, which bounds what may pass at once.
+const TESTED_RUNS: usize = 32;
 
 /// Blocks on the left of a task: they stay in the second-level cache.
 pub(super) const TASK_LEFTS_MAX: usize = 4;
@@ -137,24 +141,32 @@ impl<'a> Cascade<'a> {
         let (row_count, column_count) = facing_rows.side.remaining(&facing_columns.side);
         facing_rows.lay_out(row_count, &rows.first_codes(tests), width);
         facing_columns.lay_out(column_count, &columns.first_codes(tests), width);
-        for (run, column_count) in facing_rows.side.steps(&facing_columns.side) {
-            work.counters.pairs_tested += (run.len() * column_count) as u64;
-            let row_block = facing_rows.block(run.clone(), width);
-            work.hits.clear();
-            let first_columns = facing_columns.panel.first_columns(column_count);
+        let (mut group_counts, mut hits) =
+            (std::mem::take(&mut work.group_counts), std::mem::take(&mut work.hits));
+        group_counts.clear();
+        facing_rows.side.count_groups(row_count, &facing_columns.side, &mut group_counts);
+        for (at, counts) in group_counts.chunks(TESTED_RUNS).enumerate() {
+            let first_row = at * TESTED_RUNS * RUN_ROWS;
+            let tested = first_row..row_count.min(first_row + TESTED_RUNS * RUN_ROWS);
+            let groups = counts.iter().map(|&count| u64::from(count)).sum::<u64>();
+            work.counters.pairs_tested += groups * (RUN_ROWS * PACKED_COLUMNS) as u64;
+            let block = facing_rows.block(tested, width, counts);
+            hits.clear();
+            let columns_tested = facing_columns.panel.first_columns(column_count);
             if tests.has_i7 {
-                self.verdict.kernels.hits_i7(&row_block, first_columns, &mut work.hits);
+                self.verdict.kernels.hits_i7(&block, columns_tested, &mut hits);
             } else {
-                self.verdict.kernels.hits(&row_block, first_columns, &mut work.hits);
+                self.verdict.kernels.hits(&block, columns_tested, &mut hits);
             }
-            for hit in std::mem::take(&mut work.hits) {
-                let row = facing_rows.side.order[run.start + hit.row as usize] as usize;
+            for hit in &hits {
+                let row = facing_rows.side.order[first_row + hit.row as usize] as usize;
                 let column = facing_columns.side.order[hit.column as usize] as usize;
                 if left != right || row < column {
                     self.judge(tests.dim, (rows, row), (columns, column), work);
                 }
             }
         }
+        (work.group_counts, work.hits) = (group_counts, hits);
         work.lefts[place] = facing_rows;
         work.right = facing_columns;
     }
@@ -206,11 +218,12 @@ impl FacingRows {
         }
     }
 
-    fn block(&self, rows: Range<usize>, width: usize) -> RowBlock<'_> {
+    fn block<'a>(&'a self, rows: Range<usize>, width: usize, counts: &'a [u32]) -> RowBlock<'a> {
         RowBlock {
             shifted_codes: &self.shifted_codes[rows.start * width..rows.end * width],
             biases: &self.biases[rows],
             dim: width,
+            group_counts: counts,
         }
     }
 }

@@ -7,9 +7,8 @@
 //! and columns sorted by falling keys make them a staircase: each run of rows meets a first part of the
 //! columns.
 
-use std::ops::Range;
-
 use memfold_simd::Kernels;
+use memfold_simd::panel::{PACKED_COLUMNS, RUN_ROWS};
 
 use super::blocks::Block;
 use crate::Pool;
@@ -151,12 +150,6 @@ impl Cells {
     }
 }
 
-/// Rows that share a step of the staircase: a multiple of every kernel's tile.
-const STEP_ROWS: usize = 24;
-
-/// Columns of a step: a group of a panel.
-const STEP_COLUMNS: usize = 32;
-
 /// Buckets by which keys are sorted.
 const BUCKETS: usize = 1_024;
 
@@ -223,18 +216,12 @@ impl Side {
         }
     }
 
-    /// Returns runs of rows in their order, and how many of the first columns each must be compared with.
-    pub(super) fn steps(&self, columns: &Self) -> impl Iterator<Item = (Range<usize>, usize)> {
-        let (row_count, column_count) = self.remaining(columns);
-        let group_keys = &columns.group_keys[..column_count.div_ceil(STEP_COLUMNS)];
-        (0..row_count).step_by(STEP_ROWS).filter_map(move |start| {
-            let run = start..(start + STEP_ROWS).min(row_count);
-            let keys = self.order[run.clone()].iter().map(|&at| self.keys[at as usize]);
-            let largest = keys.max()?;
-            let groups = group_keys.partition_point(|key| key + largest >= 0);
-            let columns = (groups * STEP_COLUMNS).min(column_count);
-            (columns > 0).then_some((run, columns))
-        })
+    /// Appends with how many groups of the first columns each run of the first rows must be compared.
+    pub(super) fn count_groups(&self, row_count: usize, columns: &Self, counts: &mut Vec<u32>) {
+        counts.extend(self.order[..row_count].chunks(RUN_ROWS).map(|run| {
+            let largest = run.iter().map(|&at| self.keys[at as usize]).max().unwrap_or(i32::MIN);
+            columns.group_keys.partition_point(|key| key.saturating_add(largest) >= 0) as u32
+        }));
     }
 
     /// Computes the keys of a block's rows towards another cell.
@@ -283,7 +270,7 @@ impl Side {
             *place += 1;
         }
         self.group_keys.clear();
-        let groups = self.order.chunks(STEP_COLUMNS);
+        let groups = self.order.chunks(PACKED_COLUMNS);
         let largest = |group: &[u32]| group.iter().map(|&at| self.keys[at as usize]).max();
         self.group_keys.extend(groups.filter_map(largest));
         for at in (1..self.group_keys.len()).rev() {
@@ -350,12 +337,16 @@ mod staircase_tests {
             };
             let (rows, columns) = (sorted(&row_keys), sorted(&column_keys));
             let mut covered = std::collections::BTreeSet::new();
-            for (run, column_count) in rows.steps(&columns) {
-                for &row in &rows.order[run] {
-                    for &column in &columns.order[..column_count] {
+            let (row_count, column_count) = rows.remaining(&columns);
+            let mut counts = Vec::new();
+            rows.count_groups(row_count, &columns, &mut counts);
+            for (run, count) in rows.order[..row_count].chunks(RUN_ROWS).zip(&counts) {
+                for &row in run {
+                    for &column in columns.order.iter().take(PACKED_COLUMNS * *count as usize) {
                         prop_assert!(covered.insert((row, column)), "met twice");
                     }
                 }
+                prop_assert!(*count as usize <= column_count.div_ceil(PACKED_COLUMNS));
             }
             for (row, key) in row_keys.iter().enumerate() {
                 for (column, other) in column_keys.iter().enumerate() {
@@ -365,7 +356,7 @@ mod staircase_tests {
                 }
             }
             if rows.largest + columns.largest < 0 {
-                prop_assert!(rows.steps(&columns).next().is_none());
+                prop_assert!(counts.is_empty());
             }
         }
     }

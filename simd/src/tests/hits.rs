@@ -1,7 +1,11 @@
 //! The sign test: level × shape × kind of codes and biases, as sorted sets.
 
+use std::collections::BTreeSet;
+
 use super::{Noise, tables};
-use crate::panel::{BIAS_MAX, DIM_MAX, I7_CODE_MAX, I7_SQUARED_LENGTH_MAX};
+use crate::panel::{
+    BIAS_MAX, DIM_MAX, I7_CODE_MAX, I7_SQUARED_LENGTH_MAX, PACKED_COLUMNS, RUN_ROWS,
+};
 use crate::{ColumnPanel, Hit, RowBlock, ScoredHit};
 
 /// Rows and columns of one test, as signed codes.
@@ -101,8 +105,12 @@ impl Case {
         assert_eq!(panel.len(), self.column_biases.len());
         let shifted_codes: Vec<u8> =
             self.row_codes.iter().map(|&code| code.cast_unsigned() ^ 0x80).collect();
-        let rows =
-            RowBlock { shifted_codes: &shifted_codes, biases: &self.row_biases, dim: self.dim };
+        let rows = RowBlock {
+            shifted_codes: &shifted_codes,
+            biases: &self.row_biases,
+            dim: self.dim,
+            group_counts: &[],
+        };
         let scored = self.reference();
         let expected: Vec<Hit> = scored.iter().map(|scored| scored.hit).collect();
         for kernels in tables() {
@@ -144,9 +152,9 @@ fn random_codes_in_every_shape() {
     let mut noise = Noise(3);
     let mut panel = ColumnPanel::default();
     let (mut hit_count, mut pair_count) = (0, 0);
-    for row_count in [0, 1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 23, 24, 25, 37] {
+    for row_count in [0, 1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 23, 24, 25, 32, 37, 65] {
         for column_count in [0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100] {
-            for dim in [4, 8, 12, 32, 60, 64, 132] {
+            for dim in [4, 8, 12, 32, 60, 64, 68, 128, 132] {
                 hit_count +=
                     Case::random(&mut noise, (row_count, column_count, dim)).check(&mut panel);
                 pair_count += row_count * column_count;
@@ -157,6 +165,39 @@ fn random_codes_in_every_shape() {
         hit_count > pair_count / 5 && hit_count < pair_count * 4 / 5,
         "{hit_count}/{pair_count}"
     );
+}
+
+#[test]
+fn rows_meet_at_least_the_groups_that_are_counted() {
+    let mut noise = Noise(9);
+    let mut panel = ColumnPanel::default();
+    for (row_count, column_count, dim) in [(70, 200, 48), (9, 33, 128), (65, 96, 64), (1, 64, 8)] {
+        let case = Case::random(&mut noise, (row_count, column_count, dim));
+        panel.pack(&case.column_codes, &case.column_biases, dim);
+        let shifted_codes: Vec<u8> =
+            case.row_codes.iter().map(|&code| code.cast_unsigned() ^ 0x80).collect();
+        let group_counts: Vec<u32> =
+            (0..row_count.div_ceil(RUN_ROWS)).map(|_| (noise.next() % 5) as u32).collect();
+        let rows = RowBlock {
+            shifted_codes: &shifted_codes,
+            biases: &case.row_biases,
+            dim,
+            group_counts: &group_counts,
+        };
+        let all: BTreeSet<Hit> = case.reference().iter().map(|scored| scored.hit).collect();
+        let is_counted = |hit: &&Hit| {
+            let count = group_counts[hit.row as usize / RUN_ROWS] as usize;
+            (hit.column as usize) < count * PACKED_COLUMNS
+        };
+        for kernels in tables() {
+            let mut found = Vec::new();
+            kernels.hits(&rows, panel.columns(), &mut found);
+            let distinct: BTreeSet<Hit> = found.iter().copied().collect();
+            assert_eq!(distinct.len(), found.len(), "{}: hits twice", kernels.level());
+            assert!(distinct.is_subset(&all), "{}", kernels.level());
+            assert!(all.iter().filter(is_counted).all(|hit| distinct.contains(hit)));
+        }
+    }
 }
 
 #[test]
@@ -234,7 +275,7 @@ fn out_of_range_input_is_refused() {
         panel.pack(&[0; 4], &[0], 4);
         let hits = |shifted_codes: &[u8], bias: i32, dim| {
             kernels.hits(
-                &RowBlock { shifted_codes, biases: &[bias], dim },
+                &RowBlock { shifted_codes, biases: &[bias], dim, group_counts: &[] },
                 panel.columns(),
                 &mut Vec::new(),
             );
@@ -243,5 +284,11 @@ fn out_of_range_input_is_refused() {
         assert!(refused(&|| hits(&[128; 4], BIAS_MAX + 1, 4)));
         assert!(refused(&|| hits(&[128; 3], 0, 4)));
         assert!(refused(&|| hits(&[128; 8], 0, 8)));
+        let counted = |group_counts: &[u32]| {
+            let rows = RowBlock { shifted_codes: &[128; 4], biases: &[0], dim: 4, group_counts };
+            kernels.hits(&rows, panel.columns(), &mut Vec::new());
+        };
+        counted(&[7]);
+        assert!(refused(&|| counted(&[1, 1])));
     }
 }

@@ -130,7 +130,7 @@ fn sweep(
     let mut tile = RowTile::<i32, TILE_ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(TILE_ROWS) {
         tile.fill(rows, first_row, neon::join_signed);
-        for group in columns.groups() {
+        for group in rows.groups(columns, first_row, TILE_ROWS) {
             for first_column in (0..GROUP_COLUMNS).step_by(TILE_COLUMNS) {
                 let scores = scores(&tile, &group, first_column / LANES);
                 if any_passes(&scores) {

@@ -312,7 +312,7 @@ fn hits_i7(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
     let mut tile = RowTile::<i32, TILE_ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(TILE_ROWS) {
         tile.fill(rows, first_row, join_i7);
-        for group in columns.groups() {
+        for group in rows.groups(columns, first_row, TILE_ROWS) {
             for first_column in (0..GROUP_COLUMNS).step_by(I7_COLUMNS) {
                 let scores = scores_i7(&tile, &group, first_column);
                 if any_passes_i7(&scores) {
@@ -423,7 +423,7 @@ fn sweep<T>(
     let mut tile = RowTile::<i64, TILE_ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(TILE_ROWS) {
         tile.fill(rows, first_row, join_widened);
-        for group in columns.groups() {
+        for group in rows.groups(columns, first_row, TILE_ROWS) {
             for first_column in (0..group.biases.shifted.len()).step_by(TILE_COLUMNS) {
                 let scores = scores(&tile, &group, first_column);
                 if any_passes(&scores) {
@@ -453,7 +453,7 @@ fn sweep_rows<T>(
     let mut tile = RowTile::<i64, 1>::new();
     for row in 0..rows.biases.len() {
         tile.fill(rows, row, join_widened);
-        for group in columns.groups() {
+        for group in rows.groups(columns, row, 1) {
             let scores = group_scores(&tile, &group);
             if any_passes(&scores) {
                 for (at, &score) in scores.iter().enumerate() {

@@ -25,7 +25,7 @@ pub(crate) fn kernels() -> Option<&'static Kernels> {
     Level::Avx512.is_available().then_some(&KERNELS)
 }
 
-static KERNELS: Kernels = Kernels {
+pub(super) static KERNELS: Kernels = Kernels {
     level: Level::Avx512,
     // SAFETY: `kernels` hands this out only where the processor has the level, which includes AVX2.
     dot: |a, b| unsafe { avx2::dot(a, b) },
@@ -57,7 +57,7 @@ static KERNELS: Kernels = Kernels {
 const TILE_ROWS: usize = 12;
 
 /// Blocks of up to this many rows, as scans have, are swept row by row: padding would cost more.
-const FEW_ROWS: usize = 3;
+pub(super) const FEW_ROWS: usize = 3;
 
 /// Registers of a tile's row: 32 columns.
 const TILE_REGISTERS: usize = 2;
@@ -242,7 +242,7 @@ fn load_i8(x: &[i8; 64]) -> __m512i {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
+pub(super) fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
     if rows.biases.len() <= FEW_ROWS {
         sweep::<1, _>(rows, columns, hits, |s, at, hits| push_passing(s, at, hits));
     } else {
@@ -251,7 +251,7 @@ fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
+pub(super) fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
     if rows.biases.len() <= FEW_ROWS {
         sweep::<1, _>(rows, columns, hits, |s, at, hits| push_scores(s, at, hits));
     } else {
@@ -272,7 +272,7 @@ fn sweep<const ROWS: usize, T>(
     let mut tile = RowTile::<i32, ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(ROWS) {
         tile.fill(rows, first_row, i32::from_le_bytes);
-        for group in columns.groups() {
+        for group in rows.groups(columns, first_row, ROWS) {
             let scores = scores(&tile, &group);
             if any_passes(&scores) {
                 push(&scores, (first_row, group.first_column), hits);

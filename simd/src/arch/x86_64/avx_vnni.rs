@@ -139,7 +139,7 @@ fn sweep<const ROWS: usize, const REGISTERS: usize, T>(
     let mut tile = RowTile::<i32, ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(ROWS) {
         tile.fill(rows, first_row, i32::from_le_bytes);
-        for group in columns.groups() {
+        for group in rows.groups(columns, first_row, ROWS) {
             for first in (0..GROUP_REGISTERS).step_by(REGISTERS) {
                 let scores = scores(&tile, &group, first);
                 if any_passes(&scores) {

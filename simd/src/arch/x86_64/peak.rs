@@ -1,4 +1,4 @@
-//! Peaks of AVX2, AVX-VNNI and AVX-512. See [`crate::peak`].
+//! Peaks of AVX2, AVX-VNNI, AVX-512 and AMX. See [`crate::peak`].
 //!
 //! Operands pass through `black_box` before the rounds, so that the compiler neither knows that they are ones nor that sums
 //! are equal. Within the rounds nothing may touch memory.
@@ -20,6 +20,7 @@ pub(crate) fn peaks(level: Level) -> Option<&'static Peaks> {
         Level::Avx2 => &AVX2,
         Level::AvxVnni => &AVX_VNNI,
         Level::Avx512 => &AVX512,
+        Level::Amx => &AMX,
         _ => return None,
     };
     level.is_available().then_some(peaks)
@@ -43,6 +44,13 @@ static AVX512: Peaks = Peaks {
     // SAFETY: `peaks` hands this out only where the processor has the level.
     int8: |rounds| unsafe { avx512_int8(rounds) },
     // SAFETY: `peaks` hands this out only where the processor has the level.
+    f32: |rounds| unsafe { avx512_f32(rounds) },
+};
+
+static AMX: Peaks = Peaks {
+    // SAFETY: `peaks` hands this out only where the processor has the level.
+    int8: |rounds| unsafe { super::amx::peak_int8(rounds) },
+    // SAFETY: `peaks` hands this out only where the processor has the level, which includes AVX-512.
     f32: |rounds| unsafe { avx512_f32(rounds) },
 };
 

@@ -28,10 +28,7 @@ const LEVEL_SIZES: [(u64, usize); 2] = [(100_000, 5), (1_000_000, 1)];
 const LEVEL_RUNS_REAL: usize = 5;
 
 /// As `MEMFOLD_ISA` names them, the slowest first, without `scalar`, which is for tests.
-const LEVELS: [&str; 5] = ["avx2", "avxvnni", "avx512", "neon", "neondot"];
-
-/// From so many rows on, the slower levels would take too long.
-const ROWS_AT_BEST_LEVEL: u64 = 1_000_000;
+const LEVELS: [&str; 6] = ["avx2", "avxvnni", "avx512", "amx", "neon", "neondot"];
 
 /// How rows are joined.
 #[derive(Debug, Clone, Copy)]
@@ -128,9 +125,7 @@ pub(super) fn by_level(session: &Session<'_>) -> Result<(), String> {
         for threshold in THRESHOLDS {
             let mut ways = vec![(best, 2)];
             ways.extend((cores > 2).then_some((best, cores)));
-            if rows.generated_count().is_none_or(|rows| rows < ROWS_AT_BEST_LEVEL) {
-                ways.extend(slower.iter().rev().map(|level| (*level, 2)));
-            }
+            ways.extend(slower.iter().rev().map(|level| (*level, 2)));
             let mut digest = Value::Null;
             for (level, threads) in ways {
                 let way =
