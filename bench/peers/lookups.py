@@ -22,6 +22,9 @@ from typing import Any
 from indexes import INDEXES, M
 
 EF_SEARCH = (16, 24, 32, 48, 64, 96, 128, 192, 256)
+# For engines that have not found enough by then.
+EF_SEARCH_FURTHER = (384, 512, 768, 1_024)
+RECALL_ENOUGH = 0.99
 HELD_OUT = 1_000
 CALLS = 3
 
@@ -57,7 +60,7 @@ def parse_options() -> argparse.Namespace:
 
 
 def memfold(options: argparse.Namespace, method: str) -> list[dict[str, Any]]:
-    values = ",".join(map(str, EF_SEARCH))
+    values = ",".join(map(str, [*EF_SEARCH, *EF_SEARCH_FURTHER]))
     bench = options.memfold.with_name("memfold-bench")
     command = [bench, "ann", "--base", options.data, "-k", str(options.k)]
     command += ["--ef-search", values, "--threads", str(options.threads), "--json", "--quiet"]
@@ -70,7 +73,12 @@ def memfold(options: argparse.Namespace, method: str) -> list[dict[str, Any]]:
     for line in map(json.loads, done.stdout.decode().splitlines()):
         keys = ("recall_at_k", "qps_one_thread", "build_seconds", "rows", "k", "bytes_per_vector", "threads")
         lines.append({"ef_search": line["ef_search"]} | {key: line[key] for key in keys})
-    return lines
+    return [line for line, before in zip(lines, [None, *lines]) if is_wanted(line["ef_search"], before)]
+
+
+def is_wanted(ef_search: int, before: dict[str, Any] | None) -> bool:
+    """Whether a search that wide is of interest after the one before."""
+    return ef_search not in EF_SEARCH_FURTHER or before is None or before["recall_at_k"] < RECALL_ENOUGH
 
 
 def apart(options: argparse.Namespace, engine: str) -> list[dict[str, Any]]:
@@ -107,7 +115,11 @@ def run_one(options: argparse.Namespace) -> None:
     grown = resident_bytes() - resident
     products = queries @ base.T
     last = np.partition(products, -options.k, axis=1)[:, -options.k]
-    for ef_search in [None] if index.is_exact else [ef_search for ef_search in EF_SEARCH if ef_search >= options.k]:
+    widths = [ef_search for ef_search in (*EF_SEARCH, *EF_SEARCH_FURTHER) if ef_search >= options.k]
+    line = None
+    for ef_search in [None] if index.is_exact else widths:
+        if not is_wanted(ef_search, line):
+            break
         fastest, found = float("inf"), None
         for _ in range(CALLS):
             start = time.perf_counter()

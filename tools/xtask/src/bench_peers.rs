@@ -58,7 +58,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     let bench = Bench {
         root,
         memfold: binary(root, "memfold")?,
-        python: environment::ready(root).and_then(|env| match options.asks_for(Part::Joins) {
+        python: environment::ready(root).and_then(|env| match options.asks_for_wheel() {
             true => python::install_released(root, env),
             false => Ok(env),
         })?,
@@ -90,7 +90,7 @@ impl Bench<'_> {
                     line["engine_version"] = env!("CARGO_PKG_VERSION").into();
                 }
             }
-            self.keep(JOINS, lines, &["data", "threshold", "engine"])?;
+            self.keep(JOINS, lines, &["machine", "data", "threshold", "engine"])?;
         }
         Ok(())
     }

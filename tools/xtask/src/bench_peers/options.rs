@@ -79,6 +79,13 @@ impl Options {
         self.only.is_none_or(|only| only == part)
     }
 
+    /// Whether the wheel is among the engines.
+    pub(super) fn asks_for_wheel(&self) -> bool {
+        let mut engines = self.engines.iter().flat_map(|engines| engines.split(','));
+        self.asks_for(Part::Joins)
+            && (self.engines.is_none() || engines.any(|engine| engine == "memfold-wheel"))
+    }
+
     /// The rows to look up in.
     pub(super) fn looked_up(&self) -> Vec<Rows> {
         if let Some(data) = &self.data {

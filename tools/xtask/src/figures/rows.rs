@@ -144,8 +144,8 @@ pub(super) fn served(lines: &[Value]) -> Vec<Vec<Value>> {
     by_machine(&lines.iter().map(served).collect::<Vec<_>>())
 }
 
-/// Engines at the same join: those on the same rows at the same threshold, the fastest first, and
-/// memfold as a whole process, which loads and clusters too, as one more.
+/// Engines at the same join: those of one machine on the same rows at the same threshold, the fastest first,
+/// and memfold as a whole process, which loads and clusters too, as one more.
 pub(super) fn peers(lines: &[Value]) -> Vec<Vec<Value>> {
     let mut groups: Vec<Vec<Value>> = Vec::new();
     let process = lines.iter().filter(|line| line["notes"]["process_seconds"].is_number());
@@ -156,7 +156,7 @@ pub(super) fn peers(lines: &[Value]) -> Vec<Vec<Value>> {
     });
     for line in lines.iter().cloned().chain(process) {
         let same = |group: &&mut Vec<Value>| {
-            ["data", "threshold"].iter().all(|key| group[0][*key] == line[*key])
+            ["machine", "data", "threshold"].iter().all(|key| group[0][*key] == line[*key])
         };
         match groups.iter_mut().find(same) {
             Some(group) => group.push(line),
@@ -221,7 +221,8 @@ fn setting(line: &Value) -> String {
     known.map_or_else(String::new, |(_, template)| filled(template, line))
 }
 
-/// Engines at the same lookups, memfold first, each with the first `ef_search` that finds enough.
+/// Engines at the same lookups, memfold first, each with the first `ef_search` that finds enough; compared with
+/// memfold where both were measured in one run.
 pub(super) fn lookups(lines: &[Value]) -> Vec<Vec<Value>> {
     let groups = engines(lines).into_iter().map(|group| {
         let ours = enough(&group[0]);
@@ -236,6 +237,8 @@ pub(super) fn lookups(lines: &[Value]) -> Vec<Vec<Value>> {
                 None => format!("none: {:.4} at most", best.fold(0.0, f64::max)),
             };
             let own = enough(engine).map(self::speed);
+            let of_one_run = first["run"] == group[0][0]["run"];
+            let (build, speed) = (build.filter(|_| of_one_run), speed.filter(|_| of_one_run));
             let times = build.zip(first["build_seconds"].as_f64()).map(|(ours, own)| own / ours);
             let slower = speed.zip(own).map(|(ours, own)| ours / own);
             with(first, json!({ "times": times, "enough": shown, "speed": own, "slower": slower }))

@@ -55,14 +55,6 @@ impl Rows {
         Self { name: format!("{kind}-{size}"), origin: Origin::Generated { rows, like } }
     }
 
-    /// How many rows are generated; `None` where they are given.
-    pub(crate) const fn generated_count(&self) -> Option<u64> {
-        match &self.origin {
-            Origin::Generated { rows, .. } => Some(*rows),
-            Origin::Given(_) => None,
-        }
-    }
-
     /// The command that makes the rows, for a reader; `None` where they are given.
     pub(crate) fn recipe(&self) -> Option<String> {
         let Origin::Generated { rows, like } = &self.origin else { return None };
