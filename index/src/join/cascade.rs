@@ -133,42 +133,39 @@ impl<'a> Cascade<'a> {
     ) {
         let (rows, columns) = (&self.blocks[left], &self.blocks[right]);
         let (width, cells) = (tests.first_dim(), (tests.cells, self.verdict.kernels));
-        let place = left % TASK_LEFTS_MAX;
-        let mut facing_rows = std::mem::take(&mut work.lefts[place]);
-        let mut facing_columns = std::mem::take(&mut work.right);
+        let Workspace { pairs, counters, lefts, right: facing_columns, group_counts, hits } = work;
+        let facing_rows = &mut lefts[left % TASK_LEFTS_MAX];
         facing_rows.face((left, rows), columns.cell, cells);
         facing_columns.face((right, columns), rows.cell, cells);
         let (row_count, column_count) = facing_rows.side.remaining(&facing_columns.side);
         facing_rows.lay_out(row_count, &rows.first_codes(tests), width);
         facing_columns.lay_out(column_count, &columns.first_codes(tests), width);
-        let (mut group_counts, mut hits) =
-            (std::mem::take(&mut work.group_counts), std::mem::take(&mut work.hits));
+        let laid_out = facing_columns.panel.first_columns(column_count);
         group_counts.clear();
-        facing_rows.side.count_groups(row_count, &facing_columns.side, &mut group_counts);
+        facing_rows.side.count_groups(row_count, &facing_columns.side, group_counts);
         for (at, counts) in group_counts.chunks(TESTED_RUNS).enumerate() {
             let first_row = at * TESTED_RUNS * RUN_ROWS;
             let tested = first_row..row_count.min(first_row + TESTED_RUNS * RUN_ROWS);
-            let groups = counts.iter().map(|&count| u64::from(count)).sum::<u64>();
-            work.counters.pairs_tested += groups * (RUN_ROWS * PACKED_COLUMNS) as u64;
+            for (start, &count) in tested.clone().step_by(RUN_ROWS).zip(counts) {
+                let rows = RUN_ROWS.min(row_count - start);
+                let columns = column_count.min(count as usize * PACKED_COLUMNS);
+                counters.pairs_tested += (rows * columns) as u64;
+            }
             let block = facing_rows.block(tested, width, counts);
             hits.clear();
-            let columns_tested = facing_columns.panel.first_columns(column_count);
             if tests.has_i7 {
-                self.verdict.kernels.hits_i7(&block, columns_tested, &mut hits);
+                self.verdict.kernels.hits_i7(&block, laid_out, hits);
             } else {
-                self.verdict.kernels.hits(&block, columns_tested, &mut hits);
+                self.verdict.kernels.hits(&block, laid_out, hits);
             }
-            for hit in &hits {
+            for hit in &*hits {
                 let row = facing_rows.side.order[first_row + hit.row as usize] as usize;
                 let column = facing_columns.side.order[hit.column as usize] as usize;
                 if left != right || row < column {
-                    self.judge(tests.dim, (rows, row), (columns, column), work);
+                    pairs.extend(self.judge(tests.dim, (rows, row), (columns, column), counters));
                 }
             }
         }
-        (work.group_counts, work.hits) = (group_counts, hits);
-        work.lefts[place] = facing_rows;
-        work.right = facing_columns;
     }
 
     fn judge(
@@ -176,16 +173,16 @@ impl<'a> Cascade<'a> {
         dim: usize,
         (rows, row): (&Block, usize),
         (columns, column): (&Block, usize),
-        work: &mut Workspace,
-    ) {
-        work.counters.pairs_passed_first += 1;
+        counters: &mut JoinCounters,
+    ) -> Option<Pair> {
+        counters.pairs_passed_first += 1;
         let dot = self.verdict.kernels.dot_i8(rows.row(row, dim), columns.row(column, dim));
         if dot + rows.second_biases[row] + columns.second_biases[column] < 0 {
-            return;
+            return None;
         }
-        work.counters.pairs_judged += 1;
+        counters.pairs_judged += 1;
         let (a, b) = (rows.positions[row] as usize, columns.positions[column] as usize);
-        work.pairs.extend(self.verdict.decide(a.min(b), a.max(b)));
+        self.verdict.decide(a.min(b), a.max(b))
     }
 }
 
