@@ -171,7 +171,8 @@ fn random_codes_in_every_shape() {
 fn rows_meet_at_least_the_groups_that_are_counted() {
     let mut noise = Noise(9);
     let mut panel = ColumnPanel::default();
-    for (row_count, column_count, dim) in [(70, 200, 48), (9, 33, 128), (65, 96, 64), (1, 64, 8)] {
+    for (row_count, column_count, dim) in [(70, 200, 48), (9, 33, 128), (33, 40, 1_028), (1, 64, 8)]
+    {
         let case = Case::random(&mut noise, (row_count, column_count, dim));
         panel.pack(&case.column_codes, &case.column_biases, dim);
         let shifted_codes: Vec<u8> =

@@ -96,19 +96,24 @@ const TILE_ROWS: usize = 2 * REGISTER_ROWS;
 /// Bytes from one step of a group to the next, and from one row of products to the next.
 const STEP_STRIDE: usize = GROUP_COLUMNS * STEP_DIMS;
 
-/// Codes of a row or a column in equal parts, each of which fits a register.
+/// Codes of a row or a column in parts of one size, each of which fits a register.
+///
+/// The second part begins where it must for the last to end with the codes; in the first, rows are zero from there on.
 #[derive(Clone, Copy)]
 struct Parts {
     count: usize,
     /// Steps of a part: 1 to 16.
     steps: usize,
+    /// Steps of the first part before the second begins.
+    first_steps: usize,
 }
 
 impl Parts {
-    /// Cuts `dim` codes into as few parts as they need; `None` where these would not be equal.
-    fn of(dim: usize) -> Option<Self> {
+    /// Cuts `dim` codes into as few parts as they need.
+    fn of(dim: usize) -> Self {
         let (steps, count) = (dim / STEP_DIMS, dim.div_ceil(REGISTER_BYTES));
-        steps.is_multiple_of(count).then_some(Self { count, steps: steps / count })
+        let part_steps = steps.div_ceil(count);
+        Self { count, steps: part_steps, first_steps: steps - part_steps * (count - 1) }
     }
 }
 
@@ -154,8 +159,12 @@ impl Registers {
     /// Computes the products of a tile's rows with a group's columns, both of these parts.
     #[inline]
     fn multiply(&self, tile: &Tile, group: &Group<'_>, products: &mut Products) {
-        let Parts { count, steps } = self.parts;
-        assert!(tile.operands.len() == count && group.steps.len() == count * steps);
+        let Parts { count, steps, first_steps } = self.parts;
+        let all_steps = first_steps + steps * (count - 1);
+        assert!(
+            tile.operands.len() == count && group.steps.len() == all_steps && first_steps <= steps
+        );
+        const { assert!(STEP_STRIDE == 2 * REGISTER_BYTES) };
         // SAFETY: for each part an array of operands and as many steps as were just checked are read; products are
         // written row by row, 64 bytes on each side.
         unsafe {
@@ -165,29 +174,30 @@ impl Registers {
                 "tilezero tmm2",
                 "tilezero tmm3",
                 "2:",
-                "tileloadd tmm4, [{rows} + {row_stride}]",
-                "tileloadd tmm6, [{columns} + {step_stride}]",
+                "tileloadd tmm4, [{rows} + {bytes}]",
+                "tileloadd tmm6, [{columns} + 2 * {bytes}]",
                 "tdpbusd tmm0, tmm4, tmm6",
-                "tileloadd tmm7, [{columns} + {step_stride} + 64]",
+                "tileloadd tmm7, [{columns} + 2 * {bytes} + 64]",
                 "tdpbusd tmm1, tmm4, tmm7",
-                "tileloadd tmm5, [{rows} + {row_stride} + {lower_rows}]",
+                "tileloadd tmm5, [{rows} + {bytes} + {lower_rows}]",
                 "tdpbusd tmm2, tmm5, tmm6",
                 "tdpbusd tmm3, tmm5, tmm7",
                 "add {rows}, {tile_part}",
                 "add {columns}, {group_part}",
+                "mov {group_part}, {later_part}",
                 "dec {count}",
                 "jnz 2b",
-                "tilestored [{products} + {step_stride}], tmm0",
-                "tilestored [{products} + {step_stride} + 64], tmm1",
-                "tilestored [{products} + {step_stride} + {lower_products}], tmm2",
-                "tilestored [{products} + {step_stride} + {lower_products} + 64], tmm3",
+                "tilestored [{products} + 2 * {bytes}], tmm0",
+                "tilestored [{products} + 2 * {bytes} + 64], tmm1",
+                "tilestored [{products} + 2 * {bytes} + {lower_products}], tmm2",
+                "tilestored [{products} + 2 * {bytes} + {lower_products} + 64], tmm3",
+                bytes = in(reg) REGISTER_BYTES,
                 rows = inout(reg) tile.operands.as_ptr() => _,
-                row_stride = in(reg) REGISTER_BYTES,
                 lower_rows = const REGISTER_ROWS * REGISTER_BYTES,
                 tile_part = const TILE_ROWS * REGISTER_BYTES,
                 columns = inout(reg) group.steps.as_ptr() => _,
-                step_stride = in(reg) STEP_STRIDE,
-                group_part = in(reg) steps * STEP_STRIDE,
+                group_part = inout(reg) first_steps * STEP_STRIDE => _,
+                later_part = in(reg) steps * STEP_STRIDE,
                 count = inout(reg) count => _,
                 products = in(reg) products.0.as_mut_ptr(),
                 lower_products = const REGISTER_ROWS * STEP_STRIDE,
@@ -208,34 +218,30 @@ impl Drop for Registers {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
-    match Parts::of(rows.dim) {
-        Some(parts) if rows.biases.len() > avx512::FEW_ROWS => {
-            sweep(rows, columns, parts, |tile, products, group| {
-                for (row, mask) in tile.passing(products, group).into_iter().enumerate() {
-                    push_mask(hits, tile.first_row + row, group.first_column, mask);
-                }
-            });
-        }
-        _ => avx512::hits(rows, columns, hits),
+    if rows.biases.len() <= avx512::FEW_ROWS {
+        return avx512::hits(rows, columns, hits);
     }
+    sweep(rows, columns, |tile, products, group| {
+        for (row, mask) in tile.passing(products, group).into_iter().enumerate() {
+            push_mask(hits, tile.first_row + row, group.first_column, mask);
+        }
+    });
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
-    match Parts::of(rows.dim) {
-        Some(parts) if rows.biases.len() > avx512::FEW_ROWS => {
-            sweep(rows, columns, parts, |tile, products, group| {
-                for (row, mask) in tile.passing(products, group).into_iter().enumerate() {
-                    let mut scores = products.0[row];
-                    for (score, bias) in scores.iter_mut().zip(&group.biases.shifted) {
-                        *score = score.wrapping_add(*bias).wrapping_add(tile.biases[row]);
-                    }
-                    push_scored(hits, tile.first_row + row, group.first_column, mask, &scores);
-                }
-            });
-        }
-        _ => avx512::scored_hits(rows, columns, hits),
+    if rows.biases.len() <= avx512::FEW_ROWS {
+        return avx512::scored_hits(rows, columns, hits);
     }
+    sweep(rows, columns, |tile, products, group| {
+        for (row, mask) in tile.passing(products, group).into_iter().enumerate() {
+            let mut scores = products.0[row];
+            for (score, bias) in scores.iter_mut().zip(&group.biases.shifted) {
+                *score = score.wrapping_add(*bias).wrapping_add(tile.biases[row]);
+            }
+            push_scored(hits, tile.first_row + row, group.first_column, mask, &scores);
+        }
+    });
 }
 
 /// Compares tiles of rows with groups of columns; `push` takes those of which something passes, with their products.
@@ -244,15 +250,14 @@ fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredH
 fn sweep(
     rows: &RowBlock<'_>,
     columns: Columns<'_>,
-    parts: Parts,
     mut push: impl FnMut(&Tile, &Products, &Group<'_>),
 ) {
     // SAFETY: the table with these functions is handed out only where the processor has the level.
-    let registers = unsafe { Registers::configure(parts) };
+    let registers = unsafe { Registers::configure(Parts::of(rows.dim)) };
     let mut products = [const { Products([[0; GROUP_COLUMNS]; TILE_ROWS]) }; 2];
     let mut tile = Tile { operands: Vec::new(), biases: [NEVER; TILE_ROWS], first_row: 0 };
     for first_row in (0..rows.biases.len()).step_by(TILE_ROWS) {
-        tile.fill(rows, first_row, parts);
+        tile.fill(rows, first_row, registers.parts);
         let mut multiplied: Option<Group<'_>> = None;
         for (at, group) in
             rows.groups(columns, first_row, TILE_ROWS).map(Some).chain([None]).enumerate()
@@ -275,34 +280,34 @@ fn sweep(
 #[repr(C, align(64))]
 struct Products([[i32; GROUP_COLUMNS]; TILE_ROWS]);
 
-/// Codes of a row in a register.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Operand([u8; REGISTER_BYTES]);
-
 /// Rows that are compared together.
 struct Tile {
     /// The codes of all rows, part by part.
-    operands: Vec<[Operand; TILE_ROWS]>,
+    operands: Vec<[__m512i; TILE_ROWS]>,
     biases: [i32; TILE_ROWS],
     first_row: usize,
 }
 
 impl Tile {
     /// Takes the rows from `first_row` on; rows beyond the block's end never pass.
+    #[target_feature(enable = "avx512f,avx512bw")]
     fn fill(&mut self, rows: &RowBlock<'_>, first_row: usize, parts: Parts) {
         let count = TILE_ROWS.min(rows.biases.len() - first_row);
         self.first_row = first_row;
         self.biases = [NEVER; TILE_ROWS];
         self.biases[..count].copy_from_slice(&rows.biases[first_row..][..count]);
-        self.operands.clear();
-        self.operands.resize(parts.count, [Operand([SHIFTED_ZERO; REGISTER_BYTES]); TILE_ROWS]);
-        let codes = rows.shifted_codes[first_row * rows.dim..].chunks_exact(rows.dim).take(count);
-        for (row, codes) in codes.enumerate() {
-            let part_codes = codes.chunks_exact(parts.steps * STEP_DIMS);
-            for (operands, codes) in self.operands.iter_mut().zip(part_codes) {
-                operands[row].0[..codes.len()].copy_from_slice(codes);
+        self.operands.resize(parts.count, [_mm512_setzero_si512(); TILE_ROWS]);
+        let padding = [SHIFTED_ZERO; REGISTER_BYTES];
+        let mut start = 0;
+        for operands in &mut self.operands {
+            let steps = if start == 0 { parts.first_steps } else { parts.steps };
+            let codes = start..start + steps * STEP_DIMS;
+            start = codes.end;
+            for (row, operand) in operands[..count].iter_mut().enumerate() {
+                let row_codes = &rows.shifted_codes[(first_row + row) * rows.dim..][..rows.dim];
+                *operand = load_part(&row_codes[codes.clone()]);
             }
+            operands[count..].fill(load_part(&padding[..codes.len()]));
         }
     }
 
@@ -342,6 +347,15 @@ impl Tile {
     }
 }
 
+/// Loads up to 64 codes, at least one, and zeros for the rest.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn load_part(codes: &[u8]) -> __m512i {
+    let mask = u64::MAX >> (REGISTER_BYTES - codes.len().clamp(1, REGISTER_BYTES));
+    // SAFETY: the mask has a bit for no more codes than there are; others are not read.
+    unsafe { _mm512_maskz_loadu_epi8(mask, codes.as_ptr().cast()) }
+}
+
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn halves(numbers: &[i32; GROUP_COLUMNS]) -> [__m512i; 2] {
@@ -358,12 +372,11 @@ pub(super) unsafe fn peak_int8(rounds: u32) -> u64 {
     if rounds == 0 {
         return 0;
     }
-    let operand = [Operand([1; REGISTER_BYTES]); REGISTER_ROWS];
+    let operand = [[1_u8; REGISTER_BYTES]; REGISTER_ROWS];
     let mut products = Products([[0; GROUP_COLUMNS]; TILE_ROWS]);
     // SAFETY: the level is the caller's; operands are the array, and products are written as in `multiply`.
     unsafe {
-        let _registers =
-            Registers::configure(Parts { count: 1, steps: REGISTER_BYTES / STEP_DIMS });
+        let _registers = Registers::configure(Parts::of(REGISTER_BYTES));
         asm!(
             "tilezero tmm0",
             "tilezero tmm1",
