@@ -6,9 +6,9 @@ use super::DamagedGraph;
 use super::nearest::Near;
 use super::traversal::{Breadth, Traversal};
 use super::view::{GraphView, SCANNED_NODES_MAX};
-use crate::{Neighbor, Row, VectorError, VectorMatrix};
+use crate::{BestNeighbors, Neighbor, Row, VectorError, VectorMatrix};
 
-/// Nodes that are judged for `k` rows: codes misplace a few.
+/// Nodes that are judged for `k` rows at most: codes misplace a few.
 const fn judged_nodes(k: usize) -> usize {
     k.saturating_add(k / 2).saturating_add(8)
 }
@@ -25,6 +25,13 @@ const SELECTIVE: usize = 16;
 /// Nodes by which the share of wanted rows is estimated.
 const ESTIMATED_NODES: usize = 512;
 
+/// Which of the rows behind proposed nodes are found.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    Best(usize),
+    From(Similarity),
+}
+
 /// Searches a graph, with memory that is used again: after some queries, one allocates nothing.
 ///
 /// Codes and links only propose. What is returned was judged by the canonical similarity over `vectors`, and is
@@ -37,6 +44,7 @@ pub struct Searcher<'a> {
     traversal: Traversal,
     /// The nodes to be judged.
     proposed: Vec<Near>,
+    best: BestNeighbors,
     found: Vec<Neighbor>,
 }
 
@@ -55,7 +63,8 @@ impl<'a> Searcher<'a> {
             return Err(DamagedGraph::Dimension { expected, found });
         }
         let traversal = Traversal::new(kernels);
-        Ok(Self { graph, vectors, kernels, traversal, proposed: Vec::new(), found: Vec::new() })
+        let (best, found) = (BestNeighbors::new(0), Vec::new());
+        Ok(Self { graph, vectors, kernels, traversal, proposed: Vec::new(), best, found })
     }
 
     /// Returns about the `k` rows most similar to `query`, best first; of rows equally similar the smaller ones.
@@ -73,8 +82,7 @@ impl<'a> Searcher<'a> {
     ) -> Result<&[Neighbor], VectorError> {
         let norm = self.encode(query)?;
         self.propose(Breadth::finding(k, ef_search.max(judged_nodes(k))), judged_nodes(k));
-        self.judge(query, norm, |_| true, None);
-        self.found.truncate(k);
+        self.judge(query, norm, |_| true, Wanted::Best(k));
         Ok(&self.found)
     }
 
@@ -101,7 +109,7 @@ impl<'a> Searcher<'a> {
             let members = self.graph.members;
             self.proposed.retain(|near| members.rows(near.node).any(|(row, _)| keep(row)));
             self.proposed.truncate(judged_nodes(k));
-            self.judge(query, norm, &keep, None);
+            self.judge(query, norm, &keep, Wanted::Best(k));
         }
         self.found.truncate(k);
         Ok(&self.found)
@@ -131,7 +139,7 @@ impl<'a> Searcher<'a> {
             self.propose(Breadth::fixed(1), usize::MAX);
         }
         self.proposed.retain(|near| near.distance <= squared_radius);
-        self.judge(query, norm, |_| true, Some(threshold));
+        self.judge(query, norm, |_| true, Wanted::From(threshold));
         Ok(&self.found)
     }
 
@@ -158,18 +166,23 @@ impl<'a> Searcher<'a> {
         self.proposed.extend(self.traversal.found().take(count));
     }
 
-    /// Judges the rows of all proposed nodes.
-    fn judge(
-        &mut self,
-        query: &[f32],
-        norm: f64,
-        keep: impl Fn(Row) -> bool,
-        threshold: Option<Similarity>,
-    ) {
-        self.found.clear();
+    /// Judges the rows of proposed nodes, until the codes of the next ones say that they are too far.
+    fn judge(&mut self, query: &[f32], norm: f64, keep: impl Fn(Row) -> bool, wanted: Wanted) {
+        let (limit, threshold) = match wanted {
+            Wanted::Best(limit) => (limit, None),
+            Wanted::From(threshold) => (usize::MAX, Some(threshold)),
+        };
+        self.best.reset(limit);
         // Each row stands behind one node. Where a damaged file says otherwise, as many are judged as there are.
         let mut left = self.vectors.len();
+        self.proposed.iter().take(FETCHED_AHEAD).for_each(|near| self.fetch(Some(near)));
         for (at, near) in self.proposed.iter().enumerate() {
+            let worst = self.best.similarity_min();
+            if worst
+                .is_some_and(|least| near.distance > self.graph.coding.squared_radius(least.get()))
+            {
+                break;
+            }
             self.fetch(self.proposed.get(at + FETCHED_AHEAD));
             let mut similarity = None;
             for (row, repeats) in self.graph.members.rows(near.node).take(left) {
@@ -183,10 +196,12 @@ impl<'a> Searcher<'a> {
                 let passes =
                     similarity.filter(|found| threshold.is_none_or(|least| *found >= least));
                 if let Some(similarity) = passes.filter(|_| keep(row)) {
-                    self.found.push(Neighbor { row, similarity });
+                    self.best.offer(Neighbor { row, similarity });
                 }
             }
         }
+        self.found.clear();
+        self.best.drain_into(&mut self.found);
         self.found.sort_unstable();
     }
 
