@@ -234,7 +234,8 @@ fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredH
         return avx512::scored_hits(rows, columns, hits);
     }
     sweep(rows, columns, |tile, products, group| {
-        for (row, mask) in tile.passing(products, group).into_iter().enumerate() {
+        let passing = tile.passing(products, group).into_iter().enumerate();
+        for (row, mask) in passing.filter(|&(_, mask)| mask != 0) {
             let mut scores = products.0[row];
             for (score, bias) in scores.iter_mut().zip(&group.biases.shifted) {
                 *score = score.wrapping_add(*bias).wrapping_add(tile.biases[row]);

@@ -84,17 +84,17 @@ fn peer_joins(stored: &[Value]) -> Plots {
 /// points on one machine, at the last threshold.
 fn peer_growth(groups: &[Vec<Value>]) -> (String, String) {
     let last = &groups[groups.len() - 1][0];
-    let mut kinds: Vec<(String, &Value, Vec<Line>)> = Vec::new();
+    // By machine and kind.
+    let mut kinds: Vec<([String; 2], Vec<Line>)> = Vec::new();
     for group in groups.iter().filter(|group| group[0]["threshold"] == last["threshold"]) {
         let data = filled("{data}", &group[0]);
         let Some((kind, _)) = data.rsplit_once('-').filter(|(kind, _)| kind.starts_with("synth"))
         else {
             continue;
         };
-        let machine = &group[0]["machine"];
-        let is_same = |(seen, on, _): &(String, &Value, _)| seen == kind && *on == machine;
-        let at = kinds.iter().position(is_same).unwrap_or_else(|| {
-            kinds.push((kind.to_owned(), machine, Vec::new()));
+        let key = [filled("{machine}", &group[0]), kind.to_owned()];
+        let at = kinds.iter().position(|(seen, _)| *seen == key).unwrap_or_else(|| {
+            kinds.push((key, Vec::new()));
             kinds.len() - 1
         });
         let mut seen = Vec::new();
@@ -104,17 +104,15 @@ fn peer_growth(groups: &[Vec<Value>]) -> (String, String) {
             let point = line["rows"].as_f64().zip(total(line));
             // The first of an engine is its fastest.
             if let Some(point) = point.filter(|_| !seen.contains(&name)) {
-                extend(&mut kinds[at].2, &name, point);
+                extend(&mut kinds[at].1, &name, point);
                 seen.push(name);
             }
         }
     }
-    let points = |(_, _, lines): &(String, &Value, Vec<Line>)| -> usize {
+    let points = |(_, lines): &([String; 2], Vec<Line>)| -> usize {
         lines.iter().map(|line| line.points.len()).sum()
     };
-    let Some((kind, _, mut drawn)) = kinds.into_iter().max_by_key(points) else {
-        return ("peers-growth.svg".to_owned(), String::new());
-    };
+    let ([_, kind], mut drawn) = kinds.into_iter().max_by_key(points).unwrap_or_default();
     drawn.sort_by_key(|line| line.name != "memfold");
     let template = ", {dim} dimensions, ≥ {threshold}; each engine's fastest setting with recall ≥";
     let details = format!("{kind}{} {RECALL_MIN}", filled(template, last));
