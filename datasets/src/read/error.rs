@@ -74,6 +74,16 @@ pub enum ReadError {
         /// Components of the first row.
         expected: usize,
     },
+    /// This program was built without this format.
+    #[error("{}: {format}, and this memfold was built without the feature {feature}", path.display())]
+    NotBuilt {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: &'static str,
+        /// The Cargo feature that adds it.
+        feature: &'static str,
+    },
     /// None of several arrays is known to hold the vectors.
     #[error("{}: expected {expected}, found {found}", path.display())]
     NoArray {
@@ -413,6 +423,11 @@ impl ReadError {
             | Self::Ragged { .. }
             | Self::Cancelled => return None,
             Self::Columns(error) => return error.hint(),
+            Self::NotBuilt { feature, .. } => {
+                return Some(format!(
+                    "build it with `cargo install --path tools/cli --locked --features {feature}`"
+                ));
+            }
             Self::NoInputs => {
                 return Some(format!("name at least one file: {EXPECTED_FORMATS}"));
             }

@@ -10,6 +10,7 @@ mod arrow;
 pub mod npy;
 mod matrix;
 mod npz;
+#[cfg_attr(not(feature = "hdf5"), path = "hdf5_not_built.rs")]
 mod hdf5;
 mod jsonl;
 mod file;

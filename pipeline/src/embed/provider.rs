@@ -167,7 +167,7 @@ impl EmbedError {
             Self::Cancelled => "what was written stays; running again continues",
             Self::Setting { advice, .. } => advice,
             Self::NotBuilt => {
-                "build it with `cargo install --path tools/cli --locked --features embed-candle`, or \
+                "build it with `cargo install --path tools/cli --locked --features local-models`, or \
                  ask a provider: --set embed.provider=daemon|ollama|openai"
             }
             Self::Http(error) => http_hint(error),

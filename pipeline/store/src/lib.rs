@@ -12,6 +12,10 @@ mod whole_file;
 pub mod origin;
 pub mod mcp_memory;
 pub mod json_folder;
+#[cfg(feature = "git")]
+pub mod git_notes;
+#[cfg(not(feature = "git"))]
+#[path = "git_notes/not_built.rs"]
 pub mod git_notes;
 
 pub use brain_db::{BrainDb, OpenOptions, OpenStoreError};

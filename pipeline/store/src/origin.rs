@@ -265,6 +265,16 @@ pub enum OriginError {
         /// What is wrong, and where.
         reason: String,
     },
+    /// This program was built without this kind of store.
+    #[error("{} is a store of kind {kind}, and this memfold was built without the feature {feature}", path.display())]
+    NotBuilt {
+        /// The store.
+        path: PathBuf,
+        /// Its kind.
+        kind: &'static str,
+        /// The Cargo feature that adds it.
+        feature: &'static str,
+    },
     /// Another process writes to the origin.
     #[error("{} is being written by another process", path.display())]
     Locked {
@@ -327,6 +337,9 @@ impl OriginError {
                 "name its kind with --store-kind, or mend the file with the tool that wrote it"
                     .to_owned()
             }
+            Self::NotBuilt { feature, .. } => format!(
+                "build it with `cargo install --path tools/cli --locked --features {feature}`"
+            ),
             Self::Locked { .. } => "wait until the other process is done and try again".to_owned(),
         })
     }

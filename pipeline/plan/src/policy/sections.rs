@@ -434,7 +434,7 @@ pub enum Provider {
     Openai,
     /// Ollama: `POST /api/embed`.
     Ollama,
-    /// A model in a folder, run in this process; needs a build with the feature `embed-candle`.
+    /// A model in a folder, run in this process; needs a build with the feature `local-models`.
     Local,
     /// Nobody: no text goes anywhere.
     Off,

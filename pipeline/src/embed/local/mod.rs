@@ -1,19 +1,19 @@
-//! A model in a folder, run in this process; only with the feature `embed-candle`.
+//! A model in a folder, run in this process; only with the feature `local-models`.
 //!
 //! The folder holds what sentence models are published with: `config.json`, `tokenizer.json` and `model.safetensors`, and
 //! where they are there `sentence_bert_config.json` (how much of a text is read), `modules.json` and
 //! `1_Pooling/config.json` (how vectors of tokens become one).
 
-#[cfg(feature = "embed-candle")]
-#[cfg(feature = "embed-candle")]
+#[cfg(feature = "local-models")]
+#[cfg(feature = "local-models")]
 mod model;
-#[cfg(all(test, feature = "embed-candle"))]
+#[cfg(all(test, feature = "local-models"))]
 mod tests;
 
 use super::{EmbedError, EmbedSettings, Embedder};
 
 /// Reads the model of the configured folder.
-#[cfg(feature = "embed-candle")]
+#[cfg(feature = "local-models")]
 pub(super) fn open(
     settings: &EmbedSettings,
     store_model: Option<&str>,
@@ -29,7 +29,7 @@ pub(super) fn open(
 }
 
 /// Says that this program was built without local models.
-#[cfg(not(feature = "embed-candle"))]
+#[cfg(not(feature = "local-models"))]
 pub(super) fn open(
     _settings: &EmbedSettings,
     _store_model: Option<&str>,
@@ -37,7 +37,7 @@ pub(super) fn open(
     Err(EmbedError::NotBuilt)
 }
 
-#[cfg(all(test, not(feature = "embed-candle")))]
+#[cfg(all(test, not(feature = "local-models")))]
 mod without {
     use memfold_plan::policy::ConfigLoader;
 
@@ -46,6 +46,6 @@ mod without {
         let loader = ConfigLoader::new().set("embed.provider=local").set("embed.dir=model");
         let settings = loader.load().unwrap().settings.embed;
         let error = crate::embed::embedder(&settings, None, &|_| None).err().unwrap();
-        assert!(error.hint().unwrap().contains("--features embed-candle"), "{error}");
+        assert!(error.hint().unwrap().contains("--features local-models"), "{error}");
     }
 }

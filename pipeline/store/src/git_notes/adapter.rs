@@ -51,6 +51,14 @@ pub fn root(path: &Path) -> PathBuf {
     repository.map_or_else(|_| path.to_owned(), |repository| repository.root().to_owned())
 }
 
+/// Opens the repository at a path as an origin. Nothing is read yet.
+///
+/// # Errors
+/// Never; only a build without git notes refuses.
+pub fn open(path: &Path) -> Result<Box<dyn Origin>, OriginError> {
+    Ok(Box::new(GitNotes::new(path)))
+}
+
 /// A repository and its index.
 #[derive(Debug, Clone)]
 struct Located {

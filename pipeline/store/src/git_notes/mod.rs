@@ -25,4 +25,4 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use adapter::{GitNotes, KIND, is_one, root};
+pub use adapter::{GitNotes, KIND, is_one, open, root};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Origin, OriginError};
-use crate::git_notes::{self, GitNotes};
+use crate::git_notes;
 use crate::json_folder::{self, JsonFolder, JsonFolderOptions};
 use crate::mcp_memory::{self, McpMemory};
 
@@ -36,7 +36,7 @@ const KINDS: &[Kind] = &[
     Kind {
         name: git_notes::KIND,
         is_one: git_notes::is_one,
-        open: |path| Ok(Box::new(GitNotes::new(path))),
+        open: git_notes::open,
         root: git_notes::root,
     },
 ];
