@@ -1,6 +1,6 @@
 //! End to end: from a `brain.db` on disk to a plan and a report, as `memfold consolidate` runs it.
 //!
-//! The stores are synthetic ([`SyntheticStore`]). The start of a process is not measured here; `cargo xtask measure consolidate`
+//! The stores are synthetic ([`SyntheticStore`]). The start of a process is not measured here; `python3 bench/measure.py consolidate`
 //! times whole processes. Recall is 1: the exact join finds every pair.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

@@ -1,7 +1,7 @@
 """Counts paraphrases without the guard's help: of the pairs that people call the same and in which at most one text has
 content words of its own, how many does the guard link?
 
-    memfold bench guard --pairs pairs.jsonl --verdicts verdicts.jsonl
+    memfold-bench guard --pairs pairs.jsonl --verdicts verdicts.jsonl
     python3 bench/guard/paraphrases.py pairs.jsonl verdicts.jsonl 4.5
 
 A pair counts when its label is a similarity of at least the third argument. Words are compared after a list of English

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use memfold_cli::{GlobalArgs, StorePlaceArgs, above_zero, whole};
 
-/// Measures memfold on your own data.
+use crate::generate::GenerateArgs;
+use crate::guard::{GuardArgs, JudgeArgs};
+
+/// Generates data, and measures memfold on your own.
 #[derive(Debug, Parser)]
 #[command(name = "memfold-bench", version, propagate_version = true, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -22,6 +25,12 @@ pub(crate) enum Command {
     Ann(AnnArgs),
     /// Check memories like those of a store and tell how long that takes
     Check(CheckArgs),
+    /// Measure the accuracy of the fact guard on labelled pairs of texts
+    Guard(GuardArgs),
+    /// Measure what judges may merge of labelled pairs, and what the models of judge.chain do
+    Judge(JudgeArgs),
+    /// Generate vectors, or a whole brain.db
+    Generate(GenerateArgs),
     /// Export a store and tell how fast that is beside reading it
     Export(ExportArgs),
     /// Compare generated vectors with those they should be like
@@ -30,8 +39,10 @@ pub(crate) enum Command {
     Recall(RecallArgs),
     /// Let ten years go by over a store and tell how its memories move through the tiers
     Years(YearsArgs),
-    /// Draw the operating curve of what `memfold bench guard --json` printed
+    /// Draw the operating curve of what `memfold-bench guard --json` printed
     Curve(CurveArgs),
+    /// Draw plots that a script describes
+    Plot(PlotArgs),
 }
 
 /// `memfold-bench recall`
@@ -59,7 +70,7 @@ pub(crate) struct YearsArgs {
 /// `memfold-bench curve`
 #[derive(Debug, Args)]
 pub(crate) struct CurveArgs {
-    /// What `memfold bench guard --json` printed; - reads stdin
+    /// What `memfold-bench guard --json` printed; - reads stdin
     #[arg(value_name = "FILE")]
     pub(crate) report: PathBuf,
     /// Draw precision, recall and F1 of contradiction over the threshold here (SVG)
@@ -68,6 +79,17 @@ pub(crate) struct CurveArgs {
     /// Replace the curve if it exists
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+/// `memfold-bench plot`
+#[derive(Debug, Args)]
+pub(crate) struct PlotArgs {
+    /// The descriptions of the plots (JSON); - reads stdin
+    #[arg(value_name = "FILE")]
+    pub(crate) plots: PathBuf,
+    /// The folder to write the plots into (SVG); those of the same name are replaced
+    #[arg(long, short, value_name = "FOLDER")]
+    pub(crate) output: PathBuf,
 }
 
 /// `memfold-bench check`
@@ -121,7 +143,7 @@ pub(crate) struct LikenessArgs {
     /// The vectors that others should be like (Parquet, Arrow, npy, …)
     #[arg(value_name = "REAL")]
     pub(crate) real: PathBuf,
-    /// The vectors that memfold generate --like REAL made
+    /// The vectors that memfold-bench generate --like REAL made
     #[arg(value_name = "GENERATED")]
     pub(crate) generated: PathBuf,
     /// Draw covariance, neighbours and groups of both into PREFIX-spectrum.svg,

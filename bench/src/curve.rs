@@ -15,7 +15,7 @@ pub(crate) fn run(args: &CurveArgs, printer: Printer) -> Result<Exit, Failure> {
     let points = report["contradiction"]["curve"].as_array().ok_or_else(|| {
         Failure::plain(
             "no pair is labelled contradiction: there is no curve to draw",
-            "give what memfold bench guard --json prints of pairs with that label",
+            "give what memfold-bench guard --json prints of pairs with that label",
         )
     })?;
     let points: Vec<OperatingPoint> = points.iter().filter_map(OperatingPoint::from_json).collect();
@@ -40,7 +40,7 @@ fn read(args: &CurveArgs) -> Result<Value, Failure> {
     };
     let text = text.map_err(|error| Failure::new(&format!("read {name}"), &error, None))?;
     serde_json::from_str(&text).map_err(|error| {
-        let hint = "give what memfold bench guard --json prints".to_owned();
+        let hint = "give what memfold-bench guard --json prints".to_owned();
         Failure::new(&format!("read {name}"), &error, Some(hint))
     })
 }

@@ -15,16 +15,13 @@
 //! | `export` | writing and opening columns, Parquet both ways |
 //!
 //! `cargo bench -p memfold-bench` measures; `cargo test -p memfold-bench --benches` runs the smallest workloads once.
-//! The program `memfold-bench` measures indexes, checks, exports and generated vectors on data of
-//! your own. Whole processes, up to a million memories or rows, are timed by `cargo xtask measure`;
-//! other engines beside memfold by `cargo xtask bench-peers`, with what stands in `bench/peers`.
-//!
-//! Without the feature `measure` there is only what `xtask` needs: [`plot`], [`likeness_plots`], [`percentile`] and
-//! [`put_out`].
+//! The program `memfold-bench` generates data and measures indexes, checks, exports, the guard and judges on data of
+//! your own. Whole processes, up to a million memories or rows, are timed by `bench/measure.py`, other engines beside
+//! memfold by `bench/peers/run.py`.
 
 pub mod plot;
 pub mod likeness_plots;
-#[cfg(feature = "measure")]
+pub mod synthetic;
 pub mod workload;
 
 use std::ffi::OsString;

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use memfold_bench::likeness_plots;
+use memfold_bench::synthetic::{Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES, SimilarityQuantiles};
 use memfold_cli::{Bars, Exit, Failure, GlobalArgs, Printer};
 use memfold_cli::{check_outputs, pool, table, write_output};
 use memfold_datasets::VectorFile;
-use memfold_datasets::generate::{Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES, SimilarityQuantiles};
 use memfold_index::{JoinOptions, Progress as _, VectorMatrix};
 use memfold_plan::report::grouped;
 use serde::Serialize;

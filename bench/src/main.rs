@@ -1,15 +1,18 @@
-//! `memfold-bench`: measures memfold on the user's own data.
+//! `memfold-bench`: generates data, and measures memfold on the user's own.
 //!
 //! It shares options, output and failures with `memfold` (`memfold_cli`).
 
 mod args;
 mod ann;
 mod check;
+mod guard;
+mod generate;
 mod export;
 mod likeness;
 mod recall;
 mod years;
 mod curve;
+mod plots;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -28,10 +31,14 @@ fn main() -> ExitCode {
     finish(&global, |printer| match command {
         Command::Ann(args) => ann::run(&global, &args, printer),
         Command::Check(args) => check::run(&global, &args, printer),
+        Command::Guard(args) => guard::run(&global, &args, printer),
+        Command::Judge(args) => guard::run_judge(&global, &args, printer),
+        Command::Generate(args) => generate::run(&global, &args, printer),
         Command::Export(args) => export::run(&global, &args, printer),
         Command::Likeness(args) => likeness::run(&global, &args, printer),
         Command::Recall(args) => recall::run(&args, printer),
         Command::Years(args) => years::run(&args, printer),
         Command::Curve(args) => curve::run(&args, printer),
+        Command::Plot(args) => plots::run(&args, printer),
     })
 }

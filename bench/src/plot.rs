@@ -230,7 +230,7 @@ pub struct OperatingPoint {
 }
 
 impl OperatingPoint {
-    /// Reads a point of what `memfold bench guard --json` prints.
+    /// Reads a point of what `memfold-bench guard --json` prints.
     #[must_use]
     pub fn from_json(point: &Value) -> Option<Self> {
         Some(Self {

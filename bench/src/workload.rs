@@ -8,8 +8,6 @@ use memfold::MemfoldError;
 use memfold::consolidate::{Outcome, RunContext, consolidate};
 use memfold::lookup::{BuildIndex, BuiltIndex, IndexError, TierChoice, build_index};
 use memfold::quick_check::{QuickCheck, QuickCheckOptions};
-use memfold_datasets::generate::GenerateError;
-use memfold_datasets::{VectorGenerator, VectorRecipe};
 use memfold_guard::{Guard, LexiconError};
 use memfold_index::file::FileMode;
 use memfold_index::pool::StartPoolError;
@@ -18,11 +16,12 @@ use memfold_model::time::Instant;
 use memfold_plan::policy::config::ConfigLoader;
 use memfold_plan::policy::{Policy, QuickCheckPolicy, config_hash};
 use memfold_simd::Kernels;
-use memfold_store::brain_db::texts::templated;
 use memfold_store::brain_db::{
     BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, OpenOptions, OpenStoreError,
 };
 use memfold_store::{BrainDb, LoadRequest};
+
+use crate::synthetic::{GenerateError, VectorGenerator, VectorRecipe, templated};
 
 /// Components of a generated vector, as of small embedding models.
 pub const DIM: usize = 384;

@@ -4,7 +4,7 @@
 //! (Arrow IPC, read without a copy), [`parquet`] its exchange form. [`npy`] exchanges bare vectors
 //! with numpy, [`vector_file`] reads vectors from files of any format, [`corpus`] reads many files as
 //! one matrix. [`results`] writes what their comparison found, [`annotate`] sets it beside their rows,
-//! [`convert`] writes a file in another format. [`generate`] makes labelled synthetic vectors, and
+//! [`convert`] writes a file in another format, and
 //! [`sample`] holds the memories this project wrote for its demo and its tests.
 
 pub mod schema;
@@ -15,12 +15,9 @@ pub mod columns;
 pub mod parquet;
 mod read;
 mod write;
-pub mod generate;
 pub mod sample;
 
 pub use columns::{ColumnRecord, ColumnsWriter, MappedColumns};
-
-pub use generate::{VectorGenerator, VectorRecipe};
 pub use parquet::{ParquetText, ParquetVectors, ParquetWriter};
 pub use read::ReadError;
 pub use read::corpus::{self, Corpus, CorpusOptions};

@@ -20,8 +20,8 @@
 //!
 //! [`mirror`] makes stores of other systems a `brain.db` and publishes back what was applied there.
 //!
-//! Three stand apart: [`embed`] gives memories the vectors that they lack; with [`dedup`] the pairs of any corpus become clusters, without a store or texts; [`guard_bench`] counts what the
-//! guard says of labelled pairs.
+//! Two stand apart: [`embed`] gives memories the vectors that they lack; with [`dedup`] the pairs of any corpus become
+//! clusters, without a store or texts.
 //!
 //! A stage is a function from plain data to plain data. [`memfold_guard`] and [`memfold_plan`] do no I/O, read no clock
 //! and know no store. No answer depends on threads, ISA level, the order of a store's rows or a hash map's;
@@ -59,7 +59,6 @@ pub mod quick_check;
 pub mod recall;
 pub mod session_start;
 pub mod dedup;
-pub mod guard_bench;
 
 pub use error::MemfoldError;
 pub use memfold::{ApplyOptions, Memfold, Options, OwnedPlan, Planned};

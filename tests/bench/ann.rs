@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::memfold;
 use crate::schemas::assert_fits;
 use crate::support::Place;
 
@@ -10,7 +9,7 @@ use crate::support::Place;
 fn with_vectors() -> Place {
     let place = Place::new();
     let base = ["generate", "--rows", "6000", "--dim", "48", "-o", "base.npy"];
-    memfold(&place, &base);
+    place.succeed(&base);
     place
 }
 
@@ -44,7 +43,7 @@ fn a_larger_ef_search_finds_more() {
 fn the_exact_answer_is_right() {
     let place = with_vectors();
     let few = ["generate", "--rows", "40", "--dim", "48", "--seed", "9", "-o", "queries.parquet"];
-    memfold(&place, &few);
+    place.succeed(&few);
     let words = ["ann", "--base", "base.npy", "--queries", "queries.parquet", "-k", "3"];
     let said = place.succeed(&[&words[..], &["--method", "exact", "--json"]].concat());
     let found = lines(&said);
@@ -59,7 +58,7 @@ fn the_exact_answer_is_right() {
 #[test]
 fn every_method_answers_and_fits_the_published_schema() {
     let place = Place::new();
-    memfold(&place, &["generate", "--rows", "1500", "--dim", "32", "-o", "base.npy"]);
+    place.succeed(&["generate", "--rows", "1500", "--dim", "32", "-o", "base.npy"]);
     for (method, ef_search, bytes) in [
         ("graph", [Some(16), Some(64)], 150.0..350.0),
         ("scan", [None, None], 200.0..400.0),
@@ -109,8 +108,8 @@ fn an_hdf5_file_brings_its_queries() {
 #[test]
 fn what_cannot_be_looked_up_is_said() {
     let place = with_vectors();
-    memfold(&place, &["generate", "--rows", "20", "--dim", "8", "-o", "short.npy"]);
-    memfold(&place, &["generate", "--rows", "3", "--dim", "8", "-o", "three.npy"]);
+    place.succeed(&["generate", "--rows", "20", "--dim", "8", "-o", "short.npy"]);
+    place.succeed(&["generate", "--rows", "3", "--dim", "8", "-o", "three.npy"]);
     for (code, words, expected) in [
         (1, &["--base", "base.npy", "--queries", "short.npy"][..], "queries of dimension 8"),
         (1, &["--base", "three.npy"], "three.npy has too few vectors to hold some out"),

@@ -12,9 +12,12 @@ use crate::{SERVER, memfold};
 const PATIENT: &str = "quick_check.time_limit_ms=60000";
 
 /// Commands, and the documents that they print.
-const COMMANDS: [(&str, &[&str]); 7] = [
+const COMMANDS: [(&str, &[&str]); 10] = [
     ("ann", &["bench-ann"]),
     ("check", &["bench-check"]),
+    ("guard", &["bench-guard"]),
+    ("judge", &["bench-judge"]),
+    ("generate", &["generate"]),
     ("export", &["bench-export"]),
     ("likeness", &["bench-likeness"]),
     ("recall", &[]),
@@ -50,8 +53,8 @@ fn the_index_of_schemas_names_every_command_and_its_documents() {
 #[test]
 fn documents_fit_their_schemas_and_nothing_else_does() {
     let place = Place::with_pair();
-    memfold(&place, &["generate", "-o", "rows.npy", "--rows", "600", "--dim", "16"]);
-    memfold(&place, &["generate", "-o", "like.npy", "--like", "rows.npy", "--rows", "600"]);
+    place.succeed(&["generate", "-o", "rows.npy", "--rows", "600", "--dim", "16"]);
+    place.succeed(&["generate", "-o", "like.npy", "--like", "rows.npy", "--rows", "600"]);
     for (name, count, words) in [
         ("bench-export", 1, &["export", "brain.db", "--runs", "1"][..]),
         ("bench-check", 1, &["check", "brain.db", "--checks", "3", "--set", PATIENT]),
@@ -74,7 +77,9 @@ fn documents_fit_their_schemas_and_nothing_else_does() {
 #[test]
 fn wrong_words_are_usage_errors() {
     let place = Place::with_pair();
-    for words in [&["check", "brain.db", "--checks", "0"][..], &["export"], &["guard"]] {
+    for words in
+        [&["check", "brain.db", "--checks", "0"][..], &["export"], &["guard"], &["nothing"]]
+    {
         place.run(words).fails_with(2, &["error: "]);
     }
     place.run(&["check", "brain.db", "--memfold", "nowhere"]).fails(
@@ -144,7 +149,7 @@ fn live(place: &Place) -> i64 {
 #[test]
 fn likeness_is_drawn() {
     let place = Place::new();
-    memfold(&place, &["generate", "-o", "rows.npy", "--rows", "600", "--dim", "16"]);
+    place.succeed(&["generate", "-o", "rows.npy", "--rows", "600", "--dim", "16"]);
     place.succeed(&["likeness", "rows.npy", "rows.npy", "--plots", "like"]);
     for name in ["like-spectrum.svg", "like-neighbors.svg", "like-groups.svg"] {
         let svg = std::fs::read_to_string(place.path(name)).unwrap();
@@ -164,8 +169,8 @@ fn the_curve_is_drawn_where_there_is_one() {
     let judge = |pairs: &str| {
         place.write("pairs.jsonl", pairs);
         let key = "detect.contradiction_threshold=0.6";
-        let words = ["bench", "guard", "--pairs", "pairs.jsonl", "--set", key, "--json"];
-        place.write("guard.json", memfold(&place, &words));
+        let words = ["guard", "--pairs", "pairs.jsonl", "--set", key, "--json"];
+        place.write("guard.json", place.succeed(&words));
     };
     judge(PAIRS);
     place.succeed(&["curve", "guard.json", "-o", "c.svg"]);
@@ -179,7 +184,7 @@ fn the_curve_is_drawn_where_there_is_one() {
     place.run(&["curve", "guard.json", "-o", "new.svg"]).fails(
         1,
         "no pair is labelled contradiction: there is no curve to draw",
-        "give what memfold bench guard --json prints of pairs with that label",
+        "give what memfold-bench guard --json prints of pairs with that label",
     );
     place.run(&["curve", "pairs.jsonl", "-o", "new.svg"]).fails_with(1, &["hint: give what"]);
     place.run(&["curve", "guard.json", "-o", "c.svg"]).fails_with(2, &["c.svg exists"]);

@@ -10,12 +10,14 @@ mod schemas;
 
 mod ann;
 mod commands;
+mod faults;
+mod generating;
+mod guarding;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use crate::support::Place;
+use crate::support::{Place, beside};
 
 /// What is tested.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_memfold-bench");
@@ -24,16 +26,6 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_memfold-bench");
 static MEMFOLD: LazyLock<PathBuf> = LazyLock::new(|| beside("memfold", "memfold-cli"));
 /// So does `memfold-server`.
 static SERVER: LazyLock<PathBuf> = LazyLock::new(|| beside("memfold-server", "memfold-server"));
-
-fn beside(name: &str, package: &str) -> PathBuf {
-    let path = Path::new(PROGRAM).with_file_name(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    if !path.is_file() {
-        let words = ["build", "--quiet", "--locked", "--package", package, "--bin", name];
-        let built = Command::new(env!("CARGO")).args(words).status().unwrap();
-        assert!(built.success(), "{name} cannot be built");
-    }
-    path
-}
 
 /// Runs `memfold`, which must succeed, and returns its stdout.
 fn memfold(place: &Place, arguments: &[&str]) -> String {

@@ -1,11 +1,13 @@
 //! What `memfold dedup` refuses, and what an interrupted run leaves.
 
+use memfold_tests::npy_of_rows;
+
 use crate::support::Place;
 
 fn with_vectors(names: &[&str]) -> Place {
     let place = Place::new();
     for name in names {
-        place.succeed(&["generate", "-o", name, "--rows", "20", "--dim", "8"]);
+        npy_of_rows(&place.path(name), 20, 8, 1);
     }
     place
 }

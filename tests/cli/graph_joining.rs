@@ -198,7 +198,7 @@ fn consolidating_by_a_graph_plans_the_same_for_the_sample() {
 #[test]
 fn a_missed_target_stands_in_the_report() {
     let place = Place::new();
-    place.succeed(&["generate", "--brain", "--rows", "12000", "--dim", "24", "-o", "brain.db"]);
+    place.bench(&["generate", "--brain", "--rows", "12000", "--dim", "24", "-o", "brain.db"]);
     let strict = ["--set", "detect.recall_target=1", "--json"];
     let remarks = |method: &'static str| {
         let report = place.json(&consolidate(&[&["--method", method], &strict[..]].concat()));
@@ -224,8 +224,7 @@ fn real_memories_are_planned_alike() {
     let file = |name: &str| Path::new(&data).join("embeddings").join(name).display().to_string();
     let (vectors, texts) = (file("vectors_f16.npy"), file("texts.parquet"));
     let place = Place::new();
-    let words = ["generate", "--brain", "--from", &vectors, "--texts", &texts, "-o", "brain.db"];
-    succeeded(&mut place.command(&words), &place);
+    place.bench(&["generate", "--brain", "--from", &vectors, "--texts", &texts, "-o", "brain.db"]);
     for threshold in ["0.85", "0.95"] {
         let words = ["dedup", &vectors, "--threshold", threshold, "--json"];
         let exact = place.json(&words);

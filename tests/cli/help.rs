@@ -2,7 +2,7 @@
 
 use crate::support::{Place, listed_commands};
 
-const COMMANDS: [&str; 36] = [
+const COMMANDS: [&str; 34] = [
     "demo",
     "consolidate",
     "plans",
@@ -22,14 +22,12 @@ const COMMANDS: [&str; 36] = [
     "export",
     "import",
     "convert",
-    "generate",
     "runs",
     "explain",
     "status",
     "tiers",
     "edges",
     "due",
-    "bench",
     "flags",
     "resolve",
     "restore",
@@ -48,7 +46,6 @@ fn every_help_is_as_published() {
     for command in COMMANDS {
         insta::assert_snapshot!(command, place.succeed(&[command, "--help"]));
     }
-    insta::assert_snapshot!("bench-guard", place.succeed(&["bench", "guard", "--help"]));
     for command in ["build", "info", "verify", "warm", "remove"] {
         let name = format!("index-{command}");
         insta::assert_snapshot!(name, place.succeed(&["index", command, "--help"]));

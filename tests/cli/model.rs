@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use memfold_model::time::Instant;
 use memfold_plan::plan::Plan;
 use memfold_store::brain_db::StoreStyle;
-use memfold_store::brain_db::texts::templated;
+use memfold_tests::templated;
 use memfold_tests::{Draws, NOW, apply, brain_db, comparable_source, created_at};
 use memfold_tests::{PlainEmbedding, PlainMemory};
 use rusqlite::Connection;

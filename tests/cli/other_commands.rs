@@ -1,6 +1,6 @@
 //! The smaller commands.
 
-use memfold_datasets::{Column, MappedColumns, NpyReader};
+use memfold_datasets::{Column, MappedColumns};
 use serde_json::Value;
 
 use crate::support::{Place, consolidate};
@@ -57,51 +57,6 @@ fn the_doctor_tells_what_is_in_a_store() {
 }
 
 #[test]
-fn generated_vectors_are_the_same_for_one_seed() {
-    let place = Place::new();
-    let generate = |name: &str, seed: &str| {
-        place.succeed(&["generate", "-o", name, "--rows", "300", "--dim", "16", "--seed", seed]);
-        std::fs::read(place.path(name)).unwrap()
-    };
-    let first = generate("a.npy", "5");
-    assert_eq!(first, generate("b.npy", "5"));
-    assert_ne!(first, generate("c.npy", "6"));
-    let reader = NpyReader::open(&place.path("a.npy")).unwrap();
-    assert_eq!((reader.dim(), reader.read_all().unwrap().len()), (16, 300 * 16));
-    generate("a.arrow", "5");
-    let columns = MappedColumns::open(&place.path("a.arrow")).unwrap();
-    assert_eq!((columns.vectors().len(), columns.vectors().dim()), (300, 16));
-}
-
-#[test]
-fn an_existing_file_is_replaced_only_with_force() {
-    let place = Place::new();
-    place.write("a.npy", "mine");
-    let arguments = ["generate", "-o", "a.npy", "--rows", "10", "--dim", "4"];
-    place.run(&arguments).fails(2, "a.npy exists", "name another file, or replace it with --force");
-    assert_eq!(std::fs::read(place.path("a.npy")).unwrap(), b"mine");
-    place.succeed(&[&arguments[..], &["--force"]].concat());
-    assert_ne!(std::fs::read(place.path("a.npy")).unwrap(), b"mine");
-}
-
-#[test]
-fn generated_stores_load_completely() {
-    let place = Place::new();
-    for (name, wild) in [("brain.db", None), ("wild.db", Some("--wild"))] {
-        let mut arguments = vec!["generate", "-o", name, "--brain", "--rows", "400", "--dim", "32"];
-        arguments.extend(wild);
-        place.succeed(&arguments);
-        let loaded = &place.json(&["consolidate", name, "--json"])["loaded"];
-        let (rows, live) = (loaded["memories"].as_u64().unwrap(), loaded["live"].as_u64().unwrap());
-        if wild.is_none() {
-            assert_eq!((rows, live), (400, 400));
-        } else {
-            assert!(live >= 400 && rows > live, "{loaded}");
-        }
-    }
-}
-
-#[test]
 fn an_export_is_read_back_as_it_was() {
     let place = Place::with_sample();
     let document = place.json(&["export", "brain.db", "-o", "x.arrow", "--with", "text", "--json"]);
@@ -136,21 +91,4 @@ fn variables_and_flags_lie_over_files() {
     place.write("memfold.yaml", "protection:\n  categories: [general]\n");
     let flags = ["--json", "--set", "protection.enabled=false"];
     assert_eq!(place.json(&consolidate(&flags))["planned"]["merge"], 1);
-}
-
-#[test]
-fn a_store_is_made_of_given_vectors() {
-    let place = Place::with_sample();
-    for file in ["x.arrow", "x.parquet"] {
-        place.succeed(&["export", "brain.db", "-o", file]);
-    }
-    for (file, name) in [("x.arrow", "a.db"), ("x.parquet", "p.db")] {
-        place.succeed(&["generate", "-o", name, "--brain", "--from", file]);
-    }
-    let digests = ["a.db", "p.db"].map(|name| {
-        let document = place.json(&["consolidate", name, "--json", "--now", memfold_tests::NOW]);
-        assert_eq!(document["loaded"]["live"], document["loaded"]["memories"], "{name}");
-        (document["loaded"].clone(), document["plan_digest"].clone())
-    });
-    assert_eq!(digests[0], digests[1]);
 }

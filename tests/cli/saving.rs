@@ -1,4 +1,4 @@
-//! `memfold check`, `memfold save`, `memfold flags` and `memfold bench check`.
+//! `memfold check`, `memfold save` and `memfold flags`.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;

@@ -1,6 +1,7 @@
 //! `memfold index` and `memfold search` for files of vectors.
 
 use memfold_datasets::sample;
+use memfold_tests::npy_of_rows;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use serde_json::{Value, json};
 
@@ -10,13 +11,12 @@ use crate::support::Place;
 /// 300 rows without ids as `rows.npy`.
 fn with_rows() -> Place {
     let place = Place::new();
-    generate(&place, "300", "5", "rows.npy");
+    generate(&place, 300, 5, "rows.npy");
     place
 }
 
-fn generate(place: &Place, rows: &str, seed: &str, file: &str) {
-    let words = ["generate", "--rows", rows, "--dim", "24", "--seed", seed, "-o", file, "--force"];
-    place.succeed(&words);
+fn generate(place: &Place, rows: u32, seed: u64, file: &str) {
+    npy_of_rows(&place.path(file), rows, 24, seed);
 }
 
 /// The sample's memories with their ids as `rows.parquet`.
@@ -143,7 +143,7 @@ fn other_columns_are_read_when_they_are_named() {
 fn a_file_that_has_changed_is_read_instead_of_its_index() {
     let place = with_rows();
     place.succeed(&["index", "build", "rows.npy"]);
-    generate(&place, "280", "6", "rows.npy");
+    generate(&place, 280, 6, "rows.npy");
     let search = ["search", "rows.npy", "--row", "3", "--json"];
     let answer = place.run(&search);
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use memfold_store::brain_db::StoreStyle;
-use memfold_tests::{brain_db, generated_rows, store_of_vectors};
+use memfold_tests::{brain_db, generated_rows, npy_of_rows, store_of_vectors};
 
 use crate::support::{Place, consolidate};
 
@@ -68,6 +68,7 @@ fn quiet_leaves_stderr_to_errors() {
 #[test]
 fn json_stands_alone_on_stdout() {
     let place = Place::with_sample();
+    npy_of_rows(&place.path("x.npy"), 10, 8, 1);
     for arguments in [
         consolidate(&["--json"]),
         vec!["doctor", "brain.db", "--json"],
@@ -75,7 +76,6 @@ fn json_stands_alone_on_stdout() {
         vec!["config", "path", "--json"],
         vec!["explain", "--texts", "a", "b", "--json"],
         vec!["export", "brain.db", "-o", "x.arrow", "--json"],
-        vec!["generate", "-o", "x.npy", "--rows", "10", "--dim", "8", "--json"],
         vec!["dedup", "x.npy", "--json"],
         vec!["dedup", "x.npy", "--json", "--threshold", "0.8,0.9"],
     ] {

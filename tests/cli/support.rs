@@ -16,6 +16,19 @@ pub(crate) struct Place {
     home: TempDir,
 }
 
+/// Returns another program of the workspace, which stands beside the tested one when the whole workspace is tested and is
+/// built otherwise.
+pub(crate) fn beside(name: &str, package: &str) -> PathBuf {
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    let path = Path::new(crate::PROGRAM).with_file_name(file);
+    if !path.is_file() {
+        let words = ["build", "--quiet", "--locked", "--package", package, "--bin", name];
+        let built = Command::new(env!("CARGO")).args(words).status().unwrap();
+        assert!(built.success(), "{name} cannot be built");
+    }
+    path
+}
+
 /// What a command left.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -85,6 +98,13 @@ impl Place {
         let answer = self.run(arguments);
         assert_eq!(answer.code, Some(0), "{arguments:?}: {answer:?}");
         answer.out
+    }
+
+    /// Runs `memfold-bench`, which must succeed.
+    pub(crate) fn bench(&self, arguments: &[&str]) {
+        let program = beside("memfold-bench", "memfold-bench");
+        let answer = self.answer(self.program(&program, arguments).output().unwrap());
+        assert_eq!(answer.code, Some(0), "{arguments:?}: {answer:?}");
     }
 
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {

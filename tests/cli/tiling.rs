@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use memfold_tests::npy_of_rows;
+
 use crate::support::{Place, interrupt};
 
 /// Enough rows for several tiles.
-const ROWS: &str = "40000";
+const ROWS: u32 = 40_000;
 
-fn with_rows(rows: &str) -> Place {
+fn with_rows(rows: u32) -> Place {
     let place = Place::new();
-    place.succeed(&["generate", "-o", "rows.npy", "--rows", rows, "--dim", "48"]);
+    npy_of_rows(&place.path("rows.npy"), rows, 48, 1);
     place
 }
 
@@ -55,9 +57,9 @@ fn tiles_give_the_answer_of_one_piece() {
 
 #[test]
 fn several_files_and_thresholds_are_one_join() {
-    let place = with_rows("3000");
-    for (name, seed) in [("a.npy", "5"), ("b.npy", "6")] {
-        place.succeed(&["generate", "-o", name, "--rows", "700", "--dim", "48", "--seed", seed]);
+    let place = with_rows(3000);
+    for (name, seed) in [("a.npy", 5), ("b.npy", 6)] {
+        npy_of_rows(&place.path(name), 700, 48, seed);
     }
     let words = ["dedup", "rows.npy", "a.npy", "b.npy", "--threshold", "0.8,0.9", "--json"];
     let expected = place.json(&words);
@@ -150,15 +152,13 @@ fn a_limit_on_files_is_told_and_work_goes_on_without_it() {
 
 #[test]
 fn other_inputs_thresholds_and_folders_are_refused() {
-    let place = with_rows("300");
+    let place = with_rows(300);
     place.succeed(&BY_TILES);
     let tiles = |threshold: &str, folder: &str| {
         place.run(&["dedup", "rows.npy", "--threshold", threshold, "--tiles", folder])
     };
     tiles("0.8", "tiles").fails_with(1, &["the threshold 0.9, not of the threshold 0.8", "hint: "]);
-    place.succeed(&[
-        "generate", "-o", "rows.npy", "--rows", "300", "--dim", "48", "--seed", "9", "--force",
-    ]);
+    npy_of_rows(&place.path("rows.npy"), 300, 48, 9);
     tiles("0.9", "tiles").fails_with(1, &["the input has changed", "hint: name another folder"]);
     tiles("0.9", ".").fails_with(1, &["which is no part of a plan of tiles", "hint: "]);
     tiles("0.9", "rows.npy").fails_with(1, &["rows.npy"]);
@@ -169,13 +169,13 @@ fn other_inputs_thresholds_and_folders_are_refused() {
         "leave one of the two out",
     );
     assert!(!place.path("other").exists());
-    place.succeed(&["generate", "-o", "none.npy", "--rows", "0", "--dim", "48"]);
+    npy_of_rows(&place.path("none.npy"), 0, 48, 1);
     place.succeed(&["dedup", "none.npy", "--tiles", "empty"]);
 }
 
 #[test]
 fn a_plan_for_many_rows_is_estimated_from_few() {
-    let place = with_rows("5000");
+    let place = with_rows(5000);
     let words = ["plan-join", "--rows", "100e6", "--like", "rows.npy", "--threshold", "0.9"];
     let document = place.json(&[&words[..], &["--dim", "48", "--json"]].concat());
     assert_eq!((&document["rows"], &document["dim"]), (&json!(100_000_000), &json!(48)));
@@ -190,7 +190,7 @@ fn a_plan_for_many_rows_is_estimated_from_few() {
     place.run(&[&words[..], &["--dim", "384"]].concat()).fails_with(2, &["dimension 48, not 384"]);
     place.run(&["plan-join", "--rows", "1.5", "--like", "rows.npy"]).fails_with(2, &["100e6"]);
     place.run(&["plan-join", "--rows", "7"]).fails_with(2, &["--like"]);
-    place.succeed(&["generate", "-o", "one.npy", "--rows", "1", "--dim", "48"]);
+    npy_of_rows(&place.path("one.npy"), 1, 48, 1);
     place
         .run(&["plan-join", "--rows", "7", "--like", "one.npy"])
         .fails_with(1, &["one.npy", "hint: "]);

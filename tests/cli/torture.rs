@@ -1,5 +1,5 @@
 //! Runs and undos that are killed, refused by the disk, watched and written beside: nothing is lost, and all of
-//! it can be continued or undone. `cargo xtask torture` does the same at length.
+//! it can be continued or undone. `python3 bench/measure.py torture` does the same at length.
 
 use std::time::Duration;
 

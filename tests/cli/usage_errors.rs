@@ -104,7 +104,7 @@ fn numbers_that_are_none_are_answered_in_plain_words() {
     let place = Place::with_pair();
     let whole = "expected a whole number, 1 or more";
     let count = "expected a whole number, 0 or more";
-    let cases: [(&[&str], &str); 17] = [
+    let cases: [(&[&str], &str); 16] = [
         (&["config", "path", "--threads", "0"], whole),
         (&["config", "path", "--threads", "-2"], whole),
         (&["config", "path", "--threads", "many"], whole),
@@ -119,7 +119,6 @@ fn numbers_that_are_none_are_answered_in_plain_words() {
         (&["search", "brain.db", "--row", "x"], count),
         (&["dedup", "x.npy", "--pair-budget", "-1"], count),
         (&["dedup", "x.npy", "--examples", "x"], count),
-        (&["generate", "-o", "x.npy", "--rows", "ten"], count),
         (&["index", "build", "brain.db", "--wait", "x"], "from 0 to 4294967295"),
         (&["save", "brain.db", "--text", "a", "--importance", "inf"], "expected a number"),
     ];

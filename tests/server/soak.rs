@@ -1,4 +1,4 @@
-//! Half an hour of everything at once (`MEMFOLD_SOAK_SECONDS`, 1,800). `cargo xtask measure soak --full` runs it and keeps
+//! Half an hour of everything at once (`MEMFOLD_SOAK_SECONDS`, 1,800). `python3 bench/measure.py soak --full` runs it and keeps
 //! the line of figures that it prints.
 
 use std::collections::BTreeMap;

@@ -19,6 +19,8 @@ pub mod stub_provider;
 pub mod fuzz;
 pub mod torture;
 
+pub use memfold_bench::synthetic::templated;
+
 pub use data::{real_vectors, report_skipped};
 pub use definition::{NeighborLists, greedy_definition, neighbor_lists};
 pub use desk::{Desk, Night};
@@ -29,8 +31,8 @@ pub use linkage::{LinkageCase, linkage_cases};
 pub use model::{apply, comparable_source};
 pub use published::assert_published;
 pub use rows::{
-    NOW, brain_db, created_at, generated_rows, memory, sample_rows, store_now, store_of_vectors,
-    unit_vector,
+    NOW, brain_db, created_at, generated_rows, memory, npy_of_rows, sample_rows, store_now,
+    store_of_vectors, unit_vector,
 };
 pub use run::{CONFIG_HASH, Run, clusters, merges, noops};
 pub use store_facts::{FactReader, facts_findable};

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use crate::{InMemoryStore, PlainEmbedding, PlainMemory};
 use jiff::tz::TimeZone;
-use memfold_datasets::{VectorGenerator, VectorRecipe, sample};
+use memfold_bench::synthetic::{VectorGenerator, VectorRecipe};
+use memfold_datasets::npy::{Component, NpyWriter};
+use memfold_datasets::sample;
 use memfold_model::time::Instant;
 use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle, WrittenStore};
 
@@ -72,6 +74,18 @@ pub fn generated_rows(rows: u32, dim: usize, seed: u64) -> Vec<f32> {
         generator.row(row, vector);
     }
     vectors
+}
+
+/// Writes [`generated_rows`] as a npy file, in place of what is there.
+///
+/// # Panics
+/// When a number is outside a recipe's range, or the file cannot be written.
+pub fn npy_of_rows(path: &Path, rows: u32, dim: usize, seed: u64) {
+    let mut writer = NpyWriter::create(path, dim, Component::F32).expect("the folder is writable");
+    for vector in generated_rows(rows, dim, seed).chunks_exact(dim) {
+        writer.push(vector).expect("the vectors have this dimension");
+    }
+    writer.finish().expect("the folder is writable");
 }
 
 /// Returns the committed sample as plain rows.

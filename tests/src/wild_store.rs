@@ -5,9 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
-use memfold_datasets::{VectorGenerator, VectorRecipe};
+use memfold_bench::synthetic::{VectorGenerator, VectorRecipe, templated};
 use memfold_model::time::Instant;
-use memfold_store::brain_db::texts::templated;
 use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle};
 
 use crate::draws::Draws;

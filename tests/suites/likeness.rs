@@ -1,7 +1,7 @@
 //! Vectors generated like real ones have their covariance, their neighbours and their duplicates.
 
-use memfold_datasets::generate::{DUPLICATE_THRESHOLDS, Likeness, NEIGHBOR_RANKS};
-use memfold_datasets::{VectorGenerator, VectorRecipe};
+use memfold_bench::synthetic::{DUPLICATE_THRESHOLDS, Likeness, NEIGHBOR_RANKS};
+use memfold_bench::synthetic::{VectorGenerator, VectorRecipe};
 use memfold_index::{JoinOptions, Pool, VectorMatrix};
 use memfold_tests::{real_vectors, report_skipped};
 

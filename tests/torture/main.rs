@@ -1,6 +1,6 @@
 //! Runs the harness in full against a release binary and prints what it counted, a JSON object a line.
 //!
-//! `cargo xtask torture` builds the binary, runs this and stores the lines.
+//! `python3 bench/measure.py torture` builds the binary, runs this and stores the lines.
 
 mod jobs;
 

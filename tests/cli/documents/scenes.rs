@@ -1,6 +1,6 @@
 //! Commands that together print every document, in every form it has.
 
-use memfold_tests::NOW;
+use memfold_tests::{NOW, npy_of_rows};
 
 use crate::support::Place;
 use crate::{doctor, reviewing};
@@ -36,7 +36,7 @@ pub(super) fn scenes() -> Vec<Scene> {
         scene(doctor::wild, vec![says("doctor", &["doctor", "brain.db"])]),
         scene(doctor::damaged, damaged()),
         scene(Place::with_pair, lookups()),
-        scene(with_inputs, files()),
+        scene(with_vectors, files()),
         scene(with_inputs, judged()),
     ]
 }
@@ -197,8 +197,6 @@ fn lookups() -> Vec<Step> {
 /// Files of vectors, without a store.
 fn files() -> Vec<Step> {
     vec![
-        says("generate", &["generate", "-o", "rows.npy", "--rows", "600", "--dim", "16"]),
-        says("generate", &["generate", "-o", "made.db", "--brain", "--from", "rows.npy"]),
         says("convert", &["convert", "rows.npy", "rows.parquet"]),
         says("convert", &["convert", "rows.parquet", "rows.f16bin", "--type", "f16"]),
         says("dedup", &["dedup", "rows.npy"]),
@@ -214,16 +212,20 @@ fn files() -> Vec<Step> {
             "search-queries",
             &["search", "rows.npy", "--queries", "rows.parquet", "-o", "near.parquet"],
         ),
-        says("generate", &["generate", "-o", "like.npy", "--like", "rows.npy", "--rows", "600"]),
         ends(2, &[], &["convert", "rows.npy", "rows.parquet"]),
     ]
 }
 
-/// With pairs to judge, lines to save, and a configuration.
+/// With vectors in a file.
+fn with_vectors() -> Place {
+    let place = Place::new();
+    npy_of_rows(&place.path("rows.npy"), 600, 16, 1);
+    place
+}
+
+/// With lines to save, and a configuration.
 fn with_inputs() -> Place {
     let place = Place::with_pair();
-    place.write("pairs.jsonl", include_str!("../../data/guard/pairs.jsonl"));
-    place.write("neutral.jsonl", "{\"a\": \"x\", \"b\": \"x\", \"label\": 4.5}\n");
     place.write("lines.jsonl", "{\"text\": \"Lamps are lit.\"}\n\n{\"txt\": \"unknown\"}\n");
     place.write(
         "memories.jsonl",
@@ -254,9 +256,6 @@ fn judged() -> Vec<Step> {
         says("sync", &["sync", "memory.jsonl"]),
         says("consolidate", &["consolidate", "memory.jsonl", "--now", NOW]),
         says("sync", &["sync", "memory.jsonl", "--execute"]),
-        says("bench-guard", &["bench", "guard", "--pairs", "pairs.jsonl"]),
-        says("bench-guard", &["bench", "guard", "--pairs", "neutral.jsonl"]),
-        says("bench-judge", &["bench", "judge", "--pairs", "pairs.jsonl"]),
         says("explain-texts", &["explain", "--texts", "The port is 8080.", "The port is 9090."]),
         says("explain-texts", &["explain", "--texts", "The port is 8080.", "the port is 8080"]),
         says("explain-texts", &["explain", "--texts", "Tea at 5, and cake.", "Tea."]),

@@ -14,13 +14,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZoneDatabase;
+use memfold_bench::synthetic::templated;
 use memfold_index::NoProgress;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
 use memfold_model::time::Instant;
 use memfold_store::brain_db::{
-    BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions, StoreStyle, WrittenStore, texts,
+    BrainDb, BrainDbWriter, CreateOptions, NewMemory, OpenOptions, StoreStyle, WrittenStore,
 };
 use memfold_store::{LoadRequest, LoadStoreError, MemoryStore, Snapshot, VecSink};
 
@@ -52,7 +53,7 @@ fn write(path: &Path, count: u64, options: CreateOptions) -> WrittenStore {
     for row in 0..count {
         let vector = vector(row as usize);
         let created_at = format!("2026-01-{:02}T10:{:02}:07", 1 + row % 28, row % 60);
-        let content = texts::templated(row, 0, 1);
+        let content = templated(row, 0, 1);
         let categories: &[&str] = if row % 2 == 0 { &["coding"] } else { &["sop", "größe"] };
         let memory = NewMemory {
             id: &format!("stm_{row:012x}"),

@@ -8,7 +8,6 @@ use clap::{self, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::args::{GlobalArgs, IndexArgs, LogFormat, SearchArgs};
 use crate::commands::apply::ApplyArgs;
-use crate::commands::bench::BenchArgs;
 use crate::commands::check::CheckArgs;
 use crate::commands::config::ConfigArgs;
 use crate::commands::consolidate::ConsolidateArgs;
@@ -23,7 +22,6 @@ use crate::commands::explain::ExplainArgs;
 use crate::commands::export::ExportArgs;
 use crate::commands::flags::FlagsArgs;
 use crate::commands::forget::ForgetArgs;
-use crate::commands::generate::GenerateArgs;
 use crate::commands::hook::HookArgs;
 use crate::commands::import::ImportArgs;
 use crate::commands::man::{CompletionsArgs, ManArgs};
@@ -105,8 +103,6 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Convert a file of vectors to another format or component type
     Convert(ConvertArgs),
-    /// Generate vectors, or a whole brain.db
-    Generate(GenerateArgs),
     /// List the runs on a store, or the changes of one
     Runs(RunsArgs),
     /// Show the lineage of a memory, or the fact guard's verdict on two texts
@@ -119,8 +115,6 @@ pub(crate) enum Command {
     Edges(EdgesArgs),
     /// Report whether a consolidation is due
     Due(DueArgs),
-    /// Measure memfold on your own data
-    Bench(BenchArgs),
     /// List flagged pairs, or settle one (dry run unless --execute)
     Flags(FlagsArgs),
     /// Print the id a memory was merged into
@@ -145,7 +139,7 @@ pub(crate) enum Command {
 type Describe = fn(clap::Command) -> clap::Command;
 
 /// The commands, and what describes their arguments.
-const COMMANDS: [(&str, Describe); 36] = [
+const COMMANDS: [(&str, Describe); 34] = [
     ("demo", DemoArgs::augment_args),
     ("consolidate", ConsolidateArgs::augment_args),
     ("plans", PlansArgs::augment_args),
@@ -165,14 +159,12 @@ const COMMANDS: [(&str, Describe); 36] = [
     ("export", ExportArgs::augment_args),
     ("import", ImportArgs::augment_args),
     ("convert", ConvertArgs::augment_args),
-    ("generate", GenerateArgs::augment_args),
     ("runs", RunsArgs::augment_args),
     ("explain", ExplainArgs::augment_args),
     ("status", StatusArgs::augment_args),
     ("tiers", TiersArgs::augment_args),
     ("edges", EdgesArgs::augment_args),
     ("due", DueArgs::augment_args),
-    ("bench", BenchArgs::augment_args),
     ("flags", FlagsArgs::augment_args),
     ("resolve", ResolveArgs::augment_args),
     ("restore", RestoreArgs::augment_args),
@@ -187,7 +179,7 @@ const COMMANDS: [(&str, Describe); 36] = [
 impl Cli {
     /// Parses the words of a command line.
     ///
-    /// Describing all 36 commands to clap takes longer than most lookups. When the first word is
+    /// Describing all commands to clap takes longer than most lookups. When the first word is
     /// a command, only that one is described; errors and help come from the complete description.
     pub(crate) fn parse_typed(typed: &[OsString]) -> Result<Self, clap::Error> {
         if let [_, word] = typed
@@ -282,14 +274,12 @@ fn dispatch(global: &GlobalArgs, command: Command, printer: Printer) -> Result<E
         Command::Export(args) => export::run(global, &args, printer),
         Command::Import(args) => import::run(global, &args, printer),
         Command::Convert(args) => convert::run(global, &args, printer),
-        Command::Generate(args) => generate::run(global, &args, printer),
         Command::Explain(args) => explain::run(global, &args, printer),
         Command::Runs(args) => runs::run(global, &args, printer),
         Command::Status(args) => status::run(global, &args, printer),
         Command::Tiers(args) => tiers::run(global, &args, printer),
         Command::Edges(args) => edges::run(global, &args, printer),
         Command::Due(args) => due::run(global, &args, printer),
-        Command::Bench(args) => bench::run(global, &args, printer),
         Command::Flags(args) => flags::run(global, &args, printer),
         Command::Resolve(args) => resolve::run(global, &args, printer),
         Command::Restore(args) => restore::run(global, &args, printer),

@@ -1,7 +1,6 @@
 //! The commands, one file each. A folder holds the parts of a large one.
 
 pub(crate) mod apply;
-pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod config;
 pub(crate) mod consolidate;
@@ -16,7 +15,6 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod flags;
 pub(crate) mod forget;
-pub(crate) mod generate;
 pub(crate) mod hook;
 pub(crate) mod import;
 pub(crate) mod index;

@@ -24,6 +24,7 @@ pub use args::{GlobalArgs, IndexArg, LogFormat, StorePlaceArgs, above_zero, whol
 pub use cli::{finish, run};
 pub use commands::apply::{ApplyArgs, apply_saved};
 pub use commands::check::{index_folder, open as open_quick_check};
+pub use commands::consolidate::judge::chain as judge_chain;
 pub use commands::consolidate::{ConsolidateArgs, Consolidated, JudgeArg, MethodArg, consolidate};
 pub use commands::export::{ExportArgs, ExportFormat, ExtraColumn, export};
 pub use commands::recall::{WORDS_ALONE, candidates};
@@ -36,7 +37,7 @@ pub use failure::{Exit, Failure};
 pub use memfold::machine::{Stopwatch, clock};
 pub use mirrored::Mirrored;
 pub use outputs::{check as check_outputs, write as write_output};
-pub use printer::{Document, Printer, table};
+pub use printer::{Document, Printer, is_terminal, table};
 pub use progress::{Bars, MemoryWatch, clock_seconds};
 pub use settings::{FlagValue, Settings, pool, scratch_dir};
 pub use stages::{Stages, watch_stages};

@@ -193,8 +193,6 @@ fn named(command: &mut Command) -> Option<Named<'_>> {
         | Command::PlanJoin(_)
         | Command::Import(_)
         | Command::Convert(_)
-        | Command::Generate(_)
-        | Command::Bench(_)
         | Command::Config(_)
         | Command::Completions(_)
         | Command::Man(_) => None,

@@ -204,7 +204,8 @@ fn laid_out(header: &[&str], rows: Vec<Vec<String>>, columns: Option<u16>) -> St
 }
 
 /// Tells whether stdout is a terminal: elsewhere lines stay whole.
-pub(crate) fn is_terminal() -> bool {
+#[must_use]
+pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 

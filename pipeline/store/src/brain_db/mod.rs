@@ -6,7 +6,6 @@ pub(crate) mod own;
 pub(crate) mod doctor;
 mod create;
 mod wild;
-pub mod texts;
 
 pub use create::{
     BrainDbWriter, CreateOptions, CreateStoreError, NewMemory, NewStore, StoreStyle, WrittenStore,

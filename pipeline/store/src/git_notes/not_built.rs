@@ -14,7 +14,8 @@ const REFS: &str = "refs/notes/mem/";
 #[must_use]
 pub fn is_one(path: &Path) -> bool {
     git_dir(path).is_some_and(|folder| {
-        let loose = std::fs::read_dir(folder.join(REFS)).is_ok_and(|mut refs| refs.next().is_some());
+        let loose =
+            std::fs::read_dir(folder.join(REFS)).is_ok_and(|mut refs| refs.next().is_some());
         let packed = || std::fs::read_to_string(folder.join("packed-refs")).unwrap_or_default();
         loose || packed().lines().any(|line| line.contains(REFS))
     })

@@ -30,7 +30,7 @@ pub enum JudgeArg {
 }
 
 /// Makes the chain that a configuration names; `cost_today` was spent already.
-pub(crate) fn chain(settings: &JudgeSettings, cost_today: f64) -> Result<Chain, Failure> {
+pub fn chain(settings: &JudgeSettings, cost_today: f64) -> Result<Chain, Failure> {
     let endpoint = |model: &JudgeModel| ModelEndpoint {
         url: model.url.clone(),
         model: model.model.clone(),

@@ -1,5 +1,7 @@
 use std::io::{self, BufReader, Read};
 
+use super::pairs::Band;
+use super::run::{ContradictionCurve, VerdictCounts};
 use super::*;
 use memfold_guard::{Guard, Verdict};
 use memfold_plan::policy::Policy;

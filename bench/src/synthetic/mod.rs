@@ -3,7 +3,7 @@
 //! A [`VectorRecipe`] says what is wanted, invented or [like](VectorRecipe::like) given vectors;
 //! [`VectorGenerator`] computes any row of it on its own: rows can be streamed in chunks, in any order,
 //! with memory for the groups only. [`Likeness`] measures how much generated vectors have of given ones.
-//! [`Shuffle`] gives numbers an order without a table.
+//! [`Shuffle`] gives numbers an order without a table, [`templated`] gives each group of rows a statement of its own.
 
 mod recipe;
 mod vectors;
@@ -12,6 +12,7 @@ mod duplicates;
 mod like;
 mod covariance;
 mod stream;
+mod texts;
 
 pub use like::{
     DUPLICATE_THRESHOLDS, DuplicateCounts, Likeness, NEIGHBOR_RANKS, QUANTILE_SHARES,
@@ -19,4 +20,5 @@ pub use like::{
 };
 pub use recipe::{GenerateError, VectorRecipe, VectorRecipeBuilder};
 pub use stream::Shuffle;
+pub use texts::templated;
 pub use vectors::{GeneratedRow, VectorGenerator};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fmt::Write as _;
 
-use memfold_datasets::generate::Shuffle;
+use super::Shuffle;
 
 /// Groups that say what no other group says: as many as there are numbers of rows.
 pub(crate) const GROUPS_MAX: u64 = 1 << 32;

@@ -1,11 +1,12 @@
-//! `memfold bench guard`: labelled pairs in; a table, JSON and verdicts out.
+//! `memfold-bench guard`: labelled pairs in; a table, JSON and verdicts out.
 
 use std::io::Write;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::schemas::assert_fits;
+use crate::memfold;
+use crate::schemas::{assert_fits, assert_right};
 use crate::support::Place;
 
 /// Sixteen pairs, six of them contradictions.
@@ -18,7 +19,7 @@ fn with_pairs() -> Place {
 }
 
 fn bench<'a>(further: &[&'a str]) -> Vec<&'a str> {
-    [&["bench", "guard", "--pairs", "pairs.jsonl"], further].concat()
+    [&["guard", "--pairs", "pairs.jsonl"], further].concat()
 }
 
 /// What does not depend on the clock and on memory.
@@ -63,6 +64,19 @@ fn figures_fit_the_published_schema() {
 }
 
 #[test]
+fn documents_fit_their_schemas_and_nothing_else_does() {
+    let place = with_pairs();
+    place.write("neutral.jsonl", "{\"a\": \"x\", \"b\": \"x\", \"label\": 4.5}\n");
+    for (name, command, pairs) in [
+        ("bench-guard", "guard", "pairs.jsonl"),
+        ("bench-guard", "guard", "neutral.jsonl"),
+        ("bench-judge", "judge", "pairs.jsonl"),
+    ] {
+        assert_right(name, &place.json(&[command, "--pairs", pairs, "--json"]));
+    }
+}
+
+#[test]
 fn similarities_are_shown_in_bands() {
     let place = Place::new();
     let line = |label| format!("{{\"a\": \"x\", \"b\": \"x\", \"label\": {label}}}\n");
@@ -79,7 +93,7 @@ fn similarities_are_shown_in_bands() {
 fn stdin_is_as_good_as_a_file() {
     let place = with_pairs();
     let expected = findings(place.json(&bench(&["--json"])));
-    let mut command = place.command(&["bench", "guard", "--pairs", "-", "--json"]);
+    let mut command = place.command(&["guard", "--pairs", "-", "--json"]);
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -103,7 +117,8 @@ fn verdicts_say_what_explain_says() {
     assert_eq!(lines.len(), pairs.len());
     for (index, (line, pair)) in lines.iter().zip(&pairs).enumerate() {
         let texts = [&pair["a"], &pair["b"]].map(|text| text.as_str().unwrap());
-        let explained = place.json(&["explain", "--texts", texts[0], texts[1], "--json"]);
+        let words = ["explain", "--texts", texts[0], texts[1], "--json"];
+        let explained: Value = serde_json::from_str(&memfold(&place, &words)).unwrap();
         let mut expected = json!({ "index": index });
         for name in ["verdict", "contradiction_score", "mergeable", "signals", "differences"] {
             expected[name] = explained[name].clone();
@@ -128,12 +143,10 @@ fn the_configuration_counts() {
 #[test]
 fn what_cannot_be_read_is_told_with_its_line_and_leaves_nothing() {
     let place = with_pairs();
-    place.run(&["bench", "guard"]).fails_with(2, &["--pairs"]);
-    let answer = place.run(&["bench", "guard", "--pairs", "nowhere.jsonl"]);
+    place.run(&["guard"]).fails_with(2, &["--pairs"]);
+    let answer = place.run(&["guard", "--pairs", "nowhere.jsonl"]);
     answer.fails_with(1, &["failed to open nowhere.jsonl", "hint: name a file of JSON Lines"]);
-    place
-        .run(&["bench", "guard", "--pairs", "."])
-        .fails_with(1, &["failed to read the pairs of ."]);
+    place.run(&["guard", "--pairs", "."]).fails_with(1, &["failed to read the pairs of ."]);
     for (bad, expected) in [
         ("{\"a\": \"x\"", "line 17 is no JSON: "),
         ("{\"a\": \"x\", \"label\": \"l\"}", "line 17 has no field \"b\""),

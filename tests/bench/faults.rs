@@ -2,6 +2,8 @@
 
 use memfold_tests::torture::{Calls, Fault, FaultKind, Memfold, Shim, strings};
 
+use crate::PROGRAM;
+
 fn generate(folder: &std::path::Path) -> Vec<String> {
     let store = folder.join("made.db").to_string_lossy().into_owned();
     strings(&["generate", "--brain", "--rows", "300", "--dim", "16", "--output", &store])
@@ -24,7 +26,7 @@ fn skipped() {
 #[test]
 fn calls_fail_where_they_should() {
     let Some(shim) = shim() else { return };
-    let memfold = Memfold::new(env!("CARGO_BIN_EXE_memfold"));
+    let memfold = Memfold::new(PROGRAM);
     let folder = tempfile::tempdir().unwrap();
     let part = folder.path().join("made.db");
     let mut command = memfold.command(&generate(folder.path()));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::background::{Neighborhoods, Shape};
 use super::duplicates::ObservedGroup;
-use crate::schema::DIM_MAX;
+use memfold_datasets::schema::DIM_MAX;
 
 /// A validated description of synthetic vectors. [`Self::builder`] and [`Self::like`] make one.
 #[derive(Debug, Clone, PartialEq)]

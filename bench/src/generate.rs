@@ -1,25 +1,18 @@
-//! `memfold generate`: vectors, or a whole store.
+//! `memfold-bench generate`: vectors, or a whole store.
 
 use std::path::{Path, PathBuf};
 
-use clap::{self, Args};
+use clap::Args;
 use memfold::export::SYNTHETIC_MODEL;
+use memfold_bench::synthetic::{VectorGenerator, VectorRecipe, VectorRecipeBuilder, templated};
+use memfold_cli::{Bars, Exit, Failure, GlobalArgs, Printer, check_outputs, pool, whole};
 use memfold_datasets::ReadError;
-use memfold_datasets::generate::{VectorGenerator, VectorRecipe, VectorRecipeBuilder};
 use memfold_datasets::npy::{Component, NpyWriter};
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetText, ParquetWriter, VectorFile};
 use memfold_index::{JoinOptions, Progress, VectorMatrix};
 use memfold_model::time::Instant;
-use memfold_store::brain_db::texts::templated;
 use memfold_store::brain_db::{BrainDbWriter, CreateOptions, NewMemory, StoreStyle, WrittenStore};
 use serde::Serialize;
-
-use crate::args::{GlobalArgs, whole};
-use crate::failure::{Exit, Failure};
-use crate::printer::{Printer, documents};
-use crate::progress::Bars;
-use crate::writing::noun;
-use crate::{outputs, settings};
 
 /// Rows where neither the command line nor a file says how many.
 const ROWS_DEFAULT: u32 = 10_000;
@@ -27,9 +20,9 @@ const ROWS_DEFAULT: u32 = 10_000;
 /// The dimension of the model that most small stores use.
 const DIM_DEFAULT: usize = 384;
 
-documents! { "generate" => GenerateDocument }
+memfold_cli::documents! { "generate" => GenerateDocument }
 
-/// `memfold generate`
+/// `memfold-bench generate`
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArgs {
     /// The file to write: .arrow, .parquet or .npy, or a store with --brain
@@ -65,7 +58,7 @@ pub(crate) struct GenerateArgs {
     pub(crate) force: bool,
 }
 
-/// `memfold generate --json`
+/// `memfold-bench generate --json`
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct GenerateDocument {
@@ -85,7 +78,7 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let inputs = [&args.like, &args.from, &args.texts].into_iter().flatten().cloned();
     let output = Some(args.output.clone());
-    outputs::check(&[("--output", &output)], &inputs.collect::<Vec<_>>(), args.force)?;
+    check_outputs(&[("--output", &output)], &inputs.collect::<Vec<_>>(), args.force)?;
     let bars = Bars::new(printer);
     let rows = match (args.brain, &args.from) {
         (true, Some(vectors)) => given_store(args, vectors, &bars)?,
@@ -98,7 +91,7 @@ pub(crate) fn run(
         let seed = args.seed;
         printer.document(&GenerateDocument { schema_version: 1, rows, output, seed, synthetic })?;
     } else {
-        let noun = noun(rows, "row", "rows");
+        let noun = if rows == 1 { "row" } else { "rows" };
         printer.note(&format!("wrote {rows} {noun} to {}", args.output.display()));
     }
     Ok(Exit::Done)
@@ -114,7 +107,7 @@ fn recipe(global: &GlobalArgs, args: &GenerateArgs, bars: &Bars) -> Result<Vecto
         None => VectorRecipe::builder(rows, args.dim.unwrap_or(DIM_DEFAULT), args.seed),
     };
     builder.build().map_err(|error| {
-        Failure::usage(error.to_string(), "see memfold generate --help for the ranges")
+        Failure::usage(error.to_string(), "see memfold-bench generate --help for the ranges")
     })
 }
 
@@ -138,7 +131,7 @@ fn like(
     let learn = format!("learn from {}", path.display());
     let matrix = VectorMatrix::from_slice(&values, dim)
         .map_err(|error| Failure::new(&learn, &error, None))?;
-    let pool = settings::pool(global)?;
+    let pool = pool(global)?;
     let options = JoinOptions { progress: bars, ..JoinOptions::new(&pool) };
     VectorRecipe::like(&matrix, rows, args.seed, &options).map_err(|error| {
         if bars.cancelled() {

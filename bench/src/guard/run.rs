@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use memfold_guard::{Difference, Guard, Side, Signal, Verdict};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{GuardBenchError, Label, LabelledPair};
@@ -12,25 +11,25 @@ use super::{GuardBenchError, Label, LabelledPair};
 /// Labels name kinds of pairs: more are a mistake, and each takes a line.
 const LABELS_MAX: usize = 64;
 
-/// What the guard says of one pair: a line of `memfold bench guard --verdicts`.
+/// What the guard says of one pair: a line of `memfold-bench guard --verdicts`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PairOutcome {
+pub(crate) struct PairOutcome {
     /// The pair's position among all, from 0.
-    pub index: u64,
+    pub(crate) index: u64,
     /// The verdict.
-    pub verdict: Verdict,
+    pub(crate) verdict: Verdict,
     /// How contradictory, in \[0, 1\].
-    pub contradiction_score: f64,
+    pub(crate) contradiction_score: f64,
     /// Whether *b*, the newer text, could absorb *a*, whatever the cosine.
-    pub mergeable: bool,
+    pub(crate) mergeable: bool,
     /// The signs of contradiction, heaviest first.
-    pub signals: Vec<Signal>,
+    pub(crate) signals: Vec<Signal>,
     /// All differences, in the order of *a*.
-    pub differences: Vec<Difference>,
+    pub(crate) differences: Vec<Difference>,
 }
 
 /// Judges labelled pairs one after the other and keeps count.
-pub struct GuardBench<'a> {
+pub(crate) struct GuardBench<'a> {
     guard: &'a Guard,
     clock: &'a dyn Fn() -> f64,
     labels: BTreeMap<Label, Counts>,
@@ -49,7 +48,7 @@ struct Counts {
 impl<'a> GuardBench<'a> {
     /// Begins with no pair. `clock` gives seconds since any fixed instant.
     #[must_use]
-    pub fn new(guard: &'a Guard, clock: &'a dyn Fn() -> f64) -> Self {
+    pub(crate) fn new(guard: &'a Guard, clock: &'a dyn Fn() -> f64) -> Self {
         Self {
             guard,
             clock,
@@ -63,7 +62,7 @@ impl<'a> GuardBench<'a> {
     ///
     /// # Errors
     /// [`GuardBenchError::ManyLabels`] where the pair has one label too many.
-    pub fn judge(&mut self, pair: &LabelledPair) -> Result<PairOutcome, GuardBenchError> {
+    pub(crate) fn judge(&mut self, pair: &LabelledPair) -> Result<PairOutcome, GuardBenchError> {
         let begin = (self.clock)();
         let (older, newer) = (self.guard.read(&pair.a), self.guard.read(&pair.b));
         let judgement = self.guard.judge(&older, &newer);
@@ -95,7 +94,7 @@ impl<'a> GuardBench<'a> {
 
     /// Returns the figures of all pairs so far; peaks of memory are the caller's to know.
     #[must_use]
-    pub fn report(self) -> GuardBenchReport {
+    pub(crate) fn report(self) -> GuardBenchReport {
         let contradiction_threshold = self.guard.contradiction_threshold();
         GuardBenchReport {
             schema_version: 1,
@@ -147,81 +146,86 @@ fn per_pair(mut microseconds: Vec<f32>) -> Option<MicrosecondsPerPair> {
     })
 }
 
-/// What `memfold bench guard --json` prints.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct GuardBenchReport {
+/// What `memfold-bench guard --json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct GuardBenchReport {
     /// Version of this format.
-    pub schema_version: u32,
+    pub(crate) schema_version: u32,
     /// Pairs judged.
-    pub pairs: u64,
+    pub(crate) pairs: u64,
     /// From this score on a pair is contradictory: `detect.contradiction_threshold`.
-    pub contradiction_threshold: f64,
+    pub(crate) contradiction_threshold: f64,
     /// By label: bands of similarity in ascending order, then words in the order of their bytes.
-    pub labels: Vec<LabelFigures>,
+    pub(crate) labels: Vec<LabelFigures>,
     /// How well contradictions are found; null where no pair is labelled `contradiction`.
-    pub contradiction: Option<ContradictionFigures>,
+    pub(crate) contradiction: Option<ContradictionFigures>,
     /// What reading both texts and judging them took; null without pairs.
-    pub microseconds_per_pair: Option<MicrosecondsPerPair>,
+    pub(crate) microseconds_per_pair: Option<MicrosecondsPerPair>,
     /// The largest resident size, with mapped files; null where the system does not tell.
-    pub peak_rss_bytes: Option<u64>,
+    pub(crate) peak_rss_bytes: Option<u64>,
     /// The largest anonymous size; null where the system does not tell.
-    pub peak_anon_bytes: Option<u64>,
+    pub(crate) peak_anon_bytes: Option<u64>,
 }
 
 /// Pairs of one label.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct LabelFigures {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct LabelFigures {
     /// The label; numbers as a band such as `4.5-5`, which holds its lower bound.
-    pub label: String,
+    pub(crate) label: String,
     /// Pairs with this label.
-    pub pairs: u64,
+    pub(crate) pairs: u64,
     /// What the guard calls them.
-    pub verdicts: VerdictCounts,
+    pub(crate) verdicts: VerdictCounts,
     /// Pairs whose `b` could absorb `a`, whatever their cosine.
-    pub mergeable: u64,
+    pub(crate) mergeable: u64,
     /// `mergeable` as a share of `pairs`, in [0, 1].
-    pub mergeable_share: f64,
+    pub(crate) mergeable_share: f64,
 }
 
 /// Pairs by verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
-pub struct VerdictCounts {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct VerdictCounts {
     /// They are proven to say the same.
-    pub same: u64,
+    pub(crate) same: u64,
     /// They are proven to say the same, and one says more.
-    pub extends: u64,
+    pub(crate) extends: u64,
     /// Nothing is proven.
-    pub undecided: u64,
+    pub(crate) undecided: u64,
     /// A named specific, a role or an event differs.
-    pub different: u64,
+    pub(crate) different: u64,
     /// They say opposite things of the same.
-    pub contradictory: u64,
+    pub(crate) contradictory: u64,
 }
 
 /// How well contradictions are found.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct ContradictionFigures {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct ContradictionFigures {
     /// Pairs labelled `contradiction`.
-    pub labelled: u64,
+    pub(crate) labelled: u64,
     /// At the threshold in use.
-    pub in_use: CurvePoint,
+    pub(crate) in_use: CurvePoint,
     /// At the threshold of the highest F1; null where no such pair has any sign.
-    pub best: Option<CurvePoint>,
+    pub(crate) best: Option<CurvePoint>,
     /// At the thresholds 0.01, 0.02 … 1.
-    pub curve: Vec<CurvePoint>,
+    pub(crate) curve: Vec<CurvePoint>,
 }
 
 /// Wall time of reading both texts and judging them, on one thread.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct MicrosecondsPerPair {
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct MicrosecondsPerPair {
     /// Half of the pairs take less.
-    pub median: f64,
+    pub(crate) median: f64,
     /// All time over all pairs.
-    pub mean: f64,
+    pub(crate) mean: f64,
 }
 
 impl VerdictCounts {
-    pub(super) const fn count(&mut self, verdict: Verdict) {
+    pub(crate) const fn count(&mut self, verdict: Verdict) {
         let count = match verdict {
             Verdict::Same => &mut self.same,
             Verdict::Extends => &mut self.extends,
@@ -240,7 +244,7 @@ const STEPS: u32 = 100;
 ///
 /// Pairs without any sign score 0 and are never found; of the others the score is kept, 8 bytes each.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ContradictionCurve {
+pub(crate) struct ContradictionCurve {
     /// Scores of pairs labelled `contradiction`.
     wanted: Vec<f64>,
     /// Scores of the others.
@@ -249,25 +253,26 @@ pub struct ContradictionCurve {
 }
 
 /// What a threshold finds. Shares are in \[0, 1\].
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct CurvePoint {
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct CurvePoint {
     /// Pairs with at least this score are called contradictory.
-    pub threshold: f64,
+    pub(crate) threshold: f64,
     /// Pairs called contradictory.
-    pub found: u64,
+    pub(crate) found: u64,
     /// Those of them that are labelled so.
-    pub right: u64,
+    pub(crate) right: u64,
     /// `right` as a share of `found`; null where nothing is found.
-    pub precision: Option<f64>,
+    pub(crate) precision: Option<f64>,
     /// `right` as a share of all pairs labelled `contradiction`.
-    pub recall: f64,
+    pub(crate) recall: f64,
     /// The harmonic mean of precision and recall; null where nothing is found.
-    pub f1: Option<f64>,
+    pub(crate) f1: Option<f64>,
 }
 
 impl ContradictionCurve {
     /// Adds a pair's score, in \[0, 1\].
-    pub fn push(&mut self, score: f64, is_contradiction: bool) {
+    pub(crate) fn push(&mut self, score: f64, is_contradiction: bool) {
         self.wanted_count += u64::from(is_contradiction);
         if score > 0.0 {
             let scores = if is_contradiction { &mut self.wanted } else { &mut self.others };
@@ -283,7 +288,7 @@ impl ContradictionCurve {
 
     /// Sorts the scores, so that thresholds can be tried. Takes n log n.
     #[must_use]
-    pub fn sorted(mut self) -> SortedCurve {
+    pub(crate) fn sorted(mut self) -> SortedCurve {
         self.wanted.sort_unstable_by(f64::total_cmp);
         self.others.sort_unstable_by(f64::total_cmp);
         SortedCurve(self)
@@ -292,12 +297,12 @@ impl ContradictionCurve {
 
 /// A curve to read from: a threshold takes log n.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SortedCurve(ContradictionCurve);
+pub(crate) struct SortedCurve(ContradictionCurve);
 
 impl SortedCurve {
     /// Returns what a threshold above 0 finds.
     #[must_use]
-    pub fn at(&self, threshold: f64) -> CurvePoint {
+    pub(crate) fn at(&self, threshold: f64) -> CurvePoint {
         let from = |scores: &[f64]| {
             (scores.len() - scores.partition_point(|score| *score < threshold)) as u64
         };
@@ -318,7 +323,7 @@ impl SortedCurve {
     /// Returns the threshold of the highest F1 among all scores, the highest of equally good ones; `None` where no
     /// pair scores.
     #[must_use]
-    pub fn best(&self) -> Option<CurvePoint> {
+    pub(crate) fn best(&self) -> Option<CurvePoint> {
         // F1 only rises at a score that a wanted pair has.
         let mut thresholds = self.0.wanted.clone();
         thresholds.dedup();
@@ -331,7 +336,7 @@ impl SortedCurve {
 
     /// Returns the thresholds 0.01, 0.02 … 1.
     #[must_use]
-    pub fn points(&self) -> Vec<CurvePoint> {
+    pub(crate) fn points(&self) -> Vec<CurvePoint> {
         (1..=STEPS).map(|step| self.at(f64::from(step) / f64::from(STEPS))).collect()
     }
 }

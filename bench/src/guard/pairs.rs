@@ -10,24 +10,24 @@ const LINE_BYTES_MAX: u64 = 64 << 20;
 
 /// Two texts and what somebody says of them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LabelledPair {
+pub(crate) struct LabelledPair {
     /// The line, from 1.
-    pub line: u64,
+    pub(crate) line: u64,
     /// The older text.
-    pub a: String,
+    pub(crate) a: String,
     /// The newer text.
-    pub b: String,
+    pub(crate) b: String,
     /// Their relation.
-    pub label: Label,
+    pub(crate) label: Label,
     /// The cosine of their vectors, where it is stated.
-    pub similarity: Option<f64>,
+    pub(crate) similarity: Option<f64>,
 }
 
 /// Reads pairs, `{"a", "b", "label"}` on each line and perhaps `"similarity"`, their cosine; further fields are not looked at, empty lines are passed over.
 ///
 /// Holds one line. After an error nothing more comes.
 #[derive(Debug)]
-pub struct LabelledPairs<R> {
+pub(crate) struct LabelledPairs<R> {
     input: R,
     line: u64,
     bytes: Vec<u8>,
@@ -36,7 +36,7 @@ pub struct LabelledPairs<R> {
 
 impl<R: BufRead> LabelledPairs<R> {
     /// Reads from `input`.
-    pub const fn new(input: R) -> Self {
+    pub(crate) const fn new(input: R) -> Self {
         Self { input, line: 0, bytes: Vec::new(), ended: false }
     }
 
@@ -149,7 +149,7 @@ const fn kind(value: &Value) -> &'static str {
 
 /// The relation of two texts by the judgement of others: bands of similarity in ascending order, then words.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Label {
+pub(crate) enum Label {
     /// A similarity from 0 to 5, as in STS-Benchmark.
     Band(Band),
     /// Any word.
@@ -158,7 +158,7 @@ pub enum Label {
 
 /// A range of similarities from 0, unrelated, to 5, the same. The lower bound belongs to it; 5 to the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Band(u8);
+pub(crate) struct Band(u8);
 
 /// Lower bounds and names.
 const BANDS: [(f64, &str); 6] =
@@ -166,7 +166,7 @@ const BANDS: [(f64, &str); 6] =
 
 impl Label {
     /// The word that calls a pair contradictory.
-    pub const CONTRADICTION: &str = "contradiction";
+    pub(crate) const CONTRADICTION: &str = "contradiction";
 
     /// Tells whether the pair is said to contradict itself.
     #[must_use]
@@ -178,7 +178,7 @@ impl Label {
 impl Band {
     /// Returns the band of a similarity; `None` outside 0 to 5.
     #[must_use]
-    pub fn of(similarity: f64) -> Option<Self> {
+    pub(crate) fn of(similarity: f64) -> Option<Self> {
         let is_in_range = (0.0..=5.0).contains(&similarity);
         let position = BANDS.iter().rposition(|(least, _)| similarity >= *least)?;
         is_in_range.then_some(Self(position as u8))
@@ -197,7 +197,7 @@ impl fmt::Display for Label {
 /// Why labelled pairs could not be measured. Lines count from 1.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum GuardBenchError {
+pub(crate) enum GuardBenchError {
     /// The input stopped.
     #[error("line {line}: {source}")]
     Read {
@@ -271,7 +271,7 @@ pub enum GuardBenchError {
 impl GuardBenchError {
     /// Returns what the user can do.
     #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Read { .. } => return None,
             Self::LongLine { .. } => "put each pair on a line of its own",

@@ -1,15 +1,12 @@
-//! `memfold bench`: how often the fact guard is right on the user's own labelled pairs.
+//! The two commands: labelled pairs in; a table, JSON and verdicts out.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use clap::{self, Args, Subcommand};
-use memfold::guard_bench::{
-    ContradictionFigures, CurvePoint, GuardBench, GuardBenchError, GuardBenchReport, JudgeBench,
-    JudgeBenchReport, JudgedPairs, LabelFigures, LabelledPairs, PairOutcome,
-};
-use memfold::machine::Stopwatch;
+use clap::Args;
+use memfold_cli::{Bars, Exit, Failure, GlobalArgs, MemoryWatch, Printer, Settings, Stopwatch};
+use memfold_cli::{check_outputs, is_terminal, judge_chain, table};
 use memfold_datasets::atomic_file::NewFile;
 use memfold_index::Progress;
 use memfold_judge::ask::Asking;
@@ -17,47 +14,28 @@ use memfold_judge::{Task, Usage};
 use memfold_model::text::excerpt;
 use memfold_plan::report::{Commands, grouped};
 
-use crate::args::GlobalArgs;
-use crate::commands::consolidate::judge::chain;
-use crate::failure::{Exit, Failure};
-use crate::outputs;
-use crate::printer::{self, Printer, documents, table};
-use crate::progress::{Bars, MemoryWatch};
-use crate::settings::Settings;
+use super::{
+    ContradictionFigures, CurvePoint, GuardBench, GuardBenchError, GuardBenchReport, JudgeBench,
+    JudgeBenchReport, JudgedPairs, LabelFigures, LabelledPairs, PairOutcome,
+};
 
 /// A longer label leaves no room for counts of a million.
 const LABEL_CHARS_MAX: usize = 13;
 
-documents! { "bench-guard" => GuardBenchReport, "bench-judge" => JudgeBenchReport }
+memfold_cli::documents! { "bench-guard" => GuardBenchReport, "bench-judge" => JudgeBenchReport }
 
-/// `memfold bench`
+/// `memfold-bench judge`
 #[derive(Debug, Args)]
-pub(crate) struct BenchArgs {
-    #[command(subcommand)]
-    pub(crate) command: BenchCommand,
-}
-
-/// What to measure.
-#[derive(Debug, Subcommand)]
-pub(crate) enum BenchCommand {
-    /// Measure the accuracy of the fact guard on labelled pairs of texts
-    Guard(BenchGuardArgs),
-    /// Measure what judges may merge of labelled pairs, and what the models of judge.chain do
-    Judge(BenchJudgeArgs),
-}
-
-/// `memfold bench judge`
-#[derive(Debug, Args)]
-pub(crate) struct BenchJudgeArgs {
+pub(crate) struct JudgeArgs {
     /// The pairs, {"a": "older", "b": "newer", "label": "duplicate"} on each line; a label is
     /// any word, or a similarity from 0 to 5; - reads stdin
     #[arg(long, value_name = "FILE")]
     pub(crate) pairs: PathBuf,
 }
 
-/// `memfold bench guard`
+/// `memfold-bench guard`
 #[derive(Debug, Args)]
-pub(crate) struct BenchGuardArgs {
+pub(crate) struct GuardArgs {
     /// The pairs, {"a": "older", "b": "newer", "label": "contradiction"} on each line; a label is
     /// any word, or a similarity from 0 to 5; - reads stdin
     #[arg(long, value_name = "FILE")]
@@ -70,32 +48,13 @@ pub(crate) struct BenchGuardArgs {
     pub(crate) force: bool,
 }
 
-impl BenchGuardArgs {
-    /// Tells whether the pairs come from stdin.
-    pub(crate) fn reads_stdin(&self) -> bool {
-        self.pairs.as_os_str() == "-"
-    }
-
-    /// Returns what the pairs are called.
-    pub(crate) fn source(&self) -> String {
-        match self.reads_stdin() {
-            true => "stdin".to_owned(),
-            false => self.pairs.display().to_string(),
-        }
-    }
-}
-
 pub(crate) fn run(
     global: &GlobalArgs,
-    args: &BenchArgs,
+    args: &GuardArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let args = match &args.command {
-        BenchCommand::Guard(args) => args,
-        BenchCommand::Judge(args) => return run_judge(global, args, printer),
-    };
-    let inputs = if args.reads_stdin() { vec![] } else { vec![args.pairs.clone()] };
-    outputs::check(&[("--verdicts", &args.verdicts)], &inputs, args.force)?;
+    let inputs = if is_stdin(&args.pairs) { vec![] } else { vec![args.pairs.clone()] };
+    check_outputs(&[("--verdicts", &args.verdicts)], &inputs, args.force)?;
     let (watch, bars) = (MemoryWatch::start(), Bars::new(printer));
     let (mut report, verdicts) = measure(global, args, &bars)?;
     (report.peak_rss_bytes, report.peak_anon_bytes) = watch.finish();
@@ -115,20 +74,23 @@ pub(crate) fn run(
 }
 
 /// Counts what a judge could merge and, where models are configured, asks them.
-fn run_judge(
+pub(crate) fn run_judge(
     global: &GlobalArgs,
-    args: &BenchJudgeArgs,
+    args: &JudgeArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let settings = Settings::load(global, None, &[])?;
     let (guard, judge) = (settings.guard()?, &settings.configuration.settings.judge);
-    let pairs = BenchGuardArgs { pairs: args.pairs.clone(), verdicts: None, force: false };
     let bars = Bars::new(printer);
     let similarity_min = settings.configuration.policy.propose.min_similarity.get();
     let mut bench = JudgeBench::new(&guard, judge, similarity_min);
-    for pair in LabelledPairs::new(open(&pairs)?) {
+    for pair in LabelledPairs::new(open(&args.pairs)?) {
         bench.push(pair.map_err(|error| {
-            Failure::new(&format!("read the pairs of {}", pairs.source()), &error, error.hint())
+            Failure::new(
+                &format!("read the pairs of {}", source(&args.pairs)),
+                &error,
+                error.hint(),
+            )
         })?);
         if bars.cancelled() {
             return Err(Failure::interrupted());
@@ -137,7 +99,7 @@ fn run_judge(
     let report = if judge.chain.is_empty() {
         bench.report(None)
     } else {
-        let mut chain = chain(judge, 0.0)?;
+        let mut chain = judge_chain(judge, 0.0)?;
         let progress = |done: usize, total: usize, usage: &Usage| {
             let (requests, tokens) = (grouped(usage.requests), grouped(usage.tokens()));
             printer.detail(&format!(
@@ -157,14 +119,14 @@ fn run_judge(
     if global.json {
         printer.document(&report)?;
     } else {
-        printer.data(&judge_screen(&pairs, &report))?;
+        printer.data(&judge_screen(&args.pairs, &report))?;
     }
     Ok(Exit::Done)
 }
 
-fn judge_screen(args: &BenchGuardArgs, report: &JudgeBenchReport) -> String {
+fn judge_screen(pairs: &Path, report: &JudgeBenchReport) -> String {
     let mut text =
-        format!("{} pairs from {}\n\n", grouped(report.pairs), excerpt(&args.source(), 56));
+        format!("{} pairs from {}\n\n", grouped(report.pairs), excerpt(&source(pairs), 56));
     let row = |one: &JudgedPairs| {
         let mut cells = vec![
             excerpt(&one.label, LABEL_CHARS_MAX),
@@ -201,17 +163,17 @@ fn judge_screen(args: &BenchGuardArgs, report: &JudgeBenchReport) -> String {
 /// Judges all pairs; the verdicts are written and not yet published.
 fn measure(
     global: &GlobalArgs,
-    args: &BenchGuardArgs,
+    args: &GuardArgs,
     bars: &Bars,
 ) -> Result<(GuardBenchReport, Option<Written>), Failure> {
     let guard = Settings::load(global, None, &[])?.guard()?;
-    let input = open(args)?;
+    let input = open(&args.pairs)?;
     let mut verdicts = args.verdicts.as_deref().map(Written::create).transpose()?;
     let stopwatch = Stopwatch::start();
     let clock = || stopwatch.seconds();
     let mut bench = GuardBench::new(&guard, &clock);
     let unread = |error: GuardBenchError| {
-        Failure::new(&format!("read the pairs of {}", args.source()), &error, error.hint())
+        Failure::new(&format!("read the pairs of {}", source(&args.pairs)), &error, error.hint())
     };
     bars.begin("judge pairs", None);
     for pair in LabelledPairs::new(input) {
@@ -228,13 +190,23 @@ fn measure(
     Ok((bench.report(), verdicts))
 }
 
-fn open(args: &BenchGuardArgs) -> Result<Box<dyn BufRead>, Failure> {
-    if args.reads_stdin() {
+/// Tells whether the pairs come from stdin.
+fn is_stdin(pairs: &Path) -> bool {
+    pairs.as_os_str() == "-"
+}
+
+/// Returns the name of the pairs' source.
+fn source(pairs: &Path) -> String {
+    if is_stdin(pairs) { "stdin".to_owned() } else { pairs.display().to_string() }
+}
+
+fn open(pairs: &Path) -> Result<Box<dyn BufRead>, Failure> {
+    if is_stdin(pairs) {
         return Ok(Box::new(io::stdin().lock()));
     }
-    let file = File::open(&args.pairs).map_err(|error| {
+    let file = File::open(pairs).map_err(|error| {
         let hint = "name a file of JSON Lines, or - for stdin".to_owned();
-        Failure::new(&format!("open {}", args.source()), &error, Some(hint))
+        Failure::new(&format!("open {}", source(pairs)), &error, Some(hint))
     })?;
     Ok(Box::new(BufReader::new(file)))
 }
@@ -275,7 +247,7 @@ fn unwritten(path: &Path, error: &io::Error) -> Failure {
 }
 
 /// Returns what a person reads, 80 columns wide.
-fn screen(args: &BenchGuardArgs, report: &GuardBenchReport) -> String {
+fn screen(args: &GuardArgs, report: &GuardBenchReport) -> String {
     let mut text = measured(args, report);
     if report.pairs == 0 {
         return text;
@@ -292,10 +264,10 @@ fn screen(args: &BenchGuardArgs, report: &GuardBenchReport) -> String {
     text
 }
 
-fn measured(args: &BenchGuardArgs, report: &GuardBenchReport) -> String {
+fn measured(args: &GuardArgs, report: &GuardBenchReport) -> String {
     let pairs = if report.pairs == 1 { "pair" } else { "pairs" };
     let mut line =
-        format!("{} {pairs} from {}\n", grouped(report.pairs), excerpt(&args.source(), 56));
+        format!("{} {pairs} from {}\n", grouped(report.pairs), excerpt(&source(&args.pairs), 56));
     if let Some(time) = report.microseconds_per_pair {
         let (median, mean) = (time.median, time.mean);
         line.push_str(&format!("{median:.1} µs per pair (median), {mean:.1} µs (mean)\n\n"));
@@ -342,13 +314,13 @@ fn contradiction(figures: &ContradictionFigures) -> String {
 }
 
 /// Names the command that shows every verdict, where it was not given.
-fn next(args: &BenchGuardArgs) -> Vec<String> {
-    if args.verdicts.is_some() || args.reads_stdin() {
+fn next(args: &GuardArgs) -> Vec<String> {
+    if args.verdicts.is_some() || is_stdin(&args.pairs) {
         return Vec::new();
     }
     let pairs = args.pairs.display().to_string();
-    let words = ["memfold", "bench", "guard", "--pairs", &pairs, "--verdicts", "verdicts.jsonl"];
+    let words = ["memfold-bench", "guard", "--pairs", &pairs, "--verdicts", "verdicts.jsonl"];
     let next = words.map(str::to_owned).to_vec();
-    let lines = Commands { next, is_folded: printer::is_terminal(), ..Commands::default() }.lines();
+    let lines = Commands { next, is_folded: is_terminal(), ..Commands::default() }.lines();
     std::iter::once(String::new()).chain(lines).collect()
 }

@@ -10,13 +10,12 @@ use memfold_judge::{
 };
 use memfold_model::memory::MemoryId;
 use memfold_plan::policy::JudgeSettings;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Label, LabelledPair};
 
 /// Counts, for pairs with a label, what merges by proof, what a judge could merge, and what models do merge.
-pub struct JudgeBench<'a> {
+pub(crate) struct JudgeBench<'a> {
     guard: &'a Guard,
     settings: &'a JudgeSettings,
     /// From which similarity on a run proposes.
@@ -39,64 +38,71 @@ struct Counts {
 }
 
 /// What became of the pairs with one label.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct JudgedPairs {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct JudgedPairs {
     /// The label.
-    pub label: String,
+    pub(crate) label: String,
     /// How many pairs have it.
-    pub pairs: u64,
+    pub(crate) pairs: u64,
     /// Further pairs that stand so far apart that nothing is proposed.
-    pub far: u64,
+    pub(crate) far: u64,
     /// Of these, merged by proof: no judge is asked.
-    pub proven: u64,
+    pub(crate) proven: u64,
     /// Of these, called contradictory or different by the guard: no judge is asked, and none would be followed.
-    pub refused_by_guard: u64,
+    pub(crate) refused_by_guard: u64,
     /// Of these, merged if a judge says MERGE of every pair it is asked about, the proven ones included: of duplicates what a
     /// perfect judge achieves, of others what a careless one destroys.
-    pub merged_if_said: u64,
+    pub(crate) merged_if_said: u64,
     /// `merged_if_said` ÷ `pairs`.
-    pub merged_if_said_share: f64,
+    pub(crate) merged_if_said_share: f64,
     /// What the configured models do; absent where none are.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub models: Option<JudgedByModels>,
+    pub(crate) models: Option<JudgedByModels>,
 }
 
 /// What models did with the pairs they were asked about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct JudgedByModels {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct JudgedByModels {
     /// Pairs that merge now.
-    pub merged: u64,
+    pub(crate) merged: u64,
     /// Pairs that are kept separate.
-    pub kept_separate: u64,
+    pub(crate) kept_separate: u64,
     /// Pairs that are left for a person: skipped, refused, not answered.
-    pub left: u64,
+    pub(crate) left: u64,
 }
 
 /// What a bench of judges found.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct JudgeBenchReport {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct JudgeBenchReport {
     /// The format of this report.
-    pub schema_version: u32,
+    pub(crate) schema_version: u32,
     /// How many pairs were read.
-    pub pairs: u64,
+    pub(crate) pairs: u64,
     /// By label.
-    pub labels: Vec<JudgedPairs>,
+    pub(crate) labels: Vec<JudgedPairs>,
     /// What the models' answers took; absent where none are configured.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
+    pub(crate) usage: Option<Usage>,
     /// Why models did not answer, with how often.
-    pub failures: BTreeMap<String, u64>,
+    pub(crate) failures: BTreeMap<String, u64>,
 }
 
 impl<'a> JudgeBench<'a> {
     /// Begins with no pair.
     #[must_use]
-    pub const fn new(guard: &'a Guard, settings: &'a JudgeSettings, similarity_min: f64) -> Self {
+    pub(crate) const fn new(
+        guard: &'a Guard,
+        settings: &'a JudgeSettings,
+        similarity_min: f64,
+    ) -> Self {
         Self { guard, settings, similarity_min, labels: BTreeMap::new(), questions: Vec::new() }
     }
 
     /// Counts a pair, *b* as the newer text. One whose stated similarity is below that of proposals is counted as such only.
-    pub fn push(&mut self, pair: LabelledPair) {
+    pub(crate) fn push(&mut self, pair: LabelledPair) {
         if pair.similarity.is_some_and(|similarity| similarity < self.similarity_min) {
             self.labels.entry(pair.label).or_default().far += 1;
             return;
@@ -119,13 +125,16 @@ impl<'a> JudgeBench<'a> {
             ..Opinion::of(OpinionKind::Merge, vec!["m1".to_owned(), "m2".to_owned()])
         };
         counts.merged_if_said +=
-            u64::from(merges(&outcome((self.guard, self.settings), &group, &[vec![said]])));
+            u64::from(merges(&outcome(self.guard, self.settings, &group, &[vec![said]])));
         self.questions.push((pair.label, group));
     }
 
     /// Returns the figures; with a judge it is asked about every pair that the guard leaves undecided.
     #[must_use]
-    pub fn report(mut self, judge: Option<(&mut dyn Judge, &Asking<'_>)>) -> JudgeBenchReport {
+    pub(crate) fn report(
+        mut self,
+        judge: Option<(&mut dyn Judge, &Asking<'_>)>,
+    ) -> JudgeBenchReport {
         let (mut usage, mut failures) = (None, BTreeMap::new());
         let has_judge = judge.is_some();
         if let Some((judge, asking)) = judge {
@@ -135,7 +144,7 @@ impl<'a> JudgeBench<'a> {
             for ((label, group), votes) in labels.iter().zip(&groups).zip(&asked.votes) {
                 let said: Vec<Vec<Opinion>> =
                     votes.iter().map(|vote| vote.opinions.clone()).collect();
-                let outcome = outcome((self.guard, self.settings), group, &said);
+                let outcome = outcome(self.guard, self.settings, group, &said);
                 let counts = self.labels.entry(label.clone()).or_default();
                 if merges(&outcome) {
                     counts.merged += 1;
@@ -169,7 +178,8 @@ impl<'a> JudgeBench<'a> {
 }
 
 fn outcome(
-    (guard, settings): (&Guard, &JudgeSettings),
+    guard: &Guard,
+    settings: &JudgeSettings,
     group: &Group,
     votes: &[Vec<Opinion>],
 ) -> memfold_judge::Outcome {

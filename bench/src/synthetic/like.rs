@@ -205,8 +205,7 @@ mod like_tests {
 
     use super::super::stream::Stream;
     use super::*;
-    use crate::VectorGenerator;
-    use crate::generate::Likeness;
+    use crate::synthetic::{Likeness, VectorGenerator};
 
     fn options(pool: &Pool) -> JoinOptions<'_> {
         JoinOptions::new(pool)
