@@ -15,7 +15,7 @@ from conftest import make_vectors
 
 import memfold
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: cargo xtask python --ray")
+ray = pytest.importorskip("ray", reason="Ray is not installed: python3 tools/python/test.py --ray")
 
 DIM = 192
 THRESHOLD = 0.8

@@ -1,11 +1,11 @@
 //! `ci`, `bless` and `aarch64`: the one list of steps, which `.ci/run` runs as well.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{python, report, tidy};
+use crate::{cargo, runs, say, succeed, tidy};
 
-/// The README's test command; `.ci/run` ends with it as well, so it comes last.
+/// The README's test command; `.ci/run` ends with it, so it comes last.
 const TEST: &[&str] = &["test", "--workspace", "--locked"];
 
 const STEPS: &[&[&str]] = &[
@@ -14,50 +14,64 @@ const STEPS: &[&[&str]] = &[
     &["doc", "--workspace", "--no-deps", "--locked"],
 ];
 
-/// One pass of every benchmark, as a test. For the whole workspace, so that the tests find their libraries built: for one
-/// package these have other features.
+/// `memfold` as users build it: tests of the workspace turn all its features on.
+const DEFAULT_BINARY: &[&str] = &["build", "--locked", "--package", "memfold-cli"];
+/// Every binary as the tests build it, with every feature but `local-models`, whose crates take minutes.
+const BINARIES: &[&str] = &["build", "--locked", "--workspace", "--bins"];
+/// One pass of every benchmark. For the whole workspace, so that libraries have the features that they have in tests.
 const BENCHES: &[&str] = &["test", "--workspace", "--bench", "*", "--locked"];
 
-/// The processor beside this one for which there are kernels.
 const AARCH64: &str = "aarch64-unknown-linux-gnu";
 const AARCH64_PACKAGES: &[&str] = &["--package", "memfold-simd", "--package", "memfold-index"];
 const CROSS_COMPILER: &str = "aarch64-linux-gnu-gcc";
-const AARCH64_TOOLS: &[(&str, &str)] = &[
+const AARCH64_VARIABLES: [(&str, &str); 3] = [
     ("CC_aarch64_unknown_linux_gnu", CROSS_COMPILER),
     ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", CROSS_COMPILER),
     // A skipped level is a failure.
     ("SIMD_TEST_REQUIRE", "neon,neondot"),
 ];
-/// Runs a program for aarch64 with the C library that comes with the cross compiler.
 const EMULATORS: [&str; 2] = ["qemu-aarch64", "qemu-aarch64-static"];
+/// The C library that comes with the cross compiler.
 const CROSS_LIBRARIES: &str = "/usr/aarch64-linux-gnu";
 
-/// Runs all steps, with `--no-test` all but the last.
-pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
-    let with_tests = match arguments {
-        [] => true,
-        [word] if word == "--no-test" => false,
-        _ => return Err("it takes --no-test and nothing else".to_owned()),
-    };
+/// Runs all steps, or all but the tests.
+pub(crate) fn run(root: &Path, with_tests: bool) -> Result<(), String> {
     for step in STEPS {
-        cargo(root, step, &[("RUSTDOCFLAGS", "-D warnings")])?;
+        succeed(cargo(root, step).env("RUSTDOCFLAGS", "-D warnings"))?;
     }
     tidy::run(root)?;
-    cargo(root, BENCHES, &[])?;
+    if runs("cargo-deny") {
+        succeed(&mut cargo(root, &["deny", "--offline", "check", "bans"]))?;
+    }
+    succeed(&mut cargo(root, DEFAULT_BINARY))?;
+    smoke(root, "without")?;
+    succeed(&mut cargo(root, BINARIES))?;
+    smoke(root, "with")?;
+    succeed(&mut cargo(root, BENCHES))?;
     match cross_tools() {
         Ok(()) => {
             let words = [&["check", "--locked", "--target", AARCH64], AARCH64_PACKAGES].concat();
-            cargo(root, &words, AARCH64_TOOLS)?;
+            succeed(cargo(root, &words).envs(AARCH64_VARIABLES))?;
         }
-        Err(lack) => report::line(&format!("ci: skipped: the code for aarch64: {lack}")),
+        Err(lack) => say(&format!("ci: skipped the code for aarch64: {lack}")),
     }
-    python::run_if_possible(root)?;
-    if with_tests { cargo(root, TEST, &[]) } else { Ok(()) }
+    if runs("python3") {
+        succeed(Command::new("python3").current_dir(root).arg("tools/python/test.py"))?;
+    }
+    if with_tests { succeed(&mut cargo(root, TEST)) } else { Ok(()) }
+}
+
+/// Runs the built `memfold`, which has the optional features or not.
+fn smoke(root: &Path, features: &str) -> Result<(), String> {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let memfold = target.join("debug").join(format!("memfold{}", std::env::consts::EXE_SUFFIX));
+    succeed(Command::new("bash").current_dir(root).arg(".ci/smoke").arg(memfold).arg(features))
 }
 
 /// Lets the tests write what they compare with.
 pub(crate) fn bless(root: &Path) -> Result<(), String> {
-    cargo(root, TEST, &[("BLESS", "1"), ("INSTA_UPDATE", "always")])
+    succeed(cargo(root, TEST).env("BLESS", "1").env("INSTA_UPDATE", "always"))
 }
 
 /// Runs the tests of `simd` and `index` for aarch64 under qemu.
@@ -65,10 +79,11 @@ pub(crate) fn test_aarch64(root: &Path) -> Result<(), String> {
     cross_tools()?;
     let emulator = EMULATORS.into_iter().find(|name| runs(name));
     let emulator = emulator.ok_or("there is no qemu-aarch64: install qemu-user")?;
-    let runner = format!("{emulator} -L {CROSS_LIBRARIES}");
     let words = [&["test", "--locked", "--target", AARCH64], AARCH64_PACKAGES].concat();
-    let runner = [("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner.as_str())];
-    cargo(root, &words, &[AARCH64_TOOLS, &runner].concat())
+    let runner = format!("{emulator} -L {CROSS_LIBRARIES}");
+    let mut test = cargo(root, &words);
+    test.envs(AARCH64_VARIABLES).env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner);
+    succeed(&mut test)
 }
 
 /// Says what is missing to compile for aarch64: Rust's own library, or a C compiler.
@@ -82,19 +97,5 @@ fn cross_tools() -> Result<(), String> {
     match runs(CROSS_COMPILER) {
         true => Ok(()),
         false => Err(format!("there is no {CROSS_COMPILER}: install gcc-aarch64-linux-gnu")),
-    }
-}
-
-fn runs(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
-}
-
-/// Runs cargo with some words and variables.
-fn cargo(root: &Path, words: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
-    report::line(&format!("xtask: cargo {}", words.join(" ")));
-    match crate::cargo(root).args(words).envs(environment.iter().copied()).status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("cargo {} ended with {status}", words[0])),
-        Err(error) => Err(format!("cannot run cargo: {error}")),
     }
 }

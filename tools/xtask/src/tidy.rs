@@ -1,0 +1,164 @@
+//! `tidy`: invariants that the compiler cannot check, each with the sentence that says what to do.
+//!
+//! Which package may use which is in `deny.toml`.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::{runs, say, succeed};
+
+const FILE_BYTES_MAX: u64 = 2 << 20;
+
+/// Stages that are functions from plain data to plain data.
+const PURE: &[&str] = &[
+    "pipeline/model/src/",
+    "pipeline/guard/src/",
+    "pipeline/lifecycle/src/",
+    "pipeline/plan/src/cluster/",
+    "pipeline/plan/src/detect/",
+    "pipeline/plan/src/plan/",
+];
+const IMPURE_WORDS: &[&str] = &[
+    "std::fs",
+    "std::net",
+    "std::env",
+    "std::process",
+    "SystemTime",
+    "rusqlite",
+    "brain_db",
+    "::now(",
+];
+
+const PRINTER: &str = "tools/cli/src/printer.rs";
+const PRINT_WORDS: &[&str] = &["println!", "print!", "eprintln!", "eprint!"];
+
+/// Where `unsafe` may stand.
+const UNSAFE: &[&str] = &["simd/src/arch/", "index/src/file/map.rs"];
+
+/// Words that have no place in a file, split so that this one does not find itself.
+const BANNED: &[(&str, &str)] = &[
+    (concat!("/ro", "ot/"), "no machine paths"),
+    (concat!("/ho", "me/"), "no machine paths"),
+    (concat!("/wo", "rk/"), "no machine paths"),
+    (concat!("TO", "DO"), "finish it, or describe it in an issue"),
+    (concat!("FIX", "ME"), "fix it, or describe it in an issue"),
+];
+
+/// Checks all files and prints each breach; fails where there is one.
+pub(crate) fn run(root: &Path) -> Result<(), String> {
+    let files = files(root)?;
+    let breaches: Vec<String> = files.iter().flat_map(|file| check(root, file)).collect();
+    breaches.iter().for_each(|breach| say(&format!("tidy: {breach}")));
+    if !breaches.is_empty() {
+        return Err(format!("tidy: {} breaches in {} files", breaches.len(), files.len()));
+    }
+    say(&format!("tidy: {} files, no breach", files.len()));
+    match runs("python3") {
+        // Tables and plots of the documents are those of the stored results.
+        true => succeed(Command::new("python3").current_dir(root).args([
+            "bench/measure.py",
+            "figures",
+            "--check",
+        ])),
+        false => Ok(say("tidy: skipped the figures of the documents: there is no python3")),
+    }
+}
+
+/// Lists the files of git, and those it neither tracks nor ignores.
+fn files(root: &Path) -> Result<Vec<String>, String> {
+    let output = Command::new("git")
+        .current_dir(root)
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .output()
+        .map_err(|error| format!("git ls-files: {error}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let names = String::from_utf8_lossy(&output.stdout);
+    Ok(names.split('\0').filter(|name| root.join(name).is_file()).map(str::to_owned).collect())
+}
+
+fn check(root: &Path, file: &str) -> Vec<String> {
+    let path = root.join(file);
+    let bytes = path.metadata().map_or(0, |meta| meta.len());
+    if bytes > FILE_BYTES_MAX {
+        return vec![format!("{file}: {bytes} bytes; keep files under {FILE_BYTES_MAX}")];
+    }
+    // Memories may speak of anything.
+    if file.ends_with(".jsonl") {
+        return Vec::new();
+    }
+    let Ok(text) = std::fs::read_to_string(&path) else { return Vec::new() };
+    let code_lines = text.split("#[cfg(test)]").next().unwrap_or_default().lines().count();
+    let mut breaches = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let code = if number < code_lines { line.split("//").next() } else { None };
+        let found = banned(line).chain(code.into_iter().flat_map(|code| complaints(file, code)));
+        breaches.extend(found.map(|advice| format!("{file}:{}: {advice}", number + 1)));
+    }
+    breaches
+}
+
+/// Returns advice on banned words, but those that begin a quoted text: tests quote what people write.
+fn banned(line: &str) -> impl Iterator<Item = String> {
+    let stands_open = |word| line.match_indices(word).any(|(at, _)| !line[..at].ends_with('"'));
+    let found = BANNED.iter().filter(move |(word, _)| stands_open(*word));
+    found.map(|(word, advice)| format!("{word}: {advice}"))
+}
+
+/// Returns what is wrong with a line of code outside of tests.
+fn complaints(file: &str, line: &str) -> Vec<String> {
+    let begins = |folders: &[&str]| folders.iter().any(|folder| file.starts_with(folder));
+    let is_test =
+        file.starts_with("tests/") || file.contains("/tests/") || file.ends_with("/tests.rs");
+    let mut found = Vec::new();
+    if !file.ends_with(".rs") || file == "tools/xtask/src/tidy.rs" {
+        return found;
+    }
+    if !is_test && begins(PURE) {
+        let impure = IMPURE_WORDS.iter().filter(|word| line.contains(*word));
+        found.extend(impure.map(|word| format!("{word} in a pure stage: take it as an argument")));
+    }
+    let prints = PRINT_WORDS.iter().any(|word| line.contains(word));
+    if prints && !is_test && file != PRINTER && !file.ends_with("/build.rs") {
+        found.push(format!("only {PRINTER} prints"));
+    }
+    let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+    if !begins(UNSAFE) && words.clone().any(|word| word == "unsafe") {
+        found.push(format!("unsafe only in {}", UNSAFE.join(" and ")));
+    }
+    if line.contains("#[allow(") || line.contains("#![allow(") {
+        found.push("use #[expect(lint, reason = \"…\")]".to_owned());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{banned, complaints};
+
+    #[test]
+    fn quoted_words_are_texts() {
+        let word = concat!("TO", "DO");
+        assert_eq!(banned(&format!("// {word}: x")).count(), 1);
+        assert_eq!(banned(&format!("f(\"{word}\"); // {word}")).count(), 1);
+        assert_eq!(banned(&format!("(\"{word}: x\", \"y\")")).count(), 0);
+    }
+
+    #[test]
+    fn impure_printing_and_unsafe_lines_are_breaches() {
+        for (file, line, count) in [
+            ("pipeline/plan/src/plan/mod.rs", "use std::fs;", 1),
+            ("pipeline/plan/src/plan/tests.rs", "use std::fs;", 0),
+            ("pipeline/plan/src/report/mod.rs", "use std::fs;", 0),
+            ("index/src/lib.rs", "println!()", 1),
+            ("tools/cli/src/printer.rs", "println!()", 0),
+            ("index/src/lib.rs", "unsafe { x }", 1),
+            ("index/src/lib.rs", "unsafe_code", 0),
+            ("simd/src/arch/x.rs", "unsafe { x }", 0),
+            ("docs/a.md", "unsafe { x }", 0),
+        ] {
+            assert_eq!(complaints(file, line).len(), count, "{file}: {line}");
+        }
+    }
+}
