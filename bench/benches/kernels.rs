@@ -1,5 +1,5 @@
 //! Kernels: time per pair, and multiplications per second of the sign test, for every level of
-//! this processor, beside simsimd and beside the peak of the registers on one thread and on all.
+//! this processor, beside simsimd.
 //!
 //! Throughput counts multiply-and-adds as elements: `Gelem/s` reads as GMAC/s.
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput};
 use memfold_simd::simsimd::{self, Bf16, F16};
-use memfold_simd::{ColumnPanel, Kernels, Level, RowBlock, peak};
+use memfold_simd::{ColumnPanel, Kernels, Level, RowBlock};
 
 /// Sentence embedders' dimensions, the prefix of the join, and the ends of what there is.
 const DIMS: [usize; 6] = [8, 64, 384, 768, 1536, 4096];
@@ -18,9 +18,6 @@ const DIMS: [usize; 6] = [8, 64, 384, 768, 1536, 4096];
 const HITS_ROWS: usize = 1024;
 const HITS_COLUMNS: usize = 4096;
 const HITS_DIMS: [usize; 3] = [32, 64, 128];
-
-/// Some milliseconds: far above the time in which a thread starts.
-const PEAK_ROUNDS: u32 = 1 << 18;
 
 /// One pair in this many passes, about as often as in the join.
 const PAIRS_PER_HIT: f32 = 2500.0;
@@ -33,7 +30,6 @@ fn main() {
         .configure_from_args();
     let mut group = criterion.benchmark_group("kernels");
     for kernels in Level::available().into_iter().filter_map(Kernels::at) {
-        bench_peaks(&mut group, kernels.level());
         for dim in DIMS {
             bench_pairs(&mut group, kernels, dim);
         }
@@ -47,29 +43,6 @@ fn main() {
     }
     group.finish();
     criterion.final_summary();
-}
-
-/// Runs rounds at a level and counts operations.
-type Peak = fn(Level, u32) -> Option<u64>;
-
-fn bench_peaks(group: &mut BenchmarkGroup<'_, WallTime>, level: Level) {
-    let all = std::thread::available_parallelism().map_or(1, usize::from);
-    for (name, work) in [("peak_int8", peak::int8 as Peak), ("peak_f32", peak::f32)] {
-        let rounds = if memfold_bench::is_test_run() { 1 } else { PEAK_ROUNDS };
-        let operations = work(level, rounds).expect("available levels have a peak");
-        for threads in if all == 1 { vec![1] } else { vec![1, all] } {
-            group.throughput(Throughput::Elements(operations * threads as u64));
-            group.bench_function(BenchmarkId::new(format!("{name}/{level}"), threads), |bencher| {
-                bencher.iter(|| {
-                    std::thread::scope(|scope| {
-                        (1..threads)
-                            .for_each(|_| drop(scope.spawn(|| black_box(work(level, rounds)))));
-                        black_box(work(level, rounds))
-                    })
-                });
-            });
-        }
-    }
 }
 
 fn bench_pairs(group: &mut BenchmarkGroup<'_, WallTime>, kernels: &'static Kernels, dim: usize) {

@@ -8,8 +8,7 @@ use memfold_cli::{open_test_set, open_vectors, pool, table};
 use memfold_index::graph::{Graph, GraphOptions, Searcher};
 use memfold_index::hnsw_rs::{HnswRsIndex, HnswRsOptions};
 use memfold_index::{
-    CodeSearcher, FlatIndex, FlatScan, GraphSearcher, Nearest, Neighbor, Pool, Progress, Row, Scan,
-    VectorMatrix,
+    FlatIndex, FlatScan, GraphSearcher, Nearest, Neighbor, Pool, Progress, Row, Scan, VectorMatrix,
 };
 use memfold_model::text::excerpt;
 use memfold_plan::report::grouped;
@@ -106,8 +105,7 @@ impl Work<'_> {
     fn figures(&self) -> Result<Vec<AnnFigures>, Failure> {
         match self.args.method {
             AnnMethodArg::Graph => self.graph(),
-            AnnMethodArg::Scan => self.flat(false),
-            AnnMethodArg::Codes => self.flat(true),
+            AnnMethodArg::Scan => self.flat(),
             AnnMethodArg::HnswRs => self.hnsw_rs(),
             AnnMethodArg::Exact => self.exact(),
         }
@@ -128,20 +126,16 @@ impl Work<'_> {
         self.sweep_each(built, &mut index, |index, width| index.ef_search = width)
     }
 
-    fn flat(&self, by_codes: bool) -> Result<Vec<AnnFigures>, Failure> {
+    fn flat(&self) -> Result<Vec<AnnFigures>, Failure> {
         let stopwatch = Stopwatch::start();
         let flat = FlatIndex::build(self.rows, self.pool, Kernels::active())
             .map_err(|error| self.failed("build the flat index", &error))?;
         let bytes = flat.byte_count();
-        let built = self.built(if by_codes { "codes" } else { "scan" }, stopwatch, bytes);
+        let built = self.built("scan", stopwatch, bytes);
         let mut scan = FlatScan::new(flat.view(), self.rows, Kernels::active())
             .map_err(|error| self.failed("scan the flat index", &error))?;
         let truth = self.truth(&self.plain_scan()?)?;
-        let figures = match by_codes {
-            true => self.sweep(&truth, built, &mut CodeSearcher(scan), None)?,
-            false => self.sweep(&truth, built, &mut scan, None)?,
-        };
-        Ok(vec![figures])
+        Ok(vec![self.sweep(&truth, built, &mut scan, None)?])
     }
 
     fn hnsw_rs(&self) -> Result<Vec<AnnFigures>, Failure> {
@@ -259,7 +253,7 @@ memfold_cli::documents! { "bench-ann" => AnnFigures }
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct AnnFigures {
     schema_version: u32,
-    /// What answered: `graph`, `scan`, `codes`, `hnsw_rs` or `exact`.
+    /// What answered: `graph`, `scan`, `hnsw_rs` or `exact`.
     method: &'static str,
     rows: u64,
     dim: u64,

@@ -191,8 +191,6 @@ pub(crate) enum AnnMethodArg {
     Graph,
     /// The flat index of 64 codes a row, scanned; exact
     Scan,
-    /// The flat index, of which the nearest codes alone are looked at; approximate
-    Codes,
     /// The crate hnsw_rs
     #[value(name = "hnsw_rs")]
     HnswRs,

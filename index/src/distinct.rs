@@ -66,19 +66,20 @@ impl DistinctRows {
         pool: &Pool,
         progress: &dyn Progress,
     ) -> Result<Self, DistinctError> {
-        Self::within(matrix, kernels, (pool, None), progress).expect("records stay in memory")
+        Self::within(matrix, kernels, pool, None, progress).expect("records stay in memory")
     }
 
     /// As [`of`](Self::of), with what is sorted in `scratch_dir`: memory holds 24 bytes of each distinct row.
     pub(crate) fn within(
         matrix: &VectorMatrix<'_>,
         kernels: &Kernels,
-        (pool, scratch_dir): (&Pool, Option<&Path>),
+        pool: &Pool,
+        scratch_dir: Option<&Path>,
         progress: &dyn Progress,
     ) -> io::Result<Result<Self, DistinctError>> {
         let mut spool = Spool::new(scratch_dir, ROWS_IN_MEMORY);
         let mut refused = Ok(());
-        let digest = scan_rows(matrix, kernels, (pool, progress), |scanned| match scanned {
+        let digest = scan_rows(matrix, kernels, pool, progress, |scanned| match scanned {
             Ok(one) => spool.push(one),
             Err(error) => {
                 refused = Err(error);
@@ -93,7 +94,7 @@ impl DistinctRows {
         let mut distinct = Classes::default();
         for one in &spool.finish()? {
             if run.first().is_some_and(|(first, _)| first.hash != one.hash) {
-                run.drain(..).for_each(|class| distinct.push(class));
+                run.drain(..).for_each(|(first, others)| distinct.push(first, others));
             }
             let vector = matrix.vector(one.row());
             let equal = run.iter_mut().find(|(first, _)| matrix.vector(first.row()) == vector);
@@ -102,7 +103,7 @@ impl DistinctRows {
                 None => run.push((one, Vec::new())),
             }
         }
-        run.into_iter().for_each(|class| distinct.push(class));
+        run.into_iter().for_each(|(first, others)| distinct.push(first, others));
         Ok(Ok(distinct.in_order(pool, digest)))
     }
 
@@ -127,7 +128,7 @@ struct Classes {
 }
 
 impl Classes {
-    fn push(&mut self, (first, others): (Scanned, Vec<Row>)) {
+    fn push(&mut self, first: Scanned, others: Vec<Row>) {
         self.firsts.push(first);
         if !others.is_empty() {
             self.groups.push(std::iter::once(first.row()).chain(others).collect());
@@ -156,7 +157,7 @@ pub(crate) fn digest_of(
     progress: &dyn Progress,
 ) -> Result<[u8; 32], DistinctError> {
     let mut refused = Ok(());
-    let digest = scan_rows(matrix, kernels, (pool, progress), |scanned| {
+    let digest = scan_rows(matrix, kernels, pool, progress, |scanned| {
         refused = scanned.map(|_| ());
         Ok(())
     });
@@ -167,7 +168,8 @@ pub(crate) fn digest_of(
 fn scan_rows(
     matrix: &VectorMatrix<'_>,
     kernels: &Kernels,
-    (pool, progress): (&Pool, &dyn Progress),
+    pool: &Pool,
+    progress: &dyn Progress,
     mut each: impl FnMut(Result<Scanned, DistinctError>) -> io::Result<()>,
 ) -> io::Result<[u8; 32]> {
     let mut hasher = blake3::Hasher::new();

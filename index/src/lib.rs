@@ -32,7 +32,7 @@ pub use join::{
     PairAudit, PairStream, Receipt, TILE_ROWS_MAX, TileError, TilePlan, TileRequest, TileSummary,
     TileTask, default_pair_budget, join_pairs, join_pairs_by_graph, join_pairs_by_tiles,
 };
-pub use nearest::{CodeSearcher, GraphSearcher, Nearest};
+pub use nearest::{GraphSearcher, Nearest};
 pub use neighbor::{BestNeighbors, Neighbor};
 pub use pool::{NoProgress, Progress};
 pub use pool::{Pool, StartPoolError};

@@ -77,24 +77,6 @@ impl Nearest for FlatScan<'_> {
     }
 }
 
-/// A flat index that is asked for [near codes](FlatScan::k_nearest_by_codes) where `k` neighbours are wanted; ranges are exact.
-#[derive(Debug)]
-pub struct CodeSearcher<'a>(pub FlatScan<'a>);
-
-impl Nearest for CodeSearcher<'_> {
-    fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, VectorError> {
-        self.0.k_nearest_by_codes(query, k).map(<[_]>::to_vec)
-    }
-
-    fn range(
-        &mut self,
-        query: &[f32],
-        threshold: Similarity,
-    ) -> Result<Vec<Neighbor>, VectorError> {
-        Nearest::range(&mut self.0, query, threshold)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use memfold_simd::Kernels;

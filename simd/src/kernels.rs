@@ -205,12 +205,6 @@ fn may_hit(rows: &RowBlock<'_>, columns: Columns<'_>) -> bool {
     true
 }
 
-/// Loops of one level that find its peak; each takes rounds and returns the operations it did.
-pub(crate) struct Peaks {
-    pub(crate) int8: fn(u32) -> u64,
-    pub(crate) f32: fn(u32) -> u64,
-}
-
 impl std::fmt::Debug for Kernels {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Kernels").field("level", &self.level).finish_non_exhaustive()

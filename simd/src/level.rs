@@ -110,11 +110,11 @@ impl Level {
     }
 
     fn parse_available(name: &OsStr) -> Result<Self, RequestLevelError> {
-        let available = Self::available();
-        let found = available.iter().copied().find(|level| name == level.name());
-        found.ok_or_else(|| RequestLevelError {
+        // The named level alone: to ask for AMX is to have the system reserve room for tiles.
+        let found = Self::ALL.into_iter().find(|level| name == level.name());
+        found.filter(|level| level.is_available()).ok_or_else(|| RequestLevelError {
             requested: name.to_string_lossy().into_owned(),
-            available,
+            available: Self::available(),
         })
     }
 }

@@ -34,7 +34,6 @@ pub mod level;
 pub mod float_panel;
 pub mod kernels;
 pub mod panel;
-pub mod peak;
 
 mod arch;
 mod portable;

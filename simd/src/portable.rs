@@ -1,9 +1,6 @@
 //! Kernels in plain Rust: the twin that every processor has.
 
-use std::hint::black_box;
-
 use crate::float_panel::{self, FloatPanel};
-use crate::kernels::Peaks;
 use crate::panel::{
     Columns, GROUP_COLUMNS, Group, Hit, RowBlock, STEP_DIMS, ScoredHit, push_mask, push_scored,
     signed_codes,
@@ -24,9 +21,6 @@ pub(crate) static KERNELS: Kernels = Kernels {
     hits_i7: hits,
     scored_hits,
 };
-
-/// The peaks of level `scalar`.
-pub(crate) static PEAKS: Peaks = Peaks { int8: peak_int8, f32: peak_f32 };
 
 /// Accumulators of [`dot_f32`], so that additions do not wait for each other.
 const F32_LANES: usize = 32;
@@ -130,19 +124,4 @@ fn passing(scores: &[i32; GROUP_COLUMNS]) -> u32 {
     }
     const { assert!(GROUP_COLUMNS == u32::BITS as usize) };
     mask
-}
-
-/// Numbers that stay in the nearest cache.
-const PEAK_LENGTH: usize = 1024;
-
-fn peak_int8(rounds: u32) -> u64 {
-    let ones = [1_i8; PEAK_LENGTH];
-    let round = |_| u64::from(dot_i8(black_box(&ones), black_box(&ones)).cast_unsigned());
-    (0..rounds).map(round).sum()
-}
-
-fn peak_f32(rounds: u32) -> u64 {
-    let ones = [1.0_f32; PEAK_LENGTH];
-    let round = |_| dot_f32(black_box(&ones), black_box(&ones)) as u64;
-    (0..rounds).map(round).sum()
 }

@@ -62,7 +62,6 @@ fn every_method_answers_and_fits_the_published_schema() {
     for (method, ef_search, bytes) in [
         ("graph", [Some(16), Some(64)], 150.0..350.0),
         ("scan", [None, None], 200.0..400.0),
-        ("codes", [None, None], 200.0..400.0),
         ("hnsw_rs", [Some(16), Some(64)], 1_000.0..4_000.0),
         ("exact", [None, None], 8.0..8.1),
     ] {
@@ -116,7 +115,7 @@ fn what_cannot_be_looked_up_is_said() {
         (1, &["--base", "missing.npy"], "missing.npy"),
         (2, &["--base", "base.npy", "--ef-search", "0"], "from 1 to 65535"),
         (2, &["--base", "base.npy", "--degree", "1"], "from 2 to 64"),
-        (2, &["--base", "base.npy", "--method", "hnsw"], "graph, scan, codes, hnsw_rs, exact"),
+        (2, &["--base", "base.npy", "--method", "hnsw"], "graph, scan, hnsw_rs, exact"),
     ] {
         place.run(&[&["ann"], words].concat()).fails_with(code, &[expected]);
     }

@@ -104,7 +104,8 @@ impl<'a> Coding<'a> {
         matrix: &VectorMatrix<'_>,
         distinct: &DistinctRows,
         turned: bool,
-        (pool, kernels): (&Pool, &Kernels),
+        pool: &Pool,
+        kernels: &Kernels,
     ) -> Result<Self, DamagedCoding> {
         let mut sample: Vec<usize> = (0..distinct.len()).collect();
         pool.sort_by_key(&mut sample, |&at| (distinct.hashes[at], at));
@@ -508,7 +509,7 @@ mod coding_tests {
         let pool = Pool::new(std::num::NonZeroUsize::new(threads)).unwrap();
         let matrix = VectorMatrix::from_slice(values, dim).unwrap();
         let distinct = DistinctRows::of(&matrix, Kernels::active(), &pool, &NoProgress).unwrap();
-        Coding::learn(&matrix, &distinct, false, (&pool, Kernels::active())).unwrap()
+        Coding::learn(&matrix, &distinct, false, &pool, Kernels::active()).unwrap()
     }
 
     #[test]

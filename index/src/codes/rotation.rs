@@ -85,7 +85,7 @@ impl<'a> Rotation<'a> {
             moved.iter_mut().zip(values).for_each(|(to, &value)| *to = unit(value));
             let values = &moved[..values.len()];
             for (block, sums) in lead.as_chunks_mut::<COLUMNS>().0.iter_mut().enumerate() {
-                add_scaled(sums, values, rows, (LEAD_DIMS, block * COLUMNS));
+                add_scaled(sums, values, rows, LEAD_DIMS, block * COLUMNS);
             }
         }
         for (at, (moved, &lead)) in moved.iter_mut().zip(&lead).enumerate() {
@@ -97,7 +97,7 @@ impl<'a> Rotation<'a> {
             let mut sums = [0.0; COLUMNS];
             let values = &vector[LEAD_DIMS + first..];
             sums.iter_mut().zip(values).for_each(|(sum, &value)| *sum = unit(value));
-            add_scaled(&mut sums, &moved, mixing, (rest_dim, first));
+            add_scaled(&mut sums, &moved, mixing, rest_dim, first);
             let places = LEAD_DIMS + first..self.dim;
             places.zip(sums).for_each(|(at, sum)| take(at, f64::from(sum)));
         }
@@ -109,7 +109,8 @@ fn add_scaled(
     sums: &mut [f32; COLUMNS],
     factors: &[f32],
     rows: &[f32],
-    (width, first): (usize, usize),
+    width: usize,
+    first: usize,
 ) {
     let last = (first + COLUMNS).min(width);
     for (&factor, row) in factors.iter().zip(rows.chunks_exact(width)) {

@@ -87,7 +87,7 @@ impl<'a> SplitRows<'a> {
         let mut by_lead = Vec::new();
         kernels.squared_distances(lead, self.lead, others, &mut by_lead);
         let mut distances = by_lead.clone();
-        self.add_rest(rest, others, kernels, (&mut distances, &mut Vec::new()));
+        self.add_rest(rest, others, kernels, &mut distances, &mut Vec::new());
         [by_lead, distances]
     }
 
@@ -98,7 +98,8 @@ impl<'a> SplitRows<'a> {
         query: &[i8],
         rows: &[u32],
         kernels: &Kernels,
-        (distances, more): (&mut [i32], &mut Vec<i32>),
+        distances: &mut [i32],
+        more: &mut Vec<i32>,
     ) {
         if !query.is_empty() {
             more.clear();

@@ -6,14 +6,12 @@
 //! not at all, and [`FreshWriter`] adds sealed fresh rows to one that is live.
 
 mod map;
-mod large_writes;
 pub mod sections;
 pub mod generations;
 
 pub use generations::{
     FileMode, FreshWriter, Generation, GenerationError, GenerationWriter, Generations,
 };
-pub use large_writes::LargeWrites;
 pub use map::{MapError, Mapped};
 pub use sections::{
     Element, ElementType, FileHead, FileKind, Section, SectionFile, SectionFileError,

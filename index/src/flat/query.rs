@@ -22,12 +22,6 @@ const PROPOSED_TOGETHER: usize = 4_096;
 const FINE_AHEAD: usize = 8;
 const VECTORS_AHEAD: usize = 3;
 
-/// Where only the nearest codes are looked at: rows whose fine codes are read, for each neighbour and at least, and rows
-/// that are judged.
-const REFINED_PER_NEIGHBOR: usize = 25;
-const REFINED_MIN: usize = 4_000;
-const JUDGED_PER_NEIGHBOR: usize = 8;
-
 /// What is scanned.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rows<'a> {
@@ -57,8 +51,6 @@ struct Search {
     best: BestNeighbors,
     /// The best scores of judged rows, the least on top.
     judged_scores: BinaryHeap<Reverse<i32>>,
-    /// The score that a row must reach where only the nearest codes are looked at.
-    score_min: Option<i32>,
     found: Vec<Neighbor>,
 }
 
@@ -126,11 +118,12 @@ impl Searches {
         rows: &Rows<'_>,
         queries: &[&[f32]],
         groups: Range<usize>,
-        (threshold, keep): (Similarity, impl Fn(Row) -> bool),
+        threshold: Similarity,
+        keep: impl Fn(Row) -> bool,
     ) {
         for groups in together(groups) {
             let bias = |search: &Search| search.bounds.bias(threshold);
-            self.test(rows, (queries.len(), groups), bias, |search, query, proposal| {
+            self.test(rows, queries.len(), groups, bias, |search, query, proposal| {
                 if keep(proposal.row) {
                     search.proposed.push(proposal);
                 }
@@ -154,14 +147,15 @@ impl Searches {
         rows: &Rows<'_>,
         queries: &[&[f32]],
         groups: Range<usize>,
-        (k, keep): (usize, impl Fn(Row) -> bool),
+        k: usize,
+        keep: impl Fn(Row) -> bool,
     ) {
         if k == 0 {
             return;
         }
         self.searches[..queries.len()].iter_mut().for_each(|search| search.best.reset(k));
         for groups in together(groups) {
-            self.test(rows, (queries.len(), groups), Search::bias, |search, query, proposal| {
+            self.test(rows, queries.len(), groups, Search::bias, |search, query, proposal| {
                 if keep(proposal.row) {
                     search.take(rows, queries[query], proposal, k);
                 }
@@ -172,44 +166,12 @@ impl Searches {
         }
     }
 
-    /// Finds the `k` most similar among the rows of some groups whose codes are nearest.
-    fn k_nearest_by_codes(
-        &mut self,
-        rows: &Rows<'_>,
-        queries: &[&[f32]],
-        groups: Range<usize>,
-        k: usize,
-    ) {
-        let refined = REFINED_MIN.max(k.saturating_mul(REFINED_PER_NEIGHBOR));
-        for search in &mut self.searches[..queries.len()] {
-            search.best.reset(k);
-            search.score_min = None;
-        }
-        for groups in together(groups) {
-            let bias = |search: &Search| {
-                search.score_min.map_or(QueryBounds::BIAS_OF_ALL, i32::saturating_neg)
-            };
-            self.test(rows, (queries.len(), groups), bias, |search, _, proposal| {
-                search.proposed.push(proposal);
-                if search.proposed.len() >= refined.saturating_mul(2) {
-                    search.keep_best_scores(refined);
-                }
-            });
-        }
-        for (search, query) in self.searches.iter_mut().zip(queries) {
-            search.keep_best_scores(refined);
-            search.refine(rows, f64::INFINITY);
-            search.sort_candidates();
-            search.candidates.truncate(k.saturating_mul(JUDGED_PER_NEIGHBOR));
-            search.judge_sorted(rows, query);
-        }
-    }
-
     /// Tests the first `count` queries with the rows of some groups and hands over what passes.
     fn test(
         &mut self,
         rows: &Rows<'_>,
-        (count, groups): (usize, Range<usize>),
+        count: usize,
+        groups: Range<usize>,
         bias: impl Fn(&Search) -> i32,
         mut take: impl FnMut(&mut Search, usize, Proposal),
     ) {
@@ -247,7 +209,6 @@ impl Search {
             candidates: Vec::new(),
             best: BestNeighbors::new(0),
             judged_scores: BinaryHeap::new(),
-            score_min: None,
             found: Vec::new(),
         }
     }
@@ -297,29 +258,9 @@ impl Search {
         let bias = self.bias();
         self.proposed.retain(|proposal| proposal.score.saturating_add(bias) >= 0);
         self.refine(rows, self.squared_distance_max());
-        self.sort_candidates();
-        self.judge_sorted(rows, query);
-    }
-
-    /// Drops all but the proposals of the best scores; of equal ones the smaller rows stay.
-    fn keep_best_scores(&mut self, count: usize) {
-        if self.proposed.len() > count && count > 0 {
-            let best_first =
-                |a: &Proposal, b: &Proposal| b.score.cmp(&a.score).then(a.row.cmp(&b.row));
-            self.proposed.select_nth_unstable_by(count - 1, best_first);
-            self.proposed.truncate(count);
-            self.score_min = self.proposed.last().map(|last| last.score);
-        }
-    }
-
-    fn sort_candidates(&mut self) {
         self.candidates.sort_unstable_by(|a, b| {
             a.squared_distance.total_cmp(&b.squared_distance).then(a.row.cmp(&b.row))
         });
-    }
-
-    /// Judges sorted candidates until no other can be among the best, and sorts these.
-    fn judge_sorted(&mut self, rows: &Rows<'_>, query: &[f32]) {
         for at in 0..self.candidates.len() {
             let candidate = self.candidates[at];
             if candidate.squared_distance > self.squared_distance_max() {
@@ -439,24 +380,6 @@ impl<'a> FlatScan<'a> {
         self.k_nearest_where(query, k, |_| true)
     }
 
-    /// Returns `k` rows similar to `query`, best first, in a time that does not depend on how near they are.
-    ///
-    /// Approximate: of the rows with the nearest codes alone, 8 for each neighbour are judged. Where neighbours are far,
-    /// half of all rows pass the tests of [`k_nearest`](Self::k_nearest), and this is several times as fast
-    /// (`memfold-bench ann --method codes` tells how many it finds).
-    ///
-    /// # Errors
-    /// When the query has another dimension or no direction.
-    pub fn k_nearest_by_codes(
-        &mut self,
-        query: &[f32],
-        k: usize,
-    ) -> Result<&[Neighbor], VectorError> {
-        self.searches.prepare(&self.rows, &[query], 0)?;
-        self.searches.k_nearest_by_codes(&self.rows, &[query], self.rows.all_groups(), k);
-        Ok(self.searches.found(0))
-    }
-
     /// Returns the `k` most similar of the rows that `keep` holds for.
     ///
     /// # Errors
@@ -468,7 +391,7 @@ impl<'a> FlatScan<'a> {
         keep: impl Fn(Row) -> bool,
     ) -> Result<&[Neighbor], VectorError> {
         self.searches.prepare(&self.rows, &[query], 0)?;
-        self.searches.k_nearest(&self.rows, &[query], self.rows.all_groups(), (k, keep));
+        self.searches.k_nearest(&self.rows, &[query], self.rows.all_groups(), k, keep);
         Ok(self.searches.found(0))
     }
 
@@ -495,7 +418,7 @@ impl<'a> FlatScan<'a> {
         keep: impl Fn(Row) -> bool,
     ) -> Result<&[Neighbor], VectorError> {
         self.searches.prepare(&self.rows, &[query], 0)?;
-        self.searches.range(&self.rows, &[query], self.rows.all_groups(), (threshold, keep));
+        self.searches.range(&self.rows, &[query], self.rows.all_groups(), threshold, keep);
         Ok(self.searches.found(0))
     }
 
@@ -511,7 +434,7 @@ impl<'a> FlatScan<'a> {
         pool: &Pool,
     ) -> Result<Vec<Vec<Neighbor>>, VectorError> {
         let mut found = self.batch(queries, pool, |searches, queries, groups| {
-            searches.k_nearest(&self.rows, queries, groups, (k, |_| true));
+            searches.k_nearest(&self.rows, queries, groups, k, |_| true);
         })?;
         found.iter_mut().for_each(|found| found.truncate(k));
         Ok(found)
@@ -528,7 +451,7 @@ impl<'a> FlatScan<'a> {
         pool: &Pool,
     ) -> Result<Vec<Vec<Neighbor>>, VectorError> {
         self.batch(queries, pool, |searches, queries, groups| {
-            searches.range(&self.rows, queries, groups, (threshold, |_| true));
+            searches.range(&self.rows, queries, groups, threshold, |_| true);
         })
     }
 

@@ -43,9 +43,6 @@ fn check(values: &[f32], dim: usize, level: Level, seed: u64) {
             let expected = &all[..k.min(all.len())];
             assert_eq!(scan.k_nearest(query, k).unwrap(), expected, "{k} nearest");
         }
-        // So few rows are all judged.
-        let k = all.len().div_ceil(8);
-        assert_eq!(scan.k_nearest_by_codes(query, k).unwrap(), &all[..k]);
         let keep = |row: Row| row.0 % 3 == 1;
         let kept: Vec<_> = all.iter().filter(|found| keep(found.row)).copied().collect();
         let expected = &kept[..kept.len().min(7)];
@@ -105,40 +102,7 @@ fn ten_thousand_equal_rows_are_all_found_in_order() {
     let found = scan.range(&values[..20], Similarity::ONE).unwrap();
     assert!(found.iter().map(|found| found.row).eq(equal.clone()));
     let found = scan.k_nearest(&values[..20], 40).unwrap();
-    assert!(found.iter().map(|found| found.row).eq(equal.clone().take(40)));
-    let found = scan.k_nearest_by_codes(&values[..20], 40).unwrap();
     assert!(found.iter().map(|found| found.row).eq(equal.take(40)));
-}
-
-#[test]
-fn near_codes_are_the_same_rows_at_every_level_and_nearly_all_of_the_nearest() {
-    // Ten wordings of each of 2,000 memories.
-    let (dim, k) = (96, 9);
-    let memories = rows(Shape::Random, 2_000, dim, 17);
-    let mut noise = Values(18);
-    let wordings = memories.chunks(dim).flat_map(|memory| std::iter::repeat_n(memory, 10));
-    let values: Vec<f32> = wordings.flatten().map(|x| x + 0.7 * noise.next()).collect();
-    let matrix = VectorMatrix::from_slice(&values, dim).unwrap();
-    let queries: Vec<usize> = (0..40).map(|at| at * 491).collect();
-    let mut of_levels = Vec::new();
-    for level in Level::ALL {
-        let Some(kernels) = Kernels::at(level) else { continue };
-        let flat = FlatIndex::build(&matrix, &pool(2), kernels).unwrap();
-        let mut scan = FlatScan::new(flat.view(), &matrix, kernels).unwrap();
-        let (mut answers, mut right) = (Vec::new(), 0);
-        for &query in &queries {
-            let query = matrix.vector(Row(query as u32));
-            let found = scan.k_nearest_by_codes(query, k).unwrap().to_vec();
-            assert_eq!(found.len(), k);
-            assert!(found.is_sorted());
-            let exact = scan.k_nearest(query, k).unwrap();
-            right += exact.iter().filter(|neighbor| found.contains(neighbor)).count();
-            answers.push(found);
-        }
-        assert!(right * 100 >= 99 * k * queries.len(), "{right} of {}", k * queries.len());
-        of_levels.push(answers);
-    }
-    assert!(of_levels.iter().all(|answers| *answers == of_levels[0]));
 }
 
 #[test]
@@ -148,7 +112,6 @@ fn no_rows_and_equal_rows_are_indexes_too() {
     let flat = FlatIndex::build(&none, &pool, kernels).unwrap();
     let mut scan = FlatScan::new(flat.view(), &none, kernels).unwrap();
     assert!(flat.is_empty() && scan.k_nearest(&[1.0; 5], 3).unwrap().is_empty());
-    assert!(scan.k_nearest_by_codes(&[1.0; 5], 3).unwrap().is_empty());
     let queries = VectorMatrix::from_slice(&[1.0; 10], 5).unwrap();
     assert_eq!(scan.range_batch(&queries, Similarity::ONE, &pool).unwrap(), [vec![], vec![]]);
     check(&[0.25; 5 * 100], 5, kernels.level(), 1);
@@ -238,7 +201,7 @@ impl Stored {
     }
 
     fn view(&self, shape: (usize, usize)) -> Result<FlatView<'_>, DamagedFlatIndex> {
-        FlatView::new(&self.transform, self.codes(), self.norms(), shape)
+        FlatView::new(&self.transform, self.codes(), self.norms(), shape.0, shape.1)
     }
 }
 
@@ -273,7 +236,7 @@ fn slices_of_other_lengths_are_refused() {
         assert!(stored.view(shape).is_err(), "{shape:?}");
     }
     let (codes, norms) = (stored.codes(), stored.norms());
-    let view = |transform, codes, norms| FlatView::new(transform, codes, norms, (40, 8));
+    let view = |transform, codes, norms| FlatView::new(transform, codes, norms, 40, 8);
     let short = &stored.transform[..stored.transform.len() - 1];
     assert!(matches!(view(short, codes, norms), Err(DamagedFlatIndex::Transform(_))));
     let error = view(&stored.transform, &codes[1..], norms).unwrap_err();

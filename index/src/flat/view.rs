@@ -69,7 +69,8 @@ impl<'a> FlatView<'a> {
         transform: &'a [f32],
         codes: &'a [i8],
         norms: &'a [i32],
-        (row_count, dim): (usize, usize),
+        row_count: usize,
+        dim: usize,
     ) -> Result<Self, DamagedFlatIndex> {
         let transform = PrefixTransform::new(transform, dim)?;
         let groups = row_count.div_ceil(PACKED_COLUMNS);
@@ -194,7 +195,7 @@ impl FlatIndex {
         pool: &Pool,
         kernels: &Kernels,
     ) -> Result<Self, VectorError> {
-        let built = Self::build_watched(matrix, (pool, kernels), &NoProgress)?;
+        let built = Self::build_watched(matrix, pool, kernels, &NoProgress)?;
         Ok(built.expect("nobody asks to stop"))
     }
 
@@ -204,7 +205,8 @@ impl FlatIndex {
     /// As [`build`](Self::build).
     pub fn build_watched(
         matrix: &VectorMatrix<'_>,
-        (pool, kernels): (&Pool, &Kernels),
+        pool: &Pool,
+        kernels: &Kernels,
         progress: &dyn Progress,
     ) -> Result<Option<Self>, VectorError> {
         let dim = matrix.dim();
@@ -213,11 +215,11 @@ impl FlatIndex {
             return Ok(None);
         }
         let directions = LearnedDirections::of(&units, dim, pool, kernels);
-        let ranges = in_batches(matrix, (pool, progress), |rows| {
+        let ranges = in_batches(matrix, pool, progress, |rows| {
             let mut ranges = CoordinateRanges::NONE;
             for vector in rows.map(|row| matrix.vector(row)) {
                 let squared_norm = kernels.dot(vector, vector);
-                directions.widen_first(&mut ranges, (vector, squared_norm), kernels);
+                directions.widen_first(&mut ranges, vector, squared_norm, kernels);
             }
             ranges
         });
@@ -225,7 +227,7 @@ impl FlatIndex {
         let ranges = ranges.iter().fold(CoordinateRanges::NONE, CoordinateRanges::joined);
         let numbers = directions.into_numbers(&ranges, kernels);
         let transform = transform_of(&numbers, dim);
-        let batches = in_batches(matrix, (pool, progress), |rows| {
+        let batches = in_batches(matrix, pool, progress, |rows| {
             Encoded::of(rows.map(|row| matrix.vector(row)), &transform, kernels)
         });
         let Some(batches) = batches else { return Ok(None) };
@@ -303,7 +305,8 @@ impl FlatIndex {
 /// Computes `task` for batches of rows and returns the results in their order; `None` where the caller asked to stop.
 fn in_batches<T: Send>(
     matrix: &VectorMatrix<'_>,
-    (pool, progress): (&Pool, &dyn Progress),
+    pool: &Pool,
+    progress: &dyn Progress,
     task: impl Fn(&mut dyn ExactSizeIterator<Item = Row>) -> T + Sync + Send,
 ) -> Option<Vec<T>> {
     let batches = pool.map(matrix.len().div_ceil(TASK_ROWS), |batch| {

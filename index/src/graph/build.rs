@@ -54,7 +54,7 @@ impl Graph {
         }
         let distinct = DistinctRows::of(matrix, kernels, pool, progress)?;
         let turned = distinct.len() > SCANNED_NODES_MAX;
-        let coding = Coding::learn(matrix, &distinct, turned, (pool, kernels))?;
+        let coding = Coding::learn(matrix, &distinct, turned, pool, kernels)?;
         let nodes = Nodes::encode(matrix, &distinct, &coding, tools)?;
         let (codes, partition, probes, order) = nodes.partition(tools)?;
         let members = Members::of(order.iter().map(|&node| nodes.positions(node)), &distinct);
@@ -227,7 +227,8 @@ impl Nodes {
             self.codes.view(),
             &names,
             tools.options.probes,
-            (tools.pool, tools.kernels),
+            tools.pool,
+            tools.kernels,
         );
         tools.progress.end();
         if tools.progress.cancelled() {

@@ -57,7 +57,8 @@ pub fn check(
     graph: &GraphView<'_>,
     vectors: &VectorMatrix<'_>,
     lookups: usize,
-    (pool, kernels): (&Pool, &'static Kernels),
+    pool: &Pool,
+    kernels: &'static Kernels,
     progress: &dyn Progress,
 ) -> Result<GateReport, GateError> {
     let sampled = sample(graph, lookups, pool);

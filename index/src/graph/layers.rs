@@ -70,7 +70,7 @@ impl Layers {
         let picked = codes.picked(nodes);
         let names: Vec<u32> = (0..nodes.len() as u32).collect();
         let (partition, probes) =
-            Partition::of(picked.view(), &names, probes, (tools.pool, tools.kernels));
+            Partition::of(picked.view(), &names, probes, tools.pool, tools.kernels);
         self.sizes.push(nodes.len() as u32);
         self.nodes.extend_from_slice(nodes);
         let links = link(picked.view(), &partition, &probes, tools)?;

@@ -108,7 +108,7 @@ impl Candidates<'_> {
         limit: usize,
     ) -> Vec<Vec<Near>> {
         let mut lists: Vec<_> = self.nodes.iter().map(|_| NearestList::new(limit)).collect();
-        partition.search((self.codes, self.nodes), probes, &mut lists, &mut self.comparer);
+        partition.search(self.codes, self.nodes, probes, &mut lists, &mut self.comparer);
         lists.into_iter().map(NearestList::into_sorted).collect()
     }
 
@@ -130,7 +130,7 @@ fn samples(codes: CodeRows<'_>, tools: Tools<'_>) -> Vec<Partition> {
         let sampled = |&node: &u32| codes.hash(node) & ((1 << bits) - 1) == 0;
         let names: Vec<u32> = (0..codes.len() as u32).filter(sampled).collect();
         let picked = codes.picked(&names);
-        samples.push(Partition::of(picked.view(), &names, 1, (tools.pool, tools.kernels)).0);
+        samples.push(Partition::of(picked.view(), &names, 1, tools.pool, tools.kernels).0);
         bits += SAMPLE_BITS;
     }
     samples

@@ -103,7 +103,8 @@ impl Comparer {
     pub(super) fn compare(
         &mut self,
         codes: CodeRows<'_>,
-        (rows, picked): (&[u32], &[u32]),
+        rows: &[u32],
+        picked: &[u32],
         lists: &mut [NearestList],
         packed: &PackedNodes,
     ) {

@@ -57,7 +57,8 @@ impl Partition {
         codes: CodeRows<'_>,
         names: &[u32],
         probe_count: usize,
-        (pool, kernels): (&Pool, &'static Kernels),
+        pool: &Pool,
+        kernels: &'static Kernels,
     ) -> (Self, Probes) {
         let mut order: Vec<(u64, u32)> =
             (0..codes.len() as u32).map(|row| (codes.hash(row), row)).collect();
@@ -65,12 +66,12 @@ impl Partition {
         let order: Vec<u32> = order.into_iter().map(|(_, row)| row).collect();
         let cell_count = (codes.len() / CELL_NODES).clamp(1, CELLS_MAX);
         let mut partition = Self {
-            centroids: learn(codes, &order, cell_count, (pool, kernels)),
+            centroids: learn(codes, &order, cell_count, pool, kernels),
             first_parts: Vec::new(),
             parts: Vec::new(),
         };
         let all: Vec<u32> = (0..codes.len() as u32).collect();
-        let probes = partition.probes_of_all(codes, &all, probe_count, (pool, kernels));
+        let probes = partition.probes_of_all(codes, &all, probe_count, pool, kernels);
         let mut cells = vec![Vec::new(); cell_count];
         for row in order {
             cells[probes.of(row as usize)[0] as usize].push(row);
@@ -118,7 +119,7 @@ impl Partition {
         let count = count.min(self.centroids.iter().map(PackedNodes::len).sum());
         let mut lists: Vec<_> = rows.iter().map(|_| NearestList::new(count)).collect();
         for centroids in &self.centroids {
-            comparer.compare(codes, (rows, &all), &mut lists, centroids);
+            comparer.compare(codes, rows, &all, &mut lists, centroids);
             lists.iter_mut().for_each(NearestList::sort_out);
         }
         let cells = lists.into_iter().flat_map(NearestList::into_sorted);
@@ -130,7 +131,8 @@ impl Partition {
         codes: CodeRows<'_>,
         rows: &[u32],
         count: usize,
-        (pool, kernels): (&Pool, &'static Kernels),
+        pool: &Pool,
+        kernels: &'static Kernels,
     ) -> Probes {
         let batches: Vec<&[u32]> = rows.chunks(BATCH_NODES).collect();
         let probes = pool.map(batches.len(), |batch| {
@@ -143,7 +145,8 @@ impl Partition {
     /// Offers the nodes of each row's nearest cells to its list.
     pub(super) fn search<'p>(
         &self,
-        (codes, rows): (CodeRows<'_>, &[u32]),
+        codes: CodeRows<'_>,
+        rows: &[u32],
         probes: impl Iterator<Item = &'p [u32]>,
         lists: &mut [NearestList],
         comparer: &mut Comparer,
@@ -171,7 +174,7 @@ impl Partition {
             for pairs in pairs.chunk_by(|a, b| a.0 == b.0) {
                 let picked: Vec<u32> = pairs.iter().map(|&(_, at)| at).collect();
                 let packed = &self.parts[pairs[0].0 as usize];
-                comparer.compare(codes, (rows, &picked), lists, packed);
+                comparer.compare(codes, rows, &picked, lists, packed);
             }
             lists.iter_mut().for_each(NearestList::sort_out);
         }
@@ -190,7 +193,8 @@ fn learn(
     codes: CodeRows<'_>,
     order: &[u32],
     count: usize,
-    (pool, kernels): (&Pool, &'static Kernels),
+    pool: &Pool,
+    kernels: &'static Kernels,
 ) -> Vec<PackedNodes> {
     if codes.len() == 0 {
         return vec![pack(&NodeCodes::new(vec![0; codes.dim], codes.dim, kernels))];
@@ -203,7 +207,7 @@ fn learn(
             first_parts: Vec::new(),
             parts: Vec::new(),
         };
-        let nearest = partition.probes_of_all(codes, sample, 1, (pool, kernels));
+        let nearest = partition.probes_of_all(codes, sample, 1, pool, kernels);
         centroids = NodeCodes::new(means(codes, sample, &nearest, &centroids), codes.dim, kernels);
     }
     pack_all(&centroids)

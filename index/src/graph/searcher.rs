@@ -95,7 +95,8 @@ impl<'a> Searcher<'a> {
     pub fn k_nearest_where(
         &mut self,
         query: &[f32],
-        (k, ef_search): (usize, usize),
+        k: usize,
+        ef_search: usize,
         keep: impl Fn(Row) -> bool,
     ) -> Result<&[Neighbor], VectorError> {
         let norm = self.encode(query)?;
@@ -268,7 +269,7 @@ mod tests {
                 let query = vectors.vector(Row(row));
                 searcher.k_nearest(query, 10, 64).unwrap();
                 searcher.range(query, threshold, 64).unwrap();
-                searcher.k_nearest_where(query, (10, 64), |row| row.0 % 2 == 0).unwrap();
+                searcher.k_nearest_where(query, 10, 64, |row| row.0 % 2 == 0).unwrap();
             }
             if round > 0 {
                 assert_eq!(searcher.capacities(), before);

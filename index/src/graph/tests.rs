@@ -55,7 +55,7 @@ fn check_that_nothing_is_lost(matrix: &VectorMatrix<'_>, groups: &[Vec<u32>]) {
     let graph = built(matrix);
     let view = graph.view();
     let report =
-        gate::check(&view, matrix, usize::MAX, (&pool(2), Kernels::active()), &NoProgress).unwrap();
+        gate::check(&view, matrix, usize::MAX, &pool(2), Kernels::active(), &NoProgress).unwrap();
     assert_eq!((report.nodes, report.found), (report.reachable, report.looked_up));
     let mut searcher = Searcher::new(&view, matrix, Kernels::active()).unwrap();
     for group in groups {
@@ -168,14 +168,14 @@ fn filters_keep_to_what_is_wanted() {
             expected.retain(|neighbor| neighbor.row.0 % every == 0);
             expected.truncate(10);
             let keep = |row: Row| row.0.is_multiple_of(every);
-            let found = searcher.k_nearest_where(query, (10, 64), keep).unwrap();
+            let found = searcher.k_nearest_where(query, 10, 64, keep).unwrap();
             assert!(found.iter().all(|neighbor| keep(neighbor.row)));
             hits += found.iter().filter(|neighbor| expected.contains(neighbor)).count();
             wanted += expected.len();
         }
         assert!(hits * 100 >= wanted * 98, "every {every}: {hits} of {wanted}");
     }
-    assert!(searcher.k_nearest_where(&values[..24], (10, 64), |_| false).unwrap().is_empty());
+    assert!(searcher.k_nearest_where(&values[..24], 10, 64, |_| false).unwrap().is_empty());
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn few_rows_and_degenerate_ones_are_answered() {
         let mut searcher = Searcher::new(&view, &empty, kernels).unwrap();
         assert!(searcher.k_nearest(&query, 3, 8).unwrap().is_empty());
         assert!(searcher.range(&query, Similarity::ONE, 8).unwrap().is_empty());
-        gate::check(&view, &empty, 10, (&pool(1), kernels), &NoProgress).unwrap();
+        gate::check(&view, &empty, 10, &pool(1), kernels, &NoProgress).unwrap();
         // One row, two, and many equal ones.
         for count in [1_usize, 2, 3_000_000 / 4_096] {
             let equal = vec![0.5; count * dim];
@@ -432,8 +432,8 @@ proptest! {
             let mut searcher = Searcher::new(&view, &matrix, kernels).unwrap();
             let _ = searcher.k_nearest(&query, 5, 16);
             let _ = searcher.range(&query, Similarity::new(0.5).unwrap(), 16);
-            let _ = searcher.k_nearest_where(&query, (3, 16), |row| row.0 % 3 == 0);
-            let _ = gate::check(&view, &matrix, 20, (&pool, kernels), &NoProgress);
+            let _ = searcher.k_nearest_where(&query, 3, 16, |row| row.0 % 3 == 0);
+            let _ = gate::check(&view, &matrix, 20, &pool, kernels, &NoProgress);
         });
     }
 }

@@ -282,8 +282,8 @@ impl Traversal {
         self.kernels.squared_distances(lead, codes.lead, &self.nodes, &mut self.distances);
         self.drop_beyond(lead_max);
         let (_, rest) = codes.split(&self.query);
-        let distances = (&mut self.distances[..], &mut self.rest_distances);
-        codes.add_rest(rest, &self.nodes, self.kernels, distances);
+        let (distances, more) = (&mut self.distances, &mut self.rest_distances);
+        codes.add_rest(rest, &self.nodes, self.kernels, distances, more);
     }
 
     /// Drops positions, nodes and distances beyond `distance_max`.

@@ -231,11 +231,12 @@ impl IndexBuild {
     pub fn build(
         matrix: &VectorMatrix<'_>,
         graph: Option<GraphOptions>,
-        (pool, kernels): (&Pool, &'static Kernels),
+        pool: &Pool,
+        kernels: &'static Kernels,
         progress: &dyn Progress,
     ) -> Result<(Self, GraphOutcome), BuildGraphError> {
         progress.begin("encode vectors", None);
-        let flat = FlatIndex::build_watched(matrix, (pool, kernels), progress)?;
+        let flat = FlatIndex::build_watched(matrix, pool, kernels, progress)?;
         let flat = flat.ok_or(BuildGraphError::Cancelled)?;
         progress.end();
         let Some(options) = graph else {
@@ -243,8 +244,7 @@ impl IndexBuild {
         };
         let graph = Graph::build(matrix, options, pool, kernels, progress)?;
         let lookups = gate::SAMPLED_LOOKUPS;
-        let tools = (pool, kernels);
-        match gate::check(&graph.view(), matrix, lookups, tools, progress) {
+        match gate::check(&graph.view(), matrix, lookups, pool, kernels, progress) {
             Ok(report) => Ok((Self { flat, graph: Some(graph) }, GraphOutcome::Kept(report))),
             Err(GateError::Cancelled) => Err(BuildGraphError::Cancelled),
             Err(refused) => Ok((Self { flat, graph: None }, GraphOutcome::Refused(refused))),

@@ -161,7 +161,8 @@ impl<'a> FlatView<'a> {
             transform,
             file.section(PREFIX_CODES_SECTION)?,
             file.section(PREFIX_NORMS)?,
-            (head.row_count as usize, head.dim as usize),
+            head.row_count as usize,
+            head.dim as usize,
         )?)
     }
 }

@@ -36,8 +36,7 @@ fn built(
 ) -> IndexBuild {
     let matrix = VectorMatrix::from_slice(values, DIM).unwrap();
     let pool = Pool::new(std::num::NonZero::new(threads)).unwrap();
-    let (index, outcome) =
-        IndexBuild::build(&matrix, graph, (&pool, kernels), &NoProgress).unwrap();
+    let (index, outcome) = IndexBuild::build(&matrix, graph, &pool, kernels, &NoProgress).unwrap();
     assert!(!matches!(outcome, GraphOutcome::Refused(_)), "{outcome:?}");
     index
 }
@@ -153,6 +152,6 @@ fn rows_behind_many_nodes_are_judged_no_oftener_than_there_are_rows() {
     let found = searcher.range(matrix.vector(Row(0)), all, 64).unwrap();
     assert_eq!(found.len(), 600);
     let pool = Pool::new(None).unwrap();
-    let refused = gate::check(&graph, &matrix, usize::MAX, (&pool, kernels), &NoProgress);
+    let refused = gate::check(&graph, &matrix, usize::MAX, &pool, kernels, &NoProgress);
     assert!(matches!(refused, Err(GateError::Lost(_))), "{refused:?}");
 }

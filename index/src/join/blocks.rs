@@ -184,7 +184,7 @@ impl Batch {
         let positions: Vec<usize> = positions.collect();
         let mut encoded = Encoded::default();
         let mut encoder = Encoder::new(verdict, &stages.projection);
-        encoder.encode(&positions, (&stages.quantizer, stages.first_test()), &mut encoded);
+        encoder.encode(&positions, &stages.quantizer, stages.first_test(), &mut encoded);
         let Encoded { codes, i7_codes, bounds } = encoded;
         let places = positions.into_iter().zip(codes.chunks_exact(dim));
         let assigned = places.map(|(position, codes)| assign(position, codes));
@@ -355,7 +355,7 @@ impl Stages {
         let mut coordinates = coordinates.concat();
         let threshold = verdict.threshold.get();
         let quantizer = Quantizer::fit(&projection, width, &coordinates, threshold);
-        let cells = learn_cells(verdict, (&projection, &quantizer), options);
+        let cells = learn_cells(verdict, &projection, &quantizer, options);
         let mut stages = Self { first_width: width, projection, quantizer, cells, i7: None };
         coordinates.truncate(sample.compared_count() * width);
         let mut survivors = Survivors::of(sample.compared_count(), coordinates, &stages, options);
@@ -430,7 +430,8 @@ const I7_CELLS_DIVISOR: usize = 2;
 
 fn learn_cells(
     verdict: &Verdict<'_>,
-    (projection, quantizer): (&Projection, &Quantizer),
+    projection: &Projection,
+    quantizer: &Quantizer,
     options: &JoinOptions<'_>,
 ) -> Cells {
     let row_count = verdict.distinct.len();
@@ -442,7 +443,7 @@ fn learn_cells(
     let codes = options.pool.map(batches.len(), |batch| {
         let mut encoded = Encoded::default();
         let mut encoder = Encoder::new(verdict, projection);
-        encoder.encode(batches[batch], (quantizer, FirstTest::Prefix(0)), &mut encoded);
+        encoder.encode(batches[batch], quantizer, FirstTest::Prefix(0), &mut encoded);
         encoded.codes
     });
     Cells::learn(&codes.concat(), quantizer.dim(), count, options.pool, options.kernels)

@@ -97,7 +97,7 @@ pub fn join_pairs_by_graph(
     let pairs = once(&found(by, budget)?, &mut counters, budget)?;
     let audit = PairAudit::of(&verdict, &pairs, by.audited_rows, options)?;
     let distinct_rows = distinct.len() as u64;
-    Ok(PairStream::new(pairs, (distinct.groups, distinct_rows), counters, Some(audit)))
+    Ok(PairStream::new(pairs, distinct.groups, distinct_rows, counters, Some(audit)))
 }
 
 /// Returns the pairs that each distinct row finds, sorted: those that both rows find twice.

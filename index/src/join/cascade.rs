@@ -109,12 +109,12 @@ impl<'a> Cascade<'a> {
     /// Adds the near pairs between two blocks, or within one, in no particular order.
     pub(super) fn compare(&self, left: usize, right: usize, work: &mut Workspace) {
         match &self.tests {
-            Some(tests) => self.compare_codes(tests, (left, right), work),
-            None => self.compare_all((left, right), work),
+            Some(tests) => self.compare_codes(tests, left, right, work),
+            None => self.compare_all(left, right, work),
         }
     }
 
-    fn compare_all(&self, (left, right): (usize, usize), work: &mut Workspace) {
+    fn compare_all(&self, left: usize, right: usize, work: &mut Workspace) {
         let columns = &self.blocks[right].positions;
         for &row in &self.blocks[left].positions {
             let columns = columns.iter().filter(|&&column| left != right || row < column);
@@ -128,15 +128,16 @@ impl<'a> Cascade<'a> {
     fn compare_codes(
         &self,
         tests: &CodeTests<'_>,
-        (left, right): (usize, usize),
+        left: usize,
+        right: usize,
         work: &mut Workspace,
     ) {
         let (rows, columns) = (&self.blocks[left], &self.blocks[right]);
-        let (width, cells) = (tests.first_dim(), (tests.cells, self.verdict.kernels));
+        let (width, kernels) = (tests.first_dim(), self.verdict.kernels);
         let Workspace { pairs, counters, lefts, right: facing_columns, group_counts, hits } = work;
         let facing_rows = &mut lefts[left % TASK_LEFTS_MAX];
-        facing_rows.face((left, rows), columns.cell, cells);
-        facing_columns.face((right, columns), rows.cell, cells);
+        facing_rows.face(left, rows, columns.cell, tests.cells, kernels);
+        facing_columns.face(right, columns, rows.cell, tests.cells, kernels);
         let (row_count, column_count) = facing_rows.side.remaining(&facing_columns.side);
         facing_rows.lay_out(row_count, &rows.first_codes(tests), width);
         facing_columns.lay_out(column_count, &columns.first_codes(tests), width);
@@ -154,15 +155,15 @@ impl<'a> Cascade<'a> {
             let block = facing_rows.block(tested, width, counts);
             hits.clear();
             if tests.has_i7 {
-                self.verdict.kernels.hits_i7(&block, laid_out, hits);
+                kernels.hits_i7(&block, laid_out, hits);
             } else {
-                self.verdict.kernels.hits(&block, laid_out, hits);
+                kernels.hits(&block, laid_out, hits);
             }
             for hit in &*hits {
                 let row = facing_rows.side.order[first_row + hit.row as usize] as usize;
                 let column = facing_columns.side.order[hit.column as usize] as usize;
                 if left != right || row < column {
-                    pairs.extend(self.judge(tests.dim, (rows, row), (columns, column), counters));
+                    pairs.extend(self.judge(tests.dim, rows, row, columns, column, counters));
                 }
             }
         }
@@ -171,8 +172,10 @@ impl<'a> Cascade<'a> {
     fn judge(
         &self,
         dim: usize,
-        (rows, row): (&Block, usize),
-        (columns, column): (&Block, usize),
+        rows: &Block,
+        row: usize,
+        columns: &Block,
+        column: usize,
         counters: &mut JoinCounters,
     ) -> Option<Pair> {
         counters.pairs_passed_first += 1;
@@ -198,8 +201,8 @@ impl Block {
 }
 
 impl FacingRows {
-    fn face(&mut self, block: (usize, &Block), cell: u32, cells: (&Cells, &Kernels)) {
-        if self.side.face(block, cell, cells) {
+    fn face(&mut self, number: usize, block: &Block, cell: u32, cells: &Cells, kernels: &Kernels) {
+        if self.side.face(number, block, cell, cells, kernels) {
             self.shifted_codes.clear();
             self.biases.clear();
         }
@@ -226,8 +229,8 @@ impl FacingRows {
 }
 
 impl FacingColumns {
-    fn face(&mut self, block: (usize, &Block), cell: u32, cells: (&Cells, &Kernels)) {
-        if self.side.face(block, cell, cells) {
+    fn face(&mut self, number: usize, block: &Block, cell: u32, cells: &Cells, kernels: &Kernels) {
+        if self.side.face(number, block, cell, cells, kernels) {
             self.laid_out = 0;
         }
     }
@@ -375,7 +378,8 @@ impl<'a> Encoder<'a> {
     pub(super) fn encode(
         &mut self,
         positions: &[usize],
-        (quantizer, first): (&Quantizer, FirstTest<'_>),
+        quantizer: &Quantizer,
+        first: FirstTest<'_>,
         encoded: &mut Encoded,
     ) {
         for positions in positions.chunks(ROWS_TOGETHER) {

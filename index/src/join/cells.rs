@@ -187,9 +187,11 @@ impl Side {
     /// Turns a block towards a cell; returns whether it was not turned so before.
     pub(super) fn face(
         &mut self,
-        (number, block): (usize, &Block),
+        number: usize,
+        block: &Block,
         cell: u32,
-        (cells, kernels): (&Cells, &Kernels),
+        cells: &Cells,
+        kernels: &Kernels,
     ) -> bool {
         let of = Some((number, cell));
         if self.of == of {

@@ -46,7 +46,8 @@ impl PairStream {
     /// Puts together what a join found; pairs join distinct rows.
     pub(super) fn new(
         sorted: Sorted<PairRecord>,
-        (groups, distinct_rows): (Vec<Vec<Row>>, u64),
+        groups: Vec<Vec<Row>>,
+        distinct_rows: u64,
         counters: JoinCounters,
         audit: Option<PairAudit>,
     ) -> Self {
@@ -316,7 +317,7 @@ pub fn join_pairs(
     let pairs_total = budget.pairs_total();
     let counters = JoinCounters { first_width: cascade.first_width(), pairs_total, ..did };
     let distinct_rows = distinct.len() as u64;
-    Ok(PairStream::new(pairs, (distinct.groups, distinct_rows), counters, None))
+    Ok(PairStream::new(pairs, distinct.groups, distinct_rows, counters, None))
 }
 
 /// Distinct pairs that are always allowed.

@@ -83,7 +83,8 @@ fn stream(
     values: &[f32],
     dim: usize,
     threshold: f64,
-    (threads, level): (usize, Level),
+    threads: usize,
+    level: Level,
 ) -> Result<PairStream, JoinError> {
     let pool = Pool::new(threads.try_into().ok()).unwrap();
     let options = JoinOptions { kernels: Kernels::at(level).unwrap(), ..JoinOptions::new(&pool) };
@@ -95,9 +96,10 @@ fn join(
     values: &[f32],
     dim: usize,
     threshold: f64,
-    by: (usize, Level),
+    threads: usize,
+    level: Level,
 ) -> Result<JoinedPairs, JoinError> {
-    stream(values, dim, threshold, by).map(PairStream::collect)
+    stream(values, dim, threshold, threads, level).map(PairStream::collect)
 }
 
 /// Judges every two rows, equal or not.
@@ -141,7 +143,7 @@ fn expanded(joined: &JoinedPairs) -> Vec<(Row, Row)> {
 }
 
 fn assert_complete(values: &[f32], dim: usize, threshold: f64) {
-    let joined = join(values, dim, threshold, (2, Kernels::active().level())).unwrap();
+    let joined = join(values, dim, threshold, 2, Kernels::active().level()).unwrap();
     let expected = brute_force(values, dim, threshold);
     assert_eq!(joined.logical_pairs, expected.len() as u64);
     let rows: Vec<_> = expected.iter().map(|pair| (pair.left, pair.right)).collect();
@@ -174,7 +176,7 @@ fn the_cascade_finds_every_pair_of_every_shape() {
 #[test]
 fn cells_leave_pairs_out_and_miss_none() {
     let values = rows(Shape::Clustered, 3_000, 32, 41);
-    let joined = stream(&values, 32, 0.9, (2, Kernels::active().level())).unwrap();
+    let joined = stream(&values, 32, 0.9, 2, Kernels::active().level()).unwrap();
     let counters = *joined.counters();
     assert_eq!(counters.pairs_total, joined.distinct_rows() * (joined.distinct_rows() - 1) / 2);
     assert!(counters.pairs_tested < counters.pairs_total / 2, "{counters:?}");
@@ -196,7 +198,7 @@ fn more_directions_are_taken_where_vectors_differ_in_many() {
             values[at] = values[at - dim] + jitter * noise.next();
         }
     }
-    let joined = stream(&values, dim, 0.85, (2, Kernels::active().level())).unwrap();
+    let joined = stream(&values, dim, 0.85, 2, Kernels::active().level()).unwrap();
     let counters = joined.counters();
     assert!(counters.first_width > 96, "{counters:?}");
     assert!(counters.pairs_judged < counters.pairs_total / 100, "{counters:?}");
@@ -241,7 +243,7 @@ fn pairs_beside_the_threshold_are_judged_by_the_canonical_similarity() {
     for pair in exact.iter().step_by(97) {
         for offset in [-1e-7, -1e-12, 0.0, 1e-12, 1e-7] {
             let threshold = pair.similarity.get() + offset;
-            let joined = join(&values, dim, threshold, (2, Kernels::active().level())).unwrap();
+            let joined = join(&values, dim, threshold, 2, Kernels::active().level()).unwrap();
             let expected = exact.iter().filter(|one| one.similarity.get() >= threshold);
             assert!(joined.pairs.iter().eq(expected), "{threshold}");
         }
@@ -251,11 +253,11 @@ fn pairs_beside_the_threshold_are_judged_by_the_canonical_similarity() {
 #[test]
 fn the_answer_depends_neither_on_threads_nor_on_the_level() {
     let values = rows(Shape::Clustered, 1_500, 100, 23);
-    let expected = join(&values, 100, 0.9, (1, Level::Scalar)).unwrap();
+    let expected = join(&values, 100, 0.9, 1, Level::Scalar).unwrap();
     assert!(expected.pairs.len() > 1_000);
     for level in Level::ALL.into_iter().filter(|&level| Kernels::at(level).is_some()) {
         for threads in [1, 2, 8] {
-            assert_eq!(join(&values, 100, 0.9, (threads, level)).unwrap(), expected);
+            assert_eq!(join(&values, 100, 0.9, threads, level).unwrap(), expected);
         }
     }
 }
@@ -271,29 +273,29 @@ fn the_order_of_rows_only_renames_them() {
         shuffled[renamed(row) * dim..][..dim].copy_from_slice(vector);
     }
     let level = Kernels::active().level();
-    let mut expected: Vec<_> = join(&values, dim, 0.9, (2, level)).unwrap().pairs;
+    let mut expected: Vec<_> = join(&values, dim, 0.9, 2, level).unwrap().pairs;
     for pair in &mut expected {
         let rows = [pair.left, pair.right].map(|row| Row(renamed(row.index()) as u32));
         (pair.left, pair.right) = (rows[0].min(rows[1]), rows[0].max(rows[1]));
     }
     expected.sort_by_key(|pair| (pair.left, pair.right));
-    assert_eq!(join(&shuffled, dim, 0.9, (2, level)).unwrap().pairs, expected);
+    assert_eq!(join(&shuffled, dim, 0.9, 2, level).unwrap().pairs, expected);
 }
 
 #[test]
 fn nothing_one_row_and_equal_rows_are_joined() {
     let level = Kernels::active().level();
-    assert_eq!(join(&[], 4, 0.9, (2, level)).unwrap(), JoinedPairs::default());
-    let one = join(&[1.0, 2.0], 2, 0.9, (2, level)).unwrap();
+    assert_eq!(join(&[], 4, 0.9, 2, level).unwrap(), JoinedPairs::default());
+    let one = join(&[1.0, 2.0], 2, 0.9, 2, level).unwrap();
     assert_eq!((one.distinct_rows, one.logical_pairs), (1, 0));
-    let equal = join(&[0.3; 3 * 2_000], 3, 1.0, (2, level)).unwrap();
+    let equal = join(&[0.3; 3 * 2_000], 3, 1.0, 2, level).unwrap();
     assert_eq!((equal.distinct_rows, equal.logical_pairs), (1, 1_999_000));
     assert_eq!(equal.groups, [(0..2_000).map(Row).collect::<Vec<_>>()]);
 }
 
 #[test]
 fn negative_zero_equals_zero() {
-    let joined = join(&[0.0, 1.0, -0.0, 1.0], 2, 1.0, (1, Level::Scalar)).unwrap();
+    let joined = join(&[0.0, 1.0, -0.0, 1.0], 2, 1.0, 1, Level::Scalar).unwrap();
     assert_eq!(joined.groups, [[Row(0), Row(1)]]);
 }
 
@@ -313,7 +315,7 @@ fn one_dimension_has_two_directions() {
     let signs = [1.0_f32, -1.0].into_iter().cycle();
     let values: Vec<f32> =
         (1..=1_200_u16).zip(signs).map(|(x, sign)| f32::from(x) * sign).collect();
-    let joined = join(&values, 1, 0.5, (2, Kernels::active().level())).unwrap();
+    let joined = join(&values, 1, 0.5, 2, Kernels::active().level()).unwrap();
     assert_eq!((joined.distinct_rows, joined.logical_pairs), (1_200, 600 * 599));
 }
 
@@ -328,7 +330,7 @@ fn an_invalid_row_is_named() {
         let mut values = vec![1.0; 3_000];
         values[2_500] = bad;
         values[2_700] = bad;
-        let error = join(&values, 1, 0.9, (2, level)).unwrap_err();
+        let error = join(&values, 1, 0.9, 2, level).unwrap_err();
         assert_eq!(error, JoinError::InvalidVector { row: 2_500, reason });
     }
 }
@@ -337,7 +339,7 @@ fn an_invalid_row_is_named() {
 fn a_spent_budget_tells_the_same_on_every_way() {
     let values = rows(Shape::Clustered, 2_500, 24, 31);
     let matrix = VectorMatrix::from_slice(&values, 24).unwrap();
-    let pair_count = join(&values, 24, 0.9, (2, Level::Scalar)).unwrap().pairs.len() as u64;
+    let pair_count = join(&values, 24, 0.9, 2, Level::Scalar).unwrap().pairs.len() as u64;
     let run = |budget, threads: usize, level| {
         let pool = Pool::new(threads.try_into().ok()).unwrap();
         let kernels = Kernels::at(level)?;
@@ -442,7 +444,7 @@ fn real_embeddings_have_the_known_pairs() {
         (0.95, 12_192),
         (0.98, 4_355),
     ] {
-        let joined = join(&values, dim, threshold, (2, Kernels::active().level())).unwrap();
+        let joined = join(&values, dim, threshold, 2, Kernels::active().level()).unwrap();
         assert_eq!(joined.distinct_rows, 36_018);
         assert_eq!(joined.logical_pairs, expected, "{threshold}");
     }

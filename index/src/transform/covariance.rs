@@ -84,12 +84,8 @@ impl Covariance {
     #[must_use]
     pub fn leading_directions(&self, width: usize, pool: &Pool, kernels: &Kernels) -> Vec<f32> {
         let count = self.picked.len();
-        let leading = self.products.leading_directions(
-            &self.matrix,
-            (count, width.min(count)),
-            pool,
-            kernels,
-        );
+        let leading =
+            self.products.leading_directions(&self.matrix, count, width.min(count), pool, kernels);
         let mut directions = vec![0.0; leading.len() / count * self.dim];
         let pairs = directions.chunks_exact_mut(self.dim).zip(leading.chunks_exact(count));
         for (to, from) in pairs {
@@ -157,7 +153,7 @@ impl Products {
         let lower = pool.map(width.div_ceil(COLUMNS_TOGETHER), |part| {
             let end = width.min((part + 1) * COLUMNS_TOGETHER);
             let rows = &columns[part * COLUMNS_TOGETHER..end];
-            self.of_rows(rows, (&columns[..end], panel.as_ref()), kernels)
+            self.of_rows(rows, &columns[..end], panel.as_ref(), kernels)
         });
         let mut matrix = vec![0.0; width * width];
         for (part, products) in lower.iter().enumerate() {
@@ -177,7 +173,8 @@ impl Products {
     fn leading_directions(
         self,
         matrix: &[f32],
-        (dim, width): (usize, usize),
+        dim: usize,
+        width: usize,
         pool: &Pool,
         kernels: &Kernels,
     ) -> Vec<f32> {
@@ -194,7 +191,7 @@ impl Products {
             let parts: Vec<&[Vec<f32>]> = directions.chunks(DIRECTIONS_TOGETHER).collect();
             let turned = pool.map(parts.len(), |part| {
                 let rows: Vec<&[f32]> = parts[part].iter().map(Vec::as_slice).collect();
-                let products = self.of_rows(&rows, (&columns, panel.as_ref()), kernels);
+                let products = self.of_rows(&rows, &columns, panel.as_ref(), kernels);
                 products.chunks_exact(dim).map(<[f32]>::to_vec).collect::<Vec<_>>()
             });
             directions = orthonormalize(turned.concat(), kernels);
@@ -212,7 +209,8 @@ impl Products {
     fn of_rows(
         self,
         rows: &[&[f32]],
-        (columns, panel): (&[&[f32]], Option<&FloatPanel>),
+        columns: &[&[f32]],
+        panel: Option<&FloatPanel>,
         kernels: &Kernels,
     ) -> Vec<f32> {
         let mut products = Vec::with_capacity(rows.len() * columns.len());
@@ -298,7 +296,7 @@ impl LearnedDirections {
         let mut learned = Self { directions, sampled: CoordinateRanges::NONE, dim };
         let mut sampled = CoordinateRanges::NONE;
         for unit in units.chunks_exact(dim) {
-            learned.widen(&mut sampled, WIDTH_MAX, (unit, 1.0), kernels);
+            learned.widen(&mut sampled, WIDTH_MAX, unit, 1.0, kernels);
         }
         learned.sampled = sampled;
         learned
@@ -308,17 +306,19 @@ impl LearnedDirections {
     pub(crate) fn widen_first(
         &self,
         ranges: &mut CoordinateRanges,
-        row: (&[f32], f64),
+        row: &[f32],
+        squared_norm: f64,
         kernels: &Kernels,
     ) {
-        self.widen(ranges, PREFIX_CODES, row, kernels);
+        self.widen(ranges, PREFIX_CODES, row, squared_norm, kernels);
     }
 
     fn widen(
         &self,
         ranges: &mut CoordinateRanges,
         count: usize,
-        (row, squared_norm): (&[f32], f64),
+        row: &[f32],
+        squared_norm: f64,
         kernels: &Kernels,
     ) {
         let norm = squared_norm.sqrt();

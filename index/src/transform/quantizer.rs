@@ -70,7 +70,7 @@ impl Quantizer {
     /// When `width` is larger than the projection's or than 256 components.
     #[must_use]
     pub fn fit(projection: &Projection, width: usize, coordinates: &[f32], threshold: f64) -> Self {
-        Self::fit_size(projection, (width, CodeSize::I8), coordinates, threshold)
+        Self::fit_size(projection, width, CodeSize::I8, coordinates, threshold)
     }
 
     /// Fits codes as [`Kernels::hits_i7`] takes them: the step is at least twice as large, and the test as much
@@ -85,12 +85,13 @@ impl Quantizer {
         coordinates: &[f32],
         threshold: f64,
     ) -> Self {
-        Self::fit_size(projection, (width, CodeSize::I7), coordinates, threshold)
+        Self::fit_size(projection, width, CodeSize::I7, coordinates, threshold)
     }
 
     fn fit_size(
         projection: &Projection,
-        (width, size): (usize, CodeSize),
+        width: usize,
+        size: CodeSize,
         coordinates: &[f32],
         threshold: f64,
     ) -> Self {

@@ -32,9 +32,6 @@ pub enum Freshness {
 pub struct VerifiedIndex {
     /// Bytes read.
     pub bytes: u64,
-    /// Whether every file was compared as a whole; `false` for an index that an earlier version built, which has no
-    /// checksum of `columns.arrow`.
-    pub is_compared: bool,
     /// What the graph finds of its own rows; `None` without a graph.
     pub graph: Option<GateReport>,
     /// How its rows stand to those of its store or file now; `None` where nobody asked.
@@ -123,7 +120,7 @@ pub(super) fn verify_files(
     for segment in generation.fresh() {
         segment.verify(progress)?;
     }
-    let is_compared = generation.verify(progress)?;
+    generation.verify(progress)?;
     let content = || IndexError::Content { path: generation.folder().into() };
     let tiers = IndexView::open(file).map_err(|_| content())?;
     progress.begin("compare content", None);
@@ -138,10 +135,10 @@ pub(super) fn verify_files(
     }
     progress.end();
     let matrix = columns.vectors();
-    let check = |graph| gate::check(graph, &matrix, lookups, (pool, kernels), progress);
+    let check = |graph| gate::check(graph, &matrix, lookups, pool, kernels, progress);
     let graph = tiers.graph.as_ref().map(check).transpose()?;
     let bytes = generation.file_lengths().map(|(_, bytes)| bytes).sum();
-    Ok(VerifiedIndex { bytes, is_compared, graph, difference: None })
+    Ok(VerifiedIndex { bytes, graph, difference: None })
 }
 
 /// Compares every row with the store.

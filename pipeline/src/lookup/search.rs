@@ -8,9 +8,7 @@ use memfold_index::graph::{DamagedGraph, Searcher};
 use memfold_index::index_file::IndexView;
 use memfold_index::index_file::PREFIX_TRANSFORM;
 use memfold_index::scan::query_norm;
-use memfold_index::{
-    CodeSearcher, DamagedFlatIndex, Nearest, Neighbor, Row, VectorError, VectorMatrix,
-};
+use memfold_index::{DamagedFlatIndex, Nearest, Neighbor, Row, VectorError, VectorMatrix};
 use memfold_model::memory::{Memory, VectorSpace};
 use memfold_model::text::strict_key;
 use memfold_simd::{Kernels, Similarity};
@@ -116,16 +114,13 @@ pub fn search(
 }
 
 /// Finds live memories near a vector, in a read transaction of the caller.
-///
-/// A few of the nearest may be missing: a flat index is asked for near codes alone.
 pub(crate) fn near_vector(
     (reader, index): (&StoreReader<'_>, Option<&StoreIndex>),
     vector: &[f32],
     wanted: Wanted,
     kernels: &'static Kernels,
 ) -> Result<Matches, SearchError> {
-    let compared = Compared { is_approximate: true, ..Compared::with(reader, index, kernels)? };
-    compared.answer(vector, wanted)
+    Compared::with(reader, index, kernels)?.answer(vector, wanted)
 }
 
 /// Answers several queries, in their order, in one read transaction.
@@ -172,8 +167,6 @@ pub(super) struct Compared<'a> {
     /// What vectors are compared: those of the index, even where it is of no use.
     space: Option<VectorSpace>,
     shapes: Cow<'a, ModelShapes>,
-    /// Whether a flat index may miss some of the nearest rows.
-    is_approximate: bool,
     kernels: &'static Kernels,
 }
 
@@ -191,8 +184,7 @@ impl<'a> Compared<'a> {
             None => Cow::Owned(reader.shapes()?),
         };
         let is_foreign = index.is_some() && fitting.is_none();
-        let is_approximate = false;
-        Ok(Self { reader, index: fitting, is_foreign, space, shapes, is_approximate, kernels })
+        Ok(Self { reader, index: fitting, is_foreign, space, shapes, kernels })
     }
 
     /// Reads a memory as it is now; `None` unless it is live and has a vector to compare.
@@ -206,8 +198,7 @@ impl<'a> Compared<'a> {
             model: self.shapes.model(None).into(),
             dim: query.len() as u32,
         });
-        let mut search = Search::new(self.reader, query, (&space, &self.shapes), self.kernels)?;
-        search.is_approximate = self.is_approximate;
+        let search = Search::new(self.reader, query, (&space, &self.shapes), self.kernels)?;
         if let Some((index, reaches)) = self.index {
             return search.with_index(index, wanted, reaches);
         }
@@ -231,7 +222,6 @@ struct Search<'a> {
     query: &'a [f32],
     squared_norm: f64,
     space: (&'a VectorSpace, &'a ModelShapes),
-    is_approximate: bool,
     kernels: &'static Kernels,
 }
 
@@ -243,7 +233,7 @@ impl<'a> Search<'a> {
         kernels: &'static Kernels,
     ) -> Result<Self, SearchError> {
         let squared_norm = query_norm(query, space.0.dim as usize, 0, kernels)?;
-        Ok(Self { reader, query, squared_norm, space, is_approximate: false, kernels })
+        Ok(Self { reader, query, squared_norm, space, kernels })
     }
 
     fn with_index(
@@ -262,23 +252,16 @@ impl<'a> Search<'a> {
         for segment in index.fresh() {
             let vectors = segment.matrix().map_err(|error| damaged(&error))?;
             let flat = segment.flat(transform).map_err(|error| damaged(&error))?;
-            let tier = self.tier(Tier::Scan(FlatScan::new(flat, &vectors, self.kernels)?));
+            let tier = Tier::Scan(FlatScan::new(flat, &vectors, self.kernels)?);
             let id = |row: Row| Ok(segment.id(row.index()));
             gone_rows += self.in_part((tier, &vectors, &id), wanted, &mut best)?;
         }
         let vectors = index.files().columns().vectors();
-        let tier = self.tier(Tier::new::<SearchError>(&tiers, &vectors, self.kernels)?);
+        let tier = Tier::new::<SearchError>(&tiers, &vectors, self.kernels)?;
         let id = |row: Row| Ok(index.files().columns().id_at(row)?);
         gone_rows += self.in_part((tier, &vectors, &id), wanted, &mut best)?;
         let searched = Searched::Index { fresh_rows, gone_rows };
         Ok(Matches { matches: best.into_matches(), searched, without_vector: None })
-    }
-
-    fn tier<'t>(&self, tier: Tier<'t>) -> Tier<'t> {
-        match tier {
-            Tier::Scan(scan) if self.is_approximate => Tier::Codes(CodeSearcher(scan)),
-            tier => tier,
-        }
     }
 
     /// Searches one set of rows, and farther where some are gone; returns how many of those it came to.
@@ -497,7 +480,6 @@ const EF_SEARCH: usize = 128;
 /// What answers lookups.
 pub(super) enum Tier<'a> {
     Scan(FlatScan<'a>),
-    Codes(CodeSearcher<'a>),
     Graph(Searcher<'a>),
 }
 
@@ -519,7 +501,6 @@ impl Nearest for Tier<'_> {
     fn k_nearest(&mut self, query: &[f32], k: usize) -> Result<Vec<Neighbor>, VectorError> {
         let found = match self {
             Self::Scan(scan) => scan.k_nearest(query, k)?,
-            Self::Codes(codes) => return codes.k_nearest(query, k),
             Self::Graph(graph) => graph.k_nearest(query, k, EF_SEARCH.max(k.saturating_mul(2)))?,
         };
         Ok(found.to_vec())
@@ -532,7 +513,6 @@ impl Nearest for Tier<'_> {
     ) -> Result<Vec<Neighbor>, VectorError> {
         let found = match self {
             Self::Scan(scan) => scan.range(query, threshold)?,
-            Self::Codes(codes) => return codes.range(query, threshold),
             Self::Graph(graph) => graph.range(query, threshold, EF_SEARCH)?,
         };
         Ok(found.to_vec())

@@ -3,7 +3,6 @@
 //! Each level's module keeps its table private and hands it out only where the processor has the
 //! level.
 
-use crate::kernels::Peaks;
 use crate::{Kernels, Level};
 
 pub(crate) mod packed;
@@ -36,14 +35,4 @@ pub(crate) fn kernels(level: Level) -> Option<&'static Kernels> {
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_amx() -> bool {
     x86_64::amx::is_available()
-}
-
-/// Returns the loops of `level` that find its peak, or `None` where the processor lacks it.
-pub(crate) fn peaks(level: Level) -> Option<&'static Peaks> {
-    #[cfg(target_arch = "x86_64")]
-    return x86_64::peak::peaks(level);
-    #[cfg(target_arch = "aarch64")]
-    return aarch64::peak::peaks(level);
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    return None;
 }

@@ -31,9 +31,10 @@ impl Intact {
         let matrix = VectorMatrix::from_slice(&vectors, dim).expect("whole rows");
         let pool = Pool::new(None).expect("threads can be started");
         let options = GraphOptions::default();
-        let tools = (&pool, Kernels::active());
-        let (tiers, outcome) = IndexBuild::build(&matrix, Some(options), tools, &NoProgress)
-            .expect("generated rows have directions");
+        let kernels = Kernels::active();
+        let (tiers, outcome) =
+            IndexBuild::build(&matrix, Some(options), &pool, kernels, &NoProgress)
+                .expect("generated rows have directions");
         assert!(matches!(outcome, GraphOutcome::Kept(_)), "{outcome:?}");
         let keys = TextKeys::sorted((0..rows).map(|row| (u64::from(row % 50) << 40, Row(row))));
         let bytes = tiers.write(Cursor::new(Vec::new()), [7; 32], &keys);
@@ -89,7 +90,7 @@ fn use_file(bytes: &[u8], intact: &Intact) {
         for query in &queries {
             check(searcher.k_nearest(query, 10, 64), rows);
             check(searcher.range(query, half, 64), rows);
-            check(searcher.k_nearest_where(query, (5, 32), |row| row.0.is_multiple_of(3)), rows);
+            check(searcher.k_nearest_where(query, 5, 32, |row| row.0.is_multiple_of(3)), rows);
         }
     }
 }

@@ -484,8 +484,8 @@ fn build(
     (pool, watch): (&Pool, &Watch),
     path: Option<&Path>,
 ) -> PyResult<IndexBuild> {
-    let tools = (pool, Kernels::active());
-    let (built, _) = IndexBuild::build(matrix, None, tools, watch).map_err(unbuilt)?;
+    let kernels = Kernels::active();
+    let (built, _) = IndexBuild::build(matrix, None, pool, kernels, watch).map_err(unbuilt)?;
     let Some(path) = path else { return Ok(built) };
     let unwritten = |failed: ColumnFileError| error(Kind::Store, &failed, failed.hint());
     // A matrix has at most 65,536 dimensions.

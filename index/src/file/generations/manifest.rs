@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A file's line gives its length, the checksum of its first 4 KiB, which is compared whenever it is
-//! opened, and that of all its bytes, which `index verify` compares. Version 1 lacks the latter. There is
-//! one way to write a manifest; anything else is damage.
+//! opened, and that of all its bytes, which `index verify` compares. There is one way to write a
+//! manifest; anything else is damage.
 
 use std::fmt::Write;
 use std::fs::File;
@@ -33,10 +33,7 @@ const _: () =
     assert!(5 * 64 + names::FILES_MAX * (names::NAME_BYTES_MAX + 61) <= BYTES_MAX as usize);
 
 const TITLE: &str = "memfold manifest ";
-/// The version that is written.
 const VERSION: &str = "2";
-/// The version before, without checksums of whole files; it is still read.
-const VERSION_OF_HEADS: &str = "1";
 
 /// The live generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,8 +52,8 @@ pub(super) struct ManifestFile {
     pub(super) bytes: u64,
     /// Of the first 4 KiB, or of all there is.
     pub(super) head_checksum: u64,
-    /// Of all bytes; `None` in a manifest of version 1.
-    pub(super) checksum: Option<u64>,
+    /// Of all bytes.
+    pub(super) checksum: u64,
 }
 
 /// Why a text is no manifest.
@@ -74,18 +71,12 @@ pub(super) fn head_checksum(bytes: &[u8]) -> u64 {
 impl Manifest {
     pub(super) fn encode(&self) -> String {
         let previous = self.previous.map_or("none".to_owned(), |number| number.to_string());
-        let is_whole = self.files.iter().all(|file| file.checksum.is_some());
-        let version = if is_whole { VERSION } else { VERSION_OF_HEADS };
         let mut text =
-            format!("{TITLE}{version}\ngeneration {}\nprevious {previous}\n", self.number);
+            format!("{TITLE}{VERSION}\ngeneration {}\nprevious {previous}\n", self.number);
         for file in &self.files {
             let ManifestFile { name, bytes, head_checksum, checksum } = file;
             // Writing to a string cannot fail.
-            let _ = write!(text, "file {name} {bytes} {head_checksum:016x}");
-            if let Some(checksum) = checksum.filter(|_| is_whole) {
-                let _ = write!(text, " {checksum:016x}");
-            }
-            text.push('\n');
+            let _ = writeln!(text, "file {name} {bytes} {head_checksum:016x} {checksum:016x}");
         }
         let sum = checksum(text.as_bytes());
         let _ = writeln!(text, "checksum {sum:016x}");
@@ -97,7 +88,7 @@ impl Manifest {
         let text = std::str::from_utf8(bytes).map_err(|_| damaged("it is no text"))?;
         let (title, rest) = text.split_once('\n').ok_or_else(|| damaged("it is cut short"))?;
         let version = title.strip_prefix(TITLE).ok_or_else(|| damaged("it begins otherwise"))?;
-        if ![VERSION, VERSION_OF_HEADS].contains(&version) {
+        if version != VERSION {
             return Err(ManifestFault::Version(version.into()));
         }
         let manifest = parse(rest).ok_or_else(|| damaged("a line is missing or misspelt"))?;
@@ -164,10 +155,7 @@ fn parse(text: &str) -> Option<Manifest> {
         let name = words.next().filter(|name| names::is_file(name))?.to_owned();
         let bytes = words.next()?.parse().ok()?;
         let head_checksum = u64::from_str_radix(words.next()?, 16).ok()?;
-        let checksum = match words.next() {
-            Some(checksum) => Some(u64::from_str_radix(checksum, 16).ok()?),
-            None => None,
-        };
+        let checksum = u64::from_str_radix(words.next()?, 16).ok()?;
         files.push(ManifestFile { name, bytes, head_checksum, checksum });
     }
     None
@@ -328,7 +316,7 @@ mod tests {
             name: name.into(),
             bytes,
             head_checksum,
-            checksum: Some(checksum),
+            checksum,
         };
         let (columns, index) = (names::COLUMNS_FILE, names::INDEX_FILE);
         let files = vec![
@@ -348,19 +336,6 @@ mod tests {
         assert_eq!(Manifest::decode(text.as_bytes()), Ok(example()));
         let first = Manifest { previous: None, files: Vec::new(), ..example() };
         assert_eq!(Manifest::decode(first.encode().as_bytes()), Ok(first));
-    }
-
-    /// A generation that an earlier version published is still read.
-    #[test]
-    fn a_manifest_of_version_1_reads_as_one_without_checksums_of_whole_files() {
-        let mut manifest = example();
-        manifest.files.iter_mut().for_each(|file| file.checksum = None);
-        let text = manifest.encode();
-        let expected = "memfold manifest 1\ngeneration 42\nprevious 41\n\
-            file columns.arrow 1540005658 6c5e8f2f9d0a1b34\n\
-            file index.mfi 520183808 0f1e2d3c4b5a6978\nchecksum ";
-        assert_eq!(text[..text.len() - 17], *expected);
-        assert_eq!(Manifest::decode(text.as_bytes()), Ok(manifest));
     }
 
     #[test]
@@ -401,12 +376,14 @@ mod tests {
             ("index.mfi", "a"),
             ("0f1e2d", "0F1E2D"),
             (" 85ebca77c2b2ae63", ""),
-            ("manifest 2", "manifest 1"),
             ("520183808", "-1"),
         ] {
             assert!(matches!(forged(from, to), Err(ManifestFault::Damaged(_))), "{to:?}");
         }
-        assert_eq!(forged("manifest 2", "manifest 3"), Err(ManifestFault::Version("3".into())));
+        for version in ["1", "3"] {
+            let found = forged("manifest 2", &format!("manifest {version}"));
+            assert_eq!(found, Err(ManifestFault::Version(version.into())));
+        }
     }
 
     proptest! {

@@ -151,28 +151,22 @@ impl Generation {
         self.looked_up_files().map(|(name, file)| (name, file.len() as u64))
     }
 
-    /// Compares every byte of its files with what was published; returns whether all could be compared.
-    ///
-    /// A generation of a manifest of version 1 has no checksums of whole files: what its manifest says was compared when
-    /// it was opened, and section files verify themselves, but a file such as `columns.arrow` may have changed.
+    /// Compares every byte of its files with what was published.
     ///
     /// # Errors
     /// The first file that is not as it was written, or that the caller asked to stop.
-    pub fn verify(&self, progress: &dyn Progress) -> Result<bool, SectionFileError> {
+    pub fn verify(&self, progress: &dyn Progress) -> Result<(), SectionFileError> {
         let bytes = self.files.values().map(|file| file.len() as u64).sum();
         progress.begin("verify files", Some(bytes));
-        let mut is_compared = true;
         for file in &self.manifest.files {
-            let (Some(expected), Some(mapped)) = (file.checksum, self.files.get(&file.name)) else {
-                is_compared = false;
-                continue;
-            };
-            if checksum_of(mapped, progress)? != expected {
+            // A generation is opened with all files of its manifest.
+            let found = self.files.get(&file.name).map(|mapped| checksum_of(mapped, progress));
+            if found.transpose()? != Some(file.checksum) {
                 return Err(SectionFileError::File { path: self.folder.join(&file.name) });
             }
         }
         progress.end();
-        Ok(is_compared)
+        Ok(())
     }
 
     /// Opens `index.mfi`.

@@ -168,7 +168,7 @@ impl GenerationWriter {
         self.disk.sync_file(&file, &path)?;
         let bytes = mapped.len() as u64;
         let head_checksum = head_checksum(&mapped);
-        let checksum = Some(checksum(&mapped));
+        let checksum = checksum(&mapped);
         if name.ends_with(".mfi") {
             SectionFile::from_mapped(mapped, &path, FileKind::Index)?;
         }

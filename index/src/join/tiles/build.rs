@@ -127,7 +127,7 @@ pub(super) fn build(request: &TileRequest<'_>, options: &JoinOptions<'_>) -> Res
     let (matrix, dir) = (request.matrix, request.dir);
     ["tiles", "pairs", "receipts"].iter().try_for_each(|name| clear(&dir.join(name)))?;
     let options = &JoinOptions { scratch_dir: Some(dir), ..*options };
-    let distinct = DistinctRows::within(matrix, kernels, (pool, Some(dir)), progress)
+    let distinct = DistinctRows::within(matrix, kernels, pool, Some(dir), progress)
         .map_err(|error| scratch_error(&error, options))?
         .map_err(JoinError::from)?;
     let verdict = Verdict { matrix, distinct: &distinct, kernels, threshold: request.threshold };
@@ -140,8 +140,8 @@ pub(super) fn build(request: &TileRequest<'_>, options: &JoinOptions<'_>) -> Res
     };
     let cells = assign(&verdict, stages, options)?;
     let all = stages.map(|stages| &stages.cells);
-    let layout = Layout::of(all, &cells, (request.tile_rows_max, kernels));
-    let regrouped = regroup(&verdict, (&cells, &layout), dir, options)?;
+    let layout = Layout::of(all, &cells, request.tile_rows_max, kernels);
+    let regrouped = regroup(&verdict, &cells, &layout, dir, options)?;
     let writer = TileWriter {
         dir,
         identity: identity(request, &distinct.digest),
@@ -153,7 +153,7 @@ pub(super) fn build(request: &TileRequest<'_>, options: &JoinOptions<'_>) -> Res
     };
     let tiles = writer.write_all(options)?;
     let tasks = tasks(&writer, options)?;
-    writer.write_plan(request, (&tiles, &tasks), &sample.histogram(&verdict, options))
+    writer.write_plan(request, &tiles, &tasks, &sample.histogram(&verdict, options))
 }
 
 /// Returns the cell of each distinct row.
@@ -196,7 +196,7 @@ struct Layout {
 
 impl Layout {
     /// `cells` are those of the rows; `None`: there is one.
-    fn of(all: Option<&Cells>, cells: &[u32], (rows_max, kernels): (usize, &Kernels)) -> Self {
+    fn of(all: Option<&Cells>, cells: &[u32], rows_max: usize, kernels: &Kernels) -> Self {
         let mut sizes = vec![0_usize; all.map_or(1, Cells::len)];
         cells.iter().for_each(|&cell| sizes[cell as usize] += 1);
         let rows_max = rows_max.max(1);
@@ -270,7 +270,8 @@ fn halves(
 /// and written in runs: both may be larger than memory.
 fn regroup(
     verdict: &Verdict<'_>,
-    (cells, layout): (&[u32], &Layout),
+    cells: &[u32],
+    layout: &Layout,
     dir: &Path,
     options: &JoinOptions<'_>,
 ) -> Result<Mapped, TileError> {
@@ -412,7 +413,8 @@ impl TileWriter<'_> {
     fn write_plan(
         &self,
         request: &TileRequest<'_>,
-        (tiles, tasks): (&[TileRecord], &[[u32; 2]]),
+        tiles: &[TileRecord],
+        tasks: &[[u32; 2]],
         histogram: &[(f64, f64)],
     ) -> Result<(), TileError> {
         let tests = self.stages.map(Stages::tests);

@@ -424,7 +424,8 @@ impl Tile {
         &self,
         tests: Option<CodeTests<'_>>,
         first: usize,
-        (row_count, dim): (u64, usize),
+        row_count: u64,
+        dim: usize,
     ) -> Result<Vec<Block>, TileError> {
         // A matrix of two tiles has fewer than 2³² rows.
         let position = |at: usize| (first + at) as u32;

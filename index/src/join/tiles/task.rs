@@ -307,7 +307,7 @@ impl TilePlan {
             self.read_pairs(task, &receipt, &mut pairs)?;
         }
         let sorted = pairs.finish().map_err(TileError::system(&partial))?;
-        Ok(PairStream::new(sorted, (self.groups()?, rows), counters, None))
+        Ok(PairStream::new(sorted, self.groups()?, rows, counters, None))
     }
 
     /// Reads the pairs of a task and compares them with its receipt.
@@ -422,11 +422,11 @@ impl TwoTiles {
 
     /// Returns the blocks of both, and how many are the left one's.
     fn blocks(&self, plan: &TilePlan) -> Result<(Vec<Block>, usize), TileError> {
-        let shape = (plan.distinct_rows(), plan.dim());
-        let mut blocks = self.left.blocks(plan.tests(), 0, shape)?;
+        let (rows, dim) = (plan.distinct_rows(), plan.dim());
+        let mut blocks = self.left.blocks(plan.tests(), 0, rows, dim)?;
         let lefts = blocks.len();
         if let Some(right) = &self.right {
-            blocks.extend(right.blocks(plan.tests(), self.left.len(), shape)?);
+            blocks.extend(right.blocks(plan.tests(), self.left.len(), rows, dim)?);
         }
         Ok((blocks, lefts))
     }

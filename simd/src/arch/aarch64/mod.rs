@@ -2,4 +2,3 @@
 
 pub(crate) mod neon;
 pub(crate) mod neon_dot;
-pub(crate) mod peak;

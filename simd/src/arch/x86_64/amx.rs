@@ -42,12 +42,12 @@ static KERNELS: Kernels = Kernels {
     ..avx512::KERNELS
 };
 
-/// Tells whether the system lets this process multiply tiles, and whether the processor does so with int8.
+/// Tells whether the processor multiplies tiles of int8, and the system lets this process do so.
 ///
 /// Asks once: threads get room for tiles when they first use them, and only where the process asked.
 pub(crate) fn is_available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
-    *AVAILABLE.get_or_init(|| is_permitted() && has_tiles_of_int8())
+    *AVAILABLE.get_or_init(|| has_tiles_of_int8() && is_permitted())
 }
 
 /// Asks a processor that has AVX-512.
@@ -363,49 +363,4 @@ fn halves(numbers: &[i32; GROUP_COLUMNS]) -> [__m512i; 2] {
     let halves: &[[i32; 16]; 2] = numbers.as_chunks().0.as_array().expect("two halves");
     // SAFETY: each half is the 64 bytes that are read.
     halves.each_ref().map(|half| unsafe { _mm512_loadu_si512(half.as_ptr().cast()) })
-}
-
-/// Products of ones: each adds to one of four registers, and waits for none of the others. See [`crate::peak`].
-///
-/// # Safety
-/// The processor must have the level.
-pub(super) unsafe fn peak_int8(rounds: u32) -> u64 {
-    if rounds == 0 {
-        return 0;
-    }
-    let operand = [[1_u8; REGISTER_BYTES]; REGISTER_ROWS];
-    let mut products = Products([[0; GROUP_COLUMNS]; TILE_ROWS]);
-    // SAFETY: the level is the caller's; operands are the array, and products are written as in `multiply`.
-    unsafe {
-        let _registers = Registers::configure(Parts::of(REGISTER_BYTES));
-        asm!(
-            "tilezero tmm0",
-            "tilezero tmm1",
-            "tilezero tmm2",
-            "tilezero tmm3",
-            "tileloadd tmm4, [{operand} + {row_stride}]",
-            "tileloadd tmm6, [{operand} + {row_stride}]",
-            "2:",
-            "tdpbusd tmm0, tmm4, tmm6",
-            "tdpbusd tmm1, tmm4, tmm6",
-            "tdpbusd tmm2, tmm4, tmm6",
-            "tdpbusd tmm3, tmm4, tmm6",
-            "dec {rounds:e}",
-            "jnz 2b",
-            "tilestored [{products} + {step_stride}], tmm0",
-            "tilestored [{products} + {step_stride} + 64], tmm1",
-            "tilestored [{products} + {step_stride} + {lower_products}], tmm2",
-            "tilestored [{products} + {step_stride} + {lower_products} + 64], tmm3",
-            operand = in(reg) operand.as_ptr(),
-            row_stride = in(reg) REGISTER_BYTES,
-            rounds = inout(reg) rounds => _,
-            products = in(reg) products.0.as_mut_ptr(),
-            step_stride = in(reg) STEP_STRIDE,
-            lower_products = const REGISTER_ROWS * STEP_STRIDE,
-            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-            out("tmm4") _, out("tmm6") _,
-            options(nostack),
-        );
-    }
-    products.0.iter().flatten().map(|&sum| u64::from(sum.cast_unsigned())).sum()
 }

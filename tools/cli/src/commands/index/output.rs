@@ -117,9 +117,6 @@ pub(super) struct VerifyDocument {
     pub(super) generation: u64,
     /// Bytes that are as they were written.
     pub(super) bytes: u64,
-    /// Whether every file was compared as a whole; `false` for an index that an earlier version built, of whose
-    /// `columns.arrow` only ids and vectors were compared: rebuild it.
-    pub(super) compared: bool,
     /// Rows of the generation.
     pub(super) rows: u64,
     /// Rows that were looked up in the graph; `null` where there is none.
@@ -219,7 +216,7 @@ pub(super) fn tell_verified(
     words: &VerifyWords,
     (global, printer): (&GlobalArgs, Printer),
 ) -> Result<Exit, Failure> {
-    let VerifiedIndex { bytes, is_compared, graph, difference } = verified.map_err(|error| {
+    let VerifiedIndex { bytes, graph, difference } = verified.map_err(|error| {
         if error.is_cancelled() {
             return Failure::interrupted();
         }
@@ -231,7 +228,6 @@ pub(super) fn tell_verified(
             schema_version: 1,
             generation,
             bytes,
-            compared: is_compared,
             rows: rows as u64,
             looked_up: graph.map(|graph| graph.looked_up as u64),
             found: graph.map(|graph| graph.found as u64),
@@ -251,12 +247,6 @@ pub(super) fn tell_verified(
         ));
     }
     text.push_str(&difference.map(words.compared).unwrap_or_default());
-    if !is_compared {
-        text.push_str(
-            "columns.arrow is unchecked but for its ids and vectors: an earlier version built this index without its \
-             checksum;\nrebuild it with `memfold index build`\n",
-        );
-    }
     printer.data(&text)?;
     Ok(Exit::Done)
 }
