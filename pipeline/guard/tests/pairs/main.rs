@@ -1,11 +1,14 @@
 //! The guard on generated and hand-written pairs, through its public interface only.
 
 mod families;
+mod probes;
+mod frozen;
+mod fuzzed;
 mod generate;
 
 use std::sync::OnceLock;
 
-use memfold_guard::{Guard, GuardPolicy, Judgement, Reading, Side};
+use memfold_guard::{Guard, GuardPolicy, Judgement, Reading, Side, Verdict};
 
 /// A text and the day on which it was remembered, where that is known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,4 +44,10 @@ fn merges(pair: &Pair) -> bool {
     let either =
         |judgement: &Judgement| judgement.says_all(Side::Left) || judgement.says_all(Side::Right);
     either(&judge(&pair.older, &pair.newer)) || either(&judge(&pair.newer, &pair.older))
+}
+
+/// Returns the name of a verdict in the files of data.
+fn verdict_name(verdict: Verdict) -> String {
+    let name = format!("{verdict:?}").to_lowercase();
+    if name == "contradictory" { "conflict".to_owned() } else { name }
 }
