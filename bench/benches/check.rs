@@ -35,12 +35,12 @@ fn check(criterion: &mut Criterion) {
         let (checker, now) = (workbench.quick_check(&store), workbench.now());
         let sample = checker.sample(SAMPLE, now).expect("the store can be read");
         let name = |what| BenchmarkId::new(what, format!("synthetic-{row_count}x{DIM}"));
-        measure(&mut group, name("alone"), (&checker, &sample, now));
+        measure(&mut group, name("alone"), &checker, &sample, now);
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
             let writer = workbench.quick_check(&store);
             scope.spawn(|| save_until(&done, writer, &sample, now));
-            measure(&mut group, name("beside a writer"), (&checker, &sample, now));
+            measure(&mut group, name("beside a writer"), &checker, &sample, now);
             done.store(true, Ordering::Relaxed);
         });
     }
@@ -50,7 +50,9 @@ fn check(criterion: &mut Criterion) {
 fn measure(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: BenchmarkId,
-    (checker, sample, now): (&QuickCheck, &[Incoming], Instant),
+    checker: &QuickCheck,
+    sample: &[Incoming],
+    now: Instant,
 ) {
     let mut incoming = sample.iter().cycle();
     group.bench_function(name, |bencher| {

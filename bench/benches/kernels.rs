@@ -34,8 +34,8 @@ fn main() {
             bench_pairs(&mut group, kernels, dim);
         }
         for dim in HITS_DIMS {
-            bench_hits(&mut group, kernels, ("hits", HITS_ROWS), dim);
-            bench_hits(&mut group, kernels, ("scan", 1), dim);
+            bench_hits(&mut group, kernels, "hits", HITS_ROWS, dim);
+            bench_hits(&mut group, kernels, "scan", 1, dim);
         }
     }
     for dim in DIMS {
@@ -64,7 +64,8 @@ fn bench_pairs(group: &mut BenchmarkGroup<'_, WallTime>, kernels: &'static Kerne
 fn bench_hits(
     group: &mut BenchmarkGroup<'_, WallTime>,
     kernels: &'static Kernels,
-    (name, row_count): (&str, usize),
+    name: &str,
+    row_count: usize,
     dim: usize,
 ) {
     let row_codes = codes(row_count * dim, 1);
@@ -91,18 +92,19 @@ fn bench_hits(
 fn bench_simsimd(group: &mut BenchmarkGroup<'_, WallTime>, dim: usize) {
     let (a, b) = (vector(dim, 1), vector(dim, 2));
     group.throughput(Throughput::Elements(dim as u64));
-    bench_simsimd_type(group, "f32", (&a, &b));
+    bench_simsimd_type(group, "f32", &a, &b);
     let half = |x: &[f32]| x.iter().map(|&x| F16::from_f32(x)).collect::<Vec<_>>();
-    bench_simsimd_type(group, "f16", (&half(&a), &half(&b)));
+    bench_simsimd_type(group, "f16", &half(&a), &half(&b));
     let brain = |x: &[f32]| x.iter().map(|&x| Bf16::from_f32(x)).collect::<Vec<_>>();
-    bench_simsimd_type(group, "bf16", (&brain(&a), &brain(&b)));
-    bench_simsimd_type(group, "i8", (&codes(dim, 1), &codes(dim, 2)));
+    bench_simsimd_type(group, "bf16", &brain(&a), &brain(&b));
+    bench_simsimd_type(group, "i8", &codes(dim, 1), &codes(dim, 2));
 }
 
 fn bench_simsimd_type<T: simsimd::Element>(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
-    (a, b): (&[T], &[T]),
+    a: &[T],
+    b: &[T],
 ) {
     group.bench_function(BenchmarkId::new(format!("dot_{name}/simsimd"), a.len()), |bencher| {
         bencher.iter(|| simsimd::dot(black_box(a), black_box(b)));

@@ -80,7 +80,7 @@ pub(crate) fn run(
     settings.show_notices(printer);
     let is_written = args.writers > 0 || args.server.is_some();
     let place = Place::of(&args.place, &settings, is_written)?;
-    let document = measure((global, args), &place, &settings, printer)?;
+    let document = measure(global, args, &place, &settings, printer)?;
     if let Some(path) = &args.histogram {
         draw(path, args, &document)?;
         printer.note(&format!("wrote {}", path.display()));
@@ -94,7 +94,8 @@ pub(crate) fn run(
 }
 
 fn measure(
-    (global, args): (&GlobalArgs, &CheckArgs),
+    global: &GlobalArgs,
+    args: &CheckArgs,
     place: &Place,
     settings: &Settings,
     printer: Printer,
@@ -126,24 +127,25 @@ fn measure(
         printer.detail(&format!("measuring beside {writers} writers"));
         let beside = Writers::start(*writers, args.rate, &executable)?;
         let (microseconds, checked, used) = in_process(&quick_check, &sample);
-        let of = |mode| (mode, *writers, false);
-        found.push(Setting::of(of("in_process"), checked, microseconds));
+        let of =
+            |mode, checked, microseconds| Setting::of(mode, *writers, false, checked, microseconds);
+        found.push(of("in_process", checked, microseconds));
         index = index.or(Some(used));
         let (version, whole, checked) = executable.pairs(&sample)?;
         let beyond = whole.iter().zip(&version).map(|(whole, version)| whole - version).collect();
-        found.push(Setting::of(of("process"), checked, whole));
-        found.push(Setting::of(of("version"), version.len(), version));
-        found.push(Setting::of(of("beyond_version"), checked, beyond));
+        found.push(of("process", checked, whole));
+        found.push(of("version", version.len(), version));
+        found.push(of("beyond_version", checked, beyond));
         if let Some(service) = &mut service {
             service.post("/v1/check", &warming)?;
             let (microseconds, checked) = service.post("/v1/check", &sample)?;
-            found.push(Setting::of(of("http"), checked, microseconds));
+            found.push(of("http", checked, microseconds));
             service.call(&warming)?;
             let (microseconds, checked) = service.call(&sample)?;
-            found.push(Setting::of(of("mcp"), checked, microseconds));
+            found.push(of("mcp", checked, microseconds));
             // What is saved makes checks dearer until it is sealed, so that comes last.
             if Some(writers) == rounds.last() {
-                found.extend(saves(of, (&quick_check, service), &sample)?);
+                found.extend(saves(&quick_check, service, *writers, &sample)?);
             }
         }
         let saved = beside.stop()?;
@@ -187,8 +189,9 @@ fn in_process(quick_check: &QuickCheck, sample: &[Incoming]) -> (Vec<f64>, usize
 
 /// Saves new memories, in this process and through a server.
 fn saves(
-    of: impl Fn(&'static str) -> (&'static str, usize, bool),
-    (quick_check, service): (&QuickCheck, &Service),
+    quick_check: &QuickCheck,
+    service: &Service,
+    writers: usize,
     sample: &[Incoming],
 ) -> Result<[Setting; 2], Failure> {
     let new = |way: &str| -> Vec<Incoming> {
@@ -206,9 +209,9 @@ fn saves(
         let saved = saved.map_err(|error| Failure::new("save", &error, error.hint()))?;
         checked += usize::from(saved.check.checked);
     }
-    let in_process = Setting::of(of("in_process_save"), checked, microseconds);
+    let in_process = Setting::of("in_process_save", writers, false, checked, microseconds);
     let (microseconds, checked) = service.post("/v1/save", &new("over HTTP"))?;
-    Ok([in_process, Setting::of(of("http_save"), checked, microseconds)])
+    Ok([in_process, Setting::of("http_save", writers, false, checked, microseconds)])
 }
 
 /// Whole processes with nothing in memory; none where the system does not let us put it out.
@@ -229,12 +232,14 @@ fn cold(
         microseconds.push(took);
         checked += usize::from(was_checked);
     }
-    Ok(Some(Setting::of(("process", 0, true), checked, microseconds)))
+    Ok(Some(Setting::of("process", 0, true, checked, microseconds)))
 }
 
 impl Setting {
     fn of(
-        (mode, writers, cold): (&'static str, usize, bool),
+        mode: &'static str,
+        writers: usize,
+        cold: bool,
         checked: usize,
         microseconds: Vec<f64>,
     ) -> Self {

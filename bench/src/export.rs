@@ -113,12 +113,12 @@ pub(crate) fn run(
                 Kind::Sqlite => read_alone(&store)?,
                 Kind::Disk => write_alone(folder.path(), read.1)?,
                 Kind::Export(format) => {
-                    export_once(args, format, &settings, (folder.path(), printer))?
+                    export_once(args, format, &settings, folder.path(), printer)?
                 }
             });
         }
     }
-    let document = document(args.runs, read, &ways);
+    let document = document(args.runs, read.0, read.1, &ways);
     if global.json {
         printer.document(&document)?;
     } else {
@@ -207,7 +207,8 @@ fn export_once(
     args: &crate::args::ExportArgs,
     format: ExportFormat,
     settings: &Settings,
-    (folder, printer): (&Path, Printer),
+    folder: &Path,
+    printer: Printer,
 ) -> Result<Run, Failure> {
     let output = folder.join("rows");
     let args = ExportArgs {
@@ -229,7 +230,8 @@ fn export_once(
 
 fn document(
     count: usize,
-    (rows, vector_bytes): (u64, u64),
+    rows: u64,
+    vector_bytes: u64,
     ways: &[(Way, Vec<Run>)],
 ) -> BenchExportDocument {
     let median = |runs: &[Run]| sorted(runs)[(runs.len() - 1) / 2];
@@ -298,7 +300,7 @@ mod tests {
         let took =
             [[3.0, 1.0, 2.0], [1.0; 3], [8.0, 2.0, 4.0], [4.0, 2.0, 1.0], [9.0; 3], [6.0; 3]];
         let ways: Vec<_> = WAYS.into_iter().zip(took.map(runs)).collect();
-        let document = document(3, (10, 400), &ways);
+        let document = document(3, 10, 400, &ways);
         let found: Vec<_> = document.settings.iter().map(|s| (s.seconds, s.of_sqlite)).collect();
         assert_eq!(found, [(2.0, 1.0), (1.0, 2.0), (4.0, 0.5), (2.0, 1.0), (9.0, 1.0), (6.0, 1.5)]);
         let arrow = &document.settings[2];

@@ -1,14 +1,13 @@
 //! Near pairs by a graph: `--method graph` of `dedup` and `consolidate`, with the recall that each run measures.
 
 use std::path::Path;
-use std::process::Command;
 
 use memfold_datasets::npy::{Component, NpyWriter};
 use memfold_simd::Level;
 use memfold_tests::{generated_rows, real_vectors, report_skipped};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Place, consolidate};
+use crate::support::{Place, consolidate};
 
 const DIM: usize = 24;
 
@@ -206,12 +205,6 @@ fn a_missed_target_stands_in_the_report() {
         notes.iter().filter(|note| note.as_str().unwrap().contains("--method exact")).count()
     };
     assert_eq!((remarks("graph"), remarks("exact")), (1, 0));
-}
-
-fn succeeded(command: &mut Command, place: &Place) -> Answer {
-    let answer = place.answer(command.output().unwrap());
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    answer
 }
 
 /// The whole path on real memories: what the graph finds, and what becomes of the plan.

@@ -189,7 +189,10 @@ impl ObservedGroup {
             let copy = ObservedCopy { similarity: near.similarity.min(1.0), drift };
             copies.extend((0..near.count).map(|_| copy));
         }
-        let cosine = |a: usize, b: usize| drift_cosine(sample, drifting[a], drifting[b], kernels);
+        let cosine = |a: usize, b: usize| {
+            let ((left, left_similarity), (right, right_similarity)) = (drifting[a], drifting[b]);
+            drift_cosine(sample, left, left_similarity, right, right_similarity, kernels)
+        };
         Self { drifts: (0..drifting.len()).map(|at| Drift::learn(at, &cosine)).collect(), copies }
     }
 }
@@ -199,8 +202,10 @@ impl ObservedGroup {
 /// Two rows whose parts across it meet at a cosine of c are s₁ s₂ + √(1 − s₁²) √(1 − s₂²) c near each other.
 fn drift_cosine(
     sample: &VectorMatrix<'_>,
-    (left, left_similarity): (Row, f64),
-    (right, right_similarity): (Row, f64),
+    left: Row,
+    left_similarity: f64,
+    right: Row,
+    right_similarity: f64,
     kernels: &Kernels,
 ) -> f64 {
     let [a, b] = [left, right].map(|row| sample.vector(row));

@@ -78,7 +78,7 @@ impl VectorGenerator {
         let (values, similarity) = match (&self.recipe.groups, member) {
             (_, 0) => (original, 1.0),
             (Groups::Invented(groups), _) => self.invented_copy(original, group, groups, stream),
-            (Groups::Observed(groups), _) => self.observed_copy(original, (group, member), groups),
+            (Groups::Observed(groups), _) => self.observed_copy(original, group, member, groups),
         };
         for (to, from) in vector.iter_mut().zip(&values) {
             *to = *from as f32;
@@ -119,7 +119,8 @@ impl VectorGenerator {
     fn observed_copy(
         &self,
         original: Vec<f64>,
-        (group, member): (u64, u32),
+        group: u64,
+        member: u32,
         groups: &[ObservedGroup],
     ) -> (Vec<f64>, f64) {
         let ObservedGroup { copies, drifts } = observed(groups, self.recipe.seed, group);

@@ -28,7 +28,9 @@ pub(crate) fn biases(biases: &[GroupBiases]) -> &[i32] {
     unsafe { biases.align_to() }.1
 }
 
-fn whole<'a, T, U>((before, between, after): (&'a [T], &'a [U], &'a [T])) -> Option<&'a [U]> {
+/// Returns the middle of what `align_to` gives, where it is all.
+fn whole<'a, T, U>(aligned: (&'a [T], &'a [U], &'a [T])) -> Option<&'a [U]> {
+    let (before, between, after) = aligned;
     (before.is_empty() && after.is_empty()).then_some(between)
 }
 

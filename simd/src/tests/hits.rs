@@ -19,7 +19,7 @@ struct Case {
 
 impl Case {
     /// Makes a case whose scores are spread around zero, so that the test decides something.
-    fn random(noise: &mut Noise, (row_count, column_count, dim): (usize, usize, usize)) -> Self {
+    fn random(noise: &mut Noise, row_count: usize, column_count: usize, dim: usize) -> Self {
         let spread = 8_000.0 * (dim as f32).sqrt();
         let mut biases = |count| (0..count).map(|_| (noise.unit() * spread) as i32).collect();
         let (row_biases, column_biases) = (biases(row_count), biases(column_count));
@@ -29,7 +29,7 @@ impl Case {
     }
 
     /// Makes a case of 7-bit codes, some as long as they may be; some biases let everything pass.
-    fn random_i7(noise: &mut Noise, (row_count, column_count, dim): (usize, usize, usize)) -> Self {
+    fn random_i7(noise: &mut Noise, row_count: usize, column_count: usize, dim: usize) -> Self {
         let mut codes = |count: usize| {
             let mut codes: Vec<i8> =
                 (0..count * dim).map(|_| (noise.code() / 2).max(-I7_CODE_MAX)).collect();
@@ -156,7 +156,7 @@ fn random_codes_in_every_shape() {
         for column_count in [0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100] {
             for dim in [4, 8, 12, 32, 60, 64, 68, 128, 132] {
                 hit_count +=
-                    Case::random(&mut noise, (row_count, column_count, dim)).check(&mut panel);
+                    Case::random(&mut noise, row_count, column_count, dim).check(&mut panel);
                 pair_count += row_count * column_count;
             }
         }
@@ -173,7 +173,7 @@ fn rows_meet_at_least_the_groups_that_are_counted() {
     let mut panel = ColumnPanel::default();
     for (row_count, column_count, dim) in [(70, 200, 48), (9, 33, 128), (33, 40, 1_028), (1, 64, 8)]
     {
-        let case = Case::random(&mut noise, (row_count, column_count, dim));
+        let case = Case::random(&mut noise, row_count, column_count, dim);
         panel.pack(&case.column_codes, &case.column_biases, dim);
         let shifted_codes: Vec<u8> =
             case.row_codes.iter().map(|&code| code.cast_unsigned() ^ 0x80).collect();
@@ -209,7 +209,7 @@ fn codes_of_seven_bits_in_every_shape() {
     for row_count in [1, 2, 5, 6, 7, 12, 13, 24, 25] {
         for column_count in [1, 8, 15, 16, 17, 31, 32, 33, 64, 100] {
             for dim in [4, 8, 16, 20, 64, 96, 132] {
-                let case = Case::random_i7(&mut noise, (row_count, column_count, dim));
+                let case = Case::random_i7(&mut noise, row_count, column_count, dim);
                 assert!(case.is_i7());
                 hit_count += case.check(&mut panel);
                 pair_count += row_count * column_count;

@@ -418,7 +418,7 @@ fn sweep<T>(
     rows: &RowBlock<'_>,
     columns: Columns<'_>,
     hits: &mut Vec<T>,
-    push: impl Fn(&Scores<TILE_ROWS>, (usize, usize), &mut Vec<T>),
+    push: impl Fn(&Scores<TILE_ROWS>, usize, usize, &mut Vec<T>),
 ) {
     let mut tile = RowTile::<i64, TILE_ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(TILE_ROWS) {
@@ -427,7 +427,7 @@ fn sweep<T>(
             for first_column in (0..group.biases.shifted.len()).step_by(TILE_COLUMNS) {
                 let scores = scores(&tile, &group, first_column);
                 if any_passes(&scores) {
-                    push(&scores, (first_row, group.first_column + first_column), hits);
+                    push(&scores, first_row, group.first_column + first_column, hits);
                 }
             }
         }
@@ -448,7 +448,7 @@ fn sweep_rows<T>(
     rows: &RowBlock<'_>,
     columns: Columns<'_>,
     hits: &mut Vec<T>,
-    push: impl Fn(&Scores<1>, (usize, usize), &mut Vec<T>),
+    push: impl Fn(&Scores<1>, usize, usize, &mut Vec<T>),
 ) {
     let mut tile = RowTile::<i64, 1>::new();
     for row in 0..rows.biases.len() {
@@ -457,7 +457,7 @@ fn sweep_rows<T>(
             let scores = group_scores(&tile, &group);
             if any_passes(&scores) {
                 for (at, &score) in scores.iter().enumerate() {
-                    push(&[score], (row, group.first_column + at * TILE_COLUMNS), hits);
+                    push(&[score], row, group.first_column + at * TILE_COLUMNS, hits);
                 }
             }
         }
@@ -555,7 +555,8 @@ pub(super) fn sign_mask(x: __m256i) -> u32 {
 #[target_feature(enable = "avx2")]
 fn push_passing<const ROWS: usize>(
     scores: &Scores<ROWS>,
-    (first_row, first_column): (usize, usize),
+    first_row: usize,
+    first_column: usize,
     hits: &mut Vec<Hit>,
 ) {
     for (row, mask) in passing(scores).into_iter().enumerate() {
@@ -567,7 +568,8 @@ fn push_passing<const ROWS: usize>(
 #[target_feature(enable = "avx2")]
 fn push_scores<const ROWS: usize>(
     scores: &Scores<ROWS>,
-    (first_row, first_column): (usize, usize),
+    first_row: usize,
+    first_column: usize,
     hits: &mut Vec<ScoredHit>,
 ) {
     for (row, (mask, &score)) in passing(scores).into_iter().zip(scores).enumerate() {

@@ -267,7 +267,7 @@ fn sweep<const ROWS: usize, T>(
     rows: &RowBlock<'_>,
     columns: Columns<'_>,
     hits: &mut Vec<T>,
-    push: impl Fn(&Scores<ROWS>, (usize, usize), &mut Vec<T>),
+    push: impl Fn(&Scores<ROWS>, usize, usize, &mut Vec<T>),
 ) {
     let mut tile = RowTile::<i32, ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(ROWS) {
@@ -275,7 +275,7 @@ fn sweep<const ROWS: usize, T>(
         for group in rows.groups(columns, first_row, ROWS) {
             let scores = scores(&tile, &group);
             if any_passes(&scores) {
-                push(&scores, (first_row, group.first_column), hits);
+                push(&scores, first_row, group.first_column, hits);
             }
         }
     }
@@ -322,7 +322,8 @@ fn any_passes<const ROWS: usize>(scores: &Scores<ROWS>) -> bool {
 #[target_feature(enable = "avx512f")]
 fn push_passing<const ROWS: usize>(
     scores: &Scores<ROWS>,
-    (first_row, first_column): (usize, usize),
+    first_row: usize,
+    first_column: usize,
     hits: &mut Vec<Hit>,
 ) {
     for (row, mask) in passing(scores).into_iter().enumerate() {
@@ -334,7 +335,8 @@ fn push_passing<const ROWS: usize>(
 #[target_feature(enable = "avx512f")]
 fn push_scores<const ROWS: usize>(
     scores: &Scores<ROWS>,
-    (first_row, first_column): (usize, usize),
+    first_row: usize,
+    first_column: usize,
     hits: &mut Vec<ScoredHit>,
 ) {
     let mut stored = [[0; GROUP_COLUMNS]; ROWS];

@@ -134,7 +134,7 @@ fn sweep<const ROWS: usize, const REGISTERS: usize, T>(
     rows: &RowBlock<'_>,
     columns: Columns<'_>,
     hits: &mut Vec<T>,
-    push: impl Fn(&Scores<ROWS, REGISTERS>, (usize, usize), &mut Vec<T>),
+    push: impl Fn(&Scores<ROWS, REGISTERS>, usize, usize, &mut Vec<T>),
 ) {
     let mut tile = RowTile::<i32, ROWS>::new();
     for first_row in (0..rows.biases.len()).step_by(ROWS) {
@@ -143,7 +143,7 @@ fn sweep<const ROWS: usize, const REGISTERS: usize, T>(
             for first in (0..GROUP_REGISTERS).step_by(REGISTERS) {
                 let scores = scores(&tile, &group, first);
                 if any_passes(&scores) {
-                    push(&scores, (first_row, group.first_column + first * LANES), hits);
+                    push(&scores, first_row, group.first_column + first * LANES, hits);
                 }
             }
         }
@@ -199,7 +199,8 @@ fn any_passes<const ROWS: usize, const REGISTERS: usize>(scores: &Scores<ROWS, R
 #[target_feature(enable = "avx2")]
 fn push_passing<const ROWS: usize, const REGISTERS: usize>(
     scores: &Scores<ROWS, REGISTERS>,
-    (first_row, first_column): (usize, usize),
+    first_row: usize,
+    first_column: usize,
     hits: &mut Vec<Hit>,
 ) {
     for (row, mask) in passing(scores).into_iter().enumerate() {
@@ -211,7 +212,8 @@ fn push_passing<const ROWS: usize, const REGISTERS: usize>(
 #[target_feature(enable = "avx2")]
 fn push_scores<const ROWS: usize, const REGISTERS: usize>(
     scores: &Scores<ROWS, REGISTERS>,
-    (first_row, first_column): (usize, usize),
+    first_row: usize,
+    first_column: usize,
     hits: &mut Vec<ScoredHit>,
 ) {
     for (row, (mask, scores)) in passing(scores).into_iter().zip(scores).enumerate() {
