@@ -291,18 +291,18 @@ fn widen_i8(x: &[i8; 16]) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
     if rows.biases.len() <= FEW_ROWS {
-        sweep_rows(rows, columns, hits, |s, at, hits| push_passing(s, at, hits));
+        sweep_rows(rows, columns, hits, |s, row, column, hits| push_passing(s, row, column, hits));
     } else {
-        sweep(rows, columns, hits, |s, at, hits| push_passing(s, at, hits));
+        sweep(rows, columns, hits, |s, row, column, hits| push_passing(s, row, column, hits));
     }
 }
 
 #[target_feature(enable = "avx2")]
 fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
     if rows.biases.len() <= FEW_ROWS {
-        sweep_rows(rows, columns, hits, |s, at, hits| push_scores(s, at, hits));
+        sweep_rows(rows, columns, hits, |s, row, column, hits| push_scores(s, row, column, hits));
     } else {
-        sweep(rows, columns, hits, |s, at, hits| push_scores(s, at, hits));
+        sweep(rows, columns, hits, |s, row, column, hits| push_scores(s, row, column, hits));
     }
 }
 

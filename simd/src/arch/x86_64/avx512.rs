@@ -244,18 +244,26 @@ fn load_i8(x: &[i8; 64]) -> __m512i {
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub(super) fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
     if rows.biases.len() <= FEW_ROWS {
-        sweep::<1, _>(rows, columns, hits, |s, at, hits| push_passing(s, at, hits));
+        sweep::<1, _>(rows, columns, hits, |s, row, column, hits| {
+            push_passing(s, row, column, hits)
+        });
     } else {
-        sweep::<TILE_ROWS, _>(rows, columns, hits, |s, at, hits| push_passing(s, at, hits));
+        sweep::<TILE_ROWS, _>(rows, columns, hits, |s, row, column, hits| {
+            push_passing(s, row, column, hits)
+        });
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub(super) fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
     if rows.biases.len() <= FEW_ROWS {
-        sweep::<1, _>(rows, columns, hits, |s, at, hits| push_scores(s, at, hits));
+        sweep::<1, _>(rows, columns, hits, |s, row, column, hits| {
+            push_scores(s, row, column, hits)
+        });
     } else {
-        sweep::<TILE_ROWS, _>(rows, columns, hits, |s, at, hits| push_scores(s, at, hits));
+        sweep::<TILE_ROWS, _>(rows, columns, hits, |s, row, column, hits| {
+            push_scores(s, row, column, hits)
+        });
     }
 }
 

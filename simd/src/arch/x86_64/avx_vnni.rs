@@ -105,12 +105,13 @@ fn shifted_dot(row: &[i8], vector: &[i8]) -> i32 {
 #[target_feature(enable = "avx2,avxvnni")]
 fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
     if rows.biases.len() <= FEW_ROWS {
-        sweep::<1, GROUP_REGISTERS, _>(rows, columns, hits, |s, at, hits| {
-            push_passing(s, at, hits)
+        sweep::<1, GROUP_REGISTERS, _>(rows, columns, hits, |s, row, column, hits| {
+            push_passing(s, row, column, hits)
         });
     } else {
-        let push =
-            |s: &Scores<TILE_ROWS, TILE_REGISTERS>, at, hits: &mut _| push_passing(s, at, hits);
+        let push = |s: &Scores<TILE_ROWS, TILE_REGISTERS>, row, column, hits: &mut _| {
+            push_passing(s, row, column, hits)
+        };
         sweep::<TILE_ROWS, TILE_REGISTERS, _>(rows, columns, hits, push);
     }
 }
@@ -118,10 +119,13 @@ fn hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<Hit>) {
 #[target_feature(enable = "avx2,avxvnni")]
 fn scored_hits(rows: &RowBlock<'_>, columns: Columns<'_>, hits: &mut Vec<ScoredHit>) {
     if rows.biases.len() <= FEW_ROWS {
-        sweep::<1, GROUP_REGISTERS, _>(rows, columns, hits, |s, at, hits| push_scores(s, at, hits));
+        sweep::<1, GROUP_REGISTERS, _>(rows, columns, hits, |s, row, column, hits| {
+            push_scores(s, row, column, hits)
+        });
     } else {
-        let push =
-            |s: &Scores<TILE_ROWS, TILE_REGISTERS>, at, hits: &mut _| push_scores(s, at, hits);
+        let push = |s: &Scores<TILE_ROWS, TILE_REGISTERS>, row, column, hits: &mut _| {
+            push_scores(s, row, column, hits)
+        };
         sweep::<TILE_ROWS, TILE_REGISTERS, _>(rows, columns, hits, push);
     }
 }
