@@ -13,11 +13,10 @@ use memfold_datasets::atomic_file::NewFile;
 use memfold_store::BrainDb;
 use serde::Serialize;
 
-memfold_cli::documents! { "bench-export" => BenchExportDocument }
+impl memfold_cli::Document for BenchExportDocument {}
 
 /// `memfold-bench export --json`
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct BenchExportDocument {
     schema_version: u32,
     /// Embeddings of memories in the store.
@@ -31,7 +30,6 @@ struct BenchExportDocument {
 
 /// One way of reading the store.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Setting {
     /// `sqlite` (every vector is read and dropped), `disk` (as many bytes are written, made durable and nothing else),
     /// `arrow` or `parquet` (an export).

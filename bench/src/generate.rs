@@ -20,7 +20,7 @@ const ROWS_DEFAULT: u32 = 10_000;
 /// The dimension of the model that most small stores use.
 const DIM_DEFAULT: usize = 384;
 
-memfold_cli::documents! { "generate" => GenerateDocument }
+impl memfold_cli::Document for GenerateDocument {}
 
 /// `memfold-bench generate`
 #[derive(Debug, Args)]
@@ -60,7 +60,6 @@ pub(crate) struct GenerateArgs {
 
 /// `memfold-bench generate --json`
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct GenerateDocument {
     schema_version: u32,
     /// Rows written.

@@ -18,7 +18,6 @@ const DIRECTIONS: [usize; 4] = [1, 4, 16, 64];
 
 /// `memfold-bench likeness --json`
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct BenchLikenessDocument {
     schema_version: u32,
     /// Shares of rows, or pairs, whose similarity is at or below a quantile.
@@ -31,11 +30,10 @@ struct BenchLikenessDocument {
     largest_differences: Vec<Difference>,
 }
 
-memfold_cli::documents! { "bench-likeness" => BenchLikenessDocument }
+impl memfold_cli::Document for BenchLikenessDocument {}
 
 /// What the vectors of a file look like.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Figures {
     rows: usize,
     dim: usize,
@@ -51,7 +49,6 @@ struct Figures {
 
 /// How near rows are to the neighbour of a rank.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Neighbors {
     /// 1 for the nearest.
     rank: usize,
@@ -61,7 +58,6 @@ struct Neighbors {
 
 /// Groups of rows around the first one that is near.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Duplicates {
     /// How near a copy is at least.
     threshold: f64,
@@ -73,7 +69,6 @@ struct Duplicates {
 
 /// Groups of equal size.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct GroupSize {
     /// Of each, two or more.
     rows: u32,
@@ -82,7 +77,6 @@ struct GroupSize {
 
 /// How far apart real and generated similarities are.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Difference {
     /// `neighbor 1`, …, or `strangers`.
     of: String,

@@ -78,7 +78,7 @@ impl MemfoldError {
                 Some("use an IANA name such as Europe/Berlin, or UTC".to_owned())
             }
             Self::NeedsMirror { path, .. } => Some(format!(
-                "mirror it first, with memfold::mirror::Mirror or `memfold sync {0}`, and open its mirror, {1}",
+                "mirror it first, with memfold::mirror::Mirror or `memfold status {0}`, and open its mirror, {1}",
                 path.display(),
                 crate::mirror::mirror_path(path).display()
             )),

@@ -11,15 +11,15 @@ use crate::{SERVER, memfold};
 /// Waits longer than any test takes, because other tests take the processors meanwhile.
 const PATIENT: &str = "quick_check.time_limit_ms=60000";
 
-/// Commands, and the documents that they print.
+/// Commands, and the published documents that they print.
 const COMMANDS: [(&str, &[&str]); 10] = [
     ("ann", &["bench-ann"]),
     ("check", &["bench-check"]),
     ("guard", &["bench-guard"]),
-    ("judge", &["bench-judge"]),
-    ("generate", &["generate"]),
-    ("export", &["bench-export"]),
-    ("likeness", &["bench-likeness"]),
+    ("judge", &[]),
+    ("generate", &[]),
+    ("export", &[]),
+    ("likeness", &[]),
     ("recall", &[]),
     ("years", &[]),
     ("curve", &[]),
@@ -44,10 +44,11 @@ fn every_help_is_as_published() {
 }
 
 #[test]
-fn the_index_of_schemas_names_every_command_and_its_documents() {
+fn the_index_of_schemas_names_the_published_documents() {
     let names = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
-    let expected = COMMANDS.map(|(command, documents)| (command.to_owned(), names(documents)));
-    assert_eq!(index("memfold-bench"), expected.into());
+    let published = COMMANDS.iter().filter(|(_, documents)| !documents.is_empty());
+    let expected = published.map(|(command, documents)| ((*command).to_owned(), names(documents)));
+    assert_eq!(index("memfold-bench"), expected.collect());
 }
 
 #[test]
@@ -56,7 +57,7 @@ fn documents_fit_their_schemas_and_nothing_else_does() {
     place.succeed(&["generate", "-o", "rows.npy", "--rows", "600", "--dim", "16"]);
     place.succeed(&["generate", "-o", "like.npy", "--like", "rows.npy", "--rows", "600"]);
     for (name, count, words) in [
-        ("bench-export", 1, &["export", "brain.db", "--runs", "1"][..]),
+        ("", 1, &["export", "brain.db", "--runs", "1"][..]),
         ("bench-check", 1, &["check", "brain.db", "--checks", "3", "--set", PATIENT]),
         (
             "bench-ann",
@@ -64,13 +65,14 @@ fn documents_fit_their_schemas_and_nothing_else_does() {
             &["ann", "--base", "rows.npy", "--method", "graph", "--ef-search", "16,32"],
         ),
         ("bench-ann", 1, &["ann", "--base", "rows.npy", "--method", "exact"]),
-        ("bench-likeness", 1, &["likeness", "rows.npy", "like.npy"]),
+        ("", 1, &["likeness", "rows.npy", "like.npy"]),
     ] {
         let said = place.succeed(&[words, &["--json"]].concat());
         let documents: Result<Vec<Value>, _> = Deserializer::from_str(&said).into_iter().collect();
         let documents = documents.unwrap();
         assert_eq!(documents.len(), count, "{words:?}: {said}");
-        documents.iter().for_each(|document| assert_right(name, document));
+        let published = documents.iter().filter(|_| !name.is_empty());
+        published.for_each(|document| assert_right(name, document));
     }
 }
 

@@ -108,14 +108,14 @@ fn half_a_pair_in_a_utf_16_store_costs_that_row_alone() {
     for command in [
         &["doctor", "brain.db"][..],
         &["index", "build", "brain.db"],
-        &["index", "verify", "brain.db", "--full"],
+        &["index", "info", "brain.db", "--verify"],
         &["search", "brain.db", "--id", "a"],
         &["check", "brain.db", "--text", "The kiln is fired on Mondays."],
         &["export", "brain.db", "--output", "rows.arrow", "--with", "text"],
         &["consolidate", "brain.db", "--execute"],
         &["explain", "brain.db", "a"],
         &["doctor", "brain.db"],
-        &["flags", "brain.db"],
+        &["review", "brain.db", "--flags"],
         &["save", "brain.db", "--text", "The moat is deep."],
     ] {
         let answer = place.run(command);

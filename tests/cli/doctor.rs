@@ -213,6 +213,6 @@ fn a_row_that_was_edited_after_a_merge_is_proposed_for_restoring() {
     connection.execute(edit, [&id]).unwrap();
     let edited = find("archived_edited").unwrap();
     assert_eq!(edited["examples"], serde_json::json!([id]));
-    let command = format!("memfold restore brain.db {id} --execute");
+    let command = format!("memfold undo brain.db --memory {id} --execute");
     assert_eq!(edited["mend"][0]["text"], command);
 }

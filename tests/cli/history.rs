@@ -1,6 +1,7 @@
-//! Looking back: `runs`, `explain DB ID` and `resolve`.
+//! Looking back: `runs`, `explain DB ID`.
 
 use rusqlite::Connection;
+use serde_json::Value;
 
 use crate::support::Place;
 
@@ -137,7 +138,7 @@ fn lineage_survives_the_loss_of_the_tables() {
                 DROP TABLE memfold_units; DROP TABLE memfold_journal; DROP TABLE memfold_flags;
                 DROP TABLE memfold_decisions; DROP TABLE memfold_schema;";
     Connection::open(place.path("brain.db")).unwrap().execute_batch(drop).unwrap();
-    assert_eq!(place.succeed(&["resolve", "brain.db", "m000000"]), "m000001\n");
+    assert_eq!(place.live_id("m000000"), "m000001");
     let text = place.succeed(&["explain", "brain.db", "m000001"]);
     assert!(text.contains("└─ m000000 (ghost)\n"), "{text}");
     assert!(text.contains("known from the rows' source only"), "{text}");
@@ -146,22 +147,14 @@ fn lineage_survives_the_loss_of_the_tables() {
 #[test]
 fn an_id_leads_to_the_living() {
     let place = chained();
-    assert_eq!(place.succeed(&["resolve", "brain.db", "m000000"]), "m000001\n");
-    assert_eq!(place.succeed(&["resolve", "brain.db", "m000002"]), "m000002\n");
-    let document = place.json(&["resolve", "brain.db", "m000000", "--json"]);
+    assert_eq!(place.live_id("m000000"), "m000001");
+    assert_eq!(place.live_id("m000002"), "m000002");
+    let document = place.json(&["explain", "brain.db", "m000000", "--json"]);
     assert_eq!((&document["live_id"], &document["end"]), (&"m000001".into(), &"live".into()));
-    place.run(&["resolve", "brain.db", "x"]).fails(
-        1,
-        "x is not in this store",
-        "check the id and the store",
-    );
     let connection = Connection::open(place.path("brain.db")).unwrap();
     connection.execute("DELETE FROM stm WHERE id = 'm000001'", []).unwrap();
-    place.run(&["resolve", "brain.db", "m000000"]).fails(
-        1,
-        "m000000 was merged into m000001, which is gone",
-        "`memfold restore DB m000000` brings m000000 back",
-    );
+    let document = place.json(&["explain", "brain.db", "m000000", "--json"]);
+    assert_eq!((&document["live_id"], &document["end"]), (&Value::Null, &"gone".into()));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `tiers`, `status`, `edges` and `due`.
+//! `status` with its tiers and whether a run is due, and the edges of `explain`.
 
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::{NOW, PlainMemory, StoreImage, brain_db, diff, memory, unit_vector};
@@ -46,7 +46,7 @@ fn sql(place: &Place, text: &str) {
 }
 
 fn tiers(place: &Place, further: &[&str]) -> Value {
-    place.json(&[&["tiers", "brain.db", "--now", NOW, "--json"], further].concat())
+    place.json(&[&["status", "brain.db", "--now", NOW, "--json"], further].concat())
 }
 
 fn listed(document: &Value) -> Vec<&str> {
@@ -58,24 +58,21 @@ fn tiers_are_those_of_the_time() {
     let place = place();
     let files = place.files();
     let document = tiers(&place, &["--list", "warm"]);
-    assert_eq!(document["mode"], "dry_run");
     assert_eq!(document["at"], NOW);
     assert_eq!(document["tiers"], json!({ "hot": 1, "warm": 3, "cold": 1, "archived": 0 }));
     assert_eq!(listed(&document), ["m000003", "m000004", "m000001"], "most alive first");
     assert_eq!(document["list"][1]["retention"]["recency"], 0.5, "an unreadable time is unknown");
-    let later = tiers(&place, &["--at", DECADE, "--list", "cold"]);
+    let later = tiers(&place, &["--now", DECADE, "--list", "cold"]);
     assert_eq!(later["at"], DECADE);
     assert_eq!(later["tiers"], json!({ "hot": 0, "warm": 3, "cold": 2, "archived": 0 }));
     assert_eq!(later["list"][0]["reasons"], json!(["retention"]));
-    let text = place.succeed(&["tiers", "brain.db", "--now", NOW]);
-    assert!(text.starts_with(" tier"), "{text}");
+    let text = place.succeed(&["status", "brain.db", "--now", NOW, "-v"]);
     assert!(text.contains(" warm") && text.contains("60.0 %") && text.contains('█'), "{text}");
-    assert!(
-        text.ends_with(
-            "5 changes to store with --execute: new to cold 1, new to warm 3, new to hot 1\n"
-        ),
-        "{text}"
-    );
+    let changes =
+        "5 changes since tiers were last stored: new to cold 1, new to warm 3, new to hot 1";
+    assert!(text.ends_with(&format!("{changes}\n")), "{text}");
+    let listed = place.succeed(&["status", "brain.db", "--now", NOW, "--list", "hot"]);
+    assert!(listed.contains("retention") && listed.contains("m000000"), "{listed}");
     assert!(files == place.files(), "a dry run leaves no trace");
 }
 
@@ -83,7 +80,7 @@ fn tiers_are_those_of_the_time() {
 fn each_transition_is_stored_and_told_once() {
     let place = place();
     let before = StoreImage::of(&place.path("brain.db"));
-    let arguments = ["tiers", "brain.db", "--execute", "-v", "--now"];
+    let arguments = ["status", "brain.db", "--store-tiers", "-v", "--now"];
     let first = place.run(&[&arguments[..], &[NOW]].concat());
     assert_eq!(first.code, Some(0), "{first:?}");
     assert!(
@@ -104,8 +101,7 @@ fn each_transition_is_stored_and_told_once() {
     assert!(told[1].starts_with("CONSOLIDATE/TIER id=m000001 from=warm to=cold retention="));
     assert_eq!(told.len(), 2, "{later:?}");
     sql(&place, "DELETE FROM stm WHERE id = 'm000002'");
-    let document = place.json(&["tiers", "brain.db", "--now", MONTH, "--json", "--execute"]);
-    assert_eq!((&document["mode"], &document["gone"]), (&json!("execute"), &json!(["m000002"])));
+    place.succeed(&["status", "brain.db", "--now", MONTH, "--store-tiers"]);
     let connection = Connection::open(place.path("brain.db")).unwrap();
     let stored: Vec<String> = connection
         .prepare("SELECT memory_id || ' ' || tier || ' ' || reasons FROM memfold_tiers ORDER BY 1")
@@ -126,18 +122,21 @@ fn each_transition_is_stored_and_told_once() {
     assert_eq!(hot.len(), 1, "{hot:?}");
     assert_eq!(hot[0].0, "hot");
     assert_eq!(earlier("m000003"), None);
-    place.run(&["tiers", "brain.db", "--at", MONTH, "--execute"]).fails_with(2, &["--at"]);
-    place.run(&["tiers", "brain.db", "--at", "soon"]).fails(
-        2,
-        "--at \"soon\" is no time",
-        "use RFC 3339, such as 2027-06-30T12:00:00Z",
-    );
+    let files = place.files();
+    for key in ["read_only=true", "enabled=false"] {
+        let answer = place.run(&[&arguments[..], &[DECADE, "--set", key]].concat());
+        assert!(
+            answer.code == Some(0) && answer.err.contains("nothing will be written"),
+            "{answer:?}"
+        );
+        assert!(files == place.files());
+    }
 }
 
 #[test]
 fn forgetting_takes_the_tier_along() {
     let place = place();
-    place.succeed(&["tiers", "brain.db", "--now", NOW, "--execute"]);
+    place.succeed(&["status", "brain.db", "--now", NOW, "--store-tiers"]);
     place.succeed(&["forget", "brain.db", "m000001", "--now", NOW, "--execute"]);
     let sql = "SELECT count(*) FROM memfold_tiers WHERE memory_id = 'm000001'";
     let connection = Connection::open(place.path("brain.db")).unwrap();
@@ -163,7 +162,7 @@ fn a_last_access_keeps_a_memory_alive() {
 #[test]
 fn what_is_superseded_fades_and_what_is_archived_does_not_count() {
     let place = place();
-    place.succeed(&["tiers", "brain.db", "--now", NOW, "--execute"]);
+    place.succeed(&["status", "brain.db", "--now", NOW, "--store-tiers"]);
     sql(
         &place,
         "INSERT INTO memfold_edges(source_id, target_id, type, weight, confidence, run_id, unit, at, active)
@@ -172,11 +171,8 @@ fn what_is_superseded_fades_and_what_is_archived_does_not_count() {
                 ('m000000', 'm000004', 'supersedes', 1.0, 'low', 'r', 0, '2026-06-30T12:00:00', 1);
          UPDATE stm SET source = 'archived:low_utility', categories = '[\"archived\"]' WHERE id = 'm000002';",
     );
-    let document = tiers(&place, &[]);
-    assert_eq!(document["transitions"].as_array().unwrap().len(), 1, "{document}");
-    assert_eq!(document["transitions"][0]["id"], "m000001");
-    assert_eq!(document["transitions"][0]["to"]["tier"], "archived");
-    assert_eq!(document["gone"], json!(["m000002"]));
+    let document = tiers(&place, &["--list", "archived"]);
+    assert_eq!((&document["tier_changes"], listed(&document)), (&json!(1), vec!["m000001"]));
     assert_eq!(document["tiers"]["warm"], 2, "important ones stay, and doubts count for nothing");
 }
 
@@ -192,17 +188,17 @@ fn settings_change_tiers_and_no_plan() {
     place.write("memfold.yaml", "lifecycle:\n  archive_below: 0.25\n");
     assert_eq!(tiers(&place, &[])["tiers"]["archived"], 1, "the file beside the store is read");
     let by_variable = |name: &str, value: &str| {
-        let mut command = place.command(&["tiers", "brain.db", "--now", NOW, "--json"]);
+        let mut command = place.command(&["status", "brain.db", "--now", NOW, "--json"]);
         let answer = place.answer(command.env(name, value).output().unwrap());
         serde_json::from_str::<Value>(&answer.out).unwrap()["tiers"].clone()
     };
     assert_eq!(by_variable("MEMORY_ARCHIVE_THRESHOLD", "0")["archived"], 0);
     assert_eq!(by_variable("MEMORY_TIER_HOT_MIN", "0.95")["hot"], 0);
     place
-        .run(&["tiers", "brain.db", "--set", "lifecycle.weights.recency=0.5"])
+        .run(&["status", "brain.db", "--set", "lifecycle.weights.recency=0.5"])
         .fails_with(2, &["weights that add up to 1", "set all three"]);
     place
-        .run(&["tiers", "brain.db", "--set", "lifecycle.warm_min=0.7"])
+        .run(&["status", "brain.db", "--set", "lifecycle.warm_min=0.7"])
         .fails_with(2, &["lifecycle.warm_min", "lifecycle.hot_min"]);
 }
 
@@ -252,41 +248,44 @@ fn edges_are_a_tree() {
     ];
     brain_db(&place.path("brain.db"), &rows, StoreStyle::Plain);
     place.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
-    let tree = place.succeed(&["edges", "brain.db", "m000001"]);
-    let lines: Vec<&str> = tree.lines().collect();
+    let tree = |words: &[&str]| -> Vec<String> {
+        let text = place.succeed(&[&["explain", "brain.db"], words].concat());
+        let tree = text.split("\nedges\n").nth(1).unwrap_or_default();
+        tree.lines().map(str::to_owned).collect()
+    };
+    let lines = tree(&["m000001"]);
     assert_eq!(lines[0], "m000001  The kiln is fired on Mondays.");
     assert_eq!(lines[1], "├─ consolidates m000000  (not live) The kiln is fired on Mondays.");
-    assert!(
-        lines[2].starts_with("└─ referenced by m000002  m000001 holds the plan \\u{1b}[31m"),
-        "{tree}"
-    );
-    assert!(lines.len() == 3 && lines.iter().all(|line| line.chars().count() <= 80), "{tree}");
-    let from_afar = place.succeed(&["edges", "brain.db", "m000000", "--depth", "1"]);
+    let last = "└─ referenced by m000002  m000001 holds the plan \\u{1b}[31m";
+    assert!(lines[2].starts_with(last), "{lines:?}");
+    assert!(lines.len() == 3 && lines.iter().all(|line| line.chars().count() <= 80), "{lines:?}");
+    let from_afar = tree(&["m000000", "--depth", "1"]).join("\n");
     assert!(from_afar.contains("└─ consolidated into m000001 (1 more)  The kiln"), "{from_afar}");
-    let document = place.json(&["edges", "brain.db", "m000000", "--json"]);
+    let document = place.json(&["explain", "brain.db", "m000000", "--json"])["edges"].clone();
     assert_eq!(document["edges"].as_array().unwrap().len(), 2);
     assert_eq!(document["edges"][0]["type"], "consolidates");
     assert_eq!(document["edges"][0]["reason"], "merged by R1-exact-duplicate-merge");
     assert_eq!(document["memories"][0], json!({ "id": "m000000", "is_live": false, "text": text }));
-    let dot = place.succeed(&["edges", "brain.db", "m000001", "--dot"]);
-    assert!(dot.starts_with("digraph memories {\n") && dot.contains("\"m000002\" -> \"m000001\""));
-    assert_eq!(
-        place.succeed(&["edges", "brain.db", "m000003"]),
-        "m000003  Unrelated.\nno edge begins or ends here\n"
-    );
-    place.run(&["edges", "brain.db", "m9"]).fails(
-        1,
-        "m9 is not in this store",
-        "check the id and the store",
-    );
-    place.run(&["edges", "brain.db", "m000003", "--depth", "65"]).fails_with(2, &["65"]);
+    assert_eq!(tree(&["m000003"]), [""; 0]);
+    assert_eq!(tree(&["m000001", "--depth", "0"]), [""; 0]);
+    place.run(&["explain", "brain.db", "m000003", "--depth", "65"]).fails_with(2, &["65"]);
+}
+
+#[test]
+fn a_memory_is_explained_with_its_tier() {
+    let place = place();
+    let text = place.succeed(&["explain", "brain.db", "m000003"]);
+    assert!(text.contains("\n  tier warm, retention "), "{text}");
+    let document = place.json(&["explain", "brain.db", "m000003", "--json"]);
+    assert_eq!(document["tier"]["tier"], "warm", "{document}");
+    assert_eq!(document["tier"]["reasons"][0], "retention");
 }
 
 #[test]
 fn a_first_run_is_due() {
     let place = place();
     assert_eq!(
-        place.succeed(&["due", "brain.db", "--now", NOW]),
+        place.succeed(&["status", "brain.db", "--now", NOW, "--exit-code"]),
         "5 new memories and no run yet\n"
     );
 }
@@ -296,7 +295,7 @@ fn after_a_run_nothing_is_due_until_something_is() {
     let place = Place::with_sample();
     place.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
     let due = |at: &str, further: &[&str]| {
-        place.run(&[&["due", "brain.db", "--now", at], further].concat())
+        place.run(&[&["status", "brain.db", "--exit-code", "--now", at], further].concat())
     };
     let soon = "2026-06-30T13:00:00Z";
     let not = due(soon, &[]);
@@ -322,20 +321,13 @@ fn after_a_run_nothing_is_due_until_something_is() {
 #[test]
 fn empty_and_missing_stores_are_answered() {
     let place = empty();
-    assert_eq!(place.succeed(&["tiers", "brain.db"]), "no memory is live\n");
-    assert_eq!(place.succeed(&["tiers", "brain.db", "--execute"]), "no memory is live\n");
+    assert_eq!(place.succeed(&["status", "brain.db", "--list", "cold"]), "no memory is cold\n");
+    place.succeed(&["status", "brain.db", "--store-tiers", "-v"]);
     let status = place.json(&["status", "brain.db", "--json"]);
     assert_eq!((&status["live"], &status["is_due"]), (&json!(0), &json!(false)));
     assert!(place.succeed(&["status", "brain.db"]).starts_with("memories  0 live\n"));
-    assert_eq!(place.run(&["due", "brain.db"]).code, Some(1));
-    place.run(&["edges", "brain.db", "m1"]).fails(
-        1,
-        "m1 is not in this store",
-        "check the id and the store",
-    );
-    for command in [&["tiers"][..], &["status"], &["due"], &["edges", "nowhere.db", "m1"]] {
-        let words =
-            if command.len() == 1 { [command, &["nowhere.db"]].concat() } else { command.to_vec() };
-        place.run(&words).fails_with(1, &["failed to open the store"]);
+    assert_eq!(place.run(&["status", "brain.db", "--exit-code"]).code, Some(1));
+    for words in [&["status", "nowhere.db"][..], &["explain", "nowhere.db", "m1"]] {
+        place.run(words).fails_with(1, &["failed to open the store"]);
     }
 }

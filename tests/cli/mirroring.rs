@@ -8,7 +8,6 @@ use std::process::{Command, Stdio};
 use memfold_tests::torture::{Calls, Fault, FaultKind, Shim};
 use serde_json::{Value, json};
 
-use crate::schemas::assert_fits;
 use crate::support::Place;
 
 /// Two lists with repeated texts, unknown fields, escapes, line ends of two kinds, a blank and two bad lines.
@@ -70,8 +69,7 @@ fn a_dry_run_leaves_every_byte() {
     let before = own_files(&place);
     let report = place.json(&["consolidate", "memory.jsonl", "--json"]);
     assert_eq!(report["planned"]["merge"], 3, "{report}");
-    let pending = place.json(&["sync", "memory.jsonl", "--json"]);
-    assert_eq!(pending["units"].as_array().unwrap().len(), 0);
+    place.succeed(&["status", "memory.jsonl"]);
     place.succeed(&["doctor", "memory.jsonl"]);
     assert_eq!(own_files(&place), before);
 }
@@ -102,9 +100,8 @@ fn merges_stay_within_an_entity_and_everything_else_as_it_was() {
     let again = place.json(&[&EXECUTE[..], &["--json"]].concat());
     assert_eq!(again["planned"]["merge"], 0);
     let files = own_files(&place);
-    let synced = place.json(&["sync", "memory.jsonl", "--execute", "--json"]);
-    assert_fits("sync", &synced);
-    assert_eq!(synced["units"].as_array().unwrap().len(), 0);
+    let again = place.run(&EXECUTE);
+    assert!(again.code == Some(0) && !again.err.contains("published"), "{again:?}");
     assert_eq!(own_files(&place), files);
 }
 
@@ -140,9 +137,8 @@ fn what_others_write_is_taken_in() {
     let text =
         memory(&place).replace("\"Plays the cello\"]", "\"Plays the viola\",\"Lives in Bern\"]");
     place.write("memory.jsonl", &text);
-    let synced = place.json(&["sync", "memory.jsonl", "--json"]);
-    let pulled = &synced["pulled"];
-    assert_eq!((&pulled["added"], &pulled["removed"]), (&2.into(), &1.into()), "{synced}");
+    let pulled = place.run(&["doctor", "memory.jsonl"]).err;
+    assert!(pulled.contains("2 new") && pulled.contains("1 removed"), "{pulled}");
     let report = place.json(&["consolidate", "memory.jsonl", "--json"]);
     assert_eq!(report["planned"]["merge"], 4);
 }
@@ -167,8 +163,10 @@ fn saves_go_to_their_entity_and_can_be_undone() {
         "{found}"
     );
     std::fs::remove_dir_all(place.path(".memfold")).unwrap();
-    let synced = place.json(&["sync", "memory.jsonl", "--json"]);
-    assert_eq!(synced["units"].as_array().unwrap().len(), 0, "{synced}");
+    let before = memory(&place);
+    let known = place.succeed(&saved);
+    assert!(known.starts_with("known already"), "{known}");
+    assert_eq!(memory(&place), before, "a mirror made anew has nothing to publish");
 }
 
 #[test]
@@ -177,14 +175,15 @@ fn plans_are_saved_reviewed_and_applied_through_the_mirror() {
     let now = "2026-06-30T12:00:00Z";
     place.succeed(&["consolidate", "memory.jsonl", "--save-plan", "--now", now]);
     assert_eq!(memory(&place), MEMORY);
-    let shown = place.succeed(&["plans", "memory.jsonl", "latest"]);
+    let shown = place.succeed(&["runs", "memory.jsonl", "latest", "--plans"]);
     assert!(shown.contains("merge"), "{shown}");
     place.succeed(&["apply", "memory.jsonl", "latest", "--only", "a1", "--execute"]);
     let archive = std::fs::read_to_string(place.path("memory.memfold-archive.jsonl")).unwrap();
     assert_eq!(archive.lines().count(), 1);
     let entry: Value = serde_json::from_str(archive.lines().next().unwrap()).unwrap();
-    let resolved = place.succeed(&["resolve", "memory.jsonl", entry["id"].as_str().unwrap()]);
-    assert_eq!(resolved.trim(), entry["merged_into"].as_str().unwrap());
+    let id = entry["id"].as_str().unwrap();
+    let explained = place.json(&["explain", "memory.jsonl", id, "--json"]);
+    assert_eq!(explained["live_id"], entry["merged_into"]);
 }
 
 #[test]
@@ -250,15 +249,13 @@ fn what_cannot_be_done_says_so() {
     let refused = place.run(&["forget", "memory.jsonl", "x", "--execute"]);
     refused.fails_with(2, &["are not forgotten by memfold", "delete the mirror"]);
     let sample = Place::with_pair();
-    let refused = sample.run(&["sync", "brain.db"]);
-    refused.fails_with(2, &["is of no kind that has a mirror"]);
     let refused = sample.run(&["doctor", "brain.db", "--rebuild-indexes"]);
     refused.fails_with(2, &["is a brain.db", "memfold index build"]);
     let refused = sample.run(&["consolidate", "brain.db", "--mirror", "m.db"]);
     refused.fails_with(2, &["needs no mirror"]);
     place.write("other.jsonl", "{\"type\":\"entity\",\"name\":\"A\",\"observations\":[]}\n");
-    place.succeed(&["sync", "memory.jsonl", "--mirror", "here.db"]);
-    let refused = place.run(&["sync", "other.jsonl", "--mirror", "here.db"]);
+    place.succeed(&["status", "memory.jsonl", "--mirror", "here.db"]);
+    let refused = place.run(&["status", "other.jsonl", "--mirror", "here.db"]);
     refused.fails_with(1, &["is no mirror of", "name another file: --mirror PATH"]);
 }
 
@@ -293,8 +290,8 @@ fn two_processes_at_once_do_it_once() {
     assert!(codes.contains(&Some(0)), "{codes:?}");
     let entities = as_the_server_reads(&memory(&place));
     assert_eq!((entities["Alice"].len(), entities["Bob"].len(), entities["Kiln"].len()), (3, 2, 2));
-    let synced = place.json(&["sync", "memory.jsonl", "--execute", "--json"]);
-    assert_eq!(synced["units"].as_array().unwrap().len(), 0);
+    let again = place.run(&EXECUTE);
+    assert!(!again.err.contains("published"), "{again:?}");
 }
 
 /// What a kill must not change: the file, and what the archive says of whom.
@@ -329,7 +326,6 @@ fn death_at_any_write_is_healed_by_the_next_command() {
         shim.inject(&mut command, place.folder(), fault);
         let output = command.output().unwrap();
         readable(&place, at);
-        place.succeed(&["sync", "memory.jsonl", "--execute"]);
         place.succeed(&EXECUTE);
         assert_eq!(outcome(&place), expected, "write {at}: {output:?}");
         place.succeed(&["undo", "memory.jsonl", "latest", "--execute"]);
@@ -397,8 +393,8 @@ fn the_server_itself_goes_on_with_the_file() {
     assert_eq!(graph["entities"][0]["observations"], json!(observations));
     let added = json!([{ "entityName": "Alice", "contents": ["Plays chess"] }]);
     ask_the_server(&place, "add_observations", &json!({ "observations": added })).unwrap();
-    let synced = place.json(&["sync", "memory.jsonl", "--execute", "--json"]);
-    assert_eq!(synced["pulled"]["added"], 1, "{synced}");
+    let pulled = place.run(&["doctor", "memory.jsonl"]).err;
+    assert!(pulled.contains("1 new"), "{pulled}");
     place.succeed(&["undo", "memory.jsonl", "latest", "--execute"]);
     let graph = ask_the_server(&place, "read_graph", &json!({})).unwrap();
     let found = &graph["entities"][0]["observations"];

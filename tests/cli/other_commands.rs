@@ -16,8 +16,9 @@ fn the_configuration_is_shown_with_its_sources() {
     assert!(line(" read_only").contains("built-in"), "{shown}");
     let document = place.json(&["config", "show", "brain.db", "--json"]);
     assert_eq!(document["merged"]["cluster"]["linkage"], "average");
-    let paths = place.succeed(&["config", "path", "brain.db"]);
-    assert!(paths.contains("memfold.yaml"), "{paths} {}", file.display());
+    assert!(shown.contains("\nfiles, later ones win:\n"), "{shown} {}", file.display());
+    assert!(shown.ends_with("memfold.yaml\n"), "{shown}");
+    assert_eq!(document["files"][0]["layer"], "store");
 }
 
 #[test]

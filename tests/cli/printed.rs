@@ -117,7 +117,7 @@ fn a_swap_is_taken_back() {
     let place = reviewing::place();
     place.succeed(&consolidate(&["--save-plan"]));
     let survivor = || -> Vec<Value> {
-        let plan = place.json(&["plans", "brain.db", "latest", "--json"]);
+        let plan = place.json(&["runs", "brain.db", "latest", "--plans", "--json"]);
         let actions = plan["actions"].as_array().unwrap().clone();
         actions.iter().map(|saved| saved["action"]["targetIds"][0].clone()).collect()
     };
@@ -129,29 +129,32 @@ fn a_swap_is_taken_back() {
     assert!(walked.out.contains("0 approved · 2 rejected"), "{walked:?}");
 }
 
-/// `flags` showed no dates and let only the newer one hold; a merge against the guard's opinion was refused though a
+/// Flags showed no dates and let only the newer one hold; a merge against the guard's opinion was refused though a
 /// person had asked for it.
 #[test]
 fn flags_are_settled_either_way_by_a_persons_word() {
     for (flag, gone) in [("--older", 7), ("--newer", 6), ("--merge", 6)] {
         let place = reviewing::place();
         place.succeed(&consolidate(&["--execute", "--max-change-share", "1"]));
-        let listed = place.json(&["flags", "brain.db", "--json"]);
+        let listed = place.json(&["review", "brain.db", "--flags", "--json"]);
         let pair = &listed["flags"][0];
         assert_eq!(pair["newer"], "m000007", "{listed}");
         assert!(pair["created_at"][0].as_str().unwrap() < pair["created_at"][1].as_str().unwrap());
-        let screen = place.succeed(&["flags", "brain.db"]);
+        let screen = place.succeed(&["review", "brain.db", "--flags"]);
         assert!(screen.contains(" · older\n    The port of the gateway is 8080."), "{screen}");
         assert!(screen.contains(" · newer\n    The port of the gateway is 9090."), "{screen}");
         let key = pair["key"].as_str().unwrap();
-        let preview = place.succeed(&["flags", "brain.db", flag, key]);
+        let preview = place.succeed(&["review", "brain.db", key, flag]);
         let says = preview.contains("by your word; the fact guard finds the two contradictory");
         assert_eq!(says, flag == "--merge", "{preview}");
-        assert!(preview.contains(&format!("next: memfold flags brain.db {flag} {key} --execute")));
-        place.succeed(&["flags", "brain.db", flag, key, "--execute"]);
-        let live = place.succeed(&["resolve", "brain.db", &format!("m{gone:06}")]);
-        assert_eq!(live, format!("m{:06}\n", 13 - gone), "{flag}");
-        assert_eq!(place.json(&["flags", "brain.db", "--json"])["flags"], serde_json::json!([]));
+        assert!(preview.contains(&format!("next: memfold review brain.db {key} {flag} --execute")));
+        place.succeed(&["review", "brain.db", key, flag, "--execute"]);
+        let live = place.live_id(&format!("m{gone:06}"));
+        assert_eq!(live, format!("m{:06}", 13 - gone), "{flag}");
+        assert_eq!(
+            place.json(&["review", "brain.db", "--flags", "--json"])["flags"],
+            serde_json::json!([])
+        );
     }
 }
 

@@ -159,11 +159,11 @@ fn an_update_is_settled_on_the_spot() {
 fn a_flag_that_waits_says_what_it_is_and_how_to_settle_it() {
     let place = updated();
     place.succeed(&["apply", "brain.db", "latest", "--execute", "--now", NOW]);
-    let flags = place.json(&["flags", "brain.db", "--json"]);
+    let flags = place.json(&["review", "brain.db", "--flags", "--json"]);
     let flag = &flags["flags"][0];
     assert_eq!((&flag["kind"], &flag["newer"]), (&"update".into(), &"m000001".into()), "{flag}");
-    let listed = place.succeed(&["flags", "brain.db"]);
-    assert!(listed.contains("  update") && listed.contains("--newer KEY"), "{listed}");
-    place.succeed(&["flags", "brain.db", "--newer", flag["key"].as_str().unwrap(), "--execute"]);
+    let listed = place.succeed(&["review", "brain.db", "--flags"]);
+    assert!(listed.contains("  update") && listed.contains("KEY --newer"), "{listed}");
+    place.succeed(&["review", "brain.db", flag["key"].as_str().unwrap(), "--newer", "--execute"]);
     assert_eq!(live(&place), ["m000001"]);
 }

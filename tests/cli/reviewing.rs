@@ -1,4 +1,4 @@
-//! `memfold plans` and `memfold review`, through pipes.
+//! `memfold runs --plans` and `memfold review`, through pipes.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -32,7 +32,7 @@ pub(crate) fn place() -> Place {
 /// Saves what a run plans, and returns the plan's name.
 fn save_plan(place: &Place) -> String {
     place.succeed(&consolidate(&["--save-plan"]));
-    let plans = place.json(&["plans", "brain.db", "--json"]);
+    let plans = place.json(&["runs", "brain.db", "--plans", "--json"]);
     plans["plans"][0]["plan_id"].as_str().unwrap().to_owned()
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn review(place: &Place, further: &[&str], answers: &str) -> Answer {
 
 /// The states of the plan's changes, by label.
 fn states(place: &Place) -> Vec<String> {
-    let plan = place.json(&["plans", "brain.db", "latest", "--json"]);
+    let plan = place.json(&["runs", "brain.db", "latest", "--plans", "--json"]);
     let actions = plan["actions"].as_array().unwrap().iter();
     let changes = actions.filter(|saved| saved["action"]["type"] != "noop");
     changes.map(|saved| format!("{} {}", saved["label"], saved["state"]).replace('"', "")).collect()
@@ -62,12 +62,16 @@ fn states(place: &Place) -> Vec<String> {
 fn a_store_without_plans_says_how_to_save_one() {
     let place = place();
     let before = place.files();
-    let listed = place.run(&["plans", "brain.db"]);
+    let listed = place.run(&["runs", "brain.db", "--plans"]);
     assert_eq!((listed.code, listed.out.as_str()), (Some(0), ""));
     assert_eq!(listed.err, "no plan is saved; save one: memfold consolidate DB --save-plan\n");
-    assert_eq!(place.json(&["plans", "brain.db", "--json"])["plans"], serde_json::json!([]));
-    for command in [["plans", "brain.db", "latest"], ["review", "brain.db", "p123"]] {
-        place.run(&command).fails(
+    assert_eq!(
+        place.json(&["runs", "brain.db", "--plans", "--json"])["plans"],
+        serde_json::json!([])
+    );
+    for command in [&["runs", "brain.db", "latest", "--plans"][..], &["review", "brain.db", "p123"]]
+    {
+        place.run(command).fails(
             1,
             &format!("failed to find the plan: no saved plan is named \"{}\"", command[2]),
             "save one first: memfold consolidate DB --save-plan",
@@ -82,13 +86,13 @@ fn plans_are_listed_with_their_actions() {
     let name = save_plan(&place);
     insta::assert_snapshot!(
         "plans",
-        place.succeed(&["plans", "brain.db"]).replace(&name, "PLAN_ID______")
+        place.succeed(&["runs", "brain.db", "--plans"]).replace(&name, "PLAN_ID______")
     );
     let before = place.files();
-    let plan = place.succeed(&["plans", "brain.db", &name[..6]]);
+    let plan = place.succeed(&["runs", "brain.db", &name[..6], "--plans"]);
     insta::assert_snapshot!("plan", plan.replace(&name, "PLAN"));
     assert!(before == place.files(), "looking leaves no trace");
-    let listed = place.json(&["plans", "brain.db", "--json"]);
+    let listed = place.json(&["runs", "brain.db", "--plans", "--json"]);
     assert_eq!(listed["plans"][0]["plan_id"], name.as_str());
     assert_eq!(listed["plans"][0]["states"]["proposed"], 4);
 }
@@ -163,8 +167,10 @@ fn a_damaged_plan_is_named() {
     store.execute("UPDATE memfold_actions SET body = '{' WHERE position = 0", []).unwrap();
     drop(store);
     let place = &place;
-    for command in ["plans", "review"] {
-        let refused = place.run(&[command, "brain.db", "latest"]);
+    for command in
+        [&["runs", "brain.db", "latest", "--plans"][..], &["review", "brain.db", "latest"]]
+    {
+        let refused = place.run(command);
         let expected = format!("saved plan {name} is damaged: body: EOF");
         refused.fails_with(1, &[&expected, "hint: save it again"]);
     }
@@ -197,7 +203,7 @@ fn a_plan_made_with_flags_is_reviewed_with_them() {
     let place = place();
     let flags = ["--save-plan", "--threshold", "0.97", "--set", "merge.categories=survivor"];
     place.succeed(&consolidate(&flags));
-    let plan = place.json(&["plans", "brain.db", "latest", "--json"]);
+    let plan = place.json(&["runs", "brain.db", "latest", "--plans", "--json"]);
     assert_eq!(plan["overrides"]["threshold"], 0.97);
     assert_eq!(review(&place, &[], "s\ny\n").code, Some(0));
     place.succeed(&["apply", "brain.db", "latest", "--now", NOW, "--execute"]);
@@ -217,4 +223,42 @@ fn while_a_run_is_at_work_only_keep_both_must_wait() {
     assert_eq!(states(&place)[..2], ["a1 approved", "a2 proposed"]);
     review(&place, &[], "k\n");
     assert_eq!(states(&place)[1], "a2 rejected");
+}
+
+/// One answer for many actions is given on the command line, by `--only` or by labels.
+#[test]
+fn many_actions_are_answered_at_once() {
+    let place = place();
+    save_plan(&place);
+    let before = place.files();
+    let review = |further: &[&str]| {
+        place.succeed(&[&["review", "brain.db", "latest", "--now", NOW], further].concat())
+    };
+    let dry = review(&["--only", "merge", "--approve"]);
+    assert_eq!(dry, "3 actions would be approved: a1, a2, a3\n");
+    assert!(before == place.files());
+    let done = review(&["--only", "merge", "--approve", "--execute"]);
+    assert!(done.contains("3 approved · 0 rejected"), "{done}");
+    review(&["a4", "--reject", "--execute"]);
+    assert_eq!(states(&place), ["a1 approved", "a2 approved", "a3 approved", "a4 rejected"]);
+    for (words, said) in [
+        (&["--approve"][..], "no action is named"),
+        (&["a1"], "a1 without an answer"),
+        (&["--only", "nonsense", "--approve"], "names no actions"),
+        (&["--only", "a9", "--approve"], "no a9"),
+        (&["--execute"], "a dialogue writes each answer at once"),
+    ] {
+        place.run(&[&["review", "brain.db", "latest"], words].concat()).fails_with(2, &[said]);
+    }
+}
+
+/// `--only` asks about these actions alone.
+#[test]
+fn a_dialogue_can_be_about_some_kinds_only() {
+    let place = place();
+    save_plan(&place);
+    let walked = review(&place, &["--only", "flag_contradiction"], "b\n");
+    assert!(walked.out.contains("1 of 1 · a4 flag_contradiction"), "{}", walked.out);
+    assert_eq!(states(&place)[3], "a4 rejected");
+    assert_eq!(states(&place).iter().filter(|state| state.ends_with("proposed")).count(), 3);
 }

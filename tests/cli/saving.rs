@@ -1,4 +1,4 @@
-//! `memfold check`, `memfold save` and `memfold flags`.
+//! `memfold check`, `memfold save` and flagged pairs.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -69,7 +69,6 @@ fn answers_fit_the_published_schemas() {
     let answer = place.run(&["save", "brain.db", "--text", " ", "--json"]);
     assert_eq!(answer.code, Some(1));
     let found: Value = serde_json::from_str(&answer.out).unwrap();
-    assert_fits("save-refused", &found);
     assert_eq!(found["stored"], false);
     assert!(answer.err.starts_with("error: failed to save: there is no text to save\nhint: "));
 }
@@ -112,8 +111,9 @@ fn wrong_words_are_usage_errors() {
         &["save", "brain.db", "--text", "a", "--jsonl", "-"],
         &["save", "brain.db", "--text", "a", "--model", "m"],
         &["save", "brain.db", "--text", "a", "--vector", "nonsense"],
-        &["flags", "brain.db", "--execute"],
-        &["flags", "brain.db", "--merge", "a", "--keep-both", "b"],
+        &["review", "brain.db", "--newer", "--execute"],
+        &["review", "brain.db", "a", "--merge", "--both"],
+        &["review", "brain.db", "--flags", "--newer"],
     ] {
         let answer = place.run(words);
         assert_eq!((answer.code, &*answer.out), (Some(2), ""), "{words:?}: {answer:?}");
@@ -264,22 +264,22 @@ fn pairs_that_wait_are_listed_and_settled() {
     assert_eq!(near["decision"], "insert_and_flag", "{near:#}");
     let against = save("The release meeting is in the small room.", 0.93);
     assert_eq!(against["decision"], "insert_and_flag", "{against:#}");
-    let listed = place.json(&["flags", "brain.db", "--json"]);
+    let listed = place.json(&["review", "brain.db", "--flags", "--json"]);
     let flags = listed["flags"].as_array().unwrap();
     let kinds: Vec<&str> = flags.iter().map(|flag| flag["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["contradiction", "near"], "{listed:#}");
     let key = |at: usize| flags[at]["key"].as_str().unwrap();
-    let screen = place.succeed(&["flags", "brain.db"]);
+    let screen = place.succeed(&["review", "brain.db", "--flags"]);
     assert!(screen.contains("contradiction") && screen.contains("alike"), "{screen}");
     let before = place.files();
-    let dry = place.succeed(&["flags", "brain.db", "--merge", key(1)]);
+    let dry = place.succeed(&["review", "brain.db", key(1), "--merge"]);
     assert!(dry.contains("would be merged into"), "{dry}");
     assert!(place.files() == before);
-    let apart = place.succeed(&["flags", "brain.db", "--merge", key(0)]);
+    let apart = place.succeed(&["review", "brain.db", key(0), "--merge"]);
     assert!(apart.contains("by your word; the fact guard finds the two contradictory"), "{apart}");
-    place.run(&["flags", "brain.db", "--merge", "none"]).fails_with(1, &["no pair none waits"]);
+    place.run(&["review", "brain.db", "none", "--merge"]).fails_with(1, &["no pair none waits"]);
     let settle = |how: &str, key: &str| {
-        place.json(&["flags", "brain.db", how, key, "--execute", "--json"])["run_id"].clone()
+        place.json(&["review", "brain.db", key, how, "--execute", "--json"])["run_id"].clone()
     };
     let count = || live(&place.path("brain.db")).len();
     let run = settle("--merge", key(1));
@@ -289,11 +289,11 @@ fn pairs_that_wait_are_listed_and_settled() {
     };
     undo(&run);
     assert_eq!(count(), 3);
-    let run = settle("--supersede", key(0));
+    let run = settle("--newer", key(0));
     assert_eq!(count(), 2);
     undo(&run);
-    settle("--keep-both", key(0));
-    let left = place.json(&["flags", "brain.db", "--json"]);
+    settle("--both", key(0));
+    let left = place.json(&["review", "brain.db", "--flags", "--json"]);
     let left: Vec<&str> =
         left["flags"].as_array().unwrap().iter().map(|f| f["key"].as_str().unwrap()).collect();
     assert_eq!((count(), left), (3, vec![key(1)]));

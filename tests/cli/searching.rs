@@ -33,7 +33,7 @@ fn save_copy(place: &Place, id: &str) {
 }
 
 #[test]
-fn an_index_is_built_looked_at_verified_warmed_and_removed() {
+fn an_index_is_built_inspected_and_verified() {
     let place = Place::with_sample();
     let built = place.json(&["index", "build", "brain.db", "--json"]);
     assert_eq!((&built["generation"], &built["tier"]), (&1.into(), &"scan".into()));
@@ -41,19 +41,18 @@ fn an_index_is_built_looked_at_verified_warmed_and_removed() {
     assert!(rows > 300 && built["dim"] == 384, "{built}");
     let info = place.json(&["index", "info", "brain.db", "--json"]);
     assert_eq!((&info["rows"], &info["fresh_rows"]), (&rows.into(), &0.into()), "{info}");
-    let verified = place.json(&["index", "verify", "brain.db", "--full", "--json"]);
-    assert_eq!(verified["store"]["same"], rows);
-    assert_eq!(verified["store"]["gone"], 0);
+    assert_eq!(info["verified"], serde_json::Value::Null);
+    let verify = ["index", "info", "brain.db", "--verify"];
+    let verified = place.json(&[&verify[..], &["--json"]].concat())["verified"].clone();
+    assert_eq!((&verified["store"]["same"], &verified["store"]["gone"]), (&rows.into(), &0.into()));
     let bytes: u64 = info["bytes"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
-    assert_eq!(place.json(&["index", "warm", "brain.db", "--json"])["bytes"], bytes);
-    for command in ["build", "info", "verify", "warm"] {
-        let screen = place.succeed(&["index", command, "brain.db"]);
+    assert_eq!(verified["bytes"], bytes);
+    for words in [&["index", "build", "brain.db"][..], &["index", "info", "brain.db"], &verify] {
+        let screen = place.succeed(words);
         assert!(screen.lines().all(|line| line.chars().count() <= 100), "{screen}");
     }
+    assert!(place.succeed(&verify).contains("compared with the store"));
     assert_eq!(place.json(&["index", "info", "brain.db", "--json"])["generation"], 2);
-    assert!(place.succeed(&["index", "remove", "brain.db"]).starts_with("removed "));
-    assert!(!place.path("brain.db.memfold").exists());
-    assert!(place.succeed(&["index", "remove", "brain.db"]).starts_with("there is no index"));
 }
 
 #[test]
@@ -75,19 +74,13 @@ fn documents_fit_the_published_schemas() {
     let search = ["search", "brain.db", "--vector", &vector];
     says("search", &search);
     for tier in ["scan", "graph"] {
-        says("index-build", &["index", "build", "brain.db", "--tier", tier]);
-        says("index-info", &["index", "info", "brain.db"]);
-        says("index-verify", &["index", "verify", "brain.db", "--full"]);
+        place.succeed(&["index", "build", "brain.db", "--tier", tier]);
         says("search", &search);
     }
-    place.succeed(&["export", "brain.db", "-o", "queries.parquet"]);
-    let queries = ["search", "brain.db", "--queries", "queries.parquet", "-o", "near.parquet"];
-    says("search-queries", &queries);
-    says("export", &["export", "brain.db", "-o", "rows.arrow"]);
 }
 
 #[test]
-fn segments_are_warmed_verified_and_counted_like_other_files() {
+fn segments_are_verified_and_counted_like_other_files() {
     let place = Place::with_sample();
     place.succeed(&["index", "build", "brain.db"]);
     save_copy(&place, "late");
@@ -102,10 +95,8 @@ fn segments_are_warmed_verified_and_counted_like_other_files() {
     assert!(lengths["fresh-0001.mfi"] > 0);
     assert_eq!(info["bytes"], serde_json::to_value(&lengths).unwrap());
     let total: u64 = lengths.values().sum();
-    for command in ["warm", "verify"] {
-        let found = place.json(&["index", command, "brain.db", "--json"]);
-        assert_eq!(found["bytes"], total, "{command}");
-    }
+    let found = place.json(&["index", "info", "brain.db", "--verify", "--json"]);
+    assert_eq!(found["verified"]["bytes"], total);
 }
 
 #[test]
@@ -179,7 +170,7 @@ fn what_cannot_be_searched_is_said() {
         (&["search", "missing.db", "--vector", "[1]"], 1, "missing.db"),
         (&["search", "brain.db", "--queries", "words.txt"], 2, "--output"),
         (&["index", "info", "brain.db"], 1, "index build"),
-        (&["index", "verify", "brain.db"], 1, "no index in"),
+        (&["index", "info", "brain.db", "--verify"], 1, "no index in"),
         (&["index", "build", "words.txt"], 1, "words.txt"),
         (&["index", "build", "brain.db", "--model", "other"], 1, "other"),
     ] {
@@ -203,7 +194,7 @@ fn a_damaged_index_is_found_out_and_done_without() {
     bytes[middle] ^= 1;
     std::fs::remove_file(&file).unwrap();
     std::fs::write(&file, &bytes).unwrap();
-    let answer = place.run(&["index", "verify", "brain.db"]);
+    let answer = place.run(&["index", "info", "brain.db", "--verify"]);
     assert!(
         answer.code == Some(1) && answer.err.contains("columns.arrow: damaged"),
         "{}",

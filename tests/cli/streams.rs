@@ -73,7 +73,6 @@ fn json_stands_alone_on_stdout() {
         consolidate(&["--json"]),
         vec!["doctor", "brain.db", "--json"],
         vec!["config", "show", "--json"],
-        vec!["config", "path", "--json"],
         vec!["explain", "--texts", "a", "b", "--json"],
         vec!["export", "brain.db", "-o", "x.arrow", "--json"],
         vec!["dedup", "x.npy", "--json"],

@@ -119,6 +119,11 @@ impl Place {
         Answer { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 
+    /// The id under which a memory of `brain.db` lives on.
+    pub(crate) fn live_id(&self, id: &str) -> Value {
+        self.json(&["explain", "brain.db", id, "--depth", "0", "--json"])["live_id"].clone()
+    }
+
     /// What lies in the folder for temporary files.
     pub(crate) fn temporary_files(&self) -> usize {
         std::fs::read_dir(self.home.path()).unwrap().count()

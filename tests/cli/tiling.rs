@@ -1,4 +1,4 @@
-//! `memfold dedup --tiles` and `memfold plan-join`: the same answer as in one piece, in tasks that survive the process.
+//! `memfold dedup --tiles` and `--tiles-for`: the same answer as in one piece, in tasks that survive the process.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -176,8 +176,8 @@ fn other_inputs_thresholds_and_folders_are_refused() {
 #[test]
 fn a_plan_for_many_rows_is_estimated_from_few() {
     let place = with_rows(5000);
-    let words = ["plan-join", "--rows", "100e6", "--like", "rows.npy", "--threshold", "0.9"];
-    let document = place.json(&[&words[..], &["--dim", "48", "--json"]].concat());
+    let words = ["dedup", "rows.npy", "--tiles-for", "100e6", "--threshold", "0.9"];
+    let document = place.json(&[&words[..], &["--json"]].concat());
     assert_eq!((&document["rows"], &document["dim"]), (&json!(100_000_000), &json!(48)));
     assert_eq!(document["sampled_rows"], json!(5_000));
     assert_eq!(document["pairs_total"], json!(4_999_999_950_000_000_u64));
@@ -187,12 +187,12 @@ fn a_plan_for_many_rows_is_estimated_from_few() {
     assert!(number("core_hours") <= number("core_hours_without_bounds"));
     let text = place.succeed(&words);
     assert!(text.starts_with("100,000,000 rows of 48 dimensions at or above 0.9, by a sample"));
-    place.run(&[&words[..], &["--dim", "384"]].concat()).fails_with(2, &["dimension 48, not 384"]);
-    place.run(&["plan-join", "--rows", "1.5", "--like", "rows.npy"]).fails_with(2, &["100e6"]);
-    place.run(&["plan-join", "--rows", "7"]).fails_with(2, &["--like"]);
+    place.run(&["dedup", "rows.npy", "--tiles-for", "1.5"]).fails_with(2, &["100e6"]);
+    place.run(&["dedup", "--tiles-for", "7"]).fails_with(2, &["INPUT"]);
+    place.run(&[&words[..], &["--tiles", "d"]].concat()).fails_with(2, &["--tiles"]);
     npy_of_rows(&place.path("one.npy"), 1, 48, 1);
     place
-        .run(&["plan-join", "--rows", "7", "--like", "one.npy"])
-        .fails_with(1, &["one.npy", "hint: "]);
+        .run(&["dedup", "one.npy", "--tiles-for", "7"])
+        .fails_with(1, &["1 rows with a vector", "hint: "]);
     assert_eq!(place.temporary_files(), 0);
 }

@@ -1,4 +1,4 @@
-//! `restore`, `forget` and `prune`.
+//! Restoring by `undo --memory`, `forget`, and pruning by `runs`.
 
 use memfold_tests::{StoreImage, diff, integrity};
 use rusqlite::Connection;
@@ -20,7 +20,7 @@ fn folded(further: &[&str]) -> (Place, String) {
     let document = execute(&place, further);
     assert_eq!(document["executed"]["applied"], 1, "{document}");
     let run = document["run_id"].as_str().unwrap().to_owned();
-    assert_eq!(place.succeed(&["resolve", "brain.db", "m000000"]), "m000001\n");
+    assert_eq!(place.live_id("m000000"), "m000001");
     (place, run)
 }
 
@@ -37,7 +37,7 @@ fn planned_merges(place: &Place) -> Value {
 }
 
 fn restore<'a>(id: &'a str, further: &[&'a str]) -> Vec<&'a str> {
-    [&["restore", "brain.db", id, "--now", LATER], further].concat()
+    [&["undo", "brain.db", "--memory", id, "--now", LATER], further].concat()
 }
 
 fn forget<'a>(id: &'a str, further: &[&'a str]) -> Vec<&'a str> {
@@ -82,11 +82,11 @@ fn a_restored_memory_lives_apart_and_can_be_folded_back() {
         let files = place.files();
         let preview = place.succeed(&restore("m000000", &[]));
         assert!(preview.contains("kept apart from m000001"), "{preview}");
-        assert!(preview.contains("restore brain.db m000000 --execute"), "{preview}");
+        assert!(preview.contains("undo brain.db --memory m000000 --execute"), "{preview}");
         assert!(files == place.files());
         let document = place.json(&restore("m000000", &["--execute", "--json"]));
         assert_eq!(document["restoration"]["apart_from"][0], "m000001");
-        assert_eq!(place.succeed(&["resolve", "brain.db", "m000000"]), "m000000\n");
+        assert_eq!(place.live_id("m000000"), "m000000");
         assert_eq!(planned_merges(&place), 0, "{absorbed}");
         let row: (String, String) = connect(&place)
             .query_row("SELECT categories, source FROM stm WHERE id = 'm000000'", [], |row| {
@@ -98,7 +98,7 @@ fn a_restored_memory_lives_apart_and_can_be_folded_back() {
         let run = document["run_id"].as_str().unwrap();
         place.succeed(&["undo", "brain.db", run, "--execute"]);
         assert_eq!(diff(&before, &image(&place)), [""; 0], "{absorbed}");
-        assert_eq!(place.succeed(&["resolve", "brain.db", "m000000"]), "m000001\n");
+        assert_eq!(place.live_id("m000000"), "m000001");
     }
 }
 
@@ -106,17 +106,17 @@ fn a_restored_memory_lives_apart_and_can_be_folded_back() {
 fn what_was_edited_or_lost_its_survivor_is_listed() {
     let (place, _) = folded(&["--set", "merge.absorbed=archive"]);
     let nothing = "no archived memory was edited since, and every survivor is there\n";
-    assert_eq!(place.succeed(&["restore", "brain.db"]), nothing);
+    assert_eq!(place.succeed(&["undo", "brain.db", "--archived"]), nothing);
     let edit = "UPDATE stm SET content = 'The kiln is fired on Tuesdays.' WHERE id = 'm000000'";
     connect(&place).execute(edit, []).unwrap();
-    insta::assert_snapshot!("restore-edited", place.succeed(&["restore", "brain.db"]));
+    insta::assert_snapshot!("restore-edited", place.succeed(&["undo", "brain.db", "--archived"]));
     connect(&place).execute("DELETE FROM stm WHERE id = 'm000001'", []).unwrap();
-    let listed = place.json(&["restore", "brain.db", "--json"]);
+    let listed = place.json(&["undo", "brain.db", "--archived", "--json"]);
     assert_eq!(listed["candidates"][0]["reason"], "survivor_gone");
     assert_eq!(listed["candidates"][0]["survivor"], "m000001");
     place.succeed(&restore("m000000", &["--execute"]));
-    assert_eq!(place.succeed(&["resolve", "brain.db", "m000000"]), "m000000\n");
-    assert_eq!(place.succeed(&["restore", "brain.db"]), nothing);
+    assert_eq!(place.live_id("m000000"), "m000000");
+    assert_eq!(place.succeed(&["undo", "brain.db", "--archived"]), nothing);
 }
 
 #[test]
@@ -139,18 +139,16 @@ fn what_others_archived_is_restored_without_our_tables() {
 }
 
 #[test]
-fn only_the_archived_can_be_restored() {
+fn of_a_live_memory_the_last_unit_is_taken_back() {
     let (place, _) = folded(&[]);
-    for (id, error) in [
-        ("m000001", "failed to restore: m000001 is not archived: it is live"),
-        ("x", "failed to restore: x is not archived: it is unknown"),
-    ] {
-        for further in [&[][..], &["--execute"]] {
-            place.run(&restore(id, further)).fails_with(1, &[error]);
-        }
+    let preview = place.succeed(&restore("m000001", &[]));
+    assert!(preview.contains("1 unit would be taken back"), "{preview}");
+    for further in [&[][..], &["--execute"]] {
+        place.run(&restore("x", further)).fails_with(1, &["x"]);
     }
-    assert_eq!(place.run(&["restore", "brain.db", "--execute"]).code, Some(2));
-    assert_eq!(place.json(&["runs", "brain.db", "--json"])["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(place.run(&["undo", "brain.db", "--archived", "--execute"]).code, Some(2));
+    place.succeed(&restore("m000001", &["--execute"]));
+    assert_eq!(place.live_id("m000000"), "m000000");
 }
 
 #[test]
@@ -256,7 +254,7 @@ fn a_forgotten_ghost_is_no_longer_named_by_its_survivor() {
         let (place, run) = folded(&["--set", &setting]);
         place.succeed(&forget("m000000", &["--execute"]));
         assert_eq!(cells_with(&place, "m000000"), [""; 0], "{absorbed}");
-        assert_eq!(place.succeed(&["resolve", "brain.db", "m000001"]), "m000001\n");
+        assert_eq!(place.live_id("m000001"), "m000001");
         let undone = place.run(&["undo", "brain.db", &run, "--execute"]);
         assert!(undone.out.contains("its journal was pruned"), "{undone:?}");
         assert_eq!(cells_with(&place, "kiln"), ["stm.content", "embeddings.content"]);
@@ -272,7 +270,7 @@ fn a_survivor_is_forgotten_once_its_ghost_lives_again() {
         place.succeed(&restore("m000000", &["--execute"]));
         place.succeed(&forget("m000001", &["--execute"]));
         assert_eq!(cells_with(&place, "m000001"), [""; 0], "{absorbed}");
-        assert_eq!(place.succeed(&["resolve", "brain.db", "m000000"]), "m000000\n");
+        assert_eq!(place.live_id("m000000"), "m000000");
         assert_eq!(matches(&place, "kiln"), 1);
         assert_eq!(integrity(&place.path("brain.db")), [""; 0]);
     }
@@ -285,7 +283,7 @@ fn a_plan_that_names_a_forgotten_memory_is_not_applied() {
     place.succeed(&forget("m000000", &["--execute"]));
     assert_eq!(cells_with(&place, "m000000"), [""; 0]);
     assert_eq!(place.run(&["apply", "brain.db", "latest", "--execute"]).code, Some(1));
-    assert_eq!(place.succeed(&["resolve", "brain.db", "m000001"]), "m000001\n");
+    assert_eq!(place.live_id("m000001"), "m000001");
 }
 
 #[test]
@@ -293,7 +291,7 @@ fn old_entries_of_the_journal_are_removed() {
     let (place, run) = folded(&[]);
     place.succeed(&consolidate(&["--save-plan", "--set", "guard.enabled=false"]));
     let prune = |age: &str, further: &[&str]| {
-        let all = ["prune", "brain.db", "--journal-older-than", age, "--now", LATER];
+        let all = ["runs", "brain.db", "--prune-older-than", age, "--now", LATER];
         place.json(&[&all[..], &["--json"], further].concat())
     };
     let files = place.files();
@@ -309,13 +307,14 @@ fn old_entries_of_the_journal_are_removed() {
     assert_eq!(count("SELECT count(*) FROM memfold_lineage"), 1);
     assert_eq!(prune("23h", &[])["runs"].as_array().unwrap().len(), 0);
     place.run(&["undo", "brain.db", &run, "--execute"]).fails_with(1, &["was pruned"]);
-    assert_eq!(place.succeed(&["resolve", "brain.db", "m000000"]), "m000001\n");
+    assert_eq!(place.live_id("m000000"), "m000001");
     assert_eq!(planned_merges(&place), 0);
     let history = place.json(&["runs", "brain.db", "--json"]);
     assert_eq!(history["audit_chain"]["holds"], true);
     assert_eq!(history["runs"].as_array().unwrap().len(), 2);
-    let wrong = place.run(&["prune", "brain.db", "--journal-older-than", "soon"]);
+    let wrong = place.run(&["runs", "brain.db", "--prune-older-than", "soon"]);
     wrong.fails_with(2, &["expected hours, days or weeks"]);
+    place.run(&["runs", "brain.db", "--execute"]).fails_with(2, &["--prune-older-than"]);
 }
 
 #[test]
@@ -325,7 +324,7 @@ fn the_kill_switch_beats_execute() {
     for arguments in [
         &restore("m000000", &["--execute"])[..],
         &forget("m000000", &["--execute"]),
-        &["prune", "brain.db", "--journal-older-than", "0h", "--now", LATER, "--execute"],
+        &["runs", "brain.db", "--prune-older-than", "0h", "--now", LATER, "--execute"],
     ] {
         for set in ["read_only=true", "enabled=false"] {
             let answer = place.run(&[arguments, &["--set", set]].concat());

@@ -95,7 +95,7 @@ fn no_command_and_a_wrong_one_are_usage_errors() {
     assert_eq!(place.run(&[]).code, Some(2));
     place.run(&["consolidat"]).fails_with(2, &["consolidate"]);
     assert_eq!(place.run(&["consolidate"]).code, Some(2));
-    assert_eq!(place.run(&["--threads", "0", "config", "path"]).code, Some(2));
+    assert_eq!(place.run(&["--threads", "0", "config", "schema"]).code, Some(2));
 }
 
 /// "number would be zero for non-zero type", "invalid float literal" and "99 is not in 2..=64" are no words for people.
@@ -105,10 +105,10 @@ fn numbers_that_are_none_are_answered_in_plain_words() {
     let whole = "expected a whole number, 1 or more";
     let count = "expected a whole number, 0 or more";
     let cases: [(&[&str], &str); 16] = [
-        (&["config", "path", "--threads", "0"], whole),
-        (&["config", "path", "--threads", "-2"], whole),
-        (&["config", "path", "--threads", "many"], whole),
-        (&["config", "path", "--threads", "99999999999999999999999"], whole),
+        (&["config", "schema", "--threads", "0"], whole),
+        (&["config", "schema", "--threads", "-2"], whole),
+        (&["config", "schema", "--threads", "many"], whole),
+        (&["config", "schema", "--threads", "99999999999999999999999"], whole),
         (&["consolidate", "brain.db", "--limit", "0"], whole),
         (&["consolidate", "brain.db", "--threshold", "high"], "expected a number"),
         (&["consolidate", "brain.db", "--threshold", "nan"], "expected a number"),
@@ -170,4 +170,28 @@ fn ids_digests_and_keys_stay_whole_in_a_pipe() {
             "{key}: {shown}"
         );
     }
+}
+
+/// A cron line of yesterday says what to write today, and does not end in silence.
+#[test]
+fn a_removed_command_names_its_successor() {
+    let place = Place::with_pair();
+    for (words, successor) in [
+        (&["due", "brain.db"][..], "use memfold status STORE --exit-code"),
+        (&["--json", "prune", "brain.db"], "use memfold runs STORE --prune-older-than AGE"),
+        (&["index", "verify", "brain.db"], "use memfold index info STORE --verify"),
+        (&["hook", "install", "--print"], "use memfold hook print"),
+    ] {
+        let answer = place.run(words);
+        answer.fails_with(2, &["any more", &format!("hint: {successor}")]);
+    }
+}
+
+#[test]
+fn repeating_a_flag_changes_nothing() {
+    let place = Place::with_pair();
+    let once = place.json(&consolidate(&["--json"]));
+    let twice =
+        place.json(&consolidate(&["--json", "--json", "--allow-unguarded", "--allow-unguarded"]));
+    assert_eq!(twice["plan_digest"], once["plan_digest"]);
 }

@@ -22,7 +22,9 @@ use super::{
 /// A longer label leaves no room for counts of a million.
 const LABEL_CHARS_MAX: usize = 13;
 
-memfold_cli::documents! { "bench-guard" => GuardBenchReport, "bench-judge" => JudgeBenchReport }
+memfold_cli::documents! { "bench-guard" => GuardBenchReport }
+
+impl memfold_cli::Document for JudgeBenchReport {}
 
 /// `memfold-bench judge`
 #[derive(Debug, Args)]

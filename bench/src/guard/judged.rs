@@ -39,7 +39,6 @@ struct Counts {
 
 /// What became of the pairs with one label.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct JudgedPairs {
     /// The label.
     pub(crate) label: String,
@@ -63,7 +62,6 @@ pub(crate) struct JudgedPairs {
 
 /// What models did with the pairs they were asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct JudgedByModels {
     /// Pairs that merge now.
     pub(crate) merged: u64,
@@ -75,7 +73,6 @@ pub(crate) struct JudgedByModels {
 
 /// What a bench of judges found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct JudgeBenchReport {
     /// The format of this report.
     pub(crate) schema_version: u32,

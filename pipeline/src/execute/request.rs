@@ -196,9 +196,9 @@ impl ExecuteError {
                 Some(format!("`memfold undo DB {by}` takes the undo itself back"))
             }
             Self::Pruned { .. } => {
-                Some("`memfold restore DB ID` brings single memories back".to_owned())
+                Some("`memfold undo DB --memory ID` brings single memories back".to_owned())
             }
-            Self::UnknownPair { .. } => Some("`memfold flags DB` lists them".to_owned()),
+            Self::UnknownPair { .. } => Some("`memfold review DB --flags` lists them".to_owned()),
             Self::Changed { .. } => {
                 Some("look at both again; the flag closes with the next run".to_owned())
             }

@@ -105,7 +105,9 @@ impl Selection {
         is_open && self.picks(action)
     }
 
-    fn picks(&self, action: &SavedAction) -> bool {
+    /// Tells whether an action is picked, whatever became of it.
+    #[must_use]
+    pub fn picks(&self, action: &SavedAction) -> bool {
         let named = |picks: &[Pick]| picks.iter().any(|pick| pick.names(action));
         action.effective().action != ActionType::Noop
             && (self.only.is_empty() || named(&self.only))

@@ -140,7 +140,7 @@ impl QuickCheck {
         if !in_time {
             let limit = limit.as_millis();
             gathered.notes.push(format!(
-                "the check took longer than {limit} ms; `memfold index warm` reads a cold index"
+                "the check took longer than {limit} ms; where the index was not in memory, the next one is faster"
             ));
         }
         Looked { gathered, judged, in_time }

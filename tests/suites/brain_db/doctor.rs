@@ -379,7 +379,7 @@ fn folded_rows_that_lost_their_survivor_or_were_edited_can_be_restored() {
     change(&path, "UPDATE stm SET content = content || ' edited' WHERE id = 'stm_000000000002'");
     let edited = finding(&path, "archived_edited");
     assert_eq!(edited.examples, ["stm_000000000002"]);
-    assert_eq!(commands(&edited), ["memfold restore brain.db stm_000000000002 --execute"]);
+    assert_eq!(commands(&edited), ["memfold undo brain.db --memory stm_000000000002 --execute"]);
     change(&path, "DELETE FROM stm WHERE id = 'stm_000000000005'");
     assert_eq!(finding(&path, "survivor_gone").count, Some(2));
     assert_eq!(finding(&path, "archived_visible").count, Some(2));

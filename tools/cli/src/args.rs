@@ -11,10 +11,10 @@ use memfold_plan::policy::GraphIndex;
 use memfold_simd::Similarity;
 
 use crate::failure::Failure;
-use crate::mirrored::Mirrored;
+use crate::mirrored::{Mirrored, Named};
 
 /// Options of every command.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArgs {
     /// Print JSON
@@ -80,7 +80,7 @@ pub struct StorePlaceArgs {
 }
 
 /// What commands share that write only when told to.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct WritingArgs {
     /// Write to the store
     #[arg(long)]
@@ -114,13 +114,17 @@ pub(crate) enum IndexCommand {
     /// it is there
     Build(IndexBuildArgs),
     /// Show what the index holds and whether it is current
-    Info(IndexPlaceArgs),
-    /// Verify the checksums of the index
-    Verify(IndexVerifyArgs),
-    /// Read the index into the page cache, so that the first lookup is fast
-    Warm(IndexPlaceArgs),
-    /// Delete the index
-    Remove(IndexPlaceArgs),
+    Info(IndexInfoArgs),
+}
+
+impl IndexArgs {
+    /// Returns the store or file.
+    pub(crate) fn store(&mut self) -> Option<Named<'_>> {
+        Named::read(match &mut self.command {
+            IndexCommand::Build(args) => &mut args.place.db,
+            IndexCommand::Info(args) => &mut args.place.db,
+        })
+    }
 }
 
 /// A store or a file of vectors, and its index.
@@ -195,14 +199,14 @@ impl From<TierArg> for TierChoice {
     }
 }
 
-/// `memfold index verify`
+/// `memfold index info`
 #[derive(Debug, Args)]
-pub(crate) struct IndexVerifyArgs {
+pub(crate) struct IndexInfoArgs {
     #[command(flatten)]
     pub(crate) place: IndexPlaceArgs,
-    /// Look up every row, and compare all of them with the store or file
+    /// Verify every checksum, look up every row, and compare all rows with the store or file
     #[arg(long)]
-    pub(crate) full: bool,
+    pub(crate) verify: bool,
 }
 
 /// `memfold search`
@@ -309,7 +313,10 @@ where
 }
 
 /// Reads a number of threads.
-pub(crate) fn threads(typed: &str) -> Result<NonZeroUsize, String> {
+///
+/// # Errors
+/// When it is none, or 0.
+pub fn threads(typed: &str) -> Result<NonZeroUsize, String> {
     let expected = || "expected a whole number, 1 or more".to_owned();
     NonZeroUsize::new(whole(1, u64::MAX)(typed)?).ok_or_else(expected)
 }

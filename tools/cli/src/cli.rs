@@ -4,43 +4,13 @@ use std::ffi::OsString;
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
-use clap::{self, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{self, Args, FromArgMatches, Parser, Subcommand};
 
-use crate::args::{GlobalArgs, IndexArgs, LogFormat, SearchArgs};
-use crate::commands::apply::ApplyArgs;
-use crate::commands::check::CheckArgs;
-use crate::commands::config::ConfigArgs;
-use crate::commands::consolidate::ConsolidateArgs;
-use crate::commands::convert::ConvertArgs;
-use crate::commands::dedup::DedupArgs;
-use crate::commands::demo::DemoArgs;
-use crate::commands::doctor::DoctorArgs;
-use crate::commands::due::DueArgs;
-use crate::commands::edges::EdgesArgs;
-use crate::commands::embed::EmbedArgs;
-use crate::commands::explain::ExplainArgs;
-use crate::commands::export::ExportArgs;
-use crate::commands::flags::FlagsArgs;
-use crate::commands::forget::ForgetArgs;
-use crate::commands::hook::HookArgs;
-use crate::commands::import::ImportArgs;
-use crate::commands::man::{CompletionsArgs, ManArgs};
-use crate::commands::plan_join::PlanJoinArgs;
-use crate::commands::plans::PlansArgs;
-use crate::commands::prune::PruneArgs;
-use crate::commands::recall::RecallArgs;
-use crate::commands::resolve::ResolveArgs;
-use crate::commands::restore::RestoreArgs;
-use crate::commands::review::ReviewArgs;
-use crate::commands::runs::RunsArgs;
-use crate::commands::save::SaveArgs;
-use crate::commands::status::StatusArgs;
-use crate::commands::sync::SyncArgs;
-use crate::commands::tiers::TiersArgs;
-use crate::commands::undo::UndoArgs;
+use crate::args::{GlobalArgs, LogFormat};
 use crate::commands::*;
 use crate::failure::{Exit, Failure};
-use crate::mirrored;
+use crate::mirrored::{self, Named};
 use crate::printer::{self, Printer};
 use crate::settings;
 use crate::stages::{Stages, watch_stages};
@@ -48,8 +18,9 @@ use crate::stages::{Stages, watch_stages};
 /// Finds duplicate memories and merges them without losing a fact.
 #[derive(Debug, Parser)]
 #[command(name = "memfold", version, propagate_version = true, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 done, 1 failure, or the answer no (due, resolve), 2 usage, \
-                        3 changes pending (with --exit-code), \
+#[command(args_override_self = true)]
+#[command(after_help = "Exit codes: 0 done, 1 failure, or no run is due (status --exit-code), \
+                        2 usage, 3 changes pending (consolidate --exit-code), \
                         4 partial (some units were skipped or rolled back, or a file about a run \
                         that stands could not be written), 5 locked by another run, \
                         130 interrupted.\nData goes to stdout, progress and remarks to stderr.")]
@@ -60,127 +31,150 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// The commands.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Build a sample brain.db in ./memfold-demo and consolidate it (dry run)
-    Demo(DemoArgs),
-    /// Find duplicate memories of a store and merge them (dry run unless --execute)
-    Consolidate(ConsolidateArgs),
-    /// List the saved plans of a store, or the actions of one
-    Plans(PlansArgs),
-    /// Approve or reject the changes of a saved plan one by one
-    #[command(after_help = review::REVIEW_KEYS)]
-    Review(ReviewArgs),
-    /// Apply a saved plan, or a part of it (dry run unless --execute)
-    Apply(ApplyArgs),
-    /// Undo a run, or a part of it (dry run unless --execute)
-    Undo(UndoArgs),
-    /// Report whether a memory is a duplicate, without writing
-    Check(CheckArgs),
-    /// Save a memory unless it is a duplicate
-    Save(SaveArgs),
-    /// Find the memories, or rows of a file, nearest to a vector, text or id
-    Search(SearchArgs),
-    /// Find the memories that answer a question, and count them as read
-    Recall(RecallArgs),
-    /// Give the sessions of an agent a context of memories
-    Hook(HookArgs),
-    /// Build, inspect, verify, warm or remove the search index
-    Index(IndexArgs),
-    /// Find all near-duplicate rows in files of vectors
-    Dedup(DedupArgs),
-    /// Estimate what a join of many rows by tiles would take, from a sample
-    PlanJoin(PlanJoinArgs),
-    /// Take in what others changed in a store that is no brain.db, and publish what was applied (dry
-    /// run unless --execute)
-    Sync(SyncArgs),
-    /// Embed the memories that have no embedding (dry run unless --execute)
-    Embed(EmbedArgs),
-    /// Write a store's vectors and columns to an Arrow or Parquet file
-    Export(ExportArgs),
-    /// Import memories from a JSONL file into a new or existing brain.db
-    Import(ImportArgs),
-    /// Convert a file of vectors to another format or component type
-    Convert(ConvertArgs),
-    /// List the runs on a store, or the changes of one
-    Runs(RunsArgs),
-    /// Show the lineage of a memory, or the fact guard's verdict on two texts
-    Explain(ExplainArgs),
-    /// Show where a store stands
-    Status(StatusArgs),
-    /// Show how alive memories are, and store their tiers (dry run unless --execute)
-    Tiers(TiersArgs),
-    /// Show what supersedes, consolidates and references a memory
-    Edges(EdgesArgs),
-    /// Report whether a consolidation is due
-    Due(DueArgs),
-    /// List flagged pairs, or settle one (dry run unless --execute)
-    Flags(FlagsArgs),
-    /// Print the id a memory was merged into
-    Resolve(ResolveArgs),
-    /// Restore archived memories (dry run unless --execute)
-    Restore(RestoreArgs),
-    /// Erase a memory permanently, with its traces (dry run unless --execute)
-    Forget(ForgetArgs),
-    /// Remove old entries of the journal (dry run unless --execute)
-    Prune(PruneArgs),
-    /// Check a store and suggest fixes
-    Doctor(DoctorArgs),
-    /// Show the configuration
-    Config(ConfigArgs),
-    /// Print a completion script for a shell
-    Completions(CompletionsArgs),
-    /// Write the man pages
-    Man(ManArgs),
-}
-
 /// Describes the arguments of one command.
 type Describe = fn(clap::Command) -> clap::Command;
 
-/// The commands, and what describes their arguments.
-const COMMANDS: [(&str, Describe); 34] = [
-    ("demo", DemoArgs::augment_args),
-    ("consolidate", ConsolidateArgs::augment_args),
-    ("plans", PlansArgs::augment_args),
-    ("review", ReviewArgs::augment_args),
-    ("apply", ApplyArgs::augment_args),
-    ("undo", UndoArgs::augment_args),
-    ("check", CheckArgs::augment_args),
-    ("save", SaveArgs::augment_args),
-    ("search", SearchArgs::augment_args),
-    ("recall", RecallArgs::augment_args),
-    ("hook", HookArgs::augment_args),
-    ("index", IndexArgs::augment_args),
-    ("dedup", DedupArgs::augment_args),
-    ("plan-join", PlanJoinArgs::augment_args),
-    ("sync", SyncArgs::augment_args),
-    ("embed", EmbedArgs::augment_args),
-    ("export", ExportArgs::augment_args),
-    ("import", ImportArgs::augment_args),
-    ("convert", ConvertArgs::augment_args),
-    ("runs", RunsArgs::augment_args),
-    ("explain", ExplainArgs::augment_args),
-    ("status", StatusArgs::augment_args),
-    ("tiers", TiersArgs::augment_args),
-    ("edges", EdgesArgs::augment_args),
-    ("due", DueArgs::augment_args),
-    ("flags", FlagsArgs::augment_args),
-    ("resolve", ResolveArgs::augment_args),
-    ("restore", RestoreArgs::augment_args),
-    ("forget", ForgetArgs::augment_args),
-    ("prune", PruneArgs::augment_args),
-    ("doctor", DoctorArgs::augment_args),
-    ("config", ConfigArgs::augment_args),
-    ("completions", CompletionsArgs::augment_args),
-    ("man", ManArgs::augment_args),
+/// Makes the enum of commands, their descriptions, what runs each, and the store that each names, of
+/// one table.
+macro_rules! commands {
+    ($($(#[$about:meta])* $variant:ident($args:ty) $name:literal, $run:path, $store:expr;)+) => {
+        /// The commands.
+        #[derive(Debug, Subcommand)]
+        pub(crate) enum Command {
+            $($(#[$about])* #[command(name = $name)] $variant($args),)+
+        }
+
+        /// The commands, and what describes their arguments.
+        const COMMANDS: &[(&str, Describe)] = &[$(($name, <$args>::augment_args),)+];
+
+        fn dispatch(
+            global: &GlobalArgs,
+            command: Command,
+            printer: Printer,
+        ) -> Result<Exit, Failure> {
+            match command {
+                $(Command::$variant(args) => $run(global, &args, printer),)+
+            }
+        }
+
+        impl Command {
+            /// Returns the store that the command names; `None` where it names none.
+            pub(crate) fn store(&mut self) -> Option<Named<'_>> {
+                match self {
+                    $(Self::$variant(args) => {
+                        let find: fn(&mut $args) -> Option<Named<'_>> = $store;
+                        find(args)
+                    })+
+                }
+            }
+        }
+    };
+}
+
+// One line each: the help, its arguments, its name, what runs it, and the store it names.
+commands! {
+    /// Build a sample brain.db in ./memfold-demo and consolidate it (dry run)
+    Demo(demo::DemoArgs) "demo", demo::run, |_| None;
+    /// Find duplicate memories of a store and merge them (dry run unless --execute)
+    Consolidate(consolidate::ConsolidateArgs) "consolidate", consolidate::run,
+        |args| Named::written(&mut args.db, args.execute && !args.dry_run);
+    /// Decide about a saved plan, its proposals, and flagged pairs
+    #[command(after_help = review::REVIEW_KEYS)]
+    Review(review::ReviewArgs) "review", review::run,
+        |args| { let publishes = args.writes(); Named::written(&mut args.db, publishes) };
+    /// Apply a saved plan, or a part of it (dry run unless --execute)
+    Apply(apply::ApplyArgs) "apply", apply::run,
+        |args| Named::written(&mut args.db, args.execute && !args.dry_run);
+    /// Undo a run or a part of it, or restore an archived memory (dry run unless --execute)
+    Undo(undo::UndoArgs) "undo", undo::run,
+        |args| Named::written(&mut args.db, args.execute && !args.dry_run);
+    /// List the runs on a store, the changes of one, or the saved plans
+    Runs(runs::RunsArgs) "runs", runs::run, |args| Named::read(&mut args.db);
+    /// Show where a memory is, its lineage, edges and tier; or compare two texts
+    Explain(explain::ExplainArgs) "explain", explain::run,
+        |args| args.db.as_mut().and_then(Named::read);
+    /// Report whether a memory is a duplicate, without writing
+    Check(check::CheckArgs) "check", check::run, |args| Named::read(&mut args.place.db);
+    /// Save a memory unless it is a duplicate
+    Save(save::SaveArgs) "save", save::run, |args| Named::written(&mut args.place.db, true);
+    /// Find the memories, or rows of a file, nearest to a vector, text or id
+    Search(crate::args::SearchArgs) "search", search::run, |args| Named::read(&mut args.place.db);
+    /// Find the memories that answer a question, and count them as read
+    Recall(recall::RecallArgs) "recall", recall::run, |args| Named::read(&mut args.place.db);
+    /// Show tiers, flags, plans and runs of a store, and whether a run is due
+    Status(status::StatusArgs) "status", status::run, |args| Named::read(&mut args.db);
+    /// Give the sessions of an agent a context of memories
+    Hook(hook::HookArgs) "hook", hook::run, hook::HookArgs::store;
+    /// Erase a memory permanently, with its traces (dry run unless --execute)
+    Forget(forget::ForgetArgs) "forget", forget::run, |args| Named::read(&mut args.db);
+    /// Check a store and suggest fixes
+    Doctor(doctor::DoctorArgs) "doctor", doctor::run, |args| Named::read(&mut args.db);
+    /// Embed the memories that have no embedding (dry run unless --execute)
+    Embed(embed::EmbedArgs) "embed", embed::run, |args| Named::read(&mut args.db);
+    /// Import memories from a JSONL file into a new or existing brain.db
+    Import(import::ImportArgs) "import", import::run, |_| None;
+    /// Write a store's vectors and columns to an Arrow or Parquet file
+    Export(export::ExportArgs) "export", export::run, |args| Named::read(&mut args.db);
+    /// Find all near-duplicate rows in files of vectors
+    Dedup(dedup::DedupArgs) "dedup", dedup::run, |_| None;
+    /// Build or inspect the search index
+    Index(crate::args::IndexArgs) "index", index::run, crate::args::IndexArgs::store;
+    /// Convert a file of vectors to another format or component type
+    Convert(convert::ConvertArgs) "convert", convert::run, |_| None;
+    /// Show the configuration
+    Config(config::ConfigArgs) "config", config::run, |_| None;
+    /// Print a completion script for a shell, or write the man pages
+    Completions(man::CompletionsArgs) "completions", man::run, |_| None;
+}
+
+/// Words of earlier versions, after the command they belong to, and what does their work now.
+const REMOVED: &[(&str, &str, &str)] = &[
+    ("", "plans", "memfold runs STORE --plans [PLAN]"),
+    (
+        "",
+        "flags",
+        "memfold review STORE --flags, and memfold review STORE KEY --newer (or --older, --both, --merge)",
+    ),
+    ("", "resolve", "memfold explain STORE ID (live_id with --json)"),
+    ("", "restore", "memfold undo STORE --memory ID, and memfold undo STORE --archived"),
+    ("", "prune", "memfold runs STORE --prune-older-than AGE"),
+    ("", "tiers", "memfold status STORE [--list TIER] [--now TIME] [--store-tiers]"),
+    ("", "due", "memfold status STORE --exit-code"),
+    ("", "edges", "memfold explain STORE ID [--depth N]"),
+    ("", "sync", "every command: each takes in what others changed, those with --execute publish"),
+    ("", "plan-join", "memfold dedup FILE --tiles-for ROWS"),
+    ("", "man", "memfold completions --man DIR"),
+    ("", "generate", "memfold-bench generate"),
+    ("", "bench", "memfold-bench guard, or memfold-bench judge"),
+    ("index", "verify", "memfold index info STORE --verify"),
+    ("index", "warm", "nothing: the first lookups read what they need"),
+    ("index", "remove", "rm -r STORE.memfold (memfold index info STORE names the folder)"),
+    ("hook", "install", "memfold hook print"),
+    ("hook", "replace", "memfold hook session-start, whose JSON holds the block"),
+    ("config", "path", "memfold config show, which lists the files"),
 ];
+
+/// Answers words of earlier versions with what does their work now.
+fn removed(error: &clap::Error, typed: &[OsString]) -> Option<Failure> {
+    let word = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg]
+        .into_iter()
+        .find_map(|kind| error.get(kind))?;
+    let ContextValue::String(word) = word else { return None };
+    let word = word.split([' ', '=']).next()?;
+    let is_typed = |command: &str| typed.iter().any(|word| word == command);
+    let (command, _, successor) = REMOVED.iter().find(|(command, removed, _)| {
+        *removed == word && (command.is_empty() || is_typed(command))
+    })?;
+    let words = [*command, word].join(" ");
+    let message = format!("there is no `memfold {}` any more", words.trim_start());
+    Some(Failure::usage(message, format!("use {successor}")))
+}
 
 impl Cli {
     /// Parses the words of a command line.
     ///
-    /// Describing all commands to clap takes longer than most lookups. When the first word is
-    /// a command, only that one is described; errors and help come from the complete description.
+    /// Describing all commands to clap takes longer than most lookups. When the first word is a
+    /// command, only that one is described; errors and help come from the complete description.
     pub(crate) fn parse_typed(typed: &[OsString]) -> Result<Self, clap::Error> {
         if let [_, word] = typed
             && (word == "--version" || word == "-V")
@@ -196,6 +190,7 @@ impl Cli {
         let first = typed.get(1)?.to_str()?;
         let (name, describe) = COMMANDS.iter().find(|(name, _)| *name == first)?;
         let program = GlobalArgs::augment_args(clap::Command::new("memfold"))
+            .args_override_self(true)
             .subcommand(describe(clap::Command::new(*name)));
         let matches = program.try_get_matches_from(typed).ok()?;
         let global = GlobalArgs::from_arg_matches(&matches).ok()?;
@@ -209,7 +204,13 @@ pub fn run() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
     match Cli::parse_typed(&typed) {
         Ok(cli) => finish(&cli.global, |printer| run_command(&cli.global, cli.command, printer)),
-        Err(error) => Exit::of_usage(&error, &typed),
+        Err(error) => match removed(&error, &typed) {
+            Some(failure) => {
+                Printer::new(false, false, true).failure(&failure);
+                failure.exit.into()
+            }
+            None => Exit::of_usage(&error, &typed),
+        },
     }
 }
 
@@ -253,45 +254,6 @@ fn run_command(global: &GlobalArgs, command: Command, printer: Printer) -> Resul
     mirrored::run(global, command, printer, dispatch)
 }
 
-fn dispatch(global: &GlobalArgs, command: Command, printer: Printer) -> Result<Exit, Failure> {
-    match command {
-        Command::Demo(args) => demo::run(global, &args, printer),
-        Command::Consolidate(args) => consolidate::run(global, &args, printer),
-        Command::Plans(args) => plans::run(global, &args, printer),
-        Command::Review(args) => review::run(global, &args, printer),
-        Command::Apply(args) => apply::run(global, &args, printer),
-        Command::Undo(args) => undo::run(global, &args, printer),
-        Command::Check(args) => check::run(global, &args, printer),
-        Command::Save(args) => save::run(global, &args, printer),
-        Command::Search(args) => search::run(global, &args, printer),
-        Command::Recall(args) => recall::run(global, &args, printer),
-        Command::Hook(args) => hook::run(global, &args, printer),
-        Command::Index(args) => index::run(global, &args, printer),
-        Command::Dedup(args) => dedup::run(global, &args, printer),
-        Command::PlanJoin(args) => plan_join::run(global, &args, printer),
-        Command::Sync(args) => sync::run(global, &args, printer),
-        Command::Embed(args) => embed::run(global, &args, printer),
-        Command::Export(args) => export::run(global, &args, printer),
-        Command::Import(args) => import::run(global, &args, printer),
-        Command::Convert(args) => convert::run(global, &args, printer),
-        Command::Explain(args) => explain::run(global, &args, printer),
-        Command::Runs(args) => runs::run(global, &args, printer),
-        Command::Status(args) => status::run(global, &args, printer),
-        Command::Tiers(args) => tiers::run(global, &args, printer),
-        Command::Edges(args) => edges::run(global, &args, printer),
-        Command::Due(args) => due::run(global, &args, printer),
-        Command::Flags(args) => flags::run(global, &args, printer),
-        Command::Resolve(args) => resolve::run(global, &args, printer),
-        Command::Restore(args) => restore::run(global, &args, printer),
-        Command::Forget(args) => forget::run(global, &args, printer),
-        Command::Prune(args) => prune::run(global, &args, printer),
-        Command::Doctor(args) => doctor::run(global, &args, printer),
-        Command::Config(args) => config::run(global, &args, printer),
-        Command::Completions(args) => man::completions(Cli::command(), &args, printer),
-        Command::Man(args) => man::run(Cli::command(), &args, printer),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -311,9 +273,9 @@ mod tests {
     fn every_command_can_be_described_alone() {
         let whole = Cli::command();
         let names = whole.get_subcommands().map(clap::Command::get_name);
-        assert!(names.eq(COMMANDS.map(|(name, _)| name)));
+        assert!(names.eq(COMMANDS.iter().map(|(name, _)| *name)));
         for (subcommand, (name, describe)) in whole.get_subcommands().zip(COMMANDS) {
-            let alone = describe(clap::Command::new(name));
+            let alone = describe(clap::Command::new(*name));
             let ids = |command: &clap::Command| -> Vec<String> {
                 command.get_arguments().map(|argument| format!("{argument:?}")).collect()
             };
@@ -327,7 +289,9 @@ mod tests {
             "memfold search brain.db --vector [1,2] --json -k 3",
             "memfold search brain.db --id stm_1 --quiet --threads 2 --set a=b --set c=d",
             "memfold search --threshold 0.9 brain.db --text words --no-index",
-            "memfold resolve brain.db stm_1 --config file.yaml",
+            "memfold explain brain.db stm_1 --config file.yaml",
+            "memfold apply brain.db p --allow-unguarded --allow-unguarded --only a1 --only a2",
+            "memfold review brain.db 0123 --newer --execute",
             "memfold check brain.db --text a --vector [1] --model m -c x -c y --json",
             "memfold save brain.db --text a --importance 2 --id b --source c --index-dir d",
             "memfold save brain.db --jsonl - --set quick_check.scope=source",
@@ -335,6 +299,7 @@ mod tests {
             "memfold consolidate brain.db --execute --threshold 0.9 --json",
             "memfold undo brain.db latest --action a1",
             "memfold index build brain.db --tier graph --quiet",
+            "memfold index info brain.db --verify",
             "memfold recall brain.db words --mode deep -k 3 --no-count --json",
             "memfold hook session-start --db brain.db --quiet",
             "memfold config show --set a=b",
@@ -363,7 +328,7 @@ mod tests {
             "memfold search brain.db --nonsense",
             "memfold search brain.db --threads 0 --id a",
             "memfold search brain.db --version",
-            "memfold resolve brain.db",
+            "memfold explain brain.db",
             "memfold save brain.db",
             "memfold save brain.db --text a --jsonl -",
             "memfold check brain.db --help",
@@ -380,5 +345,34 @@ mod tests {
             let parsed = Cli::parse_typed(&typed(line)).unwrap_err().to_string();
             assert_eq!(parsed, whole, "{line}");
         }
+    }
+
+    /// A script that repeats a flag failed at the second one.
+    #[test]
+    fn repeating_a_flag_changes_nothing() {
+        let line = "memfold consolidate brain.db --json --json --execute --execute \
+                    --threshold 0.8 --threshold 0.9 --set a=b --set c=d";
+        for parsed in [Cli::parse_typed(&typed(line)), Cli::try_parse_from(typed(line))] {
+            let Cli { global, command } = parsed.unwrap();
+            assert!(global.json);
+            assert_eq!(global.set, ["a=b", "c=d"], "lists still add up");
+            let Command::Consolidate(args) = command else { panic!("another command") };
+            assert!(args.execute);
+        }
+    }
+
+    /// Yesterday's cron line must not stop in silence.
+    #[test]
+    fn removed_words_name_their_successors() {
+        for (command, word, successor) in REMOVED {
+            let line = format!("memfold {command} {word} brain.db").replace("  ", " ");
+            let error = Cli::parse_typed(&typed(&line)).unwrap_err();
+            let failure =
+                removed(&error, &typed(&line)).unwrap_or_else(|| panic!("{line}: {error}"));
+            assert!(failure.message.contains(word), "{line}");
+            assert_eq!(failure.hint.as_deref(), Some(&*format!("use {successor}")));
+        }
+        let serch = typed("memfold serch brain.db");
+        assert!(removed(&Cli::parse_typed(&serch).unwrap_err(), &serch).is_none());
     }
 }

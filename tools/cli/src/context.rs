@@ -345,7 +345,8 @@ impl Provider {
 pub(crate) fn new_vectors<'t>(
     actions: impl Iterator<Item = &'t Action>,
     settings: &Settings,
-    (bars, printer): (&Bars, Printer),
+    bars: &Bars,
+    printer: Printer,
 ) -> Result<NewVectors, Failure> {
     let writing: Vec<&Action> = actions.filter(|action| action.new_content.is_some()).collect();
     let texts: Vec<&str> =

@@ -20,7 +20,7 @@ mod stages;
 mod failure;
 mod mirrored;
 
-pub use args::{GlobalArgs, IndexArg, LogFormat, StorePlaceArgs, above_zero, whole};
+pub use args::{GlobalArgs, IndexArg, LogFormat, StorePlaceArgs, above_zero, threads, whole};
 pub use cli::{finish, run};
 pub use commands::apply::{ApplyArgs, apply_saved};
 pub use commands::check::{index_folder, open as open_quick_check};
@@ -48,9 +48,9 @@ pub mod documents {
     pub use crate::commands::apply::ApplyDocument;
     pub use crate::commands::check::{CheckDocument, SaveDocument};
     pub use crate::commands::consolidate::ConsolidateDocument;
-    pub use crate::commands::flags::{FlagsDocument, SettledDocument};
-    pub use crate::commands::plans::{PlansDocument, SavedPlanDocument};
     pub use crate::commands::recall::RecallDocument;
+    pub use crate::commands::review::flags::{FlagsDocument, SettledDocument};
+    pub use crate::commands::runs::plans::{PlansDocument, SavedPlanDocument};
     pub use crate::commands::runs::{RunDocument, RunsDocument};
     pub use crate::commands::search::results::SearchDocument;
     pub use crate::commands::status::StatusDocument;

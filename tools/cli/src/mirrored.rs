@@ -20,15 +20,12 @@ use memfold_store::brain_db::SessionOptions;
 use memfold_store::origin::{self, BRAIN_DB, Origin, OriginChange, OriginError};
 
 use crate::args::GlobalArgs;
-use crate::args::IndexCommand;
 use crate::cli::Command;
 use crate::commands::consolidate::ConsolidateArgs;
-use crate::commands::hook::HookCommand;
-use crate::commands::tiers;
 use crate::context::cached;
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 use crate::writing::{self, counted};
 
 /// What is listed one by one.
@@ -38,6 +35,8 @@ const REASON_CHARS: usize = 160;
 const FOLDER: &str = ".memfold";
 /// Ends the names of mirrors.
 const ENDING: &str = "mirror.db";
+/// How to publish what is in a mirror only.
+const PUBLISHED_NEXT: &str = "the next command with --execute publishes it";
 
 /// A store of another kind, by its mirror.
 #[derive(Debug, Clone)]
@@ -55,13 +54,25 @@ pub struct Mirrored {
 }
 
 /// A store of another kind, opened.
-pub(crate) type Found = (Mirrored, Box<dyn Origin>);
+type Found = (Mirrored, Box<dyn Origin>);
 
 /// The store that a command names.
-struct Named<'a> {
+pub(crate) struct Named<'a> {
     path: &'a mut PathBuf,
     /// Whether the command was told to write, so that the store may be written.
     publishes: bool,
+}
+
+impl<'a> Named<'a> {
+    /// A store that the command only reads.
+    pub(crate) fn read(path: &'a mut PathBuf) -> Option<Self> {
+        Self::written(path, false)
+    }
+
+    /// A store that the command may write.
+    pub(crate) fn written(path: &'a mut PathBuf, publishes: bool) -> Option<Self> {
+        Some(Self { path, publishes })
+    }
 }
 
 /// Runs a command: on the mirror where the store that it names has one.
@@ -71,7 +82,7 @@ pub(crate) fn run(
     printer: Printer,
     dispatch: impl FnOnce(&GlobalArgs, Command, Printer) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    let Some(Named { path, publishes }) = named(&mut command) else {
+    let Some(Named { path, publishes }) = command.store() else {
         return dispatch(global, command, printer);
     };
     let Some((mirrored, mut origin)) = find(global, path)? else {
@@ -81,8 +92,8 @@ pub(crate) fn run(
     if let Command::Forget(_) = command {
         return Err(Failure::usage(
             format!("memories of a {} store are not forgotten by memfold", mirrored.kind),
-            "remove the memory with the tool that wrote it, delete the mirror, and run \
-             memfold sync: it is made anew without it",
+            "remove the memory with the tool that wrote it, and delete the mirror: the next \
+             command makes it anew without the memory",
         ));
     }
     writing::show_as(&mirrored.mirror, &mirrored.origin);
@@ -90,23 +101,22 @@ pub(crate) fn run(
     let rebuilds = matches!(&command, Command::Doctor(args) if args.rebuild_indexes);
     let global = GlobalArgs { mirrored: Some(mirrored.clone()), ..global.clone() };
     if let Command::Consolidate(args) = &mut command
-        && narrow(args, (&global, &mirrored), (&mut *origin, printer))?.is_break()
+        && narrow(args, &global, &mirrored, &mut *origin, printer)?.is_break()
     {
         return Ok(Exit::Done);
     }
-    let work = Work::new(&global, &mirrored, (&*origin, printer))?;
+    let work = Work::new(&global, &mirrored, &*origin, printer)?;
     let publishes = publishes && work.may_publish();
     if rebuilds {
         work.rebuild()?;
     }
     let pulled = work.pull(publishes)?;
-    work.tell_of(&pulled, (publishes, is_checkup))?;
+    work.tell_of(&pulled, publishes, is_checkup)?;
     let exit = dispatch(&global, command, printer)?;
     match exit {
         Exit::Done | Exit::Partial | Exit::ChangesPending if publishes => work.publish(exit),
         Exit::Interrupted if publishes => {
-            let sync = writing::store_words(&["memfold", "sync"], &mirrored.mirror, &["--execute"]);
-            printer.note(&format!("note: what was applied is not published yet: {sync}"));
+            printer.note(&format!("note: what was applied is not published yet; {PUBLISHED_NEXT}"));
             Ok(exit)
         }
         exit => Ok(exit),
@@ -117,8 +127,10 @@ pub(crate) fn run(
 /// know such triggers.
 fn narrow(
     args: &mut ConsolidateArgs,
-    (global, mirrored): (&GlobalArgs, &Mirrored),
-    (origin, printer): (&mut dyn Origin, Printer),
+    global: &GlobalArgs,
+    mirrored: &Mirrored,
+    origin: &mut dyn Origin,
+    printer: Printer,
 ) -> Result<ControlFlow<()>, Failure> {
     let settings = Settings::load(global, Some(&mirrored.mirror), &[])?;
     let typed = args.trigger.clone();
@@ -146,61 +158,8 @@ fn narrow(
     Ok(ControlFlow::Continue(()))
 }
 
-/// Finds the store that a command names; `None` where it names none, or `memfold sync` does the rest itself.
-fn named(command: &mut Command) -> Option<Named<'_>> {
-    let reads = |path| Some(Named { path, publishes: false });
-    let writes = |path, publishes| Some(Named { path, publishes });
-    match command {
-        Command::Consolidate(args) => writes(&mut args.db, args.execute && !args.dry_run),
-        Command::Apply(args) => writes(&mut args.db, args.execute && !args.dry_run),
-        Command::Undo(args) => writes(&mut args.db, args.execute && !args.dry_run),
-        Command::Flags(args) => writes(&mut args.db, args.writing.writes()),
-        Command::Restore(args) => writes(&mut args.db, args.writing.writes()),
-        Command::Review(args) => writes(&mut args.db, true),
-        Command::Save(args) => writes(&mut args.place.db, true),
-        Command::Plans(args) => reads(&mut args.db),
-        Command::Check(args) => reads(&mut args.place.db),
-        Command::Search(args) => reads(&mut args.place.db),
-        Command::Recall(args) => reads(&mut args.place.db),
-        Command::Hook(args) => match &mut args.command {
-            HookCommand::SessionStart(args) | HookCommand::Replace(args) => {
-                args.db.as_mut().and_then(reads)
-            }
-            HookCommand::Install(_) => None,
-        },
-        Command::Index(args) => reads(match &mut args.command {
-            IndexCommand::Build(args) => &mut args.place.db,
-            IndexCommand::Verify(args) => &mut args.place.db,
-            IndexCommand::Info(args) | IndexCommand::Warm(args) | IndexCommand::Remove(args) => {
-                &mut args.db
-            }
-        }),
-        Command::Embed(args) => reads(&mut args.db),
-        Command::Export(args) => reads(&mut args.db),
-        Command::Runs(args) => reads(&mut args.db),
-        Command::Explain(args) => args.db.as_mut().and_then(reads),
-        Command::Status(args) => reads(&mut args.db),
-        Command::Tiers(tiers::TiersArgs { db, .. }) => reads(db),
-        Command::Edges(args) => reads(&mut args.db),
-        Command::Due(args) => reads(&mut args.db),
-        Command::Resolve(args) => reads(&mut args.db),
-        Command::Forget(args) => reads(&mut args.db),
-        Command::Prune(args) => reads(&mut args.db),
-        Command::Doctor(args) => reads(&mut args.db),
-        Command::Sync(_)
-        | Command::Demo(_)
-        | Command::Dedup(_)
-        | Command::PlanJoin(_)
-        | Command::Import(_)
-        | Command::Convert(_)
-        | Command::Config(_)
-        | Command::Completions(_)
-        | Command::Man(_) => None,
-    }
-}
-
 /// Finds out of which kind a store is and where its mirror is; `None` for a `brain.db`.
-pub(crate) fn find(global: &GlobalArgs, path: &Path) -> Result<Option<Found>, Failure> {
+fn find(global: &GlobalArgs, path: &Path) -> Result<Option<Found>, Failure> {
     let (kind, path, mirror) = match named_by_mirror(path) {
         Some((kind, origin)) if global.store_kind.is_none() => {
             (Some(kind), origin, Some(path.to_owned()))
@@ -272,7 +231,7 @@ fn default_mirror(origin: &Path) -> Result<PathBuf, Failure> {
     })
 }
 
-pub(crate) fn origin_failure(what: &str, error: &OriginError) -> Failure {
+fn origin_failure(what: &str, error: &OriginError) -> Failure {
     Failure::new(what, error, error.hint())
 }
 
@@ -282,7 +241,7 @@ fn mirror_failure(what: &str, error: &MirrorError) -> Failure {
 }
 
 /// One command on a mirrored store.
-pub(crate) struct Work<'a> {
+struct Work<'a> {
     mirrored: &'a Mirrored,
     origin: &'a dyn Origin,
     settings: Settings,
@@ -292,30 +251,22 @@ pub(crate) struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    pub(crate) fn new(
+    fn new(
         global: &GlobalArgs,
         mirrored: &'a Mirrored,
-        (origin, printer): (&'a dyn Origin, Printer),
+        origin: &'a dyn Origin,
+        printer: Printer,
     ) -> Result<Self, Failure> {
         let settings = Settings::load(global, Some(&mirrored.mirror), &[])?;
         let time_zone = settings.time_zone()?;
         Ok(Self { mirrored, origin, settings, time_zone, now: machine::clock(), printer })
     }
 
-    /// Works as if it were another time.
-    pub(crate) fn at(self, typed: Option<&str>) -> Result<Self, Failure> {
-        Ok(Self { now: settings::now(typed, &self.time_zone)?, ..self })
-    }
-
-    pub(crate) const fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
     fn may_publish(&self) -> bool {
         forbidden_by(&self.settings.configuration.settings).is_none()
     }
 
-    pub(crate) fn open(&self) -> Result<Mirror<'_>, Failure> {
+    fn open(&self) -> Result<Mirror<'_>, Failure> {
         let folder = self.mirrored.mirror.parent().filter(|folder| !folder.is_dir());
         if let Some(parent) = folder.and_then(Path::parent).filter(|p| !p.as_os_str().is_empty()) {
             // The cache's folder; whatever fails here fails again below, and is told.
@@ -338,7 +289,7 @@ impl<'a> Work<'a> {
     }
 
     /// Takes in what others changed; finishes an interrupted publication before, where the origin may be written.
-    pub(crate) fn pull(&self, publishes: bool) -> Result<Pulled, Failure> {
+    fn pull(&self, publishes: bool) -> Result<Pulled, Failure> {
         let mirror = self.open()?;
         if publishes {
             let finished = mirror.finish_publication();
@@ -376,19 +327,14 @@ impl<'a> Work<'a> {
         Ok(if published.conflicts.is_empty() { exit } else { Exit::Partial })
     }
 
-    pub(crate) fn publish_failure(&self, error: &MirrorError) -> Failure {
+    fn publish_failure(&self, error: &MirrorError) -> Failure {
         let name = self.mirrored.origin.display();
         let failure = mirror_failure(&format!("publish to {name}"), error);
-        let sync =
-            writing::store_words(&["memfold", "sync"], &self.mirrored.mirror, &["--execute"]);
         let hint = failure.hint.map(|hint| format!("{hint}; ")).unwrap_or_default();
-        Failure {
-            hint: Some(format!("{hint}what is not written yet is written by {sync}")),
-            ..failure
-        }
+        Failure { hint: Some(format!("{hint}{PUBLISHED_NEXT}")), ..failure }
     }
 
-    fn tell_of(&self, pulled: &Pulled, (publishes, all): (bool, bool)) -> Result<(), Failure> {
+    fn tell_of(&self, pulled: &Pulled, publishes: bool, all: bool) -> Result<(), Failure> {
         let (printer, name) = (self.printer, writing::path_word(&self.mirrored.mirror));
         let summary = format!("{name} is of kind {}: {}", self.mirrored.kind, summary(pulled));
         if all {
@@ -422,14 +368,12 @@ impl<'a> Work<'a> {
             ));
         }
         if pulled.is_unfinished && !publishes {
-            let sync =
-                writing::store_words(&["memfold", "sync"], &self.mirrored.mirror, &["--execute"]);
-            printer.note(&format!("note: a publication was interrupted; to finish it: {sync}"));
+            printer.note(&format!("note: a publication was interrupted; {PUBLISHED_NEXT}"));
         }
         Ok(())
     }
 
-    pub(crate) fn tell_of_publication(&self, published: &Publication) {
+    fn tell_of_publication(&self, published: &Publication) {
         let name = writing::path_word(&self.mirrored.mirror);
         if !published.units.is_empty() {
             let units = counted(published.units.len() as u64, "unit", "units");
@@ -454,7 +398,7 @@ impl<'a> Work<'a> {
 }
 
 /// A pull in a line.
-pub(crate) fn summary(pulled: &Pulled) -> String {
+fn summary(pulled: &Pulled) -> String {
     let Pulled { records, live, added, changed, removed, skipped, .. } = pulled;
     let records = counted(*records, "record", "records");
     let left_out = match skipped.len() {

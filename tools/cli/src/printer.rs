@@ -71,11 +71,6 @@ impl Printer {
         to_stdout(&printable(text))
     }
 
-    /// Writes bytes to stdout as they are.
-    pub(crate) fn bytes(self, bytes: &[u8]) -> Result<(), Failure> {
-        bytes_to_stdout(bytes)
-    }
-
     /// Tells whether details are wanted.
     pub(crate) const fn is_verbose(self) -> bool {
         self.verbose

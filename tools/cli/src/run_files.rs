@@ -63,8 +63,10 @@ impl RunFiles<'_> {
     pub(crate) fn write_report(
         &self,
         report: &dyn Reported,
-        (store, settings): (&Path, &Settings),
-        (has_run, printer): (bool, Printer),
+        store: &Path,
+        settings: &Settings,
+        has_run: bool,
+        printer: Printer,
         written: &mut Written,
     ) {
         let paths = match (self.report, self.report_dir) {
@@ -123,7 +125,7 @@ impl Written {
     }
 
     /// Tells what was written and, of a run that stands, what could not be. Returns whether all was.
-    pub(crate) fn tell(&self, (store, run_id): (&Path, &str), printer: Printer) -> bool {
+    pub(crate) fn tell(&self, store: &Path, run_id: &str, printer: Printer) -> bool {
         for path in &self.files {
             printer.note(&format!("wrote {}", path.display()));
         }
@@ -199,7 +201,9 @@ pub(crate) fn log_reported(path: &Path, printer: Printer) {
 
 /// Tells how a run ended that did not fail.
 pub(crate) fn log_ended(
-    (state, executed, remaining): (RunState, Executed, u64),
+    state: RunState,
+    executed: Executed,
+    remaining: u64,
     are_files_written: bool,
     printer: Printer,
 ) {

@@ -20,7 +20,8 @@ use crate::settings::Settings;
 /// Tells whether a command may write: it was asked to, and nothing forbids it.
 pub(crate) fn may_write(
     settings: &Settings,
-    (execute, dry_run): (bool, bool),
+    execute: bool,
+    dry_run: bool,
     printer: Printer,
 ) -> bool {
     if !execute {
@@ -181,7 +182,8 @@ pub(crate) const fn noun<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str
 
 /// Tells what a run did, and how to go on, with further words of the command line.
 pub(crate) fn note_execution(
-    (store, further): (&Path, &[String]),
+    store: &Path,
+    further: &[String],
     execution: &Execution,
     printer: Printer,
 ) {

@@ -1,10 +1,11 @@
 //! The command line of `memfold-server`.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{self, Args, Parser, Subcommand, ValueEnum};
-use memfold_cli::GlobalArgs;
+use memfold_cli::{GlobalArgs, LogFormat, threads};
 
 use crate::schedule::{SCHEDULE_DEFAULT, ScheduleSettings};
 use crate::service::ExecuteMode;
@@ -12,11 +13,53 @@ use crate::service::ExecuteMode;
 /// Keeps stores of memories open for agents, programs and schedules.
 #[derive(Debug, Parser)]
 #[command(name = "memfold-server", version, propagate_version = true, max_term_width = 100)]
+#[command(args_override_self = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) global: GlobalArgs,
+    pub(crate) options: ServerOptions,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Options of every command of the server.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub(crate) struct ServerOptions {
+    /// Use N worker threads for runs [default: one for each core]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = threads)]
+    threads: Option<NonZeroUsize>,
+    /// Print nothing on stderr but errors
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    /// Print more on stderr, and a line for each stage of a run
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Write lines on stderr as text or json
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value = "text")]
+    log_format: LogFormat,
+    /// Read this configuration file as well (YAML or JSON)
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Set a configuration key, such as guard.enabled=false (can be repeated)
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl ServerOptions {
+    /// Returns them as commands take them.
+    pub(crate) fn global(&self) -> GlobalArgs {
+        let Self { threads, quiet, verbose, log_format, config, set } = self.clone();
+        let global = GlobalArgs {
+            threads,
+            quiet,
+            verbose,
+            log_format,
+            config,
+            set,
+            ..GlobalArgs::default()
+        };
+        GlobalArgs { no_progress: true, ..global }
+    }
 }
 
 /// What to serve.
@@ -85,7 +128,7 @@ pub struct ScheduleArgs {
     /// What a scheduled run carries out
     #[arg(long, value_enum, value_name = "WHAT", requires = "schedule", default_value = "none")]
     pub schedule_execute: ExecuteArg,
-    /// Also run when `memfold due` says so
+    /// Also run when a run is due, as `memfold status` says
     #[arg(long, requires = "schedule")]
     pub schedule_triggers: bool,
 }

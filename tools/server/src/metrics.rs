@@ -78,7 +78,7 @@ pub struct Metrics {
 
 impl Metrics {
     /// Counts a request; `route` is the path as it is declared, not as it was asked.
-    pub fn request(&self, (route, status): (&str, u16), seconds: f64) {
+    pub fn request(&self, route: &str, status: u16, seconds: f64) {
         self.count(
             "memfold_http_requests_total",
             &[("route", route), ("status", &status.to_string())],
@@ -87,7 +87,7 @@ impl Metrics {
     }
 
     /// Counts a check or a save.
-    pub fn checked(&self, (store, operation): (&str, &str), check: &Check) {
+    pub fn checked(&self, store: &str, operation: &str, check: &Check) {
         let decision = check.decision.name();
         self.count(
             "memfold_decisions_total",
@@ -98,7 +98,7 @@ impl Metrics {
     }
 
     /// Counts a run that ended.
-    pub fn run_ended(&self, (store, kind, state): (&str, &str, &str), seconds: f64) {
+    pub fn run_ended(&self, store: &str, kind: &str, state: &str, seconds: f64) {
         self.count("memfold_runs_total", &[("store", store), ("kind", kind), ("state", state)]);
         self.observe("memfold_run_seconds", &[("kind", kind)], seconds);
     }
@@ -266,9 +266,9 @@ mod tests {
     #[test]
     fn a_page_has_each_head_once_and_buckets_that_add_up() {
         let metrics = Metrics::default();
-        metrics.request(("/v1/check", 200), 0.0007);
-        metrics.request(("/v1/check", 422), 0.3);
-        metrics.run_ended(("a\"b", "undo", "done"), 2.0);
+        metrics.request("/v1/check", 200, 0.0007);
+        metrics.request("/v1/check", 422, 0.3);
+        metrics.run_ended("a\"b", "undo", "done", 2.0);
         let page = metrics.page(&[("memfold_store_up", "store=\"a\"".to_owned(), 1.0)]);
         assert_eq!(page.matches("# TYPE memfold_http_requests_total").count(), 1, "{page}");
         for line in [

@@ -28,16 +28,22 @@ const RUN_PATIENCE: Duration = Duration::from_secs(20);
 pub fn run() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
     match Cli::try_parse_from(&typed) {
-        Ok(cli) => finish(&cli.global, |printer| dispatch(&cli, printer)),
+        Ok(cli) => {
+            let global = cli.options.global();
+            finish(&global, |printer| dispatch(&cli, &global, printer))
+        }
         Err(error) => Exit::of_usage(&error, &typed),
     }
 }
 
-fn dispatch(cli: &Cli, printer: Printer) -> Result<Exit, Failure> {
-    let global = (&cli.global, printer);
+fn dispatch(cli: &Cli, global: &GlobalArgs, printer: Printer) -> Result<Exit, Failure> {
     match &cli.command {
-        Command::Http(args) => watched(global, |telemetry| http(args, global, telemetry)),
-        Command::Mcp(args) => watched(global, |telemetry| stdio(args, global, telemetry)),
+        Command::Http(args) => {
+            watched(global, printer, |telemetry| http(args, global, printer, telemetry))
+        }
+        Command::Mcp(args) => {
+            watched(global, printer, |telemetry| stdio(args, global, printer, telemetry))
+        }
         Command::Openapi => {
             printer.data(&format!("{:#}\n", openapi()))?;
             Ok(Exit::Done)
@@ -47,7 +53,8 @@ fn dispatch(cli: &Cli, printer: Printer) -> Result<Exit, Failure> {
 
 /// Serves while what is told of it is exported or printed.
 fn watched(
-    (global, printer): (&GlobalArgs, Printer),
+    global: &GlobalArgs,
+    printer: Printer,
     serve: impl FnOnce(&Telemetry) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
     let telemetry = Telemetry::start(printer, Stages::wanted(global, printer));
@@ -65,19 +72,21 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 
 fn open(
     args: &StoresArgs,
-    global: (&GlobalArgs, Printer),
+    global: &GlobalArgs,
+    printer: Printer,
     workers: Option<u16>,
 ) -> Result<Arc<Service>, Failure> {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let workers = workers.map_or(cores * WORKERS_PER_CORE, usize::from);
     let alone = args.stores.iter().map(|path| (name_of(path), path.clone()));
     let stores: Vec<(String, PathBuf)> = args.store.iter().cloned().chain(alone).collect();
-    Ok(Arc::new(Service::open(stores, global, (args.allow_writes, workers))?))
+    Ok(Arc::new(Service::open(stores, global, printer, args.allow_writes, workers)?))
 }
 
 fn http(
     args: &HttpArgs,
-    global: (&GlobalArgs, Printer),
+    global: &GlobalArgs,
+    printer: Printer,
     telemetry: &Telemetry,
 ) -> Result<Exit, Failure> {
     let token = args.token_file.as_deref().map(Token::read).transpose()?;
@@ -94,7 +103,7 @@ fn http(
             "give --token-file FILE, listen at 127.0.0.1, or on a --unix-socket",
         ));
     }
-    let service = open(&args.stores, global, args.workers)?;
+    let service = open(&args.stores, global, printer, args.workers)?;
     telemetry.watch(&service.metrics);
     let settings = args.schedule.settings();
     if let Some(settings) = &settings {
@@ -107,15 +116,15 @@ fn http(
         let stop = Stop::new()?;
         let listener = Listener::bind(&listen).await?;
         let address = listener.address();
-        let allowed = (&args.allow_host[..], &args.allow_origin[..]);
-        let gate = Arc::new(Gate::at(address, allowed, token));
+        let gate = Gate::at(address, &args.allow_host, &args.allow_origin, token);
+        let gate = Arc::new(gate);
         let schedules = Arc::new(Schedules::new(settings, Arc::clone(&service.metrics)));
         let app = App { service: Arc::clone(&service), schedules, gate };
         let place = match (&listen, address) {
             (Listen::Unix(path), _) => path.display().to_string(),
             (Listen::Tcp(asked), address) => format!("http://{}", address.unwrap_or(*asked)),
         };
-        global.1.failure_note(&format!("memfold-server listens at {place}"));
+        printer.failure_note(&format!("memfold-server listens at {place}"));
         let clock =
             tokio::spawn(Arc::clone(&app.schedules).run(service.stores().cloned().collect()));
         let upkeep = tokio::spawn(Arc::clone(&service).shorten_logs());
@@ -140,10 +149,11 @@ fn http(
 
 fn stdio(
     args: &McpArgs,
-    global: (&GlobalArgs, Printer),
+    global: &GlobalArgs,
+    printer: Printer,
     telemetry: &Telemetry,
 ) -> Result<Exit, Failure> {
-    let service = open(&args.stores, global, None)?;
+    let service = open(&args.stores, global, printer, None)?;
     telemetry.watch(&service.metrics);
     let served = Arc::clone(&service);
     let runtime = runtime()?;

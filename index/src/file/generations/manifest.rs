@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A file's line gives its length, the checksum of its first 4 KiB, which is compared whenever it is
-//! opened, and that of all its bytes, which `index verify` compares. There is one way to write a
-//! manifest; anything else is damage.
+//! opened, and that of all its bytes, which `index info --verify` compares. There is one
+//! way to write a manifest; anything else is damage.
 
 use std::fmt::Write;
 use std::fs::File;

@@ -252,7 +252,7 @@ impl<'a> Context<'a> {
             return Some(Obstacle::new("decision", reason));
         }
         if self.is_flagged(row.index) {
-            let reason = "it is in an open conflict: settle that first (memfold flags)";
+            let reason = "it is in an open conflict: settle that first (memfold review --flags)";
             return Some(Obstacle::new("flag", reason));
         }
         if self.contradict(survivor.index, row.index) {

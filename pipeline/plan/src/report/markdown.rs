@@ -238,7 +238,7 @@ impl Page {
             self.line(format!("    > {}", underlined(&pair.diff, &pair.newer, PieceKind::Gone)));
             if let Some(key) = &pair.key {
                 self.line(format!(
-                    "  - settle: `memfold flags DB --newer {key}` (or --older, --both)"
+                    "  - settle: `memfold review DB {key} --newer` (or --older, --both)"
                 ));
             }
         }

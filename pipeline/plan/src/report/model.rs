@@ -431,7 +431,7 @@ pub struct PairSample {
     pub similarity: f64,
     /// Of a flag: `contradiction` or `update`.
     pub kind: Option<String>,
-    /// Of a flag: the name of the pair, for `memfold flags`.
+    /// Of a flag: the name of the pair, for `memfold review`.
     pub key: Option<String>,
     /// How contradictory, where that was judged.
     pub score: Option<f64>,

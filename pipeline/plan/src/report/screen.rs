@@ -31,7 +31,7 @@ impl Commands {
                 &report.plan_digest,
             ]),
             Mode::Execute if report.planned.flag_contradiction > 0 => {
-                words(&["memfold", "flags", store])
+                words(&["memfold", "review", store, "--flags"])
             }
             Mode::Execute => Vec::new(),
         };
@@ -181,7 +181,7 @@ fn counts(report: &Report) -> Vec<String> {
             counts.push(format!("{} {name}", grouped(count)));
         }
     }
-    // What `memfold flags` lists once the plan is carried out.
+    // What `memfold review --flags` lists once the plan is carried out.
     let conflicts = report.planned.flag_contradiction + report.detected.flags_open;
     let plural = if conflicts == 1 { "" } else { "s" };
     counts.push(format!("{} conflict{plural} kept apart", grouped(conflicts)));

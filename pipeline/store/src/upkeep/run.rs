@@ -105,7 +105,7 @@ impl UpkeepError {
             }
             Self::NotArchived { .. } => "`memfold explain DB ID` tells more",
             Self::HasAbsorbed { .. } => {
-                "bring them back first (`memfold restore DB ID`), or forget them as well: --with-absorbed"
+                "bring them back first (`memfold undo DB --memory ID`), or forget them as well: --with-absorbed"
             }
         };
         Some(text.to_owned())

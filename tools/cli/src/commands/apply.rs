@@ -121,18 +121,19 @@ fn apply_plan(global: &GlobalArgs, args: &ApplyArgs, printer: Printer) -> Result
     let saved = find_plan(&store, &args.plan)?;
     let settings = Settings::load_for_plan(global, Some(&args.db), &saved.plan.overrides)?;
     settings.show_notices(printer);
-    let selection = selection(args, saved.actions.len())?;
+    let selection = selection(&args.only, &args.except, saved.actions.len())?;
     note_not_approved(&selection, &saved, printer);
     let files = files(args);
     let plan_file = [Path::new(&args.plan)].into_iter().filter(|plan| plan.is_file());
     let inputs = plan_file.chain(global.config.as_deref());
     files.check(Outputs::beside(inputs).and_store(&args.db))?;
-    if writing::may_write(&settings, (args.execute, args.dry_run), printer) {
-        let told = (&Bars::new(printer), printer);
-        let (execution, mut written) = run_of(args, &settings, (&saved, &selection), told)?;
-        written.failures.extend(show(global, args, (&execution, &saved), printer).err());
-        let is_whole = written.tell((&args.db, &execution.run_id), printer);
-        log_ended((execution.state, execution.executed, execution.remaining), is_whole, printer);
+    if writing::may_write(&settings, args.execute, args.dry_run, printer) {
+        let bars = Bars::new(printer);
+        let (execution, mut written) = run_of(args, &settings, &saved, &selection, &bars, printer)?;
+        written.failures.extend(show(global, args, &execution, &saved, printer).err());
+        let is_whole = written.tell(&args.db, &execution.run_id, printer);
+        let Execution { state, executed, remaining, .. } = execution;
+        log_ended(state, executed, remaining, is_whole, printer);
         return Ok(match exit_of(execution.state) {
             Exit::Done if !is_whole => Exit::Partial,
             exit => exit,
@@ -143,7 +144,7 @@ fn apply_plan(global: &GlobalArgs, args: &ApplyArgs, printer: Printer) -> Result
     if global.json {
         printer.document(&ApplyDocument::of_preview(&outcomes, &saved))?;
     } else {
-        printer.data(&preview_text((global, args), &outcomes, &saved))?;
+        printer.data(&preview_text(global, args, &outcomes, &saved))?;
         printer.note("dry run: nothing was written to the store");
     }
     Ok(Exit::Done)
@@ -157,16 +158,17 @@ pub fn apply_saved(
     global: &GlobalArgs,
     args: &ApplyArgs,
     saved: &SavedPlan,
-    told: (&Bars, Printer),
+    bars: &Bars,
+    printer: Printer,
 ) -> Result<Execution, Failure> {
     let settings = Settings::load_for_plan(global, Some(&args.db), &saved.plan.overrides)?;
     if let Some(key) = forbidden_by(&settings.configuration.settings) {
         return Err(writing::execute_failure(&ExecuteError::Forbidden { key }));
     }
-    let selection = selection(args, saved.actions.len())?;
-    let (execution, written) = run_of(args, &settings, (saved, &selection), told)?;
+    let selection = selection(&args.only, &args.except, saved.actions.len())?;
+    let (execution, written) = run_of(args, &settings, saved, &selection, bars, printer)?;
     for failure in &written.failures {
-        told.1.failure(failure);
+        printer.failure(failure);
     }
     Ok(execution)
 }
@@ -175,17 +177,19 @@ pub fn apply_saved(
 fn run_of(
     args: &ApplyArgs,
     settings: &Settings,
-    (saved, selection): (&SavedPlan, &Selection),
-    (bars, printer): (&Bars, Printer),
+    saved: &SavedPlan,
+    selection: &Selection,
+    bars: &Bars,
+    printer: Printer,
 ) -> Result<(Execution, Written), Failure> {
     rules(args, settings)
         .check(&settings.configuration.policy, &saved.plan)
         .map_err(|error| writing::execute_failure(&error))?;
     let stopwatch = Stopwatch::start();
-    let execution = apply(args, settings, (saved, selection), (stopwatch, bars, printer))?;
+    let execution = apply(args, settings, saved, selection, stopwatch, bars, printer)?;
     let report = execution.report(saved, stopwatch.seconds());
     let (mut written, files) = (Written::default(), files(args));
-    files.write_report(&report, (&args.db, settings), (true, printer), &mut written);
+    files.write_report(&report, &args.db, settings, true, printer, &mut written);
     let figures = || open_store(&args.db, settings).ok()?.figures().ok();
     let isa = Kernels::active().level().name();
     let helios = settings.configuration.settings.helios_metrics;
@@ -208,7 +212,8 @@ fn files(args: &ApplyArgs) -> RunFiles<'_> {
 fn show(
     global: &GlobalArgs,
     args: &ApplyArgs,
-    (execution, saved): (&Execution, &SavedPlan),
+    execution: &Execution,
+    saved: &SavedPlan,
     printer: Printer,
 ) -> Result<(), Failure> {
     if global.json {
@@ -216,7 +221,7 @@ fn show(
     }
     writing::note_backup(execution, printer);
     let shown = printer.data(&format!("{}\n", done(&args.db, execution)));
-    writing::note_execution((&args.db, &repeated(global, args)), execution, printer);
+    writing::note_execution(&args.db, &repeated(global, args), execution, printer);
     shown
 }
 
@@ -274,27 +279,35 @@ fn find_plan(store: &BrainDb, name: &str) -> Result<SavedPlan, Failure> {
     })
 }
 
-fn selection(args: &ApplyArgs, action_count: usize) -> Result<Selection, Failure> {
+/// Reads which actions of a plan `--only` and `--except` name.
+pub(crate) fn selection(
+    only: &[String],
+    except: &[String],
+    action_count: usize,
+) -> Result<Selection, Failure> {
     let picks = |words: &[String]| -> Result<Vec<Pick>, Failure> {
         let parsed = words.iter().map(|word| word.parse::<Pick>()).collect::<Result<_, _>>();
         parsed.map_err(|error| Failure::usage(error.to_string(), error.hint().unwrap_or_default()))
     };
-    let selection = Selection { only: picks(&args.only)?, except: picks(&args.except)? };
+    let selection = Selection { only: picks(only)?, except: picks(except)? };
     let unknown = selection.unknown_labels(action_count);
     if unknown.is_empty() {
         return Ok(selection);
     }
     Err(Failure::usage(
         format!("the plan has {action_count} actions and no {}", unknown.join(", ")),
-        "`memfold plans DB PLAN` lists them",
+        "`memfold runs DB PLAN --plans` lists them",
     ))
 }
 
 fn apply(
     args: &ApplyArgs,
     settings: &Settings,
-    (saved, selection): (&SavedPlan, &Selection),
-    (stopwatch, bars, printer): (Stopwatch, &Bars, Printer),
+    saved: &SavedPlan,
+    selection: &Selection,
+    stopwatch: Stopwatch,
+    bars: &Bars,
+    printer: Printer,
 ) -> Result<Execution, Failure> {
     let time_zone = settings.time_zone()?;
     let now = settings::now(args.now.as_deref(), &time_zone)?;
@@ -306,7 +319,7 @@ fn apply(
         writing::report_dir(&args.db, settings)?;
     }
     let actions = selection.chosen(&saved.actions);
-    let vectors = new_vectors(actions, settings, (bars, printer))?;
+    let vectors = new_vectors(actions, settings, bars, printer)?;
     let session = writing::open_session(&args.db, settings)?;
     let action = |position: usize| saved.actions.get(position).map(SavedAction::effective);
     execute_watched(
@@ -398,7 +411,8 @@ impl<'a> UnitDocument<'a> {
 }
 
 fn preview_text(
-    (global, args): (&GlobalArgs, &ApplyArgs),
+    global: &GlobalArgs,
+    args: &ApplyArgs,
     outcomes: &[UnitOutcome],
     saved: &SavedPlan,
 ) -> String {

@@ -12,15 +12,16 @@ use memfold_simd::Kernels;
 use crate::args::{GlobalArgs, StorePlaceArgs};
 use crate::context::{self, Provider};
 use crate::failure::{Exit, Failure};
-use crate::printer::{Printer, documents};
+use crate::printer::{Document, Printer, documents};
 use crate::progress;
 use crate::settings::Settings;
 
 documents! {
     "check" => CheckDocument<'_>,
     "save" => SaveDocument<'_>,
-    "save-refused" => NotSavedDocument,
 }
+
+impl Document for NotSavedDocument {}
 
 /// `memfold check`
 #[derive(Debug, Args)]
@@ -174,7 +175,6 @@ pub struct SaveDocument<'a> {
 
 /// A memory that was not saved
 #[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct NotSavedDocument {
     schema_version: u32,
     /// The line of `--jsonl`, from 1.
@@ -202,7 +202,7 @@ impl<'a> SaveDocument<'a> {
 }
 
 impl NotSavedDocument {
-    pub(super) fn new(line: Option<u64>, (error, hint): (String, Option<String>)) -> Self {
+    pub(super) fn new(line: Option<u64>, error: String, hint: Option<String>) -> Self {
         Self { schema_version: 1, line, stored: false, error, hint }
     }
 }

@@ -1,4 +1,4 @@
-//! `memfold config`: the merged configuration, its schema, its files.
+//! `memfold config`: the merged configuration with its files, and the schema of such files.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,10 @@ use serde_json::Value;
 
 use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Printer, documents, table};
+use crate::printer::{Document, Printer, table};
 use crate::settings::{Settings, loader};
 
-documents! {
-    "config-show" => ShowDocument,
-    "config-path" => PathDocument,
-}
+impl Document for ShowDocument {}
 
 /// `memfold config`
 #[derive(Debug, Args)]
@@ -28,7 +25,7 @@ pub(crate) struct ConfigArgs {
 /// What to show of the configuration.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Show the merged configuration and where each value came from
+    /// Show the merged configuration, where each value came from, and the files that were read
     Show {
         /// Include the memfold.yaml beside this store
         #[arg(value_name = "DB")]
@@ -36,37 +33,22 @@ pub(crate) enum ConfigCommand {
     },
     /// Print the JSON Schema of configuration files
     Schema,
-    /// List the files that are looked for, and which of them exist
-    Path {
-        /// Include the memfold.yaml beside this store
-        #[arg(value_name = "DB")]
-        db: Option<PathBuf>,
-    },
 }
 
 /// `memfold config show --json`
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ShowDocument {
     schema_version: u32,
     /// The merged configuration; `memfold config schema` prints its schema.
     merged: Value,
     /// Every value with its source, in the order of that schema.
     entries: Vec<Entry>,
-}
-
-/// `memfold config path --json`
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct PathDocument {
-    schema_version: u32,
-    /// The files that exist; later ones win.
+    /// The files that were read; later ones win.
     files: Vec<FileDocument>,
 }
 
 /// A configuration file.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct FileDocument {
     layer: FileLayer,
     path: String,
@@ -80,7 +62,6 @@ pub(crate) fn run(
     match &args.command {
         ConfigCommand::Show { db } => show(global, db.as_deref(), printer),
         ConfigCommand::Schema => printer.data(&format!("{:#}\n", config_schema())),
-        ConfigCommand::Path { db } => path(global, db.as_deref(), printer),
     }?;
     Ok(Exit::Done)
 }
@@ -89,14 +70,29 @@ fn show(global: &GlobalArgs, db: Option<&Path>, printer: Printer) -> Result<(), 
     let settings = Settings::load(global, db, &[])?;
     settings.show_notices(printer);
     let entries = settings.configuration.entries();
+    let files = loader(global, db).files().map_err(|error| {
+        let hint = error.hint();
+        Failure::new("look for configuration files", &error, hint)
+    })?;
     if global.json {
         let merged = settings.configuration.merged();
-        return printer.document(&ShowDocument { schema_version: 1, merged, entries });
+        let file = |(layer, path): (FileLayer, PathBuf)| FileDocument {
+            layer,
+            path: path.display().to_string(),
+        };
+        let files = files.into_iter().map(file).collect();
+        return printer.document(&ShowDocument { schema_version: 1, merged, entries, files });
     }
     let rows = entries
         .iter()
         .map(|Entry { key, value, source }| vec![key.clone(), shown(value), source.to_string()]);
-    printer.data(&table(&["key", "value", "from"], rows.collect()))
+    let mut text = table(&["key", "value", "from"], rows.collect());
+    text.push_str(match files.is_empty() {
+        true => "\nno configuration files: every value is built in\n",
+        false => "\nfiles, later ones win:\n",
+    });
+    text.extend(files.iter().map(|(_, path)| format!("  {}\n", path.display())));
+    printer.data(&text)
 }
 
 fn shown(value: &Value) -> String {
@@ -105,24 +101,4 @@ fn shown(value: &Value) -> String {
         Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     }
-}
-
-fn path(global: &GlobalArgs, db: Option<&Path>, printer: Printer) -> Result<(), Failure> {
-    let files = loader(global, db).files().map_err(|error| {
-        let hint = error.hint();
-        Failure::new("look for configuration files", &error, hint)
-    })?;
-    if global.json {
-        let file = |(layer, path): &(FileLayer, PathBuf)| FileDocument {
-            layer: *layer,
-            path: path.display().to_string(),
-        };
-        let files = files.iter().map(file).collect();
-        return printer.document(&PathDocument { schema_version: 1, files });
-    }
-    if files.is_empty() {
-        printer.note("no configuration files; everything is built in");
-    }
-    let lines = files.iter().map(|(_, path)| format!("{}\n", path.display()));
-    printer.data(&lines.collect::<String>())
 }

@@ -80,9 +80,10 @@ pub struct Consolidated {
 pub fn consolidate(
     global: &GlobalArgs,
     args: &ConsolidateArgs,
-    told: (&Bars, Printer),
+    bars: &Bars,
+    printer: Printer,
 ) -> Result<Consolidated, Failure> {
-    at_work(global, args, told, |work, done| {
+    at_work(global, args, bars, printer, |work, done| {
         let (outcome, execution, written) = done;
         let saved_as = work.saved_as.clone();
         Ok(Consolidated { outcome, execution, saved_as, failures: written.failures })
@@ -95,7 +96,8 @@ fn consolidate_store(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let bars = Bars::new(printer);
-    at_work(global, args, (&bars, printer), |work, (outcome, execution, mut written)| {
+    at_work(global, args, &bars, printer, |work, done| {
+        let (outcome, execution, mut written) = done;
         match execution {
             Some(execution) => {
                 // The run stands, whatever can no longer be written about it.
@@ -111,7 +113,8 @@ fn consolidate_store(
 fn at_work<T>(
     global: &GlobalArgs,
     args: &ConsolidateArgs,
-    (bars, printer): (&Bars, Printer),
+    bars: &Bars,
+    printer: Printer,
     end: impl FnOnce(&Work<'_>, (Outcome, Option<Execution>, Written)) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let flags = flags(args);
@@ -120,8 +123,8 @@ fn at_work<T>(
     settings.show_notices(printer);
     let files = files(args);
     files.check(Outputs::beside(global.config.as_deref()).and_store(&args.db))?;
-    let wanted = (args.execute || args.save_plan, args.dry_run);
-    let may_write = writing::may_write(&settings, wanted, printer);
+    let wanted = args.execute || args.save_plan;
+    let may_write = writing::may_write(&settings, wanted, args.dry_run, printer);
     let settings = &settings;
     let mut work = Work {
         global,
@@ -221,20 +224,21 @@ impl Work<'_> {
             scratch_dir: &settings::scratch_dir(),
         };
         if self.args.judge.is_some() {
-            let printing = (self.bars, self.printer);
             let (args, settings) = (self.args, self.settings);
-            return judge::plan((args, settings), (&store, &context), printing, |judging| {
-                self.search((&store, &guard), &context, Some(judging))
+            let (bars, printer) = (self.bars, self.printer);
+            return judge::plan(args, settings, &store, &context, bars, printer, |judging| {
+                self.search(&store, &guard, &context, Some(judging))
             });
         }
-        self.search((&store, &guard), &context, None)
+        self.search(&store, &guard, &context, None)
             .map_err(|error| planning_failure(self.args, &error))
     }
 
     /// Plans over what changed, where that was asked for and can be told, else over everything.
     fn search(
         &mut self,
-        (store, guard): (&BrainDb, &Guard),
+        store: &BrainDb,
+        guard: &Guard,
         context: &RunContext<'_>,
         mut judging: Option<&mut Judging<'_>>,
     ) -> Result<Outcome, MemfoldError> {
@@ -391,7 +395,7 @@ impl Work<'_> {
         }
         let (stopwatch, guard) = (Stopwatch::start(), self.settings.guard()?);
         let actions = outcome.plan.actions.iter();
-        let vectors = context::new_vectors(actions, self.settings, (self.bars, self.printer))?;
+        let vectors = context::new_vectors(actions, self.settings, self.bars, self.printer)?;
         let session = writing::open_session(&self.args.db, self.settings)?;
         let actions = &outcome.plan.actions;
         let mut watcher =
@@ -437,7 +441,7 @@ impl Work<'_> {
         Ok(execution)
     }
 
-    /// Assigns tiers as the run leaves the memories, in a store that keeps them (`memfold tiers --execute`).
+    /// Assigns tiers as the run leaves the memories, in a store that keeps them (`memfold status --store-tiers`).
     fn assign_tiers(&self, outcome: &mut Outcome) -> Result<(), Failure> {
         let unread = |error: LoadStoreError| Failure::new("read the tiers", &error, error.hint());
         let store = open_store(&self.args.db, self.settings)?;
@@ -483,8 +487,8 @@ impl Work<'_> {
             return false;
         }
         let renewed = match outcome.report.incremental {
-            Some(_) => seal((self.global, self.settings), &place, self.bars),
-            None => rebuild((self.global, self.settings), &place, self.bars),
+            Some(_) => seal(self.global, self.settings, &place, self.bars),
+            None => rebuild(self.global, self.settings, &place, self.bars),
         };
         if let Err(failure) = &renewed {
             self.printer.note(&format!("note: the index was not built: {}", failure.message));
@@ -502,8 +506,9 @@ impl Work<'_> {
                 Failure::new("write the plan", &error, hint)
             }));
         }
-        let (store, printer) = ((&*self.args.db, self.settings), self.printer);
-        self.files.write_report(&outcome.report, store, (has_run, printer), &mut written);
+        let (report, store) = (&outcome.report, &*self.args.db);
+        let (settings, printer) = (self.settings, self.printer);
+        self.files.write_report(report, store, settings, has_run, printer, &mut written);
         let page = || {
             let helios = self.settings.configuration.settings.helios_metrics;
             metrics(&outcome.report, self.figures().as_ref(), helios)
@@ -543,7 +548,7 @@ impl Work<'_> {
         match execution {
             Some(execution) => {
                 let further = to_go_on(self.global, self.args);
-                writing::note_execution((&self.args.db, &further), execution, self.printer);
+                writing::note_execution(&self.args.db, &further, execution, self.printer);
             }
             None if self.saved_as.is_some() => {
                 self.printer.note("no memory was changed: the plan waits for review");
@@ -555,9 +560,9 @@ impl Work<'_> {
 
     /// Ends a run that wrote to the store.
     fn end_run(&self, execution: &Execution, written: &Written) -> Exit {
-        let is_whole = written.tell((&self.args.db, &execution.run_id), self.printer);
-        let ended = (execution.state, execution.executed, execution.remaining);
-        log_ended(ended, is_whole, self.printer);
+        let is_whole = written.tell(&self.args.db, &execution.run_id, self.printer);
+        let Execution { state, executed, remaining, .. } = execution;
+        log_ended(*state, *executed, *remaining, is_whole, self.printer);
         match exit_of(execution.state) {
             Exit::Done if !is_whole => Exit::Partial,
             exit => exit,
@@ -570,9 +575,8 @@ impl Work<'_> {
             return Err(written.failures.swap_remove(0));
         }
         self.show(outcome, None)?;
-        written.tell((&self.args.db, &outcome.report.run_id), self.printer);
-        let ended = (RunState::Done, outcome.report.executed, 0);
-        log_ended(ended, true, self.printer);
+        written.tell(&self.args.db, &outcome.report.run_id, self.printer);
+        log_ended(RunState::Done, outcome.report.executed, 0, true, self.printer);
         let pending = self.args.exit_code && outcome.plan.changes() > 0;
         Ok(if pending { Exit::ChangesPending } else { Exit::Done })
     }

@@ -13,14 +13,14 @@ use memfold_model::text::excerpt;
 use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure};
 use crate::outputs;
-use crate::printer::{Printer, documents};
+use crate::printer::{Document, Printer};
 use crate::progress::{Bars, MemoryWatch};
 use crate::writing::noun;
 
 /// Names shown of columns that are left out.
 const COLUMNS_SHOWN: usize = 8;
 
-documents! { "convert" => ConvertDocument }
+impl Document for ConvertDocument {}
 
 /// `memfold convert`
 #[derive(Debug, Args)]
@@ -68,7 +68,6 @@ fn types() -> impl TypedValueParser<Value = ComponentType> {
 
 /// `memfold convert --json`
 #[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ConvertDocument {
     schema_version: u32,
     rows: u64,
@@ -117,7 +116,7 @@ pub(crate) fn run(
     let seconds = stopwatch.seconds();
     let (_, peak_anon_bytes) = watch.finish();
     if global.json {
-        printer.document(&document(args, converted, (seconds, peak_anon_bytes)))?;
+        printer.document(&document(args, converted, seconds, peak_anon_bytes))?;
     } else {
         show(args, &converted, seconds, printer);
     }
@@ -140,7 +139,8 @@ fn failure(args: &ConvertArgs, error: &WriteError) -> Failure {
 fn document(
     args: &ConvertArgs,
     converted: Converted,
-    (seconds, peak_anon_bytes): (f64, Option<u64>),
+    seconds: f64,
+    peak_anon_bytes: Option<u64>,
 ) -> ConvertDocument {
     ConvertDocument {
         schema_version: 1,

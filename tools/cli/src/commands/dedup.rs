@@ -1,5 +1,6 @@
 //! `memfold dedup`: files of vectors in; near pairs and clusters out. No store involved.
 
+mod forecast;
 mod join;
 mod results;
 
@@ -13,6 +14,7 @@ use memfold_datasets::corpus::{Corpus, CorpusOptions};
 use memfold_index::Progress;
 use memfold_plan::policy::defaults::RECALL_TARGET;
 use memfold_plan::report::Recall;
+use memfold_simd::Similarity;
 
 use self::join::{JoinArg, KeepArg, Work};
 use crate::args::{GlobalArgs, unused_index};
@@ -22,8 +24,7 @@ use crate::printer::{Printer, documents};
 use crate::progress::{Bars, MemoryWatch};
 use crate::{outputs, settings};
 
-pub(crate) use self::join::{DedupArgs, Stages, unjoined, untiled};
-pub(crate) use self::results::byte_size;
+pub(crate) use self::join::DedupArgs;
 
 documents! { "dedup" => DedupReport }
 
@@ -49,6 +50,11 @@ pub(crate) fn run(
     let corpus = load(args, &inputs, &bars)?;
     if let Some(path) = &args.annotate {
         annotate::check(&corpus, path).map_err(|error| results::unannotated(&error))?;
+    }
+    if let Some(rows) = args.tiles_for {
+        // At least one threshold is typed or the default.
+        let lowest = args.thresholds().first().copied().unwrap_or(Similarity::ONE);
+        return forecast::run(global, &corpus, rows, lowest, printer);
     }
     let mut seconds = DedupSeconds { load: stopwatch.seconds(), ..DedupSeconds::default() };
     let work = Work { args, pool, corpus: &corpus, matrix: &corpus.matrix(), bars: &bars };

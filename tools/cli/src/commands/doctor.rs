@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::args::GlobalArgs;
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
-use crate::printer::{self, Printer, documents, table};
+use crate::printer::{self, Document, Printer, table};
 use crate::progress::Bars;
 use crate::settings::{self, Settings};
 use crate::writing;
@@ -24,10 +24,8 @@ use crate::writing;
 /// Names of models are cut after so many characters.
 const MODEL_CHARS: usize = 60;
 
-documents! {
-    "doctor" => DoctorDocument<'_>,
-    "doctor-health" => HealthDocument<'_>,
-}
+impl Document for DoctorDocument<'_> {}
+impl Document for HealthDocument<'_> {}
 
 /// `memfold doctor`
 #[derive(Debug, Args)]
@@ -276,7 +274,6 @@ fn wrapped(text: &str, first: &str, indent: &str, columns: usize) -> Vec<String>
 
 /// `memfold doctor --json`. What could not be read is `null`.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct DoctorDocument<'a> {
     schema_version: u32,
     store_id: Option<&'a str>,
@@ -287,10 +284,8 @@ struct DoctorDocument<'a> {
     /// Those of them with a valid vector.
     with_embedding: Option<u64>,
     /// Rows and embeddings left out or limited, by reason.
-    #[cfg_attr(test, schemars(with = "Option<BTreeMap<String, u64>>"))]
     skipped: Option<&'a BTreeMap<SkipReason, u64>>,
     /// One example of each reason.
-    #[cfg_attr(test, schemars(with = "Option<BTreeMap<String, String>>"))]
     examples: Option<&'a BTreeMap<SkipReason, String>>,
     /// Models and their vectors.
     spaces: Option<Vec<SpaceDocument<'a>>>,
@@ -302,7 +297,6 @@ struct DoctorDocument<'a> {
 
 /// The vectors of a model.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SpaceDocument<'a> {
     model: &'a str,
     /// Components of each vector.
@@ -312,7 +306,6 @@ struct SpaceDocument<'a> {
 
 /// A trace of another consolidator.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RivalDocument<'a> {
     /// Where it was found.
     place: &'a str,
@@ -324,7 +317,6 @@ struct RivalDocument<'a> {
 
 /// One thing that is as it should be, or is not.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct FindingDocument<'a> {
     /// `ok`, `info`, `warning` or `critical`.
     severity: &'static str,
@@ -345,7 +337,6 @@ struct FindingDocument<'a> {
 
 /// A step that mends something.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct MendDocument<'a> {
     /// `command` (a line for a POSIX shell), `sql` (a statement to run on the store) or `advice`.
     kind: &'static str,
@@ -354,7 +345,6 @@ struct MendDocument<'a> {
 
 /// `memfold doctor --health --json`. What could not be read is `null`.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct HealthDocument<'a> {
     schema_version: u32,
     /// `ok`, `warning` or `critical`.

@@ -15,12 +15,12 @@ use memfold_store::LoadRequest;
 use crate::args::{GlobalArgs, WritingArgs, whole};
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Printer, documents};
+use crate::printer::{Document, Printer};
 use crate::progress::Bars;
 use crate::settings::{self, Settings};
 use crate::writing;
 
-documents! { "embed" => EmbedDocument }
+impl Document for EmbedDocument {}
 
 /// `memfold embed`
 #[derive(Debug, Args)]
@@ -50,8 +50,8 @@ pub(crate) fn run(
     let settings = Settings::load(global, Some(&args.db), &[])?;
     settings.show_notices(printer);
     let stopwatch = Stopwatch::start();
-    let wanted = (args.writing.execute, args.writing.dry_run);
-    let executes = writing::may_write(&settings, wanted, printer);
+    let WritingArgs { execute, dry_run, .. } = args.writing;
+    let executes = writing::may_write(&settings, execute, dry_run, printer);
     let bars = Bars::new(printer);
     let mut lacking = look(args, &settings, &bars)?;
     let over = lacking.pending.len().saturating_sub(args.limit.unwrap_or(usize::MAX));
@@ -63,21 +63,22 @@ pub(crate) fn run(
         _ if lacking.pending.is_empty() => Some(Filled::default()),
         Some(provider) => {
             printer.note(&format!("note: texts are sent to {}", provider.place()));
-            Some(give(args, &settings, (&lacking, provider), &bars)?)
+            Some(give(args, &settings, &lacking, provider, &bars)?)
         }
         None => return Err(nobody()),
     };
     drop(bars);
-    let found = EmbedDocument::new(
-        &lacking,
-        (settings.configuration.settings.embed.provider.map(Provider::name), place),
-        (filled, over as u64),
-        stopwatch.seconds(),
-    );
+    let found = EmbedDocument {
+        provider: settings.configuration.settings.embed.provider.map(Provider::name),
+        place,
+        over_limit: over as u64,
+        seconds: stopwatch.seconds(),
+        ..EmbedDocument::new(&lacking, filled)
+    };
     if global.json {
         printer.document(&found)?;
     } else {
-        printer.data(&told(&found, (global, args)))?;
+        printer.data(&told(&found, global, args))?;
         if !executes {
             printer.note("dry run: nothing was sent anywhere or written to the store");
         }
@@ -112,7 +113,8 @@ fn provider(
 fn give(
     args: &EmbedArgs,
     settings: &Settings,
-    (lacking, provider): (&Unembedded, Box<dyn Embedder>),
+    lacking: &Unembedded,
+    provider: Box<dyn Embedder>,
     bars: &Bars,
 ) -> Result<Filled, Failure> {
     let time_zone = settings.time_zone()?;
@@ -171,7 +173,7 @@ const ID_CHARS: usize = 60;
 const REASON_CHARS: usize = 200;
 
 /// Tells what was found, or done.
-fn told(found: &EmbedDocument, typed: (&GlobalArgs, &EmbedArgs)) -> String {
+fn told(found: &EmbedDocument, global: &GlobalArgs, args: &EmbedArgs) -> String {
     let EmbedDocument { live, with_embedding, missing, stale, invalid, .. } = found;
     let mut text = format!(
         "{live} {} in use: {with_embedding} with an embedding, {missing} without one\n",
@@ -186,12 +188,12 @@ fn told(found: &EmbedDocument, typed: (&GlobalArgs, &EmbedArgs)) -> String {
     if found.executed() {
         text.push_str(&done(found));
     } else {
-        text.push_str(&planned(found, typed));
+        text.push_str(&planned(found, global, args));
     }
     text
 }
 
-fn planned(found: &EmbedDocument, (global, args): (&GlobalArgs, &EmbedArgs)) -> String {
+fn planned(found: &EmbedDocument, global: &GlobalArgs, args: &EmbedArgs) -> String {
     let mut text = String::new();
     if let Some(space) = space(found) {
         text.push_str(&format!("the store's vectors: {space}\n"));
@@ -263,7 +265,6 @@ fn space(found: &EmbedDocument) -> Option<String> {
 
 /// `memfold embed --json`
 #[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct EmbedDocument {
     schema_version: u32,
     mode: Mode,
@@ -302,7 +303,6 @@ struct EmbedDocument {
 
 /// A memory that stays without an embedding.
 #[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RefusedMemory {
     id: String,
     reason: String,
@@ -310,12 +310,7 @@ struct RefusedMemory {
 
 impl EmbedDocument {
     /// Makes the document; `filled` is `None` for a dry run.
-    fn new(
-        lacking: &Unembedded,
-        (provider, place): (Option<&'static str>, Option<String>),
-        (filled, over_limit): (Option<Filled>, u64),
-        seconds: f64,
-    ) -> Self {
+    fn new(lacking: &Unembedded, filled: Option<Filled>) -> Self {
         let mode = Mode::of(filled.is_some());
         let filled = filled.unwrap_or_default();
         let (coverage, space) = (&lacking.coverage, lacking.space.as_ref());
@@ -330,15 +325,15 @@ impl EmbedDocument {
             invalid: coverage.invalid,
             model: space.map(|space| space.model.to_string()).or(filled.model),
             dim: space.map(|space| space.dim.into()).or(filled.dim.map(|dim| dim as u64)),
-            provider,
-            place,
+            provider: None,
+            place: None,
             wanted: lacking.pending.len() as u64,
-            over_limit,
+            over_limit: 0,
             filled: filled.filled,
             present: filled.present,
             changed: filled.changed,
             refused: filled.refused.into_iter().map(refused).collect(),
-            seconds,
+            seconds: 0.0,
         }
     }
 

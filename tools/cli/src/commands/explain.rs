@@ -1,27 +1,36 @@
-//! `memfold explain`: a memory of a store, or the verdict of the fact guard on two texts.
+//! `memfold explain`: a memory of a store with its lineage, edges and tier, or the verdict of the fact guard on two texts.
+
+mod edges;
 
 use std::path::{Path, PathBuf};
 
 use clap::{self, Args};
+use memfold::lifecycle::{EdgeMap, Tiers};
 use memfold::machine;
 use memfold_guard::{Difference, Judgement, Side, Step};
+use memfold_index::NoProgress;
+use memfold_lifecycle::{Retention, TREE_DEPTH_MAX, Tier, TierAssignment, TierReason, tree};
 use memfold_model::lineage::{
     Branch, Explanation, Few, Fold, KnownBy, MemoryView, Resolved, Whereabouts,
 };
 use memfold_model::memory::MemoryId;
 use memfold_model::text::excerpt;
+use memfold_store::LoadRequest;
 use serde::Serialize;
 
+use self::edges::EdgesDocument;
 use crate::args::GlobalArgs;
+use crate::commands::status::tiers::unread;
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Printer, documents};
+use crate::printer::{Document, Printer};
 use crate::settings::Settings;
 
-documents! {
-    "explain-texts" => TextsDocument,
-    "explain-memory" => MemoryDocument<'_>,
-}
+impl Document for TextsDocument {}
+impl Document for MemoryDocument<'_> {}
+
+/// Edges from the memory on that are shown by default.
+const DEPTH: u32 = 3;
 
 /// `memfold explain`
 #[derive(Debug, Args)]
@@ -32,6 +41,10 @@ pub(crate) struct ExplainArgs {
     /// The memory's id
     #[arg(required_unless_present = "texts", conflicts_with = "texts")]
     pub(crate) id: Option<String>,
+    /// Follow so many edges from the memory on, at most 64; 0 shows none and reads less
+    #[arg(long, value_name = "N", default_value_t = DEPTH, conflicts_with = "texts",
+          value_parser = clap::value_parser!(u32).range(0..=i64::from(TREE_DEPTH_MAX)))]
+    pub(crate) depth: u32,
     /// Judge two texts instead: the older one first
     #[arg(long, num_args = 2, value_names = ["A", "B"])]
     pub(crate) texts: Vec<String>,
@@ -39,7 +52,6 @@ pub(crate) struct ExplainArgs {
 
 /// `memfold explain --texts --json`
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct TextsDocument {
     schema_version: u32,
     #[serde(flatten)]
@@ -54,7 +66,7 @@ pub(crate) fn run(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     match (&args.db, &args.id, &args.texts[..]) {
-        (Some(db), Some(id), _) => explain_memory(global, (db, id), printer),
+        (Some(db), Some(id), _) => explain_memory(global, db, id, args.depth, printer),
         (_, _, [older, newer]) => explain_texts(global, [older.as_str(), newer.as_str()], printer),
         _ => Err(Failure::usage("nothing to explain", "give DB and ID, or --texts A B")),
     }
@@ -121,49 +133,99 @@ const REASONS_CHARS: usize = 200;
 
 /// `memfold explain DB ID --json`
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct MemoryDocument<'a> {
     schema_version: u32,
     /// The id under which it lives on; `null` where it does not.
     live_id: Option<&'a MemoryId>,
     #[serde(flatten)]
     explanation: &'a Explanation,
+    /// How alive it is; `null` where it is not live.
+    tier: Option<TierDocument<'a>>,
+    /// The edges around it; `null` with --depth 0, or where the store knows nothing of it.
+    edges: Option<EdgesDocument<'a>>,
+}
+
+/// The tier of a memory.
+#[derive(Debug, Serialize)]
+struct TierDocument<'a> {
+    tier: Tier,
+    retention: Retention,
+    /// What made its tier.
+    reasons: &'a [TierReason],
 }
 
 fn explain_memory(
     global: &GlobalArgs,
-    (db, id): (&Path, &str),
+    db: &Path,
+    id: &str,
+    depth: u32,
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let settings = Settings::load(global, Some(db), &[])?;
     settings.show_notices(printer);
     let store = open_store(db, &settings)?;
     let time_zone = settings.time_zone()?;
-    let explained = store
-        .explain_memory(&MemoryId::new(id), &time_zone, machine::clock())
-        .map_err(|error| {
-            let hint = error.hint();
-            Failure::new("read what is known of the memory", &error, hint)
-        })?;
+    let (id, now) = (MemoryId::new(id), machine::clock());
+    let explained = store.explain_memory(&id, &time_zone, now).map_err(|error| {
+        let hint = error.hint();
+        Failure::new("read what is known of the memory", &error, hint)
+    })?;
     if explained.resolved.whereabouts == Whereabouts::Unknown {
-        let message = format!("{} is not in this store", shown(id));
+        let message = format!("{} is not in this store", shown(id.as_str()));
         return Err(Failure::plain(message, "check the id and the store"));
     }
+    let load = LoadRequest { time_zone: &time_zone, now, progress: &NoProgress };
+    let map = match depth {
+        0 => None,
+        _ => Some(EdgeMap::of(&store, &load).map_err(|error| unread(&error))?),
+    };
+    let around = map.as_ref().map(|map| (map, tree(&map.edges, &id, depth)));
+    let tiers = match explained.resolved.whereabouts {
+        Whereabouts::Live => {
+            let retention = &settings.configuration.settings.lifecycle.retention;
+            let policies = (&settings.configuration.policy, retention);
+            Some(Tiers::of(&store, &load, policies).map_err(|error| unread(&error))?)
+        }
+        _ => None,
+    };
+    let assigned = tiers.as_ref().and_then(|tiers| tiers.assignments.get(&id));
     if global.json {
-        let live_id = explained.resolved.live_id();
-        let explanation = &explained;
-        printer.document(&MemoryDocument { schema_version: 1, live_id, explanation })?;
+        let tier = assigned.map(|TierAssignment { tier, retention, reasons }| TierDocument {
+            tier: *tier,
+            retention: *retention,
+            reasons,
+        });
+        printer.document(&MemoryDocument {
+            schema_version: 1,
+            live_id: explained.resolved.live_id(),
+            explanation: &explained,
+            tier,
+            edges: around.as_ref().map(|(map, lines)| edges::document(map, lines, depth)),
+        })?;
     } else {
-        printer.data(&described(&explained))?;
+        let mut text = described(&explained, assigned);
+        if let Some((map, lines)) = &around {
+            text.push_str(&edges::screen(map, lines));
+        }
+        printer.data(&text)?;
     }
     Ok(Exit::Done)
 }
 
-fn described(explained: &Explanation) -> String {
+fn described(explained: &Explanation, assigned: Option<&TierAssignment>) -> String {
     let Resolved { id, whereabouts, .. } = &explained.resolved;
     let mut text = format!("{} {}\n", shown(id.as_str()), is(*whereabouts));
     if let Some(memory) = &explained.memory {
         text.push_str(&of_memory(memory));
+    }
+    if let Some(TierAssignment { tier, retention, reasons }) = assigned {
+        // The first reason is always retention itself.
+        let further: Vec<&str> = reasons.iter().skip(1).map(|reason| reason.as_str()).collect();
+        let further = match further.is_empty() {
+            true => String::new(),
+            false => format!(": {}", further.join("; ")),
+        };
+        text.push_str(&format!("  tier {tier}, retention {:.3}{further}\n", retention.overall));
     }
     if !explained.resolved.folds.is_empty() {
         text.push_str("\nmerged into\n");

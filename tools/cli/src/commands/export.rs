@@ -19,12 +19,13 @@ use crate::commands::import::preset;
 use crate::context::{mode_like, open_store};
 use crate::failure::{Exit, Failure};
 use crate::outputs;
-use crate::printer::{Printer, documents};
+use crate::printer::{Document, Printer};
 use crate::progress::{Bars, MemoryWatch};
 use crate::settings::{self, Settings};
 use crate::writing::noun;
 
-documents! { "export" => ExportDocument, "export-lines" => ExportLinesDocument }
+impl Document for ExportDocument {}
+impl Document for ExportLinesDocument {}
 
 /// `memfold export`
 #[derive(Debug, Args)]
@@ -53,7 +54,6 @@ pub struct ExportArgs {
 
 /// What `memfold export --preset` prints with `--json`.
 #[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ExportLinesDocument {
     schema_version: u32,
     /// Lines written.
@@ -90,7 +90,6 @@ pub enum ExtraColumn {
 
 /// What `memfold export --json` prints.
 #[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ExportDocument {
     schema_version: u32,
     /// Rows written.
@@ -117,7 +116,7 @@ pub(crate) fn run(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     if let Some(preset) = &args.preset {
-        return run_preset(global, args, (preset, printer));
+        return run_preset(global, args, preset, printer);
     }
     let format = format(args)?;
     outputs::check_export("--output", &args.output, &args.db, args.force)?;
@@ -161,7 +160,8 @@ pub(crate) fn run(
 fn run_preset(
     global: &GlobalArgs,
     args: &ExportArgs,
-    (preset, printer): (&Preset, Printer),
+    preset: &Preset,
+    printer: Printer,
 ) -> Result<Exit, Failure> {
     outputs::check_export("--output", &args.output, &args.db, args.force)?;
     let settings = Settings::load(global, Some(&args.db), &[])?;

@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::args::{GlobalArgs, IndexPlaceArgs, WritingArgs};
 use crate::context::{self, open_store};
 use crate::failure::{Exit, Failure};
-use crate::printer::{Printer, documents};
+use crate::printer::{Document, Printer};
 use crate::settings::{self, Settings};
 use crate::writing;
 
@@ -31,7 +31,7 @@ const ID_CHARS: usize = 80;
 const LEFT: &str = "not looked for: exports and plan files elsewhere, your own backups, and bytes of \
                     earlier versions\n  that other programs left in unused parts of the store's file\n";
 
-documents! { "forget" => ForgetDocument }
+impl Document for ForgetDocument {}
 
 /// `memfold forget`
 #[derive(Debug, Args)]
@@ -52,7 +52,6 @@ pub(crate) struct ForgetArgs {
 
 /// `memfold forget --json`
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ForgetDocument {
     schema_version: u32,
     mode: Mode,
@@ -74,11 +73,11 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     let settings = Settings::load(global, Some(&args.db), &[])?;
     settings.show_notices(printer);
-    let wanted = (args.writing.execute, args.writing.dry_run);
-    if writing::may_write(&settings, wanted, printer) {
-        erase(global, args, (&settings, printer))?;
+    let WritingArgs { execute, dry_run, .. } = args.writing;
+    if writing::may_write(&settings, execute, dry_run, printer) {
+        erase(global, args, &settings, printer)?;
     } else {
-        preview(global, args, (&settings, printer))?;
+        preview(global, args, &settings, printer)?;
     }
     Ok(Exit::Done)
 }
@@ -86,7 +85,8 @@ pub(crate) fn run(
 fn preview(
     global: &GlobalArgs,
     args: &ForgetArgs,
-    (settings, printer): (&Settings, Printer),
+    settings: &Settings,
+    printer: Printer,
 ) -> Result<(), Failure> {
     let store = open_store(&args.db, settings)?;
     let time_zone = settings.time_zone()?;
@@ -142,8 +142,7 @@ fn remove_indexes(folders: &[PathBuf]) -> Result<(), Failure> {
                 "remove the index {}; the memory is erased from the store",
                 folder.display()
             );
-            let hint =
-                "delete the folder yourself, or `memfold index remove`: an index can be built anew";
+            let hint = "delete the folder yourself: an index can be built anew";
             Failure::new(&what, &error, Some(hint.to_owned()))
         })?;
     }
@@ -164,7 +163,8 @@ fn told_indexes(what: &str, folders: &[PathBuf]) -> String {
 fn erase(
     global: &GlobalArgs,
     args: &ForgetArgs,
-    (settings, printer): (&Settings, Printer),
+    settings: &Settings,
+    printer: Printer,
 ) -> Result<(), Failure> {
     let time_zone = settings.time_zone()?;
     let now = settings::now(args.writing.now.as_deref(), &time_zone)?;

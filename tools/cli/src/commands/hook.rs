@@ -8,15 +8,17 @@ use std::time::Duration;
 use clap::{self, Args, Subcommand};
 use memfold::machine;
 use memfold::session_start::{SessionPlace, session_context};
-use memfold_lifecycle::{HookInput, hook_output, replace_block};
+use memfold_lifecycle::{HookInput, hook_output};
 use memfold_model::text::printable_json;
 use memfold_store::BrainDb;
 use memfold_store::brain_db::OpenOptions;
 
 use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure};
+use crate::mirrored::Named;
 use crate::printer::Printer;
 use crate::settings::Settings;
+use crate::writing;
 
 /// The store that is looked for in the working directory and above.
 const STORE_NAME: &str = "brain.db";
@@ -40,10 +42,18 @@ pub(crate) enum HookCommand {
     /// Answer a SessionStart hook: reads its JSON on stdin, prints the context as JSON; writes
     /// nothing and ends with exit code 0
     SessionStart(HookStoreArgs),
-    /// Put the block of memories into the text on stdin, in place of the blocks that it has
-    Replace(HookStoreArgs),
-    /// Show the settings that install the hook; edits no file
-    Install(InstallArgs),
+    /// Print the settings of Claude Code and Codex that install the hook; edits no file
+    Print(HookStoreArgs),
+}
+
+impl HookArgs {
+    /// Returns the store where one is named; the settings only mention theirs.
+    pub(crate) fn store(&mut self) -> Option<Named<'_>> {
+        match &mut self.command {
+            HookCommand::SessionStart(args) => args.db.as_mut().and_then(Named::read),
+            HookCommand::Print(_) => None,
+        }
+    }
 }
 
 /// Which store.
@@ -54,25 +64,10 @@ pub(crate) struct HookStoreArgs {
     pub(crate) db: Option<PathBuf>,
 }
 
-/// `memfold hook install`
-#[derive(Debug, Args)]
-pub(crate) struct InstallArgs {
-    /// Print the settings for Claude Code and for Codex
-    #[arg(long)]
-    pub(crate) print: bool,
-}
-
 pub(crate) fn run(global: &GlobalArgs, args: &HookArgs, printer: Printer) -> Result<Exit, Failure> {
     match &args.command {
         HookCommand::SessionStart(args) => session_start(global, args, printer),
-        HookCommand::Replace(args) => replace(global, args, printer),
-        HookCommand::Install(InstallArgs { print: true }) => {
-            printer.data(SETTINGS).map(|()| Exit::Done)
-        }
-        HookCommand::Install(InstallArgs { print: false }) => Err(Failure::usage(
-            "memfold edits no settings by itself",
-            "add --print, and put what it shows into the settings",
-        )),
+        HookCommand::Print(args) => printer.data(&settings(args)?).map(|()| Exit::Done),
     }
 }
 
@@ -100,16 +95,6 @@ fn session_start(
     // Nobody is left to be told where stdout is gone.
     let _unread = printer.data(&(printable_json(&output) + "\n"));
     Ok(Exit::Done)
-}
-
-fn replace(global: &GlobalArgs, args: &HookStoreArgs, printer: Printer) -> Result<Exit, Failure> {
-    let block = context(global, args, &here(None)?)?;
-    let mut text = Vec::new();
-    io::stdin()
-        .lock()
-        .read_to_end(&mut text)
-        .map_err(|error| Failure::new("read the text on stdin", &error, None))?;
-    printer.bytes(&replace_block(&text, &block)).map(|()| Exit::Done)
 }
 
 fn host_input() -> HookInput {
@@ -190,6 +175,18 @@ fn head_of(path: &Path) -> Option<String> {
     Some(text)
 }
 
+/// The settings, whose command names the store by its whole path where one was given.
+fn settings(args: &HookStoreArgs) -> Result<String, Failure> {
+    let mut words = vec!["memfold".to_owned(), "hook".to_owned(), "session-start".to_owned()];
+    if let Some(db) = &args.db {
+        let path = here(Some(db.clone()))?;
+        words.extend(["--db".to_owned(), path.to_string_lossy().into_owned()]);
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let command = serde_json::Value::from(writing::command_line(&words)).to_string();
+    Ok(SETTINGS.replace("COMMAND", &printable_json(&command)))
+}
+
 const SETTINGS: &str = r#"Claude Code: ~/.claude/settings.json, or .claude/settings.json of a project
 
 {
@@ -197,7 +194,7 @@ const SETTINGS: &str = r#"Claude Code: ~/.claude/settings.json, or .claude/setti
     "SessionStart": [
       {
         "hooks": [
-          { "type": "command", "command": "memfold hook session-start", "timeout": 10 }
+          { "type": "command", "command": COMMAND, "timeout": 10 }
         ]
       }
     ]
@@ -212,7 +209,7 @@ Codex: ~/.codex/hooks.json, or .codex/hooks.json of a project; it asks once whet
       {
         "matcher": "startup|resume|clear",
         "hooks": [
-          { "type": "command", "command": "memfold hook session-start", "timeout": 10 }
+          { "type": "command", "command": COMMAND, "timeout": 10 }
         ]
       }
     ]
@@ -246,12 +243,18 @@ mod tests {
 
     #[test]
     fn the_settings_are_json() {
-        let snippets = SETTINGS.split("\n\n").filter(|part| part.starts_with('{'));
-        let events = snippets.map(|text| {
-            let settings: serde_json::Value = serde_json::from_str(text).unwrap();
-            settings["hooks"]["SessionStart"][0]["hooks"][0]["command"].clone()
-        });
-        let commands: Vec<_> = events.collect();
-        assert_eq!(commands, ["memfold hook session-start"; 2]);
+        let commands = |db: Option<&str>| -> Vec<String> {
+            let text = settings(&HookStoreArgs { db: db.map(PathBuf::from) }).unwrap();
+            let snippets = text.split("\n\n").filter(|part| part.starts_with('{'));
+            let command = |text: &str| {
+                let settings: serde_json::Value = serde_json::from_str(text).unwrap();
+                let command = &settings["hooks"]["SessionStart"][0]["hooks"][0]["command"];
+                command.as_str().unwrap().to_owned()
+            };
+            snippets.map(command).collect()
+        };
+        assert_eq!(commands(None), ["memfold hook session-start"; 2]);
+        let named = commands(Some("/my \"notes\"/brain.db"));
+        assert_eq!(named, ["memfold hook session-start --db '/my \"notes\"/brain.db'"; 2]);
     }
 }

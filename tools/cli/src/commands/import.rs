@@ -12,7 +12,7 @@ use memfold_model::text::excerpt;
 
 use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Printer, documents};
+use crate::printer::{Document, Printer};
 use crate::progress::Bars;
 use crate::settings::{self, Settings};
 use crate::writing::{command_line, session_options};
@@ -21,7 +21,7 @@ use crate::writing::{command_line, session_options};
 const MODE_OF_STDIN: u32 = 0o666;
 const NAME_CHARS: usize = 60;
 
-documents! { "import" => ImportDocument }
+impl Document for ImportDocument {}
 
 /// `memfold import`
 #[derive(Debug, Args)]
@@ -58,7 +58,6 @@ is in the store stays as it is there, so importing a file again adds nothing.";
 
 /// `memfold import --json`
 #[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ImportDocument {
     schema_version: u32,
     store: String,
@@ -82,7 +81,6 @@ struct ImportDocument {
 
 /// Vectors of one model.
 #[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ImportedVectors {
     model: String,
     /// Components of each vector.

@@ -1,38 +1,52 @@
-//! `memfold man` and `memfold completions`: what is derived from the description of the command line.
+//! `memfold completions`: completion scripts and man pages, derived from the description of the command line.
 
 use std::path::{Path, PathBuf};
 
-use clap::{self, Args, Command};
+use clap::{self, Args, Command, CommandFactory as _};
 
+use crate::args::GlobalArgs;
+use crate::cli::Cli;
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
 
 /// `memfold completions`
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("wanted").args(["shell", "man"]).required(true))]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Print the completion script for this shell
     #[arg(value_enum)]
-    pub(crate) shell: clap_complete::Shell,
+    pub(crate) shell: Option<clap_complete::Shell>,
+    /// Write memfold.1 and a man page for each command into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) man: Option<PathBuf>,
 }
 
-/// `memfold man`
-#[derive(Debug, Args)]
-pub(crate) struct ManArgs {
-    /// The folder to write memfold.1 and one page for each command into
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: PathBuf,
+pub(crate) fn run(
+    _global: &GlobalArgs,
+    args: &CompletionsArgs,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    let mut command = Cli::command();
+    if let Some(dir) = &args.man {
+        write_pages(command, dir, printer)?;
+    } else if let Some(shell) = args.shell {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut command, "memfold", &mut script);
+        printer.data(&String::from_utf8_lossy(&script))?;
+    }
+    Ok(Exit::Done)
 }
 
-pub(crate) fn run(mut command: Command, args: &ManArgs, printer: Printer) -> Result<Exit, Failure> {
+fn write_pages(mut command: Command, dir: &Path, printer: Printer) -> Result<(), Failure> {
     command.build();
-    write_page(&args.dir, &command, "memfold")?;
+    write_page(dir, &command, "memfold")?;
     let mut count = 1;
     for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
-        write_page(&args.dir, sub, &format!("memfold-{}", sub.get_name()))?;
+        write_page(dir, sub, &format!("memfold-{}", sub.get_name()))?;
         count += 1;
     }
-    printer.note(&format!("{count} pages written to {}", args.dir.display()));
-    Ok(Exit::Done)
+    printer.note(&format!("{count} pages written to {}", dir.display()));
+    Ok(())
 }
 
 fn write_page(dir: &Path, command: &Command, name: &str) -> Result<(), Failure> {
@@ -44,15 +58,4 @@ fn write_page(dir: &Path, command: &Command, name: &str) -> Result<(), Failure> 
         .and_then(|()| std::fs::create_dir_all(dir))
         .and_then(|()| std::fs::write(&path, page));
     written.map_err(|error| Failure::new(&format!("write {}", path.display()), &error, None))
-}
-
-pub(crate) fn completions(
-    mut command: Command,
-    args: &CompletionsArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut command, "memfold", &mut script);
-    printer.data(&String::from_utf8_lossy(&script))?;
-    Ok(Exit::Done)
 }

@@ -113,12 +113,13 @@ pub(crate) fn run(
     found.notes.extend(missing);
     let reasoned = (args.reason || wants_time(&args.query))
         .then(|| answer(&args.query, &candidates(&found), now, &time_zone));
-    let seconds = (open, stopwatch.seconds());
+    let total = stopwatch.seconds();
     for note in &found.notes {
         printer.note(&format!("note: {note}"));
     }
     if global.json {
-        printer.document(&RecallDocument::new(&query, (&found, reasoned.as_ref()), seconds))?;
+        let answer = reasoned.as_ref();
+        printer.document(&RecallDocument::new(&query, &found, answer, open, total))?;
     } else {
         printer.data(&screen(&found, reasoned.as_ref()))?;
     }
@@ -287,8 +288,10 @@ impl<'a> RecallDocument<'a> {
     /// until the answer.
     pub fn new(
         query: &RecallQuery<'a>,
-        (found, reasoned): (&'a Recalled, Option<&'a Answer>),
-        (open, total): (f64, f64),
+        found: &'a Recalled,
+        reasoned: Option<&'a Answer>,
+        open: f64,
+        total: f64,
     ) -> Self {
         let micros = |seconds: f64| (seconds * 1e6).round() as u64;
         Self {

@@ -1,6 +1,7 @@
-//! `memfold review`: a person decides on the changes of a saved plan.
+//! `memfold review`: a person decides on the changes of a saved plan, and on flagged pairs.
 
 pub(crate) mod card;
+pub(crate) mod flags;
 mod walk;
 #[cfg(test)]
 mod tests;
@@ -12,10 +13,12 @@ use std::path::{Path, PathBuf};
 use clap::{self, Args};
 use console::Term;
 use jiff::tz::TimeZone;
-use memfold::execute::{KeepBothRequest, UndoRequest, UndoTarget, keep_both, undo};
+use memfold::execute::{KeepBothRequest, Selection, UndoRequest, UndoTarget, keep_both, undo};
 use memfold::machine;
+use memfold::settle::Settlement;
 use memfold_index::NoProgress;
 use memfold_model::memory::{Memory, MemoryId};
+use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
 use memfold_plan::plan::{Action, ActionState, SavedAction, SavedPlan};
 use memfold_plan::report::{Commands, run_id};
@@ -25,42 +28,104 @@ use memfold_store::journal::RevertOptions;
 use serde::Serialize;
 
 use self::walk::Lines;
-use crate::args::GlobalArgs;
-use crate::commands::plans::find_plan;
+use crate::args::{GlobalArgs, WritingArgs};
+use crate::commands::apply::selection;
 use crate::commands::review::card::Material;
 use crate::commands::review::card::named_memories;
 use crate::commands::review::walk::{Dialogue, Keyboard, ReviewStore, Tally, Walk};
+use crate::commands::runs::plans::find_plan;
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
-use crate::printer::{self, Printer, documents};
+use crate::printer::{self, Document, Printer};
 use crate::settings::{self, Settings};
 use crate::writing;
 
-documents! { "review" => ReviewDocument<'_> }
+/// Characters of a list of actions.
+const LABELS_CHARS: usize = 400;
+
+impl Document for ReviewDocument<'_> {}
 
 /// `memfold review`
 #[derive(Debug, Args)]
+#[command(
+    group = clap::ArgGroup::new("answer").args(["newer", "older", "both", "merge", "approve", "reject"]),
+    override_usage = "memfold review [OPTIONS] <DB> <PLAN> [--approve|--reject ACTION…|--only WHAT]\n       \
+                      memfold review [OPTIONS] <DB> --flags\n       \
+                      memfold review [OPTIONS] <DB> <KEY>… --newer|--older|--both|--merge"
+)]
 pub(crate) struct ReviewArgs {
     /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
-    /// A plan: its name, the beginning of its name, or latest
-    pub(crate) plan: String,
-    /// Decide as if it were this time (RFC 3339) [default: the clock]
-    #[arg(long, value_name = "TIME")]
-    pub(crate) now: Option<String>,
+    /// A plan (its name, the beginning of its name, or latest) and actions of it (a17), or the keys
+    /// of flagged pairs
+    #[arg(value_name = "PLAN|KEY", required_unless_present = "flags", conflicts_with = "flags")]
+    pub(crate) names: Vec<String>,
+    /// List the flagged pairs that wait, with their keys
+    #[arg(long, conflicts_with = "answer")]
+    pub(crate) flags: bool,
+    /// The newer one of each pair is right: merge the older one into it
+    #[arg(long)]
+    pub(crate) newer: bool,
+    /// The older one is right: merge the newer one into it
+    #[arg(long)]
+    pub(crate) older: bool,
+    /// Both stay: no run merges them while their texts stay
+    #[arg(long)]
+    pub(crate) both: bool,
+    /// Both say the same, by your word: merge the older one into the newer one
+    #[arg(long)]
+    pub(crate) merge: bool,
+    /// Approve the actions that are named or chosen by --only, without a dialogue
+    #[arg(long)]
+    pub(crate) approve: bool,
+    /// Reject them
+    #[arg(long)]
+    pub(crate) reject: bool,
+    /// Only these actions of the plan: labels (a17), risks (identical, trivial, reworded) or types
+    #[arg(long, value_name = "WHAT,…", value_delimiter = ',', conflicts_with = "flags")]
+    pub(crate) only: Vec<String>,
+    #[command(flatten)]
+    pub(crate) writing: WritingArgs,
+}
+
+impl ReviewArgs {
+    /// Tells whether it writes to the store: a dialogue does with each answer, other answers with --execute.
+    pub(crate) fn writes(&self) -> bool {
+        let is_dialogue = !(self.flags || self.settlement().is_some() || self.bulk().is_some());
+        is_dialogue || self.writing.writes()
+    }
+
+    /// How flagged pairs are settled; `None` where that is not asked for.
+    fn settlement(&self) -> Option<Settlement> {
+        match self {
+            Self { newer: true, .. } => Some(Settlement::Supersede),
+            Self { older: true, .. } => Some(Settlement::OlderHolds),
+            Self { both: true, .. } => Some(Settlement::KeepBoth),
+            Self { merge: true, .. } => Some(Settlement::Merge),
+            _ => None,
+        }
+    }
+
+    /// How actions of a plan are answered without a dialogue.
+    fn bulk(&self) -> Option<ActionState> {
+        match self {
+            Self { approve: true, .. } => Some(ActionState::Approved),
+            Self { reject: true, .. } => Some(ActionState::Rejected),
+            _ => None,
+        }
+    }
 }
 
 /// Said at the end of the help of `memfold review`.
 pub(crate) const REVIEW_KEYS: &str = "\
-Answers are single keys, or lines where stdin or stdout is no terminal: y yes,
-n no, k keep both, s swap the survivor, a one answer for all of a kind,
-v whole text, u back, q quit, ? help.
-Each answer is written to the store at once, and nothing else is: what was
-answered with yes, `memfold apply` does.";
+Without an answer it asks about one action after the other. Answers are single
+keys, or lines where stdin or stdout is no terminal: y yes, n no, k keep both,
+s swap the survivor, v whole text, u back, q quit, ? help.
+Each of these answers is written at once; those of the command line with
+--execute. What was approved, `memfold apply` does.";
 
 /// `memfold review --json`
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ReviewDocument<'a> {
     schema_version: u32,
     plan_id: &'a str,
@@ -75,16 +140,50 @@ pub(crate) fn run(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let first = Settings::load(global, Some(&args.db), &[])?;
+    if args.flags {
+        first.show_notices(printer);
+        flags::list(global, args, &first, printer)?;
+        return Ok(Exit::Done);
+    }
+    if let Some(settlement) = args.settlement() {
+        first.show_notices(printer);
+        for key in &args.names {
+            flags::settle_pair(global, args, key, settlement, &first, printer)?;
+        }
+        return Ok(Exit::Done);
+    }
     let store = open_store(&args.db, &first)?;
-    let plan = find_plan(&store, &args.plan)?;
+    let Some((name, labels)) = args.names.split_first() else {
+        return Err(Failure::usage(
+            "no plan and no key is named",
+            "`memfold runs DB --plans` lists plans",
+        ));
+    };
+    let plan = find_plan(&store, name)?;
+    let chosen = selection(&[labels, &args.only].concat(), &[], plan.actions.len())?;
     let settings = Settings::load_for_plan(global, Some(&args.db), &plan.plan.overrides)?;
     settings.show_notices(printer);
+    if let Some(state) = args.bulk() {
+        return answer_all(global, args, &plan, &chosen, state, &settings, printer);
+    }
+    if !labels.is_empty() {
+        return Err(Failure::usage(
+            format!("{} without an answer", labels.join(" ")),
+            "add --approve or --reject, or choose what is asked about: --only a17",
+        ));
+    }
+    if args.writing.execute || args.writing.dry_run {
+        return Err(Failure::usage(
+            "--execute and --dry-run are for answers on the command line",
+            "leave them out: a dialogue writes each answer at once",
+        ));
+    }
     check_may_write(&settings)?;
     let time_zone = settings.time_zone()?;
     let guard = settings.guard()?;
-    let now = settings::now(args.now.as_deref(), &time_zone)?;
+    let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
     let material = Material {
-        memories: read_memories(&store, &plan, (&time_zone, now))?,
+        memories: read_memories(&store, &plan, &time_zone, now)?,
         policy: &settings.configuration.policy,
         guard: &guard,
         now,
@@ -94,19 +193,71 @@ pub(crate) fn run(
         settings: &settings,
         plan_id: plan.plan_id.clone(),
         store_id: plan.plan.store_id.clone(),
-        fixed_now: args.now.is_some().then_some(now),
+        fixed_now: args.writing.now.is_some().then_some(now),
         time_zone,
         kept: BTreeMap::new(),
     };
     writer.check_tables()?;
     let name = plan.plan_id.clone();
-    let walk = Walk::new(&material, plan);
+    let walk = Walk::new(&material, plan, &chosen);
     if walk.is_over() && !global.json {
         printer.note(&format!("nothing is left to decide in {name}"));
     }
     let tally = walk.run(&mut *dialogue(global, printer), &mut writer)?;
-    report(global, args, (&name, tally), printer)?;
+    report(global, args, &name, tally, printer)?;
     Ok(if tally.interrupted { Exit::Interrupted } else { Exit::Done })
+}
+
+/// Answers all open actions that are chosen, or tells which it would.
+fn answer_all(
+    global: &GlobalArgs,
+    args: &ReviewArgs,
+    plan: &SavedPlan,
+    chosen: &Selection,
+    state: ActionState,
+    settings: &Settings,
+    printer: Printer,
+) -> Result<Exit, Failure> {
+    if chosen.only.is_empty() {
+        return Err(Failure::usage(
+            "no action is named",
+            "name actions (a17), or choose kinds of them: --only identical,promote",
+        ));
+    }
+    let is_open = |action: &&SavedAction| {
+        let states = [ActionState::Proposed, ActionState::Approved, ActionState::Rejected];
+        action.is_change() && states.contains(&action.state) && chosen.picks(action)
+    };
+    let actions: Vec<&SavedAction> = plan.actions.iter().filter(is_open).collect();
+    let count = actions.len() as u64;
+    let WritingArgs { execute, dry_run, now } = &args.writing;
+    let writes = writing::may_write(settings, *execute, *dry_run, printer);
+    if writes && count > 0 {
+        let time_zone = settings.time_zone()?;
+        let now = settings::now(now.as_deref(), &time_zone)?;
+        let session = writing::open_own_tables(&args.db, settings)?;
+        let positions: Vec<usize> = actions.iter().map(|action| action.position).collect();
+        session
+            .prepare(&now.to_naive_local(&time_zone))
+            .and_then(|_| session.decide(&plan.plan_id, &positions, state))
+            .map_err(|error| failure(&error))?;
+    }
+    let tally = match state {
+        ActionState::Approved => Tally { approved: count, ..Tally::default() },
+        _ => Tally { rejected: count, ..Tally::default() },
+    };
+    if writes || global.json {
+        report(global, args, &plan.plan_id, tally, printer)?;
+    } else {
+        let labels: Vec<String> = actions.iter().map(|action| action.label()).collect();
+        let actions = writing::counted(count, "action", "actions");
+        let (verb, shown) = (state.name(), excerpt(&labels.join(", "), LABELS_CHARS));
+        printer.data(&format!("{actions} would be {verb}: {shown}\n"))?;
+    }
+    if !writes {
+        printer.note("dry run: nothing was written to the store");
+    }
+    Ok(Exit::Done)
 }
 
 fn check_may_write(settings: &Settings) -> Result<(), Failure> {
@@ -118,14 +269,15 @@ fn check_may_write(settings: &Settings) -> Result<(), Failure> {
     } else {
         return Ok(());
     };
-    let hint = format!("{hint}; `memfold plans DB PLAN` shows the plan without writing");
+    let hint = format!("{hint}; `memfold runs DB PLAN --plans` shows the plan without writing");
     Err(Failure::refused(message, hint))
 }
 
 fn read_memories(
     store: &BrainDb,
     plan: &SavedPlan,
-    (time_zone, now): (&TimeZone, Instant),
+    time_zone: &TimeZone,
+    now: Instant,
 ) -> Result<BTreeMap<MemoryId, Memory>, Failure> {
     let request = LoadRequest { time_zone, now, progress: &NoProgress };
     named_memories(store, plan, &request).map_err(|error| {
@@ -147,7 +299,8 @@ fn dialogue(global: &GlobalArgs, printer: Printer) -> Box<dyn Dialogue> {
 fn report(
     global: &GlobalArgs,
     args: &ReviewArgs,
-    (plan_id, tally): (&str, Tally),
+    plan_id: &str,
+    tally: Tally,
     printer: Printer,
 ) -> Result<(), Failure> {
     let Tally { approved, rejected, kept_both, undecided, .. } = tally;

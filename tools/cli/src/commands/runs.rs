@@ -1,4 +1,7 @@
-//! `memfold runs`: what was done to a store, run by run and unit by unit.
+//! `memfold runs`: what was done to a store, run by run and unit by unit; saved plans; the journal's size.
+
+pub(crate) mod plans;
+mod prune;
 
 use std::path::PathBuf;
 
@@ -8,7 +11,7 @@ use memfold_model::text::excerpt;
 use memfold_store::BrainDb;
 use serde::Serialize;
 
-use crate::args::GlobalArgs;
+use crate::args::{Age, GlobalArgs, WritingArgs, age};
 use crate::context::open_store;
 use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, documents, table};
@@ -32,9 +35,19 @@ documents! {
 pub(crate) struct RunsArgs {
     /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
-    /// Show what this run did: its id, how that begins, or `latest`
-    #[arg(value_name = "RUN")]
+    /// Show what this run did, or with --plans the actions of this plan: its id, how that begins, or
+    /// `latest`
+    #[arg(value_name = "RUN|PLAN")]
     pub(crate) run: Option<String>,
+    /// List the saved plans instead
+    #[arg(long, conflicts_with = "prune_older_than")]
+    pub(crate) plans: bool,
+    /// Remove older entries of the journal: hours, days or weeks (24h, 90d, 12w); what they say can
+    /// no longer be undone (dry run unless --execute)
+    #[arg(long, value_name = "AGE", value_parser = age, conflicts_with = "run")]
+    pub(crate) prune_older_than: Option<Age>,
+    #[command(flatten)]
+    pub(crate) writing: WritingArgs,
 }
 
 /// `memfold runs --json`
@@ -111,14 +124,28 @@ struct RevertedDocument<'a> {
 pub(crate) fn run(global: &GlobalArgs, args: &RunsArgs, printer: Printer) -> Result<Exit, Failure> {
     let settings = Settings::load(global, Some(&args.db), &[])?;
     settings.show_notices(printer);
+    if let Some(age) = args.prune_older_than {
+        prune::run(global, args, age, &settings, printer)?;
+        return Ok(Exit::Done);
+    }
+    if args.writing.execute {
+        return Err(Failure::usage(
+            "--execute without --prune-older-than",
+            "leave it out: listing writes nothing",
+        ));
+    }
     let store = open_store(&args.db, &settings)?;
+    if args.plans {
+        plans::run(global, &store, args.run.as_deref(), printer)?;
+        return Ok(Exit::Done);
+    }
     let history = store.runs().map_err(|error| {
         let hint = error.hint();
         Failure::new("read the runs", &error, hint)
     })?;
     match &args.run {
         None => show_history(global, &history, printer)?,
-        Some(wanted) => show_run(global, &store, &history, (wanted, printer))?,
+        Some(wanted) => show_run(global, &store, &history, wanted, printer)?,
     }
     Ok(Exit::Done)
 }
@@ -145,7 +172,8 @@ fn show_run(
     global: &GlobalArgs,
     store: &BrainDb,
     history: &RunHistory,
-    (wanted, printer): (&str, Printer),
+    wanted: &str,
+    printer: Printer,
 ) -> Result<(), Failure> {
     let run = find(history, wanted)?;
     let units = store.units(&run.run_id).map_err(|error| {

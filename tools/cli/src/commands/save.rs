@@ -67,7 +67,7 @@ pub(crate) fn run(global: &GlobalArgs, args: &SaveArgs, printer: Printer) -> Res
     let provider = Provider::open(&settings, printer)?;
     let mut saving = Saving { args, quick_check, provider, printer };
     match &args.jsonl {
-        Some(path) => saving.lines(Lines::open(path)?, (global, &settings)),
+        Some(path) => saving.lines(Lines::open(path)?, global, &settings),
         None => saving.one(global),
     }
 }
@@ -92,7 +92,7 @@ impl Saving<'_> {
                 let failure = failure(&error);
                 if global.json {
                     let (message, hint) = (failure.message.clone(), failure.hint.clone());
-                    self.printer.document(&NotSavedDocument::new(None, (message, hint)))?;
+                    self.printer.document(&NotSavedDocument::new(None, message, hint))?;
                 }
                 return Err(failure);
             }
@@ -110,7 +110,8 @@ impl Saving<'_> {
     fn lines(
         &mut self,
         mut lines: Lines,
-        (global, settings): (&GlobalArgs, &Settings),
+        global: &GlobalArgs,
+        settings: &Settings,
     ) -> Result<Exit, Failure> {
         let mut is_partial = false;
         let mut last = None;
@@ -128,14 +129,15 @@ impl Saving<'_> {
                     self.seal(&saved);
                     last = Some(saved);
                 }
-                Err(refused) => {
+                Err((error, hint)) => {
                     is_partial = true;
-                    self.printer.document_line(&NotSavedDocument::new(Some(number), refused))?;
+                    let refused = NotSavedDocument::new(Some(number), error, hint);
+                    self.printer.document_line(&refused)?;
                 }
             }
         }
         if let Some(saved) = &last {
-            self.rebuild(saved, (global, settings));
+            self.rebuild(saved, global, settings);
         }
         Ok(if is_partial { Exit::Partial } else { Exit::Done })
     }
@@ -160,14 +162,14 @@ impl Saving<'_> {
     }
 
     /// Brings the index up to date after many saves, where that is cheap.
-    fn rebuild(&self, saved: &Saved, (global, settings): (&GlobalArgs, &Settings)) {
+    fn rebuild(&self, saved: &Saved, global: &GlobalArgs, settings: &Settings) {
         let rows = saved.check.index.rows;
         let wanted = Rebuild::wanted(rows, saved.fresh_rows);
         if !wanted || settings.configuration.settings.read_only {
             return;
         }
         let place = (&self.args.place).into();
-        if let Err(failure) = rebuild((global, settings), &place, &NoProgress) {
+        if let Err(failure) = rebuild(global, settings, &place, &NoProgress) {
             self.printer.note(&format!("note: the index was not built: {}", failure.message));
         }
     }

@@ -35,7 +35,7 @@ pub(crate) fn run(
         outputs.take("--output", path, Existing::forced(args.force))?;
     }
     if is_corpus(&args.place.db) {
-        return corpus::run(global, args, (printer, stopwatch));
+        return corpus::run(global, args, printer, stopwatch);
     }
     refuse_options_of_files(args)?;
     let settings = Settings::load(global, Some(&args.place.db), &[])?;
@@ -48,7 +48,7 @@ pub(crate) fn run(
     let work =
         Work { args, store: &store, index: index.as_ref(), load, settings: &settings, printer };
     if let (Some(queries), Some(output)) = (&args.queries, &args.output) {
-        return search_batch(&work, (queries, output), (global, printer));
+        return search_batch(&work, queries, output, global, printer);
     }
     let found = work.search()?;
     let total = stopwatch.seconds();
@@ -58,7 +58,7 @@ pub(crate) fn run(
         printer.note(&format!("note: {note}"));
     }
     if global.json {
-        let document = SearchDocument::new(&found, index.as_ref(), (open, total));
+        let document = SearchDocument::new(&found, index.as_ref(), open, total);
         printer.document(&SearchDocument { notes: note.into_iter().collect(), ..document })?;
     } else {
         printer.data(&results::screen(&found.matches))?;
@@ -163,8 +163,10 @@ fn tell(searched: Searched, printer: Printer) {
 
 fn search_batch(
     work: &Work<'_>,
-    (queries, output): (&Path, &Path),
-    (global, printer): (&GlobalArgs, Printer),
+    queries: &Path,
+    output: &Path,
+    global: &GlobalArgs,
+    printer: Printer,
 ) -> Result<Exit, Failure> {
     let (bars, stopwatch) = (Bars::new(printer), Stopwatch::start());
     let queries = open_vectors(queries, &bars)?;
@@ -186,5 +188,6 @@ fn search_batch(
     if let Some(found) = found.first() {
         tell(found.searched, printer);
     }
-    results::tell_written((found.len(), neighbors), output, (global, printer, stopwatch))
+    let seconds = stopwatch.seconds();
+    results::tell_written(found.len(), neighbors, output, seconds, global, printer)
 }

@@ -1,4 +1,6 @@
-//! `memfold status`: where a store stands.
+//! `memfold status`: tiers, flags, plans and runs of a store, and whether a run is due.
+
+pub(crate) mod tiers;
 
 use std::path::{Path, PathBuf};
 
@@ -14,9 +16,8 @@ use memfold_plan::plan::{ActionState, PlanSummary};
 use memfold_store::{BrainDb, LoadRequest};
 use serde::Serialize;
 
+use self::tiers::{ListedDocument, TierName, unread};
 use crate::args::{GlobalArgs, IndexPlaceArgs};
-use crate::commands::due::SinceDocument;
-use crate::commands::tiers::unread;
 use crate::context::{index_to_read, open_store};
 use crate::failure::{Exit, Failure};
 use crate::printer::{Printer, documents};
@@ -33,8 +34,21 @@ documents! { "status" => StatusDocument<'_> }
 pub(crate) struct StatusArgs {
     /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub(crate) db: PathBuf,
-    /// Answer as if it were this time (RFC 3339) [default: the clock]
-    #[arg(long, value_name = "TIME")]
+    /// List the memories of a tier instead, most alive first
+    #[arg(long, value_name = "TIER", conflicts_with = "exit_code")]
+    pub(crate) list: Option<TierName>,
+    /// Exit with 0 when a run is due, and print why; with 1 when none is
+    #[arg(long)]
+    pub(crate) exit_code: bool,
+    /// A session has just ended: a run is due where anything is new
+    #[arg(long)]
+    pub(crate) session_end: bool,
+    /// Store the tiers where they changed, and with --verbose print each change; later runs with
+    /// --execute then keep them stored
+    #[arg(long)]
+    pub(crate) store_tiers: bool,
+    /// Answer for this time, past or to come (RFC 3339) [default: the clock]
+    #[arg(long, value_name = "TIME", visible_alias = "at")]
     pub(crate) now: Option<String>,
 }
 
@@ -51,6 +65,8 @@ pub struct StatusDocument<'a> {
     tiers: TierCounts,
     /// Memories whose tier differs from the stored one, or that have none.
     tier_changes: u64,
+    /// The memories of the tier to list, most alive first; `null` where none was asked for.
+    list: Option<Vec<ListedDocument<'a>>>,
     /// Pairs that wait for a person.
     open_flags: u64,
     /// Saved plans with actions that nothing became of yet.
@@ -62,8 +78,35 @@ pub struct StatusDocument<'a> {
     is_due: bool,
     /// Why a run is due; `null` where none is.
     reason: Option<DueReason>,
+    /// The reason in words.
+    text: Option<String>,
     #[serde(flatten)]
     since: SinceDocument,
+}
+
+/// Where a store stands since its last completed consolidation.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct SinceDocument {
+    /// When that ended, RFC 3339; `null` where there was none.
+    last_run_at: Option<String>,
+    /// When the newest memory was made, RFC 3339.
+    last_write_at: Option<String>,
+    /// Memories made since.
+    new_memories: u64,
+    /// Memories that the index lacks; 0 where there is no index.
+    unindexed: u64,
+}
+
+impl From<&DueState> for SinceDocument {
+    fn from(state: &DueState) -> Self {
+        Self {
+            last_run_at: state.last_run.map(|at| at.to_rfc3339()),
+            last_write_at: state.last_write.map(|at| at.to_rfc3339()),
+            new_memories: state.new_memories,
+            unindexed: state.unindexed,
+        }
+    }
 }
 
 /// A plan that waits.
@@ -91,7 +134,8 @@ pub(crate) struct IndexState {
 impl IndexState {
     /// Looks for the index of a store; `None` where there is none, or it cannot be read.
     pub(crate) fn of(
-        (db, store): (&Path, &BrainDb),
+        db: &Path,
+        store: &BrainDb,
         load: &LoadRequest<'_>,
         printer: Printer,
     ) -> Result<Option<Self>, Failure> {
@@ -152,13 +196,30 @@ pub(crate) fn run(
     let settings = Settings::load(global, Some(&args.db), &[])?;
     settings.show_notices(printer);
     let now = settings::now(args.now.as_deref(), &settings.time_zone()?)?;
-    let status = status(&args.db, &settings, (now, printer))?;
-    if global.json {
-        printer.document(&status.document())?;
-    } else {
-        printer.data(&status.screen(printer.is_verbose()))?;
+    let mut status = status(&args.db, &settings, now, printer)?;
+    if args.session_end {
+        status.since.is_session_end = true;
+        status.due = due(&status.since, now, &settings.configuration.settings.lifecycle.due);
     }
-    Ok(Exit::Done)
+    if args.store_tiers {
+        status.store_tiers(&args.db, &settings, printer)?;
+    }
+    let exit = match status.due {
+        None if args.exit_code => Exit::Failure,
+        _ => Exit::Done,
+    };
+    if global.json {
+        printer.document(&status.document_with(args.list.map(Tier::from)))?;
+    } else if let Some(tier) = args.list {
+        printer.data(&tiers::list_text(&status.tiers, tier.into()))?;
+    } else if !args.exit_code {
+        printer.data(&status.screen(printer.is_verbose()))?;
+    } else if let Some(reason) = &status.due {
+        printer.data(&format!("{reason}\n"))?;
+    } else {
+        printer.note(&format!("no run is due: {}", status.new_since()));
+    }
+    Ok(exit)
 }
 
 /// Reads where a store stands.
@@ -168,7 +229,8 @@ pub(crate) fn run(
 pub fn status(
     db: &Path,
     settings: &Settings,
-    (at, printer): (Instant, Printer),
+    at: Instant,
+    printer: Printer,
 ) -> Result<Status, Failure> {
     let time_zone = settings.time_zone()?;
     let store = open_store(db, settings)?;
@@ -187,7 +249,7 @@ pub fn status(
         .map_err(|error| writing::session_failure("list the plans", &error))?
         .into_iter()
         .filter(|plan| waiting(plan) > (0, 0));
-    let index = IndexState::of((db, &store), &load, printer)?;
+    let index = IndexState::of(db, &store, &load, printer)?;
     let unindexed = index.map_or(0, |index| index.unindexed(vitals.len() as u64));
     let since = due_state(&vitals, &runs, (unindexed, &time_zone));
     let instants = vitals.iter().filter_map(|vitals| vitals.memory.created_at.instant());
@@ -215,6 +277,11 @@ fn waiting(plan: &PlanSummary) -> (u64, u64) {
 impl Status {
     /// Returns it as a document.
     pub fn document(&self) -> StatusDocument<'_> {
+        self.document_with(None)
+    }
+
+    /// Returns it as a document that lists the memories of a tier.
+    fn document_with(&self, list: Option<Tier>) -> StatusDocument<'_> {
         let plans = self.plans.iter().map(|plan| {
             let (proposed, approved) = waiting(plan);
             WaitingPlan { plan_id: &plan.plan_id, saved_at: &plan.saved_at, proposed, approved }
@@ -225,12 +292,14 @@ impl Status {
             live: self.tiers.assignments.len() as u64,
             tiers: self.tiers.counts(),
             tier_changes: self.tiers.transitions.len() as u64,
+            list: list.map(|tier| tiers::list_document(&self.tiers, tier)),
             open_flags: self.open_flags,
             plans: plans.collect(),
             last_run: self.runs.last(),
             index: self.index,
             is_due: self.due.is_some(),
             reason: self.due,
+            text: self.due.map(|reason| reason.to_string()),
             since: SinceDocument::from(&self.since),
         }
     }
@@ -251,12 +320,34 @@ impl Status {
         line("index", &self.index.map_or_else(|| "none".to_owned(), index_line));
         line("next run", &self.next_line());
         if is_verbose {
-            let changes = self.tiers.transitions.len() as u64;
-            let (change, differs) =
-                (counted(changes, "tier", "tiers"), noun(changes, "differs", "differ"));
-            line("", &format!("{change} {differs} from the stored ones (memfold tiers)"));
+            text.push('\n');
+            text.push_str(&tiers::distribution(self.tiers.counts()));
+            text.push_str(&tiers::changes(&self.tiers));
         }
         text
+    }
+
+    /// Stores the tiers that changed, and tells each change once.
+    fn store_tiers(&self, db: &Path, settings: &Settings, printer: Printer) -> Result<(), Failure> {
+        let tiers = &self.tiers;
+        if !writing::may_write(settings, true, false, printer)
+            || tiers.transitions.is_empty() && tiers.gone.is_empty()
+        {
+            return Ok(());
+        }
+        let session = writing::open_own_tables(db, settings)?;
+        tiers
+            .keep(&session, &self.at.to_naive_local(&settings.time_zone()?))
+            .map_err(|error| writing::session_failure("store the tiers", &error))?;
+        for transition in &tiers.transitions {
+            printer.detail(&transition.to_string());
+        }
+        Ok(())
+    }
+
+    fn new_since(&self) -> String {
+        let new = counted(self.since.new_memories, "new memory", "new memories");
+        format!("{new} since the last run")
     }
 
     fn tiers_line(&self) -> String {
@@ -284,10 +375,7 @@ impl Status {
     fn next_line(&self) -> String {
         match &self.due {
             Some(reason) => format!("due: {reason}"),
-            None => {
-                let new = counted(self.since.new_memories, "new memory", "new memories");
-                format!("not due: {new} since the last run")
-            }
+            None => format!("not due: {}", self.new_since()),
         }
     }
 }

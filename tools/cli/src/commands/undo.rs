@@ -1,4 +1,6 @@
-//! `memfold undo`: what a run did is taken back, whole or in part.
+//! `memfold undo`: what a run did is taken back, whole or in part; archived memories live again.
+
+mod restore;
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +36,7 @@ documents! { "undo" => UndoDocument<'_> }
 
 /// `memfold undo`
 #[derive(Debug, Clone, Args)]
-#[command(group = clap::ArgGroup::new("target").args(["run", "action", "memory"]).required(true).multiple(true))]
+#[command(group = clap::ArgGroup::new("target").args(["run", "action", "memory", "archived"]).required(true).multiple(true))]
 pub struct UndoArgs {
     /// The store: a brain.db, or one of another kind (memory.jsonl, …)
     pub db: PathBuf,
@@ -45,9 +47,13 @@ pub struct UndoArgs {
     /// Only the unit with this action (a17): of RUN, or of the last run that applied one
     #[arg(long, value_name = "A", conflicts_with = "memory")]
     pub action: Option<String>,
-    /// Only the last unit that changed this memory
+    /// Only this memory: an archived one lives again, alone, apart from what it was merged into; of
+    /// another, the last unit that changed it is taken back
     #[arg(long, value_name = "ID")]
     pub memory: Option<String>,
+    /// List archived memories worth a look: edited since, or their survivor is gone
+    #[arg(long, conflicts_with_all = ["run", "action", "memory", "execute"])]
+    pub archived: bool,
     /// Also restore memories that were changed since
     #[arg(long)]
     pub force: bool,
@@ -109,13 +115,29 @@ struct UndoneDocument<'a> {
 pub(crate) fn run(global: &GlobalArgs, args: &UndoArgs, printer: Printer) -> Result<Exit, Failure> {
     let settings = Settings::load(global, Some(&args.db), &[])?;
     settings.show_notices(printer);
+    if args.archived {
+        restore::list(global, args, &settings, printer)?;
+        return Ok(Exit::Done);
+    }
     let named = UndoArgs { run: find_run(args, &settings)?, ..args.clone() };
     let args = &named;
     let target = target(args);
+    let writes = writing::may_write(&settings, args.execute, args.dry_run, printer);
+    if let UndoTarget::Memory(id) = &target {
+        let (store, time_zone) = (open_store(&args.db, &settings)?, settings.time_zone()?);
+        let now = settings::now(args.now.as_deref(), &time_zone)?;
+        if restore::is_archived(&store, id, &time_zone, now)? {
+            match writes {
+                true => restore::bring_back(global, args, id, &settings, printer)?,
+                false => restore::preview(global, args, id, &settings, printer)?,
+            }
+            return Ok(Exit::Done);
+        }
+    }
     let options = RevertOptions { force: args.force, recreate: args.recreate };
-    if writing::may_write(&settings, (args.execute, args.dry_run), printer) {
-        let told = (&Bars::new(printer), printer);
-        let undone = take_back(args, &settings, (&target, options), told)?;
+    if writes {
+        let bars = Bars::new(printer);
+        let undone = take_back(args, &settings, &target, options, &bars, printer)?;
         if global.json {
             printer.document(&UndoDocument::of_run(&target, &undone))?;
         } else {
@@ -129,7 +151,7 @@ pub(crate) fn run(global: &GlobalArgs, args: &UndoArgs, printer: Printer) -> Res
     if global.json {
         printer.document(&UndoDocument::of_preview(&target, &outcomes))?;
     } else {
-        printer.data(&preview_text((global, args), &outcomes))?;
+        printer.data(&preview_text(global, args, &outcomes))?;
         printer.note("dry run: nothing was written to the store");
     }
     Ok(Exit::Done)
@@ -142,7 +164,8 @@ pub(crate) fn run(global: &GlobalArgs, args: &UndoArgs, printer: Printer) -> Res
 pub fn undo_named(
     global: &GlobalArgs,
     args: &UndoArgs,
-    told: (&Bars, Printer),
+    bars: &Bars,
+    printer: Printer,
 ) -> Result<(UndoTarget, Undo), Failure> {
     let settings = Settings::load(global, Some(&args.db), &[])?;
     if let Some(key) = forbidden_by(&settings.configuration.settings) {
@@ -151,7 +174,7 @@ pub fn undo_named(
     let args = UndoArgs { run: find_run(args, &settings)?, ..args.clone() };
     let target = target(&args);
     let options = RevertOptions { force: args.force, recreate: args.recreate };
-    let undone = take_back(&args, &settings, (&target, options), told)?;
+    let undone = take_back(&args, &settings, &target, options, bars, printer)?;
     Ok((target, undone))
 }
 
@@ -188,8 +211,10 @@ fn target(args: &UndoArgs) -> UndoTarget {
 fn take_back(
     args: &UndoArgs,
     settings: &Settings,
-    (target, options): (&UndoTarget, RevertOptions),
-    (bars, printer): (&Bars, Printer),
+    target: &UndoTarget,
+    options: RevertOptions,
+    bars: &Bars,
+    printer: Printer,
 ) -> Result<Undo, Failure> {
     let time_zone = settings.time_zone()?;
     let now = settings::now(args.now.as_deref(), &time_zone)?;
@@ -278,7 +303,7 @@ fn undone_text(store: &Path, undone: &Undo) -> String {
     text
 }
 
-fn preview_text((global, args): (&GlobalArgs, &UndoArgs), outcomes: &[UndoOutcome]) -> String {
+fn preview_text(global: &GlobalArgs, args: &UndoArgs, outcomes: &[UndoOutcome]) -> String {
     let free = outcomes.iter().filter(|outcome| outcome.conflicts.is_empty());
     let count = free.clone().count();
     let mut text = format!(

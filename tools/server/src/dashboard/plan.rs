@@ -166,7 +166,7 @@ pub(super) async fn page(
         let shell = Shell::of(&of, store, if is_proposals { "Proposals" } else { "Plan" });
         let id = if wanted.id.is_empty() { "latest" } else { &wanted.id };
         match store.plan(id) {
-            Ok(plan) => Ok(shown(&plan_page(store, (shell, &plan), &wanted)?)),
+            Ok(plan) => Ok(shown(&plan_page(store, shell, &plan, &wanted)?)),
             Err(problem) if problem.kind == ProblemKind::NotFound && wanted.id.is_empty() => {
                 Ok(shown(&PlansPage { shell, plans: Vec::new() }))
             }
@@ -178,7 +178,8 @@ pub(super) async fn page(
 
 fn plan_page(
     store: &ServedStore,
-    (shell, plan): (Shell, &SavedPlan),
+    shell: Shell,
+    plan: &SavedPlan,
     query: &PlanQuery,
 ) -> Result<PlanPage, Problem> {
     let is_meant = |saved: &&SavedAction| {

@@ -129,7 +129,8 @@ impl Gate {
     #[must_use]
     pub fn at(
         address: Option<SocketAddr>,
-        (hosts, origins): (&[String], &[String]),
+        hosts: &[String],
+        origins: &[String],
         token: Option<Token>,
     ) -> Self {
         let mut allowed_origins = origins.to_vec();
@@ -326,8 +327,9 @@ mod tests {
     }
 
     fn gate(token: Option<&str>) -> Gate {
-        let names = (&["brain.example".to_owned()][..], &["https://app.example".to_owned()][..]);
-        Gate::at(Some(([127, 0, 0, 1], 8077).into()), names, token.map(Token::of))
+        let address = Some(([127, 0, 0, 1], 8077).into());
+        let (hosts, origins) = (["brain.example".to_owned()], ["https://app.example".to_owned()]);
+        Gate::at(address, &hosts, &origins, token.map(Token::of))
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(super) async fn check(
     let metrics = Arc::clone(&app.service.metrics);
     let work = move |store: &Arc<ServedStore>| {
         let check = store.check(request)?;
-        metrics.checked((&store.name, "check"), &check);
+        metrics.checked(&store.name, "check", &check);
         Ok(check)
     };
     let check = app.service.on(of.store.as_deref(), work).await?;
@@ -58,7 +58,7 @@ pub(super) async fn save(
     let work = move |store: &Arc<ServedStore>| {
         let answer = store.save(request, key.as_deref())?;
         if let SaveAnswer::Now(saved) = &answer {
-            metrics.checked((&store.name, "save"), &saved.check);
+            metrics.checked(&store.name, "save", &saved.check);
         }
         Ok(answer)
     };
@@ -80,7 +80,8 @@ pub(super) async fn search(
     Sent(request): Sent<SearchRequest>,
 ) -> Result<Response, Problem> {
     let found = app.service.on(of.store.as_deref(), move |store| store.search(&request)).await?;
-    let document = SearchDocument::new(&found.matches, found.index.as_deref(), found.seconds);
+    let (open, total) = found.seconds;
+    let document = SearchDocument::new(&found.matches, found.index.as_deref(), open, total);
     Ok(Json(document).into_response())
 }
 
@@ -100,8 +101,8 @@ pub(super) async fn recall(
             counts: !request.no_count,
             now: store.now(),
         };
-        let found = (&answered.recalled, answered.answer.as_ref());
-        let document = RecallDocument::new(&query, found, (0.0, answered.seconds));
+        let (found, answer) = (&answered.recalled, answered.answer.as_ref());
+        let document = RecallDocument::new(&query, found, answer, 0.0, answered.seconds);
         serde_json::to_vec(&document)
             .map_err(|error| Problem::new(ProblemKind::Failed, error.to_string()))
     };

@@ -157,7 +157,7 @@ async fn watched(State(app): State<App>, request: Request, next: Next) -> Respon
         span.record("otel.status_code", "ERROR");
         span.in_scope(|| warn!(route, status = i64::from(status.as_u16()), "request failed"));
     }
-    metrics.request((&route, status.as_u16()), stopwatch.seconds());
+    metrics.request(&route, status.as_u16(), stopwatch.seconds());
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));

@@ -212,7 +212,7 @@ async fn check(service: &Service, asked: CheckParameters) -> Result<Value, Probl
     let metrics = Arc::clone(&service.metrics);
     let check = service.on(store.as_deref(), move |store| {
         let check = store.check(request)?;
-        metrics.checked((&store.name, "check"), &check);
+        metrics.checked(&store.name, "check", &check);
         Ok(check)
     });
     let check = check.await?;

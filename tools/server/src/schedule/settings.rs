@@ -34,7 +34,7 @@ pub struct ScheduleSettings {
     pub execute: ExecuteMode,
     /// Search only what changed since the last run that wrote.
     pub incremental: bool,
-    /// Also run when `memfold due` says so, at most once an hour.
+    /// Also run when a run is due, as `memfold status` says, at most once an hour.
     pub triggers: bool,
 }
 

@@ -136,19 +136,20 @@ impl Schedules {
             None if settings.triggers => {
                 // When the settings were stored is no run.
                 let last = taken.filter(|_| row.outcome.is_some() || local.is_some());
-                self.triggered(store, (last, now))?
+                self.triggered(store, last, now)?
             }
             None => None,
         };
         let Some((slot, why)) = slot else { return Ok(()) };
-        self.begin(store, &settings, (slot, now, &why))
+        self.begin(store, &settings, slot, now, &why)
     }
 
     /// Returns the present minute where a trigger wants a run.
     fn triggered(
         &self,
         store: &Arc<ServedStore>,
-        (last, now): (Option<Timestamp>, Timestamp),
+        last: Option<Timestamp>,
+        now: Timestamp,
     ) -> Result<Option<(Timestamp, String)>, Problem> {
         let looked = self.with(store, |local| {
             let is_due = now.as_second() - local.looked_at_triggers >= TRIGGERS_EVERY;
@@ -170,7 +171,9 @@ impl Schedules {
         &self,
         store: &Arc<ServedStore>,
         settings: &ScheduleSettings,
-        (slot, now, why): (Timestamp, Timestamp, &str),
+        slot: Timestamp,
+        now: Timestamp,
+        why: &str,
     ) -> Result<(), Problem> {
         if store.may_write().is_ok() {
             let until = Timestamp::from_second(now.as_second() + LEASE).unwrap_or(now);
@@ -309,7 +312,7 @@ fn written(at: Timestamp) -> String {
 mod tests {
     use std::path::Path;
 
-    use memfold_cli::{GlobalArgs, LogFormat, Printer, Settings, open_session};
+    use memfold_cli::{GlobalArgs, Printer, Settings, open_session};
     use memfold_store::brain_db::StoreStyle;
     use memfold_tests::{brain_db, memory, unit_vector};
 
@@ -320,21 +323,14 @@ mod tests {
 
     fn service(path: &Path, name: &str) -> Service {
         let global = GlobalArgs {
-            json: false,
-            threads: None,
             quiet: true,
-            verbose: 0,
-            log_format: LogFormat::Text,
-            config: None,
             set: vec!["time_zone=Europe/Berlin".to_owned()],
             no_progress: true,
-            store_kind: None,
-            mirror: None,
-            mirrored: None,
+            ..GlobalArgs::default()
         };
         let printer = Printer::new(true, false, true);
         let stores = vec![(name.to_owned(), path.to_owned())];
-        Service::open(stores, (&global, printer), (true, 1)).unwrap()
+        Service::open(stores, &global, printer, true, 1).unwrap()
     }
 
     fn store_with_pair(folder: &Path) -> std::path::PathBuf {

@@ -115,7 +115,8 @@ pub struct CompactStats {
 impl PastRun {
     pub(crate) fn of(
         job_id: &str,
-        (done, outcome): (&Consolidated, &Outcome),
+        done: &Consolidated,
+        outcome: &Outcome,
         duration_ms: u64,
     ) -> Self {
         let report = &done.outcome.report;
@@ -163,11 +164,7 @@ impl PastRun {
         Self { report, stats, job_id: job_id.to_owned(), listed: listed.len() }
     }
 
-    pub(crate) fn failed(
-        job_id: &str,
-        problem: &Problem,
-        (dry_run, duration_ms): (bool, u64),
-    ) -> Self {
+    pub(crate) fn failed(job_id: &str, problem: &Problem, dry_run: bool, duration_ms: u64) -> Self {
         let report = HistoryReport {
             timestamp: machine::clock().0 / 1_000,
             actions: told(&[]),

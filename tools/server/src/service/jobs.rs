@@ -435,7 +435,7 @@ fn work(waiting: &Receiver<Waiting>, metrics: &Metrics) {
         let state = job.state();
         info!(job = job.id, kind = job.kind, store = job.store, state = state.name(), "run ended");
         metrics.running.add(-1);
-        metrics.run_ended((&job.store, job.kind, state.name()), stopwatch.seconds());
+        metrics.run_ended(&job.store, job.kind, state.name(), stopwatch.seconds());
     }
 }
 

@@ -305,7 +305,7 @@ impl ServedStore {
     /// # Errors
     /// When it cannot be read.
     pub fn status(&self) -> Result<Status, Problem> {
-        Ok(status(&self.path, &self.settings, (self.now(), self.printer))?)
+        Ok(status(&self.path, &self.settings, self.now(), self.printer)?)
     }
 
     /// Tells what pages and gauges show of the whole store, which takes reading all of it: within a minute once,

@@ -167,8 +167,8 @@ impl ServedStore {
             let done = store.consolidate(&request, &args, job);
             let ms = (stopwatch.seconds() * 1e3) as u64;
             store.remember(match &done {
-                Ok((done, outcome)) => PastRun::of(&job.id, (done, outcome), ms),
-                Err(problem) => PastRun::failed(&job.id, problem, (!request.writes(), ms)),
+                Ok((done, outcome)) => PastRun::of(&job.id, done, outcome, ms),
+                Err(problem) => PastRun::failed(&job.id, problem, !request.writes(), ms),
             });
             done.map(|(_, outcome)| outcome)
         })
@@ -200,7 +200,7 @@ impl ServedStore {
         if request.execute == ExecuteMode::Reviewed {
             applied = self.apply_reviewed(&bars)?;
         }
-        let mut done = consolidate(&self.global, args, (&bars, self.printer))?;
+        let mut done = consolidate(&self.global, args, &bars, self.printer)?;
         for failure in &done.failures {
             self.printer.failure(failure);
         }
@@ -272,7 +272,7 @@ impl ServedStore {
             allow_unguarded: false,
             now: None,
         };
-        apply_saved(&self.global, &args, saved, (bars, self.printer))
+        apply_saved(&self.global, &args, saved, bars, self.printer)
     }
 
     /// Starts to apply a plan whose digest the caller knows.
@@ -321,6 +321,7 @@ impl ServedStore {
             run: Some(self.run(&run)?.run_id),
             action: request.action,
             memory: None,
+            archived: false,
             force: request.force,
             recreate: request.recreate,
             remerge_ok: request.remerge_ok,
@@ -339,8 +340,8 @@ impl ServedStore {
         preview_undo(&self.db, &target, options)?;
         let store = Arc::clone(self);
         self.queue("undo", move |job| {
-            let told = (&store.bars(job), store.printer);
-            let (target, undone) = undo_named(&store.global, &args, told)?;
+            let bars = store.bars(job);
+            let (target, undone) = undo_named(&store.global, &args, &bars, store.printer)?;
             Ok(Outcome {
                 state: Some(state_of(undone.state)),
                 run_id: Some(undone.run_id.clone()),

@@ -78,8 +78,10 @@ impl ServedStore {
     /// # Errors
     /// When it is no `brain.db`, cannot be read, or the configuration is not valid.
     pub fn open(
-        (name, path): (String, PathBuf),
-        (global, printer): (&GlobalArgs, Printer),
+        name: String,
+        path: PathBuf,
+        global: &GlobalArgs,
+        printer: Printer,
         allow_writes: bool,
     ) -> Result<Self, Failure> {
         let settings = Settings::load(global, Some(&path), &[])?;
@@ -233,14 +235,16 @@ impl Service {
     /// When there is none, two have the same name, or one cannot be opened.
     pub fn open(
         stores: Vec<(String, PathBuf)>,
-        global: (&GlobalArgs, Printer),
-        (allow_writes, workers): (bool, usize),
+        global: &GlobalArgs,
+        printer: Printer,
+        allow_writes: bool,
+        workers: usize,
     ) -> Result<Self, Failure> {
         let mut opened = BTreeMap::new();
         let mut first = None;
         let metrics = Arc::new(Metrics::default());
         for (name, path) in stores {
-            let store = ServedStore::open((name.clone(), path), global, allow_writes)?;
+            let store = ServedStore::open(name.clone(), path, global, printer, allow_writes)?;
             let store = Arc::new(store);
             store.start_work(&metrics)?;
             first.get_or_insert_with(|| Arc::clone(&store));

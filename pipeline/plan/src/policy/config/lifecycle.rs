@@ -73,7 +73,7 @@ pub struct CategoryImportanceConfig {
     pub importance: f64,
 }
 
-/// When `memfold due` says that a run is due.
+/// When `memfold status --exit-code` says that a run is due.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DueConfig {

@@ -335,7 +335,7 @@ pub(crate) fn judge_own_tables(own: &OwnTables, store: &str) -> Vec<Finding> {
     if own.open_flags > 0 {
         let pairs = counted(own.open_flags, "contradictory pair waits", "contradictory pairs wait");
         let finding = Finding::new(Severity::Info, "flags_open", format!("{pairs} for a person"));
-        found.push(finding.count(own.open_flags).command(&["memfold", "flags", store]));
+        found.push(finding.count(own.open_flags).command(&["memfold", "review", store, "--flags"]));
     }
     found.extend(moved(own.moved));
     found

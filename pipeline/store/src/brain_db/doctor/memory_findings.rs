@@ -96,7 +96,7 @@ fn to_restore(found: &Found, (code, what): (&'static str, &str), store: &str) ->
     let finding = Finding::new(Severity::Warning, code, format!("{count} {what}")).cases(found);
     let examples = found.examples.iter().take(COMMANDS_MAX);
     Some(examples.fold(finding, |finding, id| {
-        finding.command(&["memfold", "restore", store, id, "--execute"])
+        finding.command(&["memfold", "undo", store, "--memory", id, "--execute"])
     }))
 }
 

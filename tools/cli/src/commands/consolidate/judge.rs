@@ -46,7 +46,7 @@ pub fn chain(settings: &JudgeSettings, cost_today: f64) -> Result<Chain, Failure
     };
     Chain::new(&endpoints, (settings.timeout, budget), &|name| std::env::var(name).ok()).map_err(
         |error| {
-            let hint = "name models in your own configuration (memfold config path), such as \
+            let hint = "name models in your own configuration (`memfold config show` lists the files), such as \
                         judge: { chain: [{ url: \"http://localhost:11434/v1\", model: llama3.2 }] }";
             Failure::usage(error.to_string(), hint)
         },
@@ -55,9 +55,12 @@ pub fn chain(settings: &JudgeSettings, cost_today: f64) -> Result<Chain, Failure
 
 /// Plans by `plan`, and lets models decide about the proposals.
 pub(super) fn plan(
-    (args, settings): (&ConsolidateArgs, &Settings),
-    (store, context): (&BrainDb, &RunContext<'_>),
-    (bars, printer): (&Bars, Printer),
+    args: &ConsolidateArgs,
+    settings: &Settings,
+    store: &BrainDb,
+    context: &RunContext<'_>,
+    bars: &Bars,
+    printer: Printer,
     plan: impl FnOnce(&mut Judging<'_>) -> Result<Outcome, MemfoldError>,
 ) -> Result<Outcome, Failure> {
     let configured = &what_can_be_done(args, settings, printer);
@@ -69,7 +72,7 @@ pub(super) fn plan(
     let mut chain = chain(configured, answers.cost_of_day(&at))?;
     let recorded_only = args.judge == Some(JudgeArg::Recorded);
     if !recorded_only {
-        answers = keeping(answers, at, (args, settings), printer)?;
+        answers = keeping(answers, at, args, settings, printer)?;
     }
     let places = chain.places();
     let announce = |asked: &Announcement| {
@@ -137,7 +140,8 @@ fn what_can_be_done(
 fn keeping(
     answers: StoredAnswers,
     at: String,
-    (args, settings): (&ConsolidateArgs, &Settings),
+    args: &ConsolidateArgs,
+    settings: &Settings,
     printer: Printer,
 ) -> Result<StoredAnswers, Failure> {
     let obstacle = match forbidden_by(&settings.configuration.settings) {

@@ -50,6 +50,15 @@ pub(crate) struct DedupArgs {
     /// where it was
     #[arg(long, value_name = "DIR")]
     pub(crate) tiles: Option<PathBuf>,
+    /// Instead, estimate by a sample of INPUT what a join by tiles of N rows like these would take
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        value_parser = super::forecast::rows,
+        conflicts_with_all = ["tiles", "pairs", "clusters", "annotate"]
+    )]
+    pub(crate) tiles_for: Option<u64>,
     /// Which row of a cluster stays: first, newest (column created_at), most_central, or
     /// column:NAME (the largest value)
     #[arg(long, value_name = "WHICH", default_value = "first")]
@@ -264,10 +273,11 @@ impl Work<'_> {
 
     pub(super) fn report(
         &self,
-        (pairs, tiles): &Joined,
+        joined: &Joined,
         clusterings: &[Clustering],
         seconds: DedupSeconds,
     ) -> DedupReport {
+        let (pairs, tiles) = joined;
         let mut results: Vec<DedupFigures> = clusterings.iter().map(DedupFigures::of).collect();
         let is_one = results.len() == 1;
         let skipped = self.corpus.skipped().counts();
@@ -297,7 +307,7 @@ impl Work<'_> {
 pub(super) type Joined = (PairStream, Option<TileSummary>);
 
 /// Vectors could not be joined.
-pub(crate) fn unjoined(error: &JoinError) -> Failure {
+pub(super) fn unjoined(error: &JoinError) -> Failure {
     match error {
         JoinError::Cancelled => Failure::interrupted(),
         JoinError::PairBudget { budget, threshold, histogram } => {
@@ -308,7 +318,7 @@ pub(crate) fn unjoined(error: &JoinError) -> Failure {
 }
 
 /// Tiles could not be made or joined.
-pub(crate) fn untiled(what: &str, error: &TileError) -> Failure {
+pub(super) fn untiled(what: &str, error: &TileError) -> Failure {
     match error {
         TileError::Join(error) => unjoined(error),
         TileError::InUse { .. } => {
@@ -354,7 +364,7 @@ const COMPARISONS: [&str; 2] = ["compare pairs", "search near rows"];
 const AUDIT: &str = "audit pairs";
 
 /// Shows progress as `inner` does, and tells preparing, comparing and auditing apart.
-pub(crate) struct Stages<'a> {
+pub(super) struct Stages<'a> {
     inner: &'a dyn Progress,
     stopwatch: Stopwatch,
     begun: Mutex<Begun>,

@@ -10,9 +10,11 @@ use memfold::machine::Stopwatch;
 use memfold_index::file::FileMode;
 use memfold_simd::Kernels;
 
-use super::output::{files_screen, open, refused, tell_built, tell_verified, tier};
-use crate::args::{GlobalArgs, IndexBuildArgs, IndexPlaceArgs, IndexVerifyArgs};
-use crate::commands::index::output::{BuildDocument, BuildWords, InfoDocument, VerifyWords};
+use super::output::{files_screen, open, refused, tell_built, tier, verified};
+use crate::args::{GlobalArgs, IndexBuildArgs, IndexInfoArgs};
+use crate::commands::index::output::{
+    BuildDocument, BuildWords, InfoDocument, VerifiedDocument, VerifyWords,
+};
 use crate::context::{index_to_build, index_to_read, open_columns};
 use crate::failure::{Exit, Failure};
 use crate::printer::Printer;
@@ -49,13 +51,13 @@ pub(super) fn build(
         Failure::new(&format!("build the index of {}", input.display()), &error, hint)
     })?;
     let seconds = stopwatch.seconds();
-    let document = document(&built, folder.display().to_string(), (seconds, watch.finish()));
+    let document = document(&built, folder.display().to_string(), seconds, watch.finish());
     let of_a_file = BuildWords {
         rows: "rows",
         of: &built.origin.corpus.name,
         without_vector: "rows have no usable vector",
     };
-    tell_built(&document, &of_a_file, (global, printer))
+    tell_built(&document, &of_a_file, global, printer)
 }
 
 fn refuse_options_of_stores(args: &IndexBuildArgs) -> Result<(), Failure> {
@@ -75,8 +77,10 @@ fn refuse_options_of_stores(args: &IndexBuildArgs) -> Result<(), Failure> {
 fn document(
     built: &BuiltCorpusIndex,
     folder: String,
-    (seconds, (peak_rss, peak_anon)): (f64, (Option<u64>, Option<u64>)),
+    seconds: f64,
+    peaks: (Option<u64>, Option<u64>),
 ) -> BuildDocument {
+    let (peak_rss_bytes, peak_anon_bytes) = peaks;
     let BuiltCorpusIndex { generation, rows, origin, graph, file_bytes } = built;
     BuildDocument {
         schema_version: 1,
@@ -91,21 +95,23 @@ fn document(
         columns_bytes: file_bytes[1],
         folder,
         seconds,
-        peak_rss_bytes: peak_rss,
-        peak_anon_bytes: peak_anon,
+        peak_rss_bytes,
+        peak_anon_bytes,
     }
 }
 
 pub(super) fn info(
     global: &GlobalArgs,
-    args: &IndexPlaceArgs,
+    args: &IndexInfoArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let folder = index_to_read(args)?;
+    let db = &args.place.db;
+    let folder = index_to_read(&args.place)?;
     let index = open(&folder, CorpusIndex::open)?;
     let fits = index
-        .fits(&args.db)
-        .map_err(|error| Failure::new(&format!("read {}", args.db.display()), &error, None))?;
+        .fits(db)
+        .map_err(|error| Failure::new(&format!("read {}", db.display()), &error, None))?;
+    let verified = args.verify.then(|| verify(global, args, &index, printer)).transpose()?;
     let folder = folder.display().to_string();
     if global.json {
         let origin = index.origin();
@@ -113,16 +119,18 @@ pub(super) fn info(
             without_vector: origin.skipped,
             fresh_rows: fits.then_some(0),
             foreign: !fits,
+            verified: verified.map(|(document, _)| document),
             ..InfoDocument::of(index.files(), folder)
         })?;
     } else {
-        printer.data(&info_screen(&index, fits, &folder))?;
+        let text = verified.map_or_else(String::new, |(_, text)| text);
+        printer.data(&(info_screen(&index, fits, &folder) + &text))?;
     }
     Ok(Exit::Done)
 }
 
 fn info_screen(index: &CorpusIndex, fits: bool, folder: &str) -> String {
-    let mut text = files_screen(index.files(), ("rows", &index.origin().corpus.name), folder);
+    let mut text = files_screen(index.files(), "rows", &index.origin().corpus.name, folder);
     text.push_str(match fits {
         true => "the file has not changed since\n",
         false => "the file has changed since: lookups do without it until `memfold index build`\n",
@@ -130,17 +138,15 @@ fn info_screen(index: &CorpusIndex, fits: bool, folder: &str) -> String {
     text
 }
 
-pub(super) fn verify(
+fn verify(
     global: &GlobalArgs,
-    args: &IndexVerifyArgs,
+    args: &IndexInfoArgs,
+    index: &CorpusIndex,
     printer: Printer,
-) -> Result<Exit, Failure> {
-    let index = open(&index_to_read(&args.place)?, CorpusIndex::open)?;
+) -> Result<(VerifiedDocument, String), Failure> {
     let (bars, pool) = (Bars::new(printer), settings::pool(global)?);
-    let columns = &index.origin().columns;
-    let corpus = args.full.then(|| open_columns(&args.place.db, columns, &bars)).transpose()?;
+    let corpus = open_columns(&args.place.db, &index.origin().columns, &bars)?;
     let tools = (&pool, Kernels::active(), &bars as _);
-    let verified = verify_corpus_index(&index, corpus.as_ref(), tools);
     let of_a_file = VerifyWords {
         indexed: "ids and vectors",
         compared: |IndexDifference { same, changed, gone, fresh }| {
@@ -150,6 +156,5 @@ pub(super) fn verify(
             )
         },
     };
-    let index = (index.files().generation().number(), index.files().columns().len());
-    tell_verified(verified, index, &of_a_file, (global, printer))
+    verified(verify_corpus_index(index, Some(&corpus), tools), &of_a_file)
 }

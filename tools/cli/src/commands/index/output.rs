@@ -9,20 +9,16 @@ use memfold_model::text::excerpt;
 
 use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Printer, documents};
+use crate::printer::{Document, Printer};
 
 /// Characters of a model's or file's name that are shown.
 const NAME_CHARS: usize = 40;
 
-documents! {
-    "index-build" => BuildDocument,
-    "index-info" => InfoDocument,
-    "index-verify" => VerifyDocument,
-}
+impl Document for BuildDocument {}
+impl Document for InfoDocument {}
 
 /// `memfold index build --json`
 #[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct BuildDocument {
     pub(super) schema_version: u32,
     /// The number of the generation that lookups read from now on.
@@ -52,7 +48,6 @@ pub(super) struct BuildDocument {
 
 /// `memfold index info --json`
 #[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct InfoDocument {
     pub(super) schema_version: u32,
     /// The number of the live generation.
@@ -82,6 +77,8 @@ pub(super) struct InfoDocument {
     pub(super) fingerprint: String,
     /// The folder of generations.
     pub(super) folder: String,
+    /// What verifying it came to; `null` without --verify.
+    pub(super) verified: Option<VerifiedDocument>,
 }
 
 impl InfoDocument {
@@ -104,32 +101,26 @@ impl InfoDocument {
             bytes: files.generation().file_lengths().collect(),
             fingerprint: format!("{:016x}", files.tiers().fingerprint()),
             folder,
+            verified: None,
         }
     }
 }
 
-/// `memfold index verify --json`
+/// What verifying an index came to.
 #[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct VerifyDocument {
-    pub(super) schema_version: u32,
-    /// The number of the live generation.
-    pub(super) generation: u64,
+pub(super) struct VerifiedDocument {
     /// Bytes that are as they were written.
-    pub(super) bytes: u64,
-    /// Rows of the generation.
-    pub(super) rows: u64,
+    bytes: u64,
     /// Rows that were looked up in the graph; `null` where there is none.
-    pub(super) looked_up: Option<u64>,
+    looked_up: Option<u64>,
     /// Of these, rows that found themselves.
-    pub(super) found: Option<u64>,
-    /// How the rows stand to the store or file; `null` without --full.
-    pub(super) store: Option<DifferenceDocument>,
+    found: Option<u64>,
+    /// How the rows stand to the store or file.
+    store: Option<DifferenceDocument>,
 }
 
 /// How the rows of an index stand to what it was built from.
 #[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct DifferenceDocument {
     /// Rows as they were.
     pub(super) same: u64,
@@ -162,7 +153,8 @@ pub(super) struct BuildWords<'a> {
 pub(super) fn tell_built(
     built: &BuildDocument,
     words: &BuildWords<'_>,
-    (global, printer): (&GlobalArgs, Printer),
+    global: &GlobalArgs,
+    printer: Printer,
 ) -> Result<Exit, Failure> {
     if global.json {
         printer.document(built)?;
@@ -171,7 +163,7 @@ pub(super) fn tell_built(
     let BuildDocument { generation, rows, dim, without_vector, seconds, folder, .. } = built;
     let answered = if built.tier == "graph" { "by a graph" } else { "exactly, by a scan" };
     let indexed = format!("{rows} {}", words.rows);
-    let mut text = headline(*generation, &indexed, (words.of, *dim as usize), answered);
+    let mut text = headline(*generation, &indexed, words.of, *dim as usize, answered);
     text.push_str(&format!(
         "{} index and {} columns in {seconds:.2} s\n{folder}\n",
         mebibytes(built.index_bytes),
@@ -209,13 +201,11 @@ pub(super) struct VerifyWords {
     pub(super) compared: fn(IndexDifference) -> String,
 }
 
-/// Tells what came of verifying a generation with so many rows.
-pub(super) fn tell_verified(
+/// What verifying an index came to, as a document and in words.
+pub(super) fn verified(
     verified: Result<VerifiedIndex, IndexError>,
-    (generation, rows): (u64, usize),
     words: &VerifyWords,
-    (global, printer): (&GlobalArgs, Printer),
-) -> Result<Exit, Failure> {
+) -> Result<(VerifiedDocument, String), Failure> {
     let VerifiedIndex { bytes, graph, difference } = verified.map_err(|error| {
         if error.is_cancelled() {
             return Failure::interrupted();
@@ -223,39 +213,30 @@ pub(super) fn tell_verified(
         let hint = error.hint();
         Failure::new("verify the index", &error, hint)
     })?;
-    if global.json {
-        printer.document(&VerifyDocument {
-            schema_version: 1,
-            generation,
-            bytes,
-            rows: rows as u64,
-            looked_up: graph.map(|graph| graph.looked_up as u64),
-            found: graph.map(|graph| graph.found as u64),
-            store: difference.map(DifferenceDocument::from),
-        })?;
-        return Ok(Exit::Done);
-    }
-    let mut text = format!(
-        "{} are as they were written: {rows} rows with {}\n",
-        mebibytes(bytes),
-        words.indexed
-    );
-    if let Some(graph) = graph {
+    let mut text =
+        format!("{} are as they were written, with {}\n", mebibytes(bytes), words.indexed);
+    if let Some(graph) = &graph {
         text.push_str(&format!(
             "all {} nodes can be reached; {} of {} rows looked up find themselves\n",
             graph.nodes, graph.found, graph.looked_up
         ));
     }
+    let document = VerifiedDocument {
+        bytes,
+        looked_up: graph.as_ref().map(|graph| graph.looked_up as u64),
+        found: graph.map(|graph| graph.found as u64),
+        store: difference.map(DifferenceDocument::from),
+    };
     text.push_str(&difference.map(words.compared).unwrap_or_default());
-    printer.data(&text)?;
-    Ok(Exit::Done)
+    Ok((document, text))
 }
 
 /// Says what a generation is, in a line.
 pub(super) fn headline(
     generation: u64,
     rows: &str,
-    (of, dim): (&str, usize),
+    of: &str,
+    dim: usize,
     answered: &str,
 ) -> String {
     let of = excerpt(of, NAME_CHARS);
@@ -263,11 +244,11 @@ pub(super) fn headline(
 }
 
 /// Lists the files of a generation with their sizes, and where they are.
-pub(super) fn files_screen(files: &IndexFiles, (rows, of): (&str, &str), folder: &str) -> String {
+pub(super) fn files_screen(files: &IndexFiles, rows: &str, of: &str, folder: &str) -> String {
     let (columns, generation) = (files.columns(), files.generation());
     let rows = format!("{} {rows}", columns.len());
     let answered = format!("by a {}", files.tier().name());
-    let mut text = headline(generation.number(), &rows, (of, columns.dim()), &answered);
+    let mut text = headline(generation.number(), &rows, of, columns.dim(), &answered);
     for (name, bytes) in generation.file_lengths() {
         text.push_str(&format!("  {name:14} {}\n", mebibytes(bytes)));
     }

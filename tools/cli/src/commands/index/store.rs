@@ -9,15 +9,15 @@ use memfold::lookup::{
     verify as verify_index,
 };
 use memfold::machine::{self, Stopwatch};
+use memfold_index::Progress;
 use memfold_index::file::FileMode;
-use memfold_index::{NoProgress, Progress};
 use memfold_simd::Kernels;
 use memfold_store::{BrainDb, LoadRequest};
 
-use super::output::{open, refused, tell_built, tell_verified, tier};
-use crate::args::{GlobalArgs, IndexBuildArgs, IndexPlaceArgs, IndexVerifyArgs};
+use super::output::{open, refused, tell_built, tier, verified};
+use crate::args::{GlobalArgs, IndexBuildArgs, IndexInfoArgs, IndexPlaceArgs};
 use crate::commands::index::output::{
-    BuildDocument, BuildWords, InfoDocument, VerifyWords, files_screen,
+    BuildDocument, BuildWords, InfoDocument, VerifiedDocument, VerifyWords, files_screen,
 };
 use crate::context::{index_to_build, index_to_read, open_store, refuse_columns};
 use crate::failure::{Exit, Failure};
@@ -56,7 +56,10 @@ pub(super) fn build(
                 printer.data(&text)?;
                 return Ok(Exit::Done);
             }
-            Some(_) => return info(global, &args.place, printer),
+            Some(_) => {
+                let args = IndexInfoArgs { place: args.place.clone(), verify: false };
+                return info(global, &args, printer);
+            }
             None => {}
         }
     }
@@ -82,13 +85,13 @@ pub(super) fn build(
         Failure::new(&format!("build the index of {}", db.display()), &error, hint)
     })?;
     let seconds = stopwatch.seconds();
-    let document = build_document(&built, folder.display().to_string(), (seconds, watch.finish()));
+    let document = build_document(&built, folder.display().to_string(), seconds, watch.finish());
     let of_a_store = BuildWords {
         rows: "memories",
         of: &built.space.model,
         without_vector: "live memories have no vector of this model",
     };
-    tell_built(&document, &of_a_store, (global, printer))
+    tell_built(&document, &of_a_store, global, printer)
 }
 
 /// Fewer rows are compared one by one as fast as in a segment.
@@ -117,23 +120,24 @@ fn for_index<T>(
     settings: &Settings,
     args: &IndexPlaceArgs,
     progress: &dyn Progress,
-    work: impl FnOnce(&BrainDb, (&Path, FileMode), LoadRequest<'_>) -> Result<T, Failure>,
+    work: impl FnOnce(&BrainDb, &Path, FileMode, LoadRequest<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let store = open_store(&args.db, settings)?;
     let folder = index_to_build(args)?;
     let mode = mode_like(&args.db)?;
     let time_zone = settings.time_zone()?;
     let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress };
-    work(&store, (&folder, mode), load)
+    work(&store, &folder, mode, load)
 }
 
 /// Builds the index of a store, unless another process does so now.
 pub(crate) fn rebuild(
-    (global, settings): (&GlobalArgs, &Settings),
+    global: &GlobalArgs,
+    settings: &Settings,
     args: &IndexPlaceArgs,
     progress: &dyn Progress,
 ) -> Result<(), Failure> {
-    for_index(settings, args, progress, |store, (folder, mode), load| {
+    for_index(settings, args, progress, |store, folder, mode, load| {
         let built = build_index(
             store,
             &BuildIndex {
@@ -158,18 +162,19 @@ pub(crate) fn rebuild(
 /// Adds what came since to the index of a store, where that is enough to be worth a segment; builds it anew where it no
 /// longer fits.
 pub(crate) fn seal(
-    (global, settings): (&GlobalArgs, &Settings),
+    global: &GlobalArgs,
+    settings: &Settings,
     args: &IndexPlaceArgs,
     progress: &dyn Progress,
 ) -> Result<(), Failure> {
-    let sealed = for_index(settings, args, progress, |store, (folder, mode), load| {
+    let sealed = for_index(settings, args, progress, |store, folder, mode, load| {
         let (kernels, wait, rows_min) = (Kernels::active(), Duration::ZERO, SEALED_ROWS_MIN);
         Ok(seal_fresh(store, &SealFresh { folder, mode, load, rows_min, kernels, wait }))
     })?;
     match sealed {
         Ok(Sealed::Segment { .. } | Sealed::TooFew { .. }) => Ok(()),
-        Ok(Sealed::NoIndex) => rebuild((global, settings), args, progress),
-        Err(error) if error.is_mended_by_a_build() => rebuild((global, settings), args, progress),
+        Ok(Sealed::NoIndex) => rebuild(global, settings, args, progress),
+        Err(error) if error.is_mended_by_a_build() => rebuild(global, settings, args, progress),
         Err(error) => {
             let hint = error.hint();
             Err(Failure::new("add to the index", &error, hint))
@@ -210,8 +215,10 @@ fn append(
 fn build_document(
     built: &BuiltIndex,
     folder: String,
-    (seconds, (peak_rss, peak_anon)): (f64, (Option<u64>, Option<u64>)),
+    seconds: f64,
+    peaks: (Option<u64>, Option<u64>),
 ) -> BuildDocument {
+    let (peak_rss_bytes, peak_anon_bytes) = peaks;
     let BuiltIndex { generation, rows, without_vector, space, graph, file_bytes } = built;
     BuildDocument {
         schema_version: 1,
@@ -226,27 +233,29 @@ fn build_document(
         columns_bytes: file_bytes[1],
         folder,
         seconds,
-        peak_rss_bytes: peak_rss,
-        peak_anon_bytes: peak_anon,
+        peak_rss_bytes,
+        peak_anon_bytes,
     }
 }
 
 pub(super) fn info(
     global: &GlobalArgs,
-    args: &IndexPlaceArgs,
+    args: &IndexInfoArgs,
     printer: Printer,
 ) -> Result<Exit, Failure> {
-    let settings = Settings::load(global, Some(&args.db), &[])?;
+    let db = &args.place.db;
+    let settings = Settings::load(global, Some(db), &[])?;
     settings.show_notices(printer);
-    let store = open_store(&args.db, &settings)?;
-    let folder = index_to_read(args)?;
+    let store = open_store(db, &settings)?;
+    let folder = index_to_read(&args.place)?;
     let index = open(&folder, StoreIndex::open)?;
-    let time_zone = settings.time_zone()?;
-    let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: &NoProgress };
+    let (time_zone, bars) = (settings.time_zone()?, Bars::new(printer));
+    let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: &bars };
     let found = freshness(&store, &index, &load).map_err(|error| {
         let hint = error.hint();
-        Failure::new(&format!("read {}", args.db.display()), &error, hint)
+        Failure::new(&format!("read {}", db.display()), &error, hint)
     })?;
+    let verified = args.verify.then(|| verify(global, &store, &index, &load)).transpose()?;
     if global.json {
         let (fresh_rows, foreign) = match found {
             Freshness::Since { fresh_rows } => (Some(fresh_rows), false),
@@ -260,12 +269,39 @@ pub(super) fn info(
             segments: index.fresh().len() as u64,
             fresh_rows,
             foreign,
+            verified: verified.map(|(document, _)| document),
             ..InfoDocument::of(index.files(), folder.display().to_string())
         })?;
     } else {
-        printer.data(&screen(&index, found, &folder.display().to_string()))?;
+        let text = verified.map_or_else(String::new, |(_, text)| text);
+        let shown = screen(&index, found, &folder.display().to_string());
+        printer.data(&(shown + &text))?;
     }
     Ok(Exit::Done)
+}
+
+fn verify(
+    global: &GlobalArgs,
+    store: &BrainDb,
+    index: &StoreIndex,
+    load: &LoadRequest<'_>,
+) -> Result<(VerifiedDocument, String), Failure> {
+    let scratch_dir = settings::scratch_dir();
+    let thoroughness = Thoroughness {
+        store: Some((store, scratch_dir.as_path())),
+        pool: &settings::pool(global)?,
+        kernels: Kernels::active(),
+    };
+    let of_a_store = VerifyWords {
+        indexed: "ids, vectors and texts' hashes",
+        compared: |IndexDifference { same, changed, gone, fresh }| {
+            format!(
+                "compared with the store: {same} rows are the same, {changed} have another vector, {gone} are gone,\n\
+                 {fresh} live memories came since\n"
+            )
+        },
+    };
+    verified(verify_index(index, load, &thoroughness), &of_a_store)
 }
 
 fn sealed_rows(index: &StoreIndex) -> usize {
@@ -273,7 +309,7 @@ fn sealed_rows(index: &StoreIndex) -> usize {
 }
 
 fn screen(index: &StoreIndex, found: Freshness, folder: &str) -> String {
-    let mut text = files_screen(index.files(), ("memories", &index.origin().model), folder);
+    let mut text = files_screen(index.files(), "memories", &index.origin().model, folder);
     if !index.fresh().is_empty() {
         let (rows, segments) = (sealed_rows(index), index.fresh().len());
         let (memories, parts) = (
@@ -295,35 +331,4 @@ fn screen(index: &StoreIndex, found: Freshness, folder: &str) -> String {
         }
     });
     text
-}
-
-pub(super) fn verify(
-    global: &GlobalArgs,
-    args: &IndexVerifyArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
-    let settings = Settings::load(global, Some(&args.place.db), &[])?;
-    settings.show_notices(printer);
-    let store = open_store(&args.place.db, &settings)?;
-    let index = open(&index_to_read(&args.place)?, StoreIndex::open)?;
-    let (time_zone, bars) = (settings.time_zone()?, Bars::new(printer));
-    let load = LoadRequest { time_zone: &time_zone, now: machine::clock(), progress: &bars };
-    let scratch_dir = settings::scratch_dir();
-    let thoroughness = Thoroughness {
-        store: args.full.then_some((&store, scratch_dir.as_path())),
-        pool: &settings::pool(global)?,
-        kernels: Kernels::active(),
-    };
-    let verified = verify_index(&index, &load, &thoroughness);
-    let of_a_store = VerifyWords {
-        indexed: "ids, vectors and texts' hashes",
-        compared: |IndexDifference { same, changed, gone, fresh }| {
-            format!(
-                "compared with the store: {same} rows are the same, {changed} have another vector, {gone} are gone,\n\
-                 {fresh} live memories came since\n"
-            )
-        },
-    };
-    let index = (index.files().generation().number(), index.files().columns().len());
-    tell_verified(verified, index, &of_a_store, (global, printer))
 }

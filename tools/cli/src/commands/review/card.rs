@@ -49,16 +49,17 @@ struct Passage {
 }
 
 impl Card {
-    /// Makes the card of an action; `place` is which one of how many it is.
+    /// Makes the card of an action, the `number`th of `total`.
     pub(super) fn of(
         material: &Material<'_>,
         plan: &SavedPlan,
         saved: &SavedAction,
-        place: (usize, usize),
+        number: usize,
+        total: usize,
     ) -> Self {
         let action = saved.effective();
         Self {
-            head: head(saved, place),
+            head: head(saved, number, total),
             passages: passages(material, action),
             facts: facts(material, plan, action),
         }
@@ -126,7 +127,7 @@ fn indented(lines: Vec<String>) -> impl Iterator<Item = String> {
 }
 
 /// `3 of 41 · a17 merge · reworded · similarity 0.9612 · R2-near-duplicate-merge`.
-fn head(saved: &SavedAction, (number, total): (usize, usize)) -> String {
+fn head(saved: &SavedAction, number: usize, total: usize) -> String {
     let action = saved.effective();
     let rationale = &action.rationale;
     let mut parts = vec![format!("{number} of {total}"), title(saved)];

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use console::measure_text_width;
+use memfold::execute::Selection;
 use memfold_guard::Guard;
 use memfold_index::Row;
 use memfold_model::memory::{
@@ -198,7 +199,9 @@ impl Table {
         };
         let mut script = Script { answers, screens: Vec::new(), shown: Vec::new() };
         let mut notebook = Notebook { refused: self.refused, ..Notebook::default() };
-        let tally = Walk::new(&material, plan).run(&mut script, &mut notebook).unwrap();
+        let tally = Walk::new(&material, plan, &Selection::default())
+            .run(&mut script, &mut notebook)
+            .unwrap();
         let Script { screens, shown, .. } = script;
         for screen in &screens {
             assert_fits(screen);
@@ -315,23 +318,6 @@ fn what_needs_most_attention_comes_first_and_noops_do_not_come() {
     let expected = Tally { approved: 1, rejected: 1, kept_both: 1, ..Tally::default() };
     assert_eq!((told.tally, told.screens.len()), (expected, 3));
     assert!(told.screens[1].starts_with("2 of 3 · a3 merge · trivial"), "{}", told.screens[1]);
-}
-
-#[test]
-fn one_answer_for_all_of_a_kind() {
-    let kinds = [Risk::Identical, Risk::Reworded, Risk::Identical, Risk::Identical];
-    let mut actions = kinds.map(|risk| action(ActionType::Merge, risk, &["m3", "m1"])).to_vec();
-    actions.push(action(ActionType::Promote, Risk::Identical, &["m1"]));
-    let mut table = Table { actions, ..Table::of_equals() };
-    table.policy.guard.enabled = false;
-    let told = table.answer("yaxanuaky");
-    assert!(told.screens[2].contains("all 3 like this that are left"), "{}", told.screens[2]);
-    let no = ["no a1", "no a3", "no a4", "back a4", "back a3", "back a1"];
-    let kept = ["keep a1", "keep a3", "keep a4"];
-    assert_eq!(told.written, [&["yes a2"][..], &no, &kept, &["yes a5"]].concat());
-    let told = Table { refused: Some(3), ..table }.answer("yanu");
-    assert!(told.screens[3].contains("the store is locked"), "{}", told.screens[3]);
-    assert_eq!(told.written, ["yes a2", "no a1", "no a3", "back a3", "back a1"]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::io::{self, BufRead};
 
 use console::{Key, Term};
+use memfold::execute::Selection;
 use memfold_model::text::excerpt;
 use memfold_plan::plan::{
     Action, ActionState, ActionType, Risk, SavedAction, SavedPlan, SwapInput, UPDATE, superseding,
@@ -23,8 +24,7 @@ s  swap: the next memory of the merge survives instead
 Of two that contradict each other, or of which one is an update:
 n  the newer one holds, o the older one holds: the other merges into it
 b  both hold: they are never asked about again while the texts stay
-s  skip: it stays open; y flags it for `memfold flags`
-a  all: the next answer is for all of this kind that are left; u takes them all back
+s  skip: it stays open; y flags it for `memfold review --flags`
 v  show the whole texts: [-only here-], {+only in the survivor or newer one+}
 u  back: take the last answer or swap back
 q  quit: what was answered is kept";
@@ -35,7 +35,6 @@ const MESSAGE_LINES: usize = 2;
 
 /// What a review came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Tally {
     /// Answered with yes.
     pub(crate) approved: u64,
@@ -61,8 +60,6 @@ pub(crate) struct Walk<'a> {
     /// What was done, the last step last.
     steps: Vec<Step>,
     message: Option<String>,
-    /// The next answer is for all of this kind.
-    is_for_all: bool,
 }
 
 /// An answer.
@@ -84,8 +81,6 @@ enum Step {
     Settled,
     /// A swap, after which the action was no longer this amendment.
     Swapped(Option<Box<Action>>),
-    /// So many steps before, taken by one answer.
-    Many(usize),
 }
 
 /// Whether a walk goes on.
@@ -97,10 +92,11 @@ enum Next {
 }
 
 impl<'a> Walk<'a> {
-    pub(crate) fn new(material: &'a Material<'a>, plan: SavedPlan) -> Self {
+    /// Makes the walk over the undecided changes that are chosen.
+    pub(crate) fn new(material: &'a Material<'a>, plan: SavedPlan, chosen: &Selection) -> Self {
         let is_open = |at: &usize| {
             let action = &plan.actions[*at];
-            action.is_change() && action.state == ActionState::Proposed
+            action.is_change() && action.state == ActionState::Proposed && chosen.picks(action)
         };
         let mut questions: Vec<usize> = (0..plan.actions.len()).filter(is_open).collect();
         questions.sort_by_key(|&at| kind(plan.actions[at].effective()));
@@ -112,7 +108,6 @@ impl<'a> Walk<'a> {
             answers: Vec::new(),
             steps: Vec::new(),
             message: None,
-            is_for_all: false,
         }
     }
 
@@ -130,14 +125,6 @@ impl<'a> Walk<'a> {
         let mut next = Next::Ask;
         while next == Next::Ask && !self.is_over() {
             next = match dialogue.ask(&self.screen())? {
-                Answer::Key(key) if self.is_for_all => {
-                    self.answer_all(key, store);
-                    Next::Ask
-                }
-                Answer::Key('a') => {
-                    self.is_for_all = true;
-                    Next::Ask
-                }
                 Answer::Key('v') => {
                     dialogue.show(&self.card().whole())?;
                     Next::Ask
@@ -166,8 +153,8 @@ impl<'a> Walk<'a> {
     }
 
     fn card(&self) -> Card {
-        let place = (self.at + 1, self.questions.len());
-        Card::of(self.material, &self.plan, self.action(), place)
+        let (number, total) = (self.at + 1, self.questions.len());
+        Card::of(self.material, &self.plan, self.action(), number, total)
     }
 
     fn screen(&mut self) -> String {
@@ -178,53 +165,13 @@ impl<'a> Walk<'a> {
         });
         let card = self.card().screen();
         let action = self.action().action.action;
-        if self.is_for_all {
-            let keys = match action {
-                ActionType::Merge | ActionType::ProposeMerge => "y yes · n no · k keep both",
-                ActionType::FlagContradiction => "n newer · o older · b both · s skip",
-                _ => "y yes · n no",
-            };
-            let left = self.of_this_kind().len();
-            return format!(
-                "{card}\n\nall {left} like this that are left: {keys} · other keys: back"
-            );
-        }
         let keys = match action {
             ActionType::Merge => "y yes · n no · k keep both · s swap · ",
             ActionType::ProposeMerge => "y merge · s swap · k both · n not now · ",
             ActionType::FlagContradiction => "n newer · o older · b both · s skip · ",
             _ => "y yes · n no · ",
         };
-        format!("{card}\n\n{message}{keys}a all · v text · u back · q quit · ? help")
-    }
-
-    /// The questions from this one on that are of its kind; they follow each other.
-    fn of_this_kind(&self) -> std::ops::Range<usize> {
-        let of = |at: usize| kind(self.plan.actions[self.questions[at]].effective());
-        let rest = (self.at..self.questions.len()).take_while(|at| of(*at) == of(self.at));
-        self.at..self.at + rest.count()
-    }
-
-    /// Gives one answer to all of this kind; ends at the first that cannot be given.
-    fn answer_all(&mut self, key: char, store: &mut dyn ReviewStore) {
-        self.is_for_all = false;
-        let keys = match self.action().effective().action {
-            ActionType::Merge | ActionType::ProposeMerge => "ynk",
-            ActionType::FlagContradiction => "nobs",
-            _ => "yn",
-        };
-        if !keys.contains(key) {
-            return;
-        }
-        let end = self.of_this_kind().end;
-        let before = self.steps.len();
-        while self.at < end && self.message.is_none() {
-            self.answer(key, store);
-        }
-        let taken = self.steps.len() - before;
-        if taken > 1 {
-            self.steps.push(Step::Many(taken));
-        }
+        format!("{card}\n\n{message}{keys}v text · u back · q quit · ? help")
     }
 
     /// Does what a key asks for; what cannot be done becomes a message.
@@ -332,19 +279,6 @@ impl<'a> Walk<'a> {
 
     fn back(&mut self, store: &mut dyn ReviewStore) -> Result<(), String> {
         match self.steps.last() {
-            Some(Step::Many(taken)) => {
-                let mut left = *taken;
-                self.steps.pop();
-                while left > 0 {
-                    let done = self.back(store);
-                    left -= usize::from(done.is_ok());
-                    if let Err(problem) = done {
-                        self.steps.push(Step::Many(left));
-                        return Err(problem);
-                    }
-                }
-                return Ok(());
-            }
             None => return Err("there is nothing to take back".to_owned()),
             Some(Step::Swapped(before)) => {
                 let before = before.as_deref().cloned();
@@ -381,7 +315,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What an answer for all speaks of; proposals come last, before them what changes most comes first.
+/// The order of questions: proposals come last, before them what changes most comes first.
 fn kind(action: &Action) -> (bool, Reverse<Risk>, ActionType, bool) {
     let signal = action.rationale.evidence.contradiction_signals.first();
     let is_update = signal.is_some_and(|signal| signal == UPDATE);

@@ -22,7 +22,8 @@ use crate::settings;
 pub(super) fn run(
     global: &GlobalArgs,
     args: &SearchArgs,
-    (printer, stopwatch): (Printer, Stopwatch),
+    printer: Printer,
+    stopwatch: Stopwatch,
 ) -> Result<Exit, Failure> {
     if args.text.is_some() {
         return Err(Failure::usage(
@@ -35,13 +36,15 @@ pub(super) fn run(
     source.tell(printer);
     let work = Work { args, rows: source.rows(), pool };
     if let (Some(queries), Some(output)) = (&args.queries, &args.output) {
-        return work.answer_all((queries, output), &bars, (global, printer, stopwatch));
+        let (written, neighbors) = work.answer_all(queries, output, &bars)?;
+        let seconds = stopwatch.seconds();
+        return results::tell_written(written, neighbors, output, seconds, global, printer);
     }
     let open = stopwatch.seconds();
     let found = work.answer()?;
     if global.json {
-        let seconds = (open, stopwatch.seconds());
-        printer.document(&SearchDocument::of_rows(&found, &source, seconds))?;
+        let total = stopwatch.seconds();
+        printer.document(&SearchDocument::of_rows(&found, &source, open, total))?;
     } else {
         printer.data(&results::rows(&found))?;
     }
@@ -74,12 +77,13 @@ impl Work<'_> {
         search_rows(self.rows, (query, self.wanted()), tools).map_err(|error| self.failed(&error))
     }
 
+    /// Writes the neighbours of all queries; returns how many queries and neighbours there are.
     fn answer_all(
         &self,
-        (queries, output): (&Path, &Path),
+        queries: &Path,
+        output: &Path,
         bars: &Bars,
-        (global, printer, stopwatch): (&GlobalArgs, Printer, Stopwatch),
-    ) -> Result<Exit, Failure> {
+    ) -> Result<(usize, u64), Failure> {
         let queries = open_vectors(queries, bars)?;
         let tools = (&self.pool, Kernels::active());
         let found = search_rows_all(self.rows, &queries.matrix(), self.wanted(), tools, bars)
@@ -95,7 +99,7 @@ impl Work<'_> {
             })
         });
         let neighbors = results::write(rows, output)?;
-        results::tell_written((found.len(), neighbors), output, (global, printer, stopwatch))
+        Ok((found.len(), neighbors))
     }
 
     fn failed(&self, error: &SearchError) -> Failure {

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use memfold::lookup::corpus::{CorpusColumns, CorpusIndex, RowMatch, SearchedRows};
 use memfold::lookup::{IndexError, Match, Matches, Searched, StoreIndex, Wanted};
-use memfold::machine::Stopwatch;
 use memfold_datasets::Corpus;
 use memfold_datasets::convert::WriteError;
 use memfold_datasets::results::{NeighborRow, NeighborsWriter};
@@ -13,16 +12,15 @@ use memfold_model::text::excerpt;
 use crate::args::{GlobalArgs, SearchArgs};
 use crate::context::{self, open_columns};
 use crate::failure::{Exit, Failure};
-use crate::printer::{Printer, documents, wrap};
+use crate::printer::{Document, Printer, documents, wrap};
 use crate::progress::Bars;
 
 /// Matches where nobody said how many.
 const NEIGHBORS_DEFAULT: usize = 10;
 
-documents! {
-    "search" => SearchDocument,
-    "search-queries" => QueriesDocument,
-}
+documents! { "search" => SearchDocument }
+
+impl Document for QueriesDocument {}
 
 /// `memfold search --json`
 #[derive(Debug, serde::Serialize)]
@@ -109,7 +107,6 @@ pub(crate) struct ElapsedDocument {
 
 /// `memfold search --queries --json`
 #[derive(Debug, serde::Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct QueriesDocument {
     pub(super) schema_version: u32,
     pub(super) queries: u64,
@@ -121,23 +118,23 @@ pub(super) struct QueriesDocument {
 
 impl SearchDocument {
     /// Takes what was found, and the seconds until the store was open and until the answer.
-    pub fn new(found: &Matches, index: Option<&StoreIndex>, seconds: (f64, f64)) -> Self {
+    pub fn new(found: &Matches, index: Option<&StoreIndex>, open: f64, total: f64) -> Self {
         Self {
             schema_version: 1,
             matches: found.matches.iter().map(MatchDocument::of_memory).collect(),
             index: SearchedDocument::new(found.searched, index),
             notes: Vec::new(),
-            elapsed_us: ElapsedDocument::new(seconds),
+            elapsed_us: ElapsedDocument::new(open, total),
         }
     }
 
-    pub(super) fn of_rows(found: &[RowMatch], source: &Source, seconds: (f64, f64)) -> Self {
+    pub(super) fn of_rows(found: &[RowMatch], source: &Source, open: f64, total: f64) -> Self {
         Self {
             schema_version: 1,
             matches: found.iter().map(MatchDocument::of_row).collect(),
             index: SearchedDocument::of_source(source),
             notes: Vec::new(),
-            elapsed_us: ElapsedDocument::new(seconds),
+            elapsed_us: ElapsedDocument::new(open, total),
         }
     }
 }
@@ -215,7 +212,7 @@ fn sealed_rows(index: &StoreIndex) -> u64 {
 
 impl ElapsedDocument {
     /// Takes the seconds until the store was open, and all of them.
-    pub(super) fn new((open, total): (f64, f64)) -> Self {
+    pub(super) fn new(open: f64, total: f64) -> Self {
         let micros = |seconds: f64| (seconds * 1e6).round() as u64;
         Self { open: micros(open), search: micros(total - open), total: micros(total) }
     }
@@ -326,9 +323,12 @@ pub(super) fn write<'a>(
 
 /// Says what was written.
 pub(super) fn tell_written(
-    (queries, neighbors): (usize, u64),
+    queries: usize,
+    neighbors: u64,
     output: &Path,
-    (global, printer, stopwatch): (&GlobalArgs, Printer, Stopwatch),
+    seconds: f64,
+    global: &GlobalArgs,
+    printer: Printer,
 ) -> Result<Exit, Failure> {
     let shown = output.display();
     if global.json {
@@ -337,7 +337,7 @@ pub(super) fn tell_written(
             queries: queries as u64,
             neighbors,
             output: shown.to_string(),
-            seconds: stopwatch.seconds(),
+            seconds,
         })?;
     } else {
         printer.note(&format!("wrote {neighbors} neighbours of {queries} queries to {shown}"));

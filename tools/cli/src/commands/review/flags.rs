@@ -1,8 +1,5 @@
-//! `memfold flags`: the pairs that wait for a person, and what a person says of them.
+//! `memfold review --flags` and KEYs: the pairs that wait for a person, and what a person says of them.
 
-use std::path::PathBuf;
-
-use clap::{self, Args};
 use jiff::tz::TimeZone;
 use memfold::execute::ExecuteError;
 use memfold::machine;
@@ -16,9 +13,10 @@ use memfold_store::brain_db::{FlagKind, OpenPair};
 use memfold_store::upkeep::UpkeepRun;
 use serde::Serialize;
 
+use super::ReviewArgs;
 use crate::args::{GlobalArgs, WritingArgs};
 use crate::context::open_store;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::printer::{self, Printer, documents, wrap};
 use crate::settings::{self, Settings};
 use crate::writing;
@@ -36,29 +34,7 @@ documents! {
     "flags-settled" => SettledDocument,
 }
 
-/// `memfold flags`
-#[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("settlement").args(["keep_both", "merge", "supersede", "older_holds"]))]
-pub(crate) struct FlagsArgs {
-    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
-    pub(crate) db: PathBuf,
-    /// Both of this pair stay: no run folds them while their texts stay
-    #[arg(long = "both", value_name = "KEY", visible_alias = "keep-both")]
-    pub(crate) keep_both: Option<String>,
-    /// Both say the same, by your word: merge the older one into the newer one
-    #[arg(long, value_name = "KEY")]
-    pub(crate) merge: Option<String>,
-    /// The newer one is right: merge the older one into it
-    #[arg(long = "newer", value_name = "KEY", visible_aliases = ["supersede", "newer-holds"])]
-    pub(crate) supersede: Option<String>,
-    /// The older one is right: merge the newer one into it
-    #[arg(long = "older", value_name = "KEY", visible_alias = "older-holds")]
-    pub(crate) older_holds: Option<String>,
-    #[command(flatten)]
-    pub(crate) writing: WritingArgs,
-}
-
-/// `memfold flags --json`
+/// `memfold review STORE --flags --json`
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FlagsDocument<'a> {
@@ -95,7 +71,7 @@ struct FlagDocument<'a> {
     asserted_at: Option<&'a str>,
 }
 
-/// `memfold flags --json` with a pair to settle
+/// `memfold review STORE KEY --newer --json`, of one pair
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SettledDocument {
@@ -143,77 +119,62 @@ impl<'a> FlagDocument<'a> {
     }
 }
 
-pub(crate) fn run(
+/// Lists the pairs that wait.
+pub(super) fn list(
     global: &GlobalArgs,
-    args: &FlagsArgs,
+    args: &ReviewArgs,
+    settings: &Settings,
     printer: Printer,
-) -> Result<Exit, Failure> {
-    let settings = Settings::load(global, Some(&args.db), &[])?;
-    settings.show_notices(printer);
-    if let Some(asked) = asked(args) {
-        return decide(global, (args, asked), (&settings, printer));
-    }
-    if args.writing.execute {
-        return Err(Failure::usage(
-            "--execute without a pair to settle",
-            "name one with --newer, --older, --both or --merge; `memfold flags DB` lists them",
-        ));
-    }
-    let pairs = open_store(&args.db, &settings)?.open_flags().map_err(|error| {
+) -> Result<(), Failure> {
+    let pairs = open_store(&args.db, settings)?.open_flags().map_err(|error| {
         let hint = error.hint();
         Failure::new("read the flags", &error, hint)
     })?;
     let time_zone = settings.time_zone()?;
     if global.json {
-        printer.document(&FlagsDocument::of(&pairs, &time_zone))?;
-    } else {
-        printer.data(&text((global, args), &pairs, &time_zone))?;
+        return printer.document(&FlagsDocument::of(&pairs, &time_zone));
     }
-    Ok(Exit::Done)
+    printer.data(&text(global, args, &pairs, &time_zone))
 }
 
-/// The pair that a person decides about, and how.
-fn asked(args: &FlagsArgs) -> Option<(&str, Settlement)> {
-    [
-        (&args.keep_both, Settlement::KeepBoth),
-        (&args.merge, Settlement::Merge),
-        (&args.supersede, Settlement::Supersede),
-        (&args.older_holds, Settlement::OlderHolds),
-    ]
-    .into_iter()
-    .find_map(|(key, settlement)| Some((key.as_deref()?, settlement)))
-}
-
-fn decide(
+/// Settles a pair as a person decided, or tells what that would do.
+pub(super) fn settle_pair(
     global: &GlobalArgs,
-    (args, asked): (&FlagsArgs, (&str, Settlement)),
-    (settings, printer): (&Settings, Printer),
-) -> Result<Exit, Failure> {
+    args: &ReviewArgs,
+    key: &str,
+    settlement: Settlement,
+    settings: &Settings,
+    printer: Printer,
+) -> Result<(), Failure> {
     let (guard, time_zone) = (settings.guard()?, settings.time_zone()?);
     let rules = SettleRules { policy: &settings.configuration.policy, guard: &guard };
-    let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
-    let wanted = (args.writing.execute, args.writing.dry_run);
-    let (run, settled) = if writing::may_write(settings, wanted, printer) {
+    let WritingArgs { execute, dry_run, now } = &args.writing;
+    let now = settings::now(now.as_deref(), &time_zone)?;
+    let (run, settled) = if writing::may_write(settings, *execute, *dry_run, printer) {
         let session = writing::open_session(&args.db, settings)?;
         let store_id = session.store_id();
         let store_id =
             store_id.map_err(|error| writing::session_failure("settle the pair", &error))?;
-        let run_id = run_id(&store_id, now, &format!("flags {}", asked.0));
+        let run_id = run_id(&store_id, now, &format!("flags {key}"));
         let (run_id, holder) = (run_id.as_str(), &*machine::holder());
         let run = UpkeepRun { run_id, now, time_zone: &time_zone, holder };
         let (run, settled) =
-            settle(&session, asked, rules, &run).map_err(|error| failed(&error))?;
+            settle(&session, (key, settlement), rules, &run).map_err(|error| failed(&error))?;
         (Some(run), settled)
     } else {
         let load = LoadRequest { time_zone: &time_zone, now, progress: &NoProgress };
         let store = open_store(&args.db, settings)?;
-        let settled = preview_settlement(&store, asked, rules, &load);
+        let settled = preview_settlement(&store, (key, settlement), rules, &load);
         (None, settled.map_err(|error| failed(&error))?)
     };
     if global.json {
         let mode = Mode::of(run.is_some());
-        printer.document(&SettledDocument { schema_version: 1, mode, run_id: run, settled })?;
-        return Ok(Exit::Done);
+        return printer.document(&SettledDocument {
+            schema_version: 1,
+            mode,
+            run_id: run,
+            settled,
+        });
     }
     let mut text = told(&settled, run.is_some());
     if let Some(run) = &run {
@@ -221,7 +182,7 @@ fn decide(
         text.push_str(&format!("to take it back: {undo}\n"));
     }
     if run.is_none() {
-        text.push_str(&format!("next: {}\n", command(global, args, asked)));
+        text.push_str(&format!("next: {}\n", command(global, args, key, settlement)));
     }
     printer.data(&text)?;
     if let Some(note) = &settled.note {
@@ -230,7 +191,7 @@ fn decide(
     if run.is_none() {
         printer.note("dry run: nothing was written to the store");
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn told(settled: &Settled, is_done: bool) -> String {
@@ -251,7 +212,7 @@ fn told(settled: &Settled, is_done: bool) -> String {
 }
 
 /// The same command, writing.
-fn command(global: &GlobalArgs, args: &FlagsArgs, (key, settlement): (&str, Settlement)) -> String {
+fn command(global: &GlobalArgs, args: &ReviewArgs, key: &str, settlement: Settlement) -> String {
     let flag = match settlement {
         Settlement::KeepBoth => "--both",
         Settlement::Merge => "--merge",
@@ -260,9 +221,9 @@ fn command(global: &GlobalArgs, args: &FlagsArgs, (key, settlement): (&str, Sett
     };
     let further = writing::global_words(global);
     let now = args.writing.now.iter().flat_map(|now| ["--now", now]);
-    let mut after = vec![flag, key];
+    let mut after = vec![key, flag];
     after.extend(now.chain(["--execute"]).chain(writing::strs(&further)));
-    writing::store_words(&["memfold", "flags"], &args.db, &after)
+    writing::store_words(&["memfold", "review"], &args.db, &after)
 }
 
 fn failed(error: &ExecuteError) -> Failure {
@@ -273,7 +234,8 @@ fn failed(error: &ExecuteError) -> Failure {
 }
 
 fn text(
-    (global, args): (&GlobalArgs, &FlagsArgs),
+    global: &GlobalArgs,
+    args: &ReviewArgs,
     pairs: &[OpenPair],
     time_zone: &TimeZone,
 ) -> String {
@@ -295,10 +257,10 @@ fn text(
         }
     }
     let key = first.key.as_str();
-    let example = command(global, args, (key, Settlement::KeepBoth));
+    let example = command(global, args, key, Settlement::KeepBoth);
     text.push_str(&format!(
         "\n{}; a flag closes when you edit or archive a side, or settle it:\n\
-         --newer KEY (that one holds), --older KEY, --both KEY (both hold) or --merge KEY\n\
+         KEY --newer (that one holds), KEY --older, KEY --both (both hold) or KEY --merge\n\
          for example: {example}\n",
         writing::counted(pairs.len() as u64, "pair", "pairs"),
     ));

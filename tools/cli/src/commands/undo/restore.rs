@@ -1,12 +1,15 @@
-//! `memfold restore`: archived memories live again.
+//! `memfold undo --memory` of an archived memory: it lives again, alone. `--archived` lists those worth a look.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::{self, Args};
+use jiff::tz::TimeZone;
 use memfold::machine;
+use memfold_model::lineage::Whereabouts;
 use memfold_model::memory::MemoryId;
 use memfold_model::text::excerpt;
+use memfold_model::time::Instant;
 use memfold_plan::report::{Mode, run_id};
+use memfold_store::BrainDb;
 use memfold_store::brain_db::SessionError;
 use memfold_store::upkeep::{
     Restoration, RestoreCandidate, RestoreReason, UpkeepError, UpkeepRun, preview_restore,
@@ -14,10 +17,11 @@ use memfold_store::upkeep::{
 };
 use serde::Serialize;
 
-use crate::args::{GlobalArgs, WritingArgs};
+use super::UndoArgs;
+use crate::args::GlobalArgs;
 use crate::context::open_store;
-use crate::failure::{Exit, Failure};
-use crate::printer::{Printer, documents};
+use crate::failure::Failure;
+use crate::printer::{Document, Printer};
 use crate::settings::{self, Settings};
 use crate::writing;
 
@@ -25,25 +29,11 @@ use crate::writing;
 const SHOWN: usize = 50;
 const ID_CHARS: usize = 80;
 
-documents! {
-    "restore" => RestoreDocument,
-    "restore-candidates" => CandidatesDocument,
-}
+impl Document for RestoreDocument {}
+impl Document for CandidatesDocument {}
 
-/// `memfold restore`
-#[derive(Debug, Args)]
-pub(crate) struct RestoreArgs {
-    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
-    pub(crate) db: PathBuf,
-    /// The archived memory's id; without it, those worth a look are listed
-    pub(crate) id: Option<String>,
-    #[command(flatten)]
-    pub(crate) writing: WritingArgs,
-}
-
-/// `memfold restore --json` with a memory to restore
+/// `memfold undo STORE --memory ID --json` of an archived memory
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RestoreDocument {
     schema_version: u32,
     mode: Mode,
@@ -52,46 +42,38 @@ struct RestoreDocument {
     restoration: Restoration,
 }
 
-/// `memfold restore --json` without a memory
+/// `memfold undo STORE --archived --json`
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct CandidatesDocument {
     schema_version: u32,
     candidates: Vec<RestoreCandidate>,
 }
 
-pub(crate) fn run(
-    global: &GlobalArgs,
-    args: &RestoreArgs,
-    printer: Printer,
-) -> Result<Exit, Failure> {
-    let settings = Settings::load(global, Some(&args.db), &[])?;
-    settings.show_notices(printer);
-    let wanted = (args.writing.execute, args.writing.dry_run);
-    match &args.id {
-        None => list(global, args, (&settings, printer))?,
-        Some(id) if writing::may_write(&settings, wanted, printer) => {
-            bring_back(global, (args, id), (&settings, printer))?;
-        }
-        Some(id) => preview(global, (args, id), (&settings, printer))?,
-    }
-    Ok(Exit::Done)
+/// Tells whether a memory is archived, so that undoing it restores it alone.
+pub(super) fn is_archived(
+    store: &BrainDb,
+    id: &MemoryId,
+    time_zone: &TimeZone,
+    now: Instant,
+) -> Result<bool, Failure> {
+    let resolved = store.resolve(id, time_zone, now).map_err(|error| {
+        let hint = error.hint();
+        Failure::new("look for the memory", &error, hint)
+    })?;
+    let archived = [Whereabouts::Ghost, Whereabouts::Archived, Whereabouts::Moved];
+    Ok(archived.contains(&resolved.whereabouts))
 }
 
-fn list(
+/// Lists archived memories that were edited since, or whose survivor is gone.
+pub(super) fn list(
     global: &GlobalArgs,
-    args: &RestoreArgs,
-    (settings, printer): (&Settings, Printer),
+    args: &UndoArgs,
+    settings: &Settings,
+    printer: Printer,
 ) -> Result<(), Failure> {
-    if args.writing.execute {
-        return Err(Failure::usage(
-            "there is no id of a memory to restore",
-            "without --execute, `memfold restore DB` lists memories worth a look",
-        ));
-    }
     let store = open_store(&args.db, settings)?;
     let time_zone = settings.time_zone()?;
-    let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
+    let now = settings::now(args.now.as_deref(), &time_zone)?;
     let found = restorable(&store, &time_zone, now).map_err(|error| session_failed(&error))?;
     if global.json {
         return printer.document(&CandidatesDocument { schema_version: 1, candidates: found });
@@ -128,19 +110,22 @@ fn described(store: &Path, candidate: &RestoreCandidate) -> String {
 }
 
 fn command(store: &Path, id: &str) -> String {
-    writing::store_words(&["memfold", "restore"], store, &[id, "--execute"])
+    writing::store_words(&["memfold", "undo"], store, &["--memory", id, "--execute"])
 }
 
-fn preview(
+/// Tells what restoring a memory would do.
+pub(super) fn preview(
     global: &GlobalArgs,
-    (args, id): (&RestoreArgs, &str),
-    (settings, printer): (&Settings, Printer),
+    args: &UndoArgs,
+    id: &MemoryId,
+    settings: &Settings,
+    printer: Printer,
 ) -> Result<(), Failure> {
     let store = open_store(&args.db, settings)?;
     let time_zone = settings.time_zone()?;
-    let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
-    let previewed = preview_restore(&store, &MemoryId::new(id), (&time_zone, now))
-        .map_err(|error| failed(&error))?;
+    let now = settings::now(args.now.as_deref(), &time_zone)?;
+    let previewed =
+        preview_restore(&store, id, (&time_zone, now)).map_err(|error| failed(&error))?;
     if global.json {
         return printer.document(&RestoreDocument {
             schema_version: 1,
@@ -150,19 +135,22 @@ fn preview(
         });
     }
     let mut text = told("would live again", &previewed);
-    text.push_str(&format!("next: {}\n", command(&args.db, id)));
+    text.push_str(&format!("next: {}\n", command(&args.db, id.as_str())));
     printer.data(&text)?;
     printer.note("dry run: nothing was written to the store");
     Ok(())
 }
 
-fn bring_back(
+/// Restores a memory.
+pub(super) fn bring_back(
     global: &GlobalArgs,
-    (args, id): (&RestoreArgs, &str),
-    (settings, printer): (&Settings, Printer),
+    args: &UndoArgs,
+    id: &MemoryId,
+    settings: &Settings,
+    printer: Printer,
 ) -> Result<(), Failure> {
     let time_zone = settings.time_zone()?;
-    let now = settings::now(args.writing.now.as_deref(), &time_zone)?;
+    let now = settings::now(args.now.as_deref(), &time_zone)?;
     let session = writing::open_session(&args.db, settings)?;
     let store_id = session.store_id().map_err(|error| session_failed(&error))?;
     let run = UpkeepRun {
@@ -171,8 +159,7 @@ fn bring_back(
         time_zone: &time_zone,
         holder: &machine::holder(),
     };
-    let (run_id, restored) =
-        restore(&session, &MemoryId::new(id), &run).map_err(|error| failed(&error))?;
+    let (run_id, restored) = restore(&session, id, &run).map_err(|error| failed(&error))?;
     if global.json {
         return printer.document(&RestoreDocument {
             schema_version: 1,

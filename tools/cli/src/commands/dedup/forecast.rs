@@ -1,24 +1,22 @@
-//! `memfold plan-join`: what a join by tiles of many rows would take, from a sample of a file.
+//! `memfold dedup --tiles-for`: what a join by tiles of many rows would take, from a sample of a file.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::{self, Args};
 use memfold::dedup::{JoinForecast, SampledJoin};
-use memfold_datasets::corpus::{Corpus, CorpusOptions};
+use memfold_datasets::corpus::Corpus;
 use memfold_index::{
-    JoinOptions, Pool, Progress, Row, TILE_ROWS_MAX, TilePlan, TileRequest, VectorMatrix,
-    join_pairs,
+    JoinOptions, Pool, Row, TILE_ROWS_MAX, TilePlan, TileRequest, VectorMatrix, join_pairs,
 };
 use memfold_plan::report::grouped;
 use memfold_simd::{Kernels, Similarity};
 use serde::Serialize;
 
-use crate::args::{GlobalArgs, similarity, whole};
-use crate::commands::dedup::{Stages, byte_size, unjoined, untiled};
-use crate::context::unreadable;
+use super::join::{Stages, unjoined, untiled};
+use super::results::byte_size;
+use crate::args::GlobalArgs;
 use crate::failure::{Exit, Failure};
-use crate::printer::{Printer, documents};
+use crate::printer::{Document, Printer};
 use crate::progress::Bars;
 use crate::settings;
 
@@ -28,37 +26,8 @@ const SAMPLED_ROWS: usize = 65_536;
 /// Rows of a tile of the sample, at least: fewer would not show what a tile is like.
 const SAMPLED_TILE_ROWS_MIN: usize = 128;
 
-documents! { "plan-join" => PlanJoinDocument }
-
-/// `memfold plan-join`
-#[derive(Debug, Args)]
-pub(crate) struct PlanJoinArgs {
-    /// Rows to join, such as 100e6
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = rows)]
-    pub(crate) rows: u64,
-    /// Components per vector [default: those of the file]
-    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = whole::<usize>(1, 65_536))]
-    pub(crate) dim: Option<usize>,
-    /// Rows are near at or above this cosine similarity, -1 to 1
-    #[arg(
-        long,
-        value_name = "T",
-        default_value = "0.95",
-        allow_negative_numbers = true,
-        value_parser = similarity
-    )]
-    pub(crate) threshold: Similarity,
-    /// A file of vectors like those to join; up to 65536 of its rows are joined
-    #[arg(long, value_name = "FILE")]
-    pub(crate) like: PathBuf,
-    /// The column of the vectors, or the array of an npz, HDF5 or safetensors file [default: vector,
-    /// embedding, embeddings or emb]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) vector_column: Option<String>,
-}
-
 /// Reads a number of rows, also as 100e6.
-fn rows(text: &str) -> Result<u64, String> {
+pub(super) fn rows(text: &str) -> Result<u64, String> {
     let number = text.trim().replace('_', "").parse::<f64>().ok();
     // Below 2⁵³, so every whole number is exact.
     let number = number.filter(|n| n.fract() == 0.0 && (1.0..f64::from(u32::MAX)).contains(n));
@@ -67,10 +36,9 @@ fn rows(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "expected a whole number from 1 to 4294967294, such as 100e6".to_owned())
 }
 
-/// `memfold plan-join --json`
+/// `memfold dedup --tiles-for N --json`
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct PlanJoinDocument {
+pub(super) struct ForecastDocument {
     schema_version: u32,
     /// Rows to join.
     rows: u64,
@@ -86,35 +54,37 @@ struct PlanJoinDocument {
     isa: &'static str,
 }
 
-pub(crate) fn run(
+impl Document for ForecastDocument {}
+
+/// Estimates the join of `rows` rows like those of a corpus, and prints it.
+pub(super) fn run(
     global: &GlobalArgs,
-    args: &PlanJoinArgs,
+    corpus: &Corpus,
+    rows: u64,
+    threshold: Similarity,
     printer: Printer,
 ) -> Result<Exit, Failure> {
     let bars = Bars::new(printer);
     let pool = settings::pool(global)?;
-    let scratch_dir = settings::scratch_dir();
-    let options = CorpusOptions {
-        vector_column: args.vector_column.clone(),
-        progress: &bars,
-        ..CorpusOptions::new(&scratch_dir)
-    };
-    let corpus = Corpus::open(std::slice::from_ref(&args.like), &options)
-        .map_err(|error| unreadable(&error))?;
-    bars.end();
     let matrix = corpus.matrix();
-    check(args, &corpus, &matrix)?;
+    if matrix.len() < 2 {
+        return Err(Failure::plain(
+            format!("the input has {} rows with a vector", matrix.len()),
+            "name files of at least two rows; thousands say more",
+        ));
+    }
     // Rows at equal distances: neither the beginning nor one topic of a sorted file.
-    let count = matrix.len().min(SAMPLED_ROWS).min(args.rows as usize);
+    let count = matrix.len().min(SAMPLED_ROWS).min(rows as usize);
     let picked = (0..count).map(|at| Row((at * matrix.len() / count) as u32));
     let vectors = picked.map(|row| matrix.vector(row)).collect();
     let sample = VectorMatrix::from_chunks(vectors, matrix.dim()).expect("chunks of one row each");
-    let forecast = forecast(args, (&sample, &pool), &scratch_dir, &bars)?;
-    let document = PlanJoinDocument {
+    let wanted = Wanted { rows, threshold, scratch_dir: &settings::scratch_dir() };
+    let forecast = forecast(&wanted, &sample, &pool, &bars)?;
+    let document = ForecastDocument {
         schema_version: 1,
-        rows: args.rows,
+        rows,
         dim: matrix.dim() as u64,
-        threshold: args.threshold.get(),
+        threshold: threshold.get(),
         sampled_rows: sample.len() as u64,
         forecast,
         isa: Kernels::active().level().name(),
@@ -127,30 +97,21 @@ pub(crate) fn run(
     Ok(Exit::Done)
 }
 
-fn check(args: &PlanJoinArgs, corpus: &Corpus, matrix: &VectorMatrix<'_>) -> Result<(), Failure> {
-    let like = args.like.display();
-    if matrix.len() < 2 {
-        return Err(Failure::plain(
-            format!("{like} has {} rows with a vector", matrix.len()),
-            "name a file of at least two rows; thousands say more",
-        ));
-    }
-    match args.dim {
-        Some(dim) if dim != corpus.dim() => Err(Failure::usage(
-            format!("{like} has vectors of dimension {}, not {dim}", corpus.dim()),
-            "name a file of vectors like those to join, or leave --dim out",
-        )),
-        _ => Ok(()),
-    }
+/// The join to estimate.
+struct Wanted<'a> {
+    rows: u64,
+    threshold: Similarity,
+    scratch_dir: &'a Path,
 }
 
 /// Joins the sample in one piece for its time, and cuts it into tiles for what they save.
 fn forecast(
-    args: &PlanJoinArgs,
-    (sample, pool): (&VectorMatrix<'_>, &Pool),
-    scratch_dir: &Path,
+    wanted: &Wanted<'_>,
+    sample: &VectorMatrix<'_>,
+    pool: &Pool,
     bars: &Bars,
 ) -> Result<JoinForecast, Failure> {
+    let Wanted { rows, threshold, scratch_dir } = *wanted;
     let stages = Stages::start(bars);
     let options = JoinOptions {
         scratch_dir: Some(scratch_dir),
@@ -159,19 +120,14 @@ fn forecast(
         pair_budget: Some(u64::MAX),
         ..JoinOptions::new(pool)
     };
-    let pairs = join_pairs(sample, args.threshold, &options).map_err(|error| unjoined(&error))?;
+    let pairs = join_pairs(sample, threshold, &options).map_err(|error| unjoined(&error))?;
     let [_, seconds, _] = stages.split();
     let folder = tempfile::tempdir_in(scratch_dir)
         .map_err(|error| Failure::new("make a folder for tiles", &error, None))?;
     // As many tiles as the rows to join would have, as far as there are rows for them.
-    let tile_rows_max = TILE_ROWS_MAX as u64 * sample.len() as u64 / args.rows.max(1);
+    let tile_rows_max = TILE_ROWS_MAX as u64 * sample.len() as u64 / rows.max(1);
     let tile_rows_max = (tile_rows_max as usize).clamp(SAMPLED_TILE_ROWS_MIN, TILE_ROWS_MAX);
-    let request = TileRequest {
-        matrix: sample,
-        threshold: args.threshold,
-        dir: folder.path(),
-        tile_rows_max,
-    };
+    let request = TileRequest { matrix: sample, threshold, dir: folder.path(), tile_rows_max };
     let failed = |error| untiled("cut the sample into tiles", &error);
     let plan = TilePlan::make(&request, &options).map_err(failed)?;
     let tiles = plan.summary().map_err(failed)?;
@@ -183,10 +139,10 @@ fn forecast(
         counters: pairs.counters(),
         core_seconds: seconds * threads as f64,
     };
-    Ok(JoinForecast::of(&sampled, args.rows, sample.dim() as u64))
+    Ok(JoinForecast::of(&sampled, rows, sample.dim() as u64))
 }
 
-fn screen(document: &PlanJoinDocument) -> String {
+fn screen(document: &ForecastDocument) -> String {
     let forecast = &document.forecast;
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let lines = [

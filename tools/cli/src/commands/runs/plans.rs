@@ -1,9 +1,7 @@
-//! `memfold plans`: the saved plans of a store, or the actions of one.
+//! `memfold runs --plans`: the saved plans of a store, or the actions of one.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-use clap::{self, Args};
 use memfold_model::memory::MemoryId;
 use memfold_model::text::excerpt;
 use memfold_plan::plan::{Action, ActionState, ActionType, PlanSummary, SavedAction, SavedPlan};
@@ -13,10 +11,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::args::GlobalArgs;
-use crate::context::open_store;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::printer::{Printer, documents, table};
-use crate::settings::Settings;
 use crate::writing::noun;
 
 /// Characters of an id that are shown.
@@ -33,16 +29,7 @@ documents! {
     "saved-plan" => SavedPlanDocument<'_>,
 }
 
-/// `memfold plans`
-#[derive(Debug, Args)]
-pub(crate) struct PlansArgs {
-    /// The store: a brain.db, or one of another kind (memory.jsonl, …)
-    pub(crate) db: PathBuf,
-    /// A plan: its name, the beginning of its name, or latest
-    pub(crate) plan: Option<String>,
-}
-
-/// `memfold plans --json`
+/// `memfold runs STORE --plans --json`
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlansDocument {
@@ -50,7 +37,7 @@ pub struct PlansDocument {
     plans: Vec<PlanSummary>,
 }
 
-/// `memfold plans DB PLAN --json`
+/// `memfold runs STORE PLAN --plans --json`
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SavedPlanDocument<'a> {
@@ -87,34 +74,29 @@ struct SavedActionDocument<'a> {
     action: &'a Action,
 }
 
-pub(crate) fn run(
+/// Shows the plan that was named, or lists all.
+pub(super) fn run(
     global: &GlobalArgs,
-    args: &PlansArgs,
+    store: &BrainDb,
+    wanted: Option<&str>,
     printer: Printer,
-) -> Result<Exit, Failure> {
-    let settings = Settings::load(global, Some(&args.db), &[])?;
-    let store = open_store(&args.db, &settings)?;
-    match &args.plan {
-        Some(wanted) => {
-            let plan = find_plan(&store, wanted)?;
-            if global.json {
-                printer.document(&SavedPlanDocument::of(&plan))?;
-            } else {
-                printer.data(&plan_text(&plan))?;
-            }
-        }
-        None => {
-            let plans = store.plans().map_err(|error| failure("list the plans", &error))?;
-            if global.json {
-                printer.document(&PlansDocument::new(plans))?;
-            } else if plans.is_empty() {
-                printer.note("no plan is saved; save one: memfold consolidate DB --save-plan");
-            } else {
-                printer.data(&list(&plans))?;
-            }
-        }
+) -> Result<(), Failure> {
+    if let Some(wanted) = wanted {
+        let plan = find_plan(store, wanted)?;
+        return match global.json {
+            true => printer.document(&SavedPlanDocument::of(&plan)),
+            false => printer.data(&plan_text(&plan)),
+        };
     }
-    Ok(Exit::Done)
+    let plans = store.plans().map_err(|error| failure("list the plans", &error))?;
+    if global.json {
+        return printer.document(&PlansDocument::new(plans));
+    }
+    if plans.is_empty() {
+        printer.note("no plan is saved; save one: memfold consolidate DB --save-plan");
+        return Ok(());
+    }
+    printer.data(&list(&plans))
 }
 
 /// Finds the plan that a command names.

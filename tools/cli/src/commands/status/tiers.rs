@@ -1,0 +1,134 @@
+//! `memfold status --list`: the memories of a tier. The distribution of tiers as a table.
+
+use std::collections::BTreeMap;
+
+use clap::{self, ValueEnum};
+use memfold::lifecycle::Tiers;
+use memfold_lifecycle::{Retention, Tier, TierAssignment, TierCounts, TierReason};
+use memfold_model::memory::MemoryId;
+use memfold_model::text::excerpt;
+use memfold_store::LoadStoreError;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::printer::table;
+use crate::writing::counted;
+
+/// Characters of an id that are shown.
+const ID_CHARS: usize = 40;
+
+/// Columns of a bar that stands for all memories.
+const BAR_COLUMNS: u64 = 40;
+
+/// A tier as typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TierName {
+    /// Offered unasked
+    Hot,
+    /// Found by default
+    Warm,
+    /// Found by a deep search
+    Cold,
+    /// Found by an exhaustive search only
+    Archived,
+}
+
+impl From<TierName> for Tier {
+    fn from(name: TierName) -> Self {
+        match name {
+            TierName::Hot => Self::Hot,
+            TierName::Warm => Self::Warm,
+            TierName::Cold => Self::Cold,
+            TierName::Archived => Self::Archived,
+        }
+    }
+}
+
+/// A memory of a tier.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ListedDocument<'a> {
+    id: &'a MemoryId,
+    retention: Retention,
+    /// What made its tier.
+    reasons: &'a [TierReason],
+}
+
+/// Says why the memories of a store cannot be read.
+pub(crate) fn unread(error: &LoadStoreError) -> Failure {
+    Failure::new("read the memories", error, error.hint())
+}
+
+/// The memories of a tier, most alive first, ties by id.
+fn listed(tiers: &Tiers, wanted: Tier) -> Vec<(&MemoryId, &TierAssignment)> {
+    let of_tier = tiers.assignments.iter().filter(|(_, assigned)| assigned.tier == wanted);
+    let mut listed: Vec<_> = of_tier.collect();
+    listed.sort_by(|(_, a), (_, b)| b.retention.overall.total_cmp(&a.retention.overall));
+    listed
+}
+
+/// The memories of a tier as documents, most alive first.
+pub(super) fn list_document(tiers: &Tiers, tier: Tier) -> Vec<ListedDocument<'_>> {
+    let listed = listed(tiers, tier).into_iter();
+    let listed = listed.map(|(id, TierAssignment { retention, reasons, .. })| ListedDocument {
+        id,
+        retention: *retention,
+        reasons,
+    });
+    listed.collect()
+}
+
+/// The tiers with their memories as a table with bars.
+pub(super) fn distribution(counts: TierCounts) -> String {
+    let total = counts.total().max(1);
+    let rows = Tier::ALL.into_iter().map(|tier| {
+        let count = counts.of(tier);
+        // At least one column stands for a memory.
+        let columns = (count * BAR_COLUMNS / total).max(u64::from(count > 0));
+        let share = format!("{:.1} %", 100.0 * count as f64 / total as f64);
+        vec![tier.to_string(), count.to_string(), share, "█".repeat(columns as usize)]
+    });
+    table(&["tier", "memories", "share", ""], rows.collect())
+}
+
+/// The memories of a tier as a table, most alive first.
+pub(super) fn list_text(tiers: &Tiers, tier: Tier) -> String {
+    let listed = listed(tiers, tier);
+    if listed.is_empty() {
+        return format!("no memory is {tier}\n");
+    }
+    let rows = listed.into_iter().map(|(id, TierAssignment { retention, reasons, .. })| {
+        let score = |value: f64| format!("{value:.3}");
+        // The first reason is always retention itself.
+        let further: Vec<&str> = reasons.iter().skip(1).map(|reason| reason.as_str()).collect();
+        vec![
+            excerpt(id.as_str(), ID_CHARS),
+            score(retention.overall),
+            score(retention.recency),
+            score(retention.activation),
+            score(retention.importance),
+            further.join("; "),
+        ]
+    });
+    table(&["id", "retention", "recency", "activation", "importance", "why"], rows.collect())
+}
+
+/// Counts what differs from the stored tiers.
+pub(super) fn changes(tiers: &Tiers) -> String {
+    let mut kinds: BTreeMap<(Option<Tier>, Tier), u64> = BTreeMap::new();
+    for transition in &tiers.transitions {
+        *kinds.entry((transition.from, transition.to.tier)).or_default() += 1;
+    }
+    if kinds.is_empty() {
+        return "no tier has changed since tiers were last stored\n".to_owned();
+    }
+    let parts: Vec<String> = kinds
+        .into_iter()
+        .map(|((from, to), count)| {
+            let from = from.map_or("new", Tier::as_str);
+            format!("{from} to {to} {count}")
+        })
+        .collect();
+    let changes = counted(tiers.transitions.len() as u64, "change", "changes");
+    format!("{changes} since tiers were last stored: {}\n", parts.join(", "))
+}
