@@ -2,6 +2,7 @@
 
 mod families;
 mod probes;
+mod sets;
 mod frozen;
 mod fuzzed;
 mod generate;
