@@ -61,12 +61,14 @@ impl<'a> VectorMatrix<'a> {
 
     /// Returns the number of components of each vector.
     #[must_use]
+    #[inline]
     pub const fn dim(&self) -> usize {
         self.dim
     }
 
     /// Returns the number of rows.
     #[must_use]
+    #[inline]
     pub const fn len(&self) -> usize {
         self.row_count
     }
@@ -82,6 +84,7 @@ impl<'a> VectorMatrix<'a> {
     /// # Panics
     /// When `row` is not smaller than [`len`](Self::len).
     #[must_use]
+    #[inline]
     pub fn vector(&self, row: Row) -> &'a [f32] {
         let chunk = self.chunks[row.index() / self.chunk_rows];
         let start = row.index() % self.chunk_rows * self.dim;
@@ -89,6 +92,7 @@ impl<'a> VectorMatrix<'a> {
     }
 
     /// Returns all rows in order.
+    #[inline]
     pub fn rows(&self) -> impl ExactSizeIterator<Item = Row> + use<> {
         (0..self.row_count as u32).map(Row)
     }
@@ -102,6 +106,7 @@ pub struct Row(pub u32);
 impl Row {
     /// Returns the row as an index into a slice.
     #[must_use]
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }

@@ -43,6 +43,7 @@ impl Kernels {
     /// # Panics
     /// When the lengths differ.
     #[must_use]
+    #[inline]
     pub fn dot(&self, a: &[f32], b: &[f32]) -> f64 {
         assert_eq!(a.len(), b.len(), "vectors of different length");
         (self.dot)(a, b)
@@ -54,6 +55,7 @@ impl Kernels {
     /// # Panics
     /// When the lengths differ.
     #[must_use]
+    #[inline]
     pub fn similarity(&self, a: &[f32], b: &[f32], norms: (f64, f64)) -> Option<Similarity> {
         Similarity::from_dot(self.dot(a, b), norms)
     }
@@ -63,6 +65,7 @@ impl Kernels {
     /// # Panics
     /// When the lengths differ.
     #[must_use]
+    #[inline]
     pub fn dot_f32(&self, a: &[f32], b: &[f32]) -> f32 {
         assert_eq!(a.len(), b.len(), "vectors of different length");
         (self.dot_f32)(a, b)
@@ -90,6 +93,7 @@ impl Kernels {
     /// # Panics
     /// When the lengths differ or are too large.
     #[must_use]
+    #[inline]
     pub fn dot_i8(&self, a: &[i8], b: &[i8]) -> i32 {
         assert_eq!(a.len(), b.len(), "vectors of different length");
         assert!(a.len() <= DOT_I8_DIM_MAX, "{} codes may overflow an i32", a.len());
@@ -100,6 +104,7 @@ impl Kernels {
     ///
     /// # Panics
     /// When the vector is empty or longer than [`DOT_I8_DIM_MAX`], or `rows` holds no whole number of rows.
+    #[inline]
     pub fn dots_i8(&self, vector: &[i8], rows: &[i8], dots: &mut Vec<i32>) {
         assert!(vector.len() <= DOT_I8_DIM_MAX, "{} codes may overflow an i32", vector.len());
         assert!(!vector.is_empty(), "a vector without codes");
@@ -128,6 +133,7 @@ impl Kernels {
     }
 
     /// Asks the processor to fetch what will soon be read; a hint without an effect that can be seen.
+    #[inline]
     pub fn prefetch(&self, bytes: &[u8]) {
         (self.prefetch)(bytes);
     }

@@ -13,6 +13,7 @@ impl Similarity {
 
     /// Clamps a computed cosine to \[−1, 1\]; `None` for NaN.
     #[must_use]
+    #[inline]
     pub fn clamped(cosine: f64) -> Option<Self> {
         // `+ 0.0` turns −0 into +0, so equal similarities have equal bits.
         (!cosine.is_nan()).then(|| Self(cosine.clamp(-1.0, 1.0) + 0.0))
@@ -21,18 +22,21 @@ impl Similarity {
     /// Returns `dot / √(norms.0 · norms.1)`, given canonical dot products; `None` where a norm is
     /// zero or not finite.
     #[must_use]
+    #[inline]
     pub(crate) fn from_dot(dot: f64, norms: (f64, f64)) -> Option<Self> {
         Self::clamped(dot / (norms.0 * norms.1).sqrt())
     }
 
     /// Accepts a threshold given by a person; `None` outside \[−1, 1\] or NaN.
     #[must_use]
+    #[inline]
     pub fn new(value: f64) -> Option<Self> {
         (-1.0..=1.0).contains(&value).then_some(Self(value + 0.0))
     }
 
     /// Returns the cosine.
     #[must_use]
+    #[inline]
     pub const fn get(self) -> f64 {
         self.0
     }
@@ -41,12 +45,14 @@ impl Similarity {
 impl Eq for Similarity {}
 
 impl PartialOrd for Similarity {
+    #[inline]
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
 impl Ord for Similarity {
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         self.0.total_cmp(&other.0)
     }
