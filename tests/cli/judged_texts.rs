@@ -1,4 +1,4 @@
-//! Models write golden records, summaries and merged texts, and say what no longer holds: on a leash, with vectors, and back.
+//! Models write golden records, summaries and merged texts, and say what no longer holds: within limits, with vectors, and back.
 
 use memfold_store::brain_db::StoreStyle;
 use memfold_tests::stub_provider::{StubProvider, json_answer};

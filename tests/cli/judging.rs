@@ -1,4 +1,4 @@
-//! Models decide about proposals: on a leash, never twice, and never by the word of whoever made the store.
+//! Models decide about proposals: within limits, never twice, and never by the word of whoever made the store.
 
 use std::process::Stdio;
 

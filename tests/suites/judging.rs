@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use memfold_guard::{Guard, GuardPolicy};
 use memfold_judge::ask::{Asking, Recorded};
 use memfold_judge::{
-    Asked, Budget, Chain, Group, Judge, JudgeError, Judgement, LeashRules, Member, ModelEndpoint,
-    Outcome, Prompt, Records, Reply, Task, ask_all, leash,
+    AnswerLimits, Asked, Budget, Chain, Group, Judge, JudgeError, Judgement, Member, ModelEndpoint,
+    Outcome, Prompt, Records, Reply, Task, accept_opinions, ask_all,
 };
 use memfold_model::memory::MemoryId;
 use memfold_model::summary::Confidence;
@@ -89,7 +89,7 @@ fn asked(chain: &mut Chain, cancelled: &dyn Fn() -> bool) -> Asked {
 /// What passes of the votes on each group.
 fn passed(asked: &Asked) -> Vec<Outcome> {
     let guard = Guard::new(&GuardPolicy::default()).unwrap();
-    let rules = LeashRules {
+    let rules = AnswerLimits {
         replace_similarity_min: 0.9,
         task: Task::Duplicates { rewrite: true },
         content_words_lost_max: 0.25,
@@ -97,7 +97,7 @@ fn passed(asked: &Asked) -> Vec<Outcome> {
     };
     let outcome = |(group, votes): (Group, &Vec<memfold_judge::Vote>)| {
         let said: Vec<_> = votes.iter().map(|vote| vote.opinions.clone()).collect();
-        leash(&group, &said, &guard, &rules, &|_, _| Some(0.9))
+        accept_opinions(&group, &said, &guard, &rules, &|_, _| Some(0.9))
     };
     groups().into_iter().zip(&asked.votes).map(outcome).collect()
 }

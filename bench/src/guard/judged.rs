@@ -1,12 +1,12 @@
-//! [`JudgeBench`]: what the leash lets pass of labelled pairs, and what models say of them.
+//! [`JudgeBench`]: which answers pass the limits on labelled pairs, and what models answer.
 
 use std::collections::BTreeMap;
 
 use memfold_guard::{Guard, Side};
 use memfold_judge::ask::{Asking, Recorded};
 use memfold_judge::{
-    Group, Judge, Judgement, LeashRules, Member, Opinion, OpinionKind, Records, Task, Usage,
-    ask_all, leash,
+    AnswerLimits, Group, Judge, Judgement, Member, Opinion, OpinionKind, Records, Task, Usage,
+    accept_opinions, ask_all,
 };
 use memfold_model::memory::MemoryId;
 use memfold_plan::policy::JudgeSettings;
@@ -180,13 +180,13 @@ fn outcome(
     group: &Group,
     votes: &[Vec<Opinion>],
 ) -> memfold_judge::Outcome {
-    let rules = LeashRules {
+    let rules = AnswerLimits {
         replace_similarity_min: settings.replace_similarity_min,
         task: Task::Duplicates { rewrite: false },
         content_words_lost_max: settings.content_words_lost_max,
         confidence_min: settings.supersession_confidence_min,
     };
-    leash(group, votes, guard, &rules, &|_, _| None)
+    accept_opinions(group, votes, guard, &rules, &|_, _| None)
 }
 
 fn merges(outcome: &memfold_judge::Outcome) -> bool {

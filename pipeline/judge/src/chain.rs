@@ -57,7 +57,7 @@ pub struct ChainError {
     pub problem: String,
 }
 
-/// Models, the first that answers is believed as far as the leash goes.
+/// Models, the first that answers counts, within the limits on answers.
 pub struct Chain {
     links: Vec<Link>,
     budget: Budget,

@@ -1,7 +1,7 @@
 //! What does a person or a model say of what the guard cannot prove?
 //!
 //! A [`Group`] is one question: memories that may say the same. [`ask_all`] puts the questions to a [`Judge`] in batches, keeps
-//! every answer and asks nothing twice; [`leash()`] then accepts only what loses no fact, whoever said it. Nothing here knows a
+//! every answer and asks nothing twice; [`accept_opinions`] then accepts only what loses no fact, whoever said it. Nothing here knows a
 //! store or a plan.
 //!
 //! [`Chain`] asks models behind any server that speaks `/v1/chat/completions`.
@@ -12,14 +12,14 @@ pub mod prompt;
 pub mod ask;
 pub mod chain;
 pub mod http;
-pub mod leash;
+pub mod limits;
 mod chat;
 
 pub use ask::{Asked, Judge, JudgeError, Judgement, Records, Reply, Tally, Usage, Vote, ask_all};
 pub use chain::{Budget, Chain, ChainError, ModelEndpoint};
-pub use leash::{
-    Accepted, AcceptedSummary, LeashRules, Outcome, Refusal, Refused, leash, leash_summary,
-    leash_supersession,
+pub use limits::{
+    Accepted, AcceptedSummary, AnswerLimits, Outcome, Refusal, Refused, accept_opinions,
+    accept_summary, accept_supersession,
 };
 pub use opinion::{
     Opinion, OpinionKind, OpinionsError, SaidConfidence, SaidDecision, SaidFact, SaidSummary,

@@ -1,5 +1,5 @@
 //! [`Judging`]: models decide about the proposals of a plan, write golden records and summaries, and say what no longer holds;
-//! all on a leash.
+//! all within the limits on answers.
 
 mod duplicates;
 mod written;
@@ -10,8 +10,8 @@ use memfold_guard::Guard;
 use memfold_index::JoinOptions;
 use memfold_judge::ask::{Asking, Recorded, Tally, request_count};
 use memfold_judge::{
-    Accepted, Asked, Group, Judge, Judgement, LeashRules, Member, Opinion, Outcome, Records,
-    Refusal, Refused, Task, Usage, Vote, ask_all, leash,
+    Accepted, AnswerLimits, Asked, Group, Judge, Judgement, Member, Opinion, Outcome, Records,
+    Refusal, Refused, Task, Usage, Vote, accept_opinions, ask_all,
 };
 use memfold_model::memory::{Memory, MemoryId, MemoryIndex, Standing};
 use memfold_model::text::excerpt;
@@ -249,9 +249,9 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
         (self.ground.similarity)(*self.places.get(one)?, *self.places.get(other)?)
     }
 
-    fn rules(&self, task: Task) -> LeashRules {
+    fn rules(&self, task: Task) -> AnswerLimits {
         let settings = self.judging.settings;
-        LeashRules {
+        AnswerLimits {
             replace_similarity_min: settings.replace_similarity_min,
             task,
             content_words_lost_max: settings.content_words_lost_max,
@@ -321,13 +321,19 @@ impl<'a, 'j, 's> Stage<'a, 'j, 's> {
         }
     }
 
-    /// What the leash lets pass of the votes on a group, as far as memories may still leave.
+    /// The votes on a group that pass the limits, as far as memories may still leave.
     fn outcome(&mut self, group: &Group, votes: &[Vote], task: Task) -> Outcome {
         let mut outcome = {
             let similarity = |one: &Member, other: &Member| {
                 self.similarity(&one.id, &other.id).map(Similarity::get)
             };
-            leash(group, &said(votes), self.ground.guard(), &self.rules(task), &similarity)
+            accept_opinions(
+                group,
+                &said(votes),
+                self.ground.guard(),
+                &self.rules(task),
+                &similarity,
+            )
         };
         for found in std::mem::take(&mut outcome.accepted) {
             let leaving = match (&found.survivor, &found.text) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use memfold_judge::{
-    AcceptedSummary, Group, SaidDecision, Task, Vote, leash_summary, leash_supersession,
+    AcceptedSummary, Group, SaidDecision, Task, Vote, accept_summary, accept_supersession,
 };
 use memfold_model::decisions::{SingleAction, content_hash, share};
 use memfold_model::memory::{Memory, MemoryId, MemoryIndex, Standing};
@@ -133,7 +133,7 @@ impl Stage<'_, '_, '_> {
     fn summary(&mut self, group: &Group, votes: &[Vote]) -> Option<Action> {
         let first = votes.first();
         let said = first.map_or(&[][..], |vote| &vote.opinions);
-        let accepted = match leash_summary(group, said, self.ground.guard()) {
+        let accepted = match accept_summary(group, said, self.ground.guard()) {
             Ok(Some(accepted)) => accepted,
             Ok(None) => {
                 self.leave(group, votes);
@@ -222,17 +222,18 @@ impl Stage<'_, '_, '_> {
         let mut replaced: BTreeMap<usize, Action> = BTreeMap::new();
         for (((_, at), group), votes) in pairs.iter().zip(&groups).zip(&votes) {
             let judge = votes.first().map_or(String::new(), |vote| vote.judge.clone());
-            let (said, reason) = match leash_supersession(group, &said(votes), &rules) {
-                Ok(Some(said)) => said,
-                Ok(None) => {
-                    self.leave(group, votes);
-                    continue;
-                }
-                Err(refused) => {
-                    self.refuse(group, &refused, &judge);
-                    continue;
-                }
-            };
+            let (said, reason) =
+                match accept_supersession(group, &said(votes), self.ground.guard(), &rules) {
+                    Ok(Some(said)) => said,
+                    Ok(None) => {
+                        self.leave(group, votes);
+                        continue;
+                    }
+                    Err(refused) => {
+                        self.refuse(group, &refused, &judge);
+                        continue;
+                    }
+                };
             let pair: Vec<MemoryId> =
                 group.memories.iter().map(|member| member.id.clone()).collect();
             self.rule("supersede", &pair, (&judge, &reason));

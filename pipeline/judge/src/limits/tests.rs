@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const RULES: LeashRules = LeashRules {
+const RULES: AnswerLimits = AnswerLimits {
     replace_similarity_min: 0.9,
     task: Task::Duplicates { rewrite: true },
     content_words_lost_max: 0.25,
@@ -43,8 +43,8 @@ fn merge(ids: &[&str], keep: &str) -> Opinion {
     opinion(OpinionKind::Merge, ids, Some(keep), None)
 }
 
-fn judged(group: &Group, votes: &[Vec<Opinion>], rules: &LeashRules) -> Outcome {
-    leash(group, votes, &guard(), rules, &|_, _| Some(0.92))
+fn judged(group: &Group, votes: &[Vec<Opinion>], rules: &AnswerLimits) -> Outcome {
+    accept_opinions(group, votes, &guard(), rules, &|_, _| Some(0.92))
 }
 
 #[track_caller]
@@ -86,7 +86,8 @@ fn a_replacement_that_is_far_is_a_merge() {
         [(0.9, OpinionKind::Replace), (0.89, OpinionKind::Merge), (f64::NAN, OpinionKind::Merge)]
     {
         let near = |_: &Member, _: &Member| Some(similarity);
-        let outcome = leash(&group, std::slice::from_ref(&replace), &guard(), &RULES, &near);
+        let outcome =
+            accept_opinions(&group, std::slice::from_ref(&replace), &guard(), &RULES, &near);
         assert_eq!(outcome.accepted[0].action, expected, "{similarity}");
     }
 }
@@ -163,9 +164,45 @@ fn a_new_text_keeps_all_specifics_and_invents_none() {
     }
     let long = format!("{} and so on {}", texts.join(" "), "and on ".repeat(99));
     assert!(matches!(refusal(&group, write(&long)), Refusal::LongText { .. }));
-    let rules = LeashRules { task: Task::Duplicates { rewrite: false }, ..RULES };
+    let rules = AnswerLimits { task: Task::Duplicates { rewrite: false }, ..RULES };
     let outcome = judged(&group, &[vec![good]], &rules);
     assert_eq!(outcome.refused[0].reason, Refusal::NoRewriting);
+}
+
+/// "Approved the design" and "reviewed the design" were merged because a judge said so.
+#[test]
+fn verbs_that_nobody_proved_equal_keep_memories_apart() {
+    for texts in [
+        ["Ana approved the design", "Ana reviewed the design"],
+        ["The parcel was delivered to Tom", "The parcel was promised to Tom"],
+        ["Kim runs the marathon", "Kim organises the marathon"],
+        ["Kim is writing a book", "Kim is editing a book"],
+        ["Kim wants to sell the car", "Kim wants to wash the car"],
+        ["Ship the crate on Monday", "Inspect the crate on Monday"],
+        ["Ana may approve refunds", "Ana must approve refunds"],
+        ["Ana probably likes tea", "Ana likes tea"],
+        ["Only Ana deploys", "Ana deploys"],
+        ["Deploy if the tests pass", "Deploy, and the tests pass"],
+        ["Wear a hat, gloves and boots", "Wear a hat, a scarf and boots"],
+        ["The dog bit the man", "The man bit the dog"],
+    ] {
+        let reason = refusal(&group(&texts), merge(&["m1", "m2"], "m1"));
+        let expected = matches!(
+            reason,
+            Refusal::OtherWords { .. } | Refusal::Different { .. } | Refusal::Contradictory { .. }
+        );
+        assert!(expected, "{texts:?}: {reason:?}");
+    }
+    for texts in [
+        ["Ana enjoys tea", "Ana likes tea"],
+        ["On Mondays the kiln gets fired", "The kiln is fired on Mondays"],
+        ["Use tabs in this repo", "In this repo, use tabs"],
+        ["Wear a hat, gloves and boots", "Wear boots, a hat and gloves"],
+        ["The green bike belongs to Ana", "The green bicycle belongs to Ana"],
+    ] {
+        let outcome = judged(&group(&texts), &[vec![merge(&["m1", "m2"], "m1")]], &RULES);
+        assert_eq!(outcome.accepted.len(), 1, "{texts:?}: {outcome:?}");
+    }
 }
 
 #[test]

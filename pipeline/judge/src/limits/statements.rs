@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use memfold_guard::{Guard, Verdict};
+use memfold_guard::{Guard, Side, Verdict};
 
-use super::{LeashRules, Refusal, Refused, fits, instruction, invented};
-use crate::opinion::{Opinion, OpinionKind, SaidSummary, SaidSupersession};
+use super::wording::Wording;
+use super::{AnswerLimits, Refusal, Refused, fits, instruction, invented};
+use crate::opinion::{Opinion, OpinionKind, SaidFact, SaidSummary, SaidSupersession};
 use crate::prompt::Task;
 use crate::question::{Group, Member};
 
@@ -26,12 +27,12 @@ pub struct AcceptedSummary {
 
 /// Returns the summary of a group, if the judge gave one that may be kept; `None` where it gave none.
 ///
-/// Every number, date, name, address and quotation of the text stands in a source, and none of the sources contradicts it. A
-/// fact is kept where its specifics stand in the memories that it names, a decision where they stand in the group.
+/// Every sentence of the text stands in a source, word by word, possibly split between several. A key fact is kept where the
+/// guard proves it from a memory that it names, a decision where its sentences stand in the group.
 ///
 /// # Errors
 /// Why the summary is not kept.
-pub fn leash_summary(
+pub fn accept_summary(
     group: &Group,
     vote: &[Opinion],
     guard: &Guard,
@@ -61,7 +62,7 @@ fn summary(group: &Group, opinion: &Opinion, guard: &Guard) -> Result<AcceptedSu
         said.key_facts.len() + said.decisions.len() + said.superseded_facts.len()
     };
     let before = stated(&said);
-    let said = supported(guard, said, (group, &members));
+    let said = supported(guard, said, group, &members);
     let ids = members.iter().map(|member| member.handle.clone()).collect();
     let dropped = before - stated(&said);
     if before > 0 && dropped == before {
@@ -71,62 +72,74 @@ fn summary(group: &Group, opinion: &Opinion, guard: &Guard) -> Result<AcceptedSu
     Ok(AcceptedSummary { ids, text, said, dropped, reason })
 }
 
-/// What of a summary rests on the memories that it names.
+/// Keeps the statements of a summary that rest on the memories that it names.
 fn supported(
     guard: &Guard,
     mut said: SaidSummary,
-    (group, members): (&Group, &[&Member]),
+    group: &Group,
+    members: &[&Member],
 ) -> SaidSummary {
-    let rests = |text: &str, sources: &[&Member]| {
+    let rests = |text: &str| {
         !text.trim().is_empty()
-            && fits(text, sources).is_ok()
-            && rests_on(guard, text, sources).is_ok()
+            && fits(text, members).is_ok()
+            && rests_on(guard, text, members).is_ok()
     };
     let is_member = |id: &String| members.iter().any(|member| member.handle == *id);
-    said.key_facts.retain(|fact| {
-        let sources = named(group, &fact.ids).unwrap_or_default();
-        fact.ids.iter().all(is_member) && !sources.is_empty() && rests(&fact.fact, &sources)
-    });
+    said.key_facts
+        .retain(|fact| fact.ids.iter().all(is_member) && is_proven_fact(guard, fact, group));
     said.decisions.retain(|decision| {
-        let further = [&decision.rationale, &decision.outcome].into_iter();
-        rests(&decision.decision, members)
-            && further.filter(|text| !text.trim().is_empty()).all(|text| rests(text, members))
+        let (stated, rationale) = (decision.decision.trim(), decision.rationale.trim());
+        let because = rationale.trim_start_matches("because").trim_start();
+        let whole = format!("{} because {because}", stated.trim_end_matches('.'));
+        let (has_rationale, has_outcome) =
+            (!because.is_empty(), !decision.outcome.trim().is_empty());
+        rests(stated)
+            && (!has_rationale || rests(rationale) || rests(&whole))
+            && (!has_outcome || rests(&decision.outcome))
     });
     said.superseded_facts.retain(|fact| {
-        is_member(&fact.id)
-            && group.find(&fact.id).is_some_and(|source| rests(&fact.original_fact, &[source]))
-            && rests(&fact.superseded_by, members)
+        let source = group.find(&fact.id).filter(|_| is_member(&fact.id));
+        source.is_some_and(|source| proves(guard, source, &fact.original_fact))
+            && rests(&fact.superseded_by)
     });
     said
 }
 
-/// Every specific of a text stands in a source, and no source contradicts it.
+/// Tells whether a memory that a fact names proves it.
+pub(super) fn is_proven_fact(guard: &Guard, fact: &SaidFact, group: &Group) -> bool {
+    let sources = named(group, &fact.ids).unwrap_or_default();
+    sources.iter().any(|source| proves(guard, source, &fact.fact))
+}
+
+/// Tells whether the guard proves that a memory says all that a text says.
+fn proves(guard: &Guard, source: &Member, text: &str) -> bool {
+    let judgement = guard.judge(&guard.read(&source.text), &guard.read(text));
+    !text.trim().is_empty()
+        && instruction(text).is_none()
+        && judgement.says_all(Side::Left)
+        && Wording::of(text).unsupported(&[Wording::of(&source.text)]).is_none()
+}
+
+/// Every sentence of a text stands in a source, and so does every specific.
 fn rests_on(guard: &Guard, text: &str, sources: &[&Member]) -> Result<(), Refusal> {
     if let Some(what) = invented(guard, text, sources.iter().copied()) {
         return Err(Refusal::InventsSpecific { what });
     }
-    let reading = guard.read(text);
-    let contradicts = |source: &&&Member| {
-        let judgement = guard.judge(&guard.read(&source.text), &reading);
-        judgement.verdict == Verdict::Contradictory
-    };
-    match sources.iter().find(contradicts) {
-        // A summary of what changed names both values: only a text that all its sources contradict says something else.
-        Some(source) if sources.iter().all(|source| contradicts(&source)) => {
-            Err(Refusal::Contradictory { one: source.handle.clone(), other: "text".to_owned() })
-        }
-        _ => Ok(()),
-    }
+    let wordings: Vec<Wording> = sources.iter().map(|source| Wording::of(&source.text)).collect();
+    let lacking = Wording::of(text).unsupported(&wordings);
+    lacking.map_or(Ok(()), |sentence| Err(Refusal::Unsupported { sentence }))
 }
 
-/// Tells whether the first memory of a pair holds in the place of the second, as all votes say.
+/// Tells whether the first memory of a pair holds in the place of the second, as all votes say and the guard confirms: both cannot
+/// hold.
 ///
 /// # Errors
 /// Why the first vote is not followed.
-pub fn leash_supersession(
+pub fn accept_supersession(
     pair: &Group,
     votes: &[Vec<Opinion>],
-    rules: &LeashRules,
+    guard: &Guard,
+    rules: &AnswerLimits,
 ) -> Result<Option<(SaidSupersession, String)>, Box<Refused>> {
     let Some((first, others)) = votes.split_first() else { return Ok(None) };
     let Some(opinion) = first.iter().find(|opinion| opinion.is_change()) else { return Ok(None) };
@@ -137,13 +150,19 @@ pub fn leash_supersession(
     if !others.iter().all(agrees) {
         return Err(refused(Refusal::VotesDiffer));
     }
+    if let [newer, older] = &pair.memories[..]
+        && guard.judge(&guard.read(&older.text), &guard.read(&newer.text)).verdict
+            != Verdict::Contradictory
+    {
+        return Err(refused(Refusal::BothHold));
+    }
     Ok(Some((said, opinion.reason.clone())))
 }
 
 fn supersession(
     pair: &Group,
     opinion: &Opinion,
-    rules: &LeashRules,
+    rules: &AnswerLimits,
 ) -> Result<SaidSupersession, Refusal> {
     if opinion.action != OpinionKind::Supersede {
         return Err(Refusal::NotAsked { action: opinion.action });
@@ -223,10 +242,10 @@ mod tests {
         let mut opinion = said(OpinionKind::Summarize, &["m3", "m1", "m2"], Some(text));
         opinion.summary = Some(Box::new(summary));
         let guard = Guard::new(&GuardPolicy::default()).unwrap();
-        leash_summary(&group(&DEPLOYS), &[opinion], &guard).map_err(|refused| refused.reason)
+        accept_summary(&group(&DEPLOYS), &[opinion], &guard).map_err(|refused| refused.reason)
     }
 
-    const GOOD: &str = "Billing is deployed on Fridays at 16:00, formerly on Mondays at 09:00; it takes 12 minutes.";
+    const GOOD: &str = "We moved the deploy of billing to Fridays at 16:00; the deploy of billing takes 12 minutes.";
 
     #[test]
     fn a_summary_states_what_its_sources_state() {
@@ -241,21 +260,21 @@ mod tests {
         };
         let summary = SaidSummary {
             key_facts: vec![
-                fact("The deploy takes 12 minutes.", &["m2"]),
-                fact("The deploy takes 12 minutes.", &["m1"]),
-                fact("The deploy takes 15 minutes.", &["m2"]),
-                fact("The deploy takes 12 minutes.", &[]),
-                fact("The deploy takes 12 minutes.", &["m9"]),
+                fact("The deploy of billing takes 12 minutes.", &["m2"]),
+                fact("The deploy of billing takes 12 minutes.", &["m1"]),
+                fact("The deploy of billing takes 15 minutes.", &["m2"]),
+                fact("The deploy of billing takes 12 minutes.", &[]),
+                fact("The deploy of billing takes 12 minutes.", &["m9"]),
                 fact("", &["m2"]),
             ],
             decisions: vec![
-                decision("Billing is deployed on Fridays at 16:00."),
-                decision("Billing is deployed on Sundays at 16:00."),
+                decision("We moved the deploy of billing to Fridays at 16:00."),
+                decision("We moved the deploy of billing to Sundays at 16:00."),
             ],
             superseded_facts: vec![
                 SaidSuperseded {
                     original_fact: "Billing is deployed on Mondays at 09:00.".to_owned(),
-                    superseded_by: "Billing is deployed on Fridays at 16:00.".to_owned(),
+                    superseded_by: "We moved the deploy of billing to Fridays at 16:00.".to_owned(),
                     id: "m3".to_owned(),
                 },
                 SaidSuperseded { id: "m4".to_owned(), ..SaidSuperseded::default() },
@@ -264,7 +283,10 @@ mod tests {
         };
         let accepted = summarized(GOOD, summary).unwrap().unwrap();
         assert_eq!(accepted.ids, ["m1", "m2", "m3"]);
-        assert_eq!(accepted.said.key_facts, [fact("The deploy takes 12 minutes.", &["m2"])]);
+        assert_eq!(
+            accepted.said.key_facts,
+            [fact("The deploy of billing takes 12 minutes.", &["m2"])]
+        );
         assert_eq!(accepted.said.decisions.len(), 1);
         assert_eq!(accepted.said.superseded_facts.len(), 1);
         assert_eq!(accepted.dropped, 7);
@@ -297,7 +319,7 @@ mod tests {
         let guard = Guard::new(&GuardPolicy::default()).unwrap();
         let group = group(&DEPLOYS);
         let reason =
-            |opinion: Opinion| leash_summary(&group, &[opinion], &guard).unwrap_err().reason;
+            |opinion: Opinion| accept_summary(&group, &[opinion], &guard).unwrap_err().reason;
         let ids = |ids: &[&str]| said(OpinionKind::Summarize, ids, Some("Billing."));
         assert_eq!(reason(ids(&["m1", "m2"])), Refusal::TooFew);
         assert!(matches!(reason(ids(&["m1", "m2", "m9"])), Refusal::UnknownId { .. }));
@@ -305,12 +327,13 @@ mod tests {
         let merge = said(OpinionKind::Merge, &["m1", "m2", "m3"], None);
         assert!(matches!(reason(merge), Refusal::NotAsked { .. }));
         let skip = said(OpinionKind::Skip, &["m1"], None);
-        assert_eq!(leash_summary(&group, &[skip], &guard), Ok(None));
+        assert_eq!(accept_summary(&group, &[skip], &guard), Ok(None));
     }
 
     #[test]
     fn only_a_sure_vote_for_the_newer_one_supersedes() {
-        let pair = group(&DEPLOYS[..2]);
+        let guard = Guard::new(&GuardPolicy::default()).unwrap();
+        let pair = group(&["The port of billing is 8080.", "The port of billing is 9090."]);
         let vote = |keep: &str, confidence| {
             let kind = SupersessionKind::Replacement;
             let supersession = Some(SaidSupersession { kind, confidence });
@@ -321,14 +344,14 @@ mod tests {
                 ..said(OpinionKind::Supersede, &["m1", "m2"], None)
             }]
         };
-        let rules = LeashRules {
+        let rules = AnswerLimits {
             replace_similarity_min: 0.9,
             task: Task::Supersession,
             content_words_lost_max: 0.25,
             confidence_min: Confidence::High,
         };
         let found = |votes: &[Vec<Opinion>]| {
-            leash_supersession(&pair, votes, &rules).map_err(|refused| refused.reason)
+            accept_supersession(&pair, votes, &guard, &rules).map_err(|refused| refused.reason)
         };
         let sure = vote("m1", Confidence::High);
         assert!(found(&[sure.clone(), sure.clone()]).unwrap().is_some());
@@ -340,5 +363,14 @@ mod tests {
         let keep = vec![said(OpinionKind::KeepSeparate, &["m1", "m2"], None)];
         assert_eq!(found(&[keep]), Ok(None));
         assert_eq!(found(&[]), Ok(None));
+        for both_hold in [[DEPLOYS[0], DEPLOYS[1]], ["Ana mentors Tom", "Ana teaches Tom"]] {
+            let refused = accept_supersession(
+                &group(&both_hold),
+                std::slice::from_ref(&sure),
+                &guard,
+                &rules,
+            );
+            assert_eq!(refused.unwrap_err().reason, Refusal::BothHold, "{both_hold:?}");
+        }
     }
 }

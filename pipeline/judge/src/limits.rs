@@ -1,8 +1,8 @@
-//! The leash: which opinions may be followed. A pure function that trusts no judge.
+//! The limits on answers: which opinions may be followed. A pure function that trusts no judge.
 
 use std::collections::BTreeSet;
 
-use memfold_guard::{Guard, Verdict};
+use memfold_guard::{DifferenceKind, Guard, Judgement, Verdict};
 use memfold_model::summary::Confidence;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::opinion::{Opinion, OpinionKind};
 use crate::prompt::Task;
 use crate::question::{Group, Member};
+use wording::Wording;
 
 /// Bytes that a new text may have beyond those of its sources.
 const NEW_TEXT_BYTES_MORE: usize = 64;
@@ -46,7 +47,7 @@ const INSTRUCTIONS: [&str; 26] = [
 
 /// What binds every judge.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LeashRules {
+pub struct AnswerLimits {
     /// REPLACE below this cosine becomes MERGE.
     pub replace_similarity_min: f64,
     /// What was asked.
@@ -119,6 +120,24 @@ pub enum Refusal {
         /// Another one, or `text` for a new text.
         other: String,
     },
+    /// Two texts that nobody proved to say the same differ in a word that matters.
+    #[error("{one} says \"{left}\" where {other} says \"{right}\"")]
+    OtherWords {
+        /// A handle.
+        one: String,
+        /// Another one.
+        other: String,
+        /// What the one says.
+        left: String,
+        /// What the other says.
+        right: String,
+    },
+    /// A sentence of a new text stands in no source, with these words in this order.
+    #[error("no source says \"{sentence}\"")]
+    Unsupported {
+        /// Its words, without those that state nothing.
+        sentence: String,
+    },
     /// A specific would be out of sight.
     #[error("\"{what}\" of {id} would be lost")]
     LosesSpecific {
@@ -178,6 +197,9 @@ pub enum Refusal {
         /// The handle.
         keep: String,
     },
+    /// Nothing proves that only one of two memories can hold.
+    #[error("nothing proves that they contradict each other: both may hold")]
+    BothHold,
     /// The judge is not sure enough, or does not say how sure.
     #[error("the judge is not sure enough")]
     Unsure,
@@ -212,19 +234,19 @@ pub struct Outcome {
 /// `similarity` tells the cosine of two members. Whatever the opinions say, no memory of another group, no contradiction and
 /// no lost or invented specific passes. Cost: a judgement of the guard per pair of merged memories.
 #[must_use]
-pub fn leash(
+pub fn accept_opinions(
     group: &Group,
     votes: &[Vec<Opinion>],
     guard: &Guard,
-    rules: &LeashRules,
+    rules: &AnswerLimits,
     similarity: &dyn Fn(&Member, &Member) -> Option<f64>,
 ) -> Outcome {
     let mut outcome = Outcome::default();
     let Some((first, others)) = votes.split_first() else { return outcome };
-    let leash = Leash { group, others, guard, rules, similarity };
+    let limits = Limits { group, others, guard, rules, similarity };
     let mut used = BTreeSet::new();
     for opinion in first {
-        match leash.check(opinion, &mut used) {
+        match limits.check(opinion, &mut used) {
             Ok(accepted) => outcome.accepted.extend(accepted),
             Err(reason) => outcome.refused.push(Refused { opinion: opinion.clone(), reason }),
         }
@@ -232,15 +254,15 @@ pub fn leash(
     outcome
 }
 
-struct Leash<'a> {
+struct Limits<'a> {
     group: &'a Group,
     others: &'a [Vec<Opinion>],
     guard: &'a Guard,
-    rules: &'a LeashRules,
+    rules: &'a AnswerLimits,
     similarity: &'a dyn Fn(&Member, &Member) -> Option<f64>,
 }
 
-impl<'a> Leash<'a> {
+impl<'a> Limits<'a> {
     fn check(
         &self,
         opinion: &Opinion,
@@ -271,6 +293,9 @@ impl<'a> Leash<'a> {
             _ => return Err(Refusal::TooFew),
         }
         self.may_change(&members)?;
+        if opinion.text.is_none() || opinion.action == OpinionKind::Replace {
+            say_the_same(&members)?;
+        }
         self.agree(opinion)?;
         let named = opinion.keep.as_deref();
         let named = named.and_then(|keep| members.iter().copied().find(|m| m.handle == keep));
@@ -351,7 +376,7 @@ impl<'a> Leash<'a> {
         let (one, other) = (one.0.to_owned(), other.0.to_owned());
         match judgement.verdict {
             Verdict::Contradictory => Err(Refusal::Contradictory { one, other }),
-            _ if judgement.could_be_same || self.is_golden() => Ok(()),
+            _ if self.is_golden() || could_be_same(&judgement) => Ok(()),
             _ => Err(Refusal::Different { one, other }),
         }
     }
@@ -412,8 +437,54 @@ impl<'a> Leash<'a> {
         if let Some(what) = invented(self.guard, text, members.iter().copied()) {
             return Err(Refusal::InventsSpecific { what });
         }
-        claims::conflict(self.guard, text, members).map_or_else(|| Ok(text.to_owned()), Err)
+        let written = Wording::of(text);
+        let sources: Vec<Wording> =
+            members.iter().map(|member| Wording::of(&member.text)).collect();
+        for (member, source) in members.iter().zip(&sources) {
+            if let Some(what) = source.lost_in(&written) {
+                return Err(Refusal::LosesSpecific { id: member.handle.clone(), what });
+            }
+        }
+        match written.unsupported(&sources) {
+            Some(sentence) => Err(Refusal::Unsupported { sentence }),
+            None => Ok(text.to_owned()),
+        }
     }
+}
+
+/// Tells whether nothing but words that only one text has speaks against a pair.
+fn could_be_same(judgement: &Judgement) -> bool {
+    let is_open = |kind, left: bool, right: bool| match kind {
+        DifferenceKind::UnknownWord | DifferenceKind::Role => true,
+        DifferenceKind::Negation | DifferenceKind::Modality => false,
+        _ => !(left && right),
+    };
+    let mut differences = judgement.differences.iter();
+    match judgement.verdict {
+        Verdict::Same | Verdict::Extends => true,
+        Verdict::Contradictory => false,
+        Verdict::Undecided | Verdict::Different => differences
+            .all(|found| is_open(found.kind, found.left.is_some(), found.right.is_some())),
+    }
+}
+
+/// Where a source stands for the others, none of them differs in a word that turns a statement or in its verb.
+fn say_the_same(members: &[&Member]) -> Result<(), Refusal> {
+    let wordings: Vec<Wording> = members.iter().map(|member| Wording::of(&member.text)).collect();
+    for (at, one) in wordings.iter().enumerate() {
+        for (other_at, other) in wordings.iter().enumerate().skip(at + 1) {
+            if let Some((left, right)) = one.difference(other) {
+                let handle = |at: usize| members[at].handle.clone();
+                return Err(Refusal::OtherWords {
+                    one: handle(at),
+                    other: handle(other_at),
+                    left,
+                    right,
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A new text is not empty, not longer than its sources, and does not speak to the model.
@@ -475,13 +546,13 @@ fn instruction(text: &str) -> Option<String> {
     INSTRUCTIONS.iter().find(|phrase| text.contains(**phrase)).map(|phrase| (*phrase).to_owned())
 }
 
-mod claims;
 mod statements;
+mod wording;
 
 #[cfg(test)]
-mod written_tests;
+mod rewrites;
 
 #[cfg(test)]
 mod tests;
 
-pub use statements::{AcceptedSummary, leash_summary, leash_supersession};
+pub use statements::{AcceptedSummary, accept_summary, accept_supersession};
