@@ -179,7 +179,7 @@ fn in_process(quick_check: &QuickCheck, sample: &[Incoming]) -> (Vec<f64>, usize
     for incoming in sample {
         let now = clock();
         let stopwatch = Stopwatch::start();
-        let check = quick_check.check(incoming, now);
+        let check = quick_check.check(incoming, now).expect("samples are memories of a store");
         microseconds.push(stopwatch.seconds() * 1e6);
         checked += usize::from(check.checked);
         used = (check.index.kind.to_owned(), check.index.rows);

@@ -202,6 +202,30 @@ fn agents_come_over_http_too() {
     let evil = [accept, ("Host", "evil.example")];
     let refused = server.send(("POST", "/mcp"), &evil, &message("initialize", hello()));
     refused.assert_problem(421, "misdirected");
+    // 202 made the protocol's clients warn.
+    assert_eq!(server.send(("DELETE", "/mcp"), &headers, "").status, 204);
+}
+
+/// 10,000 sessions that were opened and left kept 1.3 GB.
+#[test]
+fn sessions_are_limited() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let accept = ("Accept", "application/json, text/event-stream");
+    let hello =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello() }).to_string();
+    let mut last = None;
+    for _ in 0..256 {
+        let answer = server.send(("POST", "/mcp"), &[accept], &hello);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        last = Some(answer.headers["mcp-session-id"].clone());
+    }
+    let refused = server.send(("POST", "/mcp"), &[accept], &hello);
+    refused.assert_problem(429, "busy");
+    assert_eq!(refused.headers["retry-after"], "300");
+    let ended = [accept, ("Mcp-Session-Id", &*last.unwrap())];
+    assert_eq!(server.send(("DELETE", "/mcp"), &ended, "").status, 204);
+    assert_eq!(server.send(("POST", "/mcp"), &[accept], &hello).status, 200);
 }
 
 /// The protocol's own client for Python, where `MEMFOLD_MCP_PYTHON` names a Python that has it.

@@ -56,7 +56,7 @@ fn missed(desk: &Desk, index: &IndexDesk, vectors: &[f32]) -> usize {
         let (_, vector) = said(pair, vectors);
         let id = format!("m{pair:06}");
         let by_vector = Incoming::text("Something else.").with_vector(vector.to_vec());
-        let check = quick_check.check(&by_vector, desk.now());
+        let check = quick_check.check(&by_vector, desk.now()).unwrap();
         assert!(check.checked, "{:?}", check.notes);
         missed += usize::from(!check.matches.iter().any(|found| found.id.as_str() == id));
         let wanted = Wanted { neighbors: None, similarity_min: Similarity::new(0.9) };
@@ -72,7 +72,7 @@ fn missed_texts(desk: &Desk, vectors: &[f32]) -> usize {
     let quick_check = desk.quick_check();
     let is_new = |pair: &usize| {
         let (text, _) = said(*pair, vectors);
-        let check = quick_check.check(&Incoming::text(text), desk.now());
+        let check = quick_check.check(&Incoming::text(text), desk.now()).unwrap();
         assert!(check.checked, "{:?}", check.notes);
         !matches!(check.decision, Decision::Touch | Decision::TouchAndFlag)
     };
@@ -165,7 +165,7 @@ fn what_a_save_revives_is_found_at_once() {
         let saved = desk.quick_check().save(&Incoming::text(&*text), desk.now()).unwrap();
         assert_eq!((saved.written, saved.id.as_str()), (Written::Touched, "m000000"), "{way}");
         let by_vector = Incoming::text("Something else.").with_vector(vector.to_vec());
-        let check = desk.quick_check().check(&by_vector, desk.now());
+        let check = desk.quick_check().check(&by_vector, desk.now()).unwrap();
         assert!(
             check.matches.iter().any(|found| found.id.as_str() == "m000000"),
             "{way}: {check:?}"

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 
 use super::ImportOptions;
-use memfold_model::text::{excerpt, strict_key};
+use crate::quick_check::{importance_fault, vector_fault};
+use memfold_model::text::{excerpt, is_blank};
 use memfold_model::time::Instant;
 use memfold_store::brain_db::ImportedMemory;
 use memfold_store::reading::categories_to_json;
@@ -16,8 +17,6 @@ use memfold_store::reading::categories_to_json;
 /// What `embeddings.model` of the owner holds where nothing else is said, and the dimension of its vectors.
 pub(super) const MODEL_DEFAULT: &str = "all-MiniLM-L6-v2";
 const MODEL_DEFAULT_DIM: usize = 384;
-/// Most components of a vector.
-const DIM_MAX: usize = 65_536;
 /// What the owner's writer puts where nothing is said.
 const CATEGORY_DEFAULT: &str = "general";
 const IMPORTANCE_DEFAULT: f64 = 1.0;
@@ -99,15 +98,7 @@ impl<'a> Context<'a> {
     /// Refuses vectors of several dimensions under the name of one model.
     fn check_vector(&mut self, vector: &[f32], model: Option<&str>) -> Result<(), String> {
         let dim = vector.len();
-        if !(1..=DIM_MAX).contains(&dim) {
-            return Err(format!("a vector of {dim} components, expected 1 to {DIM_MAX}"));
-        }
-        if let Some(at) = vector.iter().position(|component| !component.is_finite()) {
-            return Err(format!("a vector whose component {at} is out of range"));
-        }
-        if vector.iter().all(|component| *component == 0.0) {
-            return Err("a vector of zeros, which is near to nothing".into());
-        }
+        vector_fault(vector).map_or(Ok(()), Err)?;
         if model.is_none() && dim != MODEL_DEFAULT_DIM {
             return Err(format!(
                 "a vector of {dim} components without a model; name it on the line or with --model"
@@ -137,7 +128,7 @@ impl Line {
                 context.unknown_fields.insert(field);
             }
         }
-        let content = fields.text.filter(|text| !strict_key(text).is_empty());
+        let content = fields.text.filter(|text| !is_blank(text));
         let content =
             content.ok_or("there is no text: expected a field \"text\" or \"content\"")?;
         let source = fields.source.unwrap_or_else(|| SOURCE_DEFAULT.to_owned());
@@ -145,8 +136,8 @@ impl Line {
             return Err(format!("field \"source\": {prefix:?} marks what is no live memory"));
         }
         let importance = fields.importance.unwrap_or(IMPORTANCE_DEFAULT);
-        if !importance.is_finite() || importance < 0.0 {
-            return Err(format!("field \"importance\": {importance}, expected a number from 0 on"));
+        if let Some(fault) = importance_fault(importance) {
+            return Err(format!("field \"importance\": {fault}"));
         }
         let access_count = fields.access_count.unwrap_or(0);
         if access_count < 0 {
@@ -159,7 +150,9 @@ impl Line {
         let updated_at = time("updated_at", fields.updated_at)?;
         let expires_at = time("expires_at", fields.expires_at)?;
         let id = match fields.id {
-            Some(id) if id.is_empty() => return Err("field \"id\": an empty text".into()),
+            Some(id) if is_blank(&id) => {
+                return Err("field \"id\": a text without a visible character".into());
+            }
             Some(id) => id,
             None => context.id_for(&content, created_at.as_deref().unwrap_or_default(), &source),
         };

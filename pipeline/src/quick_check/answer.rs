@@ -2,9 +2,13 @@
 
 use memfold_guard::Verdict;
 use memfold_model::memory::{CategoryList, MemoryId};
+use memfold_model::text::is_blank;
+use memfold_store::reading::{archives, reserved_prefix};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracing::Span;
+
+use super::engine::SaveError;
 
 /// What is to be done with a memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -193,6 +197,32 @@ pub struct Incoming {
     pub model: Option<String>,
 }
 
+/// Most components of a vector.
+const DIM_MAX: usize = 65_536;
+/// Most categories of a memory, and bytes of one of them or of an id.
+const CATEGORIES_MAX: usize = 1_000;
+const NAME_BYTES_MAX: usize = 1_000;
+
+/// Returns why a vector cannot be kept, as saves and imports say it.
+#[must_use]
+pub fn vector_fault(vector: &[f32]) -> Option<String> {
+    let dim = vector.len();
+    if !(1..=DIM_MAX).contains(&dim) {
+        return Some(format!("a vector of {dim} components, expected 1 to {DIM_MAX}"));
+    }
+    if let Some(at) = vector.iter().position(|component| !component.is_finite()) {
+        return Some(format!("a vector whose component {at} is out of range"));
+    }
+    let is_zero = vector.iter().all(|component| *component == 0.0);
+    is_zero.then(|| "a vector of zeros, which is near to nothing".to_owned())
+}
+
+/// Returns why an importance cannot be kept, as saves and imports say it.
+pub(crate) fn importance_fault(importance: f64) -> Option<String> {
+    let is_valid = importance.is_finite() && importance >= 0.0;
+    (!is_valid).then(|| format!("{importance:?}, expected a number from 0 on"))
+}
+
 /// The source of a memory that names none, as the owner has it.
 pub(super) const SOURCE_DEFAULT: &str = "agent";
 pub(super) const IMPORTANCE_DEFAULT: f64 = 1.0;
@@ -208,6 +238,41 @@ impl Incoming {
     #[must_use]
     pub fn with_vector(self, vector: impl Into<Vec<f32>>) -> Self {
         Self { vector: Some(vector.into()), ..self }
+    }
+
+    /// Refuses what cannot be kept as it is.
+    pub(super) fn validate(&self) -> Result<(), SaveError> {
+        if self.text.as_deref().is_some_and(is_blank) {
+            return Err(SaveError::NoText);
+        }
+        if let Some(prefix) = self.source.as_deref().and_then(reserved_prefix) {
+            return Err(SaveError::ReservedSource { prefix });
+        }
+        if let Some(category) = self.categories.iter().find(|category| archives(category)) {
+            return Err(SaveError::ReservedCategory { category: category.clone() });
+        }
+        self.fault().map_or(Ok(()), |fault| Err(SaveError::Invalid { fault }))
+    }
+
+    fn fault(&self) -> Option<String> {
+        let too_long = |name: &str| name.len() > NAME_BYTES_MAX;
+        let found = self.categories.len();
+        if self.id.as_deref().is_some_and(is_blank) {
+            return Some("the id has no visible character".to_owned());
+        }
+        if self.id.as_deref().is_some_and(too_long) {
+            return Some(format!("the id is longer than {NAME_BYTES_MAX} bytes"));
+        }
+        if found > CATEGORIES_MAX {
+            return Some(format!("{found} categories, expected at most {CATEGORIES_MAX}"));
+        }
+        if self.categories.iter().any(|category| too_long(category)) {
+            return Some(format!("a category is longer than {NAME_BYTES_MAX} bytes"));
+        }
+        let importance = self.importance.and_then(importance_fault);
+        importance
+            .map(|fault| format!("the importance is {fault}"))
+            .or_else(|| self.vector.as_deref().and_then(vector_fault))
     }
 
     pub(super) fn source(&self) -> &str {

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use memfold_guard::LexiconError;
 use memfold_index::NoProgress;
 use memfold_index::file::FileMode;
-use memfold_model::text::{excerpt, strict_key};
+use memfold_model::text::excerpt;
 use memfold_model::time::Instant;
 use memfold_plan::policy::{Policy, QuickCheckPolicy};
 use memfold_simd::{Kernels, Similarity};
@@ -18,7 +18,6 @@ use memfold_store::brain_db::{
     AnsweredRequest, KeptReader, OpenOptions, Session, SessionError, SessionOptions, StoreReader,
     Writes,
 };
-use memfold_store::reading::{archives, reserved_prefix};
 use memfold_store::{BrainDb, LoadRequest, LoadStoreError};
 use tracing::field::Empty;
 use tracing::info_span;
@@ -232,9 +231,12 @@ impl Shared {
 impl QuickCheck {
     /// Decides what is to be done with a memory, and writes nothing. `now` is the time by which memories expire.
     ///
-    /// What keeps the store or the index from being looked through, and a vector that is none, are told in the answer.
-    #[must_use]
-    pub fn check(&self, incoming: &Incoming, now: Instant) -> Check {
+    /// Where the store or the index cannot be searched, the answer says so.
+    ///
+    /// # Errors
+    /// When [`Self::save`] would refuse the memory as it is.
+    pub fn check(&self, incoming: &Incoming, now: Instant) -> Result<Check, SaveError> {
+        incoming.validate()?;
         let store = self.shared.store.path().display();
         let span = info_span!("check", %store, decision = Empty, verdict = Empty, matches = Empty);
         let _entered = span.enter();
@@ -246,7 +248,7 @@ impl QuickCheck {
         let times = Times { started, guard: ended - gathered.found_at.unwrap_or(ended), ended };
         let check = answer(&gathered, (&weighed, &decided), incoming, (in_time, times));
         check.record_on(&span);
-        check
+        Ok(check)
     }
 }
 
@@ -372,8 +374,8 @@ pub enum SaveError {
     /// What was found cannot be read again.
     #[error(transparent)]
     Search(#[from] SearchError),
-    /// There is no text, or only white space.
-    #[error("there is no text to save")]
+    /// There is no text, or it has no visible character.
+    #[error("there is no text with a visible character")]
     NoText,
     /// The source is one that memfold writes itself, and by which it knows memories that are no longer in use.
     #[error(
@@ -391,6 +393,12 @@ pub enum SaveError {
     ReservedCategory {
         /// The category.
         category: String,
+    },
+    /// Its id, categories, importance or vector cannot be kept.
+    #[error("{fault}")]
+    Invalid {
+        /// What is wrong, and what was expected.
+        fault: String,
     },
     /// Another memory has the id.
     #[error("the id {id} is that of another memory, which says something else")]
@@ -413,6 +421,7 @@ impl SaveError {
                 Some("name where the memory comes from, such as --source chat".to_owned())
             }
             Self::ReservedCategory { .. } => Some("name another category".to_owned()),
+            Self::Invalid { .. } => None,
             Self::IdTaken { .. } => {
                 Some("save under another id, or leave it out and one is made".to_owned())
             }
@@ -427,7 +436,8 @@ impl QuickCheck {
     /// that cannot be made, or takes too long, does not keep the memory from being saved.
     ///
     /// # Errors
-    /// When there is no text, the source is one of memfold's own marks, the id is another memory's, or the store cannot be written; it is then as it was.
+    /// When there is no text, a field is not valid, the id is another memory's, or the store cannot be written; it is then as it
+    /// was.
     pub fn save(&self, incoming: &Incoming, now: Instant) -> Result<Saved, SaveError> {
         let started = (self.shared.options.clock)();
         let mut saved = None;
@@ -488,14 +498,9 @@ impl QuickCheck {
         let _entered = span.enter();
         let clock = self.shared.options.clock;
         let started = clock();
-        if incoming.text.as_deref().is_none_or(|text| strict_key(text).is_empty()) {
+        incoming.validate()?;
+        if incoming.text.is_none() {
             return Err(SaveError::NoText);
-        }
-        if let Some(prefix) = incoming.source.as_deref().and_then(reserved_prefix) {
-            return Err(SaveError::ReservedSource { prefix });
-        }
-        if let Some(category) = incoming.categories.iter().find(|category| archives(category)) {
-            return Err(SaveError::ReservedCategory { category: category.clone() });
         }
         let options = SessionOptions {
             busy_timeout: self.shared.options.busy_timeout,

@@ -22,9 +22,10 @@ mod engine;
 mod sample;
 mod write;
 
+pub(crate) use answer::importance_fault;
 pub use answer::{
     Check, CheckMatch, Coverage, Decision, ElapsedUs, Incoming, IndexUsed, SaveRequest, Saved,
-    SavedOnce, Written,
+    SavedOnce, Written, vector_fault,
 };
 pub use engine::{QuickCheck, QuickCheckOptions, SaveError};
 

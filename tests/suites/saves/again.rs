@@ -59,7 +59,7 @@ fn a_text_that_something_newer_contradicts_is_touched_and_flagged() {
     let desk = desk_of(&[OLD, NEWER]);
     let before = desk.image();
     // Without a vector: that of the memory of the same text finds what is near.
-    let checked = desk.quick_check().check(&Incoming::text(OLD), desk.now());
+    let checked = desk.quick_check().check(&Incoming::text(OLD), desk.now()).unwrap();
     assert_eq!(checked.decision, Decision::TouchAndFlag, "{checked:?}");
     assert_eq!(desk.image(), before);
     let saved = say(&desk, OLD);

@@ -27,7 +27,7 @@ fn a_row_that_one_saves_is_known_to_the_other_at_once() {
             let incoming = Incoming::text(text).with_vector(vector);
             let saved = save(&both[round % 2], &desk, &incoming);
             assert_eq!(saved.written, Written::Inserted, "round {round}: {:?}", saved.check);
-            let check = both[(round + 1) % 2].check(&incoming, desk.now());
+            let check = both[(round + 1) % 2].check(&incoming, desk.now()).unwrap();
             assert_eq!(check.decision, Decision::Touch, "round {round}: {check:?}");
             assert!(check.reason.contains(saved.id.as_str()), "{}", check.reason);
             if has_index && round % 50 == 49 {

@@ -137,7 +137,7 @@ fn a_newer_wording_takes_the_place_of_the_old_one_and_can_be_undone() {
         categories: vec!["meeting".to_owned()],
         ..Incoming::text(NEW).with_vector(near(0.97, 1))
     };
-    let checked = quick_check.check(&incoming, desk.now());
+    let checked = quick_check.check(&incoming, desk.now()).unwrap();
     assert_eq!(checked.decision, Decision::Replace, "{checked:?}");
     let saved = save(&quick_check, &desk, &incoming);
     assert_eq!((saved.written, saved.replaced[0].as_str()), (Written::Replaced, "m000000"));
@@ -250,7 +250,7 @@ fn scopes_limit_what_is_compared() {
         (CheckScope::Source, of(&["a"], "chat"), Decision::Insert),
         (CheckScope::Source, of(&["c"], "mail"), Decision::Touch),
     ] {
-        let check = scoped(&desk, scope).check(&incoming, desk.now());
+        let check = scoped(&desk, scope).check(&incoming, desk.now()).unwrap();
         assert_eq!(check.decision, expected, "{scope:?} {incoming:?}: {}", check.reason);
     }
 }
@@ -352,6 +352,55 @@ fn an_id_makes_a_save_repeatable() {
     assert!(matches!(quick_check.save(&Incoming::text(" \n"), desk.now()), Err(SaveError::NoText)));
 }
 
+/// A save under the id "" was accepted, a second one refused, and `forget ""` erased it.
+#[test]
+fn what_cannot_be_kept_is_refused_by_check_and_save() {
+    let desk = desk();
+    let quick_check = desk.quick_check();
+    let image = desk.image();
+    let of = |change: fn(&mut Incoming)| {
+        let mut incoming = Incoming::text("Ana collects stamps.");
+        change(&mut incoming);
+        incoming
+    };
+    let cases: [(fn(&mut Incoming), &str); 12] = [
+        (|new| new.id = Some(String::new()), "the id has no visible character"),
+        (|new| new.id = Some(" \u{200b}".to_owned()), "the id has no visible character"),
+        (|new| new.id = Some("x".repeat(1_001)), "the id is longer than 1000 bytes"),
+        (|new| new.text = Some("\u{200b}".to_owned()), "there is no text with a visible character"),
+        (
+            |new| new.importance = Some(-1e308),
+            "the importance is -1e308, expected a number from 0 on",
+        ),
+        (
+            |new| new.importance = Some(f64::NAN),
+            "the importance is NaN, expected a number from 0 on",
+        ),
+        (|new| new.vector = Some(vec![0.0; 4]), "a vector of zeros, which is near to nothing"),
+        (
+            |new| new.vector = Some(vec![1.0, f32::NAN]),
+            "a vector whose component 1 is out of range",
+        ),
+        (|new| new.vector = Some(vec![]), "a vector of 0 components, expected 1 to 65536"),
+        (
+            |new| new.vector = Some(vec![1.0; 2_000_000]),
+            "a vector of 2000000 components, expected 1 to 65536",
+        ),
+        (
+            |new| new.categories = vec!["a".to_owned(); 1_000_000],
+            "1000000 categories, expected at most 1000",
+        ),
+        (|new| new.categories = vec!["a".repeat(1_001)], "a category is longer than 1000 bytes"),
+    ];
+    for (change, expected) in cases {
+        let incoming = of(change);
+        let checked = quick_check.check(&incoming, desk.now()).unwrap_err().to_string();
+        let saved = quick_check.save(&incoming, desk.now()).unwrap_err().to_string();
+        assert_eq!((&*checked, &*saved), (expected, expected));
+    }
+    assert_eq!(desk.image(), image, "nothing was written");
+}
+
 #[test]
 fn a_memory_archived_unused_lives_again() {
     let desk = desk();
@@ -438,13 +487,13 @@ fn a_large_store_without_an_index_says_so() {
         .collect();
     let desk = Desk::of(&rows, StoreStyle::Plain);
     let incoming = Incoming::text("Row number 7 is here.").with_vector(near(0.5, 1));
-    let check = desk.quick_check().check(&incoming, desk.now());
+    let check = desk.quick_check().check(&incoming, desk.now()).unwrap();
     assert_eq!((check.checked, check.coverage), (false, Coverage::None), "{check:?}");
     assert!(check.notes[0].contains("memfold index build"), "{:?}", check.notes);
     let saved = save(&desk.quick_check(), &desk, &incoming);
     assert_eq!((saved.written, saved.check.checked), (Written::Inserted, false));
     IndexDesk::of(desk.path()).build(TierChoice::Scan);
-    let check = desk.quick_check().check(&incoming, desk.now());
+    let check = desk.quick_check().check(&incoming, desk.now()).unwrap();
     assert_eq!((check.checked, check.decision), (true, Decision::Touch), "{check:?}");
     assert_eq!((check.index.kind, check.index.rows), ("scan", 2_051));
 }

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use memfold::embed::fill::NewVectors;
 use memfold::embed::{EmbedError, Embedder, embedder};
 use memfold::lookup::corpus::CorpusColumns;
-use memfold::quick_check::Incoming;
+use memfold::quick_check::{Incoming, vector_fault};
 use memfold_datasets::ReadError;
 use memfold_datasets::corpus::Corpus;
 use memfold_datasets::vector_file::VectorFormat;
@@ -330,6 +330,9 @@ impl Provider {
     pub fn fill(&mut self, incoming: &mut Incoming) -> Option<String> {
         let (None, Some(text)) = (&incoming.vector, &incoming.text) else { return None };
         match self.vector(text) {
+            Ok((vector, _)) if let Some(fault) = vector_fault(&vector) => {
+                Some(format!("the provider made no usable vector: {fault}"))
+            }
             Ok((vector, model)) => {
                 incoming.vector = Some(vector);
                 incoming.model = model;

@@ -75,7 +75,9 @@ impl Memory {
     /// Returns the JSON of what a check says.
     fn check(&self, py: Python<'_>, memory: NewMemory) -> PyResult<String> {
         let incoming = incoming(memory)?;
-        py.detach(|| json_of(&self.quick_check.check(&incoming, machine::clock())))
+        py.detach(|| {
+            json_of(&self.quick_check.check(&incoming, machine::clock()).map_err(unsaved)?)
+        })
     }
 
     /// Returns the JSON of what a save did.

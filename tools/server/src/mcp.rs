@@ -7,8 +7,13 @@ mod tools;
 mod answers;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
 use memfold_cli::Failure;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
@@ -23,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info_span};
 
 use crate::http::App;
-use crate::service::Service;
+use crate::service::{Problem, ProblemKind, Service};
 
 /// Said to an agent when it connects.
 const INSTRUCTIONS: &str = "\
@@ -92,6 +97,36 @@ pub(crate) async fn serve_stdio(service: Arc<Service>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Sessions of agents at once.
+const SESSIONS_MAX: usize = 256;
+/// A session ends after so long without a request.
+const SESSION_IDLE: Duration = Duration::from_secs(300);
+/// The header that names a session.
+const SESSION_HEADER: &str = "mcp-session-id";
+
+/// Refuses a new session where there are many, and answers its end as the protocol's clients expect.
+async fn bounded(
+    State(sessions): State<Arc<LocalSessionManager>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let is_new = !request.headers().contains_key(SESSION_HEADER);
+    if is_new && sessions.sessions.read().await.len() >= SESSIONS_MAX {
+        let detail = format!("{SESSIONS_MAX} sessions are open");
+        let seconds = SESSION_IDLE.as_secs() as u32;
+        return Problem::new(ProblemKind::Busy, detail)
+            .with_hint("end sessions that are not used (DELETE /mcp); idle ones end by themselves")
+            .with_retry(seconds)
+            .into_response();
+    }
+    let is_end = request.method() == Method::DELETE;
+    let mut response = next.run(request).await;
+    if is_end && response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    response
+}
+
 /// Returns the routes of agents, and what ends their sessions.
 pub(crate) fn routes(service: Arc<Service>) -> (Router<App>, CancellationToken) {
     let stop = CancellationToken::new();
@@ -99,10 +134,15 @@ pub(crate) fn routes(service: Arc<Service>) -> (Router<App>, CancellationToken) 
         // The gate stands before all routes, and knows the hosts.
         .disable_allowed_hosts()
         .with_cancellation_token(stop.clone());
+    let mut sessions = LocalSessionManager::default();
+    sessions.session_config.keep_alive = Some(SESSION_IDLE);
+    let sessions = Arc::new(sessions);
     let agents = StreamableHttpService::new(
         move || Ok(Agent { service: Arc::clone(&service) }),
-        Arc::new(LocalSessionManager::default()),
+        Arc::clone(&sessions),
         config,
     );
-    (Router::new().nest_service("/mcp", agents), stop)
+    let routes =
+        Router::new().nest_service("/mcp", agents).layer(from_fn_with_state(sessions, bounded));
+    (routes, stop)
 }

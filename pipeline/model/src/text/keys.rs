@@ -7,6 +7,27 @@ use caseless::Caseless;
 use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
+/// Tells whether a text holds no visible character: only white space, control characters and characters without a width.
+///
+/// # Examples
+/// ```
+/// use memfold_model::text::is_blank;
+/// assert!(is_blank(" \n\u{200b}"));
+/// assert!(!is_blank("."));
+/// ```
+#[must_use]
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(|char| {
+        char.is_whitespace()
+            || char.is_control()
+            || matches!(char,
+                '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+                | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+                | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
+    })
+}
+
 /// Returns the text in NFC, trimmed, with each run of white space as one space.
 ///
 /// Equal strict keys mean the same text.

@@ -6,4 +6,6 @@ mod excerpt;
 mod keys;
 
 pub use excerpt::{characters, excerpt, is_deceptive, printable, printable_json};
-pub use keys::{TextKey, Token, jaccard, loose_key, shingle_containment, strict_key, tokens};
+pub use keys::{
+    TextKey, Token, is_blank, jaccard, loose_key, shingle_containment, strict_key, tokens,
+};

@@ -116,7 +116,10 @@ pub(crate) fn run(
         Some(_) => None,
         None => Provider::open(&settings, printer)?.fill(&mut incoming),
     };
-    let mut check = quick_check.check(&incoming, machine::clock());
+    let mut check = quick_check.check(&incoming, machine::clock()).map_err(|error| {
+        let hint = error.hint();
+        Failure { exit: Exit::Usage, ..Failure::new("check", &error, hint) }
+    })?;
     check.notes.extend(note);
     if global.json {
         printer.document(&CheckDocument::new(&check))?;

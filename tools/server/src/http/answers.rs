@@ -15,8 +15,8 @@ use crate::service::{Problem, ProblemKind};
 /// Longest body.
 pub(crate) const BODY_BYTES_MAX: usize = 16 << 20;
 
-/// Seconds after which to try again where there was too much at once.
-const RETRY_SECONDS: &str = "1";
+/// Seconds after which to try again where no other time is known.
+const RETRY_SECONDS: u32 = 1;
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
@@ -32,7 +32,8 @@ impl IntoResponse for Problem {
                 | ProblemKind::Stopping
                 | ProblemKind::Unavailable
         ) {
-            headers.insert(RETRY_AFTER, HeaderValue::from_static(RETRY_SECONDS));
+            let seconds = self.retry_seconds.unwrap_or(RETRY_SECONDS);
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.kind == ProblemKind::Unauthorized {
             headers.insert("www-authenticate", HeaderValue::from_static("Bearer"));

@@ -11,6 +11,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::http::header::HeaderName;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::IntoResponse as _;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -161,6 +164,14 @@ impl Listener {
     }
 }
 
+/// The bytes of a head as it was sent.
+fn head_bytes(request: &Request<Incoming>) -> usize {
+    // ": " and the end of a line.
+    let of = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + 4;
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    target + request.headers().iter().map(of).sum::<usize>()
+}
+
 fn connection(
     stream: Box<dyn Stream>,
     peer: Option<IpAddr>,
@@ -168,7 +179,15 @@ fn connection(
 ) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send {
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Peer(peer));
-        router.clone().oneshot(request)
+        // hyper reads on to the end of a buffer, so a head that is a little longer gets through.
+        let is_long = head_bytes(&request) > HEAD_BYTES_MAX;
+        let router = router.clone();
+        async move {
+            if is_long {
+                return Ok(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response());
+            }
+            router.oneshot(request).await
+        }
     });
     hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())

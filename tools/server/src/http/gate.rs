@@ -269,19 +269,22 @@ impl Gate {
         if tries.len() >= ADDRESSES_MAX {
             tries.retain(|_, (_, since)| now - *since < WINDOW_SECONDS);
         }
-        let is_waiting = match tries.get(&peer) {
-            Some((count, since)) if now - since < WINDOW_SECONDS => *count >= TRIES_MAX,
+        let since = match tries.get(&peer) {
+            Some((count, since)) if now - since < WINDOW_SECONDS => {
+                (*count >= TRIES_MAX).then_some(*since)
+            }
             Some(_) => {
                 tries.remove(&peer);
-                false
+                None
             }
-            None => tries.len() >= ADDRESSES_MAX,
+            None => (tries.len() >= ADDRESSES_MAX).then_some(now),
         };
-        if !is_waiting {
-            return Ok(());
-        }
+        let Some(since) = since else { return Ok(()) };
+        // At most a minute.
+        let seconds = (since + WINDOW_SECONDS - now).ceil().max(1.0) as u32;
         Err(Problem::new(ProblemKind::Busy, "too many wrong tokens")
-            .with_hint(format!("wait {WINDOW_SECONDS} seconds")))
+            .with_hint(format!("wait {seconds} seconds"))
+            .with_retry(seconds))
     }
 
     fn count_try(&self, peer: Option<IpAddr>) {

@@ -78,6 +78,12 @@ impl ScheduleSettings {
             Problem::unprocessable(format!("{:?} is no cron expression", self.schedule))
                 .with_hint("give minute, hour, day, month and weekday, such as \"0 2 * * *\"")
         })?;
+        // Any moment serves: a date that never comes ("0 0 30 2 *") has no time after it.
+        let start = Timestamp::UNIX_EPOCH.to_zoned(zone.clone());
+        if cron.find_next_occurrence(&start, false).is_err() {
+            let detail = format!("the schedule {:?} has no time at which it runs", self.schedule);
+            return Err(Problem::unprocessable(detail).with_hint("name a day that its month has"));
+        }
         Ok(Cron { cron, zone })
     }
 }
@@ -156,6 +162,21 @@ mod tests {
             now += jiff::SignedDuration::from_mins(1);
         }
         ran
+    }
+
+    /// "0 0 30 2 *" was accepted and never ran.
+    #[test]
+    fn a_schedule_that_never_comes_is_refused() {
+        for (expression, is_valid) in [
+            ("0 0 30 2 *", false),
+            ("0 0 31 4,6 *", false),
+            ("0 0 29 2 *", true),
+            ("0 2 * * *", true),
+        ] {
+            let settings =
+                ScheduleSettings { schedule: expression.to_owned(), ..ScheduleSettings::default() };
+            assert_eq!(settings.cron(&TimeZone::UTC).is_ok(), is_valid, "{expression}");
+        }
     }
 
     /// Berlin puts its clocks from 02:00 to 03:00 on 2026-03-29 (01:00Z).

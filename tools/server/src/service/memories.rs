@@ -5,12 +5,13 @@ use std::sync::atomic::Ordering;
 
 use memfold::lookup::{Matches, Query, StoreIndex, Wanted, search};
 use memfold::machine::Stopwatch;
-use memfold::quick_check::{Check, Incoming, SaveRequest, Saved, SavedOnce};
+use memfold::quick_check::{Check, Incoming, SaveRequest, Saved, SavedOnce, vector_fault};
 use memfold::recall::{RECALLED_DEFAULT, RecallMode, RecallQuery, Recalled};
 use memfold::session_start::{SessionPlace, session_context};
 use memfold_cli::{WORDS_ALONE, candidates, mode_like};
 use memfold_lifecycle::temporal::{Answer, answer, wants_time};
 use memfold_model::memory::Memory;
+use memfold_model::text::is_blank;
 use memfold_simd::{Kernels, Similarity};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -175,7 +176,7 @@ impl ServedStore {
             return Err(Problem::unprocessable("there is nothing to check")
                 .with_hint("give a text, a vector, or both"));
         }
-        let mut check = self.quick_check.check(&incoming, self.now());
+        let mut check = self.quick_check.check(&incoming, self.now())?;
         check.notes.extend(note);
         Ok(check)
     }
@@ -242,10 +243,9 @@ impl ServedStore {
             let detail = format!("the text is longer than {TEXT_BYTES_MAX} bytes");
             return Err(Problem::new(ProblemKind::TooLarge, detail));
         }
-        if importance.is_some_and(|importance| !importance.is_finite()) {
-            return Err(Problem::unprocessable("the importance is no finite number"));
+        if user_id.as_deref().is_some_and(is_blank) {
+            return Err(Problem::unprocessable("the user_id has no visible character"));
         }
-        check_vector(vector.as_deref())?;
         let mut categories = request.categories;
         categories.extend(user_id.map(|user| user_category(&user)));
         let mut incoming = Incoming { id, text, categories, importance, source, vector, model };
@@ -390,13 +390,7 @@ fn limited(limit: Option<usize>) -> Result<usize, Problem> {
 }
 
 fn check_vector(vector: Option<&[f32]>) -> Result<(), Problem> {
-    match vector {
-        Some([]) => Err(Problem::unprocessable("the vector is empty")),
-        Some(vector) if !vector.iter().all(|x| x.is_finite()) => {
-            Err(Problem::unprocessable("the vector holds what is no finite number"))
-        }
-        _ => Ok(()),
-    }
+    vector.and_then(vector_fault).map_or(Ok(()), |fault| Err(Problem::unprocessable(fault)))
 }
 
 /// A hash of what is to be saved, whatever the order of the JSON's members.
@@ -428,6 +422,10 @@ mod tests {
         assert_eq!(limited(None).unwrap(), 10);
         assert!(limited(Some(0)).is_err() && limited(Some(MATCHES_MAX + 1)).is_err());
         assert!(check_vector(Some(&[])).is_err() && check_vector(Some(&[f32::NAN])).is_err());
+        assert!(
+            check_vector(Some(&[0.0, 0.0])).is_err()
+                && check_vector(Some(&vec![1.0; 65_537])).is_err()
+        );
         assert!(check_vector(Some(&[1.0])).is_ok() && check_vector(None).is_ok());
     }
 }

@@ -44,7 +44,7 @@ pub enum ProblemKind {
     Busy,
     /// The server stops.
     Stopping,
-    /// A store cannot be read now.
+    /// A store cannot be read or written now: another program holds it, or the disk is full.
     Unavailable,
     /// Something failed; nothing is half done.
     Failed,
@@ -92,7 +92,7 @@ impl ProblemKind {
             Self::Unprocessable => (422, "unprocessable", "The request cannot be done"),
             Self::Busy => (429, "busy", "Too much at once"),
             Self::Stopping => (503, "stopping", "The server stops"),
-            Self::Unavailable => (503, "unavailable", "A store cannot be read"),
+            Self::Unavailable => (503, "unavailable", "A store cannot be used now"),
             Self::Failed => (500, "failed", "Something failed; nothing is half done"),
         }
     }
@@ -113,6 +113,8 @@ pub struct Problem {
     pub detail: String,
     /// What the caller can do.
     pub hint: Option<String>,
+    /// Seconds after which to try again, where another time than at once is known.
+    pub retry_seconds: Option<u32>,
 }
 
 /// A problem as JSON, `application/problem+json` (RFC 9457).
@@ -136,13 +138,19 @@ pub struct ProblemDocument {
 impl Problem {
     /// Makes a problem.
     pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), hint: None }
+        Self { kind, detail: detail.into(), hint: None, retry_seconds: None }
     }
 
     /// Adds what the caller can do.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// Says after how many seconds to try again.
+    #[must_use]
+    pub fn with_retry(self, seconds: u32) -> Self {
+        Self { retry_seconds: Some(seconds), ..self }
     }
 
     /// There is no such thing.
@@ -186,7 +194,7 @@ impl Problem {
             }
             cause = error.source();
         }
-        Self { kind, detail, hint }
+        Self { kind, detail, hint, retry_seconds: None }
     }
 }
 
@@ -198,7 +206,7 @@ impl From<Failure> for Problem {
             Exit::Interrupted => ProblemKind::Stopping,
             _ => ProblemKind::Failed,
         };
-        Self { kind, detail: failure.message, hint: failure.hint }
+        Self { kind, detail: failure.message, hint: failure.hint, retry_seconds: None }
     }
 }
 
@@ -210,6 +218,7 @@ impl From<SessionError> for Problem {
                 ProblemKind::Conflict
             }
             SessionError::ReadOnly { .. } => ProblemKind::Forbidden,
+            SessionError::Busy { .. } | SessionError::Full { .. } => ProblemKind::Unavailable,
             error if error.is_locked_by_run() => ProblemKind::Locked,
             _ => ProblemKind::Failed,
         };
@@ -221,7 +230,11 @@ impl From<SessionError> for Problem {
 impl From<LoadStoreError> for Problem {
     fn from(error: LoadStoreError) -> Self {
         let hint = error.hint();
-        Self::of(ProblemKind::Failed, &error, hint)
+        let kind = match &error {
+            LoadStoreError::Changed { .. } | LoadStoreError::Sink(_) => ProblemKind::Unavailable,
+            _ => ProblemKind::Failed,
+        };
+        Self::of(kind, &error, hint)
     }
 }
 
