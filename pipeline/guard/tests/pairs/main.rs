@@ -2,6 +2,7 @@
 
 mod families;
 mod probes;
+mod answers;
 mod sets;
 mod frozen;
 mod fuzzed;

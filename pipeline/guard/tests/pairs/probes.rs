@@ -29,7 +29,7 @@ fn probes() -> Vec<(&'static str, Vec<Probe>)> {
 }
 
 /// Returns the verdicts that an answer allows.
-fn verdicts(answer: &str) -> Vec<&str> {
+pub(crate) fn verdicts(answer: &str) -> Vec<&str> {
     match answer {
         "apart" => vec!["undecided", "different", "conflict"],
         "quiet" => vec!["undecided", "different"],
