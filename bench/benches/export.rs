@@ -7,8 +7,7 @@ use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use memfold_datasets::{
-    ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, MappedColumns, ParquetVectors,
-    ParquetWriter,
+    ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, MappedColumns, ParquetWriter, VectorFile,
 };
 
 /// Components of a vector, as of small embedding models.
@@ -89,7 +88,7 @@ fn full_meta() -> ColumnsMeta {
 }
 
 fn read_parquet(path: &Path, values: &mut Vec<f32>) {
-    let mut reader = ParquetVectors::open(path).expect("the file was written");
+    let mut reader = VectorFile::open(path).expect("the file was written");
     while reader.read_rows(4096, values).expect("the file is whole") > 0 {}
 }
 

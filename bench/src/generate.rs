@@ -6,7 +6,7 @@ use clap::Args;
 use memfold::export::SYNTHETIC_MODEL;
 use memfold_bench::synthetic::{VectorGenerator, VectorRecipe, VectorRecipeBuilder, templated};
 use memfold_cli::{Bars, Exit, Failure, GlobalArgs, Printer, check_outputs, pool, whole};
-use memfold_datasets::ReadError;
+use memfold_datasets::DataError;
 use memfold_datasets::npy::{Component, NpyWriter};
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetText, ParquetWriter, VectorFile};
 use memfold_index::{JoinOptions, Progress, VectorMatrix};
@@ -141,7 +141,7 @@ fn like(
     })
 }
 
-fn unreadable(path: &Path, error: &ReadError) -> Failure {
+fn unreadable(path: &Path, error: &DataError) -> Failure {
     let hint = error.hint();
     Failure::new(&format!("read {}", path.display()), error, hint)
 }

@@ -8,20 +8,23 @@
 //! [`sample`] holds the memories this project wrote for its demo and its tests.
 
 pub mod schema;
+mod error;
 pub mod atomic_file;
+mod input;
 mod guarded;
 mod components;
 pub mod columns;
+pub mod npy;
 pub mod parquet;
 mod read;
 mod write;
 pub mod sample;
 
 pub use columns::{ColumnRecord, ColumnsWriter, MappedColumns};
-pub use parquet::{ParquetText, ParquetVectors, ParquetWriter};
-pub use read::ReadError;
+pub use error::{ColumnRole, DataError, VectorFault};
+pub use npy::NpyWriter;
+pub use parquet::{ParquetText, ParquetWriter};
 pub use read::corpus::{self, Corpus, CorpusOptions};
-pub use read::npy::{self, NpyReader, NpyWriter};
 pub use read::vector_file::{self, VectorFile};
 pub use schema::{Column, ColumnSet, ColumnsMeta};
 pub use write::{annotate, convert, results};

@@ -2,9 +2,7 @@
 //!
 //! `datasets/sample/README.md` says what is planted in them.
 
-use std::path::Path;
-
-use crate::read::npy::NpyReader;
+use crate::npy;
 
 const MEMORIES: &str = include_str!("../sample/memories.jsonl");
 const VECTORS: &[u8] = include_bytes!("../sample/vectors.npy");
@@ -123,10 +121,8 @@ pub fn memories() -> Sample {
         .lines()
         .map(|line| serde_json::from_str(line).expect("a test reads every line"))
         .collect();
-    let reader = NpyReader::new(VECTORS, VECTORS.len() as u64, Path::new("sample/vectors.npy"))
-        .expect("a test reads the file");
-    let dim = reader.dim();
-    Sample { memories, dim, vectors: reader.read_all().expect("a test reads the file") }
+    let (dim, vectors) = npy::vectors_of(VECTORS).expect("a test reads the file");
+    Sample { memories, dim, vectors }
 }
 
 #[cfg(test)]

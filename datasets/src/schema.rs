@@ -35,6 +35,26 @@ pub mod key {
     pub(crate) const SYNTHETIC: &str = "memfold.synthetic";
     /// Rows in the file. Written when the file is finished, so it stands in the footer.
     pub const ROW_COUNT: &str = "memfold.row_count";
+    /// Every key.
+    pub(crate) const ALL: [&str; 8] =
+        [FORMAT_VERSION, DIM, MODEL, METRIC, NORMALISED, SOURCE_HASH, SYNTHETIC, ROW_COUNT];
+}
+
+/// Columns named in an error.
+const COLUMNS_SHOWN: usize = 20;
+
+/// Names the columns with their types, for an error.
+pub(crate) fn column_list(schema: &Schema) -> String {
+    let fields = schema.fields();
+    let mut shown: Vec<String> = fields
+        .iter()
+        .take(COLUMNS_SHOWN)
+        .map(|field| format!("{:?} ({})", field.name(), field.data_type()))
+        .collect();
+    if fields.len() > COLUMNS_SHOWN {
+        shown.push(format!("{} more", fields.len() - COLUMNS_SHOWN));
+    }
+    if shown.is_empty() { "none".into() } else { shown.join(", ") }
 }
 
 /// The value of [`key::METRIC`].
@@ -228,22 +248,22 @@ impl ColumnsMeta {
         pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
     }
 
-    /// Reads the metadata back; `get` looks a key up.
+    /// Reads the metadata back, or says what is wrong with them; `get` looks a key up.
     pub(crate) fn from_metadata<'a>(
         get: impl Fn(&str) -> Option<&'a str>,
         columns: ColumnSet,
-    ) -> Result<Self, MetadataError> {
+    ) -> Result<Self, String> {
         let version: u32 = parsed(&get, key::FORMAT_VERSION)?;
         if version != FORMAT_VERSION {
-            return Err(MetadataError::Version { found: version });
+            return Err(format!("format version {version}, expected {FORMAT_VERSION}"));
         }
         let metric = required(&get, key::METRIC)?;
         if metric != METRIC {
-            return Err(MetadataError::value(key::METRIC, metric));
+            return Err(unlike(key::METRIC, metric));
         }
         let dim: u32 = parsed(&get, key::DIM)?;
         if dim == 0 || dim as usize > DIM_MAX {
-            return Err(MetadataError::value(key::DIM, &dim.to_string()));
+            return Err(unlike(key::DIM, &dim.to_string()));
         }
         Ok(Self {
             dim,
@@ -256,51 +276,23 @@ impl ColumnsMeta {
     }
 }
 
-/// The metadata are not those of this schema.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum MetadataError {
-    /// A key is missing.
-    #[error("no {key} in the metadata")]
-    Missing {
-        /// The key.
-        key: &'static str,
-    },
-    /// A value cannot be read.
-    #[error("{key} is {found:?}")]
-    Value {
-        /// The key.
-        key: &'static str,
-        /// Its value.
-        found: Box<str>,
-    },
-    /// Another version of the format.
-    #[error("format version {found}, expected {FORMAT_VERSION}")]
-    Version {
-        /// The file's version.
-        found: u32,
-    },
-}
-
-impl MetadataError {
-    fn value(key: &'static str, found: &str) -> Self {
-        Self::Value { key, found: found.into() }
-    }
+fn unlike(key: &str, found: &str) -> String {
+    format!("{key} is {found:?}")
 }
 
 fn required<'a>(
     get: impl Fn(&str) -> Option<&'a str>,
     key: &'static str,
-) -> Result<&'a str, MetadataError> {
-    get(key).ok_or(MetadataError::Missing { key })
+) -> Result<&'a str, String> {
+    get(key).ok_or_else(|| format!("no {key} in the metadata"))
 }
 
 pub(crate) fn parsed<'a, T: std::str::FromStr>(
     get: impl Fn(&str) -> Option<&'a str>,
     key: &'static str,
-) -> Result<T, MetadataError> {
+) -> Result<T, String> {
     let text = required(get, key)?;
-    text.parse().map_err(|_| MetadataError::value(key, text))
+    text.parse().map_err(|_| unlike(key, text))
 }
 
 #[cfg(test)]
@@ -327,10 +319,10 @@ mod tests {
     #[test]
     fn errors_say_what_was_found() {
         let missing = ColumnsMeta::from_metadata(|_| None, ColumnSet::Vectors).unwrap_err();
-        assert_eq!(missing.to_string(), "no memfold.format_version in the metadata");
+        assert_eq!(missing, "no memfold.format_version in the metadata");
         let newer = ColumnsMeta::from_metadata(|_| Some("2"), ColumnSet::Vectors).unwrap_err();
-        assert_eq!(newer.to_string(), "format version 2, expected 1");
+        assert_eq!(newer, "format version 2, expected 1");
         let odd = ColumnsMeta::from_metadata(|_| Some("1"), ColumnSet::Vectors).unwrap_err();
-        assert_eq!(odd.to_string(), "memfold.metric is \"1\"");
+        assert_eq!(odd, "memfold.metric is \"1\"");
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use memfold_datasets::columns::ColumnFileError;
+use memfold_datasets::DataError;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, MappedColumns};
 use memfold_index::{Row, VectorMatrix};
 
@@ -22,7 +22,7 @@ pub struct ColumnSink {
 pub struct ColumnsError {
     folder: PathBuf,
     #[source]
-    error: ColumnFileError,
+    error: DataError,
 }
 
 impl ColumnsError {
@@ -51,9 +51,9 @@ impl ColumnSink {
         Ok(VectorColumns { columns: columns.collect::<Result<_, _>>()? })
     }
 
-    fn other(error: ColumnFileError) -> io::Error {
+    fn other(error: DataError) -> io::Error {
         match error {
-            ColumnFileError::Write { source, .. } => source,
+            DataError::Io { source, .. } => source,
             error => io::Error::other(error),
         }
     }

@@ -5,7 +5,7 @@
 use std::io;
 use std::path::Path;
 
-use memfold_datasets::columns::ColumnFileError;
+use memfold_datasets::DataError;
 use memfold_datasets::{
     Column, ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, ParquetWriter,
 };
@@ -61,7 +61,7 @@ pub enum ExportError {
     Columns(#[from] ColumnsError),
     /// The file could not be written.
     #[error(transparent)]
-    Write(#[from] ColumnFileError),
+    Write(#[from] DataError),
     /// No live memory has a vector (of this model).
     #[error("no vectors to export{}; the store has {}", of(model.as_deref()), listed(found))]
     NoVectors {
@@ -122,31 +122,31 @@ pub trait RecordWriter: Send {
     ///
     /// # Errors
     /// When the row does not fit or writing fails.
-    fn push_record(&mut self, record: &ColumnRecord<'_>) -> Result<(), ColumnFileError>;
+    fn push_record(&mut self, record: &ColumnRecord<'_>) -> Result<(), DataError>;
 
     /// Writes what is left and publishes the file.
     ///
     /// # Errors
     /// When writing or publishing fails; the file's place then holds what it held before.
-    fn finish_file(self: Box<Self>) -> Result<(), ColumnFileError>;
+    fn finish_file(self: Box<Self>) -> Result<(), DataError>;
 }
 
 impl RecordWriter for ColumnsWriter {
-    fn push_record(&mut self, record: &ColumnRecord<'_>) -> Result<(), ColumnFileError> {
+    fn push_record(&mut self, record: &ColumnRecord<'_>) -> Result<(), DataError> {
         self.push(record).map(drop)
     }
 
-    fn finish_file(self: Box<Self>) -> Result<(), ColumnFileError> {
+    fn finish_file(self: Box<Self>) -> Result<(), DataError> {
         self.publish()
     }
 }
 
 impl RecordWriter for ParquetWriter {
-    fn push_record(&mut self, record: &ColumnRecord<'_>) -> Result<(), ColumnFileError> {
+    fn push_record(&mut self, record: &ColumnRecord<'_>) -> Result<(), DataError> {
         self.push(record).map(drop)
     }
 
-    fn finish_file(self: Box<Self>) -> Result<(), ColumnFileError> {
+    fn finish_file(self: Box<Self>) -> Result<(), DataError> {
         self.finish().map(drop)
     }
 }
@@ -183,7 +183,7 @@ fn write_record(
     row: &LiveRow<'_>,
     (model, vector): (&str, &[f32]),
     lineage: bool,
-) -> Result<(), ColumnFileError> {
+) -> Result<(), DataError> {
     let lineage = lineage.then(|| json!({ "root_source": row.root_source }).to_string());
     writer.push_record(&ColumnRecord {
         rowid: row.rowid,
@@ -311,8 +311,7 @@ impl Export {
 }
 
 /// Begins the file of a space.
-type Create<'a> =
-    dyn Fn(&ColumnsMeta) -> Result<Box<dyn RecordWriter>, ColumnFileError> + Sync + 'a;
+type Create<'a> = dyn Fn(&ColumnsMeta) -> Result<Box<dyn RecordWriter>, DataError> + Sync + 'a;
 
 /// Writes the live memories that have a vector of the wanted space, in the order of the store.
 ///
@@ -355,7 +354,7 @@ struct Files<'a> {
     spaces: Vec<VectorSpace>,
     files: Vec<SpaceFile>,
     /// What the reader is told less of.
-    failed: Option<ColumnFileError>,
+    failed: Option<DataError>,
 }
 
 /// The rows of one space.
@@ -398,7 +397,7 @@ impl<'a> Files<'a> {
         &mut self,
         row: &LiveRow<'_>,
         (model, vector): (&str, &[f32]),
-    ) -> Result<(), ColumnFileError> {
+    ) -> Result<(), DataError> {
         let at = self.space(model, vector.len())?;
         let file = &mut self.files[at];
         if let Some(writer) = &mut file.writer {
@@ -409,7 +408,7 @@ impl<'a> Files<'a> {
     }
 
     /// Returns the position of a space, whose file is begun where it is new.
-    fn space(&mut self, model: &str, dim: usize) -> Result<usize, ColumnFileError> {
+    fn space(&mut self, model: &str, dim: usize) -> Result<usize, DataError> {
         let is_it = |space: &VectorSpace| space.dim as usize == dim && *space.model == *model;
         if let Some(known) = self.spaces.iter().position(is_it) {
             return Ok(known);

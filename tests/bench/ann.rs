@@ -101,7 +101,7 @@ fn an_hdf5_file_brings_its_queries() {
     // Without a set `test`, the vectors are looked for as in any other file.
     let others = format!("{data}/h5py_others.h5");
     let words = ["ann", "--base", file, "--queries", &*others];
-    place.run(&words).fails_with(1, &["expected one matrix", "found \"f2\""]);
+    place.run(&words).fails_with(1, &["no array that is the only matrix", "found \"f2\""]);
 }
 
 #[test]

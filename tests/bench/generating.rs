@@ -1,6 +1,6 @@
 //! `memfold-bench generate`: vectors and stores.
 
-use memfold_datasets::{MappedColumns, NpyReader};
+use memfold_datasets::{MappedColumns, VectorFile};
 use serde_json::Value;
 
 use crate::memfold;
@@ -23,7 +23,7 @@ fn generated_vectors_are_the_same_for_one_seed() {
     let first = generate("a.npy", "5");
     assert_eq!(first, generate("b.npy", "5"));
     assert_ne!(first, generate("c.npy", "6"));
-    let reader = NpyReader::open(&place.path("a.npy")).unwrap();
+    let reader = VectorFile::open(&place.path("a.npy")).unwrap();
     assert_eq!((reader.dim(), reader.read_all().unwrap().len()), (16, 300 * 16));
     generate("a.arrow", "5");
     let columns = MappedColumns::open(&place.path("a.arrow")).unwrap();

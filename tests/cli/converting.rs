@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use memfold_datasets::npy::{Component, NpyWriter};
-use memfold_datasets::{ColumnsMeta, MappedColumns, NpyReader, ParquetWriter};
+use memfold_datasets::{ColumnsMeta, MappedColumns, ParquetWriter, VectorFile};
 
 use crate::support::Place;
 
@@ -38,7 +38,7 @@ fn vectors_go_round_through_every_format_that_is_read() {
         let answer = place.run(&["convert", from, to]);
         assert_eq!((answer.code, answer.out.as_str()), (Some(0), ""), "{answer:?}");
     }
-    let read = NpyReader::open(&place.path("c.npy")).unwrap().read_all().unwrap();
+    let read = VectorFile::open(&place.path("c.npy")).unwrap().read_all().unwrap();
     assert_eq!(bits(&read), bits(&ROWS));
     let mapped = MappedColumns::open(&place.path("a.arrow")).unwrap();
     assert_eq!((mapped.len(), mapped.dim()), (3, 2));
@@ -116,8 +116,8 @@ fn mistakes_are_told_before_anything_is_read() {
     );
     place.run(&["convert", "in.npy", "a.fvecs", "--type", "u8"]).fails(
         2,
-        "fvecs holds f32, not u8",
-        "leave --type out, or choose a format that holds all types",
+        "a.fvecs: fvecs holds f32, not u8",
+        "choose a format that holds all types, such as npy",
     );
     let unknown = place.run(&["convert", "in.npy", "a.npy", "--type", "f8"]);
     unknown.fails_with(2, &["invalid value 'f8'", "f16, f32, f64, u8, i8, i32"]);
@@ -132,8 +132,8 @@ fn what_cannot_be_converted_leaves_nothing() {
     let place = with_npy();
     place.run(&["convert", "in.npy", "a.u8bin"]).fails(
         1,
-        "failed to convert in.npy: row 0: component 0 is 0.5, no value of u8",
-        "round with --type u8, or write a format that holds f32, such as npy",
+        "failed to convert in.npy: row 0: component 0 is 0.5, which u8 does not hold exactly",
+        "round with --type u8, or write a format that holds all types, such as npy",
     );
     place.run(&["convert", "in.npy", "a.u8bin", "--type", "u8"]).fails(
         1,
@@ -145,12 +145,13 @@ fn what_cannot_be_converted_leaves_nothing() {
     place.write("nan.npy", damaged);
     place.run(&["convert", "nan.npy", "a.arrow"]).fails(
         1,
-        "failed to convert nan.npy: row 2: component 1 is NaN; rows without a usable \
-         vector: 1 of 3",
-        "write the input again without these rows",
+        "failed to convert nan.npy: row 2: component 1 is NaN",
+        "leave such rows out of the file",
     );
     place.write("cut.npy", &bytes[..bytes.len() - 1]);
-    place.run(&["convert", "cut.npy", "a.arrow"]).fails_with(1, &["cut.npy: 151 bytes", "hint: "]);
+    place
+        .run(&["convert", "cut.npy", "a.arrow"])
+        .fails_with(1, &["cut.npy: damaged: 151 bytes", "hint: "]);
     place
         .run(&["convert", "none.npy", "a.arrow"])
         .fails_with(1, &["none.npy: No such file", "hint: check the path"]);

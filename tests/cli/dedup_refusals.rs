@@ -49,6 +49,25 @@ fn inputs_are_looked_for() {
     place.run(&["dedup", "a.npy", "--keep", "newest"]).fails_with(1, &["created_at"]);
 }
 
+/// A pattern panicked where any file of the folder had a name that is not UTF-8.
+#[cfg(unix)]
+#[test]
+fn pattern_passes_over_names_that_are_not_utf_8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let place = with_vectors(&["a.npy", "b.npy"]);
+    let odd = OsStr::from_bytes(b"caf\xe9.npy");
+    std::fs::rename(place.path("b.npy"), place.folder().join(odd)).unwrap();
+    std::fs::create_dir_all(place.path("deep/er")).unwrap();
+    std::fs::copy(place.path("a.npy"), place.path("deep/er/c.npy")).unwrap();
+    for (pattern, files) in [("a*.npy", 1), ("*.npy", 2), ("**/*.npy", 3), ("./deep/*/?.npy", 1)] {
+        let screen = place.succeed(&["dedup", pattern]);
+        let rows = format!("{} rows of 8 dimensions from {files} file", 20 * files);
+        assert!(screen.starts_with(&rows), "{pattern}: {screen}");
+    }
+}
+
 #[test]
 fn outputs_are_looked_at_before_work() {
     let place = with_vectors(&["x.npy"]);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use memfold_datasets::NpyReader;
+use memfold_datasets::VectorFile;
 
 /// Reads the first `rows` real vectors and their dimension; `None` without the folder that the variable
 /// `MEMFOLD_DATA` names.
@@ -13,7 +13,7 @@ use memfold_datasets::NpyReader;
 pub fn real_vectors(rows: usize) -> Option<(Vec<f32>, usize)> {
     let folder: PathBuf = std::env::var_os("MEMFOLD_DATA")?.into();
     let path = folder.join(Path::new("embeddings/vectors_f16.npy"));
-    let mut reader = NpyReader::open(&path).expect("MEMFOLD_DATA holds the vectors");
+    let mut reader = VectorFile::open(&path).expect("MEMFOLD_DATA holds the vectors");
     let dim = reader.dim();
     let mut vectors = Vec::new();
     while vectors.len() < rows * dim {

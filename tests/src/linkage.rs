@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memfold_datasets::NpyReader;
+use memfold_datasets::VectorFile;
 use memfold_plan::policy::Linkage;
 
 /// One matrix, cut at one threshold by one linkage.
@@ -61,7 +61,7 @@ pub fn linkage_cases() -> Vec<LinkageCase> {
             serde_json::from_str(&text).expect("the file is as its README says");
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let matrix = name.split('-').next().unwrap_or_default();
-        let reader = NpyReader::open(&folder.join(format!("{matrix}.npy"))).expect("a matrix");
+        let reader = VectorFile::open(&folder.join(format!("{matrix}.npy"))).expect("a matrix");
         let vectors = reader.read_all().expect("a whole matrix");
         assert_eq!((vectors.len(), labels.len()), (rows * dim, rows), "{name}");
         LinkageCase { name, linkage, threshold, dim, vectors, labels }

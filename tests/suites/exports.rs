@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 use memfold::export::{ExportError, ExportOptions, Exported, RecordWriter, export};
-use memfold_datasets::columns::ColumnFileError;
+use memfold_datasets::DataError;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, MappedColumns};
 use memfold_index::{NoProgress, Row};
 
@@ -46,7 +46,7 @@ fn export_to(folder: &Path, model: Option<&str>, streamed: bool) -> Result<Expor
     let zone = TimeZone::UTC;
     let load = LoadRequest { time_zone: &zone, now: Instant(0), progress: &NoProgress };
     let options = ExportOptions { model, text: true, lineage: true, scratch_dir: folder };
-    let create = |meta: &ColumnsMeta| -> Result<Box<dyn RecordWriter>, ColumnFileError> {
+    let create = |meta: &ColumnsMeta| -> Result<Box<dyn RecordWriter>, DataError> {
         Ok(Box::new(ColumnsWriter::create(&folder.join("out/rows.arrow"), meta)?))
     };
     let path = folder.join("brain.db");
@@ -118,7 +118,7 @@ fn what_the_writer_says_is_told() {
         // Without the folder for what is written.
         let folder = tempfile::tempdir().unwrap();
         let error = export_to(folder.path(), None, streamed).unwrap_err();
-        assert!(matches!(error, ExportError::Write(ColumnFileError::Write { .. })), "{error:?}");
+        assert!(matches!(error, ExportError::Write(DataError::Io { .. })), "{error:?}");
         assert!(error.hint().unwrap().contains("create the folder"));
     }
 }

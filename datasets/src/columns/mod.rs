@@ -10,8 +10,8 @@ mod write;
 
 pub(crate) use layout::ALIGNMENT;
 pub(crate) use layout::BlockSpan;
-pub use read::{ColumnFileError, MappedColumns, MappedRecord, Records, TextColumn};
-pub(crate) use read::{MAGIC, STREAM_START, footer_bytes};
+pub(crate) use read::{MAGIC, STREAM_START};
+pub use read::{MappedColumns, MappedRecord, Records, TextColumn};
 pub(crate) use write::{BatchBuilder, first_not_finite};
 pub use write::{ColumnRecord, ColumnsWriter};
 

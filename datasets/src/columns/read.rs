@@ -1,8 +1,5 @@
 //! [`MappedColumns`]: a finished column file, mapped.
 
-use crate::schema::DIM_MAX;
-use arrow_schema::ArrowError;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,11 +10,12 @@ use arrow_buffer::Buffer;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_ipc::{Block, MetadataVersion};
 use arrow_schema::{DataType, Field, SchemaRef};
-use memfold_index::file::MapError;
-use memfold_index::{Mapped, Row, VectorMatrix};
+use memfold_index::{MapError, Mapped, Row, VectorMatrix};
 
 use super::layout::{BlockSpan, PREFIX_BYTES, check_batch, check_field};
-use crate::schema::{BATCH_ROWS, Column, ColumnSet, ColumnsMeta, MetadataError, key, parsed};
+use crate::DataError;
+use crate::error::ColumnRole;
+use crate::schema::{BATCH_ROWS, Column, ColumnSet, ColumnsMeta, key, parsed};
 
 /// The first and last bytes of an Arrow IPC file.
 pub(crate) const MAGIC: &[u8] = b"ARROW1";
@@ -40,169 +38,28 @@ pub struct MappedColumns {
     row_count: usize,
 }
 
-/// A column file could not be opened or read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ColumnFileError {
-    /// It could not be mapped.
-    #[error(transparent)]
-    Map(#[from] MapError),
-    /// It does not begin and end as an Arrow IPC file.
-    #[error("{}: not a finished Arrow IPC file ({found})", path.display())]
-    NotArrow {
-        /// The file.
-        path: PathBuf,
-        /// What was found.
-        found: String,
-    },
-    /// It is an Arrow file with other columns.
-    #[error("{}: not a memfold column file ({found})", path.display())]
-    OtherSchema {
-        /// The file.
-        path: PathBuf,
-        /// What was found.
-        found: String,
-    },
-    /// Its metadata are missing or of another version.
-    #[error("{}: {source}", path.display())]
-    Metadata {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: MetadataError,
-    },
-    /// Its parts contradict each other.
-    #[error("{}: damaged: {found}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Where, and what was found.
-        found: String,
-    },
-    /// It has no such column.
-    #[error("{}: no column {}", path.display(), column.name())]
-    NoColumn {
-        /// The file.
-        path: PathBuf,
-        /// The column asked for.
-        column: Column,
-    },
-    /// A vector needs at least one component.
-    #[error("dimension must be between 1 and {DIM_MAX}, found {found}")]
-    Dimension {
-        /// The dimension asked for.
-        found: u32,
-    },
-    /// A vector of another dimension.
-    #[error("row {row}: vector has {found} components, expected {expected}")]
-    VectorLength {
-        /// The row.
-        row: u32,
-        /// Its components.
-        found: usize,
-        /// The file's dimension.
-        expected: u32,
-    },
-    /// A vector holds NaN or an infinite value.
-    #[error("row {row}: component {component} is {value}")]
-    NotFinite {
-        /// The row.
-        row: u32,
-        /// The component, from 0.
-        component: usize,
-        /// What it holds.
-        value: f32,
-    },
-    /// The file has columns that a bare vector does not fill.
-    #[error("row {row}: a bare vector in a file with record columns")]
-    RecordExpected {
-        /// The row.
-        row: u32,
-    },
-    /// The file has no columns for what was given.
-    #[error("row {row}: a record in a file of bare vectors")]
-    VectorExpected {
-        /// The row.
-        row: u32,
-    },
-    /// Rows are numbered with 32 bits.
-    #[error("more than {} rows", u32::MAX - 1)]
-    TooManyRows,
-    /// The system refused to write.
-    #[error("write {}: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// The text of one batch does not fit its 32-bit offsets, or the format refused it.
-    #[error("write {}: {reason}", path.display())]
-    Encode {
-        /// The file.
-        path: PathBuf,
-        /// What the encoder said.
-        reason: String,
-    },
-}
-
-impl ColumnFileError {
-    /// Returns advice, where there is some.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Map(error) => error.hint(),
-            Self::NotArrow { .. } | Self::Damaged { .. } => {
-                Some("export the file again; it is derived and can be deleted".into())
-            }
-            Self::Metadata { source: MetadataError::Version { .. }, .. } => {
-                Some("export the file again with this version".into())
-            }
-            Self::OtherSchema { .. } | Self::Metadata { .. } => Some(
-                "docs/formats.md lists the columns; write the file with `memfold export`".into(),
-            ),
-            Self::NoColumn { column: Column::Text | Column::Lineage, .. } => {
-                Some("export with --with text,lineage".into())
-            }
-            Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Some("free some space, or choose another folder for the file".into())
-            }
-            Self::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Some("create the folder first".into())
-            }
-            _ => None,
-        }
-    }
-
-    pub(crate) fn arrow(path: &Path, error: ArrowError) -> Self {
-        match error {
-            ArrowError::IoError(_, source) => Self::Write { path: path.into(), source },
-            other => Self::Encode { path: path.into(), reason: other.to_string() },
-        }
-    }
-}
-
 impl MappedColumns {
     /// Maps the file at `path`.
     ///
     /// # Errors
     /// When it cannot be mapped, is no column file, or is damaged or misaligned.
-    pub fn open(path: &Path) -> Result<Self, ColumnFileError> {
-        Self::from_mapped(Mapped::open(path)?, path)
+    pub fn open(path: &Path) -> Result<Self, DataError> {
+        Self::from_mapped(Mapped::open(path).map_err(|error| unmapped(path, error))?, path)
     }
 
     /// Reads a map; `path` is the name that errors use.
     ///
     /// # Errors
     /// When it is no column file, or is damaged or misaligned.
-    pub fn from_mapped(mapped: Mapped, path: &Path) -> Result<Self, ColumnFileError> {
+    pub fn from_mapped(mapped: Mapped, path: &Path) -> Result<Self, DataError> {
         Self::from_buffer(Buffer::from(bytes::Bytes::from_owner(mapped)), path)
     }
 
-    pub(crate) fn from_buffer(bytes: Buffer, path: &Path) -> Result<Self, ColumnFileError> {
-        let damaged = |found: String| ColumnFileError::Damaged { path: path.into(), found };
-        let (footer_bytes, data_end) = footer_bytes(&bytes)
-            .map_err(|found| ColumnFileError::NotArrow { path: path.into(), found })?;
+    pub(crate) fn from_buffer(bytes: Buffer, path: &Path) -> Result<Self, DataError> {
+        let damaged = |found: String| DataError::damaged(path, found);
+        let (footer_bytes, data_end) = footer_bytes(&bytes).map_err(|found| {
+            DataError::format(path, format!("not a finished Arrow IPC file ({found})"))
+        })?;
         let footer = arrow_ipc::root_as_footer(footer_bytes)
             .map_err(|error| damaged(format!("unreadable footer: {error}")))?;
         if footer.version() != MetadataVersion::V5 {
@@ -220,7 +77,7 @@ impl MappedColumns {
         columns.with_vectors()
     }
 
-    fn check_blocks(&self) -> Result<(), ColumnFileError> {
+    fn check_blocks(&self) -> Result<(), DataError> {
         let mut total = 0;
         for (i, (_, span)) in self.blocks.iter().enumerate() {
             let bytes = &self.bytes[span.start..span.start + span.length];
@@ -238,7 +95,7 @@ impl MappedColumns {
         Ok(())
     }
 
-    fn with_vectors(mut self) -> Result<Self, ColumnFileError> {
+    fn with_vectors(mut self) -> Result<Self, DataError> {
         let vectors = self.decode(&[Column::Vector])?;
         self.vectors = vectors
             .iter()
@@ -252,14 +109,11 @@ impl MappedColumns {
     }
 
     /// Decodes some columns of every batch; text is checked to be UTF-8, nothing is copied.
-    fn decode(&self, columns: &[Column]) -> Result<Vec<RecordBatch>, ColumnFileError> {
+    fn decode(&self, columns: &[Column]) -> Result<Vec<RecordBatch>, DataError> {
         let mut projection = Vec::new();
         for &column in columns {
             let position = self.meta.columns.columns().position(|other| other == column);
-            projection.push(
-                position
-                    .ok_or_else(|| ColumnFileError::NoColumn { path: self.path.clone(), column })?,
-            );
+            projection.push(position.ok_or_else(|| self.missing(column))?);
         }
         let decoder = FileDecoder::new(Arc::clone(&self.schema), MetadataVersion::V5)
             .with_projection(projection)
@@ -275,8 +129,18 @@ impl MappedColumns {
         self.blocks.iter().enumerate().map(decode).collect()
     }
 
-    pub(super) fn damaged(&self, found: String) -> ColumnFileError {
-        ColumnFileError::Damaged { path: self.path.clone(), found }
+    pub(super) fn damaged(&self, found: String) -> DataError {
+        DataError::damaged(&self.path, found)
+    }
+
+    fn missing(&self, column: Column) -> DataError {
+        let names: Vec<&str> = self.meta.columns.columns().map(Column::name).collect();
+        let role = match column {
+            Column::Text | Column::Lineage => ColumnRole::Text,
+            _ => ColumnRole::Id,
+        };
+        let (expected, found) = (column.name().into(), names.join(", "));
+        DataError::NoColumn { path: self.path.clone(), role, expected, found }
     }
 
     /// Returns what the file says about its rows.
@@ -314,7 +178,7 @@ impl MappedColumns {
     ///
     /// # Errors
     /// When the file holds bare vectors, or an id is no UTF-8.
-    pub fn ids(&self) -> Result<TextColumn, ColumnFileError> {
+    pub fn ids(&self) -> Result<TextColumn, DataError> {
         let batches = self.decode(&[Column::Id])?;
         Ok(TextColumn::new(batches.iter().map(|batch| batch.column(0).as_string().clone())))
     }
@@ -323,7 +187,7 @@ impl MappedColumns {
     ///
     /// # Errors
     /// When the file holds bare vectors.
-    pub fn find_rowid(&self, rowid: i64) -> Result<Option<Row>, ColumnFileError> {
+    pub fn find_rowid(&self, rowid: i64) -> Result<Option<Row>, DataError> {
         let batches = self.decode(&[Column::Rowid])?;
         let numbers = batches.iter().map(|batch| batch.column(0).as_primitive::<Int64Type>());
         let mut numbers = numbers.flat_map(|numbers| numbers.values().iter());
@@ -335,7 +199,7 @@ impl MappedColumns {
     ///
     /// # Errors
     /// When the file holds bare vectors, or a text is no UTF-8.
-    pub fn records(&self) -> Result<Records, ColumnFileError> {
+    pub fn records(&self) -> Result<Records, DataError> {
         let wanted: Vec<Column> = match self.meta.columns {
             // Asking for an id gives the error that names the file.
             ColumnSet::Vectors => vec![Column::Id],
@@ -345,8 +209,16 @@ impl MappedColumns {
     }
 }
 
+/// Says why a file could not be mapped.
+pub(super) fn unmapped(path: &Path, error: MapError) -> DataError {
+    match error {
+        MapError::Open { source, .. } | MapError::Map { source, .. } => DataError::io(path, source),
+        other => DataError::format(path, other.to_string()),
+    }
+}
+
 /// Finds the footer; returns it with the end of the data before it.
-pub(crate) fn footer_bytes(bytes: &[u8]) -> Result<(&[u8], usize), String> {
+fn footer_bytes(bytes: &[u8]) -> Result<(&[u8], usize), String> {
     if bytes.len() < MAGIC.len() + TRAILER_BYTES {
         return Err(format!("{} bytes", bytes.len()));
     }
@@ -369,9 +241,10 @@ pub(crate) fn footer_bytes(bytes: &[u8]) -> Result<(&[u8], usize), String> {
 fn read_meta(
     footer: arrow_ipc::Footer<'_>,
     path: &Path,
-) -> Result<(ColumnsMeta, usize), ColumnFileError> {
-    let other = |found: String| ColumnFileError::OtherSchema { path: path.into(), found };
-    let invalid = |source| ColumnFileError::Metadata { path: path.into(), source };
+) -> Result<(ColumnsMeta, usize), DataError> {
+    let other =
+        |found: String| DataError::format(path, format!("not a memfold column file ({found})"));
+    let invalid = |found: String| DataError::format(path, found);
     let schema = footer.schema().ok_or_else(|| other("no schema".into()))?;
     let fields: Vec<arrow_ipc::Field<'_>> = schema.fields().iter().flatten().collect();
     let names: Vec<&str> = fields.iter().map(|field| field.name().unwrap_or_default()).collect();
@@ -499,7 +372,7 @@ impl MappedColumns {
     ///
     /// # Panics
     /// When `row` is not smaller than the number of rows.
-    pub fn id_at(&self, row: Row) -> Result<&str, ColumnFileError> {
+    pub fn id_at(&self, row: Row) -> Result<&str, DataError> {
         let (buffers, at) = self.buffers(row, Column::Id)?;
         let damaged = || self.damaged(format!("row {}: its id", row.0));
         let offset = |at: usize| {
@@ -518,7 +391,7 @@ impl MappedColumns {
     ///
     /// # Panics
     /// When `row` is not smaller than the number of rows.
-    pub fn rowid_at(&self, row: Row) -> Result<i64, ColumnFileError> {
+    pub fn rowid_at(&self, row: Row) -> Result<i64, DataError> {
         let (buffers, at) = self.buffers(row, Column::Rowid)?;
         let bytes = buffers[1].get(8 * at..).and_then(<[u8]>::first_chunk);
         let damaged = || self.damaged(format!("row {}: its rowid", row.0));
@@ -527,10 +400,9 @@ impl MappedColumns {
 
     /// Returns the buffers of a column in the batch of a row (the third one empty where it has two), and the row's
     /// place in them.
-    fn buffers(&self, row: Row, column: Column) -> Result<([&[u8]; 3], usize), ColumnFileError> {
-        let missing = || ColumnFileError::NoColumn { path: self.path.clone(), column };
+    fn buffers(&self, row: Row, column: Column) -> Result<([&[u8]; 3], usize), DataError> {
         let position = self.meta.columns.columns().position(|other| other == column);
-        let position = position.ok_or_else(missing)?;
+        let position = position.ok_or_else(|| self.missing(column))?;
         let fields = self.schema.fields();
         let first: usize = fields[..position].iter().map(|field| buffer_count(field)).sum();
         let (number, at) = (row.index() / BATCH_ROWS, row.index() % BATCH_ROWS);

@@ -6,6 +6,7 @@ use memfold_index::Row;
 use proptest::prelude::*;
 
 use super::*;
+use crate::DataError;
 use crate::schema::{BATCH_ROWS, ColumnSet, ColumnsMeta};
 
 fn records_meta(text: bool) -> ColumnsMeta {
@@ -95,7 +96,7 @@ fn batches_join_into_one_matrix() {
     assert_eq!(matrix.len(), count);
     assert!(matrix.rows().all(|row| matrix.vector(row) == [row.index() as f32]));
     let error = columns.records().unwrap_err();
-    assert_eq!(error.to_string(), "unnamed file: no column id");
+    assert_eq!(error.to_string(), "unnamed file: no column id, found row, vector");
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn what_does_not_fit_is_refused_and_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("columns.arrow");
     let mut writer = ColumnsWriter::create(&path, &ColumnsMeta::vectors(2)).unwrap();
-    let said = |error: ColumnFileError| error.to_string();
+    let said = |error: DataError| error.to_string();
     assert_eq!(
         said(writer.push_vector(&[1.0]).unwrap_err()),
         "row 0: vector has 1 components, expected 2"
@@ -130,14 +131,14 @@ fn what_does_not_fit_is_refused_and_leaves_no_file() {
     let mut writer = ColumnsWriter::create(&path, &records_meta(false)).unwrap();
     assert_eq!(
         said(writer.push_vector(&[1.0, 0.0, 0.0]).unwrap_err()),
-        "row 0: a bare vector in a file with record columns"
+        "row 0: a bare vector in a file of records"
     );
     let error = ColumnsWriter::create(&path, &ColumnsMeta::vectors(0)).err().unwrap();
-    assert_eq!(said(error), "dimension must be between 1 and 65536, found 0");
+    assert_eq!(said(error), "vectors of 0 components, expected 1 to 65536");
     let nowhere = folder.path().join("missing").join("columns.arrow");
     let error = ColumnsWriter::create(&nowhere, &ColumnsMeta::vectors(1)).err().unwrap();
     assert_eq!(error.hint().as_deref(), Some("create the folder first"));
-    assert!(said(error).starts_with(&format!("write {}", nowhere.display())));
+    assert!(said(error).starts_with(&format!("{}: ", nowhere.display())));
 }
 
 #[test]
@@ -177,7 +178,7 @@ fn file_bytes() -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-fn read_all(bytes: &[u8]) -> Result<usize, ColumnFileError> {
+fn read_all(bytes: &[u8]) -> Result<usize, DataError> {
     let columns = MappedColumns::from_buffer(arrow_buffer::Buffer::from(bytes), Path::new("f"))?;
     let matrix = columns.vectors();
     let values: usize = matrix.rows().map(|row| matrix.vector(row).len()).sum();

@@ -14,9 +14,12 @@ use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use arrow_schema::{ArrowError, SchemaRef};
 use memfold_index::{Mapped, Row};
 
+use super::MappedColumns;
 use super::layout::ALIGNMENT;
-use super::{ColumnFileError, MappedColumns};
+use super::read::unmapped;
+use crate::DataError;
 use crate::atomic_file::NewFile;
+use crate::error::VectorFault;
 use crate::schema::{
     BATCH_ROWS, ColumnSet, ColumnsMeta, DIM_MAX, category_field, component_field, key,
 };
@@ -72,7 +75,7 @@ impl ColumnsWriter {
     ///
     /// # Errors
     /// When the dimension is out of range or the folder cannot be written.
-    pub fn create(path: &Path, meta: &ColumnsMeta) -> Result<Self, ColumnFileError> {
+    pub fn create(path: &Path, meta: &ColumnsMeta) -> Result<Self, DataError> {
         Self::start(NewFile::create(path), path, meta)
     }
 
@@ -80,7 +83,7 @@ impl ColumnsWriter {
     ///
     /// # Errors
     /// When the dimension is out of range or the file cannot be written.
-    pub fn create_in(file: NewFile, meta: &ColumnsMeta) -> Result<Self, ColumnFileError> {
+    pub fn create_in(file: NewFile, meta: &ColumnsMeta) -> Result<Self, DataError> {
         let path = file.path().to_owned();
         Self::start(Ok(file), &path, meta)
     }
@@ -89,7 +92,7 @@ impl ColumnsWriter {
     ///
     /// # Errors
     /// When the dimension is out of range or the folder cannot be written.
-    pub fn create_unlinked(folder: &Path, meta: &ColumnsMeta) -> Result<Self, ColumnFileError> {
+    pub fn create_unlinked(folder: &Path, meta: &ColumnsMeta) -> Result<Self, DataError> {
         Self::start(NewFile::create_unlinked(folder), folder, meta)
     }
 
@@ -97,7 +100,7 @@ impl ColumnsWriter {
     ///
     /// # Errors
     /// When the dimension is out of range or the file cannot be written.
-    pub fn from_file(file: File, meta: &ColumnsMeta) -> Result<Self, ColumnFileError> {
+    pub fn from_file(file: File, meta: &ColumnsMeta) -> Result<Self, DataError> {
         Self::start(Ok(NewFile::from_file(file)), Path::new("unnamed file"), meta)
     }
 
@@ -105,10 +108,10 @@ impl ColumnsWriter {
         file: io::Result<NewFile>,
         path: &Path,
         meta: &ColumnsMeta,
-    ) -> Result<Self, ColumnFileError> {
+    ) -> Result<Self, DataError> {
         let batch = BatchBuilder::new(meta, BATCH_ROWS)?;
-        let failed = |error| ColumnFileError::arrow(path, error);
-        let file = file.map_err(|source| ColumnFileError::Write { path: path.into(), source })?;
+        let failed = |error| DataError::of_arrow(path, error);
+        let file = file.map_err(|source| DataError::io(path, source))?;
         let options =
             IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5).map_err(failed)?;
         let writer =
@@ -132,7 +135,7 @@ impl ColumnsWriter {
     ///
     /// # Errors
     /// When the vector does not fit or is not finite, the file holds bare vectors, or writing fails.
-    pub fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, ColumnFileError> {
+    pub fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, DataError> {
         let row = self.batch.push(record)?;
         self.write_if_full().map(|()| row)
     }
@@ -141,24 +144,24 @@ impl ColumnsWriter {
     ///
     /// # Errors
     /// When the vector does not fit or is not finite, the file has record columns, or writing fails.
-    pub fn push_vector(&mut self, vector: &[f32]) -> Result<Row, ColumnFileError> {
+    pub fn push_vector(&mut self, vector: &[f32]) -> Result<Row, DataError> {
         let row = self.batch.push_vector(vector)?;
         self.write_if_full().map(|()| row)
     }
 
-    fn write_if_full(&mut self) -> Result<(), ColumnFileError> {
+    fn write_if_full(&mut self) -> Result<(), DataError> {
         let Some(batch) = self.batch.take_full() else { return Ok(()) };
         let written = batch.and_then(|batch| self.writer.write(&batch));
-        written.map_err(|error| ColumnFileError::arrow(&self.path, error))
+        written.map_err(|error| DataError::of_arrow(&self.path, error))
     }
 
     /// Writes what is left, publishes the file and maps it.
     ///
     /// # Errors
     /// When writing, publishing or mapping fails; the file's place then holds what it held before.
-    pub fn finish(self) -> Result<MappedColumns, ColumnFileError> {
+    pub fn finish(self) -> Result<MappedColumns, DataError> {
         let (file, path) = self.finish_file()?;
-        let mapped = Mapped::from_file(&file).map_err(ColumnFileError::from)?;
+        let mapped = Mapped::from_file(&file).map_err(|error| unmapped(&path, error))?;
         MappedColumns::from_mapped(mapped, &path)
     }
 
@@ -166,13 +169,13 @@ impl ColumnsWriter {
     ///
     /// # Errors
     /// When writing or publishing fails; the file's place then holds what it held before.
-    pub fn publish(self) -> Result<(), ColumnFileError> {
+    pub fn publish(self) -> Result<(), DataError> {
         self.finish_file().map(drop)
     }
 
-    fn finish_file(mut self) -> Result<(File, PathBuf), ColumnFileError> {
+    fn finish_file(mut self) -> Result<(File, PathBuf), DataError> {
         let (mut writer, path) = (self.writer, self.path);
-        let failed = |error| ColumnFileError::arrow(&path, error);
+        let failed = |error| DataError::of_arrow(&path, error);
         if let Some(rest) = self.batch.take_rest() {
             rest.and_then(|batch| writer.write(&batch)).map_err(failed)?;
         }
@@ -180,9 +183,14 @@ impl ColumnsWriter {
         let file = writer.into_inner().map_err(failed)?;
         match file.publish() {
             Ok(file) => Ok((file, path)),
-            Err(source) => Err(ColumnFileError::Write { path, source }),
+            Err(source) => Err(DataError::io(&path, source)),
         }
     }
+}
+
+/// The row has other columns than the file.
+fn unlike(row: u32, found: &str) -> DataError {
+    DataError::encode(Path::new(""), format!("row {row}: {found}"))
 }
 
 /// Returns the position of the first NaN or infinite value.
@@ -220,9 +228,11 @@ struct FieldBuilders {
 
 impl BatchBuilder {
     /// Begins the first batch of a file; each has `batch_rows`, only the last one fewer.
-    pub(crate) fn new(meta: &ColumnsMeta, batch_rows: usize) -> Result<Self, ColumnFileError> {
+    pub(crate) fn new(meta: &ColumnsMeta, batch_rows: usize) -> Result<Self, DataError> {
         if meta.dim == 0 || meta.dim as usize > DIM_MAX {
-            return Err(ColumnFileError::Dimension { found: meta.dim });
+            let (found, expected) =
+                (format!("vectors of {} components", meta.dim), format!("1 to {DIM_MAX}"));
+            return Err(DataError::Shape { path: PathBuf::new(), found, expected });
         }
         let fields = match meta.columns {
             ColumnSet::Vectors => None,
@@ -260,35 +270,40 @@ impl BatchBuilder {
     }
 
     /// Appends a row with all its columns and returns its number.
-    pub(crate) fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, ColumnFileError> {
+    pub(crate) fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, DataError> {
         self.check(record.vector)?;
         let Some(fields) = &mut self.fields else {
-            return Err(ColumnFileError::VectorExpected { row: self.row_count });
+            return Err(unlike(self.row_count, "a record in a file of bare vectors"));
         };
         fields.push(record);
         Ok(self.append(record.vector))
     }
 
     /// Appends a bare vector and returns its number.
-    pub(crate) fn push_vector(&mut self, vector: &[f32]) -> Result<Row, ColumnFileError> {
+    pub(crate) fn push_vector(&mut self, vector: &[f32]) -> Result<Row, DataError> {
         self.check(vector)?;
         if self.fields.is_some() {
-            return Err(ColumnFileError::RecordExpected { row: self.row_count });
+            return Err(unlike(self.row_count, "a bare vector in a file of records"));
         }
         Ok(self.append(vector))
     }
 
-    fn check(&self, vector: &[f32]) -> Result<(), ColumnFileError> {
-        let row = self.row_count;
-        if vector.len() != self.dim as usize {
-            let (found, expected) = (vector.len(), self.dim);
-            return Err(ColumnFileError::VectorLength { row, found, expected });
+    fn check(&self, vector: &[f32]) -> Result<(), DataError> {
+        let fault = if vector.len() == self.dim as usize {
+            first_not_finite(vector).map(|component| VectorFault::NotFinite {
+                component,
+                value: vector[component].into(),
+            })
+        } else {
+            Some(VectorFault::Length { found: vector.len(), expected: self.dim as usize })
+        };
+        if let Some(fault) = fault {
+            let row = self.row_count.into();
+            return Err(DataError::Vector { path: PathBuf::new(), row, fault });
         }
-        if let Some(component) = first_not_finite(vector) {
-            return Err(ColumnFileError::NotFinite { row, component, value: vector[component] });
-        }
-        if row == u32::MAX - 1 {
-            return Err(ColumnFileError::TooManyRows);
+        if self.row_count == u32::MAX - 1 {
+            let (found, expected) = ("more rows".into(), format!("at most {}", u32::MAX - 1));
+            return Err(DataError::Shape { path: PathBuf::new(), found, expected });
         }
         Ok(())
     }

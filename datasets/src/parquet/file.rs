@@ -1,16 +1,15 @@
 //! [`ParquetFile`]: an open file whose footer makes sense.
 
-use crate::read::ReadError;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use arrow_schema::{Field, Schema};
+use arrow_buffer::Buffer;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::basic::Compression;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData};
 
+use crate::DataError;
 use crate::guarded::guarded;
+use crate::input::InputBytes;
 
 /// The first and last bytes of a Parquet file.
 pub(crate) const MAGIC: &[u8] = b"PAR1";
@@ -18,47 +17,32 @@ pub(crate) const MAGIC: &[u8] = b"PAR1";
 const MAGIC_ENCRYPTED: &[u8] = b"PARE";
 /// Footer length and magic.
 const TRAILER_BYTES: usize = 8;
-/// Columns named in an error.
-const COLUMNS_SHOWN: usize = 20;
-
 /// An open file whose footer makes sense.
 #[derive(Debug)]
 pub(super) struct ParquetFile {
-    file: File,
-    path: PathBuf,
-    length: u64,
+    bytes: InputBytes,
     metadata: ArrowReaderMetadata,
     row_count: usize,
 }
 
 impl ParquetFile {
-    /// Opens the file with plain Parquet types, which are fewer than the Arrow types that a file may
-    /// claim besides.
-    pub(super) fn open(path: &Path) -> Result<Self, ReadError> {
-        Self::open_with(path, ArrowReaderOptions::new().with_skip_arrow_metadata(true))
-    }
-
-    /// Opens the file with the Arrow types that it was written from.
-    pub(super) fn open_as_stored(path: &Path) -> Result<Self, ReadError> {
-        Self::open_with(path, ArrowReaderOptions::new())
-    }
-
-    fn open_with(path: &Path, options: ArrowReaderOptions) -> Result<Self, ReadError> {
-        let io_failed = |source| ReadError::Io { path: path.into(), source };
-        let damaged =
-            |found| ReadError::Damaged { path: path.into(), found: format!("footer: {found}") };
-        let mut file = File::open(path).map_err(io_failed)?;
-        let length = file.metadata().map_err(io_failed)?.len();
-        check_footer(&read_footer(&mut file, length, path)?).map_err(damaged)?;
-        let metadata = guarded(|| ArrowReaderMetadata::load(&file, options))
+    /// Reads the footer, with the Arrow types that the file was written from.
+    pub(super) fn open(bytes: InputBytes) -> Result<Self, DataError> {
+        let damaged = |found| DataError::damaged(bytes.path(), format!("footer: {found}"));
+        check_footer(&read_footer(&bytes)?).map_err(damaged)?;
+        let metadata = guarded(|| ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new()))
             .and_then(|loaded| loaded.map_err(|error| error.to_string()))
             .map_err(damaged)?;
         let row_count = row_count(metadata.metadata()).map_err(damaged)?;
-        Ok(Self { file, path: path.into(), length, metadata, row_count })
+        Ok(Self { bytes, metadata, row_count })
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        self.bytes.path()
+    }
+
+    pub(super) const fn bytes(&self) -> &InputBytes {
+        &self.bytes
     }
 
     pub(super) const fn row_count(&self) -> usize {
@@ -69,37 +53,9 @@ impl ParquetFile {
         &self.metadata
     }
 
-    /// Returns another handle of the file.
-    pub(super) fn handle(&self) -> Result<File, ReadError> {
-        let handle = self.file.try_clone();
-        handle.map_err(|source| ReadError::Io { path: self.path.clone(), source })
-    }
-
-    /// Returns the names of all columns.
-    pub(super) fn column_names(&self) -> Vec<&str> {
-        self.metadata.schema().fields().iter().map(|field| field.name().as_str()).collect()
-    }
-
-    /// Looks up a key of the file's metadata.
-    pub(super) fn metadata_value(&self, key: &str) -> Option<&str> {
-        let pairs = self.metadata.metadata().file_metadata().key_value_metadata()?;
-        pairs.iter().find(|pair| pair.key == key)?.value.as_deref()
-    }
-
-    /// Finds the first of the columns `names` that the file has.
-    pub(super) fn find_column(&self, names: &[&str]) -> Result<(usize, &Field), ReadError> {
-        let schema = self.metadata.schema();
-        let found = names.iter().find_map(|name| schema.column_with_name(name));
-        found.ok_or_else(|| ReadError::NoColumn {
-            path: self.path.clone(),
-            expected: names.join(", "),
-            found: column_list(schema),
-        })
-    }
-
     /// Checks that the parts of a column lie inside the file and are compressed in a way that this
     /// build can read.
-    pub(super) fn check_chunks(&self, column: &str) -> Result<(), ReadError> {
+    pub(super) fn check_chunks(&self, column: &str) -> Result<(), DataError> {
         let groups = self.metadata.metadata().row_groups().iter();
         for chunk in groups.flat_map(RowGroupMetaData::columns) {
             if chunk.column_path().parts().first().is_none_or(|name| name != column) {
@@ -109,43 +65,36 @@ impl ParquetFile {
             let size = chunk.compressed_size();
             let is_inside = start >= MAGIC.len() as i64
                 && size >= 0
-                && start.checked_add(size).is_some_and(|end| end.cast_unsigned() <= self.length);
+                && start
+                    .checked_add(size)
+                    .is_some_and(|end| end.cast_unsigned() <= self.bytes.len());
             if !is_inside {
-                let length = self.length;
+                let length = self.bytes.len();
                 let found = format!("column {column:?}: {size} bytes at {start} of {length}");
                 return Err(self.damaged(found));
             }
             let compression = chunk.compression();
             if !is_known(compression) {
-                let found = compression.to_string().split('(').next().unwrap_or_default().into();
-                let (path, column) = (self.path.clone(), column.into());
-                return Err(ReadError::Compression { path, column, found });
+                let name = compression.to_string();
+                let name = name.split('(').next().unwrap_or_default();
+                let found =
+                    format!("column {column:?} is compressed with {name}, expected {CODECS}");
+                return Err(DataError::format(self.path(), found));
             }
         }
         Ok(())
     }
 
-    pub(super) fn damaged(&self, found: String) -> ReadError {
-        ReadError::Damaged { path: self.path.clone(), found }
+    pub(super) fn damaged(&self, found: String) -> DataError {
+        DataError::damaged(self.path(), found)
     }
 }
+
+/// The codecs that are read, as errors list them.
+const CODECS: &str = "none, snappy, zstd, gzip, lz4 or brotli";
 
 const fn is_known(compression: Compression) -> bool {
-    matches!(compression, Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::ZSTD(_))
-}
-
-/// Names the columns with their types, for an error.
-pub(crate) fn column_list(schema: &Schema) -> String {
-    let fields = schema.fields();
-    let mut shown: Vec<String> = fields
-        .iter()
-        .take(COLUMNS_SHOWN)
-        .map(|field| format!("{:?} ({})", field.name(), field.data_type()))
-        .collect();
-    if fields.len() > COLUMNS_SHOWN {
-        shown.push(format!("{} more", fields.len() - COLUMNS_SHOWN));
-    }
-    if shown.is_empty() { "none".into() } else { shown.join(", ") }
+    !matches!(compression, Compression::LZO)
 }
 
 /// Returns where the pages of a column chunk begin, as the file has it.
@@ -168,42 +117,32 @@ fn row_count(metadata: &ParquetMetaData) -> Result<usize, String> {
 }
 
 /// Returns the bytes of the footer, whose place and length are checked against the file's.
-fn read_footer(file: &mut File, length: u64, path: &Path) -> Result<Vec<u8>, ReadError> {
-    let io_failed = |source| ReadError::Io { path: path.into(), source };
-    let not_parquet = |found| ReadError::NotParquet { path: path.into(), found };
-    let mut start = Vec::new();
-    file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut start).map_err(io_failed)?;
-    if start != MAGIC {
-        return Err(not_parquet(format!("it begins with \"{}\"", start.escape_ascii())));
+fn read_footer(bytes: &InputBytes) -> Result<Buffer, DataError> {
+    let unreadable = |found: String| {
+        DataError::format(bytes.path(), format!("not a readable Parquet file ({found})"))
+    };
+    let length = bytes.len();
+    let start = bytes.read(0, MAGIC.len().min(length as usize))?;
+    if start.as_slice() != MAGIC {
+        return Err(unreadable(format!("it begins with \"{}\"", start.escape_ascii())));
     }
     if length < (MAGIC.len() + TRAILER_BYTES) as u64 {
-        return Err(not_parquet(format!("cut off after {length} bytes")));
+        return Err(unreadable(format!("cut off after {length} bytes")));
     }
     let trailer_start = length - TRAILER_BYTES as u64;
-    let trailer: [u8; TRAILER_BYTES] = read_at(file, trailer_start).map_err(io_failed)?;
+    let trailer = bytes.read(trailer_start, TRAILER_BYTES)?;
     let (&footer_length, magic) = trailer.split_first_chunk().unwrap_or((&[0; 4], &[]));
     if magic == MAGIC_ENCRYPTED {
-        return Err(not_parquet("its footer is encrypted".into()));
+        return Err(unreadable("its footer is encrypted".into()));
     }
     if magic != MAGIC {
-        let found = format!("cut off: it ends in \"{}\"", magic.escape_ascii());
-        return Err(not_parquet(found));
+        return Err(unreadable(format!("cut off: it ends in \"{}\"", magic.escape_ascii())));
     }
-    let footer_length = u64::from(u32::from_le_bytes(footer_length));
-    let Some(footer_start) = trailer_start.checked_sub(footer_length) else {
-        return Err(not_parquet(format!("a footer of {footer_length} bytes in {length}")));
+    let footer_length = u32::from_le_bytes(footer_length);
+    let Some(footer_start) = trailer_start.checked_sub(footer_length.into()) else {
+        return Err(unreadable(format!("a footer of {footer_length} bytes in {length}")));
     };
-    let mut footer = vec![0; footer_length as usize];
-    file.seek(SeekFrom::Start(footer_start)).map_err(io_failed)?;
-    file.read_exact(&mut footer).map_err(io_failed)?;
-    Ok(footer)
-}
-
-fn read_at<const N: usize>(file: &mut File, position: u64) -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    file.seek(SeekFrom::Start(position))?;
-    file.read_exact(&mut bytes)?;
-    Ok(bytes)
+    bytes.read(footer_start, footer_length as usize)
 }
 
 /// Deepest nesting that is followed; real footers need 7 levels.

@@ -1,17 +1,16 @@
-//! Parquet: the exchange form of the columns, and vectors and texts of other people's files.
+//! Parquet: the exchange form of the columns, and tables of other programs.
 //!
 //! [`ParquetWriter`] writes the columns of [`crate::schema`] in row groups of
-//! [`crate::schema::BATCH_ROWS`] rows. [`ParquetVectors`] streams the vector column of any Parquet
-//! file, [`ParquetText`] a text column. Files are never mapped: what is read often belongs in
-//! [`crate::columns`].
+//! [`crate::schema::BATCH_ROWS`] rows. [`VectorFile`](crate::VectorFile) reads the vectors of any Parquet
+//! file, [`ParquetText`] a column of texts. Files that are read often belong in [`crate::columns`].
 
 mod file;
-mod batches;
+mod table;
 mod write;
 
-pub(crate) use batches::{DECODE_ROWS, ParquetTable, TypesFrom};
-pub use batches::{ParquetText, ParquetVectors};
-pub(crate) use file::{MAGIC, column_list};
+pub(crate) use file::MAGIC;
+pub(crate) use table::ParquetTable;
+pub use table::ParquetText;
 pub use write::ParquetWriter;
 pub(crate) use write::{ParquetOutput, key_values, plain_components};
 

@@ -1,8 +1,7 @@
 //! [`ParquetWriter`]: rows into a Parquet file, with bounded memory.
 
-use crate::write::convert::WriteError;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -14,8 +13,9 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 
+use crate::DataError;
 use crate::atomic_file::NewFile;
-use crate::columns::{BatchBuilder, ColumnFileError, ColumnRecord};
+use crate::columns::{BatchBuilder, ColumnRecord};
 use crate::schema::{BATCH_ROWS, Column, ColumnsMeta, key};
 
 /// Writes the columns of [`crate::schema`] as Parquet, in row groups of 65,536 rows, all but the vectors compressed with
@@ -23,14 +23,14 @@ use crate::schema::{BATCH_ROWS, Column, ColumnsMeta, key};
 ///
 /// # Examples
 /// ```
-/// use memfold_datasets::{ColumnsMeta, ParquetVectors, ParquetWriter};
+/// use memfold_datasets::{ColumnsMeta, ParquetWriter, VectorFile};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("vectors.parquet");
 /// let mut writer = ParquetWriter::create(&path, &ColumnsMeta::vectors(2))?;
 /// writer.push_vector(&[0.6, 0.8])?;
 /// writer.finish()?;
-/// assert_eq!(ParquetVectors::open(&path)?.read_all()?, [0.6, 0.8]);
+/// assert_eq!(VectorFile::open(&path)?.read_all()?, [0.6, 0.8]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ParquetWriter {
@@ -43,9 +43,8 @@ impl ParquetWriter {
     ///
     /// # Errors
     /// When the dimension is out of range or the folder cannot be written.
-    pub fn create(path: &Path, meta: &ColumnsMeta) -> Result<Self, ColumnFileError> {
-        let file = NewFile::create(path)
-            .map_err(|source| ColumnFileError::Write { path: path.into(), source })?;
+    pub fn create(path: &Path, meta: &ColumnsMeta) -> Result<Self, DataError> {
+        let file = NewFile::create(path).map_err(|source| DataError::io(path, source))?;
         Self::create_in(file, meta)
     }
 
@@ -53,7 +52,7 @@ impl ParquetWriter {
     ///
     /// # Errors
     /// When the dimension is out of range or the file cannot be written.
-    pub fn create_in(file: NewFile, meta: &ColumnsMeta) -> Result<Self, ColumnFileError> {
+    pub fn create_in(file: NewFile, meta: &ColumnsMeta) -> Result<Self, DataError> {
         let batch = BatchBuilder::new(meta, ENCODED_ROWS)?;
         let output = ParquetOutput::begin(file, Arc::clone(batch.schema()), properties(meta))?;
         Ok(Self { output, batch })
@@ -75,7 +74,7 @@ impl ParquetWriter {
     ///
     /// # Errors
     /// When the vector does not fit or is not finite, the file holds bare vectors, or writing fails.
-    pub fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, ColumnFileError> {
+    pub fn push(&mut self, record: &ColumnRecord<'_>) -> Result<Row, DataError> {
         let row = self.batch.push(record)?;
         self.write_if_full().map(|()| row)
     }
@@ -84,45 +83,30 @@ impl ParquetWriter {
     ///
     /// # Errors
     /// When the vector does not fit or is not finite, the file has record columns, or writing fails.
-    pub fn push_vector(&mut self, vector: &[f32]) -> Result<Row, ColumnFileError> {
+    pub fn push_vector(&mut self, vector: &[f32]) -> Result<Row, DataError> {
         let row = self.batch.push_vector(vector)?;
         self.write_if_full().map(|()| row)
     }
 
-    fn write_if_full(&mut self) -> Result<(), ColumnFileError> {
+    fn write_if_full(&mut self) -> Result<(), DataError> {
         self.batch.take_full().map_or(Ok(()), |batch| self.write(batch))
     }
 
-    fn write(&mut self, batch: Result<RecordBatch, ArrowError>) -> Result<(), ColumnFileError> {
-        let encode = |error: ArrowError| {
-            let path = self.output.path().to_owned();
-            ColumnFileError::Encode { path, reason: error.to_string() }
-        };
-        let batch = batch.map_err(encode)?;
-        Ok(self.output.write(&batch)?)
+    fn write(&mut self, batch: Result<RecordBatch, ArrowError>) -> Result<(), DataError> {
+        let batch = batch.map_err(|error| DataError::of_arrow(self.output.path(), error))?;
+        self.output.write(&batch)
     }
 
     /// Writes what is left and publishes the file.
     ///
     /// # Errors
     /// When writing or publishing fails; the file's place then holds what it held before.
-    pub fn finish(mut self) -> Result<(), ColumnFileError> {
+    pub fn finish(mut self) -> Result<(), DataError> {
         if let Some(rest) = self.batch.take_rest() {
             self.write(rest)?;
         }
         let row_count = self.batch.row_count().to_string();
-        Ok(self.output.finish(Some(KeyValue::new(key::ROW_COUNT.to_owned(), Some(row_count))))?)
-    }
-}
-
-impl From<WriteError> for ColumnFileError {
-    fn from(error: WriteError) -> Self {
-        match error {
-            WriteError::TableWrite { path, source } => Self::Write { path, source },
-            WriteError::Encode { path, reason } => Self::Encode { path, reason },
-            // Writers of tables return no other.
-            other => Self::Encode { path: PathBuf::new(), reason: other.to_string() },
-        }
+        self.output.finish(Some(KeyValue::new(key::ROW_COUNT.to_owned(), Some(row_count))))
     }
 }
 
@@ -145,7 +129,7 @@ pub(super) const ENCODED_ROWS: usize = 4096;
 
 /// Record batches on their way into a Parquet file; holds one row group in memory.
 pub(crate) struct ParquetOutput {
-    path: PathBuf,
+    path: std::path::PathBuf,
     writer: ArrowWriter<NewFile>,
 }
 
@@ -155,9 +139,8 @@ impl ParquetOutput {
         path: &Path,
         schema: SchemaRef,
         properties: WriterProperties,
-    ) -> Result<Self, WriteError> {
-        let file = NewFile::create(path)
-            .map_err(|source| WriteError::TableWrite { path: path.into(), source })?;
+    ) -> Result<Self, DataError> {
+        let file = NewFile::create(path).map_err(|source| DataError::io(path, source))?;
         Self::begin(file, schema, properties)
     }
 
@@ -166,10 +149,10 @@ impl ParquetOutput {
         file: NewFile,
         schema: SchemaRef,
         properties: WriterProperties,
-    ) -> Result<Self, WriteError> {
+    ) -> Result<Self, DataError> {
         let path = file.path().to_owned();
         let writer = ArrowWriter::try_new(file, schema, Some(properties))
-            .map_err(|error| WriteError::of_parquet(&path, error))?;
+            .map_err(|error| DataError::of_parquet(&path, error))?;
         Ok(Self { path, writer })
     }
 
@@ -179,25 +162,25 @@ impl ParquetOutput {
     }
 
     /// Appends rows of the file's schema.
-    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError> {
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), DataError> {
         for first in (0..batch.num_rows()).step_by(ENCODED_ROWS) {
             let rows = ENCODED_ROWS.min(batch.num_rows() - first);
             self.writer
                 .write(&batch.slice(first, rows))
-                .map_err(|error| WriteError::of_parquet(&self.path, error))?;
+                .map_err(|error| DataError::of_parquet(&self.path, error))?;
         }
         Ok(())
     }
 
     /// Writes what is left with the last of the metadata, and publishes the file.
-    pub(crate) fn finish(mut self, metadata: Option<KeyValue>) -> Result<(), WriteError> {
+    pub(crate) fn finish(mut self, metadata: Option<KeyValue>) -> Result<(), DataError> {
         if let Some(pair) = metadata {
             self.writer.append_key_value_metadata(pair);
         }
         let file = self.writer.into_inner();
-        let file = file.map_err(|error| WriteError::of_parquet(&self.path, error))?;
+        let file = file.map_err(|error| DataError::of_parquet(&self.path, error))?;
         let published = file.publish().map(drop);
-        published.map_err(|source| WriteError::TableWrite { path: self.path, source })
+        published.map_err(|source| DataError::io(&self.path, source))
     }
 }
 

@@ -1,83 +1,106 @@
-//! [`ArrowFile`]: an Arrow IPC file or stream of any program, mapped.
+//! [`ArrowFile`]: an Arrow IPC file or stream of any program.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
-use arrow_ipc::reader::FileDecoder;
+use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_ipc::{Block, Message, MessageHeader, MetadataVersion};
 use arrow_schema::{Schema, SchemaRef};
-use memfold_index::Mapped;
 
-use super::ReadError;
-use crate::columns::{BlockSpan, STREAM_START, footer_bytes};
+use super::source::{Batches, Source};
+use crate::DataError;
+use crate::columns::{BlockSpan, MAGIC, STREAM_START};
 use crate::guarded::guarded;
+use crate::input::InputBytes;
 use crate::schema::BATCH_ROWS;
 
-/// An Arrow IPC file or stream, mapped; columns are lent where they are neither compressed nor
-/// misaligned.
+/// Bytes before a message: continuation marker and length.
+const PREFIX_BYTES: usize = 8;
+/// Footer length and magic.
+const TRAILER_BYTES: usize = 10;
+/// Bytes before a compressed buffer: its length when unfolded.
+const LENGTH_BYTES: usize = 8;
+/// What stands for the length of a buffer that compression would have made longer.
+const NOT_COMPRESSED: i64 = -1;
+/// Most bytes that one compressed buffer may unfold to.
+const UNFOLDED_BYTES_MAX: u64 = 4 << 30;
+/// Most bytes that a compressed byte stands for: a zstd block of 128 KiB takes at least four.
+const UNFOLDED_RATIO_MAX: u64 = 1 << 15;
+
+/// An Arrow IPC file or stream; a batch of it is held in memory while its rows are read.
 #[derive(Debug, Clone)]
 pub(crate) struct ArrowFile {
-    path: PathBuf,
-    bytes: Buffer,
+    bytes: InputBytes,
     messages: Arc<Messages>,
     row_count: usize,
 }
 
+/// The messages of a file.
+#[derive(Debug, Clone)]
+struct Messages {
+    schema: SchemaRef,
+    version: MetadataVersion,
+    dictionaries: Vec<Placed>,
+    batches: Vec<Placed>,
+}
+
+/// A message and where it lies.
+#[derive(Debug, Clone, Copy)]
+struct Placed {
+    block: Block,
+    span: BlockSpan,
+    /// Rows of a record batch, entries of a dictionary.
+    rows: usize,
+    /// Dictionaries that must be read before.
+    dictionaries: usize,
+}
+
 impl ArrowFile {
-    /// Maps the file at `path` and checks where its messages lie; reads no rows.
-    pub(crate) fn open(path: &Path) -> Result<Self, ReadError> {
-        let mapped = Mapped::open(path).map_err(|source| ReadError::Map { source })?;
-        Self::from_buffer(Buffer::from(bytes::Bytes::from_owner(mapped)), path)
-    }
-
-    /// Reads the bytes of a file; `path` is the name that errors use.
-    pub(super) fn from_buffer(bytes: Buffer, path: &Path) -> Result<Self, ReadError> {
-        let messages = Messages::find(&bytes).map_err(|why| match why {
-            NoMessages::NotArrow(found) => ReadError::NotArrow { path: path.into(), found },
-            NoMessages::Damaged(found) => ReadError::Damaged { path: path.into(), found },
-        })?;
+    /// Checks where the messages lie; reads no rows.
+    pub(super) fn open(bytes: InputBytes) -> Result<Self, DataError> {
+        let start = bytes.read(0, STREAM_START.len().min(bytes.len() as usize))?;
+        let messages = match start.as_slice() == STREAM_START {
+            true => Messages::of_stream(&bytes)?,
+            false => Messages::of_file(&bytes)?,
+        };
         let row_count = messages.batches.iter().map(|placed| placed.rows).sum();
-        Ok(Self { path: path.into(), bytes, messages: Arc::new(messages), row_count })
+        Ok(Self { bytes, messages: Arc::new(messages), row_count })
     }
+}
 
-    pub(crate) fn schema(&self) -> &SchemaRef {
+impl Source for ArrowFile {
+    fn schema(&self) -> &SchemaRef {
         &self.messages.schema
     }
 
-    pub(crate) const fn row_count(&self) -> usize {
+    fn row_count(&self) -> usize {
         self.row_count
     }
 
-    /// Returns the bytes of the whole file.
-    pub(crate) const fn bytes(&self) -> &Buffer {
-        &self.bytes
-    }
-
-    /// Returns the columns at `positions`, ascending, of all rows in order.
-    pub(crate) fn batches(
-        &self,
-        positions: &[usize],
-    ) -> impl Iterator<Item = Result<RecordBatch, ReadError>> + use<> {
+    fn batches(&self, positions: &[usize], _: usize) -> Result<Batches, DataError> {
         let mut decoder = Decoder::new(self, positions);
         let messages = Arc::clone(&self.messages);
-        let batches = 0..messages.batches.len();
-        let decoded = batches.map(move |i| decoder.decode(&messages.batches[i]));
-        decoded.flat_map(|batch| match batch {
+        let mut left = 0..messages.batches.len();
+        let decoded = std::iter::from_fn(move || {
+            let batch = decoder.decode(&messages.batches[left.next()?]);
+            if batch.is_err() {
+                left = 0..0;
+            }
+            Some(batch)
+        });
+        Ok(Box::new(decoded.flat_map(|batch| match batch {
             Ok(batch) => portions(&batch).map(Ok).collect(),
             Err(error) => vec![Err(error)],
-        })
+        })))
     }
 
-    /// Returns the columns at `positions`, ascending, of the rows asked for, ascending: some of them
-    /// in each batch.
-    pub(crate) fn batches_of_rows(
+    fn batches_of_rows(
         &self,
-        positions: &[usize],
+        position: usize,
         rows: &[usize],
-    ) -> Result<Vec<RecordBatch>, ReadError> {
-        let mut decoder = Decoder::new(self, positions);
+    ) -> Result<Vec<RecordBatch>, DataError> {
+        let mut decoder = Decoder::new(self, &[position]);
         let (mut taken, mut first_row, mut rows) = (Vec::new(), 0, rows);
         for placed in &self.messages.batches {
             let end = first_row + placed.rows;
@@ -90,14 +113,12 @@ impl ArrowFile {
         }
         Ok(taken)
     }
+}
 
-    fn bytes_of(&self, placed: &Placed) -> Buffer {
-        self.bytes.slice_with_length(placed.span.start, placed.span.length)
-    }
-
-    fn damaged(&self, found: String) -> ReadError {
-        ReadError::Damaged { path: self.path.clone(), found }
-    }
+/// Cuts a batch into portions of at most [`BATCH_ROWS`] rows, without a copy.
+fn portions(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> + use<'_> {
+    let rows = batch.num_rows();
+    (0..rows).step_by(BATCH_ROWS).map(move |start| batch.slice(start, BATCH_ROWS.min(rows - start)))
 }
 
 /// Decodes record batches in their order, with the dictionaries before each.
@@ -110,174 +131,160 @@ struct Decoder {
 impl Decoder {
     /// Decodes the columns at `positions`, ascending.
     fn new(file: &ArrowFile, positions: &[usize]) -> Self {
-        let decoder = FileDecoder::new(file.schema().clone(), file.messages.version)
+        let decoder = FileDecoder::new(Arc::clone(file.schema()), file.messages.version)
             .with_projection(positions.to_vec());
         Self { file: file.clone(), decoder, dictionaries_read: 0 }
     }
 
-    fn decode(&mut self, placed: &Placed) -> Result<RecordBatch, ReadError> {
-        self.read_dictionaries(placed.dictionaries)?;
-        let bytes = self.file.bytes_of(placed);
-        let read = guarded(|| self.decoder.read_record_batch(&placed.block, &bytes));
-        let batch = read.and_then(|read| read.map_err(|error| error.to_string()));
-        let start = placed.span.start;
-        let at = |what: String| self.file.damaged(format!("batch at byte {start}: {what}"));
-        match batch.map_err(at)? {
-            Some(batch) if batch.num_rows() == placed.rows => Ok(batch),
-            Some(batch) => Err(at(format!("{} rows, expected {}", batch.num_rows(), placed.rows))),
-            None => Err(at("empty message".into())),
-        }
-    }
-
-    /// Reads dictionaries until `count` were read.
-    fn read_dictionaries(&mut self, count: usize) -> Result<(), ReadError> {
-        while self.dictionaries_read < count {
+    fn decode(&mut self, placed: &Placed) -> Result<RecordBatch, DataError> {
+        while self.dictionaries_read < placed.dictionaries {
             let i = self.dictionaries_read;
-            let placed = &self.file.messages.dictionaries[i];
-            let bytes = self.file.bytes_of(placed);
-            let read = guarded(|| self.decoder.read_dictionary(&placed.block, &bytes));
+            let dictionary = self.file.messages.dictionaries[i];
+            let bytes = self.bytes_of(&dictionary)?;
+            let read = guarded(|| self.decoder.read_dictionary(&dictionary.block, &bytes));
             read.and_then(|read| read.map_err(|error| error.to_string()))
-                .map_err(|what| self.file.damaged(format!("dictionary {i}: {what}")))?;
+                .map_err(|what| self.damaged(&format!("dictionary {i}: {what}")))?;
             self.dictionaries_read += 1;
         }
-        Ok(())
+        let bytes = self.bytes_of(placed)?;
+        let read = guarded(|| self.decoder.read_record_batch(&placed.block, &bytes));
+        let batch = read.and_then(|read| read.map_err(|error| error.to_string()));
+        let at = |what: &str| self.damaged(&format!("batch at byte {}: {what}", placed.span.start));
+        match batch.map_err(|what| at(&what))? {
+            Some(batch) if batch.num_rows() == placed.rows => Ok(batch),
+            Some(batch) => Err(at(&format!("{} rows, expected {}", batch.num_rows(), placed.rows))),
+            None => Err(at("empty message")),
+        }
     }
-}
 
-/// Cuts a batch into portions of at most [`BATCH_ROWS`] rows, without a copy.
-fn portions(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> + use<'_> {
-    let rows = batch.num_rows();
-    (0..rows).step_by(BATCH_ROWS).map(move |start| batch.slice(start, BATCH_ROWS.min(rows - start)))
-}
+    /// Reads a message, whose claims are checked before memory is taken for them.
+    fn bytes_of(&self, placed: &Placed) -> Result<Buffer, DataError> {
+        let BlockSpan { start, length, metadata_length } = placed.span;
+        let bytes = self.file.bytes.read(start as u64, length)?;
+        let (metadata, body) = bytes.split_at(metadata_length);
+        let message = read_message(&metadata[PREFIX_BYTES..])
+            .and_then(|message| check_unfolded(rows_of(&message)?, body));
+        message.map_err(|what| self.damaged(&format!("message at byte {start}: {what}")))?;
+        Ok(bytes)
+    }
 
-/// Bytes before a message: continuation marker and length.
-const PREFIX_BYTES: usize = 8;
-/// Bytes before a compressed buffer: its length when unfolded.
-const LENGTH_BYTES: usize = 8;
-/// What stands for the length of a buffer that compression would have made longer.
-const NOT_COMPRESSED: i64 = -1;
-/// Most bytes that one compressed buffer may unfold to.
-const UNFOLDED_BYTES_MAX: u64 = 4 << 30;
-/// Most bytes that a compressed byte stands for: a zstd block of 128 KiB takes at least four.
-const UNFOLDED_RATIO_MAX: u64 = 1 << 15;
-
-/// The messages of a file.
-#[derive(Debug, Clone)]
-pub(super) struct Messages {
-    pub(super) schema: SchemaRef,
-    pub(super) version: MetadataVersion,
-    pub(super) dictionaries: Vec<Placed>,
-    pub(super) batches: Vec<Placed>,
-}
-
-/// A message and where it lies.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Placed {
-    pub(super) block: Block,
-    pub(super) span: BlockSpan,
-    /// Rows of a record batch, entries of a dictionary.
-    pub(super) rows: usize,
-    /// Dictionaries that must be read before.
-    pub(super) dictionaries: usize,
-}
-
-/// Why there are no messages.
-pub(super) enum NoMessages {
-    /// It is no finished Arrow file.
-    NotArrow(String),
-    /// It is one, and makes no sense.
-    Damaged(String),
-}
-
-impl From<String> for NoMessages {
-    fn from(found: String) -> Self {
-        Self::Damaged(found)
+    fn damaged(&self, found: &str) -> DataError {
+        DataError::damaged(self.file.bytes.path(), found)
     }
 }
 
 impl Messages {
-    /// Finds the messages of a file or a stream.
-    pub(super) fn find(bytes: &[u8]) -> Result<Self, NoMessages> {
-        if bytes.starts_with(STREAM_START) {
-            return Self::of_stream(bytes);
-        }
-        let (footer, data_end) = footer_bytes(bytes).map_err(NoMessages::NotArrow)?;
-        Ok(Self::of_footer(bytes, footer, data_end)?)
-    }
-
-    fn of_footer(bytes: &[u8], footer: &[u8], data_end: usize) -> Result<Self, String> {
-        let footer = arrow_ipc::root_as_footer(footer)
-            .map_err(|error| format!("unreadable footer: {error}"))?;
-        let schema = read_schema(footer.schema().ok_or("no schema in the footer")?)?;
-        let placed = |(i, block): (usize, &Block)| {
-            let placed = Placed::checked(bytes, block, data_end);
-            placed.map_err(|what| format!("message {i}: {what}"))
+    fn of_file(bytes: &InputBytes) -> Result<Self, DataError> {
+        let (footer, data_end) = footer_of(bytes)?;
+        let damaged = |found: String| DataError::damaged(bytes.path(), found);
+        let footer = arrow_ipc::root_as_footer(&footer)
+            .map_err(|error| damaged(format!("unreadable footer: {error}")))?;
+        let schema = footer.schema().ok_or_else(|| damaged("no schema in the footer".into()))?;
+        let schema = read_schema(schema).map_err(damaged)?;
+        let place = |(i, block): (usize, &Block)| {
+            let span = BlockSpan::checked(block, data_end)
+                .map_err(|what| damaged(format!("message {i}: {what}")))?;
+            Placed::read(bytes, block, span)
         };
-        let dictionaries = footer.dictionaries().into_iter().flatten().enumerate().map(placed);
+        let dictionaries = footer.dictionaries().into_iter().flatten().enumerate().map(place);
         let dictionaries: Vec<Placed> = dictionaries.collect::<Result<_, _>>()?;
         let before = dictionaries.len();
-        let batches = footer.recordBatches().into_iter().flatten().enumerate().map(placed);
+        let batches = footer.recordBatches().into_iter().flatten().enumerate().map(place);
         let batches = batches.map(|batch| Ok(Placed { dictionaries: before, ..batch? }));
-        Ok(Self {
-            schema,
-            version: footer.version(),
-            dictionaries,
-            batches: batches.collect::<Result<_, String>>()?,
-        })
+        let (version, batches) = (footer.version(), batches.collect::<Result<_, DataError>>()?);
+        Ok(Self { schema, version, dictionaries, batches })
     }
 
     /// Walks a stream from message to message; it ends with an empty message.
-    fn of_stream(bytes: &[u8]) -> Result<Self, NoMessages> {
+    fn of_stream(bytes: &InputBytes) -> Result<Self, DataError> {
         let (mut messages, mut start) = (None, 0);
-        while let Some((message, block)) = next_message(bytes, start)? {
-            let version = message.version();
-            let at = |what: String| format!("message at byte {start}: {what}");
-            let place = || Placed::checked(bytes, &block, bytes.len()).map_err(at);
+        while let Some((metadata, block)) = next_message(bytes, start)? {
+            let at = |what: &str| {
+                DataError::damaged(bytes.path(), format!("message at byte {start}: {what}"))
+            };
+            let message = read_message(&metadata).map_err(|what| at(&what))?;
+            let span =
+                BlockSpan::checked(&block, bytes.len() as usize).map_err(|what| at(&what))?;
             match (message.header_type(), &mut messages) {
                 (MessageHeader::Schema, None) => {
-                    let schema = message.header_as_schema().ok_or_else(|| at("empty".into()))?;
-                    let schema = read_schema(schema)?;
+                    let schema = message.header_as_schema().ok_or_else(|| at("empty"))?;
+                    let schema = read_schema(schema).map_err(|what| at(&what))?;
                     let (dictionaries, batches) = (Vec::new(), Vec::new());
+                    let version = message.version();
                     messages = Some(Self { schema, version, dictionaries, batches });
                 }
                 (MessageHeader::DictionaryBatch, Some(messages)) => {
-                    messages.dictionaries.push(place()?);
+                    messages.dictionaries.push(Placed::read(bytes, &block, span)?);
                 }
                 (MessageHeader::RecordBatch, Some(messages)) => {
                     // A later dictionary may stand for the rows after it only.
                     let dictionaries = messages.dictionaries.len();
-                    messages.batches.push(Placed { dictionaries, ..place()? });
+                    let placed = Placed::read(bytes, &block, span)?;
+                    messages.batches.push(Placed { dictionaries, ..placed });
                 }
-                (other, _) => return Err(at(format!("an unexpected {other:?}")).into()),
+                (other, _) => return Err(at(&format!("an unexpected {other:?}"))),
             }
-            start += (block.metaDataLength() as usize) + (block.bodyLength() as usize);
+            start += span.length as u64;
         }
-        messages.ok_or_else(|| NoMessages::NotArrow("a stream without a schema".into()))
+        messages.ok_or_else(|| DataError::format(bytes.path(), "an Arrow stream without a schema"))
     }
 }
 
 impl Placed {
-    /// Accepts a message of dictionary entries or rows inside the first `data_end` bytes.
-    fn checked(bytes: &[u8], block: &Block, data_end: usize) -> Result<Self, String> {
-        let span = BlockSpan::checked(block, data_end)?;
-        let body_start = span.start + span.metadata_length;
-        if bytes[span.start..][..4] != *STREAM_START {
-            return Err("no continuation marker".into());
-        }
-        let message = read_message(&bytes[span.start + PREFIX_BYTES..body_start])?;
-        let batch = match message.header_type() {
-            MessageHeader::RecordBatch => message.header_as_record_batch(),
-            MessageHeader::DictionaryBatch => {
-                message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data())
+    /// Reads what describes a message of dictionary entries or rows.
+    fn read(bytes: &InputBytes, block: &Block, span: BlockSpan) -> Result<Self, DataError> {
+        let metadata = bytes.read(span.start as u64, span.metadata_length)?;
+        let described = || -> Result<Self, String> {
+            if !metadata.starts_with(STREAM_START) {
+                return Err("no continuation marker".into());
             }
-            other => return Err(format!("a {other:?} where rows belong")),
+            let message = read_message(&metadata[PREFIX_BYTES..])?;
+            let length = rows_of(&message)?.length();
+            let rows = usize::try_from(length).ok().filter(|&rows| rows < u32::MAX as usize);
+            let rows = rows.ok_or_else(|| format!("{length} rows"))?;
+            Ok(Self { block: *block, span, rows, dictionaries: 0 })
         };
-        let batch = batch.ok_or("no rows")?;
-        check_unfolded(batch, &bytes[body_start..span.start + span.length])?;
-        let rows = usize::try_from(batch.length()).ok().filter(|&rows| rows < u32::MAX as usize);
-        let rows = rows.ok_or_else(|| format!("{} rows", batch.length()))?;
-        Ok(Self { block: *block, span, rows, dictionaries: 0 })
+        described().map_err(|what| {
+            DataError::damaged(bytes.path(), format!("message at byte {}: {what}", span.start))
+        })
     }
+}
+
+/// Returns the rows of a message, or the entries of a dictionary.
+fn rows_of<'a>(message: &Message<'a>) -> Result<arrow_ipc::RecordBatch<'a>, String> {
+    let batch = match message.header_type() {
+        MessageHeader::RecordBatch => message.header_as_record_batch(),
+        MessageHeader::DictionaryBatch => {
+            message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data())
+        }
+        other => return Err(format!("a {other:?} where rows belong")),
+    };
+    batch.ok_or_else(|| "no rows".into())
+}
+
+/// Reads the footer of a file; returns it with the end of the data before it.
+fn footer_of(bytes: &InputBytes) -> Result<(Buffer, usize), DataError> {
+    let unfinished = |found: String| {
+        DataError::format(bytes.path(), format!("not a finished Arrow IPC file ({found})"))
+    };
+    let length = bytes.len() as usize;
+    if length < MAGIC.len() + TRAILER_BYTES {
+        return Err(unfinished(format!("{length} bytes")));
+    }
+    let start = bytes.read(0, MAGIC.len())?;
+    if start.as_slice() != MAGIC {
+        return Err(unfinished(format!("it begins with \"{}\"", start.escape_ascii())));
+    }
+    let trailer_start = length - TRAILER_BYTES;
+    let trailer = bytes.read(trailer_start as u64, TRAILER_BYTES)?;
+    let Some(found) = trailer.first_chunk().filter(|_| trailer.ends_with(MAGIC)) else {
+        let tail = trailer[TRAILER_BYTES - MAGIC.len()..].escape_ascii();
+        return Err(unfinished(format!("it ends with \"{tail}\"")));
+    };
+    let footer = read_footer_length(*found).map_err(|error| unfinished(error.to_string()))?;
+    let start = trailer_start.checked_sub(footer).filter(|start| *start >= MAGIC.len());
+    let start = start.ok_or_else(|| unfinished(format!("a footer of {footer} bytes")))?;
+    Ok((bytes.read(start as u64, footer)?, start))
 }
 
 /// Checks what compressed buffers claim to hold, before memory is asked for.
@@ -301,51 +308,51 @@ fn check_unfolded(batch: arrow_ipc::RecordBatch<'_>, body: &[u8]) -> Result<(), 
         };
         let claimed = i64::from_le_bytes(prefix);
         let credible = ((bytes.len() - LENGTH_BYTES) as u64).saturating_mul(UNFOLDED_RATIO_MAX);
-        let is_credible = u64::try_from(claimed).is_ok_and(|length| length <= credible);
+        let limit = credible.min(UNFOLDED_BYTES_MAX);
+        let is_credible = u64::try_from(claimed).is_ok_and(|length| length <= limit);
         if claimed != NOT_COMPRESSED && !is_credible {
             return Err(format!("{} compressed bytes that claim to be {claimed}", bytes.len()));
-        }
-        if claimed.cast_unsigned() > UNFOLDED_BYTES_MAX && claimed != NOT_COMPRESSED {
-            return Err(format!(
-                "a buffer of {claimed} bytes, expected at most {UNFOLDED_BYTES_MAX} where compressed"
-            ));
         }
     }
     Ok(())
 }
 
-/// Returns the message at `start` of a stream with the block that it fills.
-fn next_message(bytes: &[u8], start: usize) -> Result<Option<(Message<'_>, Block)>, NoMessages> {
+/// Returns what describes the message at `start` of a stream, with the block that it fills.
+fn next_message(bytes: &InputBytes, start: u64) -> Result<Option<(Buffer, Block)>, DataError> {
     let cut = |what: &str| {
-        NoMessages::NotArrow(format!("cut off: {what} at byte {start} of {}", bytes.len()))
+        let found = format!("an Arrow stream, cut off: {what} at byte {start} of {}", bytes.len());
+        DataError::format(bytes.path(), found)
     };
-    let rest = &bytes[start..];
-    if rest.is_empty() {
+    let damaged = |found| DataError::damaged(bytes.path(), found);
+    let left = bytes.len() - start;
+    if left == 0 {
         // The mark is optional in a pipe; of a file without it nobody knows whether it is whole.
         return Err(cut("the end mark"));
     }
-    let Some((&prefix, rest)) = rest.split_first_chunk::<PREFIX_BYTES>() else {
+    if left < PREFIX_BYTES as u64 {
         return Err(cut("a message"));
-    };
-    let [marker @ .., b0, b1, b2, b3] = prefix;
-    if marker != *STREAM_START {
-        return Err(format!("no continuation marker at byte {start}").into());
     }
-    let length = i32::from_le_bytes([b0, b1, b2, b3]);
+    let prefix = bytes.read(start, PREFIX_BYTES)?;
+    if !prefix.starts_with(STREAM_START) {
+        return Err(damaged(format!("no continuation marker at byte {start}")));
+    }
+    let length = prefix[STREAM_START.len()..].first_chunk().copied().map_or(0, i32::from_le_bytes);
     if length == 0 {
         return Ok(None);
     }
-    let size = usize::try_from(length).map_err(|_| format!("a message of {length} bytes"))?;
-    let header = rest.get(..size).ok_or_else(|| cut("a message"))?;
-    let message = read_message(header)?;
-    let body = usize::try_from(message.bodyLength()).ok();
-    if body.is_none_or(|body| body > rest.len() - size) {
+    let size = usize::try_from(length).ok().zip(length.checked_add(PREFIX_BYTES as i32));
+    let (size, metadata_length) =
+        size.ok_or_else(|| damaged(format!("a message of {length} bytes")))?;
+    let left = left - PREFIX_BYTES as u64;
+    if size as u64 > left {
+        return Err(cut("a message"));
+    }
+    let metadata = bytes.read(start + PREFIX_BYTES as u64, size)?;
+    let body = read_message(&metadata).map_err(damaged)?.bodyLength();
+    if u64::try_from(body).map_or(true, |body| body > left - size as u64) {
         return Err(cut("the rows"));
     }
-    let Some(metadata) = length.checked_add(PREFIX_BYTES as i32) else {
-        return Err(format!("a message of {length} bytes").into());
-    };
-    Ok(Some((message, Block::new(start as i64, metadata, message.bodyLength()))))
+    Ok(Some((metadata, Block::new(start as i64, metadata_length, body))))
 }
 
 fn read_message(bytes: &[u8]) -> Result<Message<'_>, String> {

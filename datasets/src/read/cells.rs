@@ -97,9 +97,14 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
+    /// Tells whether values of `data_type` are texts.
+    pub(crate) fn accept(data_type: &DataType) -> bool {
+        CellKind::of(data_type) == Some(CellKind::Text)
+    }
+
     /// Reads the texts of `array`; `None` when it holds none.
     pub(crate) fn of(array: &ArrayRef) -> Option<Self> {
-        if CellKind::of(array.data_type()) != Some(CellKind::Text) {
+        if !Self::accept(array.data_type()) {
             return None;
         }
         let Some(dictionary) = array.as_any_dictionary_opt() else {

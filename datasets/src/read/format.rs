@@ -1,23 +1,27 @@
 //! [`VectorFormat`]: which format a file is.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::Path;
 
-use super::npy;
-use crate::read::{HEADER_BYTES_MAX, PREFIX_BYTES};
-use crate::{columns, parquet};
+use crate::components::ComponentType;
+use crate::error::EXPECTED_FORMATS;
+use crate::input::InputBytes;
+use crate::{DataError, columns, npy, parquet};
 
 /// Bytes that tell every format apart.
 const START_BYTES: u64 = 64;
 /// Bytes of an unknown file that an error shows.
 const SHOWN_BYTES: usize = 8;
+/// Bytes of the length before a header of safetensors.
+pub(super) const TENSOR_PREFIX_BYTES: usize = 8;
+/// Longest header of safetensors, as the format says.
+pub(super) const TENSOR_HEADER_BYTES_MAX: u64 = 100_000_000;
 
 /// A format that vectors are read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VectorFormat {
-    /// A column file (Arrow IPC) as [`crate::ColumnsWriter`] makes it.
+    /// Arrow IPC: a file, as [`crate::ColumnsWriter`] makes it, or a stream.
     Columns,
     /// Parquet.
     Parquet,
@@ -49,68 +53,82 @@ pub enum VectorFormat {
     Ibin,
 }
 
+/// The formats with their extensions, the first of which is the name, and the one type of components that they hold.
+const FORMATS: [(VectorFormat, &[&str], Option<ComponentType>); 15] = [
+    (VectorFormat::Columns, &["arrow", "ipc", "feather"], None),
+    (VectorFormat::Parquet, &["parquet", "pq"], None),
+    (VectorFormat::Jsonl, &["jsonl", "ndjson"], None),
+    (VectorFormat::Npy, &["npy"], None),
+    (VectorFormat::Npz, &["npz"], None),
+    (VectorFormat::Safetensors, &["safetensors"], None),
+    (VectorFormat::Fvecs, &["fvecs"], Some(ComponentType::F32)),
+    (VectorFormat::Ivecs, &["ivecs"], Some(ComponentType::I32)),
+    (VectorFormat::Bvecs, &["bvecs"], Some(ComponentType::U8)),
+    (VectorFormat::Fbin, &["fbin"], Some(ComponentType::F32)),
+    (VectorFormat::F16bin, &["f16bin"], Some(ComponentType::F16)),
+    (VectorFormat::U8bin, &["u8bin"], Some(ComponentType::U8)),
+    (VectorFormat::I8bin, &["i8bin"], Some(ComponentType::I8)),
+    (VectorFormat::Ibin, &["ibin"], Some(ComponentType::I32)),
+    (VectorFormat::Hdf5, &["hdf5", "h5"], None),
+];
+
 impl VectorFormat {
+    /// The formats that are written.
+    pub const WRITTEN: [Self; 14] = {
+        let mut written = [Self::Columns; 14];
+        let mut at = 0;
+        // HDF5 is the last of all.
+        while at < written.len() {
+            written[at] = FORMATS[at].0;
+            at += 1;
+        }
+        written
+    };
+
     /// Recognises a file that vectors are read from, by its content, else by its extension; `None` for others.
     #[must_use]
     pub fn of_file(path: &Path) -> Option<Self> {
-        match Self::detect(path) {
-            Ok(found) => found.ok(),
+        match InputBytes::open(path) {
+            Ok(bytes) => Self::detect(&bytes).ok(),
             Err(_) => Self::of_extension(path),
         }
     }
 
-    /// Recognises the format of the file at `path`; `Err` holds its first bytes, escaped.
-    pub(crate) fn detect(path: &Path) -> io::Result<Result<Self, String>> {
-        let start = read_start(path)?;
+    /// Recognises the format of a file.
+    pub(crate) fn detect(bytes: &InputBytes) -> Result<Self, DataError> {
+        let (path, mut start) = (bytes.path(), Vec::new());
+        let read = bytes.cursor(0).take(START_BYTES).read_to_end(&mut start);
+        read.map_err(|source| bytes.failed(source))?;
         let by_extension = Self::of_extension(path);
         // Numbers alone may look like text, or like a stream, by chance.
         let format = Self::of_magic(&start)
-            .or_else(|| by_extension.filter(|format| format.is_numbers_alone()))
+            .or_else(|| by_extension.filter(|format| format.only_type().is_some()))
             .or_else(|| Self::of_start(&start))
             .or(by_extension);
-        let shown = &start[..start.len().min(SHOWN_BYTES)];
-        Ok(format.ok_or_else(|| shown.escape_ascii().to_string()))
+        format.ok_or_else(|| {
+            let shown = start[..start.len().min(SHOWN_BYTES)].escape_ascii();
+            let found =
+                format!("expected {EXPECTED_FORMATS}, found a file that begins with \"{shown}\"");
+            DataError::format(path, found)
+        })
+    }
+
+    fn entry(self) -> &'static (Self, &'static [&'static str], Option<ComponentType>) {
+        let entry = FORMATS.iter().find(|(format, ..)| *format == self);
+        entry.expect("every format is in the table")
     }
 
     /// Returns the format's name, which is its first extension.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Columns => "arrow",
-            Self::Parquet => "parquet",
-            Self::Npy => "npy",
-            Self::Npz => "npz",
-            Self::Safetensors => "safetensors",
-            Self::Hdf5 => "hdf5",
-            Self::Jsonl => "jsonl",
-            Self::Fvecs => "fvecs",
-            Self::Ivecs => "ivecs",
-            Self::Bvecs => "bvecs",
-            Self::Fbin => "fbin",
-            Self::F16bin => "f16bin",
-            Self::U8bin => "u8bin",
-            Self::I8bin => "i8bin",
-            Self::Ibin => "ibin",
-        }
+    pub fn name(self) -> &'static str {
+        self.entry().1[0]
     }
 
-    /// The formats that are written.
-    pub const WRITTEN: [Self; 14] = [
-        Self::Columns,
-        Self::Parquet,
-        Self::Jsonl,
-        Self::Npy,
-        Self::Npz,
-        Self::Safetensors,
-        Self::Fvecs,
-        Self::Ivecs,
-        Self::Bvecs,
-        Self::Fbin,
-        Self::F16bin,
-        Self::U8bin,
-        Self::I8bin,
-        Self::Ibin,
-    ];
+    /// Returns the one type of components that the format holds; `None` where it holds all. Files of such a format
+    /// have nothing that marks them, so that only the extension tells.
+    pub(crate) fn only_type(self) -> Option<ComponentType> {
+        self.entry().2
+    }
 
     /// Returns the format of a name that is written.
     #[must_use]
@@ -155,8 +173,8 @@ impl VectorFormat {
         if start.starts_with(columns::STREAM_START) {
             return Some(Self::Columns);
         }
-        if let Some((&length, header)) = start.split_first_chunk::<PREFIX_BYTES>()
-            && u64::from_le_bytes(length) <= HEADER_BYTES_MAX
+        if let Some((&length, header)) = start.split_first_chunk::<TENSOR_PREFIX_BYTES>()
+            && u64::from_le_bytes(length) <= TENSOR_HEADER_BYTES_MAX
             && begins_object(header)
         {
             return Some(Self::Safetensors);
@@ -166,34 +184,9 @@ impl VectorFormat {
     }
 
     pub(crate) fn of_extension(path: &Path) -> Option<Self> {
-        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
-            "arrow" | "ipc" | "feather" => Some(Self::Columns),
-            "parquet" | "pq" => Some(Self::Parquet),
-            "npy" => Some(Self::Npy),
-            "npz" => Some(Self::Npz),
-            "safetensors" => Some(Self::Safetensors),
-            "hdf5" | "h5" => Some(Self::Hdf5),
-            "jsonl" | "ndjson" => Some(Self::Jsonl),
-            "fvecs" => Some(Self::Fvecs),
-            "ivecs" => Some(Self::Ivecs),
-            "bvecs" => Some(Self::Bvecs),
-            "fbin" => Some(Self::Fbin),
-            "f16bin" => Some(Self::F16bin),
-            "u8bin" => Some(Self::U8bin),
-            "i8bin" => Some(Self::I8bin),
-            "ibin" => Some(Self::Ibin),
-            _ => None,
-        }
-    }
-
-    /// Tells whether files have nothing that marks them, so that only the extension tells.
-    const fn is_numbers_alone(self) -> bool {
-        match self {
-            Self::Fvecs | Self::Ivecs | Self::Bvecs => true,
-            Self::Fbin | Self::F16bin | Self::U8bin | Self::I8bin | Self::Ibin => true,
-            Self::Columns | Self::Parquet | Self::Npy => false,
-            Self::Npz | Self::Safetensors | Self::Hdf5 | Self::Jsonl => false,
-        }
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        let found = FORMATS.iter().find(|(_, extensions, _)| extensions.contains(&&*extension));
+        found.map(|(format, ..)| *format)
     }
 }
 
@@ -202,12 +195,6 @@ fn begins_object(text: &[u8]) -> bool {
     let Some(inside) = text.strip_prefix(b"{") else { return false };
     let is_name_or_end = matches!(inside.trim_ascii_start().first(), Some(b'"' | b'}'));
     is_name_or_end && !inside.contains(&0)
-}
-
-fn read_start(path: &Path) -> io::Result<Vec<u8>> {
-    let mut start = Vec::new();
-    File::open(path)?.take(START_BYTES).read_to_end(&mut start)?;
-    Ok(start)
 }
 
 #[cfg(test)]

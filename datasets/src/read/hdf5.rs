@@ -1,36 +1,46 @@
-//! [`Hdf5File`]: one data set of an HDF5 file, as ann-benchmarks.com publishes them.
+//! HDF5 files, as ann-benchmarks.com publishes them: [`open`].
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_schema::SchemaRef;
+use hdf5_reader::error::Error;
+use hdf5_reader::group::Group;
+use hdf5_reader::storage::RangeRequestStorage;
 use hdf5_reader::{
     Dataset, Datatype, H5Type, Hdf5File as Reader, OpenOptions, SliceInfo, SliceInfoElem,
 };
 
-use super::ReadError;
-use super::matrix::{INFLATED_RATIO_MAX, Layout, MapOwner, batch_of, map_file};
-use super::npz::{Candidate, NotPicked, pick};
-use crate::components::ElementType;
+use super::arrays::{Candidate, pick, shape_text};
+use super::matrix::{Layout, batch_of};
+use super::source::{Batches, Source};
+use crate::DataError;
+use crate::components::ComponentType;
 use crate::guarded::guarded;
+use crate::input::InputBytes;
 
 /// The data set that is searched in.
 const TRAIN: &str = "train";
+/// Most bytes that a deflated byte stands for: 258 of them take at least two bits.
+const INFLATED_RATIO_MAX: u64 = 1032;
 /// Most bytes of a chunk when it is inflated.
 const CHUNK_BYTES_MAX: usize = 64 << 20;
 /// Most bytes that are read at once: a batch, or a row of 65,536 components.
 const READ_BYTES_MAX: usize = 16 << 20;
 /// Most bytes of what describes a data set.
 const OBJECT_HEADER_BYTES_MAX: usize = 4 << 20;
+/// Groups within groups that are looked into.
+const DEPTH_MAX: usize = 16;
+/// Most data sets of a file that are looked at.
+const DATASETS_MAX: usize = 10_000;
 
-/// One data set of an HDF5 file, mapped, as one column `vector`.
+/// One data set of an HDF5 file, as one column `vector`.
 #[derive(Clone)]
 pub(crate) struct Hdf5File {
-    path: PathBuf,
+    bytes: InputBytes,
     name: String,
     dataset: Arc<Dataset>,
     layout: Layout,
@@ -40,75 +50,107 @@ pub(crate) struct Hdf5File {
 impl fmt::Debug for Hdf5File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hdf5File")
-            .field("path", &self.path)
+            .field("bytes", &self.bytes)
             .field("name", &self.name)
-            .field("layout", &self.layout)
             .finish_non_exhaustive()
     }
 }
 
-impl Hdf5File {
-    /// Maps the file at `path`, and finds the data set `member`; without a name `train`, or the one
-    /// that holds vectors.
-    pub(super) fn open(path: &Path, member: Option<&str>) -> Result<Self, ReadError> {
-        let bytes = map_file(path)?;
-        let length = bytes.len() as u64;
-        let damaged = |found| ReadError::Damaged { path: path.into(), found };
-        let dataset = decoded(|| {
-            let reader = Reader::from_owner(MapOwner(bytes), options())?;
-            find(&reader, member)
-        });
-        let dataset = dataset.map_err(damaged)?.map_err(|NotPicked { expected, found }| {
-            ReadError::NoArray { path: path.into(), expected, found }
-        })?;
-        let name = dataset.name().to_owned();
-        let layout = layout_of(&dataset).map_err(|found| ReadError::Header {
-            path: path.into(),
-            found: format!("data set {name:?}: {found}"),
-        })?;
-        if layout.data_bytes() > length.saturating_mul(INFLATED_RATIO_MAX) {
-            let Layout { rows, dim, .. } = layout;
-            let found = format!("data set {name:?}: {rows} × {dim} in a file of {length} bytes");
-            return Err(damaged(found));
-        }
-        let (dataset, schema) = (Arc::new(dataset), layout.schema(HashMap::new()));
-        Ok(Self { path: path.into(), name, dataset, layout, schema })
+/// Finds the data set `member`; without a name `train`, or the one that holds vectors, in any group.
+pub(super) fn open(bytes: InputBytes, member: Option<&str>) -> Result<Arc<dyn Source>, DataError> {
+    let damaged = |found| DataError::damaged(bytes.path(), found);
+    let read = bytes.clone();
+    let storage = RangeRequestStorage::new(bytes.len(), move |start, count| {
+        let mut to = vec![0; count];
+        read.fill(start, &mut to).map_err(Error::from)?;
+        Ok(to)
+    });
+    let mut datasets = decoded(|| {
+        let reader = Reader::from_storage_with_options(Arc::new(storage), limits())?;
+        let mut datasets = Vec::new();
+        collect(&reader.root_group()?, "", DEPTH_MAX, &mut datasets)?;
+        Ok(datasets)
+    })
+    .map_err(damaged)?;
+    let candidates: Vec<Candidate> = datasets
+        .iter()
+        .map(|(name, dataset)| Candidate {
+            name: name.clone(),
+            is_matrix: layout_of(dataset).is_ok(),
+            summary: format!("{} of {}", shape_text(dataset.shape()), type_name(dataset.dtype())),
+        })
+        .collect();
+    let has_train = candidates.iter().any(|candidate| candidate.name == TRAIN);
+    let member = member.map(|member| member.trim_matches('/')).or(has_train.then_some(TRAIN));
+    let (name, dataset) = datasets.swap_remove(pick(&bytes, &candidates, member)?);
+    let layout = layout_of(&dataset)
+        .map_err(|found| DataError::format(bytes.path(), format!("data set {name:?}: {found}")))?;
+    if layout.data_bytes() > bytes.len().saturating_mul(INFLATED_RATIO_MAX) {
+        let (Layout { rows, dim, .. }, length) = (layout, bytes.len());
+        return Err(damaged(format!(
+            "data set {name:?}: {rows} × {dim} in a file of {length} bytes"
+        )));
     }
+    let (dataset, schema) = (Arc::new(dataset), layout.schema(HashMap::new()));
+    Ok(Arc::new(Hdf5File { bytes, name, dataset, layout, schema }))
+}
 
-    pub(crate) const fn schema(&self) -> &SchemaRef {
+/// Collects the data sets of a group and the groups in it, with their paths.
+fn collect(
+    group: &Group,
+    prefix: &str,
+    depth_left: usize,
+    datasets: &mut Vec<(String, Dataset)>,
+) -> Result<(), Error> {
+    let (groups, found) = group.members()?;
+    let path = |name: &str| format!("{prefix}{}", name.rsplit('/').next().unwrap_or(name));
+    datasets.extend(found.into_iter().map(|dataset| (path(dataset.name()), dataset)));
+    for group in groups {
+        // Groups may contain each other.
+        if depth_left > 0 && datasets.len() < DATASETS_MAX {
+            collect(&group, &format!("{}/", path(group.name())), depth_left - 1, datasets)?;
+        }
+    }
+    Ok(())
+}
+
+impl Source for Hdf5File {
+    fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    pub(crate) const fn row_count(&self) -> usize {
+    fn row_count(&self) -> usize {
         self.layout.rows
     }
 
-    /// Returns all rows in order.
-    pub(crate) fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, ReadError>> + use<> {
+    fn is_bare(&self) -> bool {
+        true
+    }
+
+    fn batches(&self, _: &[usize], _: usize) -> Result<Batches, DataError> {
         let (layout, file) = (self.layout, self.clone());
-        layout.spans(layout.copied_rows()).map(move |(start, rows)| file.batch(start, rows))
+        let batches = layout.spans(layout.batch_rows());
+        Ok(Box::new(batches.map(move |(start, rows)| file.batch(start, rows))))
     }
+}
 
-    /// Returns one row.
-    pub(crate) fn batch_of_row(&self, row: usize) -> Result<RecordBatch, ReadError> {
-        self.batch(row, 1)
-    }
-
-    fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch, ReadError> {
-        let read = match self.layout.element {
-            ElementType::F32 => self.read::<f32>(start, rows),
-            ElementType::F64 => self.read::<f64>(start, rows),
-            ElementType::I8 => self.read::<i8>(start, rows),
-            ElementType::U8 => self.read::<u8>(start, rows),
-            ElementType::I32 => self.read::<i32>(start, rows),
-            ElementType::I64 => self.read::<i64>(start, rows),
-            ElementType::F16 | ElementType::Bf16 => Err("values of 16 bits".into()),
+impl Hdf5File {
+    fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch, DataError> {
+        let component = self.layout.component;
+        let read = match component {
+            ComponentType::F32 => self.read::<f32>(start, rows),
+            ComponentType::F64 => self.read::<f64>(start, rows),
+            ComponentType::I8 => self.read::<i8>(start, rows),
+            ComponentType::U8 => self.read::<u8>(start, rows),
+            ComponentType::I32 => self.read::<i32>(start, rows),
+            ComponentType::I64 => self.read::<i64>(start, rows),
+            ComponentType::F16 | ComponentType::Bf16 => Err("values of 16 bits".into()),
         };
-        let bytes = read.map_err(|found| ReadError::Damaged {
-            path: self.path.clone(),
-            found: format!("data set {:?}: row {start} and after: {found}", self.name),
+        let bytes = read.map_err(|found| {
+            let found = format!("data set {:?}: row {start} and after: {found}", self.name);
+            DataError::damaged(self.bytes.path(), found)
         })?;
-        Ok(batch_of(&self.schema, self.layout.element, bytes))
+        Ok(batch_of(&self.schema, component, bytes))
     }
 
     fn read<T: H5Type + ArrowNativeType>(
@@ -132,7 +174,7 @@ impl Hdf5File {
 }
 
 /// Limits what a file can ask for; nothing outside of it is looked at.
-fn options() -> OpenOptions {
+fn limits() -> OpenOptions {
     OpenOptions::default()
         .with_max_chunk_bytes(CHUNK_BYTES_MAX)
         .with_max_read_bytes(READ_BYTES_MAX)
@@ -140,53 +182,29 @@ fn options() -> OpenOptions {
 }
 
 /// Runs the decoder, whose asserts and errors become texts.
-fn decoded<T>(decode: impl FnOnce() -> Result<T, hdf5_reader::error::Error>) -> Result<T, String> {
+fn decoded<T>(decode: impl FnOnce() -> Result<T, Error>) -> Result<T, String> {
     guarded(decode).and_then(|decoded| decoded.map_err(|error| error.to_string()))
 }
 
-type Found = Result<Dataset, NotPicked>;
-
-/// Finds a data set: `member` by its path, else among those of the root.
-fn find(reader: &Reader, member: Option<&str>) -> Result<Found, hdf5_reader::error::Error> {
-    let is_nested = member.is_some_and(|member| member.trim_matches('/').contains('/'));
-    if let Some(member) = member.filter(|_| is_nested) {
-        return Ok(reader.dataset(member).map_err(|error| NotPicked {
-            expected: format!("a data set {member:?}"),
-            found: error.to_string(),
-        }));
-    }
-    let mut datasets = reader.root_group()?.datasets()?;
-    let name_of = |dataset: &Dataset| dataset.name().trim_start_matches('/').to_owned();
-    let candidate = |dataset: &Dataset| Candidate {
-        name: name_of(dataset),
-        is_matrix: layout_of(dataset).is_ok(),
-        summary: summary(dataset),
-    };
-    let candidates: Vec<Candidate> = datasets.iter().map(candidate).collect();
-    let has_train = candidates.iter().any(|candidate| candidate.name == TRAIN);
-    let member = member.map(|member| member.trim_matches('/')).or(has_train.then_some(TRAIN));
-    Ok(pick(&candidates, member).map(|at| datasets.swap_remove(at)))
-}
-
 fn layout_of(dataset: &Dataset) -> Result<Layout, String> {
-    let element = element_of(dataset.dtype()).ok_or_else(|| {
+    let component = component_of(dataset.dtype()).ok_or_else(|| {
         let found = type_name(dataset.dtype());
         format!("values of type {found}, expected f32, f64, i8, u8, i32 or i64")
     })?;
     let [rows, dim] = dataset.shape()[..] else {
-        return Err(format!("shape {}, expected (rows, dim)", shape_text(dataset)));
+        return Err(format!("shape {}, expected (rows, dim)", shape_text(dataset.shape())));
     };
-    Layout::checked(rows, dim, element)
+    Layout::checked(rows, dim, component)
 }
 
-const fn element_of(data_type: &Datatype) -> Option<ElementType> {
+const fn component_of(data_type: &Datatype) -> Option<ComponentType> {
     Some(match data_type {
-        Datatype::FloatingPoint { size: 4, .. } => ElementType::F32,
-        Datatype::FloatingPoint { size: 8, .. } => ElementType::F64,
-        Datatype::FixedPoint { size: 1, signed: true, .. } => ElementType::I8,
-        Datatype::FixedPoint { size: 1, signed: false, .. } => ElementType::U8,
-        Datatype::FixedPoint { size: 4, signed: true, .. } => ElementType::I32,
-        Datatype::FixedPoint { size: 8, signed: true, .. } => ElementType::I64,
+        Datatype::FloatingPoint { size: 4, .. } => ComponentType::F32,
+        Datatype::FloatingPoint { size: 8, .. } => ComponentType::F64,
+        Datatype::FixedPoint { size: 1, signed: true, .. } => ComponentType::I8,
+        Datatype::FixedPoint { size: 1, signed: false, .. } => ComponentType::U8,
+        Datatype::FixedPoint { size: 4, signed: true, .. } => ComponentType::I32,
+        Datatype::FixedPoint { size: 8, signed: true, .. } => ComponentType::I64,
         _ => return None,
     })
 }
@@ -198,13 +216,4 @@ fn type_name(data_type: &Datatype) -> String {
         Datatype::FixedPoint { size, .. } => format!("u{}", u32::from(*size) * 8),
         _ => "other values".into(),
     }
-}
-
-fn summary(dataset: &Dataset) -> String {
-    format!("{} of {}", shape_text(dataset), type_name(dataset.dtype()))
-}
-
-fn shape_text(dataset: &Dataset) -> String {
-    let sizes: Vec<String> = dataset.shape().iter().map(u64::to_string).collect();
-    format!("({})", sizes.join(", "))
 }

@@ -1,64 +1,70 @@
-//! [`MappedMatrix`]: vectors that lie one after another in a mapped file.
+//! [`MatrixFile`]: vectors that lie one after another in a file (npy, fbin, fvecs and others).
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::types::{
-    ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int32Type, Int64Type,
-    UInt8Type,
-};
-use arrow_array::{ArrayRef, FixedSizeListArray, PrimitiveArray, RecordBatch};
-use arrow_buffer::{Buffer, MutableBuffer, ScalarBuffer};
+use arrow_array::{FixedSizeListArray, RecordBatch};
+use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use half::bf16;
-use memfold_index::{MapError, Mapped};
 
-use super::ReadError;
-use crate::components::ElementType;
-use crate::read::npy::read_layout;
+use super::source::{Batches, Source};
+use crate::DataError;
+use crate::components::ComponentType;
+use crate::error::VectorFault;
+use crate::input::InputBytes;
+use crate::npy::Header;
 use crate::schema::{BATCH_ROWS, Column, DIM_MAX};
 
-/// Bytes of a batch that must be copied out of the file.
-const COPIED_BYTES: usize = 4 << 20;
-/// Most bytes that a deflated byte stands for: 258 of them take at least two bits.
-pub(super) const INFLATED_RATIO_MAX: u64 = 1032;
+/// Bytes of a batch.
+const BATCH_BYTES: usize = 4 << 20;
 /// Most rows of a file.
 const ROWS_MAX: u64 = u32::MAX as u64 - 1;
+/// Bytes before the rows of fbin and its like: the numbers of rows and components.
+const BIN_HEADER_BYTES: usize = 8;
+/// Bytes before each row of fvecs and its like: its number of components.
+const ROW_PREFIX_BYTES: usize = 4;
 
 /// How many vectors there are, how long they are and how their components are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) rows: usize,
     pub(crate) dim: usize,
-    pub(crate) element: ElementType,
+    pub(crate) component: ComponentType,
+    /// Whether each row has its length before it.
+    pub(crate) has_prefixes: bool,
+    pub(crate) is_big_endian: bool,
+    /// Whether the first components of all rows come first (Fortran order).
+    pub(crate) is_by_component: bool,
 }
 
 impl Layout {
     /// Accepts what a header says about a matrix, or says what is wrong.
-    pub(super) fn checked(rows: u64, dim: u64, element: ElementType) -> Result<Self, String> {
+    pub(crate) fn checked(rows: u64, dim: u64, component: ComponentType) -> Result<Self, String> {
         if dim == 0 || dim > DIM_MAX as u64 {
             return Err(format!("vectors of {dim} components, expected 1 to {DIM_MAX}"));
         }
         if rows > ROWS_MAX {
             return Err(format!("{rows} rows, expected at most {ROWS_MAX}"));
         }
-        Ok(Self { rows: rows as usize, dim: dim as usize, element })
+        let (rows, dim) = (rows as usize, dim as usize);
+        let plain = (false, false, false);
+        let (has_prefixes, is_big_endian, is_by_component) = plain;
+        Ok(Self { rows, dim, component, has_prefixes, is_big_endian, is_by_component })
     }
 
-    /// Returns the bytes of a row.
+    /// Returns the bytes of a row's components.
     pub(crate) const fn row_bytes(self) -> usize {
-        self.dim * self.element.bytes()
+        self.dim * self.component.bytes()
+    }
+
+    /// Returns the bytes from one row to the next.
+    const fn stride(self) -> usize {
+        self.row_bytes() + if self.has_prefixes { ROW_PREFIX_BYTES } else { 0 }
     }
 
     /// Returns the bytes of all rows; a row has at most half a MiB, so the product fits.
     pub(crate) const fn data_bytes(self) -> u64 {
-        self.rows as u64 * self.row_bytes() as u64
-    }
-
-    /// Returns the rows of a batch whose bytes are copied.
-    pub(super) fn copied_rows(self) -> usize {
-        (COPIED_BYTES / self.row_bytes()).clamp(1, BATCH_ROWS)
+        self.rows as u64 * self.stride() as u64
     }
 
     /// Returns all rows in order, as the first and the number of some at a time.
@@ -67,9 +73,14 @@ impl Layout {
         (0..rows).step_by(rows_at_once).map(move |start| (start, rows_at_once.min(rows - start)))
     }
 
+    /// Returns how many rows a batch has.
+    pub(super) fn batch_rows(self) -> usize {
+        (BATCH_BYTES / self.row_bytes()).clamp(1, BATCH_ROWS)
+    }
+
     /// Returns the schema of one column, `vector`.
     pub(super) fn schema(self, metadata: HashMap<String, String>) -> SchemaRef {
-        let item = Arc::new(Field::new("item", self.element.data_type(), false));
+        let item = Arc::new(Field::new("item", self.component.data_type(), false));
         // A dimension is at most 65,536.
         let vector = DataType::FixedSizeList(item, self.dim as i32);
         let fields = vec![Field::new(Column::Vector.name(), vector, false)];
@@ -77,225 +88,170 @@ impl Layout {
     }
 }
 
-/// Vectors that lie one after another in a mapped file, as one column `vector`.
+/// Returns the components of whole rows as a batch of `schema`, which is that of their layout.
+pub(super) fn batch_of(schema: &SchemaRef, component: ComponentType, bytes: Buffer) -> RecordBatch {
+    let DataType::FixedSizeList(item, dim) = schema.field(0).data_type() else {
+        unreachable!("the schema was made with this type")
+    };
+    let components = component.array_of(bytes);
+    let vectors = FixedSizeListArray::new(Arc::clone(item), *dim, components, None);
+    RecordBatch::try_new(Arc::clone(schema), vec![Arc::new(vectors)])
+        .expect("the column is that of the schema")
+}
+
+/// Vectors that lie one after another in a file, as one column `vector`.
 #[derive(Debug, Clone)]
-pub(crate) struct MappedMatrix {
-    bytes: Buffer,
-    data_start: usize,
+pub(crate) struct MatrixFile {
+    bytes: InputBytes,
+    data_start: u64,
     layout: Layout,
     schema: SchemaRef,
 }
 
-impl MappedMatrix {
-    /// Takes the bytes of a whole file, whose length was checked: the rows begin at `data_start`.
+impl MatrixFile {
+    /// Takes a file whose length was checked: the rows begin at `data_start`.
     pub(super) fn new(
-        bytes: Buffer,
-        data_start: usize,
+        bytes: InputBytes,
+        data_start: u64,
         layout: Layout,
         metadata: HashMap<String, String>,
     ) -> Self {
         Self { bytes, data_start, layout, schema: layout.schema(metadata) }
     }
 
-    pub(crate) const fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    pub(crate) const fn row_count(&self) -> usize {
-        self.layout.rows
-    }
-
-    /// Returns the bytes of the whole file.
-    pub(crate) const fn bytes(&self) -> &Buffer {
-        &self.bytes
-    }
-
-    /// Returns all rows in order.
-    pub(crate) fn batches(&self) -> impl Iterator<Item = RecordBatch> + use<> {
-        let step = if self.is_lent() { BATCH_ROWS } else { self.layout.copied_rows() };
-        let matrix = self.clone();
-        self.layout.spans(step).map(move |(start, rows)| matrix.batch(start, rows))
-    }
-
-    /// Returns one row.
-    pub(crate) fn batch_of_row(&self, row: usize) -> RecordBatch {
-        self.batch(row, 1)
-    }
-
-    /// Tells whether components can be used where they lie.
-    fn is_lent(&self) -> bool {
-        let start = self.bytes.as_ptr().addr() + self.data_start;
-        let element = self.layout.element;
-        element != ElementType::Bf16 && start.is_multiple_of(element.bytes())
-    }
-
-    fn batch(&self, start: usize, rows: usize) -> RecordBatch {
-        let row_bytes = self.layout.row_bytes();
-        let bytes =
-            self.bytes.slice_with_length(self.data_start + start * row_bytes, rows * row_bytes);
-        // A new buffer is aligned for every type.
-        let bytes = if self.is_lent() { bytes } else { Buffer::from_slice_ref(bytes.as_slice()) };
-        batch_of(&self.schema, self.layout.element, bytes)
-    }
-}
-
-/// Returns whole rows as a batch of `schema`, which is that of their layout; the bytes are aligned.
-pub(super) fn batch_of(schema: &SchemaRef, element: ElementType, bytes: Buffer) -> RecordBatch {
-    let components: ArrayRef = match element {
-        ElementType::F16 => components::<Float16Type>(bytes),
-        ElementType::Bf16 => components::<Float32Type>(widened(&bytes)),
-        ElementType::F32 => components::<Float32Type>(bytes),
-        ElementType::F64 => components::<Float64Type>(bytes),
-        ElementType::I8 => components::<Int8Type>(bytes),
-        ElementType::U8 => components::<UInt8Type>(bytes),
-        ElementType::I32 => components::<Int32Type>(bytes),
-        ElementType::I64 => components::<Int64Type>(bytes),
-    };
-    let DataType::FixedSizeList(item, dim) = schema.field(0).data_type() else {
-        unreachable!("the schema was made with this type")
-    };
-    let vectors = FixedSizeListArray::new(Arc::clone(item), *dim, components, None);
-    RecordBatch::try_new(Arc::clone(schema), vec![Arc::new(vectors)])
-        .expect("the column is that of the schema")
-}
-
-fn components<T: ArrowPrimitiveType>(bytes: Buffer) -> ArrayRef {
-    Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(bytes), None))
-}
-
-/// Widens 16-bit brain floats, which are the upper halves of f32.
-fn widened(bytes: &[u8]) -> Buffer {
-    let values = bytes.as_chunks().0.iter().map(|chunk| bf16::from_le_bytes(*chunk).to_f32());
-    Buffer::from_vec(values.collect::<Vec<f32>>())
-}
-
-/// Maps the file at `path`.
-pub(super) fn map_file(path: &Path) -> Result<Buffer, ReadError> {
-    let mapped = Mapped::open(path).map_err(|error| {
-        let source = match error {
-            MapError::Open { source, .. } | MapError::Map { source, .. } => source,
-            other => std::io::Error::other(other.to_string()),
-        };
-        ReadError::Io { path: path.into(), source }
-    })?;
-    Ok(Buffer::from(bytes::Bytes::from_owner(mapped)))
-}
-
-/// Bytes of a map, which they keep open.
-pub(super) struct MapOwner(pub(super) Buffer);
-
-impl AsRef<[u8]> for MapOwner {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-/// Bytes before the rows.
-const HEADER_BYTES: usize = 8;
-
-/// Maps the file at `path` and checks its header and length.
-pub(super) fn open_bin(path: &Path, element: ElementType) -> Result<MappedMatrix, ReadError> {
-    let bytes = map_file(path)?;
-    let header = |found| ReadError::Header { path: path.into(), found };
-    let Some((&[n0, n1, n2, n3, d0, d1, d2, d3], rows)) = bytes.split_first_chunk() else {
-        let found = format!("{} bytes, expected a header of {HEADER_BYTES}", bytes.len());
-        return Err(header(found));
-    };
-    let row_count = u32::from_le_bytes([n0, n1, n2, n3]);
-    let dim = u32::from_le_bytes([d0, d1, d2, d3]);
-    let layout = Layout::checked(row_count.into(), dim.into(), element).map_err(header)?;
-    if layout.data_bytes() != rows.len() as u64 {
-        return Err(ReadError::Length {
-            path: path.into(),
-            found: bytes.len() as u64,
-            expected: layout.data_bytes() + HEADER_BYTES as u64,
-            rows: layout.rows,
-            dim: layout.dim,
+    /// Opens an npy file.
+    pub(super) fn open_npy(bytes: InputBytes) -> Result<Self, DataError> {
+        let header = Header::read(&mut bytes.cursor(0)).and_then(|header| {
+            let layout = header.layout()?;
+            Ok((header, layout))
         });
+        let (header, layout) = header.map_err(|error| error.with_path(bytes.path()))?;
+        Self::of_length(bytes, header.data_start, layout)
     }
-    Ok(MappedMatrix::new(bytes, HEADER_BYTES, layout, HashMap::new()))
-}
 
-/// Maps the file at `path` and checks its header and length.
-pub(super) fn open_npy(path: &Path) -> Result<MappedMatrix, ReadError> {
-    let bytes = map_file(path)?;
-    let (layout, data_start) = read_layout(&mut bytes.as_slice(), bytes.len() as u64, path)?;
-    Ok(MappedMatrix::new(bytes, data_start, layout, HashMap::new()))
-}
-
-/// Bytes before each row: its number of components.
-const PREFIX_BYTES: usize = 4;
-
-/// A file of the kind fvecs, mapped, as one column `vector`.
-#[derive(Debug, Clone)]
-pub(crate) struct VecsFile {
-    path: PathBuf,
-    bytes: Buffer,
-    layout: Layout,
-    schema: SchemaRef,
-}
-
-impl VecsFile {
-    /// Maps the file at `path` and checks its first row and its length.
-    pub(super) fn open(path: &Path, element: ElementType) -> Result<Self, ReadError> {
-        let bytes = map_file(path)?;
-        let header = |found| ReadError::Header { path: path.into(), found };
-        let Some(&dim) = bytes.first_chunk() else {
-            let found = format!("{} bytes, expected at least one row", bytes.len());
-            return Err(header(found));
-        };
-        let dim = u32::from_le_bytes(dim);
-        let row = Layout::checked(1, dim.into(), element).map_err(header)?;
-        let row_bytes = PREFIX_BYTES + row.row_bytes();
-        if !bytes.len().is_multiple_of(row_bytes) {
-            let found = format!(
-                "{} bytes, expected whole rows of {row_bytes} for a dim of {dim}",
-                bytes.len()
-            );
-            return Err(header(found));
+    /// Opens a file of the kind fbin.
+    pub(super) fn open_bin(bytes: InputBytes, component: ComponentType) -> Result<Self, DataError> {
+        if bytes.len() < BIN_HEADER_BYTES as u64 {
+            let found = format!("{} bytes, expected a header of {BIN_HEADER_BYTES}", bytes.len());
+            return Err(DataError::damaged(bytes.path(), found));
         }
-        let row_count = (bytes.len() / row_bytes) as u64;
-        let layout = Layout::checked(row_count, dim.into(), element).map_err(header)?;
-        Ok(Self { path: path.into(), bytes, layout, schema: layout.schema(HashMap::new()) })
+        let header = bytes.read(0, BIN_HEADER_BYTES)?;
+        let number = |at: usize| {
+            let number = header[at..].first_chunk().copied().map(u32::from_le_bytes);
+            u64::from(number.unwrap_or_default())
+        };
+        let layout = Layout::checked(number(0), number(4), component)
+            .map_err(|found| DataError::format(bytes.path(), found))?;
+        Self::of_length(bytes, BIN_HEADER_BYTES as u64, layout)
     }
 
-    pub(crate) const fn schema(&self) -> &SchemaRef {
-        &self.schema
+    fn of_length(bytes: InputBytes, data_start: u64, layout: Layout) -> Result<Self, DataError> {
+        let (found, expected) = (bytes.len(), data_start + layout.data_bytes());
+        if found != expected {
+            let Layout { rows, dim, .. } = layout;
+            let found = format!("{found} bytes, expected {expected} for {rows} × {dim}");
+            return Err(DataError::damaged(bytes.path(), found));
+        }
+        Ok(Self::new(bytes, data_start, layout, HashMap::new()))
     }
 
-    pub(crate) const fn row_count(&self) -> usize {
-        self.layout.rows
+    /// Opens a file of the kind fvecs.
+    pub(super) fn open_vecs(
+        bytes: InputBytes,
+        component: ComponentType,
+    ) -> Result<Self, DataError> {
+        let length = bytes.len();
+        if length < ROW_PREFIX_BYTES as u64 {
+            let found = format!("{length} bytes, expected at least one row");
+            return Err(DataError::damaged(bytes.path(), found));
+        }
+        let format = |found| DataError::format(bytes.path(), found);
+        let prefix = bytes.read(0, ROW_PREFIX_BYTES)?;
+        let dim = prefix.first_chunk().copied().map_or(0, u32::from_le_bytes);
+        let mut layout = Layout::checked(1, dim.into(), component).map_err(format)?;
+        layout.has_prefixes = true;
+        let stride = layout.stride() as u64;
+        if !length.is_multiple_of(stride) {
+            let found =
+                format!("{length} bytes, expected whole rows of {stride} for a dim of {dim}");
+            return Err(DataError::damaged(bytes.path(), found));
+        }
+        layout.rows = Layout::checked(length / stride, dim.into(), component).map_err(format)?.rows;
+        Ok(Self::new(bytes, 0, layout, HashMap::new()))
     }
 
-    /// Returns all rows in order.
-    pub(crate) fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, ReadError>> + use<> {
-        let (layout, file) = (self.layout, self.clone());
-        layout.spans(layout.copied_rows()).map(move |(start, rows)| file.batch(start, rows))
+    fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch, DataError> {
+        let layout = self.layout;
+        let mut components = match layout.is_by_component {
+            true => self.transposed(start, rows)?,
+            false => {
+                let stride = layout.stride();
+                let from = self.data_start + start as u64 * stride as u64;
+                let bytes = self.bytes.read(from, rows * stride)?;
+                if layout.has_prefixes { self.without_prefixes(&bytes, start)? } else { bytes }
+            }
+        };
+        if layout.is_big_endian && layout.component.bytes() > 1 {
+            let mut swapped = MutableBuffer::from(components.to_vec());
+            swapped.chunks_exact_mut(layout.component.bytes()).for_each(<[u8]>::reverse);
+            components = swapped.into();
+        }
+        // Vectors of bytes have no alignment, all others that of their type.
+        let components = match components.as_ptr().addr().is_multiple_of(8) {
+            true => components,
+            false => Buffer::from_slice_ref(components.as_slice()),
+        };
+        Ok(batch_of(&self.schema, layout.component, components))
     }
 
-    /// Returns one row.
-    pub(crate) fn batch_of_row(&self, row: usize) -> Result<RecordBatch, ReadError> {
-        self.batch(row, 1)
+    /// Reads rows whose components lie far apart.
+    fn transposed(&self, start: usize, rows: usize) -> Result<Buffer, DataError> {
+        let (width, dim) = (self.layout.component.bytes(), self.layout.dim);
+        let mut to = MutableBuffer::from_len_zeroed(rows * dim * width);
+        for component in 0..dim {
+            let first = (component * self.layout.rows + start) as u64 * width as u64;
+            let values = self.bytes.read(self.data_start + first, rows * width)?;
+            for (row, value) in values.chunks_exact(width).enumerate() {
+                to[(row * dim + component) * width..][..width].copy_from_slice(value);
+            }
+        }
+        Ok(to.into())
     }
 
-    /// Copies rows without what stands before each, which must be the dimension.
-    fn batch(&self, start: usize, rows: usize) -> Result<RecordBatch, ReadError> {
-        let Layout { dim, element, .. } = self.layout;
-        let row_bytes = self.layout.row_bytes();
-        let mut components = MutableBuffer::with_capacity(rows * row_bytes);
-        let stored = &self.bytes[start * (PREFIX_BYTES + row_bytes)..];
-        for (i, row) in stored.chunks_exact(PREFIX_BYTES + row_bytes).take(rows).enumerate() {
-            let (prefix, row_components) = row.split_at(PREFIX_BYTES);
-            if *prefix != (dim as u32).to_le_bytes() {
-                return Err(self.length_error(start + i, prefix));
+    /// Leaves out what stands before each row, which must be the dimension.
+    fn without_prefixes(&self, bytes: &[u8], start: usize) -> Result<Buffer, DataError> {
+        let Layout { dim, .. } = self.layout;
+        let mut components = MutableBuffer::with_capacity(bytes.len());
+        for (i, row) in bytes.chunks_exact(self.layout.stride()).enumerate() {
+            let (prefix, row_components) = row.split_at(ROW_PREFIX_BYTES);
+            let found = prefix.first_chunk().copied().map_or(0, u32::from_le_bytes) as usize;
+            if found != dim {
+                let fault = VectorFault::Length { found, expected: dim };
+                let (path, row) = (self.bytes.path().into(), (start + i) as u64);
+                return Err(DataError::Vector { path, row, fault });
             }
             components.extend_from_slice(row_components);
         }
-        Ok(batch_of(&self.schema, element, components.into()))
+        Ok(components.into())
+    }
+}
+
+impl Source for MatrixFile {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
     }
 
-    fn length_error(&self, row: usize, prefix: &[u8]) -> ReadError {
-        let found = prefix.first_chunk().map_or(0, |&prefix| u32::from_le_bytes(prefix));
-        ReadError::RowLength { path: self.path.clone(), row, found, expected: self.layout.dim }
+    fn row_count(&self) -> usize {
+        self.layout.rows
+    }
+
+    fn is_bare(&self) -> bool {
+        true
+    }
+
+    fn batches(&self, _: &[usize], _: usize) -> Result<Batches, DataError> {
+        let (layout, file) = (self.layout, self.clone());
+        let batches = layout.spans(layout.batch_rows());
+        Ok(Box::new(batches.map(move |(start, rows)| file.batch(start, rows))))
     }
 }

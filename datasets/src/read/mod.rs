@@ -1,32 +1,31 @@
 //! Files of other programs as record batches, whatever their format.
 //!
-//! [`InputFile`] hides the format. [`ArrowFile`] and [`matrix`] (npy, fbin, npz, safetensors)
-//! lend their rows from a map, [`vecs`] copies them out of one, [`jsonl`] and
-//! [`crate::parquet::ParquetTable`] decode them. A batch has at most [`crate::schema::BATCH_ROWS`]
-//! rows, so whoever reads batch by batch needs bounded memory.
+//! [`open`] gives a [`Source`]: its columns, and its rows in batches. [`matrix`] reads bare vectors (npy,
+//! fbin, fvecs and their like, and arrays of [`npz`], [`safetensors`] and [`hdf5`] files), [`arrow`] and
+//! [`crate::parquet`] tables, [`jsonl`] JSON lines. A batch has at most
+//! [`BATCH_ROWS`](crate::schema::BATCH_ROWS) rows, so reading batch by batch takes bounded memory.
+//! [`VectorFile`](crate::VectorFile) and [`Corpus`](crate::Corpus) are made of sources.
 
 pub(crate) mod format;
-mod arrow;
-pub mod npy;
+mod source;
 mod matrix;
+mod arrays;
 mod npz;
+mod safetensors;
 #[cfg_attr(not(feature = "hdf5"), path = "hdf5_not_built.rs")]
 mod hdf5;
+mod arrow;
 mod jsonl;
-mod file;
-mod error;
 mod cells;
+mod vectors;
 pub mod vector_file;
 pub mod corpus;
 
-pub(crate) use arrow::ArrowFile;
 pub(crate) use cells::{CellKind, Cells, Texts};
-#[cfg(test)]
-pub(crate) use error::EXPECTED_FORMATS;
-pub use error::ReadError;
-pub(crate) use file::{Batches, InputFile, InputOptions};
 pub(crate) use matrix::Layout;
-pub(crate) use npz::{HEADER_BYTES_MAX, PREFIX_BYTES};
+pub(crate) use source::{Batches, DECODE_ROWS, Source, SourceOptions, open};
+pub(crate) use vector_file::{find_column, vectors_of};
+pub(crate) use vectors::{VectorCells, shape_of};
 
 #[cfg(test)]
 pub(crate) mod support;

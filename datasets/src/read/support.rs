@@ -10,8 +10,7 @@ use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{Field, Schema};
 use parquet::arrow::ArrowWriter;
 
-use super::InputFile;
-use crate::parquet::TypesFrom;
+use super::{DECODE_ROWS, Source, SourceOptions, open};
 
 /// What a test file is written as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,9 +92,14 @@ pub(crate) fn write_as(path: &Path, form: Form, batches: &[RecordBatch]) {
     }
 }
 
+/// Opens the file at `path`.
+pub(crate) fn opened(path: &Path) -> Result<Arc<dyn Source>, crate::DataError> {
+    open(path, &SourceOptions::default()).map(|(source, _)| source)
+}
+
 /// Reads all columns of the file at `path`.
 pub(crate) fn read(path: &Path) -> Vec<RecordBatch> {
-    let file = InputFile::open(path, TypesFrom::Arrow).unwrap();
+    let file = opened(path).unwrap();
     let positions: Vec<usize> = (0..file.schema().fields().len()).collect();
-    file.batches(&positions).unwrap().map(Result::unwrap).collect()
+    file.batches(&positions, DECODE_ROWS).unwrap().map(Result::unwrap).collect()
 }

@@ -1,18 +1,17 @@
 //! [`VectorFile`]: the vectors of a file of any format, as f32.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, RecordBatch};
-use arrow_schema::DataType;
-use memfold_index::Row;
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
 
 pub use super::format::VectorFormat;
-use crate::columns::{ColumnFileError, MappedColumns, first_not_finite};
-use crate::components::Components;
-use crate::parquet::{ParquetVectors, column_list};
-use crate::read::{Batches, InputFile, InputOptions, ReadError};
-use crate::schema::{ColumnsMeta, VECTOR_NAMES};
+use super::source::{Batches, DECODE_ROWS, Source, SourceOptions, open};
+use super::vectors::{EXPECTED, VectorCells, shape_of};
+use crate::DataError;
+use crate::error::ColumnRole;
+use crate::schema::{ColumnSet, ColumnsMeta, DIM_MAX, VECTOR_NAMES, column_list, key};
 
 /// Vectors from a file of any format of [`VectorFormat`], as f32.
 ///
@@ -28,55 +27,50 @@ use crate::schema::{ColumnsMeta, VECTOR_NAMES};
 /// while file.read_rows(4096, &mut values)? > 0 {
 ///     assert!(values.len() % file.dim() == 0);
 /// }
-/// # Ok::<(), memfold_datasets::ReadError>(())
+/// # Ok::<(), memfold_datasets::DataError>(())
 /// ```
-#[derive(Debug)]
 pub struct VectorFile {
+    path: PathBuf,
     format: VectorFormat,
-    reader: Reader,
+    source: Arc<dyn Source>,
+    batches: Batches,
+    /// What is left of the batch that was begun.
+    begun: Option<RecordBatch>,
+    rows_read: usize,
+    dim: usize,
 }
 
-#[derive(Debug)]
-enum Reader {
-    Columns { columns: MappedColumns, rows_read: usize, path: PathBuf },
-    Parquet(ParquetVectors),
-    Input(InputRows),
+impl std::fmt::Debug for VectorFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VectorFile")
+            .field("source", &self.source)
+            .field("rows_read", &self.rows_read)
+            .finish_non_exhaustive()
+    }
 }
 
 impl VectorFile {
     /// Opens the file at `path`.
     ///
     /// # Errors
-    /// When it cannot be read, is of no known format, or is damaged.
-    pub fn open(path: &Path) -> Result<Self, ReadError> {
+    /// When it cannot be read, is of no known format, is damaged or has no vectors of one length.
+    pub fn open(path: &Path) -> Result<Self, DataError> {
         Self::open_member(path, None)
     }
 
-    /// Opens the file at `path`, of which the array of an npz file, the tensor, the data set, the
-    /// Parquet column or the field of JSON lines called `member` is read; other formats have no such
-    /// names.
+    /// Opens the file at `path`, of which the array of an npz or HDF5 file, tensor, column or field of
+    /// JSON lines called `member` is read.
     ///
     /// # Errors
     /// As [`open`](Self::open), and when there is no such array.
-    pub(crate) fn open_member(path: &Path, member: Option<&str>) -> Result<Self, ReadError> {
-        let format = InputFile::detect(path)?;
-        let reader = match format {
-            VectorFormat::Columns => {
-                let columns = MappedColumns::open(path)?;
-                Reader::Columns { columns, rows_read: 0, path: path.into() }
-            }
-            VectorFormat::Parquet => Reader::Parquet(match member {
-                None => ParquetVectors::open(path)?,
-                Some(name) => ParquetVectors::open_column(path, name)?,
-            }),
-            _ => {
-                let member = member.map(str::to_owned);
-                let options = InputOptions { member, ..InputOptions::default() };
-                let file = InputFile::open_as(path, format, &options)?;
-                Reader::Input(InputRows::new(&file, path, options.member.as_deref())?)
-            }
-        };
-        Ok(Self { format, reader })
+    pub(crate) fn open_member(path: &Path, member: Option<&str>) -> Result<Self, DataError> {
+        let options =
+            SourceOptions { member: member.map(str::to_owned), ..SourceOptions::default() };
+        let (source, format) = open(path, &options)?;
+        let (position, dim) = vectors_of(&*source, path, member)?;
+        let batches = source.batches(&[position], DECODE_ROWS)?;
+        let path = path.into();
+        Ok(Self { path, format, source, batches, begun: None, rows_read: 0, dim })
     }
 
     /// Returns the format that was found.
@@ -88,21 +82,17 @@ impl VectorFile {
     /// Returns what the file says about its rows; `None` for files of other programs.
     #[must_use]
     pub fn meta(&self) -> Option<ColumnsMeta> {
-        match &self.reader {
-            Reader::Columns { columns, .. } => Some(columns.meta().clone()),
-            Reader::Parquet(reader) => reader.meta(),
-            Reader::Input(_) => None,
-        }
+        let schema = self.source.schema();
+        let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let columns = ColumnSet::from_names(&names)?;
+        let value = |key: &str| schema.metadata().get(key).map(String::as_str);
+        ColumnsMeta::from_metadata(value, columns).ok()
     }
 
     /// Returns the number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
-        match &self.reader {
-            Reader::Columns { columns, .. } => columns.len(),
-            Reader::Parquet(reader) => reader.len(),
-            Reader::Input(rows) => rows.len(),
-        }
+        self.source.row_count()
     }
 
     /// Tells whether there are no rows.
@@ -113,12 +103,8 @@ impl VectorFile {
 
     /// Returns the number of components of each vector.
     #[must_use]
-    pub fn dim(&self) -> usize {
-        match &self.reader {
-            Reader::Columns { columns, .. } => columns.dim(),
-            Reader::Parquet(reader) => reader.dim(),
-            Reader::Input(rows) => rows.dim(),
-        }
+    pub const fn dim(&self) -> usize {
+        self.dim
     }
 
     /// Replaces `values` by the next rows, at most `rows_max`; returns how many (0 at the end).
@@ -129,119 +115,7 @@ impl VectorFile {
         &mut self,
         rows_max: usize,
         values: &mut Vec<f32>,
-    ) -> Result<usize, ReadError> {
-        match &mut self.reader {
-            Reader::Columns { columns, rows_read, path } => {
-                let count = copy_rows(columns, *rows_read, rows_max, values)
-                    .map_err(|found| ColumnFileError::Damaged { path: path.clone(), found })?;
-                *rows_read += count;
-                Ok(count)
-            }
-            Reader::Parquet(reader) => Ok(reader.read_rows(rows_max, values)?),
-            Reader::Input(rows) => rows.read(rows_max, values),
-        }
-    }
-
-    /// Reads all rows that are left.
-    ///
-    /// # Errors
-    /// As [`read_rows`](Self::read_rows).
-    pub fn read_all(mut self) -> Result<Vec<f32>, ReadError> {
-        let mut values = Vec::new();
-        self.read_rows(usize::MAX, &mut values)?;
-        Ok(values)
-    }
-}
-
-/// Copies the rows from `start` on; a mapped file's components were not looked at before.
-fn copy_rows(
-    columns: &MappedColumns,
-    start: usize,
-    rows_max: usize,
-    values: &mut Vec<f32>,
-) -> Result<usize, String> {
-    let count = rows_max.min(columns.len() - start);
-    let (matrix, dim) = (columns.vectors(), columns.dim());
-    values.clear();
-    values.reserve(count * dim);
-    for row in start..start + count {
-        // A column file numbers its rows with 32 bits.
-        values.extend_from_slice(matrix.vector(Row(row as u32)));
-    }
-    match first_not_finite(values) {
-        None => Ok(count),
-        Some(at) => {
-            Err(format!("row {}: component {} is {}", start + at / dim, at % dim, values[at]))
-        }
-    }
-}
-
-/// The vectors of an input, as f32.
-pub(super) struct InputRows {
-    path: PathBuf,
-    batches: Batches,
-    /// What is left of the batch that was begun.
-    begun: Option<RecordBatch>,
-    row_count: usize,
-    rows_read: usize,
-    dim: usize,
-}
-
-impl std::fmt::Debug for InputRows {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("InputRows")
-            .field("path", &self.path)
-            .field("row_count", &self.row_count)
-            .field("rows_read", &self.rows_read)
-            .field("dim", &self.dim)
-            .finish_non_exhaustive()
-    }
-}
-
-impl InputRows {
-    /// Finds the vectors of `file`: its only column, `member`, or the first with a usual name.
-    pub(super) fn new(
-        file: &InputFile,
-        path: &Path,
-        member: Option<&str>,
-    ) -> Result<Self, ReadError> {
-        let schema = file.schema();
-        let usual = member.map_or(&VECTOR_NAMES[..], |_| &[]).iter().copied();
-        let names = || member.into_iter().chain(usual.clone());
-        let position = if file.is_bare() {
-            Some(0)
-        } else {
-            names().find_map(|name| schema.index_of(name).ok())
-        };
-        let vectors = position.and_then(|position| match schema.field(position).data_type() {
-            DataType::FixedSizeList(item, dim) if Components::accept(item.data_type()) => {
-                Some((position, usize::try_from(*dim).ok()?))
-            }
-            _ => None,
-        });
-        let Some((position, dim)) = vectors else {
-            let expected = names().collect::<Vec<_>>().join(", ");
-            let found = column_list(schema);
-            return Err(ReadError::NoVectors { path: path.into(), expected, found });
-        };
-        let (batches, row_count) = (file.batches(&[position])?, file.row_count());
-        Ok(Self { path: path.into(), batches, begun: None, row_count, rows_read: 0, dim })
-    }
-
-    pub(super) const fn len(&self) -> usize {
-        self.row_count
-    }
-
-    pub(super) const fn dim(&self) -> usize {
-        self.dim
-    }
-
-    /// Replaces `values` by the next rows, at most `rows_max`; returns how many (0 at the end).
-    pub(super) fn read(
-        &mut self,
-        rows_max: usize,
-        values: &mut Vec<f32>,
-    ) -> Result<usize, ReadError> {
+    ) -> Result<usize, DataError> {
         values.clear();
         let mut count = 0;
         while count < rows_max {
@@ -261,29 +135,113 @@ impl InputRows {
         Ok(count)
     }
 
+    /// Reads all rows that are left.
+    ///
+    /// # Errors
+    /// As [`read_rows`](Self::read_rows).
+    pub fn read_all(mut self) -> Result<Vec<f32>, DataError> {
+        let mut values = Vec::new();
+        self.read_rows(usize::MAX, &mut values)?;
+        Ok(values)
+    }
+
     /// Appends the rows of a batch.
-    fn append(&mut self, batch: &RecordBatch, values: &mut Vec<f32>) -> Result<(), ReadError> {
-        let path = || self.path.clone();
-        let vectors = batch.column(0).as_fixed_size_list();
-        let row_of = |component: usize| self.rows_read + component / self.dim;
-        if let Some(at) = (0..vectors.len()).find(|&i| vectors.is_null(i)) {
-            return Err(ReadError::VectorFileNullRow { path: path(), row: self.rows_read + at });
+    fn append(&mut self, batch: &RecordBatch, values: &mut Vec<f32>) -> Result<(), DataError> {
+        let cells = VectorCells::of(batch.column(0)).expect("the type was checked");
+        for i in 0..cells.len() {
+            let fault = cells.fault(i, self.dim, true).or_else(|| cells.inexact(i));
+            if let Some(fault) = fault {
+                let (path, row) = (self.path.clone(), self.rows_read as u64);
+                return Err(DataError::Vector { path, row, fault });
+            }
+            cells.append(i, values);
+            self.rows_read += 1;
         }
-        let components = Components::of(vectors.values()).expect("the type was checked");
-        let (first, start) = (vectors.offset() * self.dim, values.len());
-        let range = first..first + vectors.len() * self.dim;
-        if let Some((at, value)) = components.first_inexact(range.clone()) {
-            let (row, component) = (row_of(at - first), (at - first) % self.dim);
-            return Err(ReadError::VectorFileInexact { path: path(), row, component, value });
-        }
-        components.append(range, values);
-        if let Some(at) = first_not_finite(&values[start..]) {
-            let (row, component, value) = (row_of(at), at % self.dim, values[start + at]);
-            return Err(ReadError::NotFinite { path: path(), row, component, value });
-        }
-        self.rows_read += vectors.len();
         Ok(())
     }
+}
+
+/// Finds the column of vectors: the only one of bare vectors, `name`, or the first with a usual name.
+pub(crate) fn vector_column(
+    source: &dyn Source,
+    path: &Path,
+    name: Option<&str>,
+) -> Result<usize, DataError> {
+    if source.is_bare() {
+        return Ok(0);
+    }
+    let names = name.map_or(VECTOR_NAMES.to_vec(), |name| vec![name]);
+    let position = find_column(source.schema(), path, &names, ColumnRole::Vector)?;
+    let field = source.schema().field(position);
+    match shape_of(field.data_type()) {
+        Some(_) => Ok(position),
+        None => Err(DataError::ColumnType {
+            path: path.into(),
+            role: ColumnRole::Vector,
+            column: field.name().as_str().into(),
+            expected: EXPECTED,
+            found: field.data_type().to_string(),
+        }),
+    }
+}
+
+/// Finds the first of the columns `names`.
+pub(crate) fn find_column(
+    schema: &Schema,
+    path: &Path,
+    names: &[&str],
+    role: ColumnRole,
+) -> Result<usize, DataError> {
+    let found = names.iter().find_map(|name| schema.index_of(name).ok());
+    found.ok_or_else(|| DataError::NoColumn {
+        path: path.into(),
+        role,
+        expected: names.join(", "),
+        found: column_list(schema),
+    })
+}
+
+/// Finds the column of vectors, and how many components these have: as its type, the first vector or
+/// the file's metadata say.
+pub(crate) fn vectors_of(
+    source: &dyn Source,
+    path: &Path,
+    name: Option<&str>,
+) -> Result<(usize, usize), DataError> {
+    let position = vector_column(source, path, name)?;
+    let schema = source.schema();
+    let stated = || schema.metadata().get(key::DIM)?.parse().ok();
+    let width = shape_of(schema.field(position).data_type()).and_then(|(_, width)| width);
+    let dim = match width {
+        Some(width) => Some(width),
+        None => first_length(source, position)?.or_else(stated),
+    };
+    let (path, expected) = (path.into(), format!("1 to {DIM_MAX}"));
+    match dim {
+        Some(dim) if (1..=DIM_MAX).contains(&dim) => Ok((position, dim)),
+        Some(found) => {
+            let found = format!("vectors of {found} components");
+            Err(DataError::Shape { path, found, expected })
+        }
+        // The first row is refused when it is read.
+        None if source.row_count() > 0 => Ok((position, 1)),
+        None => {
+            let (found, expected) = ("no rows".into(), "at least one".into());
+            Err(DataError::Shape { path, found, expected })
+        }
+    }
+}
+
+/// Returns the length of the first vector.
+fn first_length(source: &dyn Source, position: usize) -> Result<Option<usize>, DataError> {
+    for batch in source.batches(&[position], DECODE_ROWS)? {
+        let cells = VectorCells::of(batch?.column(0)).expect("the type was checked");
+        let length = (0..cells.len()).find_map(|i| cells.length(i));
+        if length.is_some() {
+            return Ok(length);
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]

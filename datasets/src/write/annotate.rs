@@ -3,7 +3,6 @@
 //! Every row and column of the files is read again, batch by batch, and written with four more
 //! columns, also the rows that the corpus skipped.
 
-use crate::write::convert::WriteError;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,10 +12,12 @@ use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use memfold_index::{Progress, Row};
 
+use super::is_same_file;
 use super::table_file::{TableFile, TableFormat, stored_column, stored_field};
-use crate::read::InputFile;
+use crate::DataError;
 use crate::read::corpus::Corpus;
 use crate::read::format::VectorFormat;
+use crate::read::{DECODE_ROWS, Source};
 use crate::schema::{Column, key};
 
 #[cfg(test)]
@@ -40,7 +41,7 @@ pub fn annotate(
     output: &Path,
     membership: &dyn Fn(Row) -> Option<Membership>,
     progress: &dyn Progress,
-) -> Result<u64, WriteError> {
+) -> Result<u64, DataError> {
     let format = format_of(output)?;
     let schema = copy_schema(corpus, output, format)?;
     let file = TableFile::create(output, format, schema.schema())?;
@@ -56,7 +57,7 @@ pub fn annotate(
 /// # Errors
 /// When the extension tells no format, the copy would replace an input, or the inputs have different
 /// columns or one of the added names.
-pub fn check(corpus: &Corpus, output: &Path) -> Result<(), WriteError> {
+pub fn check(corpus: &Corpus, output: &Path) -> Result<(), DataError> {
     copy_schema(corpus, output, format_of(output)?).map(drop)
 }
 
@@ -65,25 +66,20 @@ fn copy_schema(
     corpus: &Corpus,
     output: &Path,
     format: TableFormat,
-) -> Result<CopySchema, WriteError> {
+) -> Result<CopySchema, DataError> {
     let mut common: Option<CommonSchema> = None;
-    for path in corpus.paths() {
+    for (path, source) in corpus.sources() {
         if is_same_file(path, output) {
-            return Err(WriteError::AnnotateOutputIsInput { path: output.into() });
+            let (found, advice) =
+                ("the copy would replace an input".into(), Some("give the copy another name"));
+            return Err(DataError::Output { path: output.into(), found, advice });
         }
-        let file = corpus.open_input(path)?;
         match &mut common {
-            None => common = Some(CommonSchema::new(&file, path)?),
-            Some(common) => common.add(&file, path)?,
+            None => common = Some(CommonSchema::new(source, path)?),
+            Some(common) => common.add(source, path)?,
         }
     }
     Ok(common.expect("a corpus has at least one file").copy_schema(format))
-}
-
-fn is_same_file(path: &Path, other: &Path) -> bool {
-    let resolved = path.canonicalize().and_then(|path| Ok((path, other.canonicalize()?)));
-    // A file that does not exist yet is no input.
-    resolved.is_ok_and(|(path, other)| path == other)
 }
 
 /// One copy being written.
@@ -96,15 +92,13 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn write(&self, mut copy: TableFile) -> Result<u64, WriteError> {
+    fn write(&self, mut copy: TableFile) -> Result<u64, DataError> {
         let mut rows_written = 0;
-        for (path, row_count) in self.corpus.row_counts() {
-            let first_ordinal = rows_written;
-            self.write_file(path, &mut copy, &mut rows_written)?;
-            let found = rows_written - first_ordinal;
-            if found != row_count {
-                let expected = row_count;
-                return Err(WriteError::AnnotateChanged { path: path.into(), found, expected });
+        for (path, source) in self.corpus.sources() {
+            let expected = rows_written + source.row_count() as u64;
+            self.write_file(source, &mut copy, &mut rows_written)?;
+            if rows_written != expected {
+                return Err(DataError::Changed { path: path.into() });
             }
         }
         copy.finish(None)?;
@@ -113,15 +107,14 @@ impl Run<'_> {
 
     fn write_file(
         &self,
-        path: &Path,
+        source: &dyn Source,
         copy: &mut TableFile,
         rows_written: &mut u64,
-    ) -> Result<(), WriteError> {
-        let file = self.corpus.open_input(path)?;
-        let positions: Vec<usize> = (0..file.schema().fields().len()).collect();
-        for batch in file.batches(&positions)? {
+    ) -> Result<(), DataError> {
+        let positions: Vec<usize> = (0..source.schema().fields().len()).collect();
+        for batch in source.batches(&positions, DECODE_ROWS)? {
             if self.progress.cancelled() {
-                return Err(WriteError::Cancelled);
+                return Err(DataError::Cancelled);
             }
             let batch = batch?;
             let rows = batch.num_rows() as u64;
@@ -131,7 +124,7 @@ impl Run<'_> {
             let batch = self
                 .schema
                 .batch(ordinals, &batch, added)
-                .map_err(|reason| WriteError::Encode { path: self.output.into(), reason })?;
+                .map_err(|found| DataError::encode(self.output, found))?;
             copy.write(&batch)?;
             *rows_written += rows;
             self.progress.advance(rows);
@@ -144,11 +137,14 @@ impl Run<'_> {
 const EXTENSIONS: &str = ".parquet, .pq, .arrow, .ipc or .feather";
 
 /// Returns the format that the name of the copy tells.
-fn format_of(path: &Path) -> Result<TableFormat, WriteError> {
+fn format_of(path: &Path) -> Result<TableFormat, DataError> {
     match VectorFormat::of_extension(path) {
         Some(VectorFormat::Columns) => Ok(TableFormat::Arrow),
         Some(VectorFormat::Parquet) => Ok(TableFormat::Parquet),
-        _ => Err(WriteError::AnnotateOutputFormat { path: path.into(), expected: EXTENSIONS }),
+        _ => {
+            let found = format!("unknown extension, expected {EXTENSIONS}");
+            Err(DataError::format(path, found))
+        }
     }
 }
 
@@ -170,12 +166,18 @@ struct CommonSchema {
 }
 
 impl CommonSchema {
-    fn new(file: &InputFile, path: &Path) -> Result<Self, WriteError> {
+    fn new(file: &dyn Source, path: &Path) -> Result<Self, DataError> {
         let is_bare = file.is_bare();
         let schema = Arc::clone(file.schema());
         for column in COLUMN_NAMES {
             if schema.index_of(column).is_ok() {
-                return Err(WriteError::ColumnExists { path: path.into(), column });
+                return Err(DataError::Output {
+                    path: path.into(),
+                    found: format!("there is a column {column:?} already"),
+                    advice: Some(
+                        "rename or drop the column first; it may come from an earlier run",
+                    ),
+                });
             }
         }
         let fields = schema.fields().iter().map(|field| Field::clone(field)).collect();
@@ -183,8 +185,8 @@ impl CommonSchema {
     }
 
     /// Adds a file, which must have the same columns; a column may hold nulls if it may in one file.
-    fn add(&mut self, file: &InputFile, path: &Path) -> Result<(), WriteError> {
-        let differ = |found: String, expected: String| WriteError::SchemasDiffer {
+    fn add(&mut self, file: &dyn Source, path: &Path) -> Result<(), DataError> {
+        let differ = |found: String, expected: String| DataError::Differs {
             path: path.into(),
             found,
             first: self.first.clone(),
@@ -200,7 +202,7 @@ impl CommonSchema {
                 let name = |field: &Field| {
                     format!("column {at} is {:?} ({})", field.name(), field.data_type())
                 };
-                return Err(WriteError::SchemasDiffer {
+                return Err(DataError::Differs {
                     path: path.into(),
                     found: name(other),
                     first: self.first.clone(),

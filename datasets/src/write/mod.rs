@@ -1,7 +1,17 @@
 //! Files that are written from files that were read: [`convert`] writes one in another format,
 //! [`results`] what a comparison found, [`annotate`] a copy of a file with what was found beside its rows.
 
-pub(crate) mod table_file;
+use std::path::Path;
+
+mod table_file;
+mod bare;
+mod json_lines;
 pub mod results;
 pub mod annotate;
 pub mod convert;
+
+/// Tells whether two paths lead to one file; a file that does not exist yet is not an input.
+fn is_same_file(path: &Path, other: &Path) -> bool {
+    let resolved = path.canonicalize().and_then(|path| Ok((path, other.canonicalize()?)));
+    resolved.is_ok_and(|(path, other)| path == other)
+}

@@ -3,7 +3,6 @@
 //! Rows are global ordinals: positions over all inputs in their order. Files of pairs and clusters carry their kind
 //! and thresholds in the metadata, are written in portions and appear whole or not at all.
 
-use crate::write::convert::WriteError;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::WriterProperties;
 
+use crate::DataError;
 use crate::parquet::{ParquetOutput, key_values};
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ struct Numbers {
 }
 
 impl ResultTable {
-    fn create(path: &Path, options: &ResultOptions<'_>, shape: &Shape) -> Result<Self, WriteError> {
+    fn create(path: &Path, options: &ResultOptions<'_>, shape: &Shape) -> Result<Self, DataError> {
         let schema = Arc::new(schema(options, shape));
         let properties = properties(&schema, shape);
         let output = ParquetOutput::create(path, Arc::clone(&schema), properties)?;
@@ -114,7 +114,7 @@ impl ResultTable {
     }
 
     /// Encodes the gathered rows, with their ids where the file has them.
-    fn write(&mut self, ids: Option<ArrayRef>) -> Result<(), WriteError> {
+    fn write(&mut self, ids: Option<ArrayRef>) -> Result<(), DataError> {
         let mut columns: Vec<ArrayRef> = Vec::new();
         if let Some(thresholds) = &mut self.thresholds {
             columns.push(Arc::new(Float64Array::from(std::mem::take(thresholds))));
@@ -130,7 +130,7 @@ impl ResultTable {
     }
 
     /// Publishes the file and returns its rows.
-    fn finish(self) -> Result<u64, WriteError> {
+    fn finish(self) -> Result<u64, DataError> {
         let count = KeyValue::new(key::ROW_COUNT.to_owned(), Some(self.row_count.to_string()));
         self.output.finish(Some(count))?;
         Ok(self.row_count)
@@ -226,7 +226,7 @@ impl PairsWriter {
         path: &Path,
         options: &ResultOptions<'_>,
         form: PairsForm,
-    ) -> Result<Self, WriteError> {
+    ) -> Result<Self, DataError> {
         let kind = match form {
             PairsForm::All => "pairs",
             PairsForm::Distinct => "distinct_pairs",
@@ -239,7 +239,7 @@ impl PairsWriter {
     ///
     /// # Errors
     /// When writing fails.
-    pub fn push(&mut self, pair: PairRow) -> Result<(), WriteError> {
+    pub fn push(&mut self, pair: PairRow) -> Result<(), DataError> {
         let PairRow { threshold, left, right, similarity } = pair;
         let numbers = Numbers { threshold, ordinals: [left, right], similarity };
         if self.table.push(&numbers) { self.table.write(None) } else { Ok(()) }
@@ -249,7 +249,7 @@ impl PairsWriter {
     ///
     /// # Errors
     /// When writing or publishing fails; the file's place then holds what it held before.
-    pub fn finish(mut self) -> Result<u64, WriteError> {
+    pub fn finish(mut self) -> Result<u64, DataError> {
         self.table.write(None)?;
         self.table.finish()
     }
@@ -300,7 +300,7 @@ impl ClustersWriter {
         path: &Path,
         options: &ResultOptions<'_>,
         has_ids: bool,
-    ) -> Result<Self, WriteError> {
+    ) -> Result<Self, DataError> {
         let ordinals = ["row", "cluster"];
         let shape = Shape { kind: "clusters", ordinals, sorted: false, has_ids };
         let table = ResultTable::create(path, options, &shape)?;
@@ -311,7 +311,7 @@ impl ClustersWriter {
     ///
     /// # Errors
     /// When writing fails.
-    pub fn push(&mut self, member: ClusterRow<'_>) -> Result<(), WriteError> {
+    pub fn push(&mut self, member: ClusterRow<'_>) -> Result<(), DataError> {
         let ClusterRow { threshold, row, cluster, similarity, id } = member;
         if let Some(ids) = &mut self.ids {
             ids.append_option(id);
@@ -320,7 +320,7 @@ impl ClustersWriter {
         if self.table.push(&numbers) { self.write() } else { Ok(()) }
     }
 
-    fn write(&mut self) -> Result<(), WriteError> {
+    fn write(&mut self) -> Result<(), DataError> {
         let ids = self.ids.as_mut().map(|ids| Arc::new(ids.finish()) as ArrayRef);
         self.table.write(ids)
     }
@@ -329,7 +329,7 @@ impl ClustersWriter {
     ///
     /// # Errors
     /// When writing or publishing fails; the file's place then holds what it held before.
-    pub fn finish(mut self) -> Result<u64, WriteError> {
+    pub fn finish(mut self) -> Result<u64, DataError> {
         self.write()?;
         self.table.finish()
     }
@@ -367,7 +367,7 @@ impl NeighborsWriter {
     ///
     /// # Errors
     /// When the folder cannot be written.
-    pub fn create(path: &Path) -> Result<Self, WriteError> {
+    pub fn create(path: &Path) -> Result<Self, DataError> {
         let column = |name, data_type| Field::new(name, data_type, false);
         let fields = vec![
             column("query", DataType::UInt64),
@@ -402,7 +402,7 @@ impl NeighborsWriter {
     ///
     /// # Errors
     /// When writing fails.
-    pub fn push(&mut self, neighbor: NeighborRow<'_>) -> Result<(), WriteError> {
+    pub fn push(&mut self, neighbor: NeighborRow<'_>) -> Result<(), DataError> {
         let NeighborRow { query, rank, row, similarity, id } = neighbor;
         self.queries.push(query);
         self.ranks.push(rank);
@@ -413,7 +413,7 @@ impl NeighborsWriter {
         if self.queries.len() == BATCH_ROWS { self.write() } else { Ok(()) }
     }
 
-    fn write(&mut self) -> Result<(), WriteError> {
+    fn write(&mut self) -> Result<(), DataError> {
         let columns: Vec<ArrayRef> = vec![
             Arc::new(UInt64Array::from(std::mem::take(&mut self.queries))),
             Arc::new(UInt32Array::from(std::mem::take(&mut self.ranks))),
@@ -430,7 +430,7 @@ impl NeighborsWriter {
     ///
     /// # Errors
     /// When writing or publishing fails; the file's place then holds what it held before.
-    pub fn finish(mut self) -> Result<u64, WriteError> {
+    pub fn finish(mut self) -> Result<u64, DataError> {
         self.write()?;
         let count = KeyValue::new(key::ROW_COUNT.to_owned(), Some(self.row_count.to_string()));
         self.output.finish(Some(count))?;

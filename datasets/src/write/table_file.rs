@@ -1,6 +1,5 @@
 //! [`TableFile`]: record batches into an Arrow or Parquet file that appears whole or not at all.
 
-use crate::write::convert::WriteError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,12 +7,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, LargeStringArray, RecordBatch};
 use arrow_ipc::MetadataVersion;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
-use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
+use crate::DataError;
 use crate::atomic_file::NewFile;
 use crate::columns::ALIGNMENT;
 use crate::guarded::guarded;
@@ -43,30 +43,29 @@ impl TableFile {
         path: &Path,
         format: TableFormat,
         schema: &SchemaRef,
-    ) -> Result<Self, WriteError> {
+    ) -> Result<Self, DataError> {
         if format == TableFormat::Parquet {
             check_types(path, schema)?;
             let properties = unless_given_up(path, || {
-                properties(schema).map_err(|error| WriteError::of_parquet(path, error))
+                properties(schema).map_err(|error| DataError::of_parquet(path, error))
             })?;
             let output = ParquetOutput::create(path, Arc::clone(schema), properties)?;
             return Ok(Self::Parquet(Box::new(output)));
         }
-        let file = NewFile::create(path)
-            .map_err(|source| WriteError::TableWrite { path: path.into(), source })?;
+        let file = NewFile::create(path).map_err(|source| DataError::io(path, source))?;
         let options = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5);
         let writer = options
             .and_then(|options| FileWriter::try_new_with_options(file, schema, options))
-            .map_err(|error| of_arrow(path, error))?;
+            .map_err(|error| DataError::of_arrow(path, error))?;
         Ok(Self::Arrow { writer: Box::new(writer), path: path.into() })
     }
 
     /// Appends a batch whose columns were made with [`stored_column`].
-    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError> {
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), DataError> {
         match self {
-            Self::Arrow { writer, path } => {
-                unless_given_up(path, || writer.write(batch).map_err(|error| of_arrow(path, error)))
-            }
+            Self::Arrow { writer, path } => unless_given_up(path, || {
+                writer.write(batch).map_err(|error| DataError::of_arrow(path, error))
+            }),
             Self::Parquet(output) => {
                 let path = output.path().to_owned();
                 unless_given_up(&path, || output.write(batch))
@@ -75,16 +74,17 @@ impl TableFile {
     }
 
     /// Writes what is left, and [`key::ROW_COUNT`] where there is a count, and publishes the file.
-    pub(crate) fn finish(self, row_count: Option<u64>) -> Result<(), WriteError> {
+    pub(crate) fn finish(self, row_count: Option<u64>) -> Result<(), DataError> {
         let row_count = row_count.map(|rows| rows.to_string());
         match self {
             Self::Arrow { mut writer, path } => {
                 if let Some(rows) = row_count {
                     writer.write_metadata(key::ROW_COUNT, rows);
                 }
-                let file = writer.into_inner().map_err(|error| of_arrow(&path, error))?;
+                let file =
+                    writer.into_inner().map_err(|error| DataError::of_arrow(&path, error))?;
                 let published = file.publish().map(drop);
-                published.map_err(|source| WriteError::TableWrite { path, source })
+                published.map_err(|source| DataError::io(&path, source))
             }
             Self::Parquet(output) => output
                 .finish(row_count.map(|rows| KeyValue::new(key::ROW_COUNT.to_owned(), Some(rows)))),
@@ -95,20 +95,20 @@ impl TableFile {
 /// Runs an encoder; an assert of it about a rare type becomes an error.
 fn unless_given_up<T>(
     path: &Path,
-    encode: impl FnOnce() -> Result<T, WriteError>,
-) -> Result<T, WriteError> {
-    guarded(encode)
-        .unwrap_or_else(|found| Err(WriteError::Encode { path: path.into(), reason: found }))
+    encode: impl FnOnce() -> Result<T, DataError>,
+) -> Result<T, DataError> {
+    guarded(encode).unwrap_or_else(|found| Err(DataError::encode(path, found)))
 }
 
 /// Refuses types that Parquet has no form for and its encoder does not expect.
-fn check_types(path: &Path, schema: &Schema) -> Result<(), WriteError> {
+fn check_types(path: &Path, schema: &Schema) -> Result<(), DataError> {
     match schema.fields().iter().find(|field| has_union(field.data_type())) {
         None => Ok(()),
-        Some(field) => Err(WriteError::Encode {
-            path: path.into(),
-            reason: format!("column {:?} is a union, which Parquet does not hold", field.name()),
-        }),
+        Some(field) => {
+            let found =
+                format!("column {:?} is a union, which Parquet does not hold", field.name());
+            Err(DataError::encode(path, found))
+        }
     }
 }
 
@@ -124,13 +124,6 @@ fn has_union(data_type: &DataType) -> bool {
         | DataType::Map(item, _)
         | DataType::RunEndEncoded(_, item) => has_union(item.data_type()),
         _ => false,
-    }
-}
-
-fn of_arrow(path: &Path, error: ArrowError) -> WriteError {
-    match error {
-        ArrowError::IoError(_, source) => WriteError::TableWrite { path: path.into(), source },
-        other => WriteError::Encode { path: path.into(), reason: other.to_string() },
     }
 }
 

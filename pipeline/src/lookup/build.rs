@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use memfold_datasets::columns::ColumnFileError;
+use memfold_datasets::DataError;
 use memfold_datasets::{ColumnsWriter, MappedColumns};
 use memfold_index::file::generations::{COLUMNS_FILE, INDEX_FILE};
 use memfold_index::file::{FileMode, GenerationWriter};
@@ -182,10 +182,7 @@ pub(super) fn write_origin(writer: &GenerationWriter, origin: &[u8]) -> Result<(
 }
 
 /// Returns what tells this set of memories from others, and the keys of their texts.
-fn describe(
-    export: &Export,
-    columns: &MappedColumns,
-) -> Result<([u8; 32], Vec<u64>), ColumnFileError> {
+fn describe(export: &Export, columns: &MappedColumns) -> Result<([u8; 32], Vec<u64>), DataError> {
     let hashes: Vec<u64> = export.memories().map(|memory| text_hash(&memory.content)).collect();
     let keys = TextKeys::sorted((0..).map(Row).zip(&hashes).map(|(row, &hash)| (hash, row)));
     Ok((identity_of(columns, &hashes)?, keys))
@@ -195,7 +192,7 @@ fn describe(
 pub(super) fn identity_of(
     columns: &MappedColumns,
     text_hashes: &[u64],
-) -> Result<[u8; 32], ColumnFileError> {
+) -> Result<[u8; 32], DataError> {
     let (matrix, ids) = (columns.vectors(), columns.ids()?);
     let mut hasher = blake3::Hasher::new();
     let mut vector = Vec::with_capacity(4 * matrix.dim());

@@ -3,8 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use memfold_datasets::ReadError;
-use memfold_datasets::columns::ColumnFileError;
+use memfold_datasets::DataError;
 use memfold_index::VectorError;
 use memfold_index::file::{GenerationError, SectionFileError};
 use memfold_index::flat::DamagedFlatIndex;
@@ -32,7 +31,7 @@ pub enum IndexError {
     Read(#[from] ExportError),
     /// The columns could not be written, or not be read back.
     #[error(transparent)]
-    Columns(#[from] ColumnFileError),
+    Columns(#[from] DataError),
     /// The vectors could not be indexed.
     #[error(transparent)]
     IndexBuild(#[from] BuildGraphError),
@@ -110,7 +109,7 @@ pub enum IndexError {
     Scratch(#[from] ColumnsError),
     /// The file could not be read.
     #[error(transparent)]
-    Corpus(#[from] ReadError),
+    Corpus(DataError),
     /// The file could not be looked at.
     #[error("{}: {source}", path.display())]
     Look {
@@ -206,7 +205,7 @@ impl IndexError {
             | Self::File(SectionFileError::Cancelled)
             | Self::Gate(GateError::Cancelled)
             | Self::Store(LoadStoreError::Cancelled)
-            | Self::Corpus(ReadError::Cancelled) => true,
+            | Self::Corpus(DataError::Cancelled) => true,
             _ => false,
         }
     }
@@ -282,8 +281,8 @@ impl From<OpenStoreError> for SearchError {
     }
 }
 
-impl From<ColumnFileError> for SearchError {
-    fn from(error: ColumnFileError) -> Self {
+impl From<DataError> for SearchError {
+    fn from(error: DataError) -> Self {
         Self::Damaged(error.to_string())
     }
 }

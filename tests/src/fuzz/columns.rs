@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use memfold_datasets::columns::ColumnFileError;
+use memfold_datasets::DataError;
 use memfold_datasets::{ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, MappedColumns};
 use memfold_index::Row;
 
@@ -74,7 +74,7 @@ pub(super) fn run(bytes: &[u8]) {
 }
 
 /// Reads everything.
-fn use_columns(columns: &MappedColumns) -> Result<(), ColumnFileError> {
+fn use_columns(columns: &MappedColumns) -> Result<(), DataError> {
     let vectors = columns.vectors();
     assert_eq!((vectors.len(), vectors.dim()), (columns.len(), columns.dim()));
     for row in vectors.rows() {

@@ -12,9 +12,9 @@ use memfold::embed::fill::NewVectors;
 use memfold::embed::{EmbedError, Embedder, embedder};
 use memfold::lookup::corpus::CorpusColumns;
 use memfold::quick_check::{Incoming, vector_fault};
-use memfold_datasets::ReadError;
 use memfold_datasets::corpus::Corpus;
 use memfold_datasets::vector_file::VectorFormat;
+use memfold_datasets::{ColumnRole, DataError};
 use memfold_index::Progress;
 use memfold_index::file::FileMode;
 use memfold_index::file::generations::SEARCHED_FILE;
@@ -74,7 +74,7 @@ pub fn open_test_set(path: &Path, bars: &Bars) -> Result<Option<Corpus>, Failure
     let columns = CorpusColumns { vector: Some(TEST_SET.to_owned()), id: None };
     let options = columns.options(&settings::scratch_dir(), bars);
     let set = match Corpus::open(&[path.to_owned()], &options) {
-        Err(ReadError::NoArray { .. }) => None,
+        Err(DataError::NoColumn { role: ColumnRole::Array, .. }) => None,
         set => Some(set.map_err(|error| unreadable(&error))?),
     };
     bars.end();
@@ -94,11 +94,27 @@ pub(crate) fn open_columns(
 }
 
 /// Says why a corpus could not be read.
-pub(crate) fn unreadable(error: &ReadError) -> Failure {
+pub(crate) fn unreadable(error: &DataError) -> Failure {
     match error {
-        ReadError::Cancelled => Failure::interrupted(),
-        error => Failure::new("read the vectors", error, error.hint()),
+        DataError::Cancelled => Failure::interrupted(),
+        error => {
+            let hint = column_option(error).map(|option| format!("choose a column with {option}"));
+            Failure::new("read the vectors", error, hint.or_else(|| error.hint()))
+        }
     }
+}
+
+/// Returns the option that names a column which a file lacks, or whose type cannot be used.
+fn column_option(error: &DataError) -> Option<&'static str> {
+    let (DataError::NoColumn { role, .. } | DataError::ColumnType { role, .. }) = error else {
+        return None;
+    };
+    Some(match role {
+        ColumnRole::Vector | ColumnRole::Array => "--vector-column NAME",
+        ColumnRole::Id => "--id-column NAME",
+        ColumnRole::Order => "--keep column:NAME",
+        _ => return None,
+    })
 }
 
 /// Tells a file of vectors from a store.

@@ -10,8 +10,8 @@ use memfold::dedup::{
     ClusterLinkage, Clustering, DedupError, DedupRequest, Keep, KeepOrder, dedup, each_logical_pair,
 };
 use memfold::lookup::corpus::FileStamp;
+use memfold_datasets::DataError;
 use memfold_datasets::atomic_file::NewFile;
-use memfold_datasets::columns::ColumnFileError;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, MappedColumns};
 use memfold_index::file::{FileKind, SectionFile};
 use memfold_index::graph::BuildGraphError;
@@ -487,7 +487,7 @@ fn build(
     let kernels = Kernels::active();
     let (built, _) = IndexBuild::build(matrix, None, pool, kernels, watch).map_err(unbuilt)?;
     let Some(path) = path else { return Ok(built) };
-    let unwritten = |failed: ColumnFileError| error(Kind::Store, &failed, failed.hint());
+    let unwritten = |failed: DataError| error(Kind::Store, &failed, failed.hint());
     // A matrix has at most 65,536 dimensions.
     let meta = ColumnsMeta::vectors(matrix.dim() as u32);
     let mut writer = ColumnsWriter::create(&vectors_of(path), &meta).map_err(unwritten)?;

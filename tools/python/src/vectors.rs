@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, Float32Array, RecordBatch, StructArray};
 use arrow_schema::{DataType, Field};
 use memfold_datasets::corpus::{Corpus, CorpusOptions};
 use memfold_datasets::schema::VECTOR_NAMES;
-use memfold_datasets::{MappedColumns, ReadError};
+use memfold_datasets::{DataError, MappedColumns};
 use memfold_index::{Pool, Progress, VectorError, VectorMatrix};
 use numpy::{PyArray1, PyArray2, PyArrayMethods as _, PyUntypedArrayMethods as _};
 use pyo3::prelude::*;
@@ -61,7 +61,7 @@ impl Kept {
         let options =
             CorpusOptions { vector_column, progress, ..CorpusOptions::new(&std::env::temp_dir()) };
         let corpus = Corpus::open(&paths, &options).map_err(|failed| match failed {
-            ReadError::Cancelled => interrupted(),
+            DataError::Cancelled => interrupted(),
             failed => error(Kind::Input, &failed, failed.hint()),
         })?;
         Ok(Self::Corpus(Box::new(corpus)))

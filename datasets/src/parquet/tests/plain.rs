@@ -1,6 +1,6 @@
 //! Lists of all kinds, written by Arrow in pages of all kinds, come out as they were written.
 
-use crate::read::ReadError;
+use crate::DataError;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,9 @@ use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use proptest::prelude::*;
 
-use crate::parquet::{ParquetTable, TypesFrom};
+use crate::input::InputBytes;
+use crate::parquet::ParquetTable;
+use crate::read::Source;
 
 /// How the lists of a file are typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,8 +127,8 @@ impl Made {
     }
 }
 
-fn read(path: &Path, batch_rows: usize) -> Result<RecordBatch, ReadError> {
-    let table = ParquetTable::open(path, TypesFrom::Arrow)?;
+fn read(path: &Path, batch_rows: usize) -> Result<RecordBatch, DataError> {
+    let table = ParquetTable::open(InputBytes::open(path)?)?;
     let positions: Vec<usize> = (0..table.schema().fields().len()).collect();
     let mut read = Vec::new();
     for batch in table.batches(&positions, batch_rows)? {

@@ -1,28 +1,28 @@
 //! [`load`]: from files to what a corpus holds.
 
 use std::io::{self, Write};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::builder::LargeStringBuilder;
 use arrow_array::{Array, LargeStringArray, RecordBatch};
 use arrow_buffer::{Buffer, ScalarBuffer, ToByteSlice};
-use arrow_schema::SchemaRef;
 use memfold_index::{Mapped, Progress, VectorMatrix};
 
 use super::open::{CorpusOptions, Picked};
-use super::vectors::{SkipReason, SkippedRows, VectorCells, Width};
+use super::skipped::{SkipReason, SkippedRows};
+use crate::DataError;
 use crate::atomic_file::NewFile;
-use crate::parquet::TypesFrom;
-use crate::read::ReadError;
-use crate::read::{CellKind, Cells, InputFile, InputOptions};
+use crate::error::VectorFault;
+use crate::read::{CellKind, Cells, DECODE_ROWS, Source, SourceOptions, VectorCells, open};
 use crate::schema::DIM_MAX;
 
 /// Vectors whose lengths are looked at to learn the dimension of a file that does not tell.
 const PROBED_VECTORS: usize = 1024;
 /// Values copied at once.
 const COPIED_VALUES: usize = 1 << 20;
+/// Vectors of so many bytes stay in memory; those of larger corpora go to a file without a name.
+const MEMORY_BYTES_MAX: usize = 128 << 20;
 /// Most rows that a matrix can number.
 const KEPT_ROWS_MAX: usize = u32::MAX as usize - 1;
 
@@ -43,21 +43,8 @@ pub(super) struct Loaded {
 pub(super) struct SourceFile {
     pub(super) path: PathBuf,
     pub(super) first_ordinal: u64,
-    pub(super) row_count: u64,
-    options: InputOptions,
-    schema: SchemaRef,
+    pub(super) source: Arc<dyn Source>,
     picked: Picked,
-}
-
-impl SourceFile {
-    /// Opens the file again.
-    pub(super) fn open(&self) -> Result<InputFile, ReadError> {
-        let file = InputFile::open_with(&self.path, &self.options)?;
-        if file.schema() != &self.schema || file.row_count() as u64 != self.row_count {
-            return Err(ReadError::Changed { path: self.path.clone() });
-        }
-        Ok(file)
-    }
 }
 
 impl Loaded {
@@ -71,7 +58,7 @@ impl Loaded {
 }
 
 /// Reads the files.
-pub(super) fn load(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Loaded, ReadError> {
+pub(super) fn load(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Loaded, DataError> {
     let survey = Survey::of(paths, options)?;
     options.progress.begin("read files", Some(survey.row_count));
     let loaded = Loader::new(&survey, options).load(survey.files);
@@ -87,86 +74,88 @@ struct Survey {
 }
 
 impl Survey {
-    fn of(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Self, ReadError> {
+    fn of(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Self, DataError> {
         let mut survey = Self { files: Vec::new(), dim: 0, row_count: 0 };
         let mut first_with_dim = None;
-        let input =
-            InputOptions { types: TypesFrom::Parquet, member: options.vector_column.clone() };
+        let opened = SourceOptions {
+            member: options.vector_column.clone(),
+            scratch_dir: options.scratch_dir.clone(),
+        };
         for path in paths {
             if options.progress.cancelled() {
-                return Err(ReadError::Cancelled);
+                return Err(DataError::Cancelled);
             }
-            let file = InputFile::open_with(path, &input)?;
-            let picked = Picked::from_file(&file, path, options)?;
-            if let Some(dim) = dim_of(&file, path, &picked)? {
+            let (source, _) = open(path, &opened)?;
+            let picked = Picked::from_source(&*source, path, options)?;
+            if let Some(dim) = dim_of(&*source, path, &picked)? {
                 let first: &PathBuf = first_with_dim.get_or_insert_with(|| path.clone());
                 survey.agree_on_dim(dim, path, first)?;
             }
             let first_ordinal = survey.row_count;
-            let row_count = file.row_count() as u64;
-            survey.row_count += row_count;
-            survey.files.push(SourceFile {
-                path: path.clone(),
-                first_ordinal,
-                row_count,
-                options: input.clone(),
-                schema: Arc::clone(file.schema()),
-                picked,
-            });
+            survey.row_count += source.row_count() as u64;
+            survey.files.push(SourceFile { path: path.clone(), first_ordinal, source, picked });
         }
         survey.check_order(options)?;
-        if survey.files.is_empty() { Err(ReadError::NoInputs) } else { Ok(survey) }
+        if survey.files.is_empty() {
+            let (found, expected) = ("no input files".into(), "at least one".into());
+            return Err(DataError::Shape { path: PathBuf::new(), found, expected });
+        }
+        Ok(survey)
     }
 
-    fn agree_on_dim(&mut self, dim: usize, path: &Path, first: &Path) -> Result<(), ReadError> {
+    fn agree_on_dim(&mut self, dim: usize, path: &Path, first: &Path) -> Result<(), DataError> {
         if self.dim == 0 {
             self.dim = dim;
         }
         if self.dim == dim {
             return Ok(());
         }
-        Err(ReadError::DimensionsDiffer {
+        Err(DataError::Differs {
             path: path.into(),
-            found: dim,
+            found: format!("vectors of {dim} components"),
             first: first.into(),
-            expected: self.dim,
+            expected: self.dim.to_string(),
         })
     }
 
-    fn check_order(&self, options: &CorpusOptions<'_>) -> Result<(), ReadError> {
+    fn check_order(&self, options: &CorpusOptions<'_>) -> Result<(), DataError> {
         let mut kinds = self.files.iter().filter_map(|file| Some((file, file.picked.order?.1)));
         let Some((first, expected)) = kinds.next() else { return Ok(()) };
         match kinds.find(|(_, kind)| *kind != expected) {
             None => Ok(()),
-            Some((file, found)) => Err(ReadError::OrderKindsDiffer {
-                path: file.path.clone(),
-                column: options.order_column.as_deref().unwrap_or_default().into(),
-                found: found.name(),
-                first: first.path.clone(),
-                expected: expected.name(),
-            }),
+            Some((file, found)) => {
+                let column = options.order_column.as_deref().unwrap_or_default();
+                Err(DataError::Differs {
+                    path: file.path.clone(),
+                    found: format!("column {column:?} holds {}", found.name()),
+                    first: first.path.clone(),
+                    expected: expected.name().into(),
+                })
+            }
         }
     }
 }
 
 /// Returns how long the vectors of a file are: as its type says, or as most of its first vectors
 /// are; `None` where there are none.
-fn dim_of(file: &InputFile, path: &Path, picked: &Picked) -> Result<Option<usize>, ReadError> {
+fn dim_of(file: &dyn Source, path: &Path, picked: &Picked) -> Result<Option<usize>, DataError> {
     let found = match picked.width {
-        Width::Fixed(dim) => Some(dim),
-        Width::OfRow => most_common(&first_lengths(file, picked.vector)?),
+        Some(dim) => Some(dim),
+        None => most_common(&first_lengths(file, picked.vector)?),
     };
     match found {
         Some(found) if found == 0 || found > DIM_MAX => {
-            Err(ReadError::CorpusDimension { path: path.into(), found })
+            let (found, expected) =
+                (format!("vectors of {found} components"), format!("1 to {DIM_MAX}"));
+            Err(DataError::Shape { path: path.into(), found, expected })
         }
         found => Ok(found),
     }
 }
 
-fn first_lengths(file: &InputFile, vector: usize) -> Result<Vec<usize>, ReadError> {
+fn first_lengths(file: &dyn Source, vector: usize) -> Result<Vec<usize>, DataError> {
     let mut lengths = Vec::new();
-    for batch in file.batches(&[vector])? {
+    for batch in file.batches(&[vector], DECODE_ROWS)? {
         let Some(cells) = VectorCells::of(batch?.column(0)) else { break };
         let some = (0..cells.len()).filter_map(|i| cells.length(i)).filter(|length| *length > 0);
         lengths.extend(some.take(PROBED_VECTORS - lengths.len()));
@@ -212,7 +201,7 @@ impl<'a> Loader<'a> {
         Self {
             dim: survey.dim,
             // A matrix needs a dimension, also where there are no vectors.
-            storage: StorageBuilder::new(scratch_dir, survey.dim.max(1)),
+            storage: StorageBuilder::new(scratch_dir, survey.dim.max(1), MEMORY_BYTES_MAX),
             scratch_dir,
             progress: options.progress,
             skipped: SkippedRows::default(),
@@ -224,17 +213,19 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn load(mut self, files: Vec<SourceFile>) -> Result<Loaded, ReadError> {
-        for source in &files {
-            let file = source.open()?;
-            let positions = source.picked.positions();
-            for batch in file.batches(&positions)? {
+    fn load(mut self, files: Vec<SourceFile>) -> Result<Loaded, DataError> {
+        for file in &files {
+            let positions = file.picked.positions();
+            for batch in file.source.batches(&positions, DECODE_ROWS)? {
                 if self.progress.cancelled() {
-                    return Err(ReadError::Cancelled);
+                    return Err(DataError::Cancelled);
                 }
                 let batch = batch?;
-                self.take(source, &batch, file.mapped())?;
+                self.take(file, &batch)?;
                 self.progress.advance(batch.num_rows() as u64);
+            }
+            if self.rows_read != file.first_ordinal + file.source.row_count() as u64 {
+                return Err(DataError::Changed { path: file.path.clone() });
             }
         }
         let storage = self.storage.finish();
@@ -249,17 +240,12 @@ impl<'a> Loader<'a> {
         })
     }
 
-    fn take(
-        &mut self,
-        source: &SourceFile,
-        batch: &RecordBatch,
-        mapped: Option<&Buffer>,
-    ) -> Result<(), ReadError> {
+    fn take(&mut self, source: &SourceFile, batch: &RecordBatch) -> Result<(), DataError> {
         let picked = &source.picked;
         let vectors = VectorCells::of(picked.column(batch, picked.vector))
             .expect("the type of the column was checked");
         let verdicts: Vec<Option<SkipReason>> =
-            (0..vectors.len()).map(|i| vectors.judge(i, self.dim)).collect();
+            (0..vectors.len()).map(|i| skip_reason(&vectors, i, self.dim)).collect();
         for (i, reason) in verdicts.iter().enumerate() {
             if let Some(reason) = reason {
                 let ordinal = self.rows_read + i as u64;
@@ -271,10 +257,12 @@ impl<'a> Loader<'a> {
         self.rows_read += batch.num_rows() as u64;
         self.rows_kept += kept.len();
         if self.rows_kept > KEPT_ROWS_MAX {
-            return Err(ReadError::TooManyRows);
+            let (path, expected) = (source.path.clone(), format!("at most {KEPT_ROWS_MAX}"));
+            let found = format!("{} rows with vectors", self.rows_kept);
+            return Err(DataError::Shape { path, found, expected });
         }
         self.take_cells(picked, batch, &kept);
-        self.take_vectors(&vectors, &kept, mapped).map_err(|e| scratch_error(self.scratch_dir, e))
+        self.take_vectors(&vectors, &kept).map_err(|e| scratch_error(self.scratch_dir, e))
     }
 
     fn take_cells(&mut self, picked: &Picked, batch: &RecordBatch, kept: &[usize]) {
@@ -296,31 +284,33 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn take_vectors(
-        &mut self,
-        vectors: &VectorCells,
-        kept: &[usize],
-        mapped: Option<&Buffer>,
-    ) -> std::io::Result<()> {
-        if kept.is_empty() {
-            return Ok(());
-        }
-        let all = kept.len() == vectors.len();
-        if let Some(values) = vectors.in_one_piece(self.dim).filter(|_| all) {
-            let is_lent = self.storage.lend(values, mapped);
-            return if is_lent { Ok(()) } else { self.storage.copy(values) };
+    fn take_vectors(&mut self, vectors: &VectorCells, kept: &[usize]) -> io::Result<()> {
+        if kept.len() == vectors.len()
+            && let Some(values) = vectors.as_f32(self.dim)
+        {
+            return self.storage.push(values);
         }
         for portion in kept.chunks((COPIED_VALUES / self.dim.max(1)).max(1)) {
             self.values.clear();
             portion.iter().for_each(|&i| vectors.append(i, &mut self.values));
-            self.storage.copy(&self.values)?;
+            self.storage.push(&self.values)?;
         }
         Ok(())
     }
 }
 
-fn scratch_error(folder: &Path, source: std::io::Error) -> ReadError {
-    ReadError::Scratch { folder: folder.into(), source }
+/// Tells why the vector at `i` cannot be compared; `None` where it can.
+fn skip_reason(vectors: &VectorCells, i: usize, dim: usize) -> Option<SkipReason> {
+    match vectors.fault(i, dim, true) {
+        Some(VectorFault::Null | VectorFault::ComponentNull { .. }) => Some(SkipReason::VectorNull),
+        Some(VectorFault::Length { .. }) => Some(SkipReason::VectorLength),
+        Some(_) => Some(SkipReason::VectorNotFinite),
+        None => vectors.is_zero(i).then_some(SkipReason::VectorZero),
+    }
+}
+
+fn scratch_error(folder: &Path, source: io::Error) -> DataError {
+    DataError::io(folder, source)
 }
 
 /// Stands below every value.
@@ -387,116 +377,67 @@ fn dense_ranks<K: Ord>(row_count: usize, key: impl Fn(usize) -> K) -> Vec<u32> {
     ranks
 }
 
-/// The vectors of all kept rows in pieces of equally many rows (the last may be shorter).
+/// The vectors of all kept rows.
 #[derive(Debug, Clone)]
 pub(super) struct Storage {
-    pieces: Vec<ScalarBuffer<f32>>,
+    values: ScalarBuffer<f32>,
     dim: usize,
-    is_input: bool,
 }
 
 impl Storage {
-    /// Lends the vectors.
+    /// Returns the vectors.
     pub(super) fn matrix(&self) -> VectorMatrix<'_> {
-        let pieces = self.pieces.iter().map(|piece| &piece[..]).collect();
-        VectorMatrix::from_chunks(pieces, self.dim).expect("checked when the corpus was read")
-    }
-
-    /// Tells whether the vectors are lent from the input itself.
-    pub(super) const fn is_input(&self) -> bool {
-        self.is_input
+        VectorMatrix::from_slice(&self.values, self.dim).expect("whole rows of a dimension")
     }
 }
 
-/// Takes vectors in order: notes where they lie as long as they can stay there, copies them to a
-/// file without a name as soon as one cannot.
+/// Takes vectors in order: to memory, and to a file without a name when they are many.
 pub(super) struct StorageBuilder<'a> {
     folder: &'a Path,
     dim: usize,
-    lent: Vec<Lent>,
-    /// The file without a name, once there is one: what is lent and whatever came after it.
+    memory_bytes_max: usize,
+    values: Vec<f32>,
     scratch: Option<NewFile>,
 }
 
-/// Values that stay in a mapped file.
-struct Lent {
-    file: Buffer,
-    bytes: Range<usize>,
-}
-
 impl<'a> StorageBuilder<'a> {
-    /// Begins with vectors that may stay where they are, or that will be copied to `folder`.
-    pub(super) const fn new(folder: &'a Path, dim: usize) -> Self {
-        Self { folder, dim, lent: Vec::new(), scratch: None }
-    }
-
-    /// Takes values that may stay where they are, in the mapped `file`; returns false where they
-    /// cannot: they lie elsewhere or misaligned, or the pieces before them are of unequal lengths.
-    pub(super) fn lend(&mut self, values: &[f32], file: Option<&Buffer>) -> bool {
-        let (None, Some(file)) = (&self.scratch, file) else { return false };
-        let Some(bytes) = range_in(file, values) else { return false };
-        let first_length = self.lent.first().map_or(0, |first| first.bytes.len());
-        match self.lent.last_mut() {
-            Some(last) if last.file.ptr_eq(file) && last.bytes.end == bytes.start => {
-                last.bytes.end = bytes.end;
-            }
-            Some(last) if last.bytes.len() != first_length => return false,
-            _ => self.lent.push(Lent { file: file.clone(), bytes }),
-        }
-        true
+    /// Begins with vectors of `dim` components, of which so many bytes stay in memory.
+    pub(super) const fn new(folder: &'a Path, dim: usize, memory_bytes_max: usize) -> Self {
+        Self { folder, dim, memory_bytes_max, values: Vec::new(), scratch: None }
     }
 
     /// Appends a copy of `values`.
-    pub(super) fn copy(&mut self, values: &[f32]) -> io::Result<()> {
-        let file = match &mut self.scratch {
-            Some(file) => file,
-            None => self.scratch.insert(copied(&self.lent, self.folder)?),
-        };
-        file.write_all(values.to_byte_slice())
+    pub(super) fn push(&mut self, values: &[f32]) -> io::Result<()> {
+        if self.scratch.is_none()
+            && size_of_val(&*self.values) + size_of_val(values) > self.memory_bytes_max
+        {
+            let mut file = NewFile::create_unlinked(self.folder)?;
+            file.write_all(std::mem::take(&mut self.values).to_byte_slice())?;
+            self.scratch = Some(file);
+        }
+        match &mut self.scratch {
+            Some(file) => file.write_all(values.to_byte_slice()),
+            None => {
+                self.values.extend_from_slice(values);
+                Ok(())
+            }
+        }
     }
 
-    /// Maps what was taken.
+    #[cfg(test)]
+    pub(super) const fn is_in_file(&self) -> bool {
+        self.scratch.is_some()
+    }
+
     pub(super) fn finish(self) -> io::Result<Storage> {
-        let dim = self.dim;
-        let file = match self.scratch {
-            Some(file) => file,
-            None => {
-                let pieces: Vec<ScalarBuffer<f32>> = self.lent.iter().map(Lent::values).collect();
-                let slices = pieces.iter().map(|piece| &piece[..]).collect();
-                if VectorMatrix::from_chunks(slices, dim).is_ok() {
-                    return Ok(Storage { pieces, dim, is_input: true });
-                }
-                copied(&self.lent, self.folder)?
+        let values = match self.scratch {
+            None => self.values.into(),
+            Some(file) => {
+                // A file of ours, which has no name: nobody else writes to it.
+                let mapped = Mapped::from_file(&file.publish()?).map_err(io::Error::other)?;
+                ScalarBuffer::from(Buffer::from(bytes::Bytes::from_owner(mapped)))
             }
         };
-        let mapped = Mapped::from_file(&file.publish()?).map_err(io::Error::other)?;
-        let bytes = Buffer::from(bytes::Bytes::from_owner(mapped));
-        // No rows are no piece: an empty map has no place to be aligned.
-        let pieces = if bytes.is_empty() { Vec::new() } else { vec![ScalarBuffer::from(bytes)] };
-        Ok(Storage { pieces, dim, is_input: false })
+        Ok(Storage { values, dim: self.dim })
     }
-}
-
-/// Copies what is lent to a file without a name in `folder`.
-fn copied(lent: &[Lent], folder: &Path) -> io::Result<NewFile> {
-    let mut file = NewFile::create_unlinked(folder)?;
-    for Lent { file: from, bytes } in lent {
-        file.write_all(&from[bytes.clone()])?;
-    }
-    Ok(file)
-}
-
-impl Lent {
-    fn values(&self) -> ScalarBuffer<f32> {
-        let bytes = self.file.slice_with_length(self.bytes.start, self.bytes.len());
-        ScalarBuffer::from(bytes)
-    }
-}
-
-/// Returns where `values` lie in `file`; `None` where they lie elsewhere. Values are aligned as such,
-/// wherever they lie.
-fn range_in(file: &Buffer, values: &[f32]) -> Option<Range<usize>> {
-    let start = values.as_ptr().addr().checked_sub(file.as_ptr().addr())?;
-    let end = start + size_of_val(values);
-    (end <= file.len()).then_some(start..end)
 }

@@ -8,10 +8,12 @@ use arrow_schema::Schema;
 use memfold_index::{NoProgress, Progress, Row, VectorMatrix};
 
 use super::load::{Loaded, load};
-use super::vectors::{EXPECTED, SkippedRows, Width, width_of};
-use crate::parquet::{TypesFrom, column_list};
-use crate::read::{CellKind, InputFile, InputOptions, ReadError, Texts};
-use crate::schema::{Column, VECTOR_NAMES};
+use super::skipped::SkippedRows;
+use crate::DataError;
+use crate::error::ColumnRole;
+use crate::read::vector_file::vector_column;
+use crate::read::{CellKind, Source, Texts, find_column, shape_of};
+use crate::schema::Column;
 
 /// How a corpus is read.
 pub struct CorpusOptions<'a> {
@@ -23,7 +25,7 @@ pub struct CorpusOptions<'a> {
     pub id_column: Option<String>,
     /// The column whose largest value survives, which every file must have.
     pub order_column: Option<String>,
-    /// Where vectors are kept that cannot be lent from a file: as large as the vectors in f32.
+    /// Where the vectors of a large corpus are kept: as large as the vectors in f32.
     pub scratch_dir: PathBuf,
     /// Told how many rows were read, and asked whether to stop.
     pub progress: &'a dyn Progress,
@@ -54,8 +56,7 @@ pub struct Place<'a> {
 
 /// The rows of several files, and the vectors of those that have one.
 ///
-/// Memory holds ids and order, not vectors. The files must not change while the corpus lives: their
-/// vectors may be lent from a map, and excerpts are read from them again.
+/// Each file is opened once and stays open: excerpts and annotated copies are read from it.
 ///
 /// # Examples
 /// ```
@@ -77,7 +78,6 @@ pub struct Place<'a> {
 #[derive(Debug)]
 pub struct Corpus {
     loaded: Loaded,
-    vector_column: Option<String>,
     id_column: Option<String>,
 }
 
@@ -90,13 +90,12 @@ impl Corpus {
     /// When a file cannot be read, is of no known format or damaged, lacks a column that was asked
     /// for, or holds vectors of another dimension than the first; when the scratch folder cannot
     /// take the vectors, or the caller asks to stop. Rows without a usable vector are no error.
-    pub fn open(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Self, ReadError> {
+    pub fn open(paths: &[PathBuf], options: &CorpusOptions<'_>) -> Result<Self, DataError> {
         let loaded = load(paths, options)?;
-        let (vector_column, id_column) = (options.vector_column.clone(), options.id_column.clone());
-        Ok(Self { loaded, vector_column, id_column })
+        Ok(Self { loaded, id_column: options.id_column.clone() })
     }
 
-    /// Lends the vectors of the kept rows.
+    /// Returns the vectors of the kept rows.
     ///
     /// Where no file tells a dimension, the matrix is empty.
     #[must_use]
@@ -127,21 +126,9 @@ impl Corpus {
         self.loaded.files.iter().map(|file| file.path.as_path())
     }
 
-    /// Opens one of the files as it is stored, with the vectors that were read.
-    pub(crate) fn open_input(&self, path: &Path) -> Result<InputFile, ReadError> {
-        let member = self.vector_column.clone();
-        InputFile::open_with(path, &InputOptions { types: TypesFrom::Arrow, member })
-    }
-
-    /// Returns the paths of the files with their numbers of rows.
-    pub(crate) fn row_counts(&self) -> impl Iterator<Item = (&Path, u64)> {
-        self.loaded.files.iter().map(|file| (file.path.as_path(), file.row_count))
-    }
-
-    /// Tells whether the vectors are lent from the input itself, without a copy.
-    #[must_use]
-    pub const fn is_lent(&self) -> bool {
-        self.loaded.storage.is_input()
+    /// Returns the files, open, with their paths.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = (&Path, &dyn Source)> {
+        self.loaded.files.iter().map(|file| (file.path.as_path(), &*file.source))
     }
 
     /// Returns the position of a kept row over all files. Costs a binary search over skipped rows.
@@ -202,7 +189,7 @@ impl Corpus {
     ///
     /// # Errors
     /// When a file cannot be read any more.
-    pub fn excerpts(&self, rows: &[Row]) -> Result<Vec<Option<String>>, ReadError> {
+    pub fn excerpts(&self, rows: &[Row]) -> Result<Vec<Option<String>>, DataError> {
         let mut wanted: BTreeMap<usize, BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
         for (at, &row) in rows.iter().enumerate() {
             let (file, row) = self.loaded.place(self.ordinal(row));
@@ -211,7 +198,7 @@ impl Corpus {
         let mut texts = vec![None; rows.len()];
         for (file, rows) in wanted {
             let positions: Vec<usize> = rows.keys().copied().collect();
-            let found = texts_of(&self.loaded.files[file].open()?, &positions)?;
+            let found = texts_of(&*self.loaded.files[file].source, &positions)?;
             for (text, takers) in found.into_iter().zip(rows.values()) {
                 takers.iter().for_each(|&at| texts[at].clone_from(&text));
             }
@@ -221,7 +208,7 @@ impl Corpus {
 }
 
 /// Reads the texts of some rows of a file, ascending.
-fn texts_of(file: &InputFile, rows: &[usize]) -> Result<Vec<Option<String>>, ReadError> {
+fn texts_of(file: &dyn Source, rows: &[usize]) -> Result<Vec<Option<String>>, DataError> {
     let Some(position) = text_column(file.schema()) else { return Ok(Vec::new()) };
     let mut texts = Vec::with_capacity(rows.len());
     for batch in file.batches_of_rows(position, rows)? {
@@ -235,45 +222,38 @@ fn texts_of(file: &InputFile, rows: &[usize]) -> Result<Vec<Option<String>>, Rea
 /// Columns that hold a row's text, the first that is there counts.
 const TEXT_NAMES: [&str; 2] = ["text", "content"];
 
-/// What stands in errors as the option that chooses each column.
-const VECTOR_OPTION: &str = "--vector-column NAME";
-const ID_OPTION: &str = "--id-column NAME";
-const ORDER_OPTION: &str = "--keep column:NAME";
-
 /// The columns of one file that a corpus reads, by their positions in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Picked {
     pub(super) vector: usize,
-    pub(super) width: Width,
+    /// Components of each vector, where the type says how many.
+    pub(super) width: Option<usize>,
     pub(super) id: Option<usize>,
     pub(super) order: Option<(usize, CellKind)>,
 }
 
 impl Picked {
-    pub(super) fn from_file(
-        file: &InputFile,
+    pub(super) fn from_source(
+        source: &dyn Source,
         path: &Path,
         options: &CorpusOptions<'_>,
-    ) -> Result<Self, ReadError> {
-        let finder = Finder { schema: file.schema(), path };
-        let vector = match &options.vector_column {
-            _ if file.is_bare() => 0,
-            None => finder.find(&VECTOR_NAMES, VECTOR_OPTION)?,
-            Some(name) => finder.find(&[name], VECTOR_OPTION)?,
+    ) -> Result<Self, DataError> {
+        let schema = source.schema();
+        let vector = vector_column(source, path, options.vector_column.as_deref())?;
+        let (_, width) =
+            shape_of(schema.field(vector).data_type()).expect("the column holds vectors");
+        let find = |name: &str, role| {
+            let position = find_column(schema, path, &[name], role)?;
+            Ok::<_, DataError>((position, kind_of(schema, path, position, role)?))
         };
-        let width = width_of(file.schema().field(vector).data_type())
-            .ok_or_else(|| finder.type_error(vector, EXPECTED, VECTOR_OPTION))?;
         let id = match &options.id_column {
-            Some(name) => Some(finder.find(&[name], ID_OPTION)?),
-            None => finder.find(&[Column::Id.name()], ID_OPTION).ok(),
+            Some(name) => Some(find(name, ColumnRole::Id)?.0),
+            None if schema.index_of(Column::Id.name()).is_ok() => {
+                Some(find(Column::Id.name(), ColumnRole::Id)?.0)
+            }
+            None => None,
         };
-        if let Some(id) = id {
-            finder.id_kind(id)?;
-        }
-        let order = options.order_column.as_ref().map(|name| {
-            let position = finder.find(&[name], ORDER_OPTION)?;
-            Ok::<_, ReadError>((position, finder.order_kind(position)?))
-        });
+        let order = options.order_column.as_deref().map(|name| find(name, ColumnRole::Order));
         Ok(Self { vector, width, id, order: order.transpose()? })
     }
 
@@ -301,51 +281,24 @@ pub(super) fn text_column(schema: &Schema) -> Option<usize> {
     (kind == Some(CellKind::Text)).then_some(position)
 }
 
-/// Looks for columns in one file.
-struct Finder<'a> {
-    schema: &'a Schema,
-    path: &'a Path,
-}
-
-impl Finder<'_> {
-    /// Finds the first of the columns `names`.
-    fn find(&self, names: &[&str], option: &'static str) -> Result<usize, ReadError> {
-        let found = names.iter().find_map(|name| self.schema.index_of(name).ok());
-        found.ok_or_else(|| ReadError::CorpusNoColumn {
-            path: self.path.into(),
-            expected: names.join(", "),
-            found: column_list(self.schema),
-            option,
-        })
-    }
-
-    fn id_kind(&self, position: usize) -> Result<(), ReadError> {
-        match CellKind::of(self.schema.field(position).data_type()) {
-            Some(CellKind::Text | CellKind::Integer | CellKind::Float | CellKind::Binary) => Ok(()),
-            _ => Err(self.type_error(position, "text, numbers or bytes", ID_OPTION)),
-        }
-    }
-
-    fn order_kind(&self, position: usize) -> Result<CellKind, ReadError> {
-        match CellKind::of(self.schema.field(position).data_type()) {
-            Some(kind) if kind != CellKind::Binary => Ok(kind),
-            _ => Err(self.type_error(position, "numbers, times or text", ORDER_OPTION)),
-        }
-    }
-
-    fn type_error(
-        &self,
-        position: usize,
-        expected: &'static str,
-        option: &'static str,
-    ) -> ReadError {
-        let field = self.schema.field(position);
-        ReadError::CorpusColumnType {
-            path: self.path.into(),
-            column: field.name().as_str().into(),
-            expected,
-            found: field.data_type().to_string(),
-            option,
-        }
-    }
+/// Returns what the column at `position` holds, which must be of use for its role.
+fn kind_of(
+    schema: &Schema,
+    path: &Path,
+    position: usize,
+    role: ColumnRole,
+) -> Result<CellKind, DataError> {
+    let field = schema.field(position);
+    let (refused, expected) = match role {
+        ColumnRole::Id => (CellKind::Time, "text, numbers or bytes"),
+        _ => (CellKind::Binary, "numbers, times or text"),
+    };
+    let kind = CellKind::of(field.data_type()).filter(|kind| *kind != refused);
+    kind.ok_or_else(|| DataError::ColumnType {
+        path: path.into(),
+        role,
+        column: field.name().as_str().into(),
+        expected,
+        found: field.data_type().to_string(),
+    })
 }

@@ -1,4 +1,4 @@
-use crate::read::ReadError;
+use crate::DataError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,9 +13,8 @@ use memfold_index::{Progress, Row};
 use proptest::prelude::*;
 
 use super::*;
-use crate::read::npy::{Component, NpyWriter};
+use crate::npy::{Component, NpyWriter};
 use crate::read::support::{Form, ROWS, batch, fixture, write, write_as};
-use crate::{ColumnsMeta, ColumnsWriter};
 
 mod cells;
 mod formats;
@@ -23,7 +22,7 @@ mod formats;
 /// A vector of a row, where there is one; components may be null.
 type Cell = Option<Vec<Option<f64>>>;
 
-fn open(paths: &[PathBuf]) -> Result<Corpus, ReadError> {
+fn open(paths: &[PathBuf]) -> Result<Corpus, DataError> {
     Corpus::open(paths, &CorpusOptions::new(&std::env::temp_dir()))
 }
 
@@ -129,7 +128,6 @@ fn files_of_other_programs_are_one_corpus() {
         names.iter().flat_map(|_| ROWS.chunks(3).map(<[f32]>::to_vec)).collect();
     assert_eq!(vectors_of(&corpus), expected);
     assert_eq!(corpus.rows(), 33);
-    assert!(!corpus.is_lent());
 }
 
 #[test]
@@ -198,51 +196,27 @@ fn ordinals_go_on_from_file_to_file() {
 }
 
 #[test]
-fn a_file_that_needs_no_change_is_lent() {
+fn truncating_an_open_file_does_not_change_its_vectors() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("v");
+    let path = folder.path().join("v.npy");
     npy(&path, 3, &ROWS);
     let corpus = open(std::slice::from_ref(&path)).unwrap();
-    assert_eq!((corpus.is_lent(), vectors_of(&corpus).concat()), (true, ROWS.to_vec()));
-
-    let mut writer = ColumnsWriter::create(&path, &ColumnsMeta::vectors(2)).unwrap();
-    for i in 0..70_000_u32 {
-        writer.push_vector(&[1.0, i as f32]).unwrap();
-    }
-    writer.finish().unwrap();
-    let corpus = open(std::slice::from_ref(&path)).unwrap();
-    assert!(corpus.is_lent());
-    assert_eq!(corpus.matrix().vector(Row(69_999)), [1.0, 69_999.0]);
-
-    let corpus = open(&[path.clone(), path]).unwrap();
-    assert!(!corpus.is_lent());
-    assert_eq!(corpus.matrix().vector(Row(139_999)), [1.0, 69_999.0]);
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
+    assert_eq!(vectors_of(&corpus).concat(), ROWS);
 }
 
 #[test]
-fn what_cannot_stay_is_copied_with_all_before_it() {
+fn vectors_beyond_the_memory_limit_go_to_a_file() {
     let folder = tempfile::tempdir().unwrap();
-    let part = |rows: &[&[f64]]| batch(&[("vector", fixed_list_f32(&cells(rows), 2))]);
-    let first = part(&[&[1.0, 0.0], &[2.0, 0.0]]);
-    // A skipped row, and batches whose lengths no matrix allows.
-    let cases = [
-        vec![first.clone(), part(&[&[3.0, 0.0], &[0.0, 0.0], &[4.0, 0.0]])],
-        vec![first.clone(), part(&[&[3.0, 0.0]]), part(&[&[4.0, 0.0]])],
-        vec![
-            first.clone(),
-            part(&[&[0.0, 0.0], &[f64::NAN, 0.0]]),
-            part(&[&[3.0, 0.0], &[4.0, 0.0], &[5.0, 0.0]]),
-        ],
-    ];
-    for batches in cases {
-        let corpus = open(&[write(folder.path(), Form::Arrow, &batches)]).unwrap();
-        assert!(!corpus.is_lent());
-        let firsts: Vec<u32> = vectors_of(&corpus).iter().map(|vector| vector[0] as u32).collect();
-        assert!(firsts.len() >= 4 && firsts.into_iter().zip(1..).all(|(found, i)| found == i));
+    let mut storage = super::load::StorageBuilder::new(folder.path(), 2, 40);
+    for row in 0..20_u8 {
+        storage.push(&[row.into(), 1.0]).unwrap();
     }
-    let even = [first.clone(), part(&[&[3.0, 0.0], &[4.0, 0.0]]), part(&[&[5.0, 0.0]])];
-    let corpus = open(&[write(folder.path(), Form::Arrow, &even)]).unwrap();
-    assert_eq!((corpus.is_lent(), corpus.matrix().len()), (true, 5));
+    assert!(storage.is_in_file());
+    let storage = storage.finish().unwrap();
+    assert_eq!((storage.matrix().len(), storage.matrix().vector(Row(19))), (20, &[19.0, 1.0][..]));
+    let mut nowhere = super::load::StorageBuilder::new(Path::new("/missing"), 2, 40);
+    assert!((0..6).any(|_| nowhere.push(&[1.0, 1.0]).is_err()));
 }
 
 #[test]
@@ -251,11 +225,11 @@ fn sliced_columns_keep_their_own_rows() {
     for column in
         [list_f64(&rows), large_list_f16(&rows), fixed_list_f32(&rows, 2), binary(&rows, 2)]
     {
-        let cells = super::vectors::VectorCells::of(&column.slice(1, 2)).unwrap();
+        let cells = crate::read::VectorCells::of(&column.slice(1, 2)).unwrap();
         let mut values = Vec::new();
         (0..2).for_each(|i| cells.append(i, &mut values));
         assert_eq!(values, [2.0, 0.0, 3.0, 0.0], "{}", column.data_type());
-        assert_eq!(cells.judge(0, 2), None);
+        assert_eq!(cells.fault(0, 2, true), None);
     }
 }
 
@@ -272,7 +246,7 @@ fn files_without_rows_are_an_empty_corpus() {
         let fixed = one(folder.path(), form, &[("vector", fixed_list_f32(&[], 4))]);
         assert_eq!(open(&[fixed]).unwrap().matrix().len(), 0);
     }
-    assert!(matches!(open(&[]), Err(ReadError::NoInputs)));
+    assert_eq!(open(&[]).unwrap_err().to_string(), "no input files, expected at least one");
 }
 
 #[test]
@@ -281,10 +255,7 @@ fn what_is_wrong_is_named() {
     let said = |columns: &[(&str, ArrayRef)]| {
         let path = one(folder.path(), Form::Parquet, columns);
         let error = open(std::slice::from_ref(&path)).unwrap_err();
-        assert!(
-            error.hint().is_some() || matches!(error, ReadError::CorpusDimension { .. }),
-            "{error}"
-        );
+        assert!(error.hint().is_some() || matches!(error, DataError::Shape { .. }), "{error}");
         error.to_string().strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
     };
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1]));
@@ -339,14 +310,6 @@ fn damaged_files_are_errors() {
     }
 }
 
-#[test]
-fn a_folder_that_cannot_take_vectors_is_named() {
-    let path = fixture("parquet/list_f32.parquet");
-    let error = Corpus::open(&[path], &CorpusOptions::new(Path::new("/missing"))).unwrap_err();
-    assert!(error.to_string().starts_with("keep the vectors in /missing: "), "{error}");
-    assert_eq!(error.hint().as_deref(), Some("set TMPDIR to a folder with more space"));
-}
-
 /// Counts rows, and asks to stop after some.
 #[derive(Default)]
 struct Counting {
@@ -383,7 +346,7 @@ fn progress_is_told_and_can_stop() {
     opened.unwrap();
     assert_eq!((done, total), (200_000, 200_000));
     let (opened, done, _) = run(1);
-    assert!(matches!(opened, Err(ReadError::Cancelled)));
+    assert!(matches!(opened, Err(DataError::Cancelled)));
     assert_eq!(done, 65_536);
 }
 

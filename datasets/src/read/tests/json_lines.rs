@@ -13,7 +13,7 @@ fn write_lines(folder: &Path, text: &str) -> std::path::PathBuf {
     path
 }
 
-fn type_of(file: &InputFile, name: &str) -> (DataType, bool) {
+fn type_of(file: &dyn Source, name: &str) -> (DataType, bool) {
     let field = file.schema().field_with_name(name).unwrap();
     (field.data_type().clone(), field.is_nullable())
 }
@@ -35,7 +35,7 @@ fn fields_become_columns_of_the_narrowest_type() {
             r#"{"flag":false,"tags":[],"nums":[],"list":[1,"a"],"mixed":[true],"t":"b"}"#,
         ),
     );
-    let file = InputFile::open(&path, TypesFrom::Arrow).unwrap();
+    let file = opened(&path).unwrap();
     assert_eq!(file.row_count(), 3);
     let list = |item| DataType::new_list(item, true);
     for (name, data_type) in [
@@ -51,7 +51,7 @@ fn fields_become_columns_of_the_narrowest_type() {
         ("meta", DataType::Utf8),
         ("list", DataType::Utf8),
     ] {
-        assert_eq!(type_of(&file, name), (data_type, name != "mixed"), "{name}");
+        assert_eq!(type_of(&*file, name), (data_type, name != "mixed"), "{name}");
     }
     let batch = &read(&path)[0];
     let column = |name: &str| batch.column_by_name(name).unwrap();
@@ -100,14 +100,14 @@ fn rows_without_a_vector_are_null() {
         folder.path(),
         "{\"vector\":[1,2]}\n{\"vector\":null}\n{\"id\":3}\n{\"vector\":[3,4]}\n",
     );
-    let file = InputFile::open(&path, TypesFrom::Arrow).unwrap();
-    assert!(type_of(&file, "vector").1);
+    let file = opened(&path).unwrap();
+    assert!(type_of(&*file, "vector").1);
     let batch = &read(&path)[0];
     let vectors = batch.column_by_name("vector").unwrap();
     assert_eq!((0..4).map(|i| vectors.is_null(i)).collect::<Vec<_>>(), [false, true, true, false]);
     assert_eq!(values_of(vectors)[6..], [3.0, 4.0]);
     let error = VectorFile::open(&path).unwrap().read_all().unwrap_err();
-    assert!(error.to_string().ends_with("row 1 is null, expected a vector"), "{error}");
+    assert!(error.to_string().ends_with("row 1: the vector is null"), "{error}");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn another_field_may_hold_the_vectors() {
     let vectors = VectorFile::open_member(&path, Some("e5")).unwrap();
     assert_eq!(vectors.read_all().unwrap(), [1.0, 2.0, 3.0, 4.0]);
     let error = VectorFile::open(&path).unwrap_err().to_string();
-    let expected = "no vectors named vector, embedding, embeddings, emb, found \"e5\" (List(Float64)), \
+    let expected = "no column vector, embedding, embeddings, emb, found \"e5\" (List(Float64)), \
                     \"x\" (List(Float64))";
     assert!(error.ends_with(expected), "{error}");
 }
@@ -128,12 +128,12 @@ fn some_rows_are_found_behind_many() {
     let lines: String =
         (0..5000).map(|row| format!("{{\"n\":{row},\"t\":\"text {row}\"}}\n")).collect();
     let path = write_lines(folder.path(), &lines);
-    let file = InputFile::open(&path, TypesFrom::Arrow).unwrap();
+    let file = opened(&path).unwrap();
     let rows = [0, 1, 1023, 1024, 3000, 3001, 4999];
     let batches = file.batches_of_rows(1, &rows).unwrap();
     let found: Vec<&str> = batches.iter().map(|batch| texts(batch.column(0))[0].unwrap()).collect();
     assert_eq!(found, rows.map(|row| format!("text {row}")));
-    let batches: Vec<_> = file.batches(&[0]).unwrap().map(Result::unwrap).collect();
+    let batches: Vec<_> = file.batches(&[0], DECODE_ROWS).unwrap().map(Result::unwrap).collect();
     assert!(batches.iter().all(|batch| batch.num_rows() <= 1024 && batch.num_columns() == 1));
     let numbers: Vec<i64> = batches
         .iter()
@@ -146,7 +146,36 @@ fn some_rows_are_found_behind_many() {
 fn a_file_without_rows_has_no_columns() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_lines(folder.path(), "\n \n");
-    let file = InputFile::open(&path, TypesFrom::Arrow).unwrap();
+    let file = opened(&path).unwrap();
     assert_eq!((file.row_count(), file.schema().fields().len()), (0, 0));
-    assert_eq!(file.batches(&[]).unwrap().count(), 0);
+    assert_eq!(file.batches(&[], DECODE_ROWS).unwrap().count(), 0);
+}
+
+#[test]
+fn many_rows_are_kept_in_a_file_and_typed_by_all_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    // More than memory keeps: 40 columns of texts, and a column that is a fraction at last.
+    let filler = "x".repeat(20_000);
+    let rows = 5_000;
+    let mut lines = String::new();
+    for row in 0..rows {
+        let n = if row + 1 == rows { "0.5".to_owned() } else { row.to_string() };
+        lines.push_str(&format!("{{\"n\":{n},\"t\":\"{filler}\",\"vector\":[{row},1]}}\n"));
+    }
+    let path = write_lines(folder.path(), &lines);
+    let file = opened(&path).unwrap();
+    assert_eq!(type_of(&*file, "n"), (DataType::Float64, false));
+    let numbers: Vec<f64> = file
+        .batches(&[0], DECODE_ROWS)
+        .unwrap()
+        .flat_map(|batch| batch.unwrap().column(0).as_primitive::<Float64Type>().values().to_vec())
+        .collect();
+    assert_eq!((numbers.len(), numbers[4_000], numbers[rows - 1]), (rows, 4_000.0, 0.5));
+    let text = file.batches_of_rows(1, &[4_500]).unwrap();
+    assert_eq!(texts(text[0].column(0)), [Some(&*filler)]);
+    // What was parsed needs the file no more.
+    std::fs::remove_file(&path).unwrap();
+    let vectors = file.batches(&[2], DECODE_ROWS).unwrap().map(|batch| batch.unwrap());
+    let vectors: Vec<f32> = vectors.flat_map(|batch| values_of(batch.column(0))).collect();
+    assert_eq!(vectors[2 * 4_999..], [4_999.0, 1.0]);
 }

@@ -80,10 +80,10 @@ proptest! {
         let lines: Vec<String> =
             rows.iter().map(|row| serde_json::to_string(row).unwrap()).collect();
         std::fs::write(&path, lines.join("\n")).unwrap();
-        let file = InputFile::open(&path, TypesFrom::Arrow).unwrap();
+        let file = opened(&path).unwrap();
         prop_assert_eq!(file.row_count(), rows.len());
         for (position, field) in file.schema().fields().iter().enumerate() {
-            let batch = file.batches(&[position]).unwrap().next().unwrap().unwrap();
+            let batch = file.batches(&[position], DECODE_ROWS).unwrap().next().unwrap().unwrap();
             let column = batch.column(0);
             prop_assert_eq!(field.is_nullable(), column.null_count() > 0);
             for (i, row) in rows.iter().enumerate() {

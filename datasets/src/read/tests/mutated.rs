@@ -61,9 +61,9 @@ fn read_all_ways(name: &str, bytes: &[u8]) -> usize {
     for member in ["v", "train", "distances", "none"] {
         let _ = VectorFile::open_member(&path, Some(member)).and_then(VectorFile::read_all);
     }
-    if let Ok(file) = InputFile::open(&path, TypesFrom::Arrow) {
+    if let Ok(file) = opened(&path) {
         let positions: Vec<usize> = (0..file.schema().fields().len()).collect();
-        let batches = file.batches(&positions).unwrap();
+        let batches = file.batches(&positions, DECODE_ROWS).unwrap();
         let rows: usize = batches.map_while(Result::ok).map(|batch| batch.num_rows()).sum();
         assert!(rows <= file.row_count());
         if file.row_count() > 0 && !positions.is_empty() {

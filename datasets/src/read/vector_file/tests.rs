@@ -1,8 +1,8 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::read::EXPECTED_FORMATS;
-use crate::read::npy::{Component, NpyWriter};
+use crate::error::EXPECTED_FORMATS;
+use crate::npy::{Component, NpyWriter};
 use crate::{ColumnsMeta, ColumnsWriter, ParquetWriter};
 
 const ROWS: [f32; 6] = [0.5, -0.0, 1.0, 2.0, f32::MIN_POSITIVE / 2.0, 6.0];
@@ -67,7 +67,7 @@ fn what_fits_no_format_is_named() {
         said("rows", b""),
         format!(r#"expected {EXPECTED_FORMATS}, found a file that begins with """#)
     );
-    assert_eq!(said("rows.NPY", b"a,b\n1,2\n"), r#"it begins with "a,b\n1,2\n", no npy file"#);
+    assert_eq!(said("rows.NPY", b"a,b\n1,2\n"), r#"it begins with "a,b\n1,2\n", not an npy file"#);
     assert_eq!(
         said("rows.parquet", b"a,b\n1,2\n"),
         r#"not a readable Parquet file (it begins with "a,b\n")"#
@@ -87,10 +87,7 @@ fn a_component_damaged_in_a_column_file_is_named() {
     bytes[at + 4..at + 8].copy_from_slice(&f32::INFINITY.to_le_bytes());
     std::fs::write(&path, &bytes).unwrap();
     let error = VectorFile::open(&path).unwrap().read_all().unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!("{}: damaged: row 1: component 1 is inf", path.display())
-    );
+    assert_eq!(error.to_string(), format!("{}: row 1: component 1 is inf", path.display()));
 }
 
 #[test]

@@ -10,8 +10,7 @@ use memfold_index::Row;
 use self::material::{
     DIM, converted, edges, formats_and_types, many, one_column, options, refused, vectors,
 };
-use self::readers::{Found, read};
-use super::component::bytes_of;
+use self::readers::{Found, bytes_of, read};
 use super::*;
 use crate::columns::MappedColumns;
 
@@ -46,7 +45,7 @@ fn every_format_holds_every_bit() {
         let output = folder.path().join(file_name("out", format));
         let made = converted(&input, &output);
         let rows = values.len() / DIM;
-        let expected = Found { rows, dim: DIM, bytes: bytes_of(&values).to_vec() };
+        let expected = Found { rows, dim: DIM, bytes: bytes_of(&values) };
         assert_eq!(read(&output, format, component), expected, "{format:?} {component}");
         assert_eq!((made.rows, made.dim, made.component), (rows as u64, DIM, component));
         assert_eq!((made.from, made.to), ("arrow", format));
@@ -70,7 +69,7 @@ fn every_pair_of_formats_gives_back_what_it_took() {
                 let made = converted(&paths[1], &paths[2]);
                 assert_eq!((made.component_read, made.component), (component, component));
                 let found = read(&paths[2], from, component);
-                assert_eq!(found.bytes, bytes_of(&values).to_vec(), "{from:?} {to:?} {component}");
+                assert_eq!(found.bytes, bytes_of(&values), "{from:?} {to:?} {component}");
             }
         }
     }
@@ -122,16 +121,12 @@ fn a_type_that_the_format_holds_is_taken_where_no_value_changes() {
     for name in ["a.fbin", "a.ivecs", "a.f16bin", "a.fvecs"] {
         let made = converted(&input, &path(name));
         assert_eq!(made.component_read, ComponentType::U8);
-        let wide =
-            super::component::converted(&whole, made.component, super::component::Rounding::Exact);
+        let wide = Components::of(&whole).unwrap().converted(made.component, Rounding::Exact);
         let found = read(&path(name), made.to, made.component);
-        assert_eq!(found.bytes, bytes_of(&wide.unwrap()).to_vec(), "{name}");
+        assert_eq!(found.bytes, wide.unwrap().bytes(), "{name}");
     }
     let error = refused(&input, "a.i8bin", &options());
-    assert_eq!(
-        error.hint().unwrap(),
-        "round with --type i8, or write a format that holds u8, such as npy"
-    );
+    assert_eq!(error.hint().unwrap(), "write the vectors as f32 if they may be rounded");
 }
 
 #[test]
@@ -200,7 +195,7 @@ fn progress_counts_every_row_and_stops_where_asked() {
     let stopped = Counted { stop_at: 1, ..Counted::default() };
     for name in ["b.npy", "b.arrow", "b.parquet", "b.jsonl", "b.npz"] {
         let options = ConvertOptions { progress: &stopped, ..options() };
-        assert!(matches!(refused(&source, name, &options), WriteError::Cancelled), "{name}");
+        assert!(matches!(refused(&source, name, &options), DataError::Cancelled), "{name}");
     }
 }
 

@@ -5,8 +5,7 @@ use arrow_schema::DataType;
 use proptest::prelude::*;
 
 use super::*;
-use crate::parquet::TypesFrom;
-use crate::read::InputFile;
+use crate::read::support::opened;
 use crate::read::support::read;
 
 fn u64s(batch: &RecordBatch, name: &str) -> Vec<u64> {
@@ -91,7 +90,7 @@ fn files_say_what_they_hold() {
     );
     let ids = batch.column_by_name("id").unwrap().as_string::<i32>();
     assert_eq!((ids.value(0), ids.is_null(1)), ("a", true));
-    let file = InputFile::open(&path, TypesFrom::Arrow).unwrap();
+    let file = opened(&path).unwrap();
     let metadata = file.schema().metadata();
     for (name, value) in [
         (key::SCHEMA_VERSION, "1"),
@@ -109,7 +108,7 @@ fn a_file_without_rows_has_its_columns() {
     let path = folder.path().join("pairs.parquet");
     let options = ResultOptions { thresholds: &[0.9], threshold_column: false };
     assert_eq!(PairsWriter::create(&path, &options, PairsForm::All).unwrap().finish().unwrap(), 0);
-    let file = InputFile::open(&path, TypesFrom::Arrow).unwrap();
+    let file = opened(&path).unwrap();
     let names: Vec<String> =
         file.schema().fields().iter().map(|field| field.name().clone()).collect();
     assert_eq!(
@@ -124,6 +123,6 @@ fn a_missing_folder_is_named() {
     let path = folder.path().join("missing/pairs.parquet");
     let options = ResultOptions { thresholds: &[0.9], threshold_column: false };
     let error = PairsWriter::create(&path, &options, PairsForm::All).err().unwrap();
-    assert!(error.to_string().starts_with(&format!("write {}: ", path.display())), "{error}");
+    assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
     assert_eq!(error.hint().as_deref(), Some("create the folder first"));
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use memfold_datasets::ReadError;
+use memfold_datasets::DataError;
 use memfold_datasets::{
     ColumnRecord, ColumnSet, ColumnsMeta, ColumnsWriter, Corpus, MappedColumns,
 };
@@ -88,7 +88,8 @@ pub fn build_corpus_index(
     };
     drop(corpus);
     if look()? != stamp {
-        return Err(ReadError::Changed { path: PathBuf::from(path) }.into());
+        let changed = DataError::Changed { path: PathBuf::from(path) };
+        return Err(IndexError::Corpus(changed));
     }
     let identity = identity_of(&columns, &vec![0; columns.len()])?;
     let tools = (request.pool, request.kernels, request.progress);
@@ -101,7 +102,7 @@ pub fn build_corpus_index(
 
 fn read(path: &Path, request: &BuildCorpusIndex<'_>) -> Result<Corpus, IndexError> {
     let options = request.columns.options(request.scratch_dir, request.progress);
-    let corpus = Corpus::open(&[path.to_owned()], &options)?;
+    let corpus = Corpus::open(&[path.to_owned()], &options).map_err(IndexError::Corpus)?;
     if corpus.matrix().is_empty() {
         return Err(IndexError::NoVectors { path: path.into(), rows: corpus.rows() });
     }

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{self, Args};
 use memfold::machine::Stopwatch;
-use memfold_datasets::convert::{
-    ComponentType, ConvertOptions, Converted, VectorFormat, WriteError, convert,
-};
+use memfold_datasets::convert::{ComponentType, ConvertOptions, Converted, VectorFormat, convert};
+use memfold_datasets::{ColumnRole, DataError, VectorFault};
 use memfold_model::text::excerpt;
 
 use crate::args::GlobalArgs;
@@ -96,8 +95,11 @@ pub(crate) fn run(
     printer: Printer,
 ) -> Result<Exit, Failure> {
     if args.to.is_none() && VectorFormat::of_output(&args.output).is_none() {
-        let error = WriteError::OutputFormat { path: args.output.clone() };
-        return Err(failure(args, &error));
+        let names = VectorFormat::WRITTEN.map(VectorFormat::name).join(", ");
+        return Err(Failure::usage(
+            format!("{}: unknown extension", args.output.display()),
+            format!("name the format with --to: {names}"),
+        ));
     }
     let output = Some(args.output.clone());
     outputs::check(&[("OUT", &output)], std::slice::from_ref(&args.input), args.force)?;
@@ -123,17 +125,25 @@ pub(crate) fn run(
     Ok(Exit::Done)
 }
 
-fn failure(args: &ConvertArgs, error: &WriteError) -> Failure {
-    let hint = error.hint();
-    match error {
-        WriteError::Cancelled => Failure::interrupted(),
-        WriteError::OutputFormat { .. }
-        | WriteError::OutputIsInput { .. }
-        | WriteError::TypeNotHeld { .. } => {
-            Failure::usage(error.to_string(), hint.unwrap_or_default())
+fn failure(args: &ConvertArgs, error: &DataError) -> Failure {
+    let hint = match error {
+        DataError::Cancelled => return Failure::interrupted(),
+        // Refused before anything was read or written.
+        DataError::Output { advice: Some(_), .. } => {
+            return Failure::usage(error.to_string(), error.hint().unwrap_or_default());
         }
-        error => Failure::new(&format!("convert {}", args.input.display()), error, hint),
-    }
+        DataError::NoColumn { role: ColumnRole::Array, .. } => {
+            Some("choose an array with --member NAME".to_owned())
+        }
+        DataError::NoColumn { .. } | DataError::ColumnType { .. } => {
+            Some("choose a column with --column NAME".to_owned())
+        }
+        DataError::Vector { fault: VectorFault::Inexact { expected, .. }, .. } => Some(format!(
+            "round with --type {expected}, or write a format that holds all types, such as npy"
+        )),
+        error => error.hint(),
+    };
+    Failure::new(&format!("convert {}", args.input.display()), error, hint)
 }
 
 fn document(

@@ -7,6 +7,7 @@ mod results;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use glob::{MatchOptions, Pattern};
 use memfold::dedup::{Clustering, DedupReport, DedupSeconds};
 use memfold::machine::Stopwatch;
 use memfold_datasets::annotate;
@@ -130,21 +131,21 @@ fn expand(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
+/// Returns the files that a pattern matches, by the bytes of their paths.
 fn matches(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
-    let options = glob::MatchOptions { require_literal_leading_dot: true, ..Default::default() };
-    let found = glob::glob_with(pattern, options).map_err(|error| {
+    Pattern::new(pattern).map_err(|error| {
         Failure::plain(
-            format!("{pattern}: no pattern: {}", error.msg),
+            format!("{pattern}: not a pattern: {}", error.msg),
             "* stands for any characters, ? for one, [abc] for one of several, ** for folders",
         )
     })?;
+    let (folder, rest) = match pattern.strip_prefix('/') {
+        Some(rest) => (Path::new("/"), rest),
+        None => (Path::new(""), pattern),
+    };
+    let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
     let mut files = Vec::new();
-    for path in found {
-        let path = path.map_err(|error| Failure::new("look for files", &error, None))?;
-        if path.is_file() {
-            files.push(path);
-        }
-    }
+    find(folder, &parts, &mut files)?;
     if files.is_empty() {
         return Err(Failure::plain(
             format!("no file matches {pattern}"),
@@ -152,7 +153,45 @@ fn matches(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
         ));
     }
     files.sort_unstable_by(|a, b| bytes(a).cmp(bytes(b)));
+    files.dedup();
     Ok(files)
+}
+
+/// Adds the files in `folder` whose paths match the parts of a pattern. A name that is not UTF-8 is compared with the
+/// replacement character in place of its other bytes.
+fn find(folder: &Path, parts: &[&str], files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let Some((&part, rest)) = parts.split_first() else {
+        if folder.is_file() {
+            files.push(folder.to_owned());
+        }
+        return Ok(());
+    };
+    if part == "**" {
+        find(folder, rest, files)?;
+    } else if !part.contains(['*', '?', '[']) {
+        return find(&folder.join(part), rest, files);
+    }
+    let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    if !here.is_dir() {
+        return Ok(());
+    }
+    let failed = |error| Failure::new("look for files", &error, None);
+    let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::default() };
+    for entry in here.read_dir().map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let path = folder.join(entry.file_name());
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let matches = Pattern::new(part).is_ok_and(|part| part.matches_with(&name, options));
+        match part {
+            "**" if is_folder && !name.starts_with('.') => find(&path, parts, files)?,
+            "**" => {}
+            _ if matches => find(&path, rest, files)?,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn bytes(path: &Path) -> &[u8] {

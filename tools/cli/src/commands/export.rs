@@ -7,8 +7,8 @@ use clap::{self, Args, ValueEnum};
 use memfold::export::{self, ExportError, ExportOptions, Exported, RecordWriter};
 use memfold::import::{ExportedLines, Preset, export_lines};
 use memfold::machine::{self, Stopwatch};
+use memfold_datasets::DataError;
 use memfold_datasets::atomic_file::NewFile;
-use memfold_datasets::columns::ColumnFileError;
 use memfold_datasets::{ColumnsMeta, ColumnsWriter, ParquetWriter};
 use memfold_index::file::FileMode;
 use memfold_model::text::excerpt;
@@ -240,10 +240,10 @@ pub fn export(
     };
     // Texts and vectors of a store are for those who may read the store.
     let mode = mode_like(&args.db);
-    let create = |meta: &ColumnsMeta| -> Result<Box<dyn RecordWriter>, ColumnFileError> {
+    let create = |meta: &ColumnsMeta| -> Result<Box<dyn RecordWriter>, DataError> {
         let path = args.output.as_path();
         let file = NewFile::create_with(path, mode)
-            .map_err(|source| ColumnFileError::Write { path: path.into(), source })?;
+            .map_err(|source| DataError::Io { path: path.into(), source })?;
         Ok(match format {
             ExportFormat::Arrow => Box::new(ColumnsWriter::create_in(file, meta)?),
             ExportFormat::Parquet => Box::new(ParquetWriter::create_in(file, meta)?),

@@ -11,10 +11,9 @@ use arrow_schema::Field;
 use half::f16;
 use memfold_index::NoProgress;
 
+use crate::DataError;
 use crate::read::support::{self, Form};
-use crate::write::convert::{
-    ComponentType, ConvertOptions, Converted, VectorFormat, WriteError, convert,
-};
+use crate::write::convert::{ComponentType, ConvertOptions, Converted, VectorFormat, convert};
 
 /// Components of the vectors here.
 pub(super) const DIM: usize = 3;
@@ -49,6 +48,7 @@ pub(super) fn edges(component: ComponentType) -> ArrayRef {
             let wide = [i32::MIN, i32::MAX, -1, 0, 16_777_217, 5, 6, 7, 8, 9, 10, 11];
             array::<Int32Type>(wide.to_vec())
         }
+        other => unreachable!("{other} is not written"),
     }
 }
 
@@ -92,7 +92,7 @@ pub(super) fn converted(input: &Path, output: &Path) -> Converted {
 
 /// Converts what cannot be, and returns the error; nothing is left behind.
 #[track_caller]
-pub(super) fn refused(input: &Path, name: &str, options: &ConvertOptions<'_>) -> WriteError {
+pub(super) fn refused(input: &Path, name: &str, options: &ConvertOptions<'_>) -> DataError {
     let folder = input.parent().unwrap();
     let files = || {
         let mut names: Vec<_> =
@@ -116,9 +116,8 @@ pub(super) fn said(input: &Path, name: &str, options: &ConvertOptions<'_>) -> St
 /// Every format and type that it holds.
 pub(super) fn formats_and_types() -> impl Iterator<Item = (VectorFormat, ComponentType)> {
     let all = VectorFormat::WRITTEN.into_iter();
-    all.flat_map(|format| ComponentType::ALL.map(|component| (format, component))).filter(
-        |(format, component)| ComponentType::only_in(*format).is_none_or(|only| only == *component),
-    )
+    all.flat_map(|format| ComponentType::ALL.map(|component| (format, component)))
+        .filter(|(format, component)| format.only_type().is_none_or(|only| only == *component))
 }
 
 /// Returns every value of a column as text, whatever its batches.

@@ -6,9 +6,14 @@ use arrow_array::cast::AsArray;
 use half::f16;
 use serde_json::Value;
 
+use crate::components::Components;
 use crate::read::support;
-use crate::write::convert::component::bytes_of;
 use crate::write::convert::{ComponentType, VectorFormat};
+
+/// Returns the bytes of components.
+pub(super) fn bytes_of(values: &arrow_array::ArrayRef) -> Vec<u8> {
+    Components::of(values).unwrap().bytes().to_vec()
+}
 
 /// What a file holds: rows, components, and the bytes of all vectors.
 #[derive(Debug, PartialEq)]
@@ -65,7 +70,7 @@ fn json_lines(bytes: &[u8], component: ComponentType) -> Found {
                 ComponentType::F64 => text.parse::<f64>().unwrap().to_le_bytes().to_vec(),
                 ComponentType::U8 => text.parse::<u8>().unwrap().to_le_bytes().to_vec(),
                 ComponentType::I8 => text.parse::<i8>().unwrap().to_le_bytes().to_vec(),
-                ComponentType::I32 => text.parse::<i32>().unwrap().to_le_bytes().to_vec(),
+                _ => text.parse::<i32>().unwrap().to_le_bytes().to_vec(),
             };
             found.bytes.extend(bytes);
         }
@@ -79,14 +84,7 @@ fn npy(bytes: &[u8], component: ComponentType) -> Found {
     let header_end = 10 + number(&bytes[8..10]);
     assert_eq!((header_end % 64, bytes[header_end - 1]), (0, b'\n'));
     let header = std::str::from_utf8(&bytes[10..header_end]).unwrap();
-    let descr = match component {
-        ComponentType::F16 => "<f2",
-        ComponentType::F32 => "<f4",
-        ComponentType::F64 => "<f8",
-        ComponentType::U8 => "|u1",
-        ComponentType::I8 => "|i1",
-        ComponentType::I32 => "<i4",
-    };
+    let descr = component.npy_descr();
     let start = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': (");
     let (shape, _) = header.strip_prefix(&start).unwrap().split_once("), }").unwrap();
     let (rows, dim) = shape.split_once(", ").unwrap();

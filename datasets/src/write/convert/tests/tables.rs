@@ -19,9 +19,8 @@ use super::material::{converted, edges, many, one_column, options, said, shown, 
 use super::readers::tensor_header;
 use super::{ComponentType, ConvertOptions, MappedColumns, convert};
 use crate::columns::{ColumnRecord, ColumnsWriter};
-use crate::parquet::TypesFrom;
-use crate::read::InputFile;
-use crate::read::support::{self, Form};
+use crate::read::VectorCells;
+use crate::read::support::{self, Form, opened};
 use crate::schema::{ColumnSet, ColumnsMeta};
 
 /// Bits between two that are damaged: no multiple of eight, so that every place in a byte is met.
@@ -85,7 +84,7 @@ fn tables_keep_every_column_and_their_metadata() {
         convert(&path("a.parquet"), &path("b.arrow"), &options).unwrap();
         for (name, has_dictionary) in [("a.parquet", true), ("b.arrow", false)] {
             let after = support::read(&path(name));
-            let file = InputFile::open(&path(name), TypesFrom::Arrow).unwrap();
+            let file = opened(&path(name)).unwrap();
             assert_eq!(file.schema().metadata()["made"], "by a test", "{name}");
             for ((was, before_type), (is, after_type)) in
                 types_of(&before).into_iter().zip(types_of(&after))
@@ -117,8 +116,7 @@ fn tables_keep_every_column_and_their_metadata() {
 }
 
 fn one_piece(vectors: &ArrayRef) -> Vec<u8> {
-    let values = super::super::component::VectorCells::of(vectors).in_one_piece(2).unwrap();
-    super::bytes_of(&values).to_vec()
+    VectorCells::of(vectors).unwrap().in_one_piece(2).unwrap().bytes().to_vec()
 }
 
 fn write_records(path: &Path) -> ColumnsMeta {
@@ -168,7 +166,7 @@ fn column_files_stay_ours() {
             assert!(shown(&after, &column) == shown(&before, &column), "{name} {column}");
         }
     }
-    let reader = crate::ParquetVectors::open(&path("b.parquet")).unwrap();
+    let reader = crate::VectorFile::open(&path("b.parquet")).unwrap();
     assert_eq!((reader.meta(), reader.len()), (Some(meta), 66_000));
     let made = converted(&path("b.parquet"), &path("e.safetensors"));
     assert_eq!(made.columns_left_out.len(), 10);
@@ -195,7 +193,7 @@ fn what_is_known_of_bare_vectors_is_kept() {
         converted(&path("in.arrow"), &path("out.arrow"));
         let columns = MappedColumns::open(&path("out.arrow")).unwrap();
         assert_eq!((columns.dim(), columns.meta().normalised), (dim, is_normalised));
-        let file = InputFile::open(&path("out.arrow"), TypesFrom::Arrow).unwrap();
+        let file = opened(&path("out.arrow")).unwrap();
         assert_eq!(file.schema().metadata()["made"], "by a test");
     }
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use memfold::dedup::{Clustering, DedupError, DedupSeconds, Member, each_logical_pair};
 use memfold::machine::Stopwatch;
+use memfold_datasets::DataError;
 use memfold_datasets::annotate::{Membership, annotate};
-use memfold_datasets::convert::WriteError;
 use memfold_datasets::results::{
     ClusterRow, ClustersWriter, PairRow, PairsForm, PairsWriter, ResultOptions,
 };
@@ -413,17 +413,17 @@ impl From<Stopped> for Failure {
 }
 
 /// The copy of the input could not be written.
-pub(super) fn unannotated(error: &WriteError) -> Failure {
+pub(super) fn unannotated(error: &DataError) -> Failure {
     match error {
-        WriteError::Cancelled => Failure::interrupted(),
-        WriteError::AnnotateOutputFormat { .. } => {
-            let hint = error.hint();
+        DataError::Cancelled => Failure::interrupted(),
+        DataError::Format { .. } => {
+            let hint = Some("name the copy with one of these extensions".to_owned());
             Failure { exit: Exit::Usage, ..Failure::new("annotate the input", error, hint) }
         }
         error => Failure::new("annotate the input", error, error.hint()),
     }
 }
 
-fn unwritten(what: &str, error: &WriteError) -> Failure {
+fn unwritten(what: &str, error: &DataError) -> Failure {
     Failure::new(&format!("write {what}"), error, error.hint())
 }

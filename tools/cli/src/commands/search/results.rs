@@ -5,7 +5,7 @@ use std::path::Path;
 use memfold::lookup::corpus::{CorpusColumns, CorpusIndex, RowMatch, SearchedRows};
 use memfold::lookup::{IndexError, Match, Matches, Searched, StoreIndex, Wanted};
 use memfold_datasets::Corpus;
-use memfold_datasets::convert::WriteError;
+use memfold_datasets::DataError;
 use memfold_datasets::results::{NeighborRow, NeighborsWriter};
 use memfold_model::text::excerpt;
 
@@ -310,7 +310,7 @@ pub(super) fn write<'a>(
     rows: impl Iterator<Item = NeighborRow<'a>>,
     output: &Path,
 ) -> Result<u64, Failure> {
-    let failed = |error: WriteError| {
+    let failed = |error: DataError| {
         let hint = error.hint();
         Failure::new(&format!("write {}", output.display()), &error, hint)
     };

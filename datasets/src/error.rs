@@ -1,0 +1,332 @@
+//! [`DataError`]: why a file of vectors cannot be read or written.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use arrow_schema::ArrowError;
+use parquet::errors::ParquetError;
+
+/// The formats that are read, as errors list them.
+pub(crate) const EXPECTED_FORMATS: &str = "Arrow IPC, Parquet, npy, npz, safetensors, HDF5, JSON \
+     lines, fvecs, ivecs, bvecs, fbin, f16bin, u8bin, i8bin or ibin";
+
+/// What is said of an HDF5 file in a build without that feature.
+pub(crate) const HDF5_NOT_BUILT: &str =
+    "an HDF5 file, and this memfold was built without the feature hdf5";
+
+/// A file of vectors could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataError {
+    /// The system refused to open, read or write a file.
+    #[error("{}{source}", At(path))]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file has no known format, or is not what its beginning or its name says.
+    #[error("{}{found}", At(path))]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What was found, and what was expected.
+        found: String,
+    },
+    /// The file is cut short, or its parts contradict each other.
+    #[error("{}damaged: {found}", At(path))]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where, and what was found.
+        found: String,
+    },
+    /// The file has no column or array of the names that were looked for.
+    #[error("{}no {role} {expected}, found {found}", At(path))]
+    NoColumn {
+        /// The file.
+        path: PathBuf,
+        /// What the column is for.
+        role: ColumnRole,
+        /// The names.
+        expected: String,
+        /// The columns of the file with their types, or its arrays with their shapes.
+        found: String,
+    },
+    /// The column has a type that its use does not allow.
+    #[error("{}column {column:?} is {found}, expected {expected}", At(path))]
+    ColumnType {
+        /// The file.
+        path: PathBuf,
+        /// What the column is for.
+        role: ColumnRole,
+        /// The column.
+        column: Box<str>,
+        /// The types that its use allows.
+        expected: &'static str,
+        /// Its type.
+        found: String,
+    },
+    /// A number of rows or components that cannot be used.
+    #[error("{}{found}, expected {expected}", At(path))]
+    Shape {
+        /// The file.
+        path: PathBuf,
+        /// The number that was found.
+        found: String,
+        /// The numbers that can be used.
+        expected: String,
+    },
+    /// The vector of a row cannot be used.
+    #[error("{}row {row}: {fault}", At(path))]
+    Vector {
+        /// The file.
+        path: PathBuf,
+        /// The row, from 0.
+        row: u64,
+        /// What is wrong with its vector.
+        fault: VectorFault,
+    },
+    /// A line of JSON Lines is not an object, or does not fit the lines before it.
+    #[error("{}line {line}: {found}", At(path))]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What was found.
+        found: String,
+    },
+    /// Two inputs do not fit each other.
+    #[error("{}{found}, expected {expected} as in {}", At(path), first.display())]
+    Differs {
+        /// The file.
+        path: PathBuf,
+        /// What it holds.
+        found: String,
+        /// The first file.
+        first: PathBuf,
+        /// What the first file holds.
+        expected: String,
+    },
+    /// The output cannot be written as requested.
+    #[error("{}{found}", At(path))]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        found: String,
+        /// What can be done about it.
+        advice: Option<&'static str>,
+    },
+    /// Another program wrote to the file while it was read.
+    #[error("{}changed while it was read", At(path))]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Cancelled,
+}
+
+/// What a column is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ColumnRole {
+    /// It holds the vectors.
+    Vector,
+    /// It is one of several arrays, of which one holds the vectors.
+    Array,
+    /// It identifies rows.
+    Id,
+    /// It orders rows.
+    Order,
+    /// It holds texts.
+    Text,
+}
+
+impl fmt::Display for ColumnRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Self::Array { "array" } else { "column" })
+    }
+}
+
+/// What is wrong with the vector of a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum VectorFault {
+    /// There is none.
+    Null,
+    /// A component is null.
+    ComponentNull {
+        /// The component, from 0.
+        component: usize,
+    },
+    /// It has another length than the others.
+    Length {
+        /// Its components.
+        found: usize,
+        /// Components of the others.
+        expected: usize,
+    },
+    /// A component is NaN or infinite, or too large for its type.
+    NotFinite {
+        /// The component, from 0.
+        component: usize,
+        /// What it holds.
+        value: f64,
+    },
+    /// A component that the type it is read or written as does not hold exactly.
+    Inexact {
+        /// The component, from 0.
+        component: usize,
+        /// What it holds.
+        value: f64,
+        /// The name of the type.
+        expected: &'static str,
+    },
+    /// A component beyond the range of the type it is written as.
+    OutOfRange {
+        /// The component, from 0.
+        component: usize,
+        /// What it holds.
+        value: f64,
+        /// The name of the type.
+        expected: &'static str,
+    },
+}
+
+impl fmt::Display for VectorFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("the vector is null"),
+            Self::ComponentNull { component } => write!(f, "component {component} is null"),
+            Self::Length { found, expected } => {
+                write!(f, "vector has {found} components, expected {expected}")
+            }
+            Self::NotFinite { component, value } => write!(f, "component {component} is {value}"),
+            Self::Inexact { component, value, expected } => {
+                write!(
+                    f,
+                    "component {component} is {value}, which {expected} does not hold exactly"
+                )
+            }
+            Self::OutOfRange { component, value, expected } => {
+                write!(f, "component {component} is {value}, out of the range of {expected}")
+            }
+        }
+    }
+}
+
+/// Tells whether the folder of a path exists.
+fn has_folder(path: &Path) -> bool {
+    path.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.is_dir())
+}
+
+/// A path and a colon; nothing where the path is not known.
+struct At<'a>(&'a Path);
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_os_str().is_empty() {
+            true => Ok(()),
+            false => write!(f, "{}: ", self.0.display()),
+        }
+    }
+}
+
+impl DataError {
+    /// Returns advice, where there is some.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let advice = match self {
+            Self::Io { path, source } => match source.kind() {
+                io::ErrorKind::StorageFull => "free some space, or choose another folder",
+                io::ErrorKind::NotFound if !has_folder(path) => "create the folder first",
+                io::ErrorKind::PermissionDenied => "check who may use the file and its folder",
+                _ => return None,
+            },
+            Self::Format { found, .. } if found == HDF5_NOT_BUILT => {
+                "build it with `cargo install --path tools/cli --locked --features hdf5`"
+            }
+            Self::Format { .. } => {
+                "docs/formats.md lists what can be read; numpy.save and Parquet always work"
+            }
+            Self::Damaged { .. } => "fetch or write the file again; its copy may be incomplete",
+            Self::NoColumn { role: ColumnRole::Vector, .. } => {
+                "name the column that holds the vectors, or call it \"vector\""
+            }
+            Self::NoColumn { role: ColumnRole::Array, .. } => {
+                "name the array that holds the vectors"
+            }
+            Self::NoColumn { .. } | Self::ColumnType { .. } => "name another column",
+            Self::Shape { .. } | Self::Cancelled => return None,
+            Self::Vector { fault, .. } => match fault {
+                VectorFault::Length { .. } => "keep the rows of one embedding model",
+                VectorFault::Inexact { .. } => "write the vectors as f32 if they may be rounded",
+                VectorFault::OutOfRange { .. } => "choose a wider type",
+                _ => "leave such rows out of the file",
+            },
+            Self::Line { .. } => "write one object on each line, with vectors of one length",
+            Self::Differs { .. } => "process files of other columns or another model on their own",
+            Self::Output { advice, .. } => return advice.map(str::to_owned),
+            Self::Changed { .. } => "run again when nobody writes to it",
+        };
+        Some(advice.into())
+    }
+
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io { path: path.into(), source }
+    }
+
+    pub(crate) fn format(path: &Path, found: impl Into<String>) -> Self {
+        Self::Format { path: path.into(), found: found.into() }
+    }
+
+    pub(crate) fn damaged(path: &Path, found: impl Into<String>) -> Self {
+        Self::Damaged { path: path.into(), found: found.into() }
+    }
+
+    /// An output that an encoder refused.
+    pub(crate) fn encode(path: &Path, found: impl Into<String>) -> Self {
+        Self::Output { path: path.into(), found: found.into(), advice: None }
+    }
+
+    pub(crate) fn of_arrow(path: &Path, error: ArrowError) -> Self {
+        match error {
+            ArrowError::IoError(_, source) => Self::io(path, source),
+            other => Self::encode(path, other.to_string()),
+        }
+    }
+
+    pub(crate) fn of_parquet(path: &Path, error: ParquetError) -> Self {
+        match error {
+            ParquetError::External(source) => match source.downcast() {
+                Ok(source) => Self::io(path, *source),
+                Err(other) => Self::encode(path, other.to_string()),
+            },
+            other => Self::encode(path, other.to_string()),
+        }
+    }
+
+    /// Names the file of an error that does not know it yet.
+    pub(crate) fn with_path(mut self, named: &Path) -> Self {
+        match &mut self {
+            Self::Io { path, .. }
+            | Self::Format { path, .. }
+            | Self::Damaged { path, .. }
+            | Self::Shape { path, .. }
+            | Self::Vector { path, .. }
+            | Self::Output { path, .. } => {
+                if path.as_os_str().is_empty() {
+                    *path = named.into();
+                }
+            }
+            _ => {}
+        }
+        self
+    }
+}

@@ -1,0 +1,741 @@
+//! JSON lines: an object on each line, its fields as columns.
+//!
+//! A file is parsed once, when it is opened. Vectors become f32, straight from their digits; other
+//! values are kept as they were written until all lines tell the types of their columns. What was
+//! parsed is kept in memory, and beyond [`MEMORY_BYTES_MAX`] in a file without a name.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::builder::{Float64Builder, ListBuilder, StringBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, FixedSizeListArray, Float32Array, Float64Array, Int64Array,
+    RecordBatch, RecordBatchOptions, StringArray, UInt64Array, new_null_array,
+};
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::source::{Batches, Source, SourceOptions};
+use crate::DataError;
+use crate::input::InputBytes;
+use crate::schema::{DIM_MAX, VECTOR_NAMES};
+
+/// Rows of a batch.
+const BATCH_ROWS: usize = 1024;
+/// Bytes of lines after which a batch ends early.
+const BATCH_BYTES: usize = 16 << 20;
+/// Bytes of parsed rows that are kept in memory.
+const MEMORY_BYTES_MAX: usize = 64 << 20;
+/// Longest line, without its end.
+const LINE_BYTES_MAX: usize = 64 << 20;
+/// Most columns of a file.
+const COLUMNS_MAX: usize = 4096;
+/// What some programs write before the first line.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// A file of JSON lines, parsed.
+#[derive(Debug, Clone)]
+pub(crate) struct JsonLines {
+    schema: SchemaRef,
+    kinds: Arc<[Kind]>,
+    row_count: usize,
+    parsed: Arc<[Parsed]>,
+    scratch: Option<InputBytes>,
+}
+
+/// A batch of rows: vectors, and other values as they were written.
+#[derive(Debug)]
+enum Parsed {
+    Memory(RecordBatch),
+    /// A stream of one batch in the file without a name.
+    Scratch {
+        start: u64,
+        length: usize,
+        rows: usize,
+    },
+}
+
+impl Parsed {
+    fn rows(&self) -> usize {
+        match self {
+            Self::Memory(batch) => batch.num_rows(),
+            Self::Scratch { rows, .. } => *rows,
+        }
+    }
+}
+
+impl JsonLines {
+    /// Parses the file.
+    pub(super) fn open(bytes: &InputBytes, options: &SourceOptions) -> Result<Self, DataError> {
+        let mut parser = Parser::new(options);
+        let mut input = BufReader::with_capacity(1 << 20, bytes.cursor(0));
+        let (mut line, mut number) = (Vec::new(), 0);
+        loop {
+            line.clear();
+            let limit = LINE_BYTES_MAX as u64 + 2;
+            let read = (&mut input).take(limit).read_until(b'\n', &mut line);
+            if read.map_err(|source| bytes.failed(source))? == 0 {
+                break;
+            }
+            number += 1;
+            let text = match line.strip_prefix(BYTE_ORDER_MARK) {
+                Some(text) if number == 1 => text,
+                _ => &line,
+            };
+            parser.line(text, number).map_err(|fault| match fault {
+                Fault::Line(found) => {
+                    DataError::Line { path: bytes.path().into(), line: number, found }
+                }
+                Fault::Scratch(error) => error,
+            })?;
+        }
+        parser.finish(bytes)
+    }
+
+    /// Returns the columns at `positions` of a parsed batch.
+    fn batch(&self, parsed: &Parsed, positions: &[usize]) -> Result<RecordBatch, DataError> {
+        let read;
+        let stored = match (parsed, &self.scratch) {
+            (Parsed::Memory(batch), _) => batch,
+            (&Parsed::Scratch { start, length, .. }, Some(scratch)) => {
+                let bytes = scratch.read(start, length)?;
+                let mut reader = StreamReader::try_new(&*bytes, None).map_err(|e| self.odd(e))?;
+                read = reader.next().transpose().map_err(|e| self.odd(e))?;
+                read.as_ref().ok_or_else(|| self.odd(ArrowError::ComputeError("no rows".into())))?
+            }
+            (Parsed::Scratch { .. }, None) => unreachable!("rows are in the file that there is"),
+        };
+        let rows = stored.num_rows();
+        let column = |&at: &usize| match stored.column_by_name(self.schema.field(at).name()) {
+            Some(values) => self.kinds[at].typed(values),
+            None => new_null_array(self.schema.field(at).data_type(), rows),
+        };
+        let columns = positions.iter().map(column).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let schema = self.schema.project(positions).map_err(|e| self.odd(e))?;
+        RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)
+            .map_err(|e| self.odd(e))
+    }
+
+    /// The file without a name is not as it was written.
+    fn odd(&self, error: ArrowError) -> DataError {
+        let path = self.scratch.as_ref().map(|scratch| scratch.path().to_owned());
+        DataError::damaged(&path.unwrap_or_default(), format!("parsed rows: {error}"))
+    }
+}
+
+impl Source for JsonLines {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn row_count(&self) -> usize {
+        self.row_count
+    }
+
+    fn batches(&self, positions: &[usize], _: usize) -> Result<Batches, DataError> {
+        let (file, positions) = (self.clone(), positions.to_vec());
+        let batches = 0..self.parsed.len();
+        Ok(Box::new(batches.map(move |at| file.batch(&file.parsed[at], &positions))))
+    }
+
+    fn batches_of_rows(
+        &self,
+        position: usize,
+        rows: &[usize],
+    ) -> Result<Vec<RecordBatch>, DataError> {
+        let (mut taken, mut first_row, mut rows) = (Vec::new(), 0, rows);
+        for parsed in &*self.parsed {
+            let end = first_row + parsed.rows();
+            let (here, later) = rows.split_at(rows.partition_point(|&row| row < end));
+            if !here.is_empty() {
+                let batch = self.batch(parsed, &[position])?;
+                taken.extend(here.iter().map(|row| batch.slice(row - first_row, 1)));
+            }
+            (first_row, rows) = (end, later);
+        }
+        Ok(taken)
+    }
+}
+
+/// Why parsing ends.
+enum Fault {
+    /// What is wrong with the line.
+    Line(String),
+    Scratch(DataError),
+}
+
+/// Takes line after line.
+struct Parser {
+    member: Option<String>,
+    scratch_dir: PathBuf,
+    columns: Vec<Column>,
+    positions: HashMap<String, usize>,
+    /// Rows so far, with the one that is being read.
+    row_count: usize,
+    line: u64,
+    /// Rows and bytes of lines of the batch that was begun.
+    begun: (usize, usize),
+    parsed: Vec<Parsed>,
+    memory_bytes: usize,
+    scratch: Option<(std::fs::File, u64)>,
+}
+
+/// A column so far.
+struct Column {
+    name: String,
+    seen: Seen,
+    /// Components of the first vector, and its line.
+    first_vector: Option<(usize, u64)>,
+    /// The last row that has the field, from 1.
+    last_row: usize,
+    has_nulls: bool,
+    values: Values,
+}
+
+/// The values of the batch that was begun.
+enum Values {
+    Written(StringBuilder),
+    Vectors { components: Vec<f32>, valid: BooleanBufferBuilder },
+}
+
+impl Parser {
+    fn new(options: &SourceOptions) -> Self {
+        Self {
+            member: options.member.clone(),
+            scratch_dir: options.scratch_dir.clone(),
+            columns: Vec::new(),
+            positions: HashMap::new(),
+            row_count: 0,
+            line: 0,
+            begun: (0, 0),
+            parsed: Vec::new(),
+            memory_bytes: 0,
+            scratch: None,
+        }
+    }
+
+    fn line(&mut self, line: &[u8], number: u64) -> Result<(), Fault> {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        if line.len() > LINE_BYTES_MAX {
+            return Err(Fault::Line(format!("longer than {LINE_BYTES_MAX} bytes")));
+        }
+        if line.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        (self.row_count, self.line) = (self.row_count + 1, number);
+        if self.row_count >= u32::MAX as usize {
+            return Err(Fault::Line(format!("more than {} rows", u32::MAX - 1)));
+        }
+        let mut current = None;
+        let mut deserializer = serde_json::Deserializer::from_slice(line);
+        let row = Row { parser: &mut *self, current: &mut current };
+        let read = row.deserialize(&mut deserializer).and_then(|()| deserializer.end());
+        read.map_err(|error| {
+            Fault::Line(found(&error, current.map(|at| &*self.columns[at].name)))
+        })?;
+        let rows = self.row_count;
+        self.columns.iter_mut().filter(|column| column.last_row < rows).for_each(Column::push_null);
+        self.begun = (self.begun.0 + 1, self.begun.1 + line.len());
+        if self.begun.0 == BATCH_ROWS || self.begun.1 >= BATCH_BYTES {
+            self.end_batch().map_err(Fault::Scratch)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the position of the column called `name`, which is added where it is new.
+    fn position(&mut self, name: &str) -> Result<usize, String> {
+        if let Some(&at) = self.positions.get(name) {
+            return Ok(at);
+        }
+        let at = self.columns.len();
+        if at == COLUMNS_MAX {
+            return Err(format!("more than {COLUMNS_MAX} different fields"));
+        }
+        let is_vector = VECTOR_NAMES.contains(&name) || self.member.as_deref() == Some(name);
+        let mut column = Column {
+            name: name.into(),
+            seen: Seen::default(),
+            first_vector: None,
+            last_row: 0,
+            has_nulls: self.row_count > 1,
+            values: Values::new(is_vector),
+        };
+        // Rows of the batch that do not have it.
+        (0..self.begun.0).for_each(|_| column.push_null());
+        self.columns.push(column);
+        self.positions.insert(name.into(), at);
+        Ok(at)
+    }
+
+    fn end_batch(&mut self) -> Result<(), DataError> {
+        let rows = std::mem::take(&mut self.begun).0;
+        if rows == 0 {
+            return Ok(());
+        }
+        let named = self.columns.iter_mut().filter_map(|column| {
+            let values = column.take(rows)?;
+            Some((Field::new(&column.name, values.data_type().clone(), true), values))
+        });
+        let (fields, columns): (Vec<Field>, Vec<ArrayRef>) = named.unzip();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let schema = Arc::new(Schema::new(fields));
+        let batch = RecordBatch::try_new_with_options(schema, columns, &options);
+        let scratch_dir = &self.scratch_dir;
+        let batch = batch.map_err(|error| DataError::of_arrow(scratch_dir, error))?;
+        let bytes = batch.get_array_memory_size();
+        if self.scratch.is_none() && self.memory_bytes + bytes <= MEMORY_BYTES_MAX {
+            self.memory_bytes += bytes;
+            self.parsed.push(Parsed::Memory(batch));
+            return Ok(());
+        }
+        let encode = || -> Result<Vec<u8>, ArrowError> {
+            let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
+            writer.write(&batch)?;
+            writer.into_inner()
+        };
+        let stream = encode().map_err(|error| DataError::of_arrow(scratch_dir, error))?;
+        let failed = |source| DataError::io(scratch_dir, source);
+        let (file, end) = match &mut self.scratch {
+            Some(scratch) => scratch,
+            none => none.insert((tempfile::tempfile_in(scratch_dir).map_err(failed)?, 0)),
+        };
+        file.write_all(&stream).map_err(failed)?;
+        self.parsed.push(Parsed::Scratch { start: *end, length: stream.len(), rows });
+        *end += stream.len() as u64;
+        Ok(())
+    }
+
+    fn finish(mut self, bytes: &InputBytes) -> Result<JsonLines, DataError> {
+        self.end_batch()?;
+        let kinds: Vec<Kind> = self.columns.iter().map(Column::kind).collect();
+        let fields = self
+            .columns
+            .iter()
+            .zip(&kinds)
+            .map(|(column, kind)| Field::new(&column.name, kind.data_type(), column.has_nulls));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let scratch = self.scratch.map(|(mut file, _)| {
+            let rewound = file.seek(SeekFrom::Start(0));
+            rewound.map_err(|source| DataError::io(&self.scratch_dir, source))?;
+            InputBytes::of_scratch(file, bytes.path())
+        });
+        Ok(JsonLines {
+            schema,
+            kinds: kinds.into(),
+            row_count: self.row_count,
+            parsed: self.parsed.into(),
+            scratch: scratch.transpose()?,
+        })
+    }
+}
+
+impl Values {
+    fn new(is_vector: bool) -> Self {
+        match is_vector {
+            true => Self::Vectors { components: Vec::new(), valid: BooleanBufferBuilder::new(0) },
+            false => Self::Written(StringBuilder::new()),
+        }
+    }
+}
+
+impl Column {
+    fn kind(&self) -> Kind {
+        match (&self.values, self.first_vector) {
+            (Values::Vectors { .. }, Some((dim, _))) => Kind::Vector(dim),
+            _ => Kind::of(self.seen),
+        }
+    }
+
+    fn push_null(&mut self) {
+        self.has_nulls = true;
+        match &mut self.values {
+            Values::Written(values) => values.append_null(),
+            Values::Vectors { components, valid } => {
+                let dim = self.first_vector.map_or(0, |(dim, _)| dim);
+                components.resize(components.len() + dim, 0.0);
+                valid.append(false);
+            }
+        }
+    }
+
+    /// Returns the values of the batch; `None` where all are null.
+    fn take(&mut self, rows: usize) -> Option<ArrayRef> {
+        match &mut self.values {
+            Values::Written(values) => {
+                let values = values.finish();
+                (values.null_count() < rows).then(|| Arc::new(values) as ArrayRef)
+            }
+            Values::Vectors { components, valid } => {
+                let (components, valid) = (std::mem::take(components), valid.finish());
+                let (dim, _) = self.first_vector?;
+                let nulls = NullBuffer::new(valid);
+                if nulls.null_count() == rows {
+                    return None;
+                }
+                // Nulls before the first vector of all have no components yet.
+                let missing = rows * dim - components.len();
+                let mut all = vec![0.0; missing];
+                let components = if missing == 0 {
+                    components
+                } else {
+                    all.extend(components);
+                    all
+                };
+                let nulls = (nulls.null_count() > 0).then_some(nulls);
+                // A dimension is at most 65,536.
+                let components = Arc::new(Float32Array::from(components));
+                Some(Arc::new(FixedSizeListArray::new(component(), dim as i32, components, nulls)))
+            }
+        }
+    }
+
+    /// Takes the value of the field, which is the next of `map`.
+    fn push<'de, A: MapAccess<'de>>(
+        &mut self,
+        row: usize,
+        line: u64,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        if self.last_row == row {
+            return Err(A::Error::custom("it occurs twice"));
+        }
+        self.last_row = row;
+        match &mut self.values {
+            Values::Vectors { components, valid } => {
+                let first = &mut self.first_vector;
+                let is_valid = map.next_value_seed(VectorSeed { first, line, components })?;
+                self.has_nulls |= !is_valid;
+                valid.append(is_valid);
+            }
+            Values::Written(values) => {
+                let written: &RawValue = map.next_value()?;
+                let text = written.get();
+                match Seen::of(text).map_err(A::Error::custom)? {
+                    None => {
+                        self.has_nulls = true;
+                        values.append_null();
+                    }
+                    Some(Seen::TEXT) => {
+                        self.seen.add(Seen::TEXT);
+                        let text: String = serde_json::from_str(text).map_err(A::Error::custom)?;
+                        values.append_value(text);
+                    }
+                    Some(seen) => {
+                        self.seen.add(seen);
+                        values.append_value(text);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An object on its line.
+struct Row<'a> {
+    parser: &'a mut Parser,
+    /// The column of the value that is being read.
+    current: &'a mut Option<usize>,
+}
+
+impl<'de> DeserializeSeed<'de> for Row<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Row<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<std::borrow::Cow<'_, str>>()? {
+            let at = self.parser.position(&name).map_err(A::Error::custom)?;
+            *self.current = Some(at);
+            let (row, line) = (self.parser.row_count, self.parser.line);
+            self.parser.columns[at].push(row, line, &mut map)?;
+            *self.current = None;
+        }
+        Ok(())
+    }
+}
+
+/// A vector, whose components are appended; false for null.
+struct VectorSeed<'a> {
+    /// Components of the first vector, and its line.
+    first: &'a mut Option<(usize, u64)>,
+    line: u64,
+    components: &'a mut Vec<f32>,
+}
+
+impl<'de> DeserializeSeed<'de> for VectorSeed<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for VectorSeed<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of numbers")
+    }
+
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        let dim = self.first.map_or(0, |(dim, _)| dim);
+        self.components.resize(self.components.len() + dim, 0.0);
+        Ok(false)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
+        let start = self.components.len();
+        while let Some(component) = seq.next_element_seed(ComponentSeed)? {
+            self.components.push(component);
+        }
+        let count = self.components.len() - start;
+        if count == 0 || count > DIM_MAX {
+            let found = format!("vector of {count} components, expected 1 to {DIM_MAX}");
+            return Err(A::Error::custom(found));
+        }
+        let (expected, first_line) = *self.first.get_or_insert((count, self.line));
+        if count != expected {
+            return Err(A::Error::custom(format!(
+                "vector has {count} components, expected {expected} as on line {first_line}"
+            )));
+        }
+        Ok(true)
+    }
+}
+
+/// A component of a vector, rounded once: the decimal digits become an f32.
+struct ComponentSeed;
+
+impl<'de> DeserializeSeed<'de> for ComponentSeed {
+    type Value = f32;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<f32, D::Error> {
+        deserializer.deserialize_f32(self)
+    }
+}
+
+impl Visitor<'_> for ComponentSeed {
+    type Value = f32;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number")
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<f32, E> {
+        Ok(value as f32)
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<f32, E> {
+        Ok(value as f32)
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<f32, E> {
+        Ok(value as f32)
+    }
+}
+
+/// Returns what is wrong with a line: the message of `serde_json` with the field that it is about, and
+/// without the line, which is always the first of one.
+fn found(error: &serde_json::Error, field: Option<&str>) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let text = text.strip_suffix(&place).unwrap_or(&text);
+    match field {
+        Some(field) => format!("field {field:?}: {text} (column {})", error.column()),
+        None => format!("{text} (column {})", error.column()),
+    }
+}
+
+/// Kinds of values that were seen, as a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Seen(u16);
+
+impl Seen {
+    const FLAG: Self = Self(1);
+    const NEGATIVE: Self = Self(1 << 1);
+    /// From 0 on, as far as i64 goes.
+    const NATURAL: Self = Self(1 << 2);
+    /// Beyond i64, within u64.
+    const HUGE: Self = Self(1 << 3);
+    const FRACTION: Self = Self(1 << 4);
+    const TEXT: Self = Self(1 << 5);
+    const TEXTS: Self = Self(1 << 6);
+    const NUMBERS: Self = Self(1 << 7);
+    const EMPTY_LIST: Self = Self(1 << 8);
+    /// An object, or a list of other things.
+    const OTHER: Self = Self(1 << 9);
+
+    /// Tells what a value in JSON is; `None` for null.
+    fn of(text: &str) -> Result<Option<Self>, String> {
+        Ok(Some(match text.as_bytes().first() {
+            Some(b'n') => return Ok(None),
+            Some(b't' | b'f') => Self::FLAG,
+            Some(b'"') => Self::TEXT,
+            Some(b'{') => Self::OTHER,
+            Some(b'[') => Self::of_list(text)?,
+            _ if text.parse::<f64>().is_ok_and(f64::is_finite) => match text.parse::<i64>() {
+                Ok(0..) if !text.starts_with('-') => Self::NATURAL,
+                // −0 is a float.
+                Ok(..0) => Self::NEGATIVE,
+                _ if text.parse::<u64>().is_ok() => Self::HUGE,
+                _ => Self::FRACTION,
+            },
+            _ => return Err("number out of range".into()),
+        }))
+    }
+
+    fn of_list(text: &str) -> Result<Self, String> {
+        let items: Vec<&RawValue> =
+            serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let (mut texts, mut numbers, mut others) = (false, false, false);
+        for item in items {
+            let item_seen = match item.get().as_bytes() {
+                [b'[', ..] => Some(Self::OTHER),
+                _ => Self::of(item.get())?,
+            };
+            match item_seen {
+                None => {}
+                Some(Self::TEXT) => {
+                    serde_json::from_str::<String>(item.get())
+                        .map_err(|error| error.to_string())?;
+                    texts = true;
+                }
+                Some(Self::NEGATIVE | Self::NATURAL | Self::HUGE | Self::FRACTION) => {
+                    numbers = true
+                }
+                Some(_) => others = true,
+            }
+        }
+        Ok(match (texts, numbers, others) {
+            (false, false, false) => Self::EMPTY_LIST,
+            (true, false, false) => Self::TEXTS,
+            (false, true, false) => Self::NUMBERS,
+            _ => Self::OTHER,
+        })
+    }
+
+    const fn add(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    fn only(self, allowed: &[Self]) -> bool {
+        self.0 & !allowed.iter().fold(0, |union, one| union | one.0) == 0
+    }
+}
+
+/// What the values of a column are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Flag,
+    Integer,
+    Unsigned,
+    Float,
+    /// Texts as they are, everything else as JSON.
+    Text,
+    Texts,
+    Numbers,
+    /// Vectors of so many components.
+    Vector(usize),
+}
+
+impl Kind {
+    /// Returns the narrowest kind that holds all values seen.
+    fn of(seen: Seen) -> Self {
+        use Seen as S;
+        if seen.0 == 0 {
+            // Nothing but nulls.
+            Self::Text
+        } else if seen.only(&[S::FLAG]) {
+            Self::Flag
+        } else if seen.only(&[S::NEGATIVE, S::NATURAL]) {
+            Self::Integer
+        } else if seen.only(&[S::NATURAL, S::HUGE]) {
+            Self::Unsigned
+        } else if seen.only(&[S::NEGATIVE, S::NATURAL, S::HUGE, S::FRACTION]) {
+            Self::Float
+        } else if seen.only(&[S::TEXTS, S::EMPTY_LIST]) {
+            Self::Texts
+        } else if seen.only(&[S::NUMBERS, S::EMPTY_LIST]) {
+            Self::Numbers
+        } else {
+            Self::Text
+        }
+    }
+
+    fn data_type(self) -> DataType {
+        match self {
+            Self::Flag => DataType::Boolean,
+            Self::Integer => DataType::Int64,
+            Self::Unsigned => DataType::UInt64,
+            Self::Float => DataType::Float64,
+            Self::Text => DataType::Utf8,
+            Self::Texts => DataType::List(item(DataType::Utf8, true)),
+            Self::Numbers => DataType::List(item(DataType::Float64, true)),
+            // A dimension is at most 65,536.
+            Self::Vector(dim) => DataType::FixedSizeList(component(), dim as i32),
+        }
+    }
+
+    /// Returns parsed values with their type.
+    fn typed(self, values: &ArrayRef) -> ArrayRef {
+        let (Some(written), false) = (values.as_string_opt::<i32>(), self == Self::Text) else {
+            return Arc::clone(values);
+        };
+        // Each value was looked at when it was parsed.
+        match self {
+            Self::Flag => {
+                Arc::new(written.iter().map(|v| v.map(|v| v == "true")).collect::<BooleanArray>())
+            }
+            Self::Integer => Arc::new(parsed::<i64>(written).collect::<Int64Array>()),
+            Self::Unsigned => Arc::new(parsed::<u64>(written).collect::<UInt64Array>()),
+            Self::Texts => {
+                let mut lists = ListBuilder::new(StringBuilder::new());
+                written.iter().for_each(|v| lists.append_option(list::<String>(v)));
+                Arc::new(lists.finish())
+            }
+            Self::Numbers => {
+                let mut lists = ListBuilder::new(Float64Builder::new());
+                written.iter().for_each(|v| lists.append_option(list::<f64>(v)));
+                Arc::new(lists.finish())
+            }
+            _ => Arc::new(parsed::<f64>(written).collect::<Float64Array>()),
+        }
+    }
+}
+
+fn parsed<T: std::str::FromStr>(written: &StringArray) -> impl Iterator<Item = Option<T>> {
+    written.iter().map(|value| value.and_then(|value| value.parse().ok()))
+}
+
+fn list<T: serde::de::DeserializeOwned>(written: Option<&str>) -> Option<Vec<Option<T>>> {
+    written.and_then(|written| serde_json::from_str(written).ok())
+}
+
+fn item(data_type: DataType, is_nullable: bool) -> FieldRef {
+    Arc::new(Field::new("item", data_type, is_nullable))
+}
+
+/// The components of a vector.
+fn component() -> FieldRef {
+    item(DataType::Float32, false)
+}
