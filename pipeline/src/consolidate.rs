@@ -147,7 +147,7 @@ pub(crate) fn plan_loaded(
         detection: &detection,
         policy,
         only: only.as_ref(),
-        guard: &GuardedTexts { guard, memories: &snapshot.memories },
+        guard: &GuardedTexts::new(guard, &snapshot.memories),
         similarity: &similarity,
         now: context.now,
         config_hash: context.config_hash,

@@ -286,7 +286,7 @@ fn labels(labels: &[LabelFigures]) -> String {
             grouped(one.verdicts.extends),
             grouped(one.verdicts.undecided),
             grouped(one.verdicts.different),
-            grouped(one.verdicts.contradictory),
+            grouped(one.verdicts.conflict),
             format!("{:.2} %", one.mergeable_share * 100.0),
         ]
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use memfold_guard::{Difference, Guard, Side, Signal, Verdict};
+use memfold_guard::{Difference, DifferenceKind, Guard, Side, Step, Verdict};
 use serde::Serialize;
 
 use super::{GuardBenchError, Label, LabelledPair};
@@ -22,8 +22,10 @@ pub(crate) struct PairOutcome {
     pub(crate) contradiction_score: f64,
     /// Whether *b*, the newer text, could absorb *a*, whatever the cosine.
     pub(crate) mergeable: bool,
-    /// The signs of contradiction, heaviest first.
-    pub(crate) signals: Vec<Signal>,
+    /// The alignment, step by step.
+    pub(crate) steps: Vec<Step>,
+    /// The kind of the conflict, where there is one.
+    pub(crate) signals: Vec<DifferenceKind>,
     /// All differences, in the order of *a*.
     pub(crate) differences: Vec<Difference>,
 }
@@ -72,7 +74,8 @@ impl<'a> GuardBench<'a> {
             verdict: judgement.verdict,
             contradiction_score: judgement.contradiction_score,
             mergeable: judgement.says_all(Side::Right),
-            signals: judgement.signals,
+            signals: judgement.conflict().into_iter().collect(),
+            steps: judgement.steps,
             differences: judgement.differences,
         };
         self.count(pair, &outcome)?;
@@ -197,7 +200,7 @@ pub(crate) struct VerdictCounts {
     /// A named specific, a role or an event differs.
     pub(crate) different: u64,
     /// They say opposite things of the same.
-    pub(crate) contradictory: u64,
+    pub(crate) conflict: u64,
 }
 
 /// How well contradictions are found.
@@ -231,7 +234,7 @@ impl VerdictCounts {
             Verdict::Extends => &mut self.extends,
             Verdict::Undecided => &mut self.undecided,
             Verdict::Different => &mut self.different,
-            Verdict::Contradictory => &mut self.contradictory,
+            Verdict::Conflict => &mut self.conflict,
         };
         *count += 1;
     }

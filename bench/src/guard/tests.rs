@@ -170,16 +170,16 @@ fn pairs_are_counted_by_label() {
         .map(|pair| bench.judge(&pair.unwrap()).unwrap())
         .collect();
     let verdicts: Vec<Verdict> = outcomes.iter().map(|outcome| outcome.verdict).collect();
-    use Verdict::{Contradictory, Extends, Same, Undecided};
-    assert_eq!(verdicts, [Contradictory, Undecided, Same, Extends, Contradictory]);
+    use Verdict::{Conflict, Extends, Same, Undecided};
+    assert_eq!(verdicts, [Conflict, Undecided, Same, Extends, Conflict]);
     assert_eq!(outcomes.iter().map(|outcome| outcome.index).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     let report = bench.report();
-    let counts = |same, extends, undecided, contradictory| VerdictCounts {
+    let counts = |same, extends, undecided, conflict| VerdictCounts {
         same,
         extends,
         undecided,
         different: 0,
-        contradictory,
+        conflict,
     };
     let labels: Vec<_> = report
         .labels

@@ -1,36 +1,29 @@
 //! The fact guard: whether two texts say the same thing, without a model.
 //!
-//! A cosine cannot tell `Oct 15` from `Oct 16`. The guard reads both texts once ([`Guard::read`]) and compares what
-//! they state ([`Guard::judge`]): specifics, polarity, opposites, roles. What it does not know it takes for different.
-//! It does no I/O, reads no clock and knows no store.
-
-pub mod verdict;
+//! A cosine cannot tell `Oct 15` from `Oct 16`. The guard reads both texts once ([`Guard::read`]) and aligns them
+//! ([`Guard::judge`]): every token of both stands in exactly one step, and the steps alone make the verdict. Words
+//! that it does not know keep texts apart. It does no I/O, reads no clock and knows no store.
+//!
+//! `lexer` cuts a text into tokens, `quantity` reads values, `reading` joins both; `align` finds the cheapest alignment,
+//! `extension` knows what may be added, `place` what a conflict is about, `verdict` decides.
 
 mod policy;
-mod compare;
-mod fact_guard;
-mod lexicon;
-mod matching;
-mod morphology;
-mod number;
-mod polarity;
-mod proof;
-mod quantity;
-mod read;
+mod guard;
+mod verdict;
+mod align;
+mod extension;
+mod place;
 mod reading;
-mod roles;
-mod scan;
-mod shape;
+mod quantity;
+mod number;
+mod lexer;
+mod lexicon;
+mod morphology;
 mod stem;
 
-pub use fact_guard::{Coverage, Guard, NewerText};
+pub use align::StepKind;
+pub use guard::{Coverage, Guard};
 pub use lexicon::LexiconError;
 pub use policy::{GuardPolicy, SignalWeights};
-pub use proof::{Side, Step, StepKind};
 pub use reading::Reading;
-pub use verdict::{Difference, DifferenceKind, Judgement, Signal, Verdict};
-
-use memfold_model::text;
-
-#[cfg(test)]
-mod tests;
+pub use verdict::{Difference, DifferenceKind, Judgement, Side, Step, Verdict};

@@ -1,8 +1,4 @@
-//! Opposites that are built from each other: `stable` and `unstable`, `服务已开启` and `服务已关闭`.
-
-use super::DifferenceKind;
-use super::lexicon::{Lexicon, Relation, Roles};
-use super::stem::word_key;
+//! Opposites that are built from each other: `stable` and `unstable`.
 
 const NEGATIVE_PREFIXES: [&str; 9] = ["un", "in", "im", "ir", "il", "dis", "non", "de", "mis"];
 
@@ -53,57 +49,6 @@ pub(super) fn opposite_by_affix(left: &str, right: &str) -> bool {
 fn same_base(left: &str, right: &str) -> bool {
     let (left_stem, right_stem) = (super::stem::stem(left), super::stem::stem(right));
     left[..left_stem.length] == right[..right_stem.length] && left_stem.suffix == right_stem.suffix
-}
-
-/// Tells how runs of a script without spaces exclude each other, by what differs between an equal beginning and an
-/// equal end: `服务已开启`, `服务已关闭`.
-pub(super) fn opposite_runs(own: &str, theirs: &str, lexicon: &Lexicon) -> Option<DifferenceKind> {
-    const RUN_BYTES_MAX: usize = 600;
-    const SHARED_CHARACTERS_MIN: usize = 2;
-    const WIDENED_MAX: usize = 2;
-    if own.len().max(theirs.len()) > RUN_BYTES_MAX {
-        return None;
-    }
-    let equal = |(own, theirs): &(char, char)| own == theirs;
-    let before: Vec<char> =
-        own.chars().zip(theirs.chars()).take_while(equal).map(|(same, _)| same).collect();
-    let start: usize = before.iter().map(|same| same.len_utf8()).sum();
-    let ends = own[start..].chars().rev().zip(theirs[start..].chars().rev());
-    let after: Vec<char> = ends.take_while(equal).map(|(same, _)| same).collect();
-    if before.len() + after.len() < SHARED_CHARACTERS_MIN {
-        return None;
-    }
-    let end: usize = after.iter().map(|same| same.len_utf8()).sum();
-    let width = |shared: &[char]| shared.iter().map(|same| same.len_utf8()).sum::<usize>();
-    let mut buffer = String::new();
-    for (back, forth) in (0..=WIDENED_MAX).flat_map(|a| (0..=WIDENED_MAX).map(move |b| (a, b))) {
-        if back > before.len() || forth > after.len() {
-            continue;
-        }
-        let from = start - width(&before[before.len() - back..]);
-        let to = end - width(&after[after.len() - forth..]);
-        let mut entry = |run: &str| {
-            let part = &run[from..run.len() - to];
-            lexicon.entry(lexicon.word(word_key(part, &mut buffer).stem))
-        };
-        let kind = match (entry(own), entry(theirs)) {
-            (Some(own), Some(theirs)) => match own.conflict(theirs) {
-                Some(Relation::Opposite) => DifferenceKind::Antonym,
-                Some(Relation::Exclusive) => DifferenceKind::Exclusive,
-                Some(Relation::Modality) => DifferenceKind::Modality,
-                Some(Relation::Distinct) | None => continue,
-            },
-            (Some(negator), None) | (None, Some(negator))
-                if negator.roles.has(Roles::NEGATOR)
-                    && own.len().min(theirs.len()) == from + to =>
-            {
-                DifferenceKind::Negation
-            }
-            _ => continue,
-        };
-        return Some(kind);
-    }
-    None
 }
 
 #[cfg(test)]

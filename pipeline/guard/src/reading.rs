@@ -1,172 +1,313 @@
-//! What the guard knows of one text.
+//! What the guard knows of one text: its tokens, and the spans that are compared as a whole.
 
-use std::ops::Range;
+use crate::lexer::{Flags, Kind, Lexed, lex};
+use crate::lexicon::{Lexicon, Marks, PHRASE_WORDS_MAX, Roles};
+use crate::quantity::{Quantity, Reader};
+use crate::stem::phrase_key;
+use memfold_model::text;
 
-/// Everything the guard reads out of one text, once.
-///
-/// Takes about 30 bytes per word besides the text itself.
+/// Words of a compound, at most.
+const COMPOUND_WORDS_MAX: usize = 5;
+/// Items of a list that may stand in another order.
+const LIST_ITEMS_MAX: usize = 6;
+
+/// Everything the guard reads out of one text, once. Linear in its length.
 #[derive(Debug, Clone)]
 pub struct Reading {
-    pub(super) text: Box<str>,
-    /// blake3 of the strict key, shortened.
-    pub(super) strict: [u8; 16],
-    pub(super) tokens: Box<[Token]>,
-    /// Positions of the tokens that count ([`Token::counts`]), by key, affirmed ones first, then position.
-    pub(super) by_key: Box<[u32]>,
-    /// Quoted strings, as ranges of tokens.
-    pub(super) quotes: Box<[Quote]>,
-    /// Whether it speaks of what will be.
-    pub(super) future: bool,
-    /// Whether it asks something.
-    pub(super) asks: bool,
-    /// Whether it speaks of all there is.
-    pub(super) exhaustive: bool,
+    pub(crate) text: Box<str>,
+    /// blake3 of the strict key, shortened: equal keys are the same text.
+    pub(crate) strict: [u8; 16],
+    pub(crate) lexed: Lexed,
+    /// Spans that start at a token, by token.
+    spans: Vec<(u32, Span)>,
+    /// Grammar may be applied.
+    pub(crate) english: bool,
+    /// It denies, hedges, limits, quantifies and asks nothing.
+    pub(crate) plain: bool,
+    /// It says `yesterday`, `next Friday`: what it means depends on its day.
+    pub(crate) relative: bool,
+    /// The day of the memory, in days since 1970, where it is known.
+    pub(crate) day: Option<i32>,
+}
+
+/// What starts at a token and is compared as a whole.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Span {
+    pub(crate) quantity: Option<Quantity>,
+    /// The entry of a phrase of the lexicon, and its tokens.
+    pub(crate) phrase: u32,
+    pub(crate) phrase_width: u32,
+    /// The number of a compound, and its tokens.
+    pub(crate) compound: u32,
+    pub(crate) compound_width: u32,
+    /// Tokens of the list of single words that starts here and may be sorted.
+    pub(crate) list_width: u32,
 }
 
 impl Reading {
-    pub(super) fn text_of(&self, token: &Token) -> &str {
-        &self.text[token.range()]
+    pub(crate) fn new(source: &str, lexicon: &Lexicon) -> Self {
+        let mut lexed = lex(source, lexicon);
+        let english = is_english(&lexed);
+        let plain = is_plain(&lexed, lexicon);
+        let spans = spans(&mut lexed, source, english, lexicon);
+        let hash = blake3::hash(text::strict_key(source).as_bytes());
+        let mut strict = [0; 16];
+        strict.copy_from_slice(&hash.as_bytes()[..16]);
+        Self {
+            text: source.into(),
+            strict,
+            lexed,
+            spans,
+            english,
+            plain,
+            relative: text::is_relative_to_day(source),
+            day: None,
+        }
+    }
+
+    /// Says on which day the text was written, in days since 1970: `yesterday` is read against it.
+    #[must_use]
+    pub const fn on_day(mut self, day: Option<i32>) -> Self {
+        self.day = day;
+        self
+    }
+
+    /// Returns the text that was read.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn span(&self, at: usize) -> Span {
+        let found = self.spans.binary_search_by_key(&(at as u32), |(token, _)| *token);
+        found.map_or_else(|_| Span::default(), |found| self.spans[found].1)
+    }
+
+    /// Returns the bytes that some tokens cover; an empty range where there is none.
+    pub(crate) fn bytes(&self, tokens: std::ops::Range<usize>) -> std::ops::Range<usize> {
+        let all = &self.lexed.tokens;
+        let end_of_text = || all.last().map_or(0, |last| last.end as usize);
+        let start = all.get(tokens.start).map_or_else(end_of_text, |token| token.start as usize);
+        match tokens.is_empty() {
+            true => start..start,
+            false => start..all[tokens.end - 1].end as usize,
+        }
     }
 }
 
-/// What a token is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Class {
-    /// A word that means something.
-    Word,
-    /// A small word.
-    Function,
-    /// A word that negates what follows.
-    Negator,
-    /// A run of a script without a lexicon.
-    Script,
-    /// A count or an amount.
-    Number,
-    /// A position: `2nd`.
-    Ordinal,
-    /// An amount of money.
-    Currency,
-    /// A day of a year.
-    Date,
-    /// A year.
-    Year,
-    /// A time of day.
-    Time,
-    /// A version.
-    Version,
-    /// An id, a hash, `#n`, a numbered thing.
-    Identifier,
-    /// A URL, an address, a path.
-    Locator,
-    /// An identifier of code.
-    Code,
-    /// A comma or colon.
-    Comma,
-    /// The end of a sentence or line.
-    Break,
+/// Tells whether a text is English: it has small words of it in number, or most of its plain words are in the lexicon and
+/// none is a small word of another language; and its letters are ASCII.
+fn is_english(lexed: &Lexed) -> bool {
+    let (mut all, mut small, mut ascii, mut plain, mut known) = (0, 0, 0, 0, 0);
+    let mut foreign = 0;
+    for (at, word) in lexed.tokens.iter().enumerate().filter(|(_, token)| token.kind == Kind::Word)
+    {
+        all += 1;
+        ascii += usize::from(lexed.lower(at).is_ascii());
+        small += usize::from(word.marks.has(Marks::ENGLISH));
+        foreign += usize::from(word.marks.has(Marks::FOREIGN) && !word.has(Flags::EXACT));
+        if !word.has(Flags::CAPITAL.with(Flags::EXACT)) {
+            plain += 1;
+            known += usize::from(word.entry != 0 || word.marks != Marks::default());
+        }
+    }
+    let script = lexed.tokens.iter().any(|token| token.kind == Kind::Script);
+    let usual = small > 0 && small * 8 >= all && foreign <= small / 2;
+    let listed = plain > 0 && known * 3 >= plain && foreign == 0;
+    !script && (usual || listed) && ascii * 10 >= all * 9
 }
 
-/// What is known of a token besides its class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Flags(u8);
-
-impl Flags {
-    /// It stands under a negation.
-    pub(super) const NEGATED: Self = Self(1);
-    /// It is written like a name.
-    pub(super) const NAME: Self = Self(1 << 1);
-    /// It is the first word of a sentence.
-    pub(super) const INITIAL: Self = Self(1 << 2);
-    /// It is a form of the past.
-    pub(super) const PAST: Self = Self(1 << 3);
-    /// It is a small word that can still conflict: `before`, `all`, `must`.
-    pub(super) const LIGHT: Self = Self(1 << 4);
-    /// A number in words.
-    pub(super) const SPELLED: Self = Self(1 << 5);
-    /// It is a negator that takes words on its left.
-    pub(super) const SPENT: Self = Self(1 << 6);
-
-    pub(super) const fn has(self, flag: Self) -> bool {
-        self.0 & flag.0 != 0
-    }
-
-    pub(super) const fn set(&mut self, flag: Self) {
-        self.0 |= flag.0;
-    }
-
-    pub(super) const fn clear(&mut self, flag: Self) {
-        self.0 &= !flag.0;
-    }
-
-    pub(super) const fn toggle(&mut self, flag: Self) {
-        self.0 ^= flag.0;
-    }
+/// Tells whether a text denies, hedges, conditions, compares, quantifies and asks nothing.
+fn is_plain(lexed: &Lexed, lexicon: &Lexicon) -> bool {
+    let denying = Roles::NEGATOR.with(Roles::NEGATIVE_VERB).with(Roles::DENIAL).with(Roles::NARROW);
+    lexed.tokens.iter().enumerate().all(|(at, token)| {
+        !token.marks.has(Marks::HAZARD)
+            && !lexicon.roles(token.entry).has(denying)
+            && !lexed.is(at, "?")
+    })
 }
 
-/// A token and what it is compared by.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Token {
-    /// Equal for tokens that say the same.
-    pub(super) key: u64,
-    /// First byte.
-    pub(super) start: u32,
-    /// Past the last byte.
-    pub(super) end: u32,
-    /// Its entry in the lexicon, or 0; for numbers the unit.
-    pub(super) entry: u32,
-    /// What it is.
-    pub(super) class: Class,
-    /// What else is known.
-    pub(super) flags: Flags,
+fn spans(lexed: &mut Lexed, text: &str, english: bool, lexicon: &Lexicon) -> Vec<(u32, Span)> {
+    let unit_of = |at: usize| {
+        let token = &lexed.tokens[at];
+        if token.kind == Kind::Word || token.kind == Kind::Symbol {
+            lexicon.unit(token.folded).map_or(0, |unit| unit.id)
+        } else {
+            0
+        }
+    };
+    let versioned = |at: usize| lexicon.roles(lexed.tokens[at].entry).has(Roles::VERSIONED);
+    let small = lexed.tokens.iter().any(|token| token.marks.has(Marks::ENGLISH));
+    let reader =
+        Reader { lexed, text, english: english && small, unit_of: &unit_of, versioned: &versioned };
+    let sortable = english.then(|| Sortable::of(lexed));
+    let mut spans = Vec::new();
+    for at in 0..lexed.tokens.len() {
+        let mut span = Span { quantity: reader.read(at), ..Span::default() };
+        (span.phrase, span.phrase_width) = phrase(lexed, at, lexicon);
+        (span.compound, span.compound_width) = compound(lexed, at, lexicon);
+        span.list_width = sortable.as_ref().map_or(0, |sortable| sortable.list(lexed, at));
+        if span.quantity.is_some() || span.phrase | span.compound | span.list_width != 0 {
+            spans.push((at as u32, span));
+        }
+    }
+    for (at, _) in &spans {
+        lexed.tokens[*at as usize].flags.set(Flags::STARTS);
+    }
+    spans
 }
 
-impl Token {
-    pub(super) const fn range(&self) -> Range<usize> {
-        self.start as usize..self.end as usize
+/// Returns the entry and the length of the phrase of several words that starts here.
+fn phrase(lexed: &Lexed, at: usize, lexicon: &Lexicon) -> (u32, u32) {
+    let first = &lexed.tokens[at];
+    if first.kind != Kind::Word || !lexicon.starts_phrase(first.stem) {
+        return (0, 0);
     }
-
-    /// Tells whether a text without it says less.
-    pub(super) const fn is_content(&self) -> bool {
-        !matches!(self.class, Class::Function | Class::Negator | Class::Comma | Class::Break)
+    let mut stems = [0; PHRASE_WORDS_MAX];
+    let (mut count, mut next, mut ends) = (0, at, [0; PHRASE_WORDS_MAX + 1]);
+    while count < PHRASE_WORDS_MAX
+        && next < lexed.tokens.len()
+        && lexed.tokens[next].kind == Kind::Word
+    {
+        stems[count] = lexed.tokens[next].stem;
+        count += 1;
+        next += 1;
+        ends[count] = next;
+        next += usize::from(lexed.is(next, "-") && lexed.tokens[next].has(Flags::GLUED));
     }
-
-    /// Tells whether it takes part in matching.
-    pub(super) const fn counts(&self) -> bool {
-        self.is_content() || self.flags.has(Flags::LIGHT)
-    }
-
-    /// Tells whether its entry is one of the lexicon.
-    pub(super) const fn is_word(&self) -> bool {
-        matches!(self.class, Class::Word | Class::Function | Class::Negator | Class::Script)
-    }
-
-    pub(super) const fn is_negated(&self) -> bool {
-        self.flags.has(Flags::NEGATED)
+    match lexicon.phrase(&stems[..count]) {
+        Some(found) if found.word_count > 1 => (found.entry, (ends[found.word_count] - at) as u32),
+        _ => (0, 0),
     }
 }
 
-/// A quoted string.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Quote {
-    /// First byte inside.
-    pub(super) start: u32,
-    /// Past the last byte inside.
-    pub(super) end: u32,
-    /// First token inside.
-    pub(super) first: u32,
-    /// Past the last token inside.
-    pub(super) last: u32,
-    /// Key of what is quoted.
-    pub(super) key: u64,
+/// Returns the number and the length of the compound that starts here.
+fn compound(lexed: &Lexed, at: usize, lexicon: &Lexicon) -> (u32, u32) {
+    let first = &lexed.tokens[at];
+    if !first.marks.has(Marks::COMPOUND) || first.has(Flags::EXACT) && !first.has(Flags::INITIAL) {
+        return (0, 0);
+    }
+    let mut keys = Vec::with_capacity(COMPOUND_WORDS_MAX);
+    let (mut next, mut best) = (at, (lexicon.compound(first.folded), 1));
+    while keys.len() < COMPOUND_WORDS_MAX
+        && next < lexed.tokens.len()
+        && lexed.tokens[next].kind == Kind::Word
+    {
+        keys.push(lexed.tokens[next].folded);
+        next += 1;
+        let number =
+            if keys.len() > 1 { lexicon.compound(phrase_key(keys.iter().copied())) } else { 0 };
+        if number != 0 {
+            best = (number, next - at);
+        }
+        next += usize::from(lexed.is(next, "-") && lexed.tokens[next].has(Flags::GLUED));
+    }
+    if best.0 == 0 { (0, 0) } else { (best.0, best.1 as u32) }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Where lists may be sorted: sentences with one coordination and nothing that speaks of order.
+struct Sortable {
+    /// By token: whether its sentence is one.
+    allowed: Vec<bool>,
+}
 
-    #[test]
-    fn tokens_stay_small() {
-        assert_eq!(size_of::<Token>(), 24);
-        assert!(size_of::<Reading>() <= 96, "{}", size_of::<Reading>());
+impl Sortable {
+    fn of(lexed: &Lexed) -> Self {
+        let mut allowed = vec![false; lexed.tokens.len()];
+        if lexed.tokens.iter().any(|token| token.marks.has(Marks::ORDERED)) {
+            return Self { allowed };
+        }
+        let mut start = 0;
+        for at in 0..=lexed.tokens.len() {
+            if at < lexed.tokens.len() && !lexed.ends_sentence(at) {
+                continue;
+            }
+            let joins = |at: &usize| matches!(lexed.lower(*at), "and" | "or");
+            let breaks = |at: usize| {
+                lexed.tokens[at].kind == Kind::Symbol
+                    && !matches!(lexed.lower(at), "," | "." | "!" | "'" | "\"" | "`")
+                    || lexed.tokens[at].kind == Kind::Indent
+            };
+            let one = (start..at).filter(joins).count() == 1 && !(start..at).any(breaks);
+            allowed[start..at].fill(one);
+            start = at + 1;
+        }
+        Self { allowed }
     }
+
+    /// Returns the length of the list of single words that starts here, the only one of its sentence.
+    fn list(&self, lexed: &Lexed, at: usize) -> u32 {
+        let tokens = &lexed.tokens;
+        if !self.allowed[at] {
+            return 0;
+        }
+        let subject = tokens[at].has(Flags::INITIAL);
+        let headed = at > 0 && tokens[at - 1].marks.has(Marks::LIST_HEAD);
+        if !subject && !headed {
+            return 0;
+        }
+        let named = |at: usize| {
+            tokens[at].kind == Kind::Code
+                && lexed.lower(at).bytes().all(|byte| byte.is_ascii_alphanumeric())
+        };
+        let item = |at: usize| {
+            at < tokens.len()
+                && (tokens[at].kind == Kind::Word || named(at))
+                && !tokens[at].marks.has(Marks::HAZARD)
+        };
+        let mut end = at;
+        for _ in 0..LIST_ITEMS_MAX {
+            if !item(end) || end + 1 >= tokens.len() {
+                return 0;
+            }
+            let last = matches!(lexed.lower(end + 1), "and" | "or");
+            if !last && !lexed.is(end + 1, ",") {
+                return 0;
+            }
+            end += 2;
+            if last {
+                let next = end + 1;
+                let rest = (next..tokens.len()).take_while(|at| !lexed.ends_sentence(*at));
+                // A comma elsewhere may coordinate too.
+                let comma = rest.clone().any(|at| lexed.is(at, ","))
+                    || (0..at)
+                        .rev()
+                        .take_while(|at| !lexed.ends_sentence(*at))
+                        .any(|at| lexed.is(at, ","));
+                let ends = match headed {
+                    true => rest.count() == 0,
+                    false => next < tokens.len() && is_plural_verb(lexed, next),
+                };
+                return if item(end) && ends && !comma { (next - at) as u32 } else { 0 };
+            }
+        }
+        0
+    }
+}
+
+fn is_plural_verb(lexed: &Lexed, at: usize) -> bool {
+    let token = &lexed.tokens[at];
+    matches!(
+        lexed.lower(at),
+        "are"
+            | "were"
+            | "have"
+            | "will"
+            | "can"
+            | "went"
+            | "met"
+            | "came"
+            | "saw"
+            | "had"
+            | "took"
+            | "made"
+            | "got"
+            | "left"
+            | "bought"
+            | "ran"
+            | "sent"
+            | "paid"
+            | "won"
+    ) || token.has(Flags::PAST) && token.is_ordinary()
+        || token.marks.has(Marks::INFLECTING) && !lexed.lower(at).ends_with('s')
 }

@@ -197,12 +197,6 @@ pub(super) fn word_key(word: &str, buffer: &mut String) -> WordKey {
     WordKey { surface, stem: hasher.bytes(suffix.as_bytes()).finish(), past }
 }
 
-/// Returns the key of a token whose case does not matter, in its own domain.
-pub(super) fn folded_key(domain: u8, text: &str, buffer: &mut String) -> u64 {
-    lower_into(text, buffer);
-    KeyHasher::new(domain).bytes(buffer.as_bytes()).finish()
-}
-
 /// Returns the key of a token that is compared byte by byte, in its own domain.
 pub(super) fn exact_key(domain: u8, text: &str) -> u64 {
     KeyHasher::new(domain).bytes(text.as_bytes()).finish()

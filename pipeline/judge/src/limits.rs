@@ -375,7 +375,7 @@ impl<'a> Limits<'a> {
         let judgement = self.guard.judge(&self.guard.read(one.1), &self.guard.read(other.1));
         let (one, other) = (one.0.to_owned(), other.0.to_owned());
         match judgement.verdict {
-            Verdict::Contradictory => Err(Refusal::Contradictory { one, other }),
+            Verdict::Conflict => Err(Refusal::Contradictory { one, other }),
             _ if self.is_golden() || could_be_same(&judgement) => Ok(()),
             _ => Err(Refusal::Different { one, other }),
         }
@@ -462,7 +462,7 @@ fn could_be_same(judgement: &Judgement) -> bool {
     let mut differences = judgement.differences.iter();
     match judgement.verdict {
         Verdict::Same | Verdict::Extends => true,
-        Verdict::Contradictory => false,
+        Verdict::Conflict => false,
         Verdict::Undecided | Verdict::Different => differences
             .all(|found| is_open(found.kind, found.left.is_some(), found.right.is_some())),
     }

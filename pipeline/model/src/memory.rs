@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use memfold_index::Row;
 
+use super::text::dated_key;
 use super::time::Instant;
 
 /// The store's own id: opaque text, ordered by its bytes.
@@ -87,6 +88,20 @@ pub struct Memory {
     /// Digest of the columns a plan rests on (see spec: id, content, categories, importance,
     /// created_at, expires_at, source, archived_by and the embedding's bytes).
     pub base_digest: BaseDigest,
+}
+
+impl Memory {
+    /// Returns the day it was made, in days since 1970-01-01 UTC, where that is known.
+    #[must_use]
+    pub fn day(&self) -> Option<i32> {
+        self.created_at.instant().map(Instant::day)
+    }
+
+    /// Returns the key under which its text is the same as another memory's.
+    #[must_use]
+    pub fn text_key(&self) -> String {
+        dated_key(&self.content, self.day(), self.id.as_str())
+    }
 }
 
 /// Names of attributes: a memory has one value of each, as the category `name:value`.

@@ -16,6 +16,12 @@ const LAST: DateTime = DateTime::constant(9999, 12, 31, 23, 59, 59, 999_999_000)
 pub struct Instant(pub i64);
 
 impl Instant {
+    /// Returns the day it falls on, in days since 1970-01-01 UTC.
+    #[must_use]
+    pub const fn day(self) -> i32 {
+        self.0.div_euclid(86_400_000_000) as i32
+    }
+
     /// Reads a time as any of the known writers spells it; `None` where it is no time.
     ///
     /// Spellings, with white space around them allowed: `YYYY-MM-DD`, then `T` or a space and

@@ -336,7 +336,7 @@ pub fn rejudge_flags(session: &Session, guard: &Guard) -> Result<Rejudged, Sessi
                     rejudged.closed += 1;
                     writes.close_flag(flag.id)
                 }
-                Verdict::Contradictory => {
+                Verdict::Conflict => {
                     rejudged.contradictory += 1;
                     writes.flag_as_contradiction(flag.id, judgement.contradiction_score)
                 }

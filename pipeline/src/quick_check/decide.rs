@@ -74,13 +74,19 @@ pub(super) fn decide(
     }
     let verdict_of = |found: &Match| found.judgement.as_ref().map(|judgement| judgement.verdict);
     let matches = &weighed.matches;
-    if let Some(at) = matches.iter().position(|m| verdict_of(m) == Some(Verdict::Contradictory)) {
+    let conflicts = |update: bool| {
+        let is_one = |found: &Match| {
+            let judgement = found.judgement.as_ref();
+            judgement.is_some_and(|it| it.verdict == Verdict::Conflict && it.update == update)
+        };
+        matches.iter().position(is_one)
+    };
+    if let Some(at) = conflicts(false) {
         let kind = FlagKind::Contradiction;
         let reason = format!("contradicts {}{}", matches[at].memory.id, differing(&matches[at]));
         return Ok(Decided { choice: Choice::Flag { at, kind }, reason });
     }
-    let is_update = |found: &Match| found.judgement.as_ref().is_some_and(|found| found.update);
-    if let Some(at) = matches.iter().position(is_update) {
+    if let Some(at) = conflicts(true) {
         let reason =
             format!("another value than in {}{}", matches[at].memory.id, differing(&matches[at]));
         return Ok(Decided { choice: Choice::Flag { at, kind: FlagKind::Update }, reason });
@@ -162,7 +168,7 @@ impl Fitness<'_> {
             return Ok(Some(format!("like {id}, which is protected: {by}")));
         }
         let guard = self.rules.guard.get();
-        if let Some(lacking) = lacks(guard, reading, &found.memory.content) {
+        if let Some(lacking) = lacks(guard, reading, &found.memory) {
             return Ok(Some(format!("like {id}, but {lacking}")));
         }
         let space = self.gathered.space.as_ref().map(|(space, shapes)| (space, shapes));
@@ -199,12 +205,12 @@ impl Fitness<'_> {
 }
 
 /// Says what keeps a new text from being proven to say all that a memory says.
-fn lacks(guard: &Guard, reading: &Reading, content: &str) -> Option<String> {
-    let judgement = guard.judge(&guard.read(content), reading);
+fn lacks(guard: &Guard, reading: &Reading, memory: &Memory) -> Option<String> {
+    let judgement = guard.judge(&guard.read_memory(memory), reading);
     if judgement.says_all(Side::Right) {
         return None;
     }
-    let lacking = memfold_plan::plan::lacks(&judgement, content);
+    let lacking = memfold_plan::plan::lacks(&judgement, &memory.content);
     Some(match lacking.is_empty() {
         false => format!("the new text lacks {}", lacking.join(", ")),
         true => "the new text is not proven to say the same".to_owned(),
@@ -291,7 +297,7 @@ fn is_newer(weighed: &Weighed, other: &Memory, memory: &Memory) -> bool {
 }
 
 fn contradicts(found: &Match) -> bool {
-    found.judgement.as_ref().is_some_and(|j| j.verdict == Verdict::Contradictory)
+    found.judgement.as_ref().is_some_and(|j| j.verdict == Verdict::Conflict)
 }
 
 /// Tells whether a match says something else in values alone, as the members of a series do.

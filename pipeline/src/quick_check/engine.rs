@@ -171,9 +171,9 @@ impl QuickCheck {
 }
 
 impl Shared {
-    pub(super) const fn rules(&self) -> Rules<'_> {
+    pub(super) const fn rules(&self, now: Instant) -> Rules<'_> {
         let QuickCheckOptions { policy, check, kernels, .. } = &self.options;
-        Rules { policy, check, guard: &self.guard, kernels }
+        Rules { policy, check, guard: &self.guard, kernels, today: now.day() }
     }
 
     pub(super) const fn wanted<'a>(&'a self, incoming: &'a Incoming) -> Wanted<'a> {
@@ -261,7 +261,7 @@ impl Shared {
         incoming: &Incoming,
         now: Instant,
     ) -> Result<(Weighed, Decided), SearchError> {
-        let rules = self.rules();
+        let rules = self.rules(now);
         let weighed = weigh(reader, gathered, incoming, rules)?;
         let vector = incoming.vector.as_deref();
         let reading = weighed.reading.as_ref();

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use memfold_guard::{Guard, Judgement, LexiconError, Reading};
 use memfold_model::memory::{CategoryList, Memory, MemoryId};
-use memfold_model::text::{TextKey, strict_key};
+use memfold_model::text::{TextKey, dated_key};
 use memfold_plan::detect::{newest_first, separating};
 use memfold_plan::plan::differences;
 use memfold_plan::policy::{CheckScope, GuardPolicy, Policy, QuickCheckPolicy};
@@ -28,6 +28,8 @@ pub(super) struct Rules<'a> {
     pub(super) check: &'a QuickCheckPolicy,
     pub(super) guard: &'a LazyGuard,
     pub(super) kernels: &'static Kernels,
+    /// The day of the new memory, in days since 1970.
+    pub(super) today: i32,
 }
 
 impl Rules<'_> {
@@ -93,6 +95,7 @@ pub(super) fn weigh(
         incoming,
         rules,
         key: incoming.text.as_deref().map(TextKey::of),
+        own_key: incoming.text.as_deref().map(|text| dated_key(text, Some(rules.today), "")),
         separating: separating(&incoming.boxed_categories(), &rules.policy.cluster.separate_by),
         seen: BTreeSet::new(),
         added: 0,
@@ -110,6 +113,8 @@ struct Weighing<'a> {
     incoming: &'a Incoming,
     rules: Rules<'a>,
     key: Option<TextKey>,
+    /// Under which an equal text is known.
+    own_key: Option<String>,
     separating: Vec<String>,
     seen: BTreeSet<MemoryId>,
     /// Matches that need not be near.
@@ -122,21 +127,23 @@ impl Weighing<'_> {
     fn texts(&mut self) -> Result<(), SearchError> {
         let mut loose = Vec::new();
         for id in self.gathered.texts.iter().flatten() {
-            let is_equal = |content: &str| self.says(&strict_key(content));
+            let is_equal = |memory: &Memory| self.says(&memory.text_key());
+            // Nobody knows on which day a merged text was written.
+            let is_same = |content: &str| self.says(&dated_key(content, None, id));
             match self.reader.fate(id)? {
                 Fate::Live(memory) if !self.is_in_scope(&memory) => {}
-                Fate::Live(memory) if is_equal(&memory.content) => {
+                Fate::Live(memory) if is_equal(&memory) => {
                     self.weighed.equal.push(Equal::Live(memory));
                 }
                 Fate::Live(memory) => loose.push(*memory),
-                Fate::Folded { content, survivor } if is_equal(&content) => {
+                Fate::Folded { content, survivor } if is_same(&content) => {
                     let ghost = MemoryId::new(id.as_str());
                     if let Some((into, superseded)) = self.live_end(&ghost, survivor)? {
                         self.weighed.equal.push(Equal::Folded { ghost, into, superseded });
                     }
                 }
                 Fate::Archived { memory } => {
-                    if is_equal(&memory.content) && self.is_in_scope(&memory) {
+                    if is_equal(&memory) && self.is_in_scope(&memory) {
                         self.weighed.equal.push(Equal::Archived { memory });
                     }
                 }
@@ -237,7 +244,7 @@ impl Weighing<'_> {
 
     /// As [`Self::add`]; `anyway`: even where it is not near.
     fn compare(&mut self, memory: Memory, anyway: bool) -> Result<(), SearchError> {
-        if self.says(&strict_key(&memory.content)) || !self.seen.insert(memory.id.clone()) {
+        if self.says(&memory.text_key()) || !self.seen.insert(memory.id.clone()) {
             return Ok(());
         }
         let query = self.query();
@@ -275,11 +282,10 @@ impl Weighing<'_> {
             return Ok(self.weighed);
         };
         let guard = self.rules.guard.get();
-        let reading = guard.read(text);
-        let newer = guard.newer(&reading);
+        let reading = guard.read(text).on_day(Some(self.rules.today));
         for found in &mut self.weighed.matches {
             let content = &found.memory.content;
-            let judgement = newer.judge(&guard.read(content));
+            let judgement = guard.judge(&guard.read_memory(&found.memory), &reading);
             found.differences = differences(&judgement, content, text);
             found.judgement = Some(judgement);
         }
@@ -289,7 +295,7 @@ impl Weighing<'_> {
 
     /// Tells whether a strict key is that of the new text.
     fn says(&self, key: &str) -> bool {
-        self.key.as_ref().is_some_and(|own| own.strict == key)
+        self.own_key.as_deref() == Some(key)
     }
 
     /// Tells whether a memory may be the same as the new one: it is nobody else's, and of the same category or source

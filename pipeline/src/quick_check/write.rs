@@ -232,7 +232,8 @@ impl<'a> Writing<'a> {
         };
         let old = &found.memory;
         let guard = self.shared.guard.get();
-        let judgement = guard.judge(&guard.read(&old.content), &guard.read(self.text));
+        let judgement = guard
+            .judge(&guard.read_memory(old), &guard.read(self.text).on_day(Some(self.now.day())));
         let differences = proof_steps(&judgement, &old.content, self.text);
         let evidence = Evidence { differences, ..evidence(found, FlagKind::Near) };
         let why = (RULE, "saved as a newer wording", evidence);

@@ -553,7 +553,7 @@ pub(crate) fn compare(py: Python<'_>, older: &str, newer: &str) -> PyResult<Stri
         }
         let guard = GUARD.get().expect("it was set just now");
         let judged = guard.judge(&guard.read(older), &guard.read(newer));
-        let proof = judged.proof.iter().map(|Step { kind, left, right }| {
+        let proof = judged.steps.iter().map(|Step { kind, left, right }| {
             json!({"kind": kind, "left": older[left.clone()], "right": newer[right.clone()]})
         });
         let differences = judged.differences.iter().map(

@@ -17,6 +17,7 @@ macro_rules! built_in {
 built_in! {
     "forms.txt",
     "grammar.txt",
+    "words.txt",
     "synonyms/everyday.txt",
     "synonyms/technical.txt",
     "opposites/everyday.txt",
@@ -27,7 +28,6 @@ built_in! {
     "classes/things.txt",
     "classes/nature.txt",
     "classes/technical.txt",
-    "kinds.txt",
     "languages/german.txt",
     "languages/french.txt",
     "languages/spanish.txt",
@@ -37,6 +37,3 @@ built_in! {
     "languages/japanese.txt",
     "languages/others.txt",
 }
-
-/// The text of what a proof knows besides.
-pub(crate) const PROOF_WORDS: &str = include_str!("../../lexicon/proof.txt");

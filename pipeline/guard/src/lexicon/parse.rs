@@ -10,7 +10,6 @@
 //! grey, gray
 //! red
 //! ```
-//! `[kinds]` takes `general | special, special`: what is denied of a person is denied of a woman.
 //! `[distinct NAME]` is a class whose members differ without contradiction, `[modality NAME]` one of modal words.
 //! `[forms]` and `[past-forms]` take `base = form, form`; the other sections list words.
 
@@ -20,9 +19,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::path::PathBuf;
 
 use super::tables::{
-    Few, Form, Lexicon, Lists, Membership, PHRASE_WORDS_MAX, Phrase, Relation, Roles, Table, Unit,
+    Canonical, Few, Form, Lexicon, Lists, Marks, Membership, PHRASE_WORDS_MAX, Phrase, Relation,
+    Roles, Table, Unit,
 };
-use crate::stem::{KeyHasher, word_key};
+use crate::stem::{KeyHasher, phrase_key, word_key};
 
 /// Bytes of text that one entry takes, roughly.
 const BYTES_PER_ENTRY: usize = 14;
@@ -59,6 +59,10 @@ pub(super) fn parse(source: &str, lexicon: &mut Draft) -> Result<(), LexiconErro
 fn header(line: &str) -> Result<Section, &'static str> {
     let inner = line.trim_start_matches('[').strip_suffix(']').ok_or("a section in brackets")?;
     let (name, rest) = inner.split_once(' ').unwrap_or((inner, ""));
+    if name == "mark" {
+        let marks = Marks::NAMES.iter().find(|(known, _)| *known == rest);
+        return marks.map(|(_, marks)| Section::Mark(*marks)).ok_or("a known mark");
+    }
     let (_, section) =
         SECTIONS.iter().find(|(known, _)| *known == name).ok_or("a known section")?;
     if section.is_named() && rest.trim().is_empty() {
@@ -84,10 +88,12 @@ impl Line<'_> {
             }),
             Section::Synonyms => self.synonyms(),
             Section::Opposites => self.opposites(),
-            Section::Kinds => self.kinds(),
             Section::Class(kind) => self.member(kind),
             Section::Forms { past } => self.forms(past),
             Section::Units { currency } => self.units(currency),
+            Section::Mark(marks) => self.marks(marks),
+            Section::Canonical => self.canonical(),
+            Section::Compound { joined } => self.compound(joined),
         }
     }
 
@@ -113,13 +119,6 @@ impl Line<'_> {
             })?;
         }
         Ok(())
-    }
-
-    fn kinds(&mut self) -> Result<(), &'static str> {
-        let (general, special) = self.text.split_once('|').ok_or("two sides apart by `|`")?;
-        let kind = self.lexicon.new_relation();
-        self.each(general, |lexicon, entry| lexicon.entry_mut(entry).covers.push(kind))?;
-        self.each(special, |lexicon, entry| lexicon.entry_mut(entry).kinds.push(kind))
     }
 
     fn member(&mut self, kind: Relation) -> Result<(), &'static str> {
@@ -152,6 +151,43 @@ impl Line<'_> {
         for name in self.text.split(',') {
             let key = word_key(name.trim(), &mut buffer);
             self.lexicon.units.insert(key.surface, Unit { id, currency });
+        }
+        Ok(())
+    }
+
+    fn marks(&mut self, marks: Marks) -> Result<(), &'static str> {
+        for word in self.text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            let key = word_key(word, self.buffer).surface;
+            let known = self.lexicon.marks.entry(key).or_default();
+            *known = known.with(marks);
+        }
+        Ok(())
+    }
+
+    fn canonical(&mut self) -> Result<(), &'static str> {
+        let (word, full) = self.text.split_once('=').ok_or("`word = word`")?;
+        let full = word_key(full.trim(), self.buffer);
+        let key = word_key(word.trim(), self.buffer).surface;
+        let canonical = Canonical { surface: full.surface, stem: full.stem, past: full.past };
+        self.lexicon.canonical.insert(key, canonical);
+        Ok(())
+    }
+
+    fn compound(&mut self, joined: bool) -> Result<(), &'static str> {
+        let words: Vec<&str> = self.text.split_whitespace().collect();
+        if words.len() < 2 {
+            return Err("two or more words");
+        }
+        let number = self.lexicon.new_relation();
+        let keys: Vec<u64> = words.iter().map(|word| word_key(word, self.buffer).surface).collect();
+        let whole = word_key(&words.concat(), self.buffer).surface;
+        for first in [keys[0], whole].into_iter().take(1 + usize::from(joined)) {
+            let marks = self.lexicon.marks.entry(first).or_default();
+            *marks = marks.with(Marks::COMPOUND);
+        }
+        self.lexicon.compounds.insert(phrase_key(keys.into_iter()), number);
+        if joined {
+            self.lexicon.compounds.insert(whole, number);
         }
         Ok(())
     }
@@ -195,8 +231,6 @@ pub(super) enum Section {
     Synonyms,
     /// `left, left | right, right`.
     Opposites,
-    /// `general, general | special, special`.
-    Kinds,
     /// A class; each line one member with its names.
     Class(Relation),
     /// `base = form, form`.
@@ -209,13 +243,21 @@ pub(super) enum Section {
         /// Whether they are money.
         currency: bool,
     },
+    /// Words with a mark.
+    Mark(Marks),
+    /// `spelling = word`.
+    Canonical,
+    /// Words that may be joined.
+    Compound {
+        /// Whether also without a hyphen.
+        joined: bool,
+    },
 }
 
 /// Names of all sections.
-pub(super) const SECTIONS: [(&str, Section); 29] = [
+pub(super) const SECTIONS: [(&str, Section); 32] = [
     ("synonyms", Section::Synonyms),
     ("opposites", Section::Opposites),
-    ("kinds", Section::Kinds),
     ("exclusive", Section::Class(Relation::Exclusive)),
     ("modality", Section::Class(Relation::Modality)),
     ("distinct", Section::Class(Relation::Distinct)),
@@ -242,6 +284,10 @@ pub(super) const SECTIONS: [(&str, Section); 29] = [
     ("versioned", Section::Role(Roles::VERSIONED)),
     ("intentions", Section::Role(Roles::FUTURE)),
     ("completions", Section::Role(Roles::PAST)),
+    ("spelling", Section::Canonical),
+    ("abbreviation", Section::Canonical),
+    ("compound", Section::Compound { joined: true }),
+    ("hyphen", Section::Compound { joined: false }),
 ];
 
 impl Section {
@@ -323,20 +369,23 @@ pub(super) struct Draft {
     phrases: KeyMap<Vec<Phrase>>,
     pub(super) forms: KeyMap<Form>,
     pub(super) units: KeyMap<Unit>,
+    marks: KeyMap<Marks>,
+    canonical: KeyMap<Canonical>,
+    compounds: KeyMap<u32>,
     relation_count: u32,
+    /// Set when the user's part begins.
+    pub(super) user_meanings: Option<u32>,
 }
 
 /// Keys are hashes already.
 pub(super) type KeyMap<V> = HashMap<u64, V, BuildHasherDefault<KeyPassThrough>>;
 
-/// What an [`Entry`](super::Entry) will show.
+/// What is known of a word or a phrase.
 #[derive(Debug, Default)]
 pub(super) struct DraftEntry {
     pub(super) roles: Roles,
     pub(super) meanings: Few<u32>,
     pub(super) memberships: Few<Membership>,
-    pub(super) covers: Few<u32>,
-    pub(super) kinds: Few<u32>,
 }
 
 impl Draft {
@@ -358,14 +407,21 @@ impl Draft {
             roles: self.entries.iter().map(|entry| entry.roles).collect(),
             meanings: Lists::of(self.entries.iter().map(|entry| &*entry.meanings)),
             memberships: Lists::of(self.entries.iter().map(|entry| &*entry.memberships)),
-            covers: Lists::of(self.entries.iter().map(|entry| &*entry.covers)),
-            kinds: Lists::of(self.entries.iter().map(|entry| &*entry.kinds)),
             words: Table::of(self.words),
             first_words: Table::of(first_words),
             phrases: Lists::of(phrases.iter().map(|(_, phrases)| phrases)),
             forms: Table::of(self.forms),
             units: Table::of(self.units),
+            marks: Table::of(self.marks),
+            canonical: Table::of(self.canonical),
+            compounds: Table::of(self.compounds),
+            user_meanings: self.user_meanings.unwrap_or(u32::MAX),
         }
+    }
+
+    /// Begins the user's part.
+    pub(super) fn begin_user(&mut self) {
+        self.user_meanings = Some(self.relation_count + 1);
     }
 
     pub(super) fn new_relation(&mut self) -> u32 {

@@ -3,9 +3,6 @@
 use std::borrow::Cow;
 use std::ops::Deref;
 
-use super::built_in::PROOF_WORDS;
-use crate::stem::exact_key;
-
 /// Phrases longer than this are refused.
 pub(crate) const PHRASE_WORDS_MAX: usize = 4;
 
@@ -16,8 +13,6 @@ pub(crate) struct Lexicon {
     pub(super) roles: Cow<'static, [Roles]>,
     pub(super) meanings: Lists<u32>,
     pub(super) memberships: Lists<Membership>,
-    pub(super) covers: Lists<u32>,
-    pub(super) kinds: Lists<u32>,
     /// Numbers of entries, from 1.
     pub(super) words: Table<u32>,
     /// Lists of `phrases`, by the first word.
@@ -26,6 +21,21 @@ pub(crate) struct Lexicon {
     pub(super) phrases: Lists<Phrase>,
     pub(super) forms: Table<Form>,
     pub(super) units: Table<Unit>,
+    /// By the key of a word as written in lower case, as the two below.
+    pub(super) marks: Table<Marks>,
+    pub(super) canonical: Table<Canonical>,
+    /// Numbers of compounds, by the key of their words and of the joined word.
+    pub(super) compounds: Table<u32>,
+    /// Sets of equal meaning from this number on are the user's.
+    pub(super) user_meanings: u32,
+}
+
+/// The word that a spelling or an abbreviation stands for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Canonical {
+    pub(crate) surface: u64,
+    pub(crate) stem: u64,
+    pub(crate) past: bool,
 }
 
 /// An irregular form.
@@ -72,25 +82,13 @@ impl Phrase {
 }
 
 impl Lexicon {
-    /// Returns the entry of a number that [`Lexicon::word`] or [`Lexicon::phrase`] gave; `None` for 0.
-    pub(crate) fn entry(&self, number: u32) -> Option<Entry<'_>> {
-        let index = (number as usize).checked_sub(1)?;
-        Some(Entry {
-            roles: *self.roles.get(index)?,
-            meanings: self.meanings.at(index),
-            memberships: self.memberships.at(index),
-            covers: self.covers.at(index),
-            kinds: self.kinds.at(index),
-        })
-    }
-
     /// Returns what an entry does in a sentence; nothing for 0.
     pub(crate) fn roles(&self, number: u32) -> Roles {
         let index = (number as usize).checked_sub(1);
         index.and_then(|index| self.roles.get(index)).copied().unwrap_or_default()
     }
 
-    /// Returns how the entries of two words exclude each other; see [`Entry::conflict`].
+    /// Returns how the entries of two words exclude each other; strongest relation first; `None` where they do not.
     pub(crate) fn conflict(&self, left: u32, right: u32) -> Option<Relation> {
         let memberships = |number: u32| {
             let index = (number as usize).checked_sub(1)?;
@@ -107,6 +105,38 @@ impl Lexicon {
     /// Returns the base of an irregular form.
     pub(crate) fn form(&self, key: u64) -> Option<Form> {
         self.forms.get(key).copied()
+    }
+
+    /// Returns what the alignment knows of a word, by its lower-case key.
+    pub(crate) fn marks(&self, surface: u64) -> Marks {
+        self.marks.get(surface).copied().unwrap_or_default()
+    }
+
+    /// Returns the word that a spelling or an abbreviation stands for.
+    pub(crate) fn canonical(&self, surface: u64) -> Option<Canonical> {
+        self.canonical.get(surface).copied()
+    }
+
+    /// Returns the number of a compound, by the key of its words or of the joined word; 0 where there is none.
+    pub(crate) fn compound(&self, key: u64) -> u32 {
+        self.compounds.get(key).copied().unwrap_or(0)
+    }
+
+    /// Tells whether the user's own lexicon says that two entries mean the same.
+    pub(crate) fn user_says_same(&self, left: u32, right: u32) -> bool {
+        let right = self.meanings_of(right);
+        let mut left = self.meanings_of(left).iter();
+        left.any(|meaning| *meaning >= self.user_meanings && right.contains(meaning))
+    }
+
+    /// Tells whether two entries mean the same in some sense.
+    pub(crate) fn may_mean_same(&self, left: u32, right: u32) -> bool {
+        let right = self.meanings_of(right);
+        self.meanings_of(left).iter().any(|meaning| right.contains(meaning))
+    }
+
+    fn meanings_of(&self, number: u32) -> &[u32] {
+        (number as usize).checked_sub(1).map_or(&[], |index| self.meanings.at(index))
     }
 
     /// Returns the unit that a lower-case word names behind a number.
@@ -162,31 +192,62 @@ impl Roles {
     }
 }
 
-/// What a proof of sameness knows of a word, besides its entry.
+/// What the alignment knows of a word, besides its entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Marks(pub(super) u32);
 
 impl Marks {
-    pub(crate) const CORE: Self = Self(1);
-    pub(crate) const ARTICLE: Self = Self(1 << 1);
-    pub(crate) const WEIGHED: Self = Self(1 << 2);
+    pub(crate) const ENGLISH: Self = Self(1 << 0);
+    pub(crate) const FOREIGN: Self = Self(1 << 1);
+    pub(crate) const ARTICLE: Self = Self(1 << 2);
     pub(crate) const HAZARD: Self = Self(1 << 3);
     pub(crate) const CAPITAL: Self = Self(1 << 4);
-    pub(crate) const UNINFLECTED: Self = Self(1 << 5);
-    pub(crate) const COUNTING: Self = Self(1 << 6);
-    pub(crate) const AMBIGUOUS: Self = Self(1 << 7);
-    pub(crate) const LABEL: Self = Self(1 << 8);
-    pub(crate) const REPORT: Self = Self(1 << 9);
-    pub(crate) const SUBJECT_VERB: Self = Self(1 << 10);
-    pub(crate) const LIST_HEAD: Self = Self(1 << 11);
-    pub(crate) const ORDERED: Self = Self(1 << 12);
-    pub(crate) const REASON: Self = Self(1 << 13);
-    pub(crate) const FOREIGN: Self = Self(1 << 14);
-    pub(crate) const STATE: Self = Self(1 << 15);
-    pub(crate) const NUMBERED: Self = Self(1 << 16);
-    pub(crate) const MANY_VALUED: Self = Self(1 << 17);
-    pub(crate) const HOLDS: Self = Self(1 << 18);
-    pub(crate) const TAKES_ONE: Self = Self(1 << 19);
+    pub(crate) const FIXING: Self = Self(1 << 5);
+    pub(crate) const SAYING: Self = Self(1 << 6);
+    pub(crate) const LIST_HEAD: Self = Self(1 << 7);
+    pub(crate) const ORDERED: Self = Self(1 << 8);
+    pub(crate) const REASON: Self = Self(1 << 9);
+    pub(crate) const STATE: Self = Self(1 << 10);
+    pub(crate) const NUMBERED: Self = Self(1 << 11);
+    pub(crate) const MANY: Self = Self(1 << 12);
+    pub(crate) const HOLDS: Self = Self(1 << 13);
+    pub(crate) const TAKES_ONE: Self = Self(1 << 14);
+    pub(crate) const ATTRIBUTE: Self = Self(1 << 15);
+    pub(crate) const CHANGE: Self = Self(1 << 16);
+    pub(crate) const ADJUNCT: Self = Self(1 << 17);
+    pub(crate) const PURPOSE: Self = Self(1 << 18);
+    pub(crate) const INFLECTING: Self = Self(1 << 19);
+    pub(crate) const IMPERATIVE: Self = Self(1 << 20);
+    pub(crate) const SETTING: Self = Self(1 << 21);
+    pub(crate) const COMPOUND: Self = Self(1 << 22);
+    pub(crate) const PRESENT: Self = Self(1 << 23);
+
+    /// Names of the sections that give them.
+    pub(super) const NAMES: [(&'static str, Self); 23] = [
+        ("english", Self::ENGLISH),
+        ("foreign", Self::FOREIGN),
+        ("article", Self::ARTICLE),
+        ("hazard", Self::HAZARD),
+        ("capital", Self::CAPITAL),
+        ("fixing", Self::FIXING),
+        ("saying", Self::SAYING),
+        ("list head", Self::LIST_HEAD),
+        ("ordered", Self::ORDERED),
+        ("reason", Self::REASON),
+        ("state", Self::STATE),
+        ("numbered", Self::NUMBERED),
+        ("many", Self::MANY),
+        ("holds", Self::HOLDS),
+        ("takes one", Self::TAKES_ONE),
+        ("attribute", Self::ATTRIBUTE),
+        ("change", Self::CHANGE),
+        ("adjunct", Self::ADJUNCT),
+        ("purpose", Self::PURPOSE),
+        ("inflecting", Self::INFLECTING),
+        ("imperative", Self::IMPERATIVE),
+        ("setting", Self::SETTING),
+        ("present", Self::PRESENT),
+    ];
 
     pub(crate) const fn has(self, marks: Self) -> bool {
         self.0 & marks.0 != 0
@@ -195,32 +256,6 @@ impl Marks {
     pub(crate) const fn with(self, marks: Self) -> Self {
         Self(self.0 | marks.0)
     }
-}
-
-/// The words of `lexicon/proof.txt`, exactly as written.
-#[derive(Debug)]
-pub(crate) struct ProofWords {
-    pub(super) marks: Table<Marks>,
-    /// Where in the text the full form of a spelling, contraction or abbreviation stands.
-    pub(super) full_forms: Table<(u32, u32)>,
-}
-
-impl ProofWords {
-    /// Returns what is known of a word in lower case.
-    pub(crate) fn marks(&self, word: &str) -> Marks {
-        self.marks.get(word_as_written(word)).copied().unwrap_or_default()
-    }
-
-    /// Returns the full form of a spelling, contraction or abbreviation in lower case.
-    pub(crate) fn full_form(&self, word: &str) -> Option<&'static str> {
-        let (start, end) = *self.full_forms.get(word_as_written(word))?;
-        PROOF_WORDS.get(start as usize..end as usize)
-    }
-}
-
-/// Returns the key of a word in [`ProofWords`].
-pub(super) fn word_as_written(word: &str) -> u64 {
-    exact_key(0, word)
 }
 
 /// How two entries stand to each other.
@@ -247,33 +282,6 @@ pub(crate) struct Membership {
     pub(crate) side: u32,
     /// What different sides are to each other.
     pub(crate) kind: Relation,
-}
-
-/// A word's or phrase's entry.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry<'a> {
-    /// What it does.
-    pub(crate) roles: Roles,
-    /// Sets of words that mean the same.
-    pub(crate) meanings: &'a [u32],
-    /// What it excludes.
-    pub(crate) memberships: &'a [Membership],
-    /// Kinds of things that it names as a whole: `person`.
-    pub(crate) covers: &'a [u32],
-    /// Kinds of things that it is one of: `woman`.
-    pub(crate) kinds: &'a [u32],
-}
-
-impl Entry<'_> {
-    /// Tells whether whatever the other names is also named by this.
-    pub(crate) fn includes(self, other: Entry<'_>) -> bool {
-        self.covers.iter().any(|kind| other.kinds.contains(kind))
-    }
-
-    /// Returns how the two exclude each other, strongest relation first; `None` where they do not.
-    pub(crate) fn conflict(self, other: Entry<'_>) -> Option<Relation> {
-        conflict(self.memberships, other.memberships)
-    }
 }
 
 fn conflict(own: &[Membership], other: &[Membership]) -> Option<Relation> {

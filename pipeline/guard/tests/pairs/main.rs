@@ -34,7 +34,14 @@ fn guard() -> &'static Guard {
 }
 
 fn read(text: &Text) -> Reading {
-    guard().read(&text.text)
+    let day = text.date.as_deref().map(|date| {
+        let mut parts = date.split('-').map(|part| part.parse::<i32>().expect("a date"));
+        let (year, month, day) =
+            (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
+        // Days apart, not days of the calendar.
+        (year * 12 + month) * 31 + day
+    });
+    guard().read(&text.text).on_day(day)
 }
 
 fn judge(older: &Text, newer: &Text) -> Judgement {

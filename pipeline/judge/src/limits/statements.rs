@@ -152,7 +152,7 @@ pub fn accept_supersession(
     }
     if let [newer, older] = &pair.memories[..]
         && guard.judge(&guard.read(&older.text), &guard.read(&newer.text)).verdict
-            != Verdict::Contradictory
+            != Verdict::Conflict
     {
         return Err(refused(Refusal::BothHold));
     }

@@ -30,25 +30,134 @@ pub fn is_blank(text: &str) -> bool {
 
 /// Returns the text in NFC, trimmed, with each run of white space as one space.
 ///
-/// Equal strict keys mean the same text.
+/// Where white space carries meaning ([`keeps_white_space`]) lines stay as they stand, but for blanks at their ends.
+/// Equal strict keys mean the same text, if it does not speak of days ([`is_relative_to_day`]).
 ///
 /// # Examples
 /// ```
 /// use memfold_model::text::strict_key;
-/// assert_eq!(strict_key("  port \n 8080 "), "port 8080");
+/// assert_eq!(strict_key("  port \n 8080 "), "port\n 8080");
+/// assert_eq!(strict_key("  port \n8080 "), "port 8080");
 /// assert_ne!(strict_key("C#"), strict_key("C"));
 /// ```
 #[must_use]
 pub fn strict_key(text: &str) -> String {
     let mut key = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
+    let add = |part: &str, separator: char, key: &mut String| {
         if !key.is_empty() {
-            key.push(' ');
+            key.push(separator);
         }
-        if word.is_ascii() {
-            key.push_str(word);
+        if part.is_ascii() {
+            key.push_str(part);
         } else {
-            key.extend(word.nfc());
+            key.extend(part.nfc());
+        }
+    };
+    if keeps_white_space(text) {
+        text.trim().lines().for_each(|line| add(line.trim_end(), '\n', &mut key));
+    } else {
+        text.split_whitespace().for_each(|word| add(word, ' ', &mut key));
+    }
+    key
+}
+
+/// Tells whether white space carries meaning: a line behind the first begins with blanks, or there is a fenced block, as
+/// in Python and YAML.
+#[must_use]
+pub fn keeps_white_space(text: &str) -> bool {
+    let text = text.trim();
+    let indented = |line: &str| line.starts_with(char::is_whitespace) && !line.trim().is_empty();
+    text.contains('\n') && (text.lines().skip(1).any(indented) || text.contains("```"))
+}
+
+/// Tells whether a text says `yesterday`, `next Friday`, `3 days ago`: what it means depends on the day it was written.
+///
+/// # Examples
+/// ```
+/// use memfold_model::text::is_relative_to_day;
+/// assert!(is_relative_to_day("Ana called yesterday"));
+/// assert!(is_relative_to_day("The release is next Friday."));
+/// assert!(!is_relative_to_day("Today's standard is HTTP/2, and the next release is 3.0"));
+/// ```
+#[must_use]
+pub fn is_relative_to_day(text: &str) -> bool {
+    if DAYS_WITHOUT_SPACES.iter().any(|day| text.contains(day)) {
+        return true;
+    }
+    let joins = |character: char| character.is_alphanumeric() || matches!(character, '\'' | '’');
+    let words = text.split(|character: char| !joins(character)).filter(|word| !word.is_empty());
+    let among = |word: &str, known: &[&str]| {
+        known.iter().any(|known| match known.is_ascii() {
+            true => word.eq_ignore_ascii_case(known),
+            false => word.to_lowercase() == *known,
+        })
+    };
+    let (mut last, mut before_last) = ("", "");
+    for word in words {
+        let counted = before_last.eq_ignore_ascii_case("in") && among(word, &COUNTED_SPANS);
+        if among(word, &DAYS) || counted || among(last, &WHICH) && among(word, &SPANS) {
+            return true;
+        }
+        (before_last, last) = (last, word);
+    }
+    false
+}
+
+const DAYS_WITHOUT_SPACES: [&str; 6] = ["昨天", "今天", "明天", "昨日", "今日", "明日"];
+const DAYS: [&str; 13] = [
+    "yesterday",
+    "today",
+    "tomorrow",
+    "tonight",
+    "ago",
+    "gestern",
+    "heute",
+    "übermorgen",
+    "ayer",
+    "hoy",
+    "mañana",
+    "demain",
+    "ieri",
+];
+const WHICH: [&str; 6] = ["last", "next", "this", "past", "coming", "previous"];
+const SPANS: [&str; 22] = [
+    "day",
+    "week",
+    "weekend",
+    "month",
+    "quarter",
+    "year",
+    "night",
+    "morning",
+    "afternoon",
+    "evening",
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+    "spring",
+    "summer",
+    "autumn",
+    "fall",
+    "winter",
+];
+/// `in three days`, `in a week`.
+const COUNTED_SPANS: [&str; 8] =
+    ["day", "days", "week", "weeks", "month", "months", "year", "years"];
+
+/// Returns the key under which texts of memories are the same: the strict key, and for a text that says `yesterday` the day
+/// on which it was written. Of one whose day is unknown no other is known to say the same: `unknown` tells it apart.
+#[must_use]
+pub fn dated_key(text: &str, day: Option<i32>, unknown: &str) -> String {
+    let mut key = strict_key(text);
+    if is_relative_to_day(text) {
+        key.push('\u{1f}');
+        match day {
+            Some(day) => key.push_str(&day.to_string()),
+            None => key.push_str(unknown),
         }
     }
     key

@@ -7,5 +7,6 @@ mod keys;
 
 pub use excerpt::{characters, excerpt, is_deceptive, printable, printable_json};
 pub use keys::{
-    TextKey, Token, is_blank, jaccard, loose_key, shingle_containment, strict_key, tokens,
+    TextKey, Token, dated_key, is_blank, is_relative_to_day, jaccard, keeps_white_space, loose_key,
+    shingle_containment, strict_key, tokens,
 };

@@ -93,7 +93,7 @@ impl Judge<'_> {
                 return Vec::new();
             }
             self.progress.advance(batches[i].len() as u64);
-            batches[i].iter().map(|&node| self.guard.read(self.text(node))).collect()
+            batches[i].iter().map(|&node| self.guard.read_memory(self.memory(node))).collect()
         });
         self.progress.end();
         self.check_cancelled()?;
@@ -113,12 +113,10 @@ impl Judge<'_> {
                 return Vec::new();
             }
             self.progress.advance(batches[i].len() as u64);
-            let judge = |pairs: &[NodePair]| {
-                let newer = self.guard.newer(readings.of(pairs[0].a));
-                let opinion = |pair: &NodePair| Opinion::of(&newer.judge(readings.of(pair.b)));
-                pairs.iter().map(opinion).collect::<Vec<_>>()
+            let opinion = |pair: &NodePair| {
+                Opinion::of(&self.guard.judge(readings.of(pair.b), readings.of(pair.a)))
             };
-            batches[i].chunk_by(|a, b| a.a == b.a).flat_map(judge).collect()
+            batches[i].iter().map(opinion).collect()
         });
         self.progress.end();
         self.check_cancelled()?;
@@ -137,10 +135,11 @@ impl Judge<'_> {
             .iter()
             .zip(opinions)
             .filter(|(pair, opinion)| {
-                let contradicts = opinion.verdict == Verdict::Contradictory
-                    && opinion.contradiction_score >= detect.contradiction_threshold
-                    && pair.similarity >= detect.contradiction_similarity;
-                contradicts || opinion.update && pair.similarity >= self.policy.update_similarity()
+                let enough = match opinion.update {
+                    true => self.policy.update_similarity(),
+                    false => detect.contradiction_similarity,
+                };
+                opinion.verdict == Verdict::Conflict && pair.similarity >= enough
             })
             .map(|(pair, opinion)| (pair, opinion.contradiction_score))
             .collect();
@@ -223,8 +222,8 @@ impl Judge<'_> {
         live(pair.a) && live(pair.b)
     }
 
-    fn text(&self, node: u32) -> &str {
-        &self.memories[self.nodes.items(node)[0].memory.index()].content
+    fn memory(&self, node: u32) -> &Memory {
+        &self.memories[self.nodes.items(node)[0].memory.index()]
     }
 
     fn check_cancelled(&self) -> Result<(), DetectError> {

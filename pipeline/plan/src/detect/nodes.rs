@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use memfold_index::{Pool, Row};
+use memfold_model::Snapshot;
 use memfold_model::memory::{
     CreatedAt, Exclusion, Memory, MemoryId, MemoryIndex, SpaceIndex, Standing,
 };
 use memfold_model::time::Instant;
-use memfold_model::{Snapshot, text};
 use memfold_simd::Similarity;
 
 use super::Unit;
@@ -192,7 +192,7 @@ const BATCH: usize = 1024;
 
 fn intern_texts(memories: &[Memory], items: &[Item], pool: &Pool) -> Vec<u32> {
     let hash = |item: &Item| {
-        let key = text::strict_key(&memories[item.memory.index()].content);
+        let key = memories[item.memory.index()].text_key();
         let digest = blake3::hash(key.as_bytes());
         u128::from_le_bytes(digest.as_bytes()[..16].try_into().expect("a digest has 32 bytes"))
     };

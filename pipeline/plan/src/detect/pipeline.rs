@@ -6,8 +6,8 @@ use memfold_index::{
     GraphJoin, JoinError, JoinOptions, MeasuredRecall, Pair, PairStream, Pool, Progress, Row,
     VectorMatrix, join_pairs, join_pairs_by_graph,
 };
+use memfold_model::Snapshot;
 use memfold_model::memory::{MemoryIndex, SpaceIndex, VectorSpace};
-use memfold_model::{Snapshot, text};
 use memfold_simd::{Kernels, Similarity};
 
 use super::judge::{
@@ -232,7 +232,7 @@ impl Clustering<'_> {
         let memories = &self.input.snapshot.memories;
         let members: Vec<MemoryIndex> =
             group.iter().map(|&unit| self.units[unit as usize].live).collect();
-        let key = |member: &MemoryIndex| text::strict_key(&memories[member.index()].content);
+        let key = |member: &MemoryIndex| memories[member.index()].text_key();
         let first = key(&members[0]);
         let equal_text = members[1..].iter().all(|member| key(member) == first);
         Cluster { min_similarity: self.min_similarity(&members), equal_text, members }

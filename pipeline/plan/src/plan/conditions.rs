@@ -6,7 +6,8 @@
 //! its survivor. Of a promotion or archival, all speak of the memory as the merges of the plan leave
 //! it, with the cluster it is the survivor of. Of a flag, of both sides.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use memfold_guard::{Guard, Judgement, Side, Step, StepKind};
@@ -318,16 +319,21 @@ pub trait FactGuard {
     fn informativeness(&self, row: MemoryIndex) -> (usize, usize);
 }
 
-/// A [`Guard`] over the texts of memories. Reads both texts anew for each question.
-#[derive(Debug, Clone, Copy)]
+/// A [`Guard`] over the texts of memories. A pair is judged once in a run.
+#[derive(Debug)]
 pub struct GuardedTexts<'a> {
-    /// The guard.
-    pub guard: &'a Guard,
-    /// The memories of the snapshot.
-    pub memories: &'a [Memory],
+    guard: &'a Guard,
+    memories: &'a [Memory],
+    judged: RefCell<BTreeMap<(MemoryIndex, MemoryIndex), Judgement>>,
 }
 
-impl GuardedTexts<'_> {
+impl<'a> GuardedTexts<'a> {
+    /// Judges the memories of a snapshot.
+    #[must_use]
+    pub const fn new(guard: &'a Guard, memories: &'a [Memory]) -> Self {
+        Self { guard, memories, judged: RefCell::new(BTreeMap::new()) }
+    }
+
     fn content(&self, index: MemoryIndex) -> &str {
         &self.memories[index.index()].content
     }
@@ -335,8 +341,13 @@ impl GuardedTexts<'_> {
 
 impl FactGuard for GuardedTexts<'_> {
     fn judge(&self, older: MemoryIndex, newer: MemoryIndex) -> Judgement {
-        let (older, newer) = (self.content(older), self.content(newer));
-        self.guard.judge(&self.guard.read(older), &self.guard.read(newer))
+        if let Some(known) = self.judged.borrow().get(&(older, newer)) {
+            return known.clone();
+        }
+        let read = |at: MemoryIndex| self.guard.read_memory(&self.memories[at.index()]);
+        let judgement = self.guard.judge(&read(older), &read(newer));
+        self.judged.borrow_mut().insert((older, newer), judgement.clone());
+        judgement
     }
 
     fn informativeness(&self, row: MemoryIndex) -> (usize, usize) {
@@ -393,7 +404,7 @@ pub fn lacks(judgement: &Judgement, left: &str) -> Vec<String> {
 pub fn proof_steps(judgement: &Judgement, left: &str, right: &str) -> Vec<String> {
     let (own, other) = (Content::of(left), Content::of(right));
     let steps: Vec<&Step> =
-        judgement.proof.iter().filter(|step| step.kind != StepKind::Equal).collect();
+        judgement.steps.iter().filter(|step| step.kind != StepKind::Equal).collect();
     let side = |content: &Content, text: &str, span: &std::ops::Range<usize>| {
         if span.is_empty() {
             "nothing".to_owned()
@@ -410,16 +421,11 @@ pub fn proof_steps(judgement: &Judgement, left: &str, right: &str) -> Vec<String
 /// Stands first among the kinds of signs where the newer text holds another value in the same place.
 pub const UPDATE: &str = "update";
 
-/// Names the kinds of a judgement's signs, heaviest first, each once.
+/// Names the kind of a judgement's conflict, behind whether it is an update.
 pub fn signal_kinds(judgement: &Judgement) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
     kinds.extend(judgement.update.then(|| UPDATE.to_owned()));
-    for signal in &judgement.signals {
-        let kind = kind_name(&signal.kind);
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
-        }
-    }
+    kinds.extend(judgement.conflict().map(|kind| kind_name(&kind)));
     kinds
 }
 

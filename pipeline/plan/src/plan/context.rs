@@ -8,7 +8,6 @@ use memfold_model::Snapshot;
 use memfold_model::decisions::{FlaggedPairs, share};
 use memfold_model::memory::CategoryList;
 use memfold_model::memory::{Embedding, Memory, MemoryIndex, attribute_of};
-use memfold_model::text;
 use memfold_model::time::Instant;
 use memfold_simd::Similarity;
 
@@ -200,7 +199,7 @@ impl<'a> Context<'a> {
     pub(super) fn member(&self, index: MemoryIndex) -> Member<'a> {
         let memory = self.memory(index);
         let ghosts = self.ghosts.get(&index).copied().unwrap_or_default();
-        Member { index, memory, key: text::strict_key(&memory.content), ghosts }
+        Member { index, memory, key: memory.text_key(), ghosts }
     }
 
     /// The canonical similarity, unless a vector is one that says nothing.
@@ -300,10 +299,11 @@ impl<'a> Context<'a> {
         if !self.input.policy.guard.enabled || survivor.key == row.key {
             return None;
         }
-        let ghosts = row.ghosts.iter().copied().filter(|&ghost| {
-            let content = &self.memory(ghost).content;
-            text::strict_key(content) != survivor.key
-        });
+        let ghosts = row
+            .ghosts
+            .iter()
+            .copied()
+            .filter(|&ghost| self.memory(ghost).text_key() != survivor.key);
         std::iter::once(row.index).chain(ghosts).find_map(|index| self.unsaid(survivor, index))
     }
 

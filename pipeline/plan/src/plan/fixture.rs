@@ -8,7 +8,7 @@ use memfold_simd::Similarity;
 use super::{Decided, FactGuard, PlanInput, decide};
 use crate::detect::{Cluster, Contradiction, Detection, Unit, newest_first};
 use crate::policy::{ConfigLoader, Policy};
-use memfold_guard::{DifferenceKind, Judgement, Side, Signal, Verdict};
+use memfold_guard::{Difference, DifferenceKind, Judgement, Side, Verdict};
 use memfold_model::decisions::Decisions;
 use memfold_model::memory::{
     BaseDigest, CreatedAt, Embedding, Memory, MemoryId, MemoryIndex, SpaceIndex, Standing,
@@ -124,7 +124,7 @@ impl Fixture {
             older: self.index(older),
             newer: self.index(newer),
             similarity: Similarity::new(self.similarity).unwrap(),
-            judgement: judgement(Verdict::Contradictory, score),
+            judgement: judgement(Verdict::Conflict, score),
         };
         Detection {
             units: live.into_iter().map(|live| Unit { live, ghosts: ghosts(live) }).collect(),
@@ -174,17 +174,22 @@ impl Fixture {
 }
 
 fn judgement(verdict: Verdict, score: f64) -> Judgement {
-    let signals = vec![Signal { kind: DifferenceKind::Number, weight: 1.0 }];
-    let (longer, proof, differences) = (None, vec![], vec![]);
-    let (contradiction_score, update, could_be_same) = (score, false, true);
+    let difference = Difference {
+        kind: DifferenceKind::Number,
+        left: None,
+        right: None,
+        left_text: String::new(),
+        right_text: String::new(),
+    };
+    let differences = if verdict == Verdict::Conflict { vec![difference] } else { vec![] };
+    let (longer, steps, update, could_be_same) = (None, vec![], false, true);
     Judgement {
         verdict,
         longer,
-        proof,
-        contradiction_score,
+        steps,
+        contradiction_score: score,
         update,
         could_be_same,
-        signals,
         differences,
     }
 }

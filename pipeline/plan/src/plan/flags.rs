@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use memfold_guard::{Difference, Verdict};
 use memfold_model::memory::{MemoryId, MemoryIndex};
-use memfold_model::text;
 
 use sha2::{Digest, Sha256};
 
@@ -129,7 +128,7 @@ impl Known {
         let memories = context.input.snapshot.memories.iter();
         let keys: BTreeMap<&MemoryId, String> = memories
             .filter(|memory| sides.contains(&memory.id))
-            .map(|memory| (&memory.id, text::strict_key(&memory.content)))
+            .map(|memory| (&memory.id, memory.text_key()))
             .collect();
         let texts = |(a, b)| Some(ordered(keys.get(a)?.clone(), keys.get(b)?.clone()));
         Self { texts: flagged.iter().filter_map(texts).collect() }
@@ -147,7 +146,7 @@ impl Known {
             return false;
         }
         let flagged = &context.input.snapshot.decisions.flagged;
-        let key = |row: MemoryIndex| text::strict_key(&context.memory(row).content);
+        let key = |row: MemoryIndex| context.memory(row).text_key();
         flagged.contains(&context.memory(a).id, &context.memory(b).id)
             || self.texts.contains(&ordered(key(contradiction.older), key(contradiction.newer)))
     }
@@ -208,7 +207,7 @@ impl Room {
 fn is_of_today(context: &Context<'_>, contradiction: &Contradiction) -> bool {
     [contradiction.older, contradiction.newer].into_iter().all(|row| {
         let live = context.live(row);
-        let apart = [Verdict::Different, Verdict::Contradictory];
+        let apart = [Verdict::Different, Verdict::Conflict];
         live == row || !apart.contains(&context.input.guard.judge(row, live).verdict)
     })
 }
@@ -234,11 +233,12 @@ fn matching_rule<'a>(
     (pair, survivors): ((MemoryIndex, MemoryIndex), &BTreeMap<MemoryIndex, &Merge<'_>>),
 ) -> Option<&'a Rule> {
     let Contradiction { older, newer, similarity, ref judgement } = *contradiction;
-    let policy = context.input.policy;
     let apart = &context.input.snapshot.decisions.keep_both;
     let are_apart = |a, b| apart.are_apart(&context.memory(a).id, &context.memory(b).id);
-    let scores = judgement.contradiction_score >= policy.detect.contradiction_threshold;
-    if !(scores || judgement.update) || are_apart(older, newer) || are_apart(pair.0, pair.1) {
+    if judgement.verdict != Verdict::Conflict
+        || are_apart(older, newer)
+        || are_apart(pair.0, pair.1)
+    {
         return None;
     }
     let holds = |rule: &Rule, row: MemoryIndex| {
@@ -273,12 +273,11 @@ fn reasons(
     contradiction: &Contradiction,
     pair: (MemoryIndex, MemoryIndex),
 ) -> Vec<String> {
-    let threshold = context.input.policy.detect.contradiction_threshold;
-    let mut reasons = vec![if contradiction.judgement.update {
-        "another value in the same place".to_owned()
-    } else {
-        format!("contradiction_score >= {threshold}")
-    }];
+    let reason = match contradiction.judgement.update {
+        true => "another value in the same place",
+        false => "both cannot hold",
+    };
+    let mut reasons = vec![reason.to_owned()];
     reasons.extend(met(&rule.when));
     for (seen, live) in [(contradiction.older, pair.0), (contradiction.newer, pair.1)] {
         if seen != live {

@@ -8,7 +8,6 @@ use super::{Action, ActionType, Risk, conditions};
 use crate::policy::{Linkage, MergePolicy, Policy};
 use memfold_guard::{Guard, Side, Verdict};
 use memfold_model::memory::{Memory, MemoryId, Standing};
-use memfold_model::text;
 
 /// Said in the rationale of a merge whose survivor a person chose.
 const CHOSEN: &str = "survivor chosen by a person";
@@ -137,10 +136,9 @@ fn obstacle(input: &SwapInput<'_>, rows: &[&Memory]) -> Option<SwapRefusal> {
     if !has_vector(survivor) && absorbed.iter().any(|row| has_vector(row)) {
         return Some(SwapRefusal::NoVector { id: survivor.id.clone() });
     }
-    let key = text::strict_key(&survivor.content);
+    let key = survivor.text_key();
     let units = absorbed.iter().flat_map(|row| unit(input.memories, row));
-    let others: Vec<&Memory> =
-        units.filter(|other| text::strict_key(&other.content) != key).collect();
+    let others: Vec<&Memory> = units.filter(|other| other.text_key() != key).collect();
     if !is_near_to_all(input, rows.len(), &others) {
         return Some(SwapRefusal::NotNear);
     }

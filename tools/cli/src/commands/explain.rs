@@ -103,13 +103,13 @@ fn describe(judgement: &Judgement, [older, newer]: [&str; 2]) -> String {
         Some(Side::Right) => line("B says more than A".to_owned()),
         None => {}
     }
-    for Step { kind: step, left, right } in &judgement.proof {
+    for Step { kind: step, left, right } in &judgement.steps {
         let (left, right) = (&older[left.clone()], &newer[right.clone()]);
         line(format!("  {}: {left:?} | {right:?}", kind(*step)));
     }
-    line(format!("contradiction score: {:.2}", judgement.contradiction_score));
-    for signal in &judgement.signals {
-        line(format!("  signal: {} ({:.2})", kind(signal.kind), signal.weight));
+    if let Some(found) = judgement.conflict() {
+        let what = if judgement.update { "another value" } else { "both cannot hold" };
+        line(format!("conflict: {what}: {}", kind(found)));
     }
     for Difference { kind: found, left_text, right_text, .. } in &judgement.differences {
         line(format!("  differs: {}: {left_text:?} | {right_text:?}", kind(*found)));

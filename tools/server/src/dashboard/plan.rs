@@ -315,7 +315,11 @@ impl Other {
             pieces = word_diff(from, to).into_iter().map(piece).collect();
             let judgement = store.guard.judge(&store.guard.read(from), &store.guard.read(to));
             verdict = Some(judgement.verdict.name());
-            let shown = judgement.proof.iter().take(STEPS_SHOWN);
+            let shown = judgement
+                .steps
+                .iter()
+                .filter(|step| step.kind != StepKind::Equal)
+                .take(STEPS_SHOWN);
             let step = |step: &Step| StepView {
                 kind: step_words(step.kind),
                 left: from.get(step.left.clone()).unwrap_or_default().to_owned(),
