@@ -384,14 +384,16 @@ pub(super) const fn words(kind: ActionType) -> &'static str {
 
 const fn step_words(kind: StepKind) -> &'static str {
     match kind {
-        StepKind::Equal => "same words",
-        StepKind::Spelling => "spelling",
+        StepKind::Equal => "equal",
+        StepKind::Notation => "spelling",
         StepKind::Quantity => "same value",
-        StepKind::Inflection => "same word, another form",
-        StepKind::Synonym => "same meaning",
+        StepKind::Inflection => "form of one word",
+        StepKind::Abbreviation => "short form",
         StepKind::Filler => "says nothing",
         StepKind::Move => "other order",
-        StepKind::Extension => "only the longer one says it",
+        StepKind::Addition => "only one says it",
+        StepKind::Conflict => "cannot both hold",
+        StepKind::Substitution => "other words",
     }
 }
 
