@@ -455,15 +455,15 @@ impl<'a> Limits<'a> {
 /// Tells whether nothing but words that only one text has speaks against a pair.
 fn could_be_same(judgement: &Judgement) -> bool {
     let is_open = |kind, left: bool, right: bool| match kind {
-        DifferenceKind::UnknownWord | DifferenceKind::Role => true,
+        DifferenceKind::Word | DifferenceKind::Sign => true,
         DifferenceKind::Negation | DifferenceKind::Modality => false,
         _ => !(left && right),
     };
     let mut differences = judgement.differences.iter();
     match judgement.verdict {
         Verdict::Same | Verdict::Extends => true,
-        Verdict::Conflict => false,
-        Verdict::Undecided | Verdict::Different => differences
+        Verdict::Different | Verdict::Conflict => false,
+        Verdict::Undecided => differences
             .all(|found| is_open(found.kind, found.left.is_some(), found.right.is_some())),
     }
 }
