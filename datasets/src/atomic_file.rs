@@ -37,6 +37,30 @@ pub fn place_of(path: &Path) -> io::Result<PathBuf> {
     if is_link { path.canonicalize() } else { Ok(path.to_owned()) }
 }
 
+/// Refuses a path below `folder` of which a part is a link that leads out of the folder: a folder that somebody else made,
+/// such as a clone of a repository, does not decide where else is written.
+///
+/// # Errors
+/// When there is such a link, or the folder cannot be looked at.
+pub fn stay_within(folder: &Path, path: &Path) -> io::Result<()> {
+    let Ok(below) = path.strip_prefix(folder) else { return Ok(()) };
+    let root = folder.canonicalize()?;
+    let mut at = folder.to_owned();
+    for part in below.components() {
+        at.push(part);
+        if !at.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
+            continue;
+        }
+        let leads_within = at.canonicalize().is_ok_and(|place| place.starts_with(&root));
+        if !leads_within {
+            let reason =
+                format!("{} is a link that leads out of {}", at.display(), folder.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
+    }
+    Ok(())
+}
+
 /// Makes a file that is not there yet, with the permissions that both `mode` and the process's mask allow, open for
 /// reading and writing. Unlike the crate `tempfile`, its errors do not name the file.
 ///
@@ -90,6 +114,23 @@ pub struct NewFile {
     place: Option<(TempPath, PathBuf)>,
 }
 
+/// How the names of temporary files begin; they end with `-NAME.tmp`, so that it is known whose they are when a process
+/// was killed.
+pub const TEMPORARY_PREFIX: &str = ".memfold-";
+
+/// File systems limit names to 255 bytes.
+const NAME_BYTES_MAX: usize = 200;
+
+/// How the name of a temporary file for a place ends.
+#[must_use]
+pub fn temporary_suffix(path: &Path) -> String {
+    let name = path.file_name().and_then(std::ffi::OsStr::to_str);
+    match name.filter(|name| name.len() <= NAME_BYTES_MAX) {
+        Some(name) => format!("-{name}.tmp"),
+        None => ".tmp".to_owned(),
+    }
+}
+
 /// Bytes that are written at once.
 const BUFFER_BYTES: usize = 1 << 20;
 
@@ -110,8 +151,9 @@ impl NewFile {
     /// As [`create`](Self::create).
     pub fn create_with(path: &Path, mode: FileMode) -> io::Result<Self> {
         let path = &*place_of(path)?;
+        let suffix = temporary_suffix(path);
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".memfold-").suffix(".tmp");
+        builder.prefix(TEMPORARY_PREFIX).suffix(&suffix);
         let file = builder.make_in(folder_of(path), |path| open_new(path, mode))?;
         let (file, name) = file.into_parts();
         Ok(Self { place: Some((name, path.into())), ..Self::from_file(file) })
@@ -147,6 +189,17 @@ impl NewFile {
     #[must_use]
     pub fn path(&self) -> &Path {
         self.place.as_ref().map_or(Path::new("unnamed file"), |(_, path)| path)
+    }
+
+    /// Makes the bytes durable and returns the temporary name and the place, for a caller who moves the file; `None` for a
+    /// file without a name. The temporary file goes when its name is dropped.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn finish(self) -> io::Result<Option<(TempPath, PathBuf)>> {
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        Ok(self.place)
     }
 
     /// Makes the bytes durable, moves the file to its place and makes that durable too.
@@ -209,6 +262,24 @@ mod tests {
         assert!(!path.exists());
         file.publish().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"all");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_must_not_lead_out_of_a_folder() {
+        use std::os::unix::fs::symlink;
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("real")).unwrap();
+        symlink(other.path(), at("out")).unwrap();
+        symlink("real", at("in")).unwrap();
+        symlink(other.path().join("missing"), at("nowhere")).unwrap();
+        for (path, stays) in
+            [("real/a", true), ("in/a", true), ("out/a", false), ("nowhere", false), ("b/c", true)]
+        {
+            assert_eq!(stay_within(folder.path(), &at(path)).is_ok(), stays, "{path}");
+        }
+        assert!(stay_within(folder.path(), other.path()).is_ok(), "not below it");
     }
 
     /// `--force` replaced `/dev/null` and named pipes by a rename, and links by a file.

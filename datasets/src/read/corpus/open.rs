@@ -175,7 +175,7 @@ impl Corpus {
     /// Returns the dense rank of each kept row in the order column, from 0: the row with the larger
     /// value has the larger rank, equal values have equal ranks, nulls and NaN the lowest.
     ///
-    /// Numbers and times are compared as such, texts by their bytes. `None` where no order was asked
+    /// Numbers and times are compared as such, texts as times where each of them is one, else by their bytes. `None` where no order was asked
     /// for.
     #[must_use]
     pub fn order_keys(&self) -> Option<&[u32]> {

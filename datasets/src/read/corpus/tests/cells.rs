@@ -146,6 +146,18 @@ fn values_of_every_kind_are_ranked() {
         ]))),
         [3, 0, 2, 1, 3]
     );
+    // `--keep newest` compared times as texts.
+    assert_eq!(
+        of(Arc::new(StringArray::from(vec![
+            Some("2026-10-25T02:30:00+02:00"),
+            Some("2026-10-25T02:10:00+01:00"),
+            None,
+            Some("2026-10-25 00:30Z"),
+            Some("2026-10-25T00:30:00.5"),
+            Some("2026-10-24")
+        ]))),
+        [2, 4, 0, 2, 3, 1]
+    );
     let zoned = TimestampMicrosecondArray::from(vec![Some(0), Some(2), Some(-1), None, Some(2)]);
     assert_eq!(of(Arc::new(zoned.with_timezone("+02:00"))), [2, 1, 0, 2]);
 }
