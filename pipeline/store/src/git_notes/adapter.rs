@@ -40,7 +40,8 @@ pub struct GitNotes {
 #[must_use]
 pub fn is_one(path: &Path) -> bool {
     let repository = NotesRepository::open(path);
-    let namespaces = repository.and_then(|repository| repository.below(PREFIX_DEFAULT));
+    let namespaces =
+        repository.and_then(|repository| repository.below(PREFIX_DEFAULT)).map(|(names, _)| names);
     namespaces.is_ok_and(|namespaces| !namespaces.is_empty())
 }
 

@@ -114,12 +114,24 @@ impl Ledger {
         ids: &Ids,
     ) -> Result<(), OriginError> {
         for book in Book::ALL {
-            for namespace in repository.below(&book.prefix(memories))? {
+            let prefix = book.prefix(memories);
+            let (namespaces, bad) = repository.below(&prefix)?;
+            let skipped = |reason| Skipped { place: prefix.clone(), reason };
+            self.skipped.extend(bad.into_iter().map(skipped));
+            for namespace in namespaces {
                 let key = SheetKey { domain, book, namespace };
                 let reference = key.reference(memories);
-                let tip = repository.tip(&reference)?;
+                let read = repository
+                    .tip(&reference)
+                    .and_then(|tip| Ok((tip, tip.map(|tip| repository.notes(tip)).transpose()?)));
+                let (tip, notes) = match read {
+                    Err(OriginError::Format { reason, .. }) => {
+                        self.skipped.push(Skipped { place: reference, reason });
+                        continue;
+                    }
+                    read => read?,
+                };
                 let mut sheet = Sheet { tip, notes: BTreeMap::new() };
-                let notes = tip.map(|tip| repository.notes(tip)).transpose()?;
                 for (commit, blob) in notes.unwrap_or_default() {
                     let content = repository.blob(blob)?;
                     let text = String::from_utf8_lossy(&content);

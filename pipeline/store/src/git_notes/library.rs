@@ -74,8 +74,19 @@ impl Library {
         };
         for (domain, path) in origin.repositories() {
             let repository = NotesRepository::open(path)?;
-            for namespace in repository.below(&origin.prefix)? {
-                library.read_namespace(&repository, domain, &origin.prefix, &namespace)?;
+            let (namespaces, bad) = repository.below(&origin.prefix)?;
+            let skipped = |reason| Skipped { place: origin.prefix.clone(), reason };
+            library.skipped.extend(bad.into_iter().map(skipped));
+            for namespace in namespaces {
+                let read = library.read_namespace(&repository, domain, &origin.prefix, &namespace);
+                match read {
+                    // One ref that cannot be read hides no other.
+                    Err(OriginError::Format { reason, .. }) => {
+                        let place = format!("{}/{namespace}", origin.prefix);
+                        library.skipped.push(Skipped { place, reason });
+                    }
+                    read => read?,
+                }
             }
             library.repositories.insert(domain, repository);
         }

@@ -13,7 +13,7 @@ use gix::actor::SignatureRef;
 use gix::note::plumbing::State;
 use gix::objs::{Find, Kind, Write as _, WriteTo};
 use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
-use gix::refs::{FullName, Target};
+use gix::refs::{FullName, Target, TargetRef};
 
 use crate::git_notes::ids::SHA_DIGITS;
 use crate::origin::OriginError;
@@ -99,21 +99,27 @@ impl NotesRepository {
         self.git.head_id().ok().map(|id| id.to_string())
     }
 
-    /// Returns the last parts of the refs below `prefix`, in order.
-    pub(super) fn below(&self, prefix: &str) -> Result<Vec<String>, OriginError> {
+    /// Returns the last parts of the refs below `prefix`, in order, and what is wrong with those that cannot be read.
+    pub(super) fn below(&self, prefix: &str) -> Result<(Vec<String>, Vec<String>), OriginError> {
         let folder = format!("{prefix}/");
         let references = self.git.references().map_err(|error| self.unreadable(prefix, error))?;
         let found =
             references.prefixed(folder.as_str()).map_err(|error| self.unreadable(prefix, error))?;
-        let mut names = Vec::new();
+        let (mut names, mut bad) = (Vec::new(), Vec::new());
         for reference in found {
-            let reference = reference.map_err(|error| self.unreadable(prefix, error))?;
+            let reference = match reference {
+                Ok(reference) => reference,
+                Err(error) => {
+                    bad.push(format!("a ref below {prefix} cannot be read: {error}"));
+                    continue;
+                }
+            };
             let name = reference.name().as_bstr().to_string();
             names.extend(name.strip_prefix(&folder).map(str::to_owned));
         }
         names.sort();
         names.dedup();
-        Ok(names)
+        Ok((names, bad))
     }
 
     /// Returns the commit that a ref points to, where it exists.
@@ -123,6 +129,13 @@ impl NotesRepository {
         let Some(mut reference) = found else { return Ok(None) };
         let id = reference.follow_to_object().map_err(|error| self.unreadable(name, error))?;
         Ok(Some(id.detach()))
+    }
+
+    /// Tells whether a ref leads to another one.
+    fn is_symbolic(&self, name: &str) -> Result<bool, OriginError> {
+        let found =
+            self.git.try_find_reference(name).map_err(|error| self.unreadable(name, error))?;
+        Ok(found.is_some_and(|found| matches!(found.target(), TargetRef::Symbolic(_))))
     }
 
     /// Returns the notes of a commit's tree, whatever its fanout.
@@ -230,6 +243,10 @@ impl NotesRepository {
         commit: ObjectId,
         committer: SignatureRef<'_>,
     ) -> Result<Updated, OriginError> {
+        if self.is_symbolic(update.name)? {
+            let reason = "it is a symbolic ref, through which memfold never writes";
+            return Err(self.unwritable(update.name, &reason));
+        }
         let expected = match update.before {
             Some(tip) => PreviousValue::MustExistAndMatch(Target::Object(tip)),
             None => PreviousValue::MustNotExist,
@@ -243,7 +260,7 @@ impl NotesRepository {
         let edit = RefEdit {
             change: Change::Update { log, expected, new: Target::Object(commit) },
             name: name.map_err(|error| self.unwritable(update.name, &error))?,
-            deref: true,
+            deref: false,
         };
         let lock = self.git.common_dir().join(format!("{}.lock", update.name));
         for _ in 0..LOCK_TRIES {

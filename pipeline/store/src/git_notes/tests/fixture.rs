@@ -61,7 +61,7 @@ impl Repo {
     /// Returns the tips of all notes refs.
     pub(super) fn tips(&self) -> BTreeMap<String, String> {
         let repository = self.open();
-        let names = repository.below("refs/notes").unwrap().into_iter();
+        let names = repository.below("refs/notes").unwrap().0.into_iter();
         names
             .map(|name| {
                 let name = format!("refs/notes/{name}");
@@ -95,7 +95,7 @@ pub(super) fn write_notes(path: &Path, reference: &str, notes: &[(&str, &str)]) 
 pub(super) fn notes_of(path: &Path) -> Notes {
     let repository = NotesRepository::open(path).unwrap();
     let mut all = Notes::new();
-    for name in repository.below("refs/notes").unwrap() {
+    for name in repository.below("refs/notes").unwrap().0 {
         let name = format!("refs/notes/{name}");
         let notes = repository.notes(repository.tip(&name).unwrap().unwrap()).unwrap();
         let text = |blob| String::from_utf8_lossy(&repository.blob(blob).unwrap()).into_owned();
