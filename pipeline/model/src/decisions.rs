@@ -95,6 +95,12 @@ impl KeepApart {
         }
     }
 
+    /// Returns the memories whose merge an undo took back.
+    pub fn undone_members(&self) -> impl Iterator<Item = &MemoryId> {
+        let is_undone = |groups: &&Vec<u32>| groups.iter().any(|group| self.undone.contains(group));
+        self.groups.iter().filter(move |(_, groups)| is_undone(groups)).map(|(member, _)| member)
+    }
+
     /// Returns the groups of a memory that keep clusters apart, ascending.
     pub fn separating_groups_of(&self, memory: &MemoryId) -> impl Iterator<Item = u32> {
         self.groups_of(memory).iter().copied().filter(|group| !self.undone.contains(group))

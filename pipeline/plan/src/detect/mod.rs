@@ -13,6 +13,7 @@
 mod agglomerative;
 mod judge;
 mod nodes;
+mod series;
 mod pipeline;
 mod vertices;
 mod topics;
@@ -158,12 +159,6 @@ pub enum DetectError {
         #[source]
         error: JoinError,
     },
-    /// Too many different texts stand under near vectors.
-    #[error("more than {budget} pairs of different texts have near vectors")]
-    TextPairs {
-        /// Pairs allowed.
-        budget: u64,
-    },
     /// A connected component is too large for a linkage that needs all its distances.
     #[error(
         "{rows} memories are connected at this threshold, {linkage} linkage takes at most {rows_max}"
@@ -187,11 +182,6 @@ impl DetectError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Join { error, .. } => error.hint(),
-            Self::TextPairs { .. } => Some(
-                "the threshold does not tell these memories apart: raise --threshold and \
-                 detect.contradiction_similarity, or raise detect.pair_budget"
-                    .to_owned(),
-            ),
             Self::Component { .. } => Some(
                 "use the default linkage (--set cluster.linkage=greedy_complete), raise --threshold, \
                  or raise cluster.max_component_rows (memory grows with its square)"

@@ -1,19 +1,21 @@
 //! The stages of detection in order.
 
+use std::collections::BTreeSet;
+
 use memfold_guard::Guard;
 use memfold_guard::Verdict;
 use memfold_index::{
-    GraphJoin, JoinError, JoinOptions, MeasuredRecall, Pair, PairStream, Pool, Progress, Row,
-    VectorMatrix, join_pairs, join_pairs_by_graph,
+    GraphJoin, JoinError, JoinOptions, MeasuredRecall, Pair, Pool, Progress, Row, VectorMatrix,
 };
-use memfold_model::Snapshot;
-use memfold_model::memory::{MemoryIndex, SpaceIndex, VectorSpace};
+use memfold_model::memory::{MemoryId, MemoryIndex, SpaceIndex, VectorSpace};
+use memfold_model::{Snapshot, text};
 use memfold_simd::{Kernels, Similarity};
 
 use super::judge::{
     ApartUnits, CONTRADICTIONS_MAX, Contradictions, Judge, NodeLinks, Opinion, count_verdicts,
 };
 use super::nodes::{self, DistinctVectors, NodePair, Nodes, pairs_of};
+use super::series::{NEIGHBORS_MAX, SpaceJoin};
 use super::vertices::Vertices;
 use super::{Cluster, DetectError, Detection, Unit, agglomerative};
 use crate::cluster::greedy_complete;
@@ -54,7 +56,7 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
     let merging = policy.merge_threshold();
     let threshold = merging.unwrap_or(Similarity::ONE);
 
-    let (pairs, proposing) = near_pairs(policy, joins, &nodes, memories.len())?;
+    let NearPairs { pairs, proposing, series } = near_pairs(policy, joins, &nodes, memories.len());
     let judged = judge(input, &nodes, &pairs, threshold)?;
     // From which similarity on a pair is linked.
     let from = |i: usize| match judged.opinions.get(i).map(|opinion| opinion.verdict) {
@@ -79,6 +81,7 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
     if proposing.is_none() && policy.propose_threshold().is_some() {
         notes.push("too many near pairs of different texts: nothing was proposed".to_owned());
     }
+    notes.extend(series_note(snapshot, &nodes, &series));
 
     let live_rows = nodes.live_rows_by_vector(joins.distinct.places.len());
     Ok(Detection {
@@ -100,25 +103,57 @@ pub fn detect(input: &DetectInput<'_>, joins: &Joins) -> Result<Detection, Detec
     })
 }
 
-/// Returns the pairs of texts that are near enough for merges and contradictions, and those below that proposals look at;
-/// and from which similarity on to propose. Where those are too many, nothing is proposed.
-fn near_pairs(
-    policy: &Policy,
-    joins: &Joins,
-    nodes: &Nodes,
-    rows: usize,
-) -> Result<(Vec<NodePair>, Option<Similarity>), DetectError> {
+/// Pairs of texts that are near.
+struct NearPairs {
+    /// Near enough for merges and contradictions, and those below that proposals look at.
+    pairs: Vec<NodePair>,
+    /// From which similarity on to propose; `None`: there are too many pairs, or nothing is to be proposed.
+    proposing: Option<Similarity>,
+    /// Nodes that are near to so many others that they were compared with none, ascending.
+    series: Vec<u32>,
+}
+
+/// Returns the near pairs within the budget: without proposals where there are too many, then without series.
+fn near_pairs(policy: &Policy, joins: &Joins, nodes: &Nodes, rows: usize) -> NearPairs {
     let budget = pair_budget(policy, rows);
     let needed = rule_threshold(policy).unwrap_or(Similarity::ONE);
     let within = policy.guard.enabled;
     let proposing = policy.propose_threshold();
     let from = proposing.map_or(needed, |minimum| minimum.min(needed));
-    match joins.node_pairs(nodes, within, (from, budget)) {
-        Err(DetectError::TextPairs { .. }) if from < needed => {
-            Ok((joins.node_pairs(nodes, within, (needed, budget))?, None))
-        }
-        found => Ok((found?, proposing)),
+    let dense = joins.series_nodes(nodes);
+    let near = |pairs, proposing, series| NearPairs { pairs, proposing, series };
+    let none = vec![false; nodes.nodes.len()];
+    if let Some(pairs) = joins.node_pairs(nodes, within, from, (budget, &none)) {
+        return near(pairs, proposing, dense);
     }
+    if from < needed
+        && let Some(pairs) = joins.node_pairs(nodes, within, needed, (budget, &none))
+    {
+        return near(pairs, None, dense);
+    }
+    let degrees = joins.node_degrees(nodes, within, needed);
+    for most in NEIGHBORS_MAX.into_iter().chain([0]) {
+        let is_dense: Vec<bool> = degrees.iter().map(|degree| *degree > most).collect();
+        let pairs = joins.node_pairs(nodes, within, needed, (budget, &is_dense));
+        let Some(pairs) = pairs else { continue };
+        let mut series = dense;
+        series.extend((0_u32..).zip(&is_dense).filter(|(_, dense)| **dense).map(|(node, _)| node));
+        series.sort_unstable();
+        series.dedup();
+        return near(pairs, None, series);
+    }
+    near(Vec::new(), None, dense)
+}
+
+/// Says which memories were left out of the comparison, by an example.
+fn series_note(snapshot: &Snapshot, nodes: &Nodes, series: &[u32]) -> Option<String> {
+    let live: u64 = series.iter().map(|&node| nodes.nodes[node as usize].live_count).sum();
+    let example = series.iter().find_map(|&node| nodes.newest_live(node))?;
+    let example = text::excerpt(&snapshot.memories[example.memory.index()].content, 60);
+    Some(format!(
+        "{live} memories are similar to very many others, such as \"{example}\": they count as a \
+         series, of which only equal texts merge"
+    ))
 }
 
 const PAIR_BUDGET_PER_ROW: u64 = 64;
@@ -340,6 +375,7 @@ fn notes(
 ) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(missing_pairs(input.policy, joins));
+    notes.extend(undone(input.snapshot, &gathered.units));
     if !input.policy.guard.enabled {
         notes.push(
             "the fact guard is off: texts were not compared, contradictions not looked for"
@@ -368,6 +404,20 @@ fn notes(
     notes
 }
 
+/// Says how many memories an undo keeps apart.
+fn undone(snapshot: &Snapshot, units: &[Unit]) -> Option<String> {
+    let live: BTreeSet<&MemoryId> =
+        units.iter().map(|unit| &snapshot.memories[unit.live.index()].id).collect();
+    let members = snapshot.decisions.keep_both.undone_members();
+    let count = members.filter(|member| live.contains(member)).count();
+    (count > 1).then(|| {
+        format!(
+            "{count} memories are kept apart because their merge was undone; to allow it again, take the \
+             undo back and undo with --remerge-ok"
+        )
+    })
+}
+
 /// Says so where pairs for merges, or for contradictions, may be missing.
 fn missing_pairs(policy: &Policy, joins: &Joins) -> Option<String> {
     let thresholds = policy.merge_threshold().into_iter().chain(policy.join_threshold());
@@ -382,7 +432,7 @@ fn missing_pairs(policy: &Policy, joins: &Joins) -> Option<String> {
 pub struct Joins {
     pub(super) distinct: DistinctVectors,
     /// Empty where no pairs were asked for.
-    joined: Vec<PairStream>,
+    joined: Vec<SpaceJoin>,
 }
 
 /// Joins every space at `threshold`, never across spaces: by a graph, or exactly. A `threshold` of `None`: no pairs are asked
@@ -402,10 +452,7 @@ pub fn join_spaces(
         return Ok(Joins { distinct: number_vectors(matrices, &joined), joined });
     };
     for (space, matrix) in spaces.iter().zip(matrices) {
-        let found = match by {
-            Some(by) => join_pairs_by_graph(matrix, threshold, options, by),
-            None => join_pairs(matrix, threshold, options),
-        };
+        let found = SpaceJoin::new(matrix, threshold, by, options);
         joined.push(found.map_err(|error| match error {
             JoinError::Cancelled => DetectError::Cancelled,
             error => DetectError::Join { model: space.model.to_string(), dim: space.dim, error },
@@ -414,13 +461,13 @@ pub fn join_spaces(
     Ok(Joins { distinct: number_vectors(matrices, &joined), joined })
 }
 
-fn number_vectors(matrices: &[VectorMatrix<'_>], joined: &[PairStream]) -> DistinctVectors {
+fn number_vectors(matrices: &[VectorMatrix<'_>], joined: &[SpaceJoin]) -> DistinctVectors {
     let mut places = Vec::new();
     let mut numbers = Vec::with_capacity(matrices.len());
     for (space, matrix) in matrices.iter().enumerate() {
         let mut representative: Vec<Row> = matrix.rows().collect();
-        for group in joined.get(space).map_or(&[][..], PairStream::groups) {
-            for row in group {
+        for group in joined.get(space).into_iter().flat_map(SpaceJoin::groups) {
+            for row in &group {
                 representative[row.index()] = group[0];
             }
         }
@@ -451,24 +498,51 @@ impl Joins {
 
     /// Expands near vectors to pairs of nodes with different texts or vectors, sorted.
     ///
-    /// With `within`, nodes that share a vector are paired as well.
+    /// With `within`, nodes that share a vector are paired as well; nodes that are `left_out` are not. `None`: there are
+    /// more than the budget.
     pub(super) fn node_pairs(
         &self,
         nodes: &Nodes,
         within: bool,
-        (from, budget): (Similarity, u64),
-    ) -> Result<Vec<NodePair>, DetectError> {
+        from: Similarity,
+        (budget, left_out): (u64, &[bool]),
+    ) -> Option<Vec<NodePair>> {
         let mut pairs = Vec::new();
-        let mut push = |x: u32, y: u32, similarity| {
-            pairs.push(NodePair { a: x.min(y), b: x.max(y), similarity });
+        self.each_node_pair(nodes, within, from, |a, b, similarity| {
+            if !left_out[a as usize] && !left_out[b as usize] {
+                pairs.push(NodePair { a: a.min(b), b: a.max(b), similarity });
+            }
             pairs.len() as u64 <= budget
-        };
-        let over = || DetectError::TextPairs { budget };
+        })
+        .then_some(())?;
+        pairs.sort_unstable_by_key(|pair| (pair.a, pair.b));
+        Some(pairs)
+    }
+
+    /// Counts the near nodes of each node.
+    fn node_degrees(&self, nodes: &Nodes, within: bool, from: Similarity) -> Vec<u64> {
+        let mut degrees = vec![0; nodes.nodes.len()];
+        self.each_node_pair(nodes, within, from, |a, b, _| {
+            degrees[a as usize] += 1;
+            degrees[b as usize] += 1;
+            true
+        });
+        degrees
+    }
+
+    /// Visits pairs of nodes until told to stop; tells whether it came to the end.
+    fn each_node_pair(
+        &self,
+        nodes: &Nodes,
+        within: bool,
+        from: Similarity,
+        mut visit: impl FnMut(u32, u32, Similarity) -> bool,
+    ) -> bool {
         for (x, y, similarity) in self.pairs().filter(|pair| pair.2 >= from) {
             for a in nodes.of_vector(x) {
                 for b in nodes.of_vector(y) {
-                    if !push(a, b, similarity) {
-                        return Err(over());
+                    if !visit(a, b, similarity) {
+                        return false;
                     }
                 }
             }
@@ -477,14 +551,27 @@ impl Joins {
             let mut same = nodes.of_vector(vector);
             while let Some(a) = same.next() {
                 for b in same.clone() {
-                    if !push(a, b, Similarity::ONE) {
-                        return Err(over());
+                    if !visit(a, b, Similarity::ONE) {
+                        return false;
                     }
                 }
             }
         }
-        pairs.sort_unstable_by_key(|pair| (pair.a, pair.b));
-        Ok(pairs)
+        true
+    }
+
+    /// Returns the nodes whose vectors were left out of the join, ascending.
+    fn series_nodes(&self, nodes: &Nodes) -> Vec<u32> {
+        let mut series: Vec<u32> = self
+            .joined
+            .iter()
+            .zip(&self.distinct.numbers)
+            .flat_map(|(joined, numbers)| joined.series.iter().map(|row| numbers[row.index()]))
+            .flat_map(|number| nodes.of_vector(number))
+            .collect();
+        series.sort_unstable();
+        series.dedup();
+        series
     }
 
     /// Returns how many of the pairs of distinct vectors at or above `threshold` were found, as far as that had to be

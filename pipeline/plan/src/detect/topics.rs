@@ -32,7 +32,7 @@ pub struct TopicRules {
 pub struct Topics {
     /// Members newest first, groups by their newest member.
     pub groups: Vec<Vec<MemoryIndex>>,
-    /// Memories of connected components that are too large for average linkage, which were left out.
+    /// Memories that were left out: of connected components too large for average linkage, or near to too many others.
     pub left_out: u64,
 }
 
@@ -40,7 +40,7 @@ pub struct Topics {
 /// `members` does not matter. Costs a join at the threshold, and the square of each connected component for average linkage.
 ///
 /// # Errors
-/// When the vectors cannot be joined, too many of them are near each other, or the caller asked to stop.
+/// When the vectors cannot be joined, or the caller asked to stop.
 pub fn topics(
     input: &DetectInput<'_>,
     members: &[MemoryIndex],
@@ -51,8 +51,11 @@ pub fn topics(
     let mut rows = members.to_vec();
     rows.sort_by(|&a, &b| newest_first(memory(a), memory(b)));
     rows.dedup();
-    let edges = edges(input, &rows, rules.similarity_min, options)?;
     let mut topics = Topics::default();
+    let Some(edges) = edges(input, &rows, rules.similarity_min, options)? else {
+        topics.left_out = rows.len() as u64;
+        return Ok(topics);
+    };
     let groups = if rules.is_complete {
         greedy_complete(&LinkGraph::new(vec![[NO_CLIQUE; 2]; rows.len()], &edges))
     } else {
@@ -74,13 +77,13 @@ fn evenly(group: Vec<u32>, most: usize) -> Vec<Vec<u32>> {
     group.chunks(size).map(<[u32]>::to_vec).collect()
 }
 
-/// The pairs of rows that are near and of one class, each once.
+/// The pairs of rows that are near and of one class, each once; `None` where they are more than the budget.
 fn edges(
     input: &DetectInput<'_>,
     rows: &[MemoryIndex],
     similarity_min: Similarity,
     options: &JoinOptions<'_>,
-) -> Result<Vec<(u32, u32)>, DetectError> {
+) -> Result<Option<Vec<(u32, u32)>>, DetectError> {
     let spaces = &input.snapshot.spaces;
     let joins = join_spaces(spaces, input.matrices, Some(similarity_min), None, options)?;
     let classes: Vec<Vec<String>> = rows.iter().map(|&row| class(input, row)).collect();
@@ -97,24 +100,28 @@ fn edges(
         if a != b && classes[a as usize] == classes[b as usize] {
             edges.push((a.min(b), a.max(b)));
         }
-        if edges.len() as u64 > budget { Err(DetectError::TextPairs { budget }) } else { Ok(()) }
+        edges.len() as u64 <= budget
     };
     let none = Vec::new();
     let rows_of = |number: u32| at_vector.get(&number).unwrap_or(&none);
     for (x, y, _) in joins.pairs() {
         for &a in rows_of(x) {
-            rows_of(y).iter().try_for_each(|&b| add(a, b))?;
+            if !rows_of(y).iter().all(|&b| add(a, b)) {
+                return Ok(None);
+            }
         }
     }
     let mut alike: Vec<&Vec<u32>> = at_vector.values().filter(|alike| alike.len() > 1).collect();
     alike.sort_unstable();
     for alike in alike {
         for (at, &a) in alike.iter().enumerate() {
-            alike[at + 1..].iter().try_for_each(|&b| add(a, b))?;
+            if !alike[at + 1..].iter().all(|&b| add(a, b)) {
+                return Ok(None);
+            }
         }
     }
     edges.sort_unstable();
-    Ok(edges)
+    Ok(Some(edges))
 }
 
 fn class(input: &DetectInput<'_>, row: MemoryIndex) -> Vec<String> {

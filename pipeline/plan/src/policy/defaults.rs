@@ -35,7 +35,8 @@ pub(crate) const SHARED_VECTOR_TEXTS_MAX: NonZeroUsize = non_zero(20);
 /// Every absorbed row is at or above the threshold to its survivor, so chains cannot drift.
 pub(crate) const LINKAGE: Linkage = Linkage::GreedyComplete;
 /// What is somebody's own, or secret, is never merged into what is not.
-pub(crate) const SEPARATE_BY: [&str; 4] = ["private", "confidential", "user:*", "agent:*"];
+pub(crate) const SEPARATE_BY: [&str; 6] =
+    ["private", "confidential", "user:*", "agent:*", "app:*", "ns:*"];
 /// Cosine alone is no evidence: Oct 15th and Oct 16th are 0.99 alike.
 pub const GUARD_ENABLED: bool = true;
 /// From so far down only what is proven merges.

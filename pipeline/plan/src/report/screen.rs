@@ -106,6 +106,7 @@ pub fn screen(report: &Report, commands: &Commands) -> String {
         lines.extend(commands.lines());
     } else if planned.propose_merge == 0 {
         lines.push("nothing to do".to_owned());
+        lines.extend(protected(report));
     }
     lines.join("\n") + "\n"
 }
@@ -114,6 +115,22 @@ pub fn screen(report: &Report, commands: &Commands) -> String {
 pub(super) fn searched(part: &Incremental) -> String {
     let [changed, compared] = [part.changed, part.compared].map(grouped);
     format!("incremental: {changed} changed since {}, {compared} compared", part.since_run)
+}
+
+/// Says why memories are left alone, and the key that changes it.
+fn protected(report: &Report) -> Vec<String> {
+    let line = |(kind, count): (&String, &u64)| {
+        let (why, key) = match kind.as_str() {
+            "category" => ("by their category", "categories"),
+            "id" => ("by their id", "ids"),
+            "source" => ("by their source", "sources"),
+            "importance" => ("by their importance", "importance_min"),
+            "age" => ("because they are young", "min_age_hours"),
+            _ => ("because they are read often", "access_count_min"),
+        };
+        format!("  {} protected {why}: protection.{key}", grouped(*count))
+    };
+    report.protected.by_kind.iter().map(line).collect()
 }
 
 /// What models decided, and what that took.
